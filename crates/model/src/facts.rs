@@ -2,32 +2,32 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Proof of where a probe ran, read from the system and not from what was asked for.
+/// Where a probe ran, read from the system itself and not from the requested options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Facts {
-    /// The mount the probe worked on, then what lies below it.
+    /// The mount that the probe worked on, then the mounts below it.
     #[serde(default)]
     pub mounts: Vec<Mount>,
-    /// Block devices below it, the nearest first.
+    /// Block devices below it, nearest first.
     #[serde(default)]
     pub devices: Vec<Device>,
-    /// Image or lower files whose cache has to be emptied and proved as well.
+    /// Image or lower files whose page cache must be emptied and checked as well.
     #[serde(default)]
     pub backing: Vec<PathBuf>,
     /// Versions of the programs and drivers in between.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
-    /// What a guest says of itself, where the probe ran in one. Then [`Facts::mounts`] begins with
-    /// the guest's, and [`Facts::devices`] are this host's, below what the guest works on.
+    /// Facts of the guest, if the probe ran in one. [`Facts::mounts`] then starts with the guest's
+    /// mounts, and [`Facts::devices`] are the host's devices below the guest's disk or share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestFacts>,
-    /// Everything else, as name and value: `direct_io`, `writeback`, `compression`.
+    /// Other facts, by name: `direct_io`, `writeback`, `compression`.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
 }
 
 impl Facts {
-    /// The probe's files lie in memory: on a tmpfs, or on devices made of memory.
+    /// The probe's files are in memory: on a tmpfs, or on devices backed by memory.
     pub fn in_memory(&self) -> bool {
         let of_memory = |d: &Device| d.name.starts_with("ram") || d.name.starts_with("zram");
         self.mounts
@@ -36,14 +36,14 @@ impl Facts {
             || (!self.devices.is_empty() && self.devices.iter().all(of_memory))
     }
 
-    /// The layer keeps its data compressed, so that fewer bytes cross the device than are read.
+    /// The layer compresses its data, so fewer bytes cross the device than are read.
     pub fn compressed(&self) -> bool {
         let with = self.notes.get("compression");
         with.is_some_and(|c| !matches!(c.as_str(), "" | "none" | "off"))
     }
 
-    /// Every instruction of the probe was emulated: its times say nothing about a real CPU, and
-    /// may not be set beside those of a guest on one.
+    /// Every instruction of the probe was emulated. Its times say nothing about a real CPU, and
+    /// must not be compared with those of a guest on one.
     pub fn emulated_cpu(&self) -> bool {
         self.guest.as_ref().is_some_and(|g| g.emulated_cpu)
     }
@@ -53,14 +53,14 @@ impl Facts {
         self.mounts.iter().find(|m| m.is_network())
     }
 
-    /// Calls go through a program in user space.
+    /// Calls pass through a program in user space.
     pub fn is_fuse(&self) -> bool {
         self.mounts
             .first()
             .is_some_and(|m| m.fs.starts_with("fuse"))
     }
 
-    /// Nothing is known.
+    /// Whether there are no facts.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -71,18 +71,18 @@ impl Facts {
 pub struct GuestFacts {
     /// Version of its kernel.
     pub kernel: String,
-    /// What ran its instructions: `kvm` or `tcg`.
+    /// How its instructions ran: `kvm` or `tcg`.
     pub accelerator: String,
-    /// A program ran them (TCG), not the CPU.
+    /// Its instructions were emulated (TCG).
     pub emulated_cpu: bool,
     /// Its kernel's clock source, such as `tsc`.
     pub clock: String,
-    /// Its own block devices below the layer; their numbers are not this host's.
+    /// The guest's own block devices below the layer. Their numbers are not the host's.
     #[serde(default)]
     pub devices: Vec<Device>,
 }
 
-/// A line of `/proc/self/mountinfo` that matters.
+/// A line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mount {
     /// Where it is mounted.
@@ -112,7 +112,7 @@ impl Mount {
     }
 }
 
-/// `host:/path`, `user@host:`, `//host/share` or a URL.
+/// Whether a source names a host: `host:/path`, `user@host:`, `//host/share` or a URL.
 fn names_a_host(source: &str) -> bool {
     if source.starts_with("//") || source.contains("://") {
         return true;
@@ -135,11 +135,11 @@ pub struct Device {
     pub fua: bool,
     /// `queue/rotational`.
     pub rotational: bool,
-    /// The device really stores bytes; loop devices over a file do not.
+    /// The device stores bytes itself; loop devices over a file do not.
     pub physical: bool,
 }
 
-/// Something a host lacks for a layer, and how to get it.
+/// A requirement of a layer that the host lacks, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Missing {
     /// What is lacking, such as `mkfs.xfs` or `root`.
@@ -150,12 +150,12 @@ pub struct Missing {
     pub installable: bool,
 }
 
-/// What emptying a layer's caches reached.
+/// How far a layer's caches were emptied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DroppedCaches {
-    /// What was done, such as `drop_caches` or `fadvise`.
+    /// Methods used, such as `drop_caches` or `fadvise`.
     pub how: Vec<String>,
-    /// `false` when something stands in the way, such as a lack of privilege.
+    /// `false` if something prevented it, such as missing privileges.
     pub complete: bool,
 }
 
@@ -166,7 +166,7 @@ pub struct DroppedCaches {
 pub struct CpuTime {
     /// User and kernel mode together.
     pub ns: u64,
-    /// Of these, those of threads of layermark itself, whose own CPU time has them too.
+    /// The part of `ns` in threads of layermark itself, whose own CPU time includes it too.
     pub within_ns: u64,
 }
 

@@ -1,6 +1,6 @@
-//! Figures that a workload has beside its time, such as CPU at the far end of a connection. A workload
-//! declares them once, in a table beside its parameters. The table is stored with the point, and everything
-//! after the probe is made from it.
+//! Figures of a workload besides its time, such as CPU at the far end of a connection. A workload
+//! declares them once, in a table next to its parameters. The table is stored with the point.
+//! Everything after the probe is derived from it.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::Quantity;
 
-/// The figures of a point, and how they are shown.
+/// The figures of a point, and how to show them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FigureTable {
     /// Title of the report's section.
     pub title: String,
     /// What the section shows, in a few sentences.
     pub about: String,
-    /// Results that differ in this quantity alone share a table.
+    /// Results that differ only in this quantity share a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub across: Option<Quantity>,
     /// The rate is drawn over that quantity, and rows are sorted by layer and quantity.
@@ -26,28 +26,28 @@ pub struct FigureTable {
     pub figures: Vec<Figure>,
 }
 
-/// A figure of a result: what it is made of, and its column.
+/// A figure of a result: its source and its column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figure {
     /// Its name in JSON, with the unit where it has one.
     pub name: String,
-    /// Head of its column. Empty: it has no column.
+    /// Heading of its column. Empty: no column.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub head: String,
-    /// Unit of the value, and how it is written.
+    /// Unit of the value, which also decides its format.
     #[serde(default)]
     pub unit: FigureUnit,
-    /// What it is made of.
+    /// Where its value comes from.
     pub source: FigureSource,
-    /// The column is left out where no row has a value.
+    /// Whether the column is left out if no row has a value.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// Notes that a value calls for.
+    /// Notes that certain values trigger.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<FigureNote>,
 }
 
-/// Unit of a figure, and how it is written.
+/// Unit of a figure, which also decides its format.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -60,27 +60,27 @@ pub enum FigureUnit {
     Whole,
     /// A number of microseconds.
     Microseconds,
-    /// Microseconds, written with the unit that fits.
+    /// Microseconds, in the unit that fits.
     Time,
-    /// Seconds, written with the unit that fits.
+    /// Seconds, in the unit that fits.
     Seconds,
-    /// Bytes, as sizes are written.
+    /// Bytes, in the unit that fits.
     Size,
-    /// Bytes, written as KiB.
+    /// Bytes, shown in KiB.
     Kib,
-    /// 10^6 bits a second, of bytes a second.
+    /// Bytes per second, shown in Mbit/s (10^6).
     Megabits,
-    /// 10^6 bytes a second, of bytes a second.
+    /// Bytes per second, shown in MB/s (10^6).
     Megabytes,
-    /// MiB a second, of bytes a second.
+    /// Bytes per second, shown in MiB/s.
     Mebibytes,
-    /// Percent, of a share (0..=1).
+    /// A share (0..=1), shown in percent.
     Percent,
-    /// The same without decimals.
+    /// A share (0..=1), shown in whole percent.
     WholePercent,
-    /// A share (0..=1), written as percent and rounded down.
+    /// A share (0..=1), shown in percent and rounded down.
     Share,
-    /// Numbers of CPUs; none: not pinned.
+    /// Numbers of CPUs; empty: not pinned.
     Cpus,
     /// Words.
     Text,
@@ -88,39 +88,39 @@ pub enum FigureUnit {
     Name,
 }
 
-/// What a figure of a result is made of.
+/// The source of a figure's value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureSource {
     /// The value of a quantity at the point; `auto` where the point does not set it.
     Axis(Quantity),
-    /// What the result counts, over time; where the pace was set from outside, what was reached.
+    /// The result's unit of work per second; at a fixed pace, the rate that was reached.
     Rate,
-    /// The same with its interval.
+    /// The same as `Rate`, with its interval.
     RateInInterval,
-    /// Microseconds from the end of one operation to that of the next, over all under way.
+    /// Microseconds between the ends of successive operations, over all in flight.
     Every,
-    /// Microseconds of one operation.
+    /// Microseconds per operation.
     OperationTime,
     /// Mean latency of the result, microseconds.
     MeanLatency,
     /// Median latency of the result, microseconds.
     MedianLatency,
-    /// 99th percentile of the result; none below 1,000 operations.
+    /// 99th percentile of the result; absent below 1,000 operations.
     P99Latency,
     /// Microseconds within which this percentage of the operations of all trials ended.
     Within(u32),
-    /// Time here over natively.
+    /// Time in the layer over native time.
     Ratio,
-    /// Whether the rate is the highest over the quantity that rows are sorted by.
+    /// Whether the rate is the highest along the quantity that rows are sorted by.
     Peak,
     /// Sum over the trials.
     Sum(Amount),
     /// Sum of some amounts over the sum of others. Time is in microseconds.
     Per {
-        /// Above the line.
+        /// Numerator.
         of: Vec<Amount>,
-        /// Below the line.
+        /// Denominator.
         over: Vec<Amount>,
     },
     /// Median over the trials.
@@ -129,19 +129,19 @@ pub enum FigureSource {
     Least(Amount),
     /// Largest of the trials.
     Most(Amount),
-    /// Value of this name in the last trial.
+    /// The value of this name in the last trial.
     Last(String),
-    /// One figure over another.
+    /// One figure divided by another.
     Share {
-        /// Above the line.
+        /// Numerator.
         of: String,
-        /// Below the line.
+        /// Denominator.
         over: String,
     },
     /// Text with names of other figures in braces.
     Text(String),
-    /// Hashes of the programs that a trial ran, each `NAME.PROGRAM`. Trials of unlike programs are not
-    /// compared.
+    /// Hashes of the programs that a trial ran, each `NAME.PROGRAM`. Trials with different programs
+    /// are not compared.
     Programs,
 }
 
@@ -149,36 +149,37 @@ pub enum FigureSource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Amount {
-    /// The workload's own, by its name.
+    /// A value of the workload, by its name.
     Value(String),
-    /// The same, sent as nanoseconds.
+    /// The same, sent in nanoseconds.
     Nanoseconds(String),
     /// Operations.
     Operations,
     /// Application bytes.
     Bytes,
-    /// Application bytes in KB (1,024 bytes), as netperf counts them.
+    /// Application bytes in KB (1,024 bytes), as in netperf.
     Kilobytes,
-    /// Seconds on the clock.
+    /// Seconds of the measured time.
     Seconds,
     /// CPU time of the probe, or of the programs that it started.
     Cpu,
-    /// CPU time of this machine, whatever used it.
+    /// CPU time of the whole machine.
     HostCpu,
     /// Calls that flush.
     Syncs,
-    /// Flushes that the devices below completed.
+    /// Flushes completed by the devices below.
     DeviceFlushes,
     /// Bytes written to the devices below.
     DeviceWritten,
 }
 
-/// A sentence that a value calls for.
+/// A sentence that certain values trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FigureNote {
     /// When it is written.
     pub when: NoteWhen,
-    /// The sentence, with `{layer}` and names of figures in braces; `{all}`: what the rows have.
+    /// The sentence. Braces hold `{layer}`, names of figures, or `{all}` for the values of all
+    /// rows.
     pub text: String,
 }
 
@@ -190,13 +191,14 @@ pub enum NoteWhen {
     Above(u32),
     /// For each row with a value of 0.
     Zero,
-    /// Once for a table with unlike values: a ratio between its rows also compares these.
+    /// Once for a table whose values differ: a ratio between its rows also compares these.
     Differs,
     /// Once for a table, with its smallest value.
     Smallest,
 }
 
-/// Percent of the ceiling of a load generator above which a result is as much its own as the layer's.
+/// Percent of a load generator's ceiling. Above it, a result depends as much on the generator as on
+/// the layer.
 const NEAR_CEILING: u32 = 70;
 
 impl FigureTable {
@@ -211,14 +213,14 @@ impl FigureTable {
         }
     }
 
-    /// Results that differ in this quantity alone share a table.
+    /// Sets the quantity: results that differ only in it share a table.
     #[must_use]
     pub fn across(mut self, quantity: Quantity) -> Self {
         self.across = Some(quantity);
         self
     }
 
-    /// The rate is drawn over a quantity, and rows are sorted by layer and quantity.
+    /// Draws the rate over a quantity, and sorts rows by layer and quantity.
     #[must_use]
     pub fn curve_over(mut self, quantity: Quantity) -> Self {
         self.curve = true;
@@ -232,7 +234,7 @@ impl FigureTable {
         self
     }
 
-    /// The group of values that holds hashes of programs; trials that differ in them are not compared.
+    /// The group of values with hashes of programs. Trials that differ in them are not compared.
     pub fn programs(&self) -> Option<&str> {
         let mut all = self.figures.iter();
         let found = all.find(|f| f.source == FigureSource::Programs)?;
@@ -253,7 +255,7 @@ impl Figure {
         }
     }
 
-    /// Amounts over others.
+    /// A figure that divides amounts by others.
     pub fn per(
         name: &str,
         unit: FigureUnit,
@@ -269,19 +271,19 @@ impl Figure {
         Self::new(name, unit, FigureSource::Last(name.into()))
     }
 
-    /// Sum of the values that the trials sent under the figure's own name.
+    /// The sum of the values that the trials sent under the figure's own name.
     pub fn sum(name: &str) -> Self {
         let source = FigureSource::Sum(Amount::Value(name.into()));
         Self::new(name, FigureUnit::Whole, source)
     }
 
-    /// Other figures, put into words.
+    /// Other figures in a text.
     pub fn text(name: &str, words: &str) -> Self {
         Self::new(name, FigureUnit::Text, FigureSource::Text(words.into()))
     }
 
-    /// The figure `of` over what its load generator can do (the value `ceiling`); `most` says how that was
-    /// found: `{layer}: 91 % of what MOST, ...`.
+    /// The figure `of` divided by the load generator's ceiling (the value `ceiling`). `most` says
+    /// how the ceiling was measured: `{layer}: 91 % of what MOST, ...`.
     pub fn ceiling(of: &str, most: &str) -> [Self; 2] {
         let ceiling = Amount::Value("ceiling".into());
         let source = FigureSource::Share {
@@ -299,14 +301,14 @@ impl Figure {
         ]
     }
 
-    /// Gives it a column.
+    /// Sets the heading of its column.
     #[must_use]
     pub fn head(mut self, head: &str) -> Self {
         self.head = head.into();
         self
     }
 
-    /// Leaves the column out where no row has a value.
+    /// Leaves the column out if no row has a value.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.optional = true;
@@ -322,8 +324,8 @@ impl Figure {
     }
 }
 
-/// What a trial measured of its workload's figures, by name. Names that begin alike, up to a dot, belong
-/// together.
+/// What a trial measured for its workload's figures, by name. Names with the same prefix, up to a
+/// dot, form a group.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct FigureValues(BTreeMap<String, FigureValue>);
@@ -340,7 +342,7 @@ pub enum FigureValue {
     List(Vec<f64>),
 }
 
-/// Up to here every whole number is exact.
+/// Up to here a float represents every whole number exactly.
 const WHOLE: f64 = (1u64 << 53) as f64;
 
 impl FigureValues {
@@ -349,7 +351,7 @@ impl FigureValues {
         self.0.is_empty()
     }
 
-    /// The fields of a structure, by their names.
+    /// The fields of a struct, by name.
     pub fn of(values: &impl Serialize) -> Self {
         let mut of = Self::default();
         if let Ok(Value::Object(fields)) = serde_json::to_value(values) {
@@ -365,12 +367,12 @@ impl FigureValues {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// The value of that name.
+    /// The value of this name.
     pub fn get(&self, name: &str) -> Option<&FigureValue> {
         self.0.get(name)
     }
 
-    /// The same, if it is a number.
+    /// The value of this name, if it is a number.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.get(name)? {
             FigureValue::Number(value) => Some(*value),
@@ -378,7 +380,7 @@ impl FigureValues {
         }
     }
 
-    /// Text of the values `GROUP.NAME`, by `NAME`.
+    /// The texts of the values `GROUP.NAME`, by `NAME`.
     pub fn texts<'a>(&'a self, group: &str) -> BTreeMap<&'a str, &'a str> {
         let text = |(name, value): (&'a String, &'a FigureValue)| {
             let name = name.strip_prefix(group)?.strip_prefix('.')?;
@@ -391,7 +393,7 @@ impl FigureValues {
     }
 }
 
-/// Whole numbers are written without a point.
+/// Whole numbers are written without a decimal point.
 impl Serialize for FigureValue {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -441,8 +443,8 @@ impl From<&[u64]> for FigureValue {
     }
 }
 
-/// Takes what earlier versions stored as well: structures of one workload, whose fields get the names
-/// `STRUCTURE.FIELD`.
+/// Also accepts the form of earlier versions: structs of one workload, whose fields become
+/// `STRUCT.FIELD`.
 impl<'de> Deserialize<'de> for FigureValues {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let read = Option::<BTreeMap<String, Value>>::deserialize(from)?;

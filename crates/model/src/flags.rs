@@ -1,5 +1,5 @@
-//! Remarks on trials and results, in the words in which they are stored. The lab writes them and
-//! the report looks for them, so they stand here once.
+//! Remarks on trials and results, as they are stored. The lab writes them and the report looks for
+//! them, so they are defined here once.
 
 /// Foreign CPU or steal took more than a tenth of the machine.
 pub const CONTAMINATED: &str = "contaminated";
@@ -7,21 +7,22 @@ pub const CONTAMINATED: &str = "contaminated";
 pub const CACHE: &str = "cache not as asked";
 /// Nothing proves that `cold` was cold.
 pub const CACHE_UNPROVED: &str = "cache not proved";
-/// A read from memory, or users' scripts, had major page faults: something they need had to be
-/// brought back.
+/// A read from memory, or a user script, had major page faults: something it needs had been
+/// evicted.
 pub const MAJOR_FAULTS: &str = "major faults";
-/// In more than a fifth of the turns a device wrote what the layer cannot have written.
+/// In more than a fifth of the turns a device wrote data that the layer cannot have written.
 pub const WRITE_BACK: &str = "write-back of others";
-/// After the trial the layer was no longer where it had been: its mount had gone or changed.
+/// After the trial the layer's mount was gone or had changed.
 pub const LAYER_LOST: &str = "layer lost";
-/// The run was cut off in this block, and the block was made again later. Of a trial in a list of trials.
+/// The run was interrupted in this block, and the block was repeated later. Of a trial in a list of
+/// trials.
 pub const MADE_AGAIN: &str = "made again";
-/// The run was cut off in this block, so that the baseline or all other layers lack a trial. Of a trial in a
-/// list of trials.
+/// The run was interrupted in this block, so the baseline or all other layers lack a trial. Of a
+/// trial in a list of trials.
 pub const CUT_OFF: &str = "block cut off";
-/// `O_DIRECT` was accepted, and the data came from a cache all the same.
+/// `O_DIRECT` was accepted, but the data came from a cache.
 pub const DIRECT_IGNORED: &str = "O_DIRECT ignored";
-/// A record was not what had been written.
+/// A record differed from what had been written.
 pub const VERIFY: &str = "verify failed";
 /// The ratio changed late in the run, so no single number describes it. Of a result, not a trial.
 pub const UNSTEADY: &str = "no steady state";

@@ -1,25 +1,25 @@
-//! What a build may not lose: `fuse slower=3x at "small read"`.
+//! Gates: limits that fail a build, such as `fuse slower=3x at "small read"`.
 
 use std::{fmt, str::FromStr};
 
 use crate::{Spec, nearest};
 
-/// A limit on what layers cost: of a run against native, of two runs against what was.
+/// A limit on the cost of layers: in a run against native, between two runs against the older one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     text: String,
-    /// The layer it is for; every compared one when it names none.
+    /// The layer it applies to. Absent: every compared layer.
     pub layer: Option<String>,
-    /// The highest ratio that is allowed. Without one nothing may be decidedly slower.
+    /// The highest allowed ratio. Absent: no result may be decidedly slower.
     pub limit: Option<f64>,
-    /// Label of the point it is for; every point when it names none.
+    /// Label of the point it applies to. Absent: every point.
     pub point: Option<String>,
 }
 
-/// A gate that says nothing, or names what is not there: the user's mistake, exit code 2.
+/// A gate that cannot be parsed, or names something missing: a usage error, exit code 2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {
-    /// Not of the form that gates have.
+    /// Not in the form of a gate.
     #[error("--fail-if {text}: {why}")]
     Grammar {
         /// As written.
@@ -41,7 +41,7 @@ pub enum GateError {
         /// All names.
         known: Vec<String>,
     },
-    /// There is no comparison at all.
+    /// Nothing is compared.
     #[error("--fail-if {gate}: there is no layer to compare with the baseline")]
     Nothing {
         /// The gate.
@@ -50,7 +50,7 @@ pub enum GateError {
 }
 
 impl GateError {
-    /// What to do about it.
+    /// A hint: what to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Grammar { .. } => {
@@ -68,13 +68,13 @@ impl fmt::Display for Gate {
     }
 }
 
-/// The word that every gate has.
+/// The word in every gate.
 const SLOWER: &str = "slower";
 
 impl FromStr for Gate {
     type Err = GateError;
 
-    /// Reads `[LAYER] slower[=10%|=3x] [at "POINT"]`.
+    /// Parses `[LAYER] slower[=10%|=3x] [at "POINT"]`.
     fn from_str(text: &str) -> Result<Self, GateError> {
         let wrong = |why: &str| GateError::Grammar {
             text: text.into(),
@@ -93,9 +93,9 @@ impl FromStr for Gate {
             _ => return Err(wrong("what follows `slower` is not `at \"POINT\"`")),
         };
         if point.is_none() && !rest.is_empty() {
-            return Err(wrong("no point stands behind `at`"));
+            return Err(wrong("the point after `at` is missing"));
         }
-        // As the report names it: options in the order of the layer's own.
+        // The report names a layer with its options in alphabetical order.
         let name = |layer: &str| {
             let spec = layer.parse::<Spec>().map(|spec| spec.to_string());
             spec.unwrap_or_else(|_| layer.to_owned())
@@ -109,7 +109,8 @@ impl FromStr for Gate {
     }
 }
 
-/// What stands before the word `slower`, that word with its limit, and what follows.
+/// Splits a gate: the text before the word `slower`, that word with its limit, and the text after
+/// it.
 fn parts(text: &str) -> Option<(&str, &str, &str)> {
     let starts = text.match_indices(SLOWER).map(|(at, _)| at);
     let word = |at: &usize| {
@@ -129,7 +130,7 @@ fn unquoted(text: &str) -> &str {
     inner('"').or_else(|| inner('\'')).unwrap_or(text)
 }
 
-/// Reads `10%` or `3x` as a ratio of at least 1.
+/// Parses `10%` or `3x` as a ratio of at least 1.
 fn ratio(text: &str) -> Result<f64, &'static str> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
     let ratio = match (text.strip_suffix('%'), text.strip_suffix('x')) {

@@ -1,19 +1,19 @@
 use serde::{Deserialize, Serialize};
 
-/// Results of another program, read from its file, to be set beside ours.
+/// Results of another program, read from its file, for comparison with ours.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Import {
     /// ULID: sorts by time.
     pub id: String,
     /// When it was imported, milliseconds since 1970 UTC.
     pub imported_ms: i64,
-    /// The file's path, as it was given.
+    /// The file's path, as given.
     pub file: String,
-    /// The format it was read as, such as `fio`.
+    /// The format it was parsed as, such as `fio`.
     pub format: String,
-    /// The program, with its version where the file tells: `fio-3.33`.
+    /// The program, with its version if the file names it: `fio-3.33`.
     pub tool: String,
-    /// When it was measured, in the file's own words.
+    /// When it was measured, as written in the file.
     #[serde(default)]
     pub measured: Option<String>,
     /// Remarks: text that was skipped, jobs that failed.
@@ -23,11 +23,11 @@ pub struct Import {
     pub points: Vec<ImportedPoint>,
 }
 
-/// One result of another program, in our words where they fit. What the file does not tell is
+/// One result of another program, in our terms where they fit. What the file does not say is
 /// absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ImportedPoint {
-    /// What the file calls it.
+    /// Its name in the file.
     pub name: String,
     /// The operation as the workload `file` calls it, `mix 67 % read 100 % random`, or `command`.
     #[serde(default)]
@@ -38,32 +38,33 @@ pub struct ImportedPoint {
     /// Bytes of the file.
     #[serde(default)]
     pub file_size: Option<u64>,
-    /// Operations under way at once.
+    /// Operations in flight at once.
     #[serde(default)]
     pub queue_depth: Option<u64>,
-    /// Threads or processes at work.
+    /// Threads or processes.
     #[serde(default)]
     pub threads: Option<u64>,
-    /// It is one of so many jobs that ran at the same time, each told for itself: its rates are not
-    /// those of the place. Absent where it ran alone or stands for all.
+    /// Number of simultaneous jobs, if this is one of several that are reported separately. Its
+    /// rates are then only a part of the total. Absent if it ran alone or is the total.
     #[serde(default)]
     pub one_of: Option<u64>,
     /// `O_DIRECT`.
     #[serde(default)]
     pub direct: Option<bool>,
-    /// Flushes, as the workload `file` calls them.
+    /// Flushes, in the terms of the workload `file`.
     #[serde(default)]
     pub sync: Option<String>,
-    /// How a record is read or written, in our words where they fit.
+    /// How a record is read or written, in our terms where they fit.
     #[serde(default)]
     pub engine: Option<String>,
-    /// Bytes a second.
+    /// Bytes per second.
     #[serde(default)]
     pub bytes_per_s: Option<f64>,
-    /// Operations a second.
+    /// Operations per second.
     #[serde(default)]
     pub ops_per_s: Option<f64>,
-    /// Microseconds an operation: the mean, or the median where `samples` says of how many runs.
+    /// Microseconds per operation: the median of `samples` runs, or the mean if `samples` is
+    /// absent.
     #[serde(default)]
     pub op_us: Option<f64>,
     /// 99th percentile of the operations, microseconds.
@@ -72,13 +73,12 @@ pub struct ImportedPoint {
     /// The longest operation, microseconds.
     #[serde(default)]
     pub max_us: Option<f64>,
-    /// Timed runs that `op_us` is the median of.
+    /// Number of timed runs that `op_us` is the median of.
     #[serde(default)]
     pub samples: Option<u64>,
 }
 
-/// The name of an operation that is so many percent reads, and goes so many percent of the time to
-/// a random place.
+/// The name of a mix of operations, from its percentages of reads and of random accesses.
 pub fn mix_name(reads: f64, random: f64) -> String {
     let is = |value: f64, wanted: f64| (value - wanted).abs() < 1e-9;
     match () {

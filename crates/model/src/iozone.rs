@@ -1,26 +1,26 @@
-//! iozone's tests: its numbers and titles for them, and what they are here.
+//! iozone's tests: its numbers and titles for them, and our operations for each.
 
-/// A test of iozone's, as its `-i` chooses it.
+/// A test of iozone, as selected by `-i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IozoneTest {
-    /// The number behind `-i`.
+    /// The number after `-i`.
     pub number: u64,
-    /// The word for it in the parameter `tests`.
+    /// Its word in the parameter `tests`.
     pub id: &'static str,
-    /// Our engine; `None` for the calls of the run, which are read(2) and write(2) by default.
+    /// Our engine; `None` for the run's engine, which uses read(2) and write(2) by default.
     pub engine: Option<&'static str>,
-    /// What it does, in its order.
+    /// Its steps in order.
     pub steps: &'static [IozoneStep],
 }
 
-/// What a test of iozone's does to the file.
+/// A step of an iozone test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IozoneStep {
     /// Our operation.
     pub op: &'static str,
-    /// It goes over the same file again: `-+n` leaves it out.
+    /// It repeats the work on the same file: `-+n` leaves it out.
     pub again: bool,
-    /// Title of its table under `-R`; `None` where only `-t` has it, which prints no tables.
+    /// Title of its table with `-R`; `None` if only `-t` has the step, which prints no tables.
     pub title: Option<&'static str>,
 }
 
@@ -53,7 +53,7 @@ const fn test(
     }
 }
 
-/// All of them in iozone's order, which is that of its columns and tables.
+/// All tests in iozone's order, which is that of its columns and tables.
 pub const IOZONE_TESTS: [IozoneTest; 13] = [
     test(
         0,
@@ -137,14 +137,14 @@ pub const IOZONE_TESTS: [IozoneTest; 13] = [
     ),
 ];
 
-/// A table of iozone's.
+/// A table of iozone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IozoneTable {
     /// Its title, without the word `report`.
     pub title: &'static str,
     /// Our operation.
     pub op: &'static str,
-    /// As [`IozoneTest::engine`].
+    /// See [`IozoneTest::engine`].
     pub engine: Option<&'static str>,
 }
 

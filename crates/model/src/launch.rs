@@ -2,61 +2,62 @@ use serde::{Deserialize, Serialize};
 
 use crate::Spec;
 
-/// What the workload `launch` has seen of one start of a program, beside its time.
+/// What the workload `launch` recorded about one start of a program, besides its time.
 ///
-/// Counts are of the whole tree of processes, until the program was ready.
+/// Counts cover the whole process tree until the program was ready.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Launch {
     /// The program's name, the last part of its path.
     pub program: String,
-    /// What was waited for, as the user wrote it: `exit`, `port=8080`, `window=Login`.
+    /// The ready event, as the user wrote it: `exit`, `port=8080`, `window=Login`.
     pub ready: String,
-    /// `CLOCK_MONOTONIC` just before the process was made, nanoseconds.
+    /// `CLOCK_MONOTONIC` just before the process was created, nanoseconds.
     #[serde(default)]
     pub start_ns: u64,
-    /// Title of the window that was waited for.
+    /// Title of the window that appeared.
     #[serde(default)]
     pub window: Option<String>,
-    /// The event may have been seen so much later than it was, nanoseconds.
+    /// Upper bound of the delay between the event and its detection, nanoseconds.
     pub error_ns: u64,
-    /// Exit code, when the program ended by itself; 128 and the signal when one killed it.
+    /// Exit code if the program ended by itself; 128 plus the signal if one killed it.
     #[serde(default)]
     pub exit: Option<i32>,
     /// Faults that had to wait for a device or a file system (`ru_majflt`, getrusage(2)).
     pub major_faults: u64,
     /// Blocks of 512 bytes read from block devices (`ru_inblock`, getrusage(2)).
     pub input_blocks: u64,
-    /// Bytes that read(2) and its like returned (`rchar`, proc(5)); mapped files do not count.
+    /// Bytes that read(2) and similar calls returned (`rchar`, proc(5)); mapped files do not count.
     pub read_bytes: u64,
-    /// Peak memory, bytes: `VmHWM` of all processes that were alive when it was ready, or the
-    /// largest resident set of one that had ended, whichever is more.
+    /// Peak memory, bytes. The larger of two: `VmHWM` of all processes alive when it was ready, and
+    /// the largest resident set of one that had ended.
     pub peak_bytes: u64,
-    /// Processes that were alive when it was ready or had been left to us. Short-lived ones that
-    /// their own parents have waited for are not among them; [`Trace::processes`] has all.
+    /// Processes that were alive when it was ready, or were reparented to layermark. It excludes
+    /// short-lived ones that their own parents waited for; [`Trace::processes`] includes all.
     pub processes: u64,
-    /// Processes started until it was ready, itself and short-lived ones included. Absent where the
-    /// kernel does not tell of each.
+    /// Processes started until it was ready, including itself and short-lived ones. Absent if the
+    /// kernel does not report each process.
     #[serde(default)]
     pub started: Option<u64>,
     /// Time in which at least one of its processes waited for I/O, nanoseconds (`io.pressure` of a
-    /// control group). Absent where there is none.
+    /// control group). Absent if the kernel does not provide it.
     #[serde(default)]
     pub io_wait_ns: Option<u64>,
-    /// Bytes that all its processes had read from devices (`io.stat` of a control group). Absent
-    /// where there is none.
+    /// Bytes that all its processes had read from devices (`io.stat` of a control group). Absent if
+    /// the kernel does not provide it.
     #[serde(default)]
     pub device_bytes: Option<u64>,
-    /// Who has counted: `/proc`, `io.pressure`, `io.stat`, `process connector`.
+    /// Sources of the counts: `/proc`, `io.pressure`, `io.stat`, `process connector`.
     #[serde(default)]
     pub counted_by: Vec<String>,
     /// How it was stopped afterwards.
     #[serde(default)]
     pub stopped: Stopped,
-    /// Launches before this one that were not counted, because `warm` was asked and they were not.
+    /// Launches before this one that were not counted, because `warm` was requested and they were
+    /// not warm.
     #[serde(default)]
     pub remade: u64,
-    /// What an extra launch did that was traced and not counted. At most in one trial of a point
-    /// in a layer.
+    /// The trace of an extra launch that was not counted. At most in one trial of a point in a
+    /// layer.
     #[serde(default)]
     pub trace: Option<Trace>,
 }
@@ -67,30 +68,30 @@ pub struct Launch {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Stopped {
-    /// Nothing of it was left.
+    /// It had ended by itself.
     #[default]
     Itself,
-    /// `SIGTERM` was enough.
+    /// `SIGTERM` ended it.
     Term,
-    /// Something was left after the grace time, and was killed.
+    /// Something was still running after the grace time and was killed.
     Kill,
 }
 
-/// What a launch waited for, by tracing its system calls. Times are those seen while tracing,
-/// which makes every call a little slower.
+/// What a launch waited for, from a trace of its system calls. Tracing makes every call a little
+/// slower, and the times include that.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trace {
-    /// From start to ready while it was traced, nanoseconds.
+    /// From start to ready while traced, nanoseconds.
     pub elapsed_ns: u64,
     /// Processes and threads.
     pub processes: u64,
     /// Files opened.
     pub opened: u64,
-    /// Calls that look a name up: open, stat, access, readlink, execve.
+    /// Path lookups: open, stat, access, readlink, execve.
     pub lookups: u64,
-    /// Those that found nothing (`ENOENT`, `ENOTDIR`).
+    /// Lookups that found nothing (`ENOENT`, `ENOTDIR`).
     pub failed: u64,
-    /// Nanoseconds in lookups that found nothing.
+    /// Nanoseconds in failed lookups.
     pub failed_ns: u64,
     /// Nanoseconds in the other lookups.
     pub lookup_ns: u64,
@@ -98,9 +99,9 @@ pub struct Trace {
     pub reads: u64,
     /// Bytes they returned.
     pub read_bytes: u64,
-    /// Nanoseconds in them, but for pipes and sockets.
+    /// Nanoseconds in them, except for pipes and sockets.
     pub read_ns: u64,
-    /// Regular files and directories that were found, absolute. Only when they are asked for.
+    /// Regular files and directories that were found, absolute. Only on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
@@ -110,19 +111,19 @@ pub struct Trace {
 pub enum Warmth {
     /// It waited for a device or a file system.
     Cold,
-    /// It waited for nothing.
+    /// It waited for neither.
     Warm,
-    /// It waited so little that either may be.
+    /// It waited so little that it may be either.
     Uncertain,
 }
 
-/// So few major faults ...
+/// Up to this many major faults prove nothing: a page may have been reclaimed.
 const FEW_FAULTS: u64 = 2;
-/// ... and input blocks (32 KiB) say neither: a log file's directory, a page that was reclaimed.
+/// Up to this many input blocks (32 KiB) prove nothing: for example, the directory of a log file.
 const FEW_BLOCKS: u64 = 64;
 
 impl Launch {
-    /// What its counters prove.
+    /// What the counters prove.
     pub fn warmth(&self) -> Warmth {
         match (self.major_faults, self.input_blocks) {
             (0, 0) => Warmth::Warm,
@@ -133,7 +134,7 @@ impl Launch {
 }
 
 impl Warmth {
-    /// The word in tables.
+    /// Its word in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Cold => "cold",
@@ -143,8 +144,8 @@ impl Warmth {
     }
 }
 
-/// A layer and its own command: `overlay:upper=./app --x`. What follows a comma in a layer's name is
-/// an option, so its `=` does not end the name: `fuse,delay=6ms=./app`.
+/// Splits a layer from its own command: `overlay:upper=./app --x`. After a comma, `=` belongs to an
+/// option and does not end the name: `fuse,delay=6ms=./app`.
 pub fn split_layer(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
     loop {
@@ -159,8 +160,8 @@ pub fn split_layer(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The command of a layer among `LAYER=COMMAND`: the one for its whole name, else the one for all
-/// of its kind.
+/// The command of a layer among `LAYER=COMMAND`: the one for its full name, else the one for its
+/// layer id.
 pub fn layers_command<'a>(all: &'a [String], layer: &Spec) -> Option<&'a str> {
     let read = |text: &'a String| {
         let (name, command) = split_layer(text)?;

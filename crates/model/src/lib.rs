@@ -1,7 +1,7 @@
-//! The words of `docs/src/method.md` as types. No I/O happens here.
+//! The terms of `docs/src/method.md` as types. No I/O happens here.
 //!
-//! A *plan* names *layers* and *work*; work expands to *points*; a point done once in one
-//! layer is a *trial*; trials of one plan on one machine are a *run*.
+//! A *plan* names *layers* and *work*, and work expands to *points*. A *trial* is one point
+//! measured once in one layer. A *run* is all trials of one plan on one machine.
 
 mod facts;
 mod figure;
@@ -55,7 +55,7 @@ pub use trial::{
     Restarted, SelfTest, ThreadRates, Trial, Turn, Verified,
 };
 
-/// Bytes of one write that makes a packaged file, in every layer that is filled by writing: about
-/// what cp(1) takes. The pages of a file in the cache are as large as the writes that made it, and
-/// a file of larger ones is read up to a tenth quicker.
+/// Write size for packaged files, bytes, in every layer that is filled by writing: about that of
+/// cp(1). Larger writes make larger pages in the page cache, and such a file reads up to a tenth
+/// faster.
 pub const PACKAGED_AT_ONCE: usize = 64 << 10;

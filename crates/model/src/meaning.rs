@@ -1,68 +1,68 @@
-//! What a point means: said once by its workload, stored and sent with the point. Nobody after the
-//! workload looks a parameter up by its name.
+//! The meaning of a point, declared by its workload, and stored and sent with the point. No other
+//! code looks up a parameter by name.
 
 use serde::{Deserialize, Serialize};
 
 use crate::FigureTable;
 
-/// What a point means.
+/// What a point measures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
-#[allow(clippy::struct_excessive_bools)] // what points are or are not, each on its own
+#[allow(clippy::struct_excessive_bools)] // independent properties of a point
 pub struct Meaning {
-    /// What one operation is called, such as `rand-read`; of a launch its command.
+    /// Name of one operation, such as `rand-read`; for a launch, its command.
     pub operation: String,
     /// What an operation acts on.
     pub target: Target,
-    /// Which way data goes.
+    /// Direction of the data.
     pub direction: Direction,
-    /// It changes data or names: a read-only layer leaves it out.
+    /// It changes data or names, so a read-only layer skips it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub changes: bool,
-    /// It goes through its data in order, so that most of what it reads is read ahead.
+    /// It accesses its data sequentially, so most of what it reads was read ahead.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_order: bool,
     /// What is counted.
     pub unit: Unit,
-    /// Operations under way at once, over all threads; 1 where the pace is set from outside.
+    /// Operations in flight at once, over all threads; 1 at a fixed pace.
     pub concurrency: u64,
-    /// The pace is set from outside: what counts is the time that one operation takes.
+    /// The pace is set from outside: the result is the time of one operation, not the rate.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paced: bool,
-    /// Data is flushed to the device inside the clock.
+    /// Data is flushed to the device within the measured time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub flushes: bool,
-    /// How durable a write is when its clock stops, in the workload's word.
+    /// How durable a write is when its clock stops, in the workload's term.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<String>,
-    /// State of the caches that it asks for. Absent where nothing that is there before is read or
-    /// changed, and where any state will do.
+    /// The state of the caches that it requires. Absent if it reads and changes no earlier data, or
+    /// accepts any state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheState>,
-    /// Whether it goes past the page cache. Absent where there is no such choice.
+    /// Whether it bypasses the page cache. Absent without such an option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<bool>,
-    /// How I/O is made, such as `pread`.
+    /// The I/O engine, such as `pread`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// How it divides into turns of milliseconds; absent: a trial is one stretch of work.
+    /// How it divides into turns of milliseconds; absent: a trial is one uninterrupted stretch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub divided: Option<Divided>,
-    /// Quantities that points of a sweep may differ in.
+    /// Quantities that the points of a sweep may differ in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<Axis>,
-    /// Parameters that change nothing of what the clock sees: points that differ in these alone belong
-    /// to one sweep.
+    /// Parameters that do not affect the measured time. Points that differ only in these belong to
+    /// one sweep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside_the_clock: Vec<String>,
-    /// Parameters with several values that the user chooses between, such as commands: points that
-    /// differ in these alone are compared with each other.
+    /// Parameters with several values that the user chooses between, such as commands. Points that
+    /// differ only in these are compared with each other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
-    /// What it does, in words, part by part.
+    /// Its description in words, part by part.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// Figures beside its time.
+    /// Figures besides its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<Box<FigureTable>>,
 }
@@ -102,21 +102,21 @@ pub enum Target {
     /// The data of files.
     #[default]
     Data,
-    /// A file that the layer came with, which is changed for the first time.
+    /// A packaged file of the layer, changed for the first time.
     PackagedFile,
     /// Names and attributes.
     Names,
     /// A lock on a file.
     Lock,
-    /// A program that is started.
+    /// The start of a program.
     Program,
-    /// The path between two ends of a connection.
+    /// A connection between two ends.
     Network,
-    /// Files and programs of users, each of whom has a script to do.
+    /// Files and programs of users, each with a script.
     Script,
 }
 
-/// Which way data goes.
+/// Direction of the data.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -133,27 +133,27 @@ pub enum Direction {
     Both,
 }
 
-/// What is counted.
+/// Unit of work.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// Operations a second.
+    /// Operations per second.
     #[default]
     Operation,
-    /// Bytes a second.
+    /// Bytes per second.
     Byte,
-    /// Launches, each of which is an operation.
+    /// Launches; one launch is one operation.
     Launch,
-    /// Transactions a second: a request and its response.
+    /// Transactions per second: a request and its response.
     Transaction,
-    /// Scripts an hour, each of which is an operation.
+    /// Scripts per hour; one script is one operation.
     Script,
 }
 
 impl Unit {
-    /// The metric and its unit as the report names them.
+    /// The metric and its unit, as shown in the report.
     pub fn metric(self) -> (&'static str, &'static str) {
         match self {
             Self::Byte => ("throughput", "B/s"),
@@ -163,7 +163,7 @@ impl Unit {
         }
     }
 
-    /// The time that the metric is over, seconds.
+    /// The metric's period, seconds.
     pub fn seconds(self) -> f64 {
         match self {
             Self::Byte | Self::Operation | Self::Launch | Self::Transaction => 1.0,
@@ -183,7 +183,7 @@ pub enum CacheState {
 }
 
 impl CacheState {
-    /// The word that plans and reports have for it.
+    /// Its word in plans and reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Warm => "warm",
@@ -195,34 +195,34 @@ impl CacheState {
 /// How a point divides into turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Divided {
-    /// Its data comes from memory and goes there.
+    /// Its data stays in memory.
     pub in_memory: bool,
-    /// What a turn has used up no later turn finds again, as with a cold cache: nothing to spare
-    /// for a lead-in.
+    /// A turn uses up data that later turns cannot use again, as with a cold cache. So it has no
+    /// lead-in.
     pub uses_up: bool,
-    /// Bytes of files that it goes over again and again.
+    /// Total size of the files that it accesses repeatedly, bytes.
     pub working_set: u64,
-    /// What a turn costs besides its time.
+    /// Cost of a turn besides its time.
     pub cost: TurnCost,
-    /// Bytes that a turn may move beside those that count, as its queue fills and drains.
+    /// Bytes that a turn may move without counting them, while its queue fills and drains.
     pub under_way: u64,
 }
 
-/// What a turn costs besides its time.
+/// Cost of a turn besides its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TurnCost {
     /// Nothing.
     Nothing,
-    /// Files that are made or removed. What was removed slows what is made next on some file systems, so
-    /// there should be few.
+    /// Files that are created or removed. On some file systems removals slow down later creations,
+    /// so turns should be few.
     Files,
     /// Threads that are started or woken, which takes some tenths of a millisecond.
     Threads,
 }
 
 impl TurnCost {
-    /// Of work that so many threads do: one works in the probe's own.
+    /// The cost with this many threads. One thread runs in the probe's own and costs nothing.
     pub fn of_threads(threads: u64) -> Self {
         if threads > 1 {
             Self::Threads
@@ -233,7 +233,7 @@ impl TurnCost {
 }
 
 impl Divided {
-    /// Whether one thread does it again and again, so that all turns can be on one CPU.
+    /// Whether a single thread does the same work repeatedly, so all turns can run on one CPU.
     pub fn on_one_cpu(&self) -> bool {
         !self.uses_up && self.cost != TurnCost::Threads
     }
@@ -243,7 +243,7 @@ impl Divided {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "SweepAxis")]
 pub struct Axis {
-    /// What it is.
+    /// The quantity.
     pub quantity: Quantity,
     /// The parameter's name.
     pub key: String,
@@ -251,42 +251,42 @@ pub struct Axis {
     pub value: u64,
 }
 
-/// A quantity that workloads have in common, whatever each calls it.
+/// A quantity that several workloads share, whatever each calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
     /// Bytes of one request.
     RequestSize,
-    /// Bytes of the data set: of the file that is gone over.
+    /// Bytes of the data set: the size of the file.
     DataSize,
-    /// Requests under way at once in each thread.
+    /// Requests in flight at once in each thread.
     QueueDepth,
     /// Threads that make requests.
     Threads,
-    /// Requests a second that are begun, whatever the layer can do.
+    /// Requests started per second, regardless of how fast the layer is.
     OfferedRate,
-    /// Bytes from one request to the next.
+    /// Bytes between two requests.
     Distance,
     /// Bytes of one message on a connection.
     MessageSize,
-    /// Bytes of a socket's buffer, as asked for.
+    /// Requested size of a socket's buffer, bytes.
     SocketBuffer,
     /// Users who work at the same time.
     Users,
-    /// CPUs that the layer has.
+    /// CPUs of the layer.
     Cpus,
 }
 
-/// A part of what a point does, in words.
+/// A part of a point's description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {
-    /// The parameter that it tells of.
+    /// The parameter that it describes.
     pub key: String,
-    /// The words, such as `64M file`.
+    /// The text, such as `64M file`.
     pub text: String,
 }
 
-/// The kinds of work that words are made for, in the order they are told.
+/// Kinds of work that the report's sentences name, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkGroup {
     /// Reads data.
@@ -297,7 +297,7 @@ pub enum WorkGroup {
     Writing,
     /// Writes data and waits for the device.
     Flushing,
-    /// Changes a file that the layer came with.
+    /// Changes a packaged file of the layer.
     Changing,
     /// Names and attributes: open, stat, create, unlink.
     Names,
@@ -307,14 +307,14 @@ pub enum WorkGroup {
     Launching,
     /// Sends and receives.
     Networking,
-    /// Does the scripts of users.
+    /// Runs the scripts of users.
     Scripts,
-    /// Of a stored point whose workload this version does not know.
+    /// A stored point of a workload that this version does not know.
     Unknown,
 }
 
 impl WorkGroup {
-    /// `the same as native for ...`.
+    /// Completes a sentence: `the same as native for ...`.
     pub fn words(self) -> &'static str {
         match self {
             Self::Reading => "reading",
@@ -333,7 +333,7 @@ impl WorkGroup {
 }
 
 impl Meaning {
-    /// Adds a quantity. 0 is none.
+    /// Adds a quantity, unless it is 0.
     #[must_use]
     pub fn axis(mut self, quantity: Quantity, key: &str, value: u64) -> Self {
         if value > 0 {
@@ -347,7 +347,7 @@ impl Meaning {
         self
     }
 
-    /// Adds a part of the description. Empty text is none.
+    /// Adds a part of the description, unless the text is empty.
     #[must_use]
     pub fn part(mut self, key: &str, text: impl Into<String>) -> Self {
         let (key, text) = (key.to_owned(), text.into());
@@ -364,28 +364,28 @@ impl Meaning {
         self
     }
 
-    /// Adds a part of the description where it is worth a word.
+    /// Adds a part of the description if `worth`.
     #[must_use]
     pub fn part_if(self, worth: bool, key: &str, text: impl Into<String>) -> Self {
         if worth { self.part(key, text) } else { self }
     }
 
-    /// The quantity and the parameter that sets it; `None` where the point has none.
+    /// The axis of a quantity; `None` if the point has none.
     pub fn find(&self, quantity: Quantity) -> Option<&Axis> {
         self.axes.iter().find(|a| a.quantity == quantity)
     }
 
-    /// The value of a quantity; above 0.
+    /// The value of a quantity, if above 0.
     pub fn value(&self, quantity: Quantity) -> Option<u64> {
         self.find(quantity).map(|a| a.value)
     }
 
-    /// How many CPUs the layer has; `None`: all there are.
+    /// How many CPUs the layer has; `None`: all of the machine.
     pub fn cpus(&self) -> Option<u32> {
         u32::try_from(self.value(Quantity::Cpus)?).ok()
     }
 
-    /// What it does, in words, without what these quantities say: `read, 64M file, warm`.
+    /// A description in words, without the given quantities: `read, 64M file, warm`.
     pub fn describe(&self, without: &[Quantity]) -> String {
         self.describe_if(|key| {
             let mut set = without.iter().filter_map(|q| self.find(*q));
@@ -393,7 +393,7 @@ impl Meaning {
         })
     }
 
-    /// What it has in common with its alternatives, in words.
+    /// A description of what it has in common with its alternatives.
     pub fn describe_common(&self) -> String {
         self.describe_if(|key| !self.alternatives.iter().any(|a| a == key))
     }
@@ -404,7 +404,8 @@ impl Meaning {
         texts.join(", ")
     }
 
-    /// How many times the time of one operation of all each of them waits (Little's law).
+    /// Operations in flight: each takes this many times the interval between completions (Little's
+    /// law).
     pub fn under_way(&self) -> f64 {
         self.concurrency.max(1) as f64
     }
@@ -426,17 +427,17 @@ impl Meaning {
         }
     }
 
-    /// Its caches are emptied before the clock starts.
+    /// The caches are emptied before the clock starts.
     pub fn is_cold(&self) -> bool {
         self.cache == Some(CacheState::Cold)
     }
 
-    /// It goes past the page cache.
+    /// It bypasses the page cache.
     pub fn is_direct(&self) -> bool {
         self.direct == Some(true)
     }
 
-    /// It starts programs, which do what they like.
+    /// It starts programs, whose actions are unknown.
     pub fn runs_programs(&self) -> bool {
         matches!(self.target, Target::Program | Target::Script)
     }

@@ -1,6 +1,6 @@
-/// The known word nearest to `word`, when it is near enough to be what was meant.
+/// The known word most similar to `word`, if it is similar enough to be meant.
 ///
-/// Nearness is Damerau-Levenshtein distance of at most a third of the longer word.
+/// Similar means a Damerau-Levenshtein distance of at most a third of the longer word.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()

@@ -1,5 +1,5 @@
-//! The one way to set what a layer cost against what another did: turn by turn within a round, block
-//! by block. The lab decides from it when to stop, the report what to say.
+//! Pairs the costs of two layers: turn by turn within a round, block by block. The lab uses the
+//! pairs to decide when to stop, the report to decide its verdicts.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use crate::{
     flags::{CUT_OFF, MADE_AGAIN},
 };
 
-/// A layer at a point: their indexes in the run.
+/// A layer at a point, as indexes into the run.
 pub type Site = (usize, usize);
 
-/// What a trial cost: nanoseconds an operation, of all of it and of each turn.
+/// The cost of a trial: nanoseconds per operation, in total and for each turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// The trial's value; finite and above 0.
     pub ns_per_op: f64,
-    /// Nanoseconds and operations of all of it.
+    /// Nanoseconds and operations of the whole trial.
     whole: [f64; 2],
-    /// Each turn with a usable number, in order of rounds.
+    /// Turns with a usable number, in order of rounds.
     turns: Vec<Turn>,
-    /// Last round and value of each part before, of a block that was divided.
+    /// Of a divided block: last round and value of each earlier part.
     earlier: Vec<(u32, f64)>,
 }
 
@@ -28,7 +28,7 @@ impl Cost {
     /// `None` for a trial without a usable number.
     pub fn of(trial: &Trial) -> Option<Self> {
         let usable = |ns: &f64| ns.is_finite() && *ns > 0.0;
-        // Where the pace was set from outside a turn's length says nothing of the layer.
+        // At a fixed pace a turn's length says nothing about the layer.
         let turns = trial.turns.iter().filter(|_| trial.response_ns.is_none());
         let turns = turns.filter(|t| t.ns_per_op().as_ref().is_some_and(usable));
         let mut turns: Vec<Turn> = turns.copied().collect();
@@ -43,8 +43,8 @@ impl Cost {
         })
     }
 
-    /// A block that was divided has several trials of the baseline, one in each part, and a part goes on
-    /// with the rounds of the one before. A trial that does not replaces what was there.
+    /// Appends the next trial. A divided block has one baseline trial in each part, and each part
+    /// continues the round numbers. A trial whose rounds do not continue replaces the earlier one.
     fn followed_by(self, next: Self) -> Self {
         let goes_on = match (self.turns.last(), next.turns.first()) {
             (Some(last), Some(first)) => first.round > last.round,
@@ -64,14 +64,14 @@ impl Cost {
         }
     }
 
-    /// Its cost in the part that the other was in.
+    /// Its value in the part that the other trial belongs to.
     fn beside(&self, other: &Self) -> f64 {
         let first = other.turns.first().map_or(u32::MAX, |t| t.round);
         let part = self.earlier.iter().find(|(last, _)| *last >= first);
         part.map_or(self.ns_per_op, |(_, ns)| *ns)
     }
 
-    /// The turns of the rounds in which both had one.
+    /// The turns of rounds in which both have one.
     fn rounds<'a>(&'a self, other: &'a Self) -> Vec<(&'a Turn, &'a Turn)> {
         let mut rest = other.turns.iter().peekable();
         let mut both = Vec::new();
@@ -84,8 +84,8 @@ impl Cost {
         both
     }
 
-    /// Logarithms of this cost over the other's, for each round in which both had a turn. Where there
-    /// is none (a launch, a copy-up, a run of before there were turns) the one ratio of the trials.
+    /// Logarithms of this cost over the other's, one for each round in which both have a turn.
+    /// Without such rounds (a launch, a copy-up, an older run), one ratio of the whole trials.
     pub fn ln_ratios(&self, other: &Self) -> Vec<f64> {
         let cost = |t: &Turn| t.elapsed_ns as f64 / t.ops as f64;
         let both = self.rounds(other).into_iter();
@@ -98,8 +98,8 @@ impl Cost {
         ratios
     }
 
-    /// Nanoseconds and operations here and there, for each round in which both had a turn; of the
-    /// trials as a whole where there is none.
+    /// Nanoseconds and operations of both, for each round in which both have a turn. Without such
+    /// rounds, one pair of the whole trials.
     pub fn totals(&self, other: &Self) -> Vec<[[f64; 2]; 2]> {
         let total = |t: &Turn| [t.elapsed_ns as f64, t.ops as f64];
         let both = self.rounds(other).into_iter();
@@ -113,10 +113,10 @@ impl Cost {
 
 /// The costs of a run's trials.
 ///
-/// A group (one point in one block) that was cut off is made again in a later session. Then only the
-/// newer session counts, because native of one set-up and a layer of another are no pair. Of several
-/// trials of a layer in a group the last with a number counts, and the rounds of all that go on with
-/// those before.
+/// A group is one point in one block. An interrupted group is repeated in a later session. Then
+/// only the newer session counts, because native of one session and a layer of another are not a
+/// pair. If a layer has several trials in a group, the last one with a number counts, together with
+/// the earlier trials whose rounds it continues.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// By point, then block.
@@ -126,12 +126,12 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 struct Group {
     session: u32,
-    /// By layer; `None` for one whose trials all failed.
+    /// By layer; `None` if all its trials failed.
     costs: BTreeMap<usize, Option<Cost>>,
 }
 
 impl Ledger {
-    /// Enters a trial, after those that were made before it. Whether it has a usable number.
+    /// Adds a trial, in the order in which they were made. Returns whether it has a usable number.
     pub fn add(&mut self, record: &TrialRecord) -> bool {
         let cell = record.cell;
         let blocks = self.groups.entry(cell.point).or_default();
@@ -154,8 +154,8 @@ impl Ledger {
         good
     }
 
-    /// Blocks in which both sites have a number, in their order. `make` gets session and block,
-    /// nanoseconds an operation here and there, and [`Cost::ln_ratios`], one at least.
+    /// Blocks in which both sites have a number, in order. `make` gets session, block, nanoseconds
+    /// per operation of both, and [`Cost::ln_ratios`] (at least one).
     pub fn pairs<T>(
         &self,
         here: Site,
@@ -173,14 +173,14 @@ impl Ledger {
         self.both(here, there).map(pair).collect()
     }
 
-    /// Of the same blocks the session and [`Cost::totals`], one at least.
+    /// For the same blocks, the session and [`Cost::totals`] (at least one).
     pub fn totals(&self, here: Site, there: Site) -> Vec<(u32, Vec<[[f64; 2]; 2]>)> {
         let both = self.both(here, there);
         both.map(|((session, _), cost, against)| (session, cost.totals(against)))
             .collect()
     }
 
-    /// Session and block of those in which both sites have a number, with their costs.
+    /// Session and block of the blocks in which both sites have a number, with their costs.
     fn both(&self, here: Site, there: Site) -> impl Iterator<Item = ((u32, u32), &Cost, &Cost)> {
         let groups = self.groups.get(&here.1).zip(self.groups.get(&there.1));
         groups.into_iter().flat_map(move |(ours, theirs)| {
@@ -193,7 +193,7 @@ impl Ledger {
         })
     }
 
-    /// Whether a trial counts: no later session has made its point of its block again.
+    /// Whether a trial counts: no later session has repeated its group.
     pub fn counts(&self, cell: Cell) -> bool {
         let group = self
             .groups
@@ -202,7 +202,7 @@ impl Ledger {
         group.is_some_and(|g| g.session == cell.session)
     }
 
-    /// Why a trial does not count, as the flag that says so: its group was cut off.
+    /// The flag of a trial that does not count because its group was interrupted.
     pub fn cut_off(&self, cell: Cell, layers: usize) -> Option<&'static str> {
         if !self.counts(cell) {
             return Some(MADE_AGAIN);
@@ -212,7 +212,7 @@ impl Ledger {
         (!whole).then_some(CUT_OFF)
     }
 
-    /// Which layers were tried at a point of a block, in its newest session.
+    /// The layers tried at a point of a block, in its newest session.
     pub fn tried(&self, block: u32, point: usize) -> Vec<usize> {
         let group = self.groups.get(&point).and_then(|g| g.get(&block));
         group.map_or_else(Vec::new, |g| g.costs.keys().copied().collect())
@@ -342,7 +342,7 @@ mod tests {
             assert_eq!(ratios.len(), 2, "layer {layer}");
             assert!(ratios.iter().all(|r| (r - 2.0).abs() < 1e-12), "{ratios:?}");
         }
-        // What begins anew takes the place of what was there.
+        // A trial whose rounds start again replaces the earlier one.
         ledger.add(&part(1, &[(0, 40), (1, 40)]));
         let found = pairs(&ledger, (1, 0), (0, 0));
         assert!((found[0].ln_ratios[0].exp() - 4.0).abs() < 1e-12);

@@ -1,12 +1,12 @@
-//! Text that may be shown: nothing in it drives a terminal or breaks an XML file.
+//! Makes text safe to show: without terminal escapes and characters that are invalid in XML.
 
 use std::borrow::Cow;
 
-/// Text without escape sequences and control characters. Line feeds and tabs stay.
+/// Removes escape sequences and control characters. Line feeds and tabs stay.
 ///
-/// Whatever comes from outside goes through this before it is shown: what a program printed, names
-/// of files and layers, what a store or an imported file holds. Two places call it: the report
-/// model, from which every exporter prints, and the command line's messages.
+/// All untrusted text passes through this before it is shown: output of programs, names of files
+/// and layers, contents of a store or an imported file. Two places call it: the report model, from
+/// which every exporter prints, and the command line's messages.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_plain) {
         return Cow::Borrowed(text);
@@ -24,8 +24,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Not a control character (C0, DEL, C1), not one that turns the direction of text around, and
-/// allowed in XML 1.0.
+/// Not a control character (C0, DEL, C1) or one that changes the direction of text, and allowed in
+/// XML 1.0.
 fn is_plain(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
@@ -34,8 +34,8 @@ fn is_plain(c: char) -> bool {
     }
 }
 
-/// Length of the complete control sequence (colours, cursor movements) that a text begins with.
-/// One that is not complete is not skipped: it would take the text behind it along.
+/// Length of the complete control sequence (colours, cursor movements) at the start of a text. An
+/// incomplete one has no length: skipping it would drop the text after it.
 fn sequence(text: &str) -> Option<usize> {
     const LONGEST: usize = 32;
     let body = text

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{SizeError, Spec, nearest, parse_duration};
 
-/// What a user asks for: a plan file, or the flags of a command.
+/// A plan: what to measure, from a plan file or the flags of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -15,13 +15,13 @@ pub struct Plan {
     /// One sentence for the report's head.
     #[serde(default)]
     pub about: String,
-    /// The study whose tables, charts and conclusions the report adds.
+    /// The study whose tables, charts and conclusions are added to the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<StudyId>,
     /// Layers in order. Empty: every layer this machine can set up.
     #[serde(default)]
     pub layers: Vec<Spec>,
-    /// How thorough to be.
+    /// How thorough the run is.
     #[serde(default)]
     pub profile: Profile,
     /// Time to spend on trials, such as `2m`. Absent: until the precision is reached.
@@ -31,37 +31,38 @@ pub struct Plan {
     /// then no longer than this times the layers. Absent: the budget is the same for any number of layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer_budget: Option<String>,
-    /// Half-width of the interval of a ratio to stop at, such as 0.05. Absent: the profile's.
+    /// Half-width of a ratio's interval at which to stop, such as 0.05. Absent: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
-    /// Make exactly so many blocks, whatever the precision. Absent: until the precision is reached.
+    /// Make exactly this many blocks, whatever the precision. Absent: until the precision is
+    /// reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
-    /// Times the layers are set up afresh. Absent: what the profile says, and three at least where
-    /// setting all of them up takes less than a second.
+    /// How many times the layers are set up afresh. Absent: the profile's number, and at least
+    /// three if setting all of them up takes less than a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<u32>,
-    /// Length of a turn, such as `5ms`. Absent: 2 ms, or 10 ms for large files in memory and where a
-    /// guest is among the layers.
+    /// Length of a turn, such as `5ms`. Absent: 2 ms, or 10 ms for large files in memory and where
+    /// a guest is among the layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
-    /// Names of the points that verdicts are asked on, as `label` gives them. The others are
-    /// described: with their intervals, and without a verdict. Empty: verdicts on all.
+    /// Names of the points that get verdicts, as in `label`. The others have intervals but no
+    /// verdict. Empty: all points get verdicts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirm: Vec<String>,
     /// Differences smaller than this do not matter to the user.
     #[serde(default = "default_delta")]
     pub delta: f64,
-    /// Measure `native` twice and see that the ratio is 1.
+    /// Measure `native` twice and check that the ratio is 1.
     #[serde(default = "yes")]
     pub control: bool,
     /// Seed of order, data and offsets. Absent: drawn and recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// File sizes and counts are multiplied by this, for a small run of a large plan.
+    /// Factor for file sizes and counts, for a small run of a large plan.
     #[serde(default = "one")]
     pub scale: f64,
-    /// What to do: each table is one workload's settings; lists make several points.
+    /// The work: each table is one workload's settings; lists make several points.
     pub work: Vec<Settings>,
 }
 
@@ -82,7 +83,7 @@ fn one() -> f64 {
 pub struct Settings {
     /// The workload's id, such as `file`.
     pub workload: String,
-    /// Label in the report. Absent: made from the parameters.
+    /// Label in the report. Absent: derived from the parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Parameters by name, as a user writes them: text, numbers, switches or lists of these.
@@ -90,7 +91,7 @@ pub struct Settings {
     pub params: Map<String, Value>,
 }
 
-/// A published study that can be repeated here; the report crate has a file for each.
+/// A published study that can be repeated here. The report crate has a file for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StudyId {
@@ -116,7 +117,7 @@ impl StudyId {
         Self::VirtualIoStack,
     ];
 
-    /// As it is written in a plan.
+    /// Its id in a plan.
     pub fn id(self) -> &'static str {
         match self {
             Self::FileioAppvirt => "fileio-appvirt",
@@ -142,7 +143,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Times the layers are set up afresh.
+    /// How many times the layers are set up afresh.
     pub fn sessions(self) -> u32 {
         match self {
             Self::Quick => 1,
@@ -160,21 +161,21 @@ impl Profile {
     }
 }
 
-/// A plan that cannot be run: the user's mistake, exit code 2.
+/// A plan that cannot be run: a usage error, exit code 2.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// Not TOML, or a value of the wrong type.
     #[error("{0}")]
     Syntax(String),
-    /// A key nobody knows.
+    /// An unknown key.
     #[error("unknown key `{key}`{}", nearest.as_ref().map(|n| format!(": did you mean `{n}`?")).unwrap_or_default())]
     UnknownKey {
         /// As written.
         key: String,
-        /// The known key most like it.
+        /// The most similar known key.
         nearest: Option<String>,
     },
-    /// A value out of its range.
+    /// A value out of range.
     #[error("`{key}` = {value}: {must}")]
     Range {
         /// The key.
@@ -184,7 +185,7 @@ pub enum PlanError {
         /// What it must be.
         must: &'static str,
     },
-    /// A duration that cannot be read.
+    /// A duration that cannot be parsed.
     #[error("`{key}`: {source}")]
     Duration {
         /// The key.
@@ -220,13 +221,13 @@ pub const MOST_TEXT: u64 = 1 << 20;
 const MOST_WORK: usize = 1000;
 /// Most layers in a plan.
 const MOST_LAYERS: usize = 100;
-/// Most blocks that a plan may ask for.
+/// Most blocks of a plan.
 const MOST_BLOCKS: u32 = 10_000;
-/// Longest turn that a plan may ask for.
+/// Longest turn of a plan.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 
 impl Plan {
-    /// Reads a plan file's text.
+    /// Parses the text of a plan file.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
         let syntax = |e: toml::de::Error| PlanError::Syntax(e.to_string().trim_end().to_owned());
         if text.len() as u64 > MOST_TEXT {
@@ -242,13 +243,13 @@ impl Plan {
                 });
             }
         }
-        // A second reading of the text, so that a wrong value is shown with its line.
+        // The text is parsed a second time, so that an error about a value shows its line.
         let plan: Self = toml::from_str(text).map_err(syntax)?;
         plan.check()?;
         Ok(plan)
     }
 
-    /// Checks every value that does not need to know layers or workloads.
+    /// Checks every value that can be checked without the lists of layers and workloads.
     pub fn check(&self) -> Result<(), PlanError> {
         let range = |key, value: String, must| Err(PlanError::Range { key, value, must });
         if self.work.is_empty() {
@@ -334,7 +335,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Time to spend on trials, when it is limited.
+    /// The time budget for trials, if there is one.
     pub fn budget(&self) -> Result<Option<Duration>, PlanError> {
         above_zero("budget", self.budget.as_deref())
     }
@@ -356,7 +357,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Length of a turn, when the user has set it.
+    /// The length of a turn, if the user has set it.
     pub fn turn(&self) -> Result<Option<Duration>, PlanError> {
         let turn = above_zero("turn", self.turn.as_deref())?;
         if turn.is_some_and(|turn| turn > LONGEST_TURN) {
@@ -369,8 +370,8 @@ impl Plan {
         Ok(turn)
     }
 
-    /// Whether a verdict is asked on the point of this name: each comparison more that is asked for
-    /// makes every other harder to decide. The name of a `[[work]]` table stands for all its points.
+    /// Whether the point of this name gets a verdict. Each further comparison makes all others
+    /// harder to decide. The name of a `[[work]]` table stands for all its points.
     pub fn confirms(&self, label: &str) -> bool {
         self.confirm.is_empty() || self.confirm.iter().any(|name| names(name, label))
     }
@@ -381,13 +382,13 @@ impl Plan {
         self.confirm.iter().find(unknown).map(String::as_str)
     }
 
-    /// Half-width to stop at: the plan's own, else the profile's.
+    /// Half-width at which to stop: the plan's own, else the profile's.
     pub fn precision(&self) -> f64 {
         self.precision.unwrap_or_else(|| self.profile.precision())
     }
 }
 
-/// A duration of the user's.
+/// Parses a duration that must be above zero.
 fn above_zero(key: &'static str, text: Option<&str>) -> Result<Option<Duration>, PlanError> {
     let Some(text) = text else {
         return Ok(None);
@@ -403,7 +404,7 @@ fn above_zero(key: &'static str, text: Option<&str>) -> Result<Option<Duration>,
     Ok(Some(duration))
 }
 
-/// `small files` is the name of `small files` and of `small files (4K)`.
+/// Whether a name matches a label: `small files` matches `small files` and `small files (4K)`.
 fn names(name: &str, label: &str) -> bool {
     label
         .strip_prefix(name)

@@ -5,8 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::Meaning;
 
-/// Values of environment variables by their names. They may be secrets: they are neither stored nor
-/// shown.
+/// Values of environment variables by name. They may be secrets: they are neither stored nor shown.
 pub type Environment = BTreeMap<String, String>;
 
 /// The parameter of every workload that sets how many CPUs a layer has.
@@ -17,22 +16,22 @@ pub const CPUS: &str = "cpus";
 pub struct Point {
     /// The workload's id, such as `file`.
     pub workload: String,
-    /// What to call it in a report, such as `large read`. Unique in a run.
+    /// Its name in a report, such as `large read`. Unique in a run.
     pub label: String,
-    /// The workload's own parameters; it alone knows their types. Sizes are bytes.
+    /// The workload's own parameters. Only the workload knows their types. Sizes are bytes.
     pub params: Map<String, Value>,
-    /// What it means, said by the workload.
+    /// Its meaning, declared by the workload.
     #[serde(default)]
     pub meaning: Meaning,
 }
 
-/// A point or setting that cannot be: the user's mistake, exit code 2.
+/// A point or setting that is not possible: a usage error, exit code 2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct PointError {
     /// What is wrong, and with which parameter.
     pub message: String,
-    /// What to do about it.
+    /// A hint: what to do about it.
     pub hint: Option<String>,
 }
 
@@ -45,7 +44,7 @@ impl PointError {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -75,7 +74,7 @@ impl Point {
         }
     }
 
-    /// The parameters as the workload's own struct, which has none of those that all workloads have.
+    /// The parameters as the workload's own struct, without those that all workloads have.
     pub fn typed<T: DeserializeOwned>(&self) -> Result<T, PointError> {
         let mut params = self.params.clone();
         params.remove(CPUS);
@@ -83,7 +82,7 @@ impl Point {
             .map_err(|e| PointError::new(format!("{} `{}`: {e}", self.workload, self.label)))
     }
 
-    /// A parameter that is text, such as `op` or `cache`; empty when it has none.
+    /// A text parameter, such as `op` or `cache`; empty if absent.
     pub fn text(&self, key: &str) -> &str {
         self.params
             .get(key)
@@ -91,7 +90,7 @@ impl Point {
             .unwrap_or_default()
     }
 
-    /// A parameter that is a number, such as `record` or `file_size` (bytes); 0 when it has none.
+    /// A numeric parameter, such as `record` or `file_size` (bytes); 0 if absent.
     pub fn number(&self, key: &str) -> u64 {
         self.params
             .get(key)
@@ -99,7 +98,7 @@ impl Point {
             .unwrap_or_default()
     }
 
-    /// A parameter that is a switch; `false` when it has none.
+    /// A switch; `false` if absent.
     pub fn flag(&self, key: &str) -> bool {
         self.params
             .get(key)
@@ -107,13 +106,13 @@ impl Point {
             .unwrap_or_default()
     }
 
-    /// A key that is equal for equal work, whatever its label.
+    /// A key that is equal for equal work, whatever the label.
     pub fn key(&self) -> String {
         format!("{} {}", self.workload, Value::Object(self.params.clone()))
     }
 }
 
-/// What values a workload's parameter takes.
+/// The type of a workload's parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamKind {
     /// One of these words.
@@ -128,13 +127,13 @@ pub enum ParamKind {
     Duration,
     /// Any text; several in a list make several points.
     Text,
-    /// Any number of texts that belong together: one value, however many they are.
+    /// Any number of texts that belong together. They are one value.
     Texts,
-    /// Any number of variables of a program's environment, `NAME=VALUE` or `NAME`. Points and what is
-    /// stored have the names alone.
+    /// Any number of environment variables of a program, `NAME=VALUE` or `NAME`. Points and stored
+    /// runs have only the names.
     Env,
-    /// Command lines, split into words as a shell does; there never is a shell. What stands after
-    /// `--` on our own command line is one of them.
+    /// Command lines, split into words as a shell does, without a shell. The words after `--` on
+    /// our own command line are one of them.
     Command,
 }
 
@@ -143,9 +142,9 @@ pub enum ParamKind {
 pub struct Param {
     /// Its key in a plan; on the command line `_` becomes `-`.
     pub name: &'static str,
-    /// What values it takes.
+    /// The type of its values.
     pub kind: ParamKind,
-    /// The value when none is given, as a user would write it.
+    /// The default, as a user would write it.
     pub default: &'static str,
     /// Several values make several points.
     pub list: bool,
@@ -154,7 +153,7 @@ pub struct Param {
 }
 
 impl Param {
-    /// A parameter; the arguments in the order of the fields.
+    /// Makes a parameter. The arguments are the fields in order.
     pub const fn new(
         name: &'static str,
         kind: ParamKind,

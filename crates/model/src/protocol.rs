@@ -1,12 +1,12 @@
-//! The lines between lab and probe: one JSON object a line, versioned, bounded in size.
+//! The protocol between lab and probe: one JSON object per line, versioned, bounded in size.
 //!
-//! The probe speaks first: `hello`. Then for each trial `job` -> `ready`, `turn` -> `turned` as often
-//! as the lab says, `settle` -> `settled`, `end` -> `trial`; or `error` at any time, after which the
-//! job is given up. `progress` may come before each answer. Between two lines of the lab the probe
-//! sleeps. `quit`, or the end of its input, ends it.
+//! The probe starts with `hello`. Each trial is then `job` -> `ready`, any number of `turn` ->
+//! `turned`, `settle` -> `settled`, `end` -> `trial`. The probe may send `error` at any time, which
+//! gives up the job. It may send `progress` before each answer. Between two messages of the lab the
+//! probe sleeps. It ends on `quit` or at the end of its input.
 //!
-//! Work with two ends has a probe at each. The far one serves, `serve` -> `serving`, until its
-//! `settle` -> `settled`; the near one has the job, with the port that the far one told.
+//! Work with two ends has a probe at each. The far probe gets `serve` -> `serving` and serves until
+//! `settle` -> `settled`. The near probe gets the job, with the port that the far probe reported.
 
 use std::{fmt, net::IpAddr};
 
@@ -28,24 +28,25 @@ pub enum ToProbe {
     Job(Box<Job>),
     /// Be the far end of this work, listening at [`Job::peer`].
     Serve(Box<Job>),
-    /// Work for a while. Only for the job that is ready; rounds go up.
+    /// Run one turn. Only for the job that is ready; rounds increase.
     Turn {
         /// The job's id.
         id: u64,
         /// Number of the round; each has one turn at most.
         round: u32,
-        /// Length, nanoseconds: the operation under way then is the last one. 0: the whole work in
-        /// one stretch, for which [`Job::min_ms`] and [`Job::min_ops`] hold.
+        /// Length, nanoseconds: the operation in progress at its end is the last one. 0: the whole
+        /// work in one stretch, limited by [`Job::min_ms`] and [`Job::min_ops`].
         ns: u64,
-        /// Work before it that is not counted, nanoseconds.
+        /// Uncounted work before the turn, nanoseconds.
         lead_in_ns: u64,
     },
-    /// No more turns: flush what was written, so that it slows nobody's next turn.
+    /// No more turns: flush the written data, so that it slows down no other turn.
     Settle {
         /// The job's id.
         id: u64,
     },
-    /// Prove and verify; then the files go, or are left to whoever sets the layer down.
+    /// Prove the cache state, verify, and report the trial. Removes the files, unless they go with
+    /// the layer.
     End {
         /// The job's id.
         id: u64,
@@ -55,7 +56,7 @@ pub enum ToProbe {
 }
 
 impl ToProbe {
-    /// What to answer where a trial is one stretch of work; `None` when there is nothing to answer.
+    /// The reply that makes a trial in one stretch; `None` if no reply is due.
     pub fn in_one_stretch(said: &FromProbe) -> Option<Self> {
         Some(match *said {
             FromProbe::Ready { id } => Self::Turn {
@@ -76,42 +77,41 @@ impl ToProbe {
 pub struct Job {
     /// Repeated in every answer.
     pub id: u64,
-    /// Directory inside the layer to work in. Packaged files lie in `packaged/` below it.
+    /// Directory inside the layer to work in. Packaged files are in `packaged/` below it.
     pub dir: String,
     /// What to do.
     pub point: Point,
     /// Seed of data and random offsets.
     pub seed: u64,
-    /// A trial in one stretch lasts at least this long, unless the point fixes its passes;
-    /// milliseconds.
+    /// Shortest time of a trial in one stretch, unless the point fixes its passes; milliseconds.
     pub min_ms: u64,
-    /// ... and at least this many operations.
+    /// Fewest operations of a trial in one stretch.
     pub min_ops: u64,
     /// Block devices below the layer, `major:minor`, whose counters to read.
     pub devices: Vec<String>,
-    /// Directories of file systems below the layer's own. A flush of the layer alone may stop
-    /// above them (FUSE, `volatile`), and debt is paid when the bytes are on the device.
+    /// Directories of file systems below the layer's own. A flush of the layer alone may stop above
+    /// them (FUSE, `volatile`), but write-back debt ends when the bytes are on the device.
     #[serde(default)]
     pub below: Vec<String>,
     /// CPUs that it may use; absent: those that the probe was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<JobCpus>,
-    /// Of work with two ends: where the far one listens. Among the last of the line, like `env`.
+    /// For work with two ends: where the far end listens. Near the end of the line, like `env`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Peer>,
-    /// Values of the variables that points name ([`crate::ParamKind::Env`]). What shows the beginning of
-    /// a line that cannot be read stops before `peer` and `env`.
+    /// Values of the environment variables that points name ([`crate::ParamKind::Env`]). An error
+    /// about an invalid line quotes only what precedes `peer` and `env`.
     #[serde(default, skip_serializing_if = "Environment::is_empty")]
     pub env: Environment,
 }
 
-/// How many CPUs a job may use, and what sees to it.
+/// How many CPUs a job may use, and how the limit is enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobCpus {
-    /// The probe, and what it starts, is kept on the first so many of those that it was started with.
+    /// The probe and its children are pinned to this many CPUs, the first of those it had at start.
     Kept(u32),
-    /// In a guest: so many are online, or all.
+    /// In a guest: this many CPUs are online; `None`: all.
     Online(Option<u32>),
 }
 
@@ -122,11 +122,11 @@ pub struct Peer {
     pub address: IpAddr,
     /// Its port; 0 before it listens.
     pub port: u16,
-    /// What a client has to say first, so that nobody else on this machine is served.
+    /// The secret that a client must send first, so that no other client on this machine is served.
     pub secret: String,
 }
 
-/// Without the secret.
+/// Leaves the secret out.
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} port {}", self.address, self.port)
@@ -137,7 +137,7 @@ impl fmt::Debug for Peer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum FromProbe {
-    /// First line: who speaks, and what measuring costs here.
+    /// First line: the probe's identity, and what measuring costs here.
     Hello {
         /// [`VERSION`] of the probe.
         protocol: u32,
@@ -148,7 +148,7 @@ pub enum FromProbe {
         /// Cost of clock, loop and null operation.
         self_test: SelfTest,
     },
-    /// Files are there, buffers are touched; caches may be emptied before the first turn.
+    /// Files and buffers are ready; caches may be emptied before the first turn.
     Ready {
         /// The job's id.
         id: u64,
@@ -160,7 +160,7 @@ pub enum FromProbe {
         /// At this port.
         port: u16,
     },
-    /// Still at work; at least every second.
+    /// Still working; sent at least every second.
     Progress {
         /// The job's id.
         id: u64,
@@ -169,7 +169,7 @@ pub enum FromProbe {
         /// Bytes so far.
         bytes: u64,
     },
-    /// A turn has ended; nothing is under way any more.
+    /// A turn has ended; nothing is in flight any more.
     Turned {
         /// The job's id.
         id: u64,
@@ -178,18 +178,18 @@ pub enum FromProbe {
         turn: Turn,
         /// CPU time of the probe in the turn.
         cpu: CpuUse,
-        /// All CPU time of the probe since it was told to take the turn, nanoseconds: with the
-        /// lead-in and with what comes between two passes.
+        /// All CPU time of the probe since it received `turn`, nanoseconds. Includes the lead-in
+        /// and the time between two passes.
         probe_ns: u64,
         /// Nanoseconds of the same work that are not counted: the lead-in.
         #[serde(default)]
         uncounted_ns: u64,
-        /// Bytes that crossed the devices below in the turn; absent when none is known.
+        /// Bytes that crossed the devices below in the turn; absent if no device is known.
         device: Option<DeviceBytes>,
-        /// Whether there is work for another turn.
+        /// Whether work for another turn is left.
         more: bool,
     },
-    /// What was written is flushed; a far end has stopped to serve.
+    /// Written data is flushed; a far end has stopped serving.
     Settled {
         /// The job's id.
         id: u64,
@@ -201,15 +201,15 @@ pub enum FromProbe {
         /// What was measured.
         trial: Box<Trial>,
     },
-    /// The work could not be done; the probe waits for the next job.
+    /// The work failed; the probe waits for the next job.
     Error {
-        /// The job's id, when there was one.
+        /// The job's id, if there was one.
         id: Option<u64>,
         /// What failed, with the path.
         message: String,
-        /// What to do about it.
+        /// A hint: what to do about it.
         hint: Option<String>,
-        /// `errno`, when the kernel gave one.
+        /// `errno`, if the kernel returned one.
         errno: Option<i32>,
     },
     /// Last line before the probe ends.

@@ -8,17 +8,18 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-/// A number from the kernel's random source, which nobody can foresee.
+/// An unpredictable number from the kernel's random source.
 pub fn random() -> u64 {
     try_random().expect("neither getrandom(2) nor /dev/urandom gives a random number")
 }
 
-/// The same, or why there is none: a sandbox may refuse the call and have no `/dev/urandom`.
+/// A random number, or an error: a sandbox may refuse the call and have no `/dev/urandom`.
 pub fn try_random() -> io::Result<u64> {
     let mut bytes = [0; 8];
     loop {
         match getrandom(&mut bytes, GetRandomFlags::empty()) {
-            // Up to 256 bytes come whole; a signal before the source is ready interrupts the call.
+            // Up to 256 bytes are never truncated. A signal before the source is ready interrupts
+            // the call.
             Err(Errno::INTR) => {}
             Ok(got) if got == bytes.len() => return Ok(u64::from_ne_bytes(bytes)),
             _ => break,
@@ -28,7 +29,8 @@ pub fn try_random() -> io::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// A name for a file, directory or socket of ours: what others can foresee, they can make first.
+/// An unpredictable name for a file, directory or socket of ours. A name that others can predict,
+/// they can create first.
 pub fn random_name(prefix: &str) -> String {
     format!("{prefix}{:016x}", random())
 }

@@ -11,15 +11,15 @@ pub struct Run {
     pub id: String,
     /// layermark's version.
     pub version: String,
-    /// When it began, milliseconds since 1970 UTC.
+    /// When it started, milliseconds since 1970 UTC.
     pub started_ms: i64,
-    /// When it ended; absent while it goes on or after a crash.
+    /// When it ended, milliseconds since 1970 UTC; absent while it is running or after a crash.
     pub ended_ms: Option<i64>,
-    /// How it stands.
+    /// Its state.
     pub status: RunStatus,
-    /// Draws the order of trials, the data and the offsets.
+    /// Seed of the order of trials, the data and the offsets.
     pub seed: u64,
-    /// Where it worked, absolute.
+    /// Its working directory, absolute.
     pub dir: String,
     /// The plan with every default filled in, so that it can be run again.
     pub plan: Plan,
@@ -32,7 +32,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Places of the layer of this name and of the point of this label.
+    /// Indexes of the layer of this name and of the point of this label.
     pub fn site(&self, layer: &str, label: &str) -> Option<Site> {
         let layer = self.layers.iter().position(|l| l.name == layer)?;
         let point = self.points.iter().position(|p| p.label == label)?;
@@ -40,23 +40,23 @@ impl Run {
     }
 }
 
-/// Place of the baseline among a run's layers, what the others are set against: plans are resolved so
-/// that it comes first.
+/// Index of the baseline, which the other layers are compared with. Plans are resolved so that it
+/// comes first.
 pub const BASELINE: usize = 0;
 
-/// How a run stands.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// Going on.
+    /// In progress.
     Running,
-    /// All that was planned, or all the budget allowed, was done.
+    /// Everything planned, or everything the budget allowed, was done.
     Done,
     /// Stopped by the user; can be resumed.
     Stopped,
     /// Ended by an error; can be resumed.
     Failed,
-    /// Cut off: its process was killed or the machine stopped; can be resumed.
+    /// Interrupted: its process was killed or the machine stopped; can be resumed.
     Interrupted,
 }
 
@@ -69,22 +69,22 @@ pub struct LayerRun {
     pub name: String,
     /// Whether it is measured.
     pub status: LayerStatus,
-    /// Why not.
+    /// The reason if it is not measured.
     pub reason: Option<String>,
-    /// What to do about it.
+    /// A hint: what to do about it.
     pub hint: Option<String>,
-    /// Proof of what was measured, from the newest session.
+    /// Where the probe ran, from the newest session.
     pub facts: Facts,
     /// Seconds to set it up.
     pub setup_s: f64,
-    /// What measuring cost inside it.
+    /// Cost of measuring inside it.
     pub self_test: SelfTest,
-    /// Writing is not possible in it.
+    /// Whether the layer is read-only.
     pub read_only: bool,
-    /// Points that are not done in it, by their labels, with the reason.
+    /// Points that are skipped in it, by label, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skips: BTreeMap<String, String>,
-    /// The second `native` whose ratio has to be 1.
+    /// Whether this is the second `native`, whose ratio has to be 1.
     pub control: bool,
 }
 
@@ -94,13 +94,13 @@ pub struct LayerRun {
 pub enum LayerStatus {
     /// Up and measured.
     Ready,
-    /// Not set up, or lost on the way.
+    /// Could not be set up, or was lost during the run.
     Failed,
-    /// Not measured, so that the fewest blocks of the others fit into the budget.
+    /// Not measured, so that the minimum number of blocks of the others fits into the budget.
     LeftOut,
 }
 
-/// One place in the schedule: a point in a layer, in a block of a session. Indexes into the run.
+/// One place in the schedule: a point in a layer, in a block of a session, as indexes into the run.
 #[derive(
     Debug,
     Clone,
@@ -126,27 +126,27 @@ pub struct Cell {
     pub point: usize,
 }
 
-/// A trial as stored: committed when it ends.
+/// A trial as stored. It is committed as soon as it ends.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrialRecord {
-    /// Place in the order of the run, from 0.
+    /// Position in the order of the run, from 0.
     pub seq: u64,
-    /// Where it belongs.
+    /// Its place in the schedule.
     pub cell: Cell,
-    /// When its clock started, milliseconds after the run began.
+    /// When its clock started, milliseconds after the start of the run.
     pub at_ms: u64,
-    /// What the probe measured; absent when it failed.
+    /// What the probe measured; absent if it failed.
     pub trial: Option<Trial>,
     /// Why it failed.
     pub error: Option<String>,
-    /// CPU of the layer's helpers meanwhile, nanoseconds.
+    /// CPU time of the layer's helpers during the trial, nanoseconds.
     pub upkeep_ns: u64,
-    /// Share of all CPUs that neither we nor the kernel's own threads used (0..=1).
+    /// Share of all CPUs (0..=1) used by other programs: neither ours nor the kernel's own threads.
     pub foreign_cpu: f64,
     /// Share of all CPUs that the hypervisor took (0..=1).
     pub steal: f64,
     /// Share of the backing files in the page cache before the clock started (0..=1).
     pub backing_resident: Option<f64>,
-    /// `contaminated`, `cache not as asked`, `O_DIRECT ignored`, ...
+    /// Remarks: `contaminated`, `cache not as asked`, `O_DIRECT ignored`, ...
     pub flags: Vec<String>,
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// A size, count or duration that could not be read.
+/// A size, count or duration that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// Not a number with a known unit.
@@ -59,7 +59,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..at], text[at..].trim_start())
 }
 
-/// Reads a size in bytes: `4096`, `4K`, `1.5M`, `4kB`, `4KiB`.
+/// Parses a size in bytes: `4096`, `4K`, `1.5M`, `4kB`, `4KiB`.
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let text = text.trim();
     if text.starts_with('-') {
@@ -94,7 +94,7 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     Ok(bytes)
 }
 
-/// Reads a count: a whole number without a unit.
+/// Parses a count: a whole number without a unit.
 fn parse_count(text: &str) -> Result<u64, SizeError> {
     let text = text.trim();
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
@@ -104,12 +104,12 @@ fn parse_count(text: &str) -> Result<u64, SizeError> {
     count.ok_or_else(|| SizeError::LargeCount(text.into()))
 }
 
-/// Reads one size, a comma list (`4K,64K`), or a doubling range (`32..4K` is 32, 64, ... 4096).
+/// Parses one size, a comma list (`4K,64K`), or a doubling range (`32..4K` is 32, 64, ... 4096).
 pub fn parse_sizes(text: &str) -> Result<Vec<u64>, SizeError> {
     parse_list(text, parse_size)
 }
 
-/// Reads one count, a comma list (`1,8`), or a doubling range (`1..8` is 1, 2, 4, 8).
+/// Parses one count, a comma list (`1,8`), or a doubling range (`1..8` is 1, 2, 4, 8).
 pub fn parse_counts(text: &str) -> Result<Vec<u64>, SizeError> {
     parse_list(text, parse_count)
 }
@@ -135,7 +135,7 @@ fn parse_list(
     Ok(all)
 }
 
-/// Writes bytes with the largest power of 1024 that divides them: `4K`, `64M`, `1000`.
+/// Formats bytes with the largest power of 1024 that divides them: `4K`, `64M`, `1000`.
 pub fn format_size(bytes: u64) -> String {
     [("T", 40), ("G", 30), ("M", 20), ("K", 10)]
         .into_iter()
@@ -146,7 +146,7 @@ pub fn format_size(bytes: u64) -> String {
         )
 }
 
-/// Reads a duration: `500ms`, `90s`, `2m`, `1h`; a bare number is seconds.
+/// Parses a duration: `500ms`, `90s`, `2m`, `1h`; a bare number is seconds.
 pub fn parse_duration(text: &str) -> Result<Duration, SizeError> {
     let bad = || SizeError::Duration(text.trim().into());
     let (number, unit) = split(text.trim());
@@ -161,7 +161,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, SizeError> {
     Duration::try_from_secs_f64(seconds).map_err(|_| bad())
 }
 
-/// Reads a duration as milliseconds. One below 1 ms that is not 0 is an error.
+/// Parses a duration as milliseconds. One below 1 ms that is not 0 is an error.
 pub fn parse_milliseconds(text: &str) -> Result<u64, SizeError> {
     let time = parse_duration(text)?;
     match u64::try_from(time.as_millis()) {
@@ -170,7 +170,7 @@ pub fn parse_milliseconds(text: &str) -> Result<u64, SizeError> {
     }
 }
 
-/// Writes milliseconds with the largest unit that divides them: `1h`, `90s`, `300ms`.
+/// Formats milliseconds with the largest unit that divides them: `1h`, `90s`, `300ms`.
 pub fn format_milliseconds(milliseconds: u64) -> String {
     [("h", 3_600_000), ("m", 60_000), ("s", 1000)]
         .into_iter()

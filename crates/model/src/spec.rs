@@ -2,30 +2,31 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Names that a layer can have. In a path one of them has to follow the two dots, so that
+/// Ids that a layer can have. In a path, one of them must follow the two dots, so that
 /// `dir:/mnt/a..b` remains a directory.
 pub const LAYERS: [&str; 11] = [
     "native", "dir", "tmpfs", "bind", "overlay", "fuse", "loop", "image", "netns", "vm", "mock",
 ];
 
-/// How a user names a layer: `name[:variant][,key=value]...`. Two of them with two dots between are a
-/// path, `client..server`, for work with two ends.
+/// A layer as a user writes it: `name[:variant][,key=value]...`. Two of them joined by two dots are
+/// a path, `client..server`, for work with two ends.
 ///
-/// `overlay:writecopy`, `dir:/mnt/nas`, `loop:xfs,direct-io=off`, `vm:nic=e1000..vm:nic=virtio-net`.
+/// `overlay:writecopy`, `dir:/mnt/nas`, `loop:xfs,direct-io=off`,
+/// `vm:nic=e1000..vm:nic=virtio-net`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Spec {
-    /// Of a path: its client, the near end. The other fields are the server's, the far end.
+    /// In a path: the client, the near end. The other fields are the server, the far end.
     pub near: Option<Box<Spec>>,
     /// The layer's id, such as `overlay`.
     pub layer: String,
-    /// What follows the colon, when it is not `key=value`.
+    /// The text after the colon, if it is not `key=value`.
     pub variant: Option<String>,
-    /// Options in the order of their names.
+    /// Options in alphabetical order.
     pub options: BTreeMap<String, String>,
 }
 
-/// A layer name that could not be read.
+/// A layer that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// No name before the colon.
@@ -39,7 +40,7 @@ pub enum SpecError {
         /// The part of it.
         part: String,
     },
-    /// A path through a third place.
+    /// A path with more than two ends.
     #[error("`{0}` has more than two ends: a path is client..server")]
     TooManyEnds(String),
     /// The same option twice.
@@ -63,12 +64,12 @@ impl Spec {
         }
     }
 
-    /// Whether it is the baseline: `native`, at both ends if it has two.
+    /// Whether it is the baseline: `native`, at both ends of a path.
     pub fn is_native(&self) -> bool {
         self.layer == "native" && self.near.as_ref().is_none_or(|near| near.is_native())
     }
 
-    /// Client and server, each without the other; `native` is the client of what is no path.
+    /// Client and server as separate layers. Without a path the client is `native`.
     pub fn ends(&self) -> (Self, Self) {
         let near = self.near.as_deref().cloned();
         let far = Self {
@@ -78,8 +79,8 @@ impl Spec {
         (near.unwrap_or_else(|| Self::bare("native")), far)
     }
 
-    /// Whether a layer is one that this names: with any variant and options unless some are named. One
-    /// name is found at either end of a path.
+    /// Whether this spec matches a layer. A spec without variant and options matches any variant
+    /// and options. A spec that is not a path matches either end of one.
     pub fn names(&self, layer: &Self) -> bool {
         let (near, far) = layer.ends();
         if self.near.is_some() {
@@ -97,7 +98,7 @@ impl Spec {
     }
 }
 
-/// What stands before and after the last two dots that the name of a layer follows.
+/// Splits at the last two dots that a layer's id follows.
 fn as_path(text: &str) -> Option<(&str, &str)> {
     let dots = text.rmatch_indices('.').map(|(at, _)| at);
     let is_named = |far: &str, name: &&str| {
@@ -114,7 +115,7 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let text = text.trim();
         if let Some((near, far)) = as_path(text) {
-            // Before it is parsed: each further end would be a call deeper.
+            // Checked before parsing, because each further end would recurse one level deeper.
             if as_path(near.trim()).is_some() {
                 return Err(SpecError::TooManyEnds(text.into()));
             }
@@ -158,7 +159,7 @@ impl FromStr for Spec {
     }
 }
 
-/// A path may contain `=`; an option's key may not contain `/`.
+/// Whether a part is `key=value`. A path may contain `=`, but an option's key may not contain `/`.
 fn is_option(part: &str) -> bool {
     part.split_once('=')
         .is_some_and(|(key, _)| !key.contains('/'))
@@ -242,7 +243,7 @@ mod tests {
         assert!(":x".parse::<Spec>().is_err());
         assert!("loop:xfs,fast".parse::<Spec>().is_err());
         assert!("loop:a=1,a=2".parse::<Spec>().is_err());
-        // Written in the order of names the first of these would be read as a variant.
+        // In alphabetical order the first of these would be parsed as a variant.
         assert!("vm:share=x,../a=b".parse::<Spec>().is_err());
         assert!("vm:share=x, =b".parse::<Spec>().is_err());
     }

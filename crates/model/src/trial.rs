@@ -7,64 +7,65 @@ use crate::{FigureValues, Launch};
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
-    /// Every pass in order; one with the sums of all turns where there were turns. A trial's value is
-    /// the median over passes of `elapsed_ns / ops`.
+    /// All passes in order. With turns, one pass with the sums of all turns. A trial's value is the
+    /// median of `elapsed_ns / ops` over its passes.
     pub passes: Vec<Pass>,
-    /// Every turn in order, where the layers of a block took turns; empty where the trial was made in
-    /// one stretch.
+    /// All turns in order, if the layers of a block took turns. Empty if the trial was made in one
+    /// stretch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<Turn>,
     /// Latency of every operation; absent with `--no-latency`.
     #[serde(default)]
     pub latency: Option<Latency>,
-    /// The same from when an operation was handed over, where latency counts from when it was due.
+    /// Latency from the actual start of each operation, if `latency` counts from the time it was
+    /// due.
     #[serde(default)]
     pub service: Option<Latency>,
-    /// Mean response time, nanoseconds, where the pace was set from outside: the trial's value
-    /// instead of the time that passed.
+    /// Mean response time, nanoseconds, if the pace was set from outside. It is then the trial's
+    /// value instead of the elapsed time.
     #[serde(default)]
     pub response_ns: Option<f64>,
     /// CPU time of the probe while its clock ran.
     #[serde(default)]
     pub cpu: CpuUse,
-    /// CPU time that the probe spent on waiting for a moment, nanoseconds; not in `cpu`.
+    /// CPU time that the probe spent spinning until a set time, nanoseconds; not in `cpu`.
     #[serde(default)]
     pub spun_ns: u64,
-    /// Share of all CPUs of this machine (0..=1) that was busy, interrupts included, `spun_ns` not.
+    /// Share of all CPUs of this machine (0..=1) that was busy, with interrupts, without `spun_ns`.
     /// Set by the lab.
     #[serde(default)]
     pub busy: Option<f64>,
-    /// The same of its turns alone, lead-ins left out, nanoseconds of all CPUs together.
+    /// Busy time of all CPUs together during the turns, without lead-ins, nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_ns: Option<u64>,
-    /// Page faults of the probe while its clock ran; absent in runs of before they were counted.
+    /// Page faults of the probe while its clock ran; absent in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<Faults>,
-    /// Bytes that crossed the devices below while the clock ran; absent when none is known.
+    /// Bytes that crossed the devices below while the clock ran; absent if no device is known.
     #[serde(default)]
     pub device: Option<DeviceBytes>,
-    /// What the devices wrote of others meanwhile; absent where there is none. Set by the lab.
+    /// What the devices wrote for others during the trial; absent if nothing. Set by the lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_writes: Option<ForeignWrites>,
-    /// Bytes that crossed the guest's own disk, where the probe ran in one; then `device` was
-    /// counted on the host, below it.
+    /// Bytes that crossed the guest's own disk, if the probe ran in a guest. `device` was then
+    /// counted on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_device: Option<DeviceBytes>,
-    /// What was left to write when a write point without flush had ended.
+    /// What was left to write after a write point without flush had ended.
     #[serde(default)]
     pub debt: Option<Debt>,
     /// Share of the file in the page cache (0..=1) just before the clock started.
     #[serde(default)]
     pub resident: Option<f64>,
-    /// Bytes of each write that made the file which was overwritten: its pages are as large. Absent
-    /// where no file was made before the clock.
+    /// Bytes of each write that created the file to be overwritten. Its pages in the page cache are
+    /// as large. Absent if no file was created before the clock started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filled_with: Option<u64>,
-    /// Kernel threads (`iou-wrk`) that carried out requests of `io_uring`, because they could not be
-    /// started without waiting. Absent with other engines, and in runs of before they were counted.
+    /// Kernel threads (`iou-wrk`) that carried out requests of `io_uring` which would have blocked.
+    /// Absent with other engines, and in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_workers: Option<u64>,
-    /// What became of `O_DIRECT`; absent when it was not asked for.
+    /// Whether `O_DIRECT` was honoured; absent if it was not requested.
     #[serde(default)]
     pub direct: Option<DirectIo>,
     /// Records checked with `verify`.
@@ -73,19 +74,19 @@ pub struct Trial {
     /// Calls that flush (fsync, fdatasync, sync writes) while the clock ran.
     #[serde(default)]
     pub syncs: u64,
-    /// Flushes that the same devices counted while no layer was at work, in the block of the trial.
-    /// Absent where the point flushes nothing. Set by the lab.
+    /// Flushes that the same devices counted while no layer was working, in the block of the trial.
+    /// Absent if the point flushes nothing. Set by the lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<BackgroundFlushes>,
-    /// Stored instead of `background` by versions up to 0.1: flushes a second at the start of the
-    /// session.
+    /// Versions up to 0.1 stored this instead of `background`: flushes per second at the start of
+    /// the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_flushes: Option<f64>,
-    /// What a launched program did. Of the workload `launch` only.
+    /// Details of a launched program. Only in the workload `launch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Box<Launch>>,
-    /// What the workload measured beside its time, by the names of the figures that it declares. Trials of
-    /// earlier versions have it under the other names.
+    /// Values of the figures that the workload declares, by name. Trials of earlier versions have
+    /// them under the other names.
     #[serde(
         default,
         skip_serializing_if = "FigureValues::is_empty",
@@ -95,29 +96,29 @@ pub struct Trial {
         alias = "scripts"
     )]
     pub figures: FigureValues,
-    /// CPUs that the layer had: fewer than were asked for where this machine has not so many. Absent where
-    /// none were asked for. Set by the lab.
+    /// Number of CPUs of the layer, fewer than requested if the machine has fewer. Absent if no
+    /// number was requested. Set by the lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
-    /// What each thread did, where there was more than one.
+    /// Rates of each thread, if there was more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ThreadRates>,
-    /// That the layer was set down and up again before it. Set by the lab.
+    /// Whether the layer was torn down and set up again before the trial. Set by the lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarted: Option<Restarted>,
-    /// Remarks that belong beside the number.
+    /// Remarks that belong next to the number.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// A layer that was set down and up again. The kernel gives every mount a number of its own.
+/// The restart of a layer. The kernel gives every mount a new number.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Restarted {
-    /// Nanoseconds from the first step down to the probe at the ready.
+    /// Nanoseconds from the start of the teardown until the probe was ready.
     pub ns: u64,
-    /// Number of the mount before; absent in a guest, which was started anew as a whole.
+    /// Number of the earlier mount; absent in a guest, which was rebooted as a whole.
     #[serde(default)]
     pub mount_before: Option<u64>,
     /// Number of the mount that the trial ran on.
@@ -141,8 +142,8 @@ impl Trial {
         self.passes.iter().map(|p| p.elapsed_ns).sum()
     }
 
-    /// The trial's value: nanoseconds an operation, the median over its passes, or over its turns
-    /// where it has no passes; where the pace was set from outside, the mean response time.
+    /// The trial's value: nanoseconds per operation. This is the median over its passes, or over
+    /// its turns if it has no passes. At a fixed pace it is the mean response time.
     pub fn ns_per_op(&self) -> Option<f64> {
         if self.response_ns.is_some() {
             return self.response_ns;
@@ -184,7 +185,7 @@ pub struct Pass {
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Turn {
-    /// Round of the block: turns of the same round in two layers make a pair.
+    /// Round of the block. Turns of the same round in two layers are a pair.
     pub round: u32,
     /// Nanoseconds on the clock.
     pub elapsed_ns: u64,
@@ -195,37 +196,37 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Nanoseconds an operation; absent when nothing was done.
+    /// Nanoseconds per operation; absent if nothing was done.
     pub fn ns_per_op(&self) -> Option<f64> {
         (self.ops > 0).then(|| self.elapsed_ns as f64 / self.ops as f64)
     }
 }
 
-/// How evenly threads got on: means over the passes.
+/// How evenly threads progressed: means over the passes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThreadRates {
-    /// Bytes a second of each thread in their order, by its own start and end.
+    /// Bytes per second of each thread in order, by its own start and end.
     pub each: Vec<f64>,
-    /// Bytes a second of all threads together until the first one was through. What the others
-    /// had done by then is reckoned from their mean speed.
+    /// Bytes per second of all threads together until the first one finished. The work of the
+    /// others until then is estimated from their mean speed.
     pub stonewall: f64,
-    /// Share of its work (0..=1) that the thread furthest behind had done by then. Times a thread's
-    /// bytes it is iozone's minimum transfer.
+    /// Share of its work (0..=1) that the slowest thread had done by then. Multiplied by a thread's
+    /// bytes, it is iozone's minimum transfer.
     pub least_done: f64,
 }
 
 impl ThreadRates {
-    /// Of the slowest thread, bytes a second.
+    /// The rate of the slowest thread, bytes per second.
     pub fn slowest(&self) -> f64 {
         self.each.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// Of the fastest thread, bytes a second.
+    /// The rate of the fastest thread, bytes per second.
     pub fn fastest(&self) -> f64 {
         self.each.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Mean of all threads, bytes a second.
+    /// Mean of all threads, bytes per second.
     pub fn mean(&self) -> f64 {
         self.each.iter().sum::<f64>() / self.each.len() as f64
     }
@@ -268,17 +269,17 @@ pub struct CpuUse {
 pub struct Faults {
     /// Served from memory.
     pub minor: u64,
-    /// For which a device or a server had to be asked.
+    /// Faults that required I/O from a device or a server.
     pub major: u64,
 }
 
-/// What devices wrote that the layer itself cannot have written: another layer's write-back, or
-/// another program's.
+/// Writes of devices that did not come from the layer itself: another layer's write-back, or
+/// another program.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct ForeignWrites {
-    /// Turns in which they did; of a trial in one stretch that is 1.
+    /// Turns with such writes; 1 for a trial in one stretch.
     pub turns: u64,
     /// Bytes in those turns.
     pub bytes: u64,
@@ -297,20 +298,20 @@ pub struct DeviceBytes {
     pub flushes: u64,
 }
 
-/// Flushes that devices counted in the control windows of a block: pauses before and after its rounds,
-/// in which no layer works. They belong to other programs.
+/// Flushes that devices counted in the control windows of a block: pauses before and after its
+/// rounds, in which no layer works. They belong to other programs.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct BackgroundFlushes {
     /// Flushes counted.
     pub flushes: u64,
-    /// Length of all windows together, nanoseconds.
+    /// Total length of all windows, nanoseconds.
     pub ns: u64,
 }
 
 impl BackgroundFlushes {
-    /// Flushes to be expected in so many nanoseconds at the same rate; none where no window was watched.
+    /// Expected flushes in this many nanoseconds at the same rate; 0 if there was no window.
     pub fn expected_in(self, ns: u64) -> f64 {
         if self.ns == 0 {
             return 0.0;
@@ -327,23 +328,23 @@ impl AddAssign for DeviceBytes {
     }
 }
 
-/// Write-back debt: work the layer still had to do after the application was done.
+/// Write-back debt: work that the layer still had to do after the application had finished.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Debt {
-    /// Bytes written to the devices after the clock had stopped; absent when no device is known.
+    /// Bytes written to the devices after the clock had stopped; absent if no device is known.
     #[serde(default)]
     pub bytes: Option<u64>,
     /// Seconds until `syncfs` had returned.
     pub seconds: f64,
 }
 
-/// What became of `O_DIRECT`. A file system that refuses it makes no trial but an error.
+/// Whether `O_DIRECT` was honoured. If a file system refuses it, the trial fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DirectIo {
-    /// Transfers went past the page cache.
+    /// Transfers bypassed the page cache.
     Honoured,
-    /// The flag was accepted and the data came from a cache all the same.
+    /// The flag was accepted, but the data came from a cache.
     Ignored,
 }
 
@@ -352,18 +353,18 @@ pub enum DirectIo {
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Verified {
-    /// Records looked at.
+    /// Records checked.
     pub records: u64,
-    /// Records that were not what was written.
+    /// Records that differed from what was written.
     pub bad: u64,
 }
 
-/// What measuring costs here: nanoseconds each, medians.
+/// Cost of measuring in this place: medians, nanoseconds each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SelfTest {
     /// One clock read.
     pub clock_ns: f64,
-    /// One turn of the measuring loop, with clock and histogram, doing nothing.
+    /// One iteration of the measuring loop, with clock and histogram, without an operation.
     pub loop_ns: f64,
     /// One operation of the null engine through that loop.
     pub null_ns: f64,
