@@ -1,4 +1,4 @@
-//! From a run and its trials to a report. Pure: the same input gives the same report.
+//! Builds a report from a run and its trials. Pure: the same input gives the same report.
 
 use layermark_model::{BASELINE, LayerStatus, Ledger, Run, RunStatus, TrialRecord};
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Report {
-    /// Makes the report of a run, finished or not, from the trials there are.
+    /// Builds the report of a run, finished or not, from its trials so far.
     pub fn build(run: &Run, trials: &[TrialRecord]) -> Self {
         let index = Index::new(run, trials);
         let baseline = BASELINE;
@@ -58,7 +58,7 @@ impl Report {
             buffer: &buffer,
         });
         let iops = iops::rows(run, &index, &results);
-        // They are no text, and not among what is read back.
+        // Causes are not texts and are not read back.
         let causes: Vec<Vec<Cause>> = results.iter().map(|r| r.causes.clone()).collect();
         let mut report = plain::texts(Self {
             schema: SCHEMA.into(),
@@ -112,8 +112,8 @@ impl Report {
         report
     }
 
-    /// Whether nothing says that the numbers are wrong: the control held, data came back as
-    /// written, and every layer was proved to be there.
+    /// Whether no check found the numbers wrong: the control held, data was read back as written,
+    /// and every layer was proved to be in place.
     pub fn trustworthy(&self) -> bool {
         let vital = ["verified", "proof"];
         let warned = |t: &TrustItem| t.state == TrustState::Warn && vital.contains(&t.id.as_str());
@@ -122,7 +122,7 @@ impl Report {
     }
 }
 
-/// What made a file, as the formats carry it.
+/// The program and version, as written in every format.
 pub fn generated_by() -> String {
     format!("layermark {}", env!("CARGO_PKG_VERSION"))
 }
@@ -133,7 +133,7 @@ fn timestamp(ms: i64) -> String {
         .unwrap_or_default()
 }
 
-/// Rows of every layer but the control, by point and within it by layer, numbered.
+/// Rows of every layer except the control, by point, then by layer, numbered.
 fn all_rows(run: &Run, baseline: usize, mut rows: Vec<Placed>) -> Vec<ResultRow> {
     rows.sort_by_key(|(point, layer, _)| (*point, *layer));
     let found: Vec<Vec<Cause>> = rows
@@ -204,7 +204,7 @@ fn layer(l: &layermark_model::LayerRun, baseline: bool) -> LayerReport {
     }
 }
 
-/// Layers that could not be set up or did not fit the budget, and points that gave no number.
+/// Layers that could not be set up or did not fit the budget, and points without a number.
 fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
     let mut left = Vec::new();
     let begun = (0..run.layers.len())
@@ -257,7 +257,7 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
     left
 }
 
-/// Whether all layers but one leave a point out.
+/// Whether all layers except one leave a point out.
 fn nobody_else(run: &Run, layer: usize, label: &str) -> bool {
     let mut others = (0..run.layers.len()).filter(|l| *l != layer).peekable();
     others.peek().is_some() && others.all(|l| run.layers[l].skips.contains_key(label))
@@ -279,7 +279,7 @@ fn reproduce(run: &Run) -> Reproduce {
     }
 }
 
-/// A word that a POSIX shell takes as it is.
+/// Quotes a word for a POSIX shell, if necessary.
 fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -296,7 +296,7 @@ fn trial_rows(run: &Run, trials: &[TrialRecord]) -> Vec<TrialRow> {
     for record in &ordered {
         ledger.add(record);
     }
-    // While the run goes on, so does its last block.
+    // While a run is running, its last block is incomplete.
     let going_on = ordered.iter().map(|t| t.cell.block).max();
     let going_on = going_on.filter(|_| run.status == RunStatus::Running);
     let row = |record: &&TrialRecord| {

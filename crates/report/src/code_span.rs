@@ -1,13 +1,13 @@
-//! Names inside sentences, marked as Markdown marks code (`CommonMark`, code spans).
+//! Names inside sentences, marked like Markdown code (`CommonMark`, code spans).
 
-/// A name as a code span, which a backquote in the name does not end.
+/// A name as a code span. Backquotes in the name do not end it.
 pub fn code(name: &str) -> String {
     let fence = fence(name, 1);
     let pad = if fence.len() > 1 { " " } else { "" };
     format!("{fence}{pad}{name}{pad}{fence}")
 }
 
-/// At least so many backquotes, and more than stand side by side in the text.
+/// At least `least` backquotes, and more than the longest run of them in the text.
 pub fn fence(text: &str, least: usize) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat(least.max(longest + 1))
@@ -16,9 +16,9 @@ pub fn fence(text: &str, least: usize) -> String {
 /// A part of a marked text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// Words. A backquote in them marks nothing.
+    /// Plain text. Backquotes in it mark nothing.
     Words(&'a str),
-    /// What a code span holds.
+    /// The content of a code span.
     Code(&'a str),
 }
 
@@ -40,7 +40,7 @@ pub fn unmarked(text: &str) -> String {
     inner.collect()
 }
 
-/// What stands before the first code span, in it, and after it.
+/// The text before the first code span, its content, and the text after it.
 fn next_span(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = next_run(text, from) {

@@ -1,5 +1,5 @@
-//! Figures that workloads declare: what the trials of a result come to, the notes that values call for,
-//! and the part of the report. No workload is known here by its name.
+//! Figures that workloads declare: their values for a result's trials, their notes, and their part
+//! of the report. This module names no workload.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::{
 mod format;
 mod section;
 
-/// The figures of all results whose trials have some; results that do the same work are together.
+/// The figures of all results whose trials have some, grouped by the same work.
 pub fn groups(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<FigureGroup> {
     let mut groups: Vec<FigureGroup> = Vec::new();
     for result in results {
@@ -81,11 +81,11 @@ fn row<'a>(
     Some((declared, row))
 }
 
-/// A result, its trials, and the figures that have been made of them so far.
+/// A result, its trials, and the figures computed so far.
 struct FigureSite<'a> {
     declared: &'a FigureTable,
     result: &'a ResultRow,
-    /// What is counted, over time.
+    /// Work per second.
     rate: f64,
     trials: Vec<&'a Trial>,
     values: BTreeMap<String, FigureValue>,
@@ -112,15 +112,14 @@ impl FigureSite<'_> {
             FigureSource::Least(amount) => self.each(amount).into_iter().reduce(f64::min)?,
             FigureSource::Most(amount) => self.each(amount).into_iter().reduce(f64::max)?,
             FigureSource::Share { of, over } => self.number(of)? / self.number(over)?,
-            // Those of the programs are compared with the trials of other layers, and a peak is known when
-            // all rows are.
+            // Programs are compared with the trials of other layers, and a peak needs all rows.
             FigureSource::Programs | FigureSource::Peak => return None,
         };
         let number = format::in_unit(figure.unit, number);
         number.is_finite().then_some(FigureValue::Number(number))
     }
 
-    /// At a pace that was set from outside the result is a time, and the rate is what was reached.
+    /// The rate. At a fixed pace the result is a time, and the rate is what was reached.
     fn reached(&self) -> f64 {
         if !self.result.meaning.paced {
             return self.rate;
@@ -136,7 +135,7 @@ impl FigureSite<'_> {
         }
     }
 
-    /// Of all trials; none where one of them does not have it.
+    /// Sum over all trials; `None` if one of them lacks the amount.
     fn sum(&self, amount: &Amount) -> Option<f64> {
         let all: Option<f64> = self.trials.iter().map(|t| raw(amount, t)).sum();
         Some(all? / scale(amount))
@@ -146,13 +145,13 @@ impl FigureSite<'_> {
         amounts.iter().map(|amount| self.sum(amount)).sum()
     }
 
-    /// Of the trials that have it.
+    /// Values of the trials that have the amount.
     fn each(&self, amount: &Amount) -> Vec<f64> {
         let all = self.trials.iter().filter_map(|t| raw(amount, t));
         all.map(|value| value / scale(amount)).collect()
     }
 
-    /// Of all operations of all trials together.
+    /// Percentile of all operations of all trials together.
     fn within(&self, percent: u32) -> Option<f64> {
         let mut histograms = Histograms::default();
         let mut all: Option<Histogram<u64>> = None;
@@ -161,7 +160,7 @@ impl FigureSite<'_> {
                 continue;
             };
             match &mut all {
-                // All probes have the same bounds.
+                // All probes use the same bounds.
                 Some(all) => drop(all.add(one)),
                 None => all = Some(one),
             }
@@ -179,7 +178,7 @@ impl FigureSite<'_> {
     }
 }
 
-/// A trial's amount, as it was counted.
+/// A trial's amount, in its stored unit.
 fn raw(amount: &Amount, trial: &Trial) -> Option<f64> {
     let device = trial.device;
     Some(match amount {
@@ -195,7 +194,7 @@ fn raw(amount: &Amount, trial: &Trial) -> Option<f64> {
     })
 }
 
-/// What it is divided by: times are in microseconds but for seconds.
+/// Its divisor: times become microseconds, except for seconds.
 fn scale(amount: &Amount) -> f64 {
     match amount {
         Amount::Nanoseconds(_) | Amount::Cpu | Amount::HostCpu => 1e3,
@@ -205,7 +204,7 @@ fn scale(amount: &Amount) -> f64 {
     }
 }
 
-/// Along a curve, by layer and quantity.
+/// Sorts by layer, then by the curve's quantity.
 fn sort(group: &mut FigureGroup) {
     let axis = group.axis().map(|f| f.name.clone());
     let Some(axis) = axis.filter(|_| group.declared.curve) else {
@@ -216,8 +215,8 @@ fn sort(group: &mut FigureGroup) {
     rows.sort_by(|a, b| a.layer.cmp(&b.layer).then(at(a).total_cmp(&at(b))));
 }
 
-/// Says which row of a curve is the highest of its layer, and whether the next one along it is decidedly
-/// lower. Results that are not trusted are left out.
+/// Marks the row with each layer's highest rate on a curve, and whether the next one is decidedly
+/// lower. Ignores untrusted results.
 fn mark_peaks(group: &mut FigureGroup, results: &[ResultRow]) {
     let peak = |f: &&Figure| f.source == FigureSource::Peak;
     let Some((peak, axis)) = group.declared.figures.iter().find(peak).zip(group.axis()) else {
@@ -249,14 +248,14 @@ fn mark_peaks(group: &mut FigureGroup, results: &[ResultRow]) {
 }
 
 impl FigureGroup {
-    /// The figure that rows of a table differ in by their settings.
+    /// The figure of the setting in which the rows of a table differ.
     fn axis(&self) -> Option<&Figure> {
         let quantity = self.declared.across?;
         let mut all = self.declared.figures.iter();
         all.find(|f| f.source == FigureSource::Axis(quantity))
     }
 
-    /// Notes that the values call for: on the whole table, then on each row.
+    /// Notes that the values trigger: on the whole table, then on each row.
     fn notes(&self) -> String {
         let all = || {
             let figures = self.declared.figures.iter();
@@ -312,7 +311,7 @@ impl FigureGroup {
 }
 
 impl FigureRow {
-    /// The figure of that name, where it is a number.
+    /// The figure of this name, if it is a number.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.values.get(name)? {
             FigureValue::Number(value) => Some(*value),
@@ -321,7 +320,7 @@ impl FigureRow {
     }
 }
 
-/// Programs that differ between trials, where the figures say that such trials cannot be compared.
+/// Programs that differ between trials, if the figures say that such trials cannot be compared.
 pub fn unlike_programs(declared: &FigureTable, trials: &[&Trial]) -> Option<String> {
     let group = declared.programs()?;
     let mut all = trials.iter().map(|t| t.figures.texts(group));

@@ -1,4 +1,4 @@
-//! Results held to what a build may not lose.
+//! Checks results against gates.
 
 use layermark_model::{Gate, GateError, Unit};
 use layermark_stats::{self as stats, Interval};
@@ -20,9 +20,9 @@ impl Report {
             .try_for_each(|gate| gate.check(&layers, &points))
     }
 
-    /// Holds the results to gates: each point in each layer that one is for. One that names no layer is
-    /// for all that are compared, but not for the baseline of two runs unless there is nothing else.
-    /// What cannot be decided fails only where that is asked for.
+    /// Checks the results against gates: each point in each layer that a gate applies to. A gate
+    /// without a layer applies to all compared layers. The baseline of two runs is included only if
+    /// there is nothing else. Undecided results fail only if `undecided_fails`.
     pub fn hold_to(&mut self, gates: &[Gate], undecided_fails: bool) {
         let held = gates.iter().flat_map(|gate| self.cells(gate));
         let mut held: Vec<GateRow> = held.collect();
@@ -36,7 +36,7 @@ impl Report {
             self.verdicts.insert(0, failed.clone());
             self.findings.insert(0, failed);
             if self.findings.len() > MOST {
-                // The last one may tell what could not be decided.
+                // The last one may be about undecided results.
                 self.findings.remove(MOST - 1);
             }
         }
@@ -65,8 +65,8 @@ impl Report {
         compared.is_some_and(|c| c.baseline.as_deref() == Some(layer))
     }
 
-    /// What a gate is for. Something that it names and that was not measured is told; a point that a
-    /// layer was never asked for is not.
+    /// The cells that a gate applies to. Named cells that were not measured are included; points
+    /// that a layer cannot do are not.
     fn cells(&self, gate: &Gate) -> Vec<GateRow> {
         let points = self.points_of(gate);
         let mut told: Vec<(&str, &str, Option<&ResultRow>)> = Vec::new();
@@ -80,7 +80,7 @@ impl Report {
                 }
             }
         }
-        // Where the plan asks for no verdict, the gate does: of all that it is for at once.
+        // If the plan requests no verdict, the gate does, for all its cells at once.
         let described = |row: Option<&ResultRow>| {
             let row = row.filter(|r| r.verdict == Verdict::Descriptive)?;
             row.p
@@ -138,7 +138,7 @@ impl Report {
         points
     }
 
-    /// What the older of two runs has, and the newer one has not.
+    /// What the older of two runs has, and the newer one does not.
     fn missing(&self) -> impl Iterator<Item = &Missing> {
         self.compared.iter().flat_map(|c| &c.missing)
     }
@@ -147,7 +147,7 @@ impl Report {
         self.missing().any(|m| m.layer == layer && m.point == point)
     }
 
-    /// Layers that were asked for and could not be measured at all.
+    /// Requested layers that could not be measured at all.
     fn failed_layers(&self) -> impl Iterator<Item = &str> {
         let all = self.left_out.iter().filter(|l| l.point.is_none());
         let of_a_run = all.filter(|_| self.compared.is_none());
@@ -179,7 +179,8 @@ fn held(
     }
 }
 
-/// What an undecided result lacks: `; 3 more launches are needed`, or `; about 40 more launches may tell`.
+/// What an undecided result lacks: `; 3 more launches are needed`, or `; about 40 more launches may
+/// tell`.
 fn lacks(gate: &Gate, row: &ResultRow, delta: f64) -> Option<String> {
     let more = |n: usize| match row.meaning.unit {
         Unit::Launch => format!("{n} more {}", verb(n, "launch", "launches")),
@@ -195,13 +196,14 @@ fn lacks(gate: &Gate, row: &ResultRow, delta: f64) -> Option<String> {
     }
 }
 
-/// z of [`stats::GATE_ALPHA`] over that of an interval: 3.29 over 1.96.
+/// The z of [`stats::GATE_ALPHA`] over that of an interval: 3.29 over 1.96.
 const GATE_WIDTHS: f64 = 1.68;
-/// A result that needs more than this many times its blocks lies at the limit itself.
+/// A result that needs more than this many times its blocks is at the limit itself.
 const MOST_TIMES: f64 = 100.0;
 
-/// Blocks that would make the interval narrow enough, if the estimate stayed: its width goes with one over
-/// the square root of their number. `None` where its width is not what is lacking.
+/// Further blocks that would make the interval narrow enough if the estimate stayed the same. Its
+/// width is proportional to one over the square root of their number. `None` if its width is not
+/// the problem.
 fn more_blocks(limit: Option<f64>, row: &ResultRow, delta: f64) -> Option<usize> {
     let ratio = row.ratio?;
     let [low, high] = ratio.interval?;
@@ -217,7 +219,7 @@ fn more_blocks(limit: Option<f64>, row: &ResultRow, delta: f64) -> Option<usize>
     (wanted > 0.0 && times <= MOST_TIMES && more >= 1.0).then_some(more as usize)
 }
 
-/// `None` where the data does not say. `p` is corrected for how many are asked.
+/// `None` if the data does not decide. `p` is corrected for the number of cells.
 fn keeps_to(gate: &Gate, row: &ResultRow, p: f64, delta: f64) -> Option<bool> {
     let interval = row.ratio.and_then(|e| e.interval);
     let interval = interval.map(|[low, high]| Interval { low, high });
@@ -231,7 +233,7 @@ fn keeps_to(gate: &Gate, row: &ResultRow, p: f64, delta: f64) -> Option<bool> {
     };
     let ratio = row.ratio.map(|r| r.estimate);
     let typical = stats::keeps_to(gate.limit, delta, word, p, ratio, interval);
-    // With stalls the average is held to the same limit.
+    // With stalls, the average must meet the same limit.
     let average = row.ratio.filter(|_| row.has_stalls());
     let average = average.and_then(|r| r.average?.interval);
     let most = gate.limit.unwrap_or(1.0 + delta);
@@ -261,7 +263,7 @@ fn found(gate: &Gate, row: Option<&ResultRow>) -> String {
     format!("{}{allowed}", told.collect::<Vec<_>>().join(": "))
 }
 
-/// The gravest thing there is to tell.
+/// The statement about failed gates, with the most serious one.
 fn failed(gates: &[GateRow]) -> Option<Statement> {
     let failed = || gates.iter().filter(|g| g.state == GateState::Failed);
     let first = failed().next()?;
@@ -327,8 +329,8 @@ mod tests {
         let few = |n| told("slower=10%", &launches(n, 1.02, 1.2));
         assert_eq!(few(1), "2 more launches are needed");
         assert_eq!(few(2), "1 more launch is needed");
-        // 1.01 with a limit of 1.10: a half-width of 9 % of the logarithm in place of 17 % takes 3.65 times
-        // the launches.
+        // 1.01 with a limit of 1.10: a half-width of 9 % of the logarithm instead of 17 % takes
+        // 3.65 times the launches.
         let within = launches(10, 1.01, 1.177);
         assert_eq!(
             told("slower=10%", &within),
@@ -337,11 +339,13 @@ mod tests {
         let mut blocks = within.clone();
         blocks.meaning.unit = Unit::Operation;
         assert_eq!(told("slower=10%", &blocks), "about 27 more blocks may tell");
-        // At the limit itself none do, and where nothing can be trusted they are not what is missing.
+        // At the limit itself no number helps, and for untrusted results more launches are not the
+        // solution.
         assert_eq!(told("slower=10%", &launches(10, 1.1, 1.2)), "");
         blocks.verdict = Verdict::Untrusted;
         assert_eq!(told("slower=10%", &blocks), "");
-        // Beyond it, the interval has to leave the limit; without one it has to leave 1, far enough for p.
+        // Beyond the limit, the interval has to leave it. Without a limit it has to leave 1, far
+        // enough for p.
         assert_eq!(
             told("slower=10%", &launches(10, 1.2, 1.1)),
             "about 2 more launches may tell"

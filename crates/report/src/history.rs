@@ -1,4 +1,4 @@
-//! What a stored run says in a line: for lists of runs, and for one figure over many of them.
+//! Summaries of a stored run: for lists of runs, and for trends.
 
 use layermark_model::{BASELINE, Machine, Point, Run, RunStatus, TrialRecord};
 use layermark_stats as stats;
@@ -8,21 +8,21 @@ use crate::{
     types::{Estimate, Report, Verdict},
 };
 
-/// How the verdicts of a run came out.
+/// Counts of a run's verdicts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// All that the plan asks for.
+    /// All verdicts that the plan requests.
     pub asked: usize,
-    /// Of these, *same*.
+    /// How many are *same*.
     pub same: usize,
-    /// *Slower*.
+    /// How many are *slower*.
     pub slower: usize,
-    /// *Faster*.
+    /// How many are *faster*.
     pub faster: usize,
 }
 
 impl Tally {
-    /// Of a run, by the rules of its report.
+    /// The tally of a run, by the rules of its report.
     pub fn of(run: &Run, trials: &[TrialRecord]) -> Self {
         let words = results::words(run, &Index::new(run, trials), BASELINE);
         let count = |verdict: Verdict| words.iter().filter(|w| **w == verdict).count();
@@ -34,29 +34,29 @@ impl Tally {
         }
     }
 
-    /// Those with a word that is certain.
+    /// The number of certain verdicts.
     pub fn decided(&self) -> usize {
         self.same + self.slower + self.faster
     }
 }
 
-/// What a run has measured at a point in a layer, and what says whether others are of its kind.
+/// The result of a run at a point in a layer, with what decides whether other runs are comparable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// The ratio to the baseline, or the baseline's own microseconds an operation.
+    /// The ratio to the baseline, or the baseline's own microseconds per operation.
     pub value: Estimate,
     /// Name of the baseline.
     pub baseline: String,
     /// Whether the layer is the baseline itself.
     pub is_baseline: bool,
-    /// Whether the run is complete, and neither it nor this result is untrusted.
+    /// Whether the run is complete, and both the run and this result are trusted.
     pub sound: bool,
     point: Point,
     machine: Machine,
 }
 
 impl Figure {
-    /// By the rules of the run's report. `None` where there is no number.
+    /// Computed by the rules of the run's report. `None` without a number.
     pub fn of(run: &Run, trials: &[TrialRecord], layer: &str, label: &str) -> Option<Self> {
         let (at, point) = run.site(layer, label)?;
         let report = Report::build(run, trials);
@@ -92,19 +92,20 @@ impl Figure {
     }
 }
 
-/// One figure over runs: those that can be set beside each other, with what stands for each run.
+/// A figure of comparable runs, each with an item of the caller.
 #[derive(Debug)]
 pub struct Series<T> {
-    /// The oldest first.
+    /// Oldest first.
     pub kept: Vec<(T, Figure)>,
-    /// Left out: runs that are not complete, or of which the result is not trusted.
+    /// Number of runs left out because they are incomplete, or their result is not trusted.
     pub doubtful: usize,
-    /// Left out: runs whose work, or whose baseline, is not that of the newest one kept.
+    /// Number of runs left out because their work or baseline differs from that of the newest one
+    /// kept.
     pub other_work: usize,
 }
 
 impl<T> Series<T> {
-    /// Takes the newest first.
+    /// Builds the series. `figures` come newest first.
     pub fn of(figures: impl Iterator<Item = (T, Figure)>) -> Self {
         let mut series = Self {
             kept: Vec::new(),
@@ -125,7 +126,7 @@ impl<T> Series<T> {
         series
     }
 
-    /// Which of `machine` and `kernel` are not those of the run before, by the place in `kept`.
+    /// Where `machine` or `kernel` differ from the run before, as indexes into `kept`.
     pub fn machine_changes(&self) -> Vec<(usize, Vec<&'static str>)> {
         let machines = self.kept.iter().map(|(_, figure)| &figure.machine);
         let pairs = machines.clone().zip(machines.skip(1)).zip(1..);
@@ -140,20 +141,20 @@ impl<T> Series<T> {
     }
 }
 
-/// A change in a figure over runs.
+/// A change of a figure over runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
-    /// The first value after it.
+    /// Index of the first value after it.
     pub at: usize,
-    /// Median between the change before, or the beginning, and this one.
+    /// Median from the change before (or the start) to this one.
     pub before: f64,
-    /// Median from here to the next change, or the end.
+    /// Median from here to the next change (or the end).
     pub after: f64,
 }
 
-/// Where a figure changes for good, in the order of the values; at least ten are needed.
+/// Lasting changes of a figure, in the order of the values. At least ten values are needed.
 pub fn changes(values: &[f64]) -> Vec<Change> {
-    // The seed draws permutations only.
+    // The seed affects only permutations.
     let parts = stats::segments(values, &stats::change_points(values, 1));
     let change = |pair: &[stats::Segment]| Change {
         at: pair[1].start,
@@ -163,32 +164,32 @@ pub fn changes(values: &[f64]) -> Vec<Change> {
     parts.windows(2).map(change).collect()
 }
 
-/// One figure over runs, for a page.
+/// A trend for a page.
 #[derive(Debug)]
 pub struct Trend {
     /// The point's label.
     pub point: String,
     /// Name of the layer.
     pub layer: String,
-    /// Microseconds an operation of the baseline; else the ratio to it.
+    /// Whether the values are the baseline's microseconds per operation instead of ratios.
     pub is_time: bool,
-    /// The oldest first; at least one.
+    /// Oldest first; at least one.
     pub runs: Vec<TrendRun>,
-    /// As [`changes`] finds them.
+    /// The result of [`changes`].
     pub changes: Vec<Change>,
-    /// What it came to, in sentences.
+    /// The trend in sentences.
     pub said: Vec<String>,
 }
 
-/// What one run says of it.
+/// One run of a trend.
 #[derive(Debug)]
 pub struct TrendRun {
     /// The run's id.
     pub id: String,
     /// Its number in the store.
     pub number: u64,
-    /// When it began, in words.
+    /// When it started, as text.
     pub started: String,
-    /// The figure.
+    /// The value.
     pub value: Estimate,
 }

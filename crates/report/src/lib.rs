@@ -1,4 +1,4 @@
-//! What a run says: one [`Report`] made from a run and its trials, printed by exporters.
+//! Reports: a [`Report`] is made from a run and its trials, and printed by exporters.
 //!
 //! [`Report::build`] is pure. To add a format, write `exporters/NAME.rs` and its line in
 //! [`exporters::ALL`].

@@ -1,4 +1,4 @@
-//! Numbers as people read them: three significant digits and a unit that fits.
+//! Formats numbers for people: three significant digits and a unit that fits.
 
 use crate::types::{Estimate, ResultRow};
 
@@ -36,7 +36,7 @@ pub fn ratio_span([low, high]: [f64; 2]) -> String {
 
 const TIMES: [(&str, f64); 4] = [("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)];
 
-/// The largest unit of time that leaves a number of at least 1; the scale is microseconds.
+/// The largest unit of time in which the number is at least 1, and its scale in microseconds.
 fn time_unit(us: f64) -> (&'static str, f64) {
     let rounded = us.abs() * 1.000_5;
     TIMES
@@ -67,8 +67,8 @@ pub fn time_span([low, high]: [f64; 2]) -> String {
     format!("{} to {} {unit}", sig3(low / scale), sig3(high / scale))
 }
 
-/// The smallest step that an interval supports: one digit of its shorter half, two where that begins
-/// with less than 3.55 (the rule of the Particle Data Group). 0 where there is none.
+/// The smallest step that an interval supports. It is one digit of its shorter half, or two if that
+/// begins with less than 3.55 (the rule of the Particle Data Group). 0 without an interval.
 fn step(e: &Estimate) -> f64 {
     let half = |[low, high]: [f64; 2]| (e.estimate - low).min(high - e.estimate);
     let Some(half) = e.interval.map(half).filter(|h| *h > 0.0) else {
@@ -82,7 +82,7 @@ fn step(e: &Estimate) -> f64 {
     }
 }
 
-/// The place of the last of so many significant digits.
+/// Value of the last of this many significant digits.
 pub fn last_place(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
@@ -92,12 +92,12 @@ pub fn last_place(value: f64, digits: i32) -> f64 {
 
 fn in_steps(value: f64, step: f64) -> String {
     let decimals = (-(step.log10() + 1e-9).floor()).clamp(0.0, 12.0) as usize;
-    // Not `-0.0`.
+    // Avoids `-0.0`.
     let rounded = (value / step).round() * step + 0.0;
     format!("{rounded:.decimals$}")
 }
 
-/// A time in steps, all in microseconds, with no more than three digits.
+/// A time rounded to steps, all in microseconds, with at most three digits.
 fn time_in(us: f64, step: f64) -> String {
     let step = step.max(last_place(us, 3));
     if step == 0.0 {
@@ -109,7 +109,7 @@ fn time_in(us: f64, step: f64) -> String {
     format!("{} {unit}", in_steps(us / scale, step))
 }
 
-/// A time in microseconds of which two digits are enough: `20 ms`.
+/// A time in microseconds with two digits: `20 ms`.
 pub fn time_about(us: f64) -> String {
     time_in(us, last_place(us, 2))
 }
@@ -143,7 +143,7 @@ pub fn ends_of(e: &Estimate) -> Option<String> {
     Some(format!("{low} to {high} {unit}"))
 }
 
-/// A ratio in steps: two decimals below 10, three digits above, and always one.
+/// A ratio rounded to steps: two decimals below 10, three digits above, at least one digit.
 fn ratio_in(value: f64, step: f64) -> String {
     if !value.is_finite() || value <= 0.0 {
         return ratio(value);
@@ -155,7 +155,7 @@ fn ratio_in(value: f64, step: f64) -> String {
             last_place(value, 3)
         }
     };
-    // What is rounded up to 10 or 100 has a digit less behind the point.
+    // A number rounded up to 10 or 100 has one decimal less.
     let usual = place(value);
     let usual = place((value / usual).round() * usual);
     in_steps(value, usual.max(step.min(last_place(value, 1))))
@@ -166,23 +166,23 @@ pub fn ratio_of(e: &Estimate) -> String {
     ratio_in(e.estimate, step(e))
 }
 
-/// The same in steps that are at least so large.
+/// A ratio with the digits that its interval supports, in steps of at least `least`.
 pub fn ratio_in_steps(e: &Estimate, least: f64) -> String {
     ratio_in(e.estimate, step(e).max(least))
 }
 
-/// Ends of its interval, likewise.
+/// Ends of its interval with the same digits.
 pub fn ratio_ends(e: &Estimate) -> Option<[String; 2]> {
     Some(e.interval?.map(|end| ratio_in(end, step(e))))
 }
 
-/// A time with its interval when there is one: `41.2 ms (40.1 to 42.3 ms)`.
+/// A time, with its interval if it has one: `41.2 ms (40.1 to 42.3 ms)`.
 pub fn time_with(e: &Estimate) -> String {
     let head = time_of(e);
     ends_of(e).map_or(head.clone(), |ends| format!("{head} ({ends})"))
 }
 
-/// A ratio with its interval when there is one: `3.10x (3.02-3.18)`.
+/// A ratio, with its interval if it has one: `3.10x (3.02-3.18)`.
 pub fn ratio_with(e: &Estimate) -> String {
     let head = format!("{}x", ratio_of(e));
     ratio_ends(e).map_or(head.clone(), |[low, high]| format!("{head} ({low}-{high})"))
@@ -202,7 +202,7 @@ fn scaled(value: f64) -> String {
 /// A value in the unit of its metric: `1.9 GB/s`, `420 kops/s`, `1520 scripts/h`.
 pub fn value(value: f64, unit: &str) -> String {
     if unit == "scripts/h" {
-        // Nobody counts them in thousands.
+        // Scripts are not counted in thousands.
         return format!("{} {unit}", sig3(value));
     }
     format!("{}{unit}", scaled(value))
@@ -213,7 +213,7 @@ pub fn bytes(value: f64) -> String {
     format!("{}B", scaled(value))
 }
 
-/// A share as per cent: `4 %`, `0.5 %`.
+/// A share in per cent: `4 %`, `0.5 %`.
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
     if value.abs() >= 9.95 || value == 0.0 {
@@ -223,7 +223,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A share of operations, which is above 0 however small: `2 %`, `0.031 %`.
+/// A share of operations, which is above 0 even if it is small: `2 %`, `0.031 %`.
 pub fn percent_of(some: u64, all: u64) -> String {
     let value = 100.0 * some as f64 / all.max(1) as f64;
     let step = last_place(value, 2);
@@ -247,14 +247,14 @@ pub fn count(n: usize, one: &str) -> String {
     }
 }
 
-/// An error for a sentence: its first line, without the full stop at its end.
+/// An error for a sentence: its first line, without the final full stop.
 pub fn first_line(error: &str) -> &str {
     let line = error.lines().map(str::trim).find(|line| !line.is_empty());
     let line = line.unwrap_or("no reason was given");
     line.trim_end_matches(['.', ' '])
 }
 
-/// The verb of `n` things: `fails` of one, `fail` of more.
+/// The verb for `n` things: `fails` for one, `fail` for more.
 pub fn verb(n: usize, one: &'static str, more: &'static str) -> &'static str {
     if n == 1 { one } else { more }
 }
@@ -277,8 +277,7 @@ pub fn result_value(row: &ResultRow) -> String {
         .map_or_else(|| "-".into(), |v| value(v, &row.unit))
 }
 
-/// `1.06x`, `2.4x`, `640x`, `0.034x`: as many digits as a table of them can be read with, and no more
-/// than the interval supports.
+/// `1.06x`, `2.4x`, `640x`, `0.034x`: at most three digits, and no more than the interval supports.
 pub fn times(e: &Estimate) -> String {
     let step = match e.estimate {
         r if r >= 9.95 => 1.0,
@@ -340,7 +339,7 @@ mod tests {
             interval: Some([low, high]),
             average: None,
         };
-        // Microseconds: 0.00671 ns, between half a nanosecond less and more.
+        // Microseconds: 0.00671 ns, with an interval of about half a nanosecond either way.
         assert_eq!(extra_of(&e(6.71e-6, -5e-4, 6e-4)), "0.0 ns");
         assert_eq!(extra_of(&e(-6.71e-6, -5e-4, 6e-4)), "0.0 ns");
         assert_eq!(extra_of(&e(12.04, 10.0, 14.0)), "+12.0 us");

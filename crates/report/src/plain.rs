@@ -1,4 +1,5 @@
-//! What comes from outside is made plain where it enters the report: see [`layermark_model::plain`].
+//! Removes control characters from untrusted text where it enters the report: see
+//! [`layermark_model::plain`].
 
 use std::{borrow::Cow, io};
 
@@ -9,18 +10,18 @@ use serde_json::{
     ser::{CharEscape, Formatter},
 };
 
-/// The same with all of its texts plain, names of parameters too. Exact numbers stay exact.
+/// The same value with all texts plain, including names of parameters. Numbers stay exact.
 pub fn texts<T: Serialize + DeserializeOwned>(of: T) -> T {
     if is_plain(&of) {
         return of;
     }
     let mut value = serde_json::to_value(&of).unwrap_or_default();
     clean(&mut value);
-    // What was written a moment ago can be read, unless a number is none.
+    // The text was just written and can be read back, unless a number is NaN.
     serde_json::from_value(value).unwrap_or(of)
 }
 
-/// Whether nothing has to be changed, which is seldom otherwise.
+/// Whether all texts are plain already, which is the usual case.
 fn is_plain(of: &impl Serialize) -> bool {
     let mut look = Serializer::with_formatter(io::sink(), Look);
     of.serialize(&mut look).is_ok()
@@ -45,7 +46,7 @@ fn clean(value: &mut Value) {
     }
 }
 
-/// Writes nothing, and fails at the first text that is not plain.
+/// A serializer that writes nothing, and fails at the first text that is not plain.
 struct Look;
 
 impl Formatter for Look {

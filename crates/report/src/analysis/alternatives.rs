@@ -1,5 +1,4 @@
-//! What the user chooses between, set against the first of it within each layer: commands, engines,
-//! servers.
+//! Compares alternatives (commands, engines, servers) with the first of them, within each layer.
 
 use layermark_model::{Run, Site};
 use layermark_stats::{self as stats, Comparison, Judgement};
@@ -15,11 +14,11 @@ struct Compared<'a> {
     reference: (Site, &'a ResultRow),
 }
 
-/// A row for each result but the references, by layer.
+/// A row for each result except the references, by layer.
 ///
-/// Pairs are those of blocks, in which every point has its turn once, and the statistic and the words
-/// are those of layers against native. The comparisons are a family of their own: how many layers are
-/// measured beside changes no word.
+/// Pairs are blocks, in which every point has one turn. The statistic and the verdicts are those of
+/// layers against native. The comparisons are a family of their own, so the number of measured
+/// layers does not affect them.
 pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<AlternativeRow> {
     let groups = sweep::alternatives(run);
     let layers = (0..run.layers.len()).filter(|l| !run.layers[*l].control);
@@ -40,7 +39,7 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<AlternativeR
         .collect()
 }
 
-/// Members of a group that have a number in the layer, with the first of them.
+/// Members of a group that have a number in the layer, and the first of them.
 fn of_group<'a>(
     run: &Run,
     results: &'a [ResultRow],

@@ -1,5 +1,5 @@
-//! Why a layer is faster or slower than native, as far as the data tells: which causes there are,
-//! and what each is called.
+//! Causes of a layer being faster or slower than native, as far as the data shows them, with their
+//! sentences.
 
 use std::fmt;
 
@@ -144,17 +144,17 @@ pub struct Compared<'a> {
     pub others: Vec<(&'a ResultRow, &'a Facts)>,
 }
 
-/// Causes of the verdict of a result, the strongest first; empty where none is called for.
+/// Causes of a result's verdict, strongest first; empty if the verdict needs none.
 ///
-/// Each has a datum that native lacks. Where another layer has that datum too, the cause explains no more
-/// than it costs there.
+/// Each cause has a datum that native lacks. If another layer has the same datum, the cause
+/// explains at most what it costs there.
 pub fn find(compared: &Compared) -> Vec<Cause> {
     match compared.here.leaning() {
         Verdict::Faster => faster(compared),
         Verdict::Slower => {
             let mut found = slower(compared);
             found.retain(|cause| !is_refuted(cause, compared));
-            // It speaks of the program that the other one names.
+            // It refers to the program that the other cause names.
             if !found.contains(&Cause::UserSpace) {
                 found.retain(|c| !matches!(c, Cause::HelperCpu(_)));
             }
@@ -178,7 +178,7 @@ fn is_refuted(cause: &Cause, compared: &Compared) -> bool {
     })
 }
 
-/// Whether what proves a cause is found in a layer.
+/// Whether a layer has the datum that proves a cause.
 fn has_datum(cause: &Cause, row: &ResultRow, facts: &Facts, point: &Point) -> bool {
     let at_least = |figure: Option<f64>, here: f64| figure.is_some_and(|f| f >= 0.9 * here);
     match cause {
@@ -227,7 +227,7 @@ fn faster(compared: &Compared) -> Vec<Cause> {
         found.push(Cause::Compression(with.into()));
     }
     found.extend(other_flushes(here, native, "fewer"));
-    // Another file system is no reason for a flush that is several times faster.
+    // Another file system does not explain a flush that is several times faster.
     if let Some(how) = &here.durability.suspicion
         && here.durability.verdict == DurabilityVerdict::CannotTell
     {
@@ -292,15 +292,15 @@ fn slower(compared: &Compared) -> Vec<Cause> {
     found
 }
 
-/// CPU time of a layer's program from this share of the difference on is worth telling.
+/// CPU time of a layer's program is reported from this share of the difference on.
 const HELPER_FROM: f64 = 0.1;
-/// Device bytes for each byte written from which a device is waited for.
+/// Device bytes per written byte from which a write waits for a device.
 const SOME: f64 = 0.05;
-/// Nothing copies a file faster than this, bytes a microsecond: 20 GB/s.
+/// Upper bound of the speed of a file copy, bytes per microsecond: 20 GB/s.
 const FASTEST_COPY: f64 = 20_000.0;
 
-/// The layer copies lower files before it changes them, and what it cost is enough for a copy: a
-/// file that lies in the upper directory already, or a reflink, is not copied.
+/// Whether the layer copied a lower file before changing it. It must copy up, and the cost must
+/// suffice for a copy. A file that is already in the upper directory, or a reflink, is not copied.
 fn copied(point: &Point, row: &ResultRow, facts: &Facts) -> bool {
     let said = &point.meaning;
     let least = said.value(Quantity::DataSize).unwrap_or(0) as f64 / FASTEST_COPY;
@@ -323,8 +323,8 @@ fn other_device(compared: &Compared) -> Option<Cause> {
     })
 }
 
-/// Whether the operation is one that waits for a device, here or natively: what memory serves does not
-/// show which device is below.
+/// Whether the operation waits for a device, here or natively. An operation served from memory does
+/// not depend on the device below.
 fn waits_for_a_device(compared: &Compared) -> bool {
     let meaning = &compared.point.meaning;
     let moved = |row: &ResultRow| match row.served_by {
@@ -338,7 +338,7 @@ fn waits_for_a_device(compared: &Compared) -> bool {
         || moved(compared.native)
 }
 
-/// It read from a place that is further away (slower) or nearer (faster) than native's.
+/// It read from a more distant place (slower) or a nearer one (faster) than native.
 fn other_source(here: &ResultRow, native: &ResultRow, verdict: Verdict) -> Option<Cause> {
     let distance = |from: ServedBy| match from {
         ServedBy::GuestMemory => Some(0),
@@ -360,16 +360,16 @@ fn other_source(here: &ResultRow, native: &ResultRow, verdict: Verdict) -> Optio
     }))
 }
 
-/// Flushes of the devices for each call.
+/// Flushes of the devices per call.
 fn flushes_per_sync(row: &ResultRow) -> Option<f64> {
     let syncs = row.durability.syncs;
-    // Others' flushes are no cause.
+    // Flushes of other programs are not a cause.
     let own = row.durability.background.is_none_or(|others| others < 1.0);
     let flushes = row.durability.flushes.filter(|_| syncs > 0 && own)?;
     Some(flushes as f64 / syncs as f64)
 }
 
-/// The devices were told to flush clearly more, or less, often for each call.
+/// The devices received clearly more, or fewer, flushes per call.
 fn other_flushes(here: &ResultRow, native: &ResultRow, which: &str) -> Option<Cause> {
     let (a, b) = (flushes_per_sync(here)?, flushes_per_sync(native)?);
     let differs = if which == "more" {

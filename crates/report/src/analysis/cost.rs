@@ -1,4 +1,4 @@
-//! Cost model: what an operation costs whatever its size, and what each byte adds.
+//! Cost model: the fixed cost of an operation, and the cost of each byte.
 
 use layermark_model::{Run, format_size};
 use layermark_stats::{self as stats, CostLine, Line, Pair, Step};
@@ -14,12 +14,12 @@ use crate::{
     types::{CostRow, Estimate, ResultRow, Verdict},
 };
 
-/// Sizes have to span this much for a line through them to say anything.
+/// Smallest ratio of the largest size to the smallest for a meaningful line.
 const SPAN: u64 = 8;
 /// How far a size may lie from the line, as a share, for the line to be a model.
 pub const OFF: f64 = 0.25;
 
-/// Models of every sweep with enough record sizes, by sweep and within it by layer.
+/// Models of every sweep with enough record sizes, by sweep, then by layer.
 pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> Vec<CostRow> {
     let mut rows = Vec::new();
     for sweep in sweep::request_sizes(run) {
@@ -51,7 +51,7 @@ pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) ->
     rows
 }
 
-/// Whether what was measured there may be used.
+/// Whether the result there may be used.
 pub fn trusted(results: &[ResultRow], layer: &str, label: &str) -> bool {
     results
         .iter()
@@ -73,7 +73,7 @@ impl CostSite<'_> {
         self.sweep.members().map(label)
     }
 
-    /// Nanoseconds an operation as one thread waits for it, by size and block.
+    /// Nanoseconds per operation as seen by one thread, by size and block.
     fn steps(&self) -> Vec<Step> {
         let threads = self.sweep.meaning.under_way();
         let scaled = |p: Pair| Pair {
@@ -124,7 +124,8 @@ impl CostSite<'_> {
             ns_per_byte: fits.then(|| ns(line.slope)),
             extra_fixed_us: both.then(|| us(line.extra_fixed)),
             extra_ns_per_byte: both.then(|| ns(line.extra_slope)),
-            // The line is one operation's of those under way; together they are so many times as fast.
+            // The line is that of one operation. All operations in flight together are that many
+            // times as fast.
             ceiling: ceiling(&line, last as f64)
                 .filter(|_| fits)
                 .map(|rate| rate * self.sweep.meaning.under_way()),
@@ -139,7 +140,7 @@ fn is_model(line: &Line) -> bool {
     share(line.worst) <= OFF
 }
 
-/// From a deviation of logarithms to a share.
+/// Converts a deviation of logarithms to a share.
 fn share(deviation: f64) -> f64 {
     deviation.exp_m1()
 }
@@ -152,23 +153,24 @@ fn estimate(read: stats::Read, scale: f64) -> Estimate {
     }
 }
 
-/// Where bytes are at least half of what the largest record costs, they set a limit.
+/// Bytes per second that no record size exceeds. Only known if bytes are at least half of the
+/// largest record's cost.
 fn ceiling(line: &CostLine, largest: f64) -> Option<f64> {
     let bytes = line.layer.slope * largest;
     (bytes >= line.layer.fixed && bytes > 0.0).then(|| 1e9 / line.layer.slope)
 }
 
-/// Surely above 0, or, where there is no interval, above `least`.
+/// Whether it is certainly above 0 or, without an interval, above `least`.
 fn above(e: &Estimate, least: f64) -> bool {
     e.interval.map_or(e.estimate > least, |i| i[0] > 0.0)
 }
 
-/// Surely below 0.
+/// Whether it is certainly below 0.
 fn below(e: &Estimate) -> bool {
     e.interval.is_some_and(|i| i[1] < 0.0)
 }
 
-/// `0.31 ns (0.28 to 0.33 ns)`: nanoseconds for each byte.
+/// Nanoseconds per byte: `0.31 ns (0.28 to 0.33 ns)`.
 pub fn per_byte(e: &Estimate) -> String {
     number::time_with(&in_us(e))
 }
@@ -206,13 +208,13 @@ fn sentence(row: &CostRow, baseline: bool) -> String {
     format!("{}, {}: {cost}{limit}", code(&row.layer), row.label)
 }
 
-/// What the layer adds to an operation and to a byte.
+/// What the layer adds per operation and per byte.
 fn extra(
     (fixed, more): (&Estimate, &Estimate),
     (bytes, more_bytes): (&Estimate, &Estimate),
 ) -> String {
     let mut parts = Vec::new();
-    // Without an interval only what is a good part of the whole is told.
+    // Without an interval, only a large part of the whole is reported.
     if above(more, 0.1 * fixed.estimate) {
         parts.push(format!(
             "a constant {} more an operation: no record size helps, larger ones only spread it over more bytes",

@@ -1,4 +1,4 @@
-//! Where data read came from: device bytes against application bytes, and what lay in memory.
+//! Where read data came from: device bytes against application bytes, and cached shares.
 
 use layermark_model::{CacheState, Direction, Facts, Meaning, Target, Trial, TrialRecord};
 use layermark_stats::median;
@@ -9,22 +9,22 @@ use crate::{
     types::{ResultRow, ServedBy},
 };
 
-/// Device bytes for each application byte from which the device served; cached share from which
-/// memory did.
+/// From this many device bytes per application byte on, the device served; from this cached share
+/// on, memory did.
 const MOST: f64 = 0.95;
-/// ... and up to which it did not.
+/// Up to this many device bytes per application byte, the device did not serve.
 const LITTLE: f64 = 0.05;
 
-/// What the trials of a point in a layer saw of caches and devices.
+/// What the trials of a point in a layer show about caches and devices.
 pub struct Seen<'a> {
     facts: &'a Facts,
-    /// Device bytes for each application byte in the point's own direction, over all trials.
+    /// Device bytes per application byte in the point's own direction, over all trials.
     pub device: Option<f64>,
     /// Median share of the file in the page cache before the clock started.
     pub resident: Option<f64>,
-    /// Median share of what lies behind it in this host's page cache.
+    /// Median share of the backing files in this host's page cache.
     pub behind: Option<f64>,
-    /// Bytes read from the guest's own disk for each byte the application read, over all trials.
+    /// Bytes read from the guest's own disk per byte that the application read, over all trials.
     pub guest: Option<f64>,
 }
 
@@ -54,13 +54,14 @@ impl<'a> Seen<'a> {
         if self.facts.guest.is_some() {
             return Some(self.in_guest());
         }
-        // Double caching: the file's own pages may be gone while those of its image are there.
+        // Double caching: the file's own pages may be gone while those of its image are cached.
         let cached = [self.resident, self.behind];
         let in_memory = cached.iter().any(|share| share.is_some_and(|s| s >= MOST));
         let counted = !facts::physical(self.facts).is_empty();
         Some(match self.device {
             Some(share) if share >= MOST => ServedBy::Device,
-            // What lay in memory is not read from a device: bytes that crossed it are others'.
+            // Data in memory is not read from a device: bytes that crossed the device belong to
+            // others.
             _ if in_memory => ServedBy::HostMemory,
             Some(share) if counted && share <= LITTLE => ServedBy::HostMemory,
             Some(_) if counted && self.compressed_and_cold() => ServedBy::Device,
@@ -69,8 +70,8 @@ impl<'a> Seen<'a> {
         })
     }
 
-    /// Two caches above one device: what did not leave the guest came from its memory, what left it
-    /// and did not come from the device came from this host's.
+    /// The source with two caches above one device. Data that did not leave the guest came from its
+    /// memory. Data that left it without coming from the device came from this host's memory.
     fn in_guest(&self) -> ServedBy {
         let inside = self.guest.map(|s| s <= LITTLE);
         let inside = inside.or_else(|| self.resident.map(|r| r >= MOST));
@@ -84,13 +85,14 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// What is compressed needs fewer bytes than it gives: that nothing was cached decides.
+    /// Compressed data needs fewer device bytes than it yields, so the decision rests on nothing
+    /// having been cached.
     fn compressed_and_cold(&self) -> bool {
         let cold = |share: Option<f64>| share.is_some_and(|s| s <= LITTLE);
         self.facts.compressed() && cold(self.resident) && cold(self.behind)
     }
 
-    /// What the label rests on.
+    /// The evidence for the label.
     pub fn words(&self) -> String {
         if self.facts.in_memory() {
             return "its files live in memory".into();
@@ -134,12 +136,12 @@ fn guest_share(trials: &[&Trial]) -> Option<f64> {
     (bytes > 0).then(|| read as f64 / bytes as f64)
 }
 
-/// Device bytes for each application byte in the point's own direction, over all trials.
+/// Device bytes per application byte in the point's own direction, over all trials.
 fn device_share(meaning: &Meaning, trials: &[&Trial]) -> Option<f64> {
     let reads = match (meaning.target, meaning.direction) {
         (Target::Data, Direction::Reads) => true,
         (Target::Data, Direction::Writes) => false,
-        // Which of the bytes of both went which way is not counted.
+        // For a mix, the bytes are not counted by direction.
         _ => return None,
     };
     let bytes: u64 = trials.iter().map(|t| t.bytes()).sum();
@@ -151,7 +153,7 @@ fn device_share(meaning: &Meaning, trials: &[&Trial]) -> Option<f64> {
     (bytes > 0).then(|| moved as f64 / bytes as f64)
 }
 
-/// What has to be told beside the label: data that did not come from where the point asked for.
+/// The remark about a source of data other than the requested one.
 pub fn surprise(row: &ResultRow) -> Option<String> {
     let direct = row.meaning.is_direct();
     let expected = match (row.served_by?, row.meaning.cache) {
@@ -238,7 +240,7 @@ mod tests {
         }
     }
 
-    /// What a mix wrote was divided by all of its bytes, those that it read among them.
+    /// The bytes that a mix wrote were once divided by all of its bytes, including those it read.
     #[test]
     fn bytes_of_both_directions_are_set_against_no_device_bytes() {
         let record = TrialRecord {

@@ -1,8 +1,9 @@
 //! Whether flushes reached the device: configuration, plausibility, flush accounting.
 //!
-//! A flush counter has everybody's flushes. So a trial says something only as far as the control windows
-//! around its rounds say what others flushed, and nobody is convicted of skipping flushes but by trials
-//! in which the device was silent otherwise and did count another layer's.
+//! A flush counter includes the flushes of all programs. So a trial is evidence only as far as the
+//! control windows around its rounds show what others flushed. A layer is convicted of skipping
+//! flushes only by trials in which the device was otherwise silent and did count another layer's
+//! flushes.
 
 use layermark_model::{BackgroundFlushes, Facts, Meaning, Target, Trial};
 
@@ -12,50 +13,51 @@ use crate::{
     types::{Durability, DurabilityVerdict, Estimate},
 };
 
-/// Flushes counted below this share of the calls are a stray commit, not an answer.
+/// Flushes below this share of the calls count as stray commits.
 const ABSORBED_BELOW: f64 = 0.05;
-/// Flushes counted from this share of the calls on answer them; the rest is journal commits shared.
+/// Flushes from this share of the calls on count as honoured; the rest are shared journal commits.
 const HONOURED_FROM: f64 = 0.9;
-/// From this share of what was counted on, other programs' flushes may be the answer.
+/// From this share of the counted flushes on, other programs' flushes may be the explanation.
 const OTHERS: f64 = 0.1;
-/// Share of the trials in which the calls must be answered. A burst of others answers those of a few.
+/// Share of the trials whose calls must be honoured, because a burst of others can do so for a few.
 const MOST_TRIALS: f64 = 0.75;
-/// Fewer syncs than this, over all blocks together, tell nothing.
+/// Fewer syncs than this, over all blocks together, prove nothing.
 const FEWEST_SYNCS: u64 = 8;
-/// Nobody is convicted with fewer. To be called honoured with fewer, all have to be answered while
-/// nobody else flushes.
+/// Fewest syncs for a conviction. With fewer, honoured requires that every call has its flush while
+/// no other program flushes.
 const MANY_SYNCS: u64 = 20;
-/// A program that flushes has so many flushes in a trial at least, ...
+/// Fewest flushes in a trial of a program that flushes.
 const PROGRAM_FLUSHES: u64 = 5;
-/// ... and so many a second: ext4 commits its journal every 5 s, flushed or not.
+/// Fewest flushes per second of a program that flushes. ext4 commits its journal every 5 s in any
+/// case.
 const COMMITS_A_SECOND: f64 = 2.0;
-/// A flush in less than this part of native's time is suspicious.
+/// A flush that takes less than this share of native's time is suspicious.
 const SUSPICIOUS_RATIO: f64 = 0.5;
 
-/// A trial, and that of another layer in the same block, which shows that the device counts.
+/// A trial, and one of another layer in the same block, which shows that the device counts flushes.
 pub type WithReference<'a> = (&'a Trial, Option<&'a Trial>);
 
-/// What a layer is judged with.
+/// The evidence about a layer at a point.
 pub struct Case<'a> {
-    /// What the point means.
+    /// The point's meaning.
     pub meaning: &'a Meaning,
     /// The layer's facts.
     pub facts: &'a Facts,
-    /// The others are compared with it.
+    /// Whether it is the baseline.
     pub is_baseline: bool,
-    /// Its trials. The reference is native, for native another layer; none where its flushes are not
-    /// known to have reached the device.
+    /// Its trials. The reference is native, or another layer for native itself. There is none if
+    /// its flushes are not known to have reached the device.
     pub trials: &'a [WithReference<'a>],
-    /// Time an operation against native, when known.
+    /// Time per operation over native's, if known.
     pub ratio: Option<&'a Estimate>,
 }
 
-/// What one trial says.
+/// The evidence of one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Count {
     syncs: u64,
     flushes: u64,
-    /// Flushes of others to be expected among them. Absent where nobody looked.
+    /// Expected flushes of others among them. Absent without control windows.
     others: Option<f64>,
     /// Others flushed nothing in the control windows.
     silent: bool,
@@ -64,7 +66,7 @@ struct Count {
 }
 
 impl Count {
-    /// Nothing where the device's flushes were not counted.
+    /// `None` if the device's flushes were not counted.
     fn of(trial: &Trial) -> Option<Self> {
         let background = background(trial);
         Some(Self {
@@ -81,12 +83,12 @@ impl Count {
             .is_some_and(|others| others <= OTHERS * self.flushes as f64)
     }
 
-    /// Flushes that others do not account for.
+    /// Flushes beyond the expected ones of others.
     fn own(&self) -> f64 {
         self.flushes as f64 - self.others.unwrap_or(0.0)
     }
 
-    /// More than the commits that a journal makes every few seconds.
+    /// Whether they exceed the commits that a journal makes every few seconds.
     fn is_of_flushing_program(&self) -> bool {
         let commits = COMMITS_A_SECOND * self.ns as f64 / 1e9;
         self.is_quiet() && self.flushes >= PROGRAM_FLUSHES && self.flushes as f64 >= commits
@@ -98,7 +100,7 @@ impl Count {
 }
 
 fn background(trial: &Trial) -> Option<BackgroundFlushes> {
-    // A rate a second, as one in a thousand seconds.
+    // A rate per second, as a count in a thousand seconds.
     let of_session = |rate: f64| BackgroundFlushes {
         flushes: (rate * 1e3) as u64,
         ns: 1_000_000_000_000,
@@ -133,13 +135,13 @@ impl Sum {
     }
 }
 
-/// Whether the device counted a flush for each call of these trials, others' not included.
+/// Whether the device counted a flush for each call of these trials, excluding others' flushes.
 pub fn answered<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> bool {
     let counts: Vec<Count> = trials.into_iter().filter_map(Count::of).collect();
     quiet_answers(&counts).is_some()
 }
 
-/// The trials that show it.
+/// Sum of the trials that show an answer in silence.
 fn quiet_answers(counts: &[Count]) -> Option<Sum> {
     let counts: Vec<Count> = counts.iter().copied().filter(|c| c.syncs > 0).collect();
     let quiet: Vec<&Count> = counts.iter().filter(|c| c.is_quiet()).collect();
@@ -189,7 +191,7 @@ pub fn judge(case: &Case) -> Durability {
     durability
 }
 
-/// What the device's cache, or the lack of a device, leaves unknown, and how far was looked.
+/// What the device's cache, or the absence of a device, leaves unknown, and the level of the check.
 fn blind(facts: &Facts) -> Option<(&'static str, &'static str)> {
     Some(if facts.in_memory() {
         ("L0", "the data lies in memory: there is no device to flush")
@@ -293,7 +295,7 @@ fn open(case: &Case, counts: &[Count], all: &Sum) -> String {
     format!("{text}: only some were answered")
 }
 
-/// `203 device flushes for 200 syncs`, and of how many trials where not of all.
+/// `203 device flushes for 200 syncs`, and in how many trials if not in all.
 fn told(sum: &Sum, all: usize) -> String {
     let mut text = format!("{} device flushes for {} syncs", sum.flushes, sum.syncs);
     if sum.others >= 0.5 {
@@ -308,8 +310,8 @@ fn told(sum: &Sum, all: usize) -> String {
     text
 }
 
-/// The trials that convict: no flush, or nearly none, while the device was silent otherwise and counted
-/// the reference's.
+/// Sum of the trials that convict: no flush, or nearly none, while the device was otherwise silent
+/// and counted the reference's.
 fn absorbed(case: &Case) -> Option<Sum> {
     let silent = case.trials.iter().filter_map(|(here, reference)| {
         let (here, there) = (Count::of(here)?, Count::of(reference.as_ref()?)?);
@@ -317,7 +319,7 @@ fn absorbed(case: &Case) -> Option<Sum> {
         (here.silent && here.syncs > 0 && counts).then_some(here)
     });
     let silent: Vec<Count> = silent.collect();
-    // Operations under way at once may share a flush.
+    // Operations in flight at the same time may share a flush.
     let shared = case.meaning.under_way();
     let none = |c: &&Count| c.flushes as f64 * shared <= ABSORBED_BELOW * c.syncs as f64;
     let sum = Sum::of(silent.iter().filter(none));
@@ -326,8 +328,9 @@ fn absorbed(case: &Case) -> Option<Sum> {
     (most && sum.syncs >= MANY_SYNCS).then_some(sum)
 }
 
-/// Programs' own syncs are not counted. What the device flushed while they worked is, here and in the
-/// reference. A program that flushes little, or now and then, is not told from a journal's commits.
+/// The verdict on programs, whose own syncs are not counted. Only the device's flushes are known,
+/// here and in the reference. A program that flushes rarely cannot be distinguished from a
+/// journal's commits.
 fn programs(case: &Case) -> Durability {
     let pairs: Vec<(Option<Count>, Count)> = case
         .trials
@@ -339,7 +342,7 @@ fn programs(case: &Case) -> Durability {
     let own: Vec<Count> = own.filter(Count::is_of_flushing_program).collect();
     let (own, there) = (Sum::of(&own), Sum::of(pairs.iter().map(|(_, there)| there)));
     let configured = facts::passes_no_flush(case.facts, case.meaning);
-    // Another layer may flush what the programs do not, and says nothing against native.
+    // Another layer may flush when the programs do not, which proves nothing against native.
     let of_own = case.is_baseline && own.flushes >= MANY_SYNCS;
     let of_other = (!case.is_baseline || configured.is_some()) && there.flushes >= MANY_SYNCS;
     if !of_own && !of_other {
@@ -366,7 +369,7 @@ fn programs(case: &Case) -> Durability {
     durability
 }
 
-/// The device below native flushes while the programs work, or does not.
+/// Whether the device below native flushes while the programs run.
 fn of_baseline_programs(own: &Sum, durability: &mut Durability) -> String {
     durability.flushes = Some(own.flushes);
     if own.flushes >= MANY_SYNCS {
@@ -381,7 +384,7 @@ fn of_baseline_programs(own: &Sum, durability: &mut Durability) -> String {
     )
 }
 
-/// A layer's trials beside native's of the same blocks.
+/// A layer's trials next to native's of the same blocks.
 fn of_layer_programs(pairs: &[(Option<Count>, Count)], durability: &mut Durability) -> String {
     let counted = pairs
         .iter()

@@ -1,5 +1,5 @@
-//! Results of another program beside ours: the numbers and how their conditions differ, never a
-//! verdict.
+//! Results of another program next to ours: the numbers and the differences of their conditions,
+//! without a verdict.
 
 use layermark_model::{CacheState, Import, ImportedPoint, Quantity, Unit};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Report {
-    /// Sets an import beside the results.
+    /// Adds an import to the report, next to the results.
     pub fn set_beside(&mut self, import: &Import) {
         let import = &plain::texts(import.clone());
         let mut rows = Vec::new();
@@ -60,10 +60,11 @@ fn same_work(row: &ResultRow, theirs: &ImportedPoint) -> bool {
         && (engine == other || !(apart(engine) || apart(other)))
 }
 
-/// `None` where one of them has no number.
+/// `None` if one of them has no number.
 fn pair(row: &ResultRow, theirs: &ImportedPoint) -> Option<ExternalRow> {
     let rate = match row.unit.as_str() {
-        // The rate of one job among others is its own; an operation's time is what it waited for.
+        // The rate of one of several jobs is only its own. The time of an operation is what it
+        // waited for.
         _ if theirs.one_of.is_some() => None,
         "B/s" => theirs.bytes_per_s,
         "ops/s" => theirs.ops_per_s,

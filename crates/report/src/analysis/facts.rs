@@ -1,8 +1,8 @@
-//! What a layer's facts say about where its data lies.
+//! Where a layer's data is stored, according to its facts.
 
 use layermark_model::{Device, Facts, Meaning};
 
-/// Names of the devices that really store bytes.
+/// Names of the devices that store bytes themselves.
 pub fn physical(facts: &Facts) -> Vec<&str> {
     facts
         .devices
@@ -12,17 +12,17 @@ pub fn physical(facts: &Facts) -> Vec<&str> {
         .collect()
 }
 
-/// File system of the mount the probe worked on.
+/// File system of the mount that the probe worked on.
 pub fn file_system(facts: &Facts) -> &str {
     facts.mounts.first().map_or("", |m| m.fs.as_str())
 }
 
-/// Changing a lower file copies it first.
+/// Whether changing a lower file copies it first.
 pub fn copies_up(facts: &Facts) -> bool {
     file_system(facts) == "overlay" || file_system(facts) == "fuse.fuse-overlayfs"
 }
 
-/// A physical device below keeps writes in a volatile cache until it is told to flush.
+/// A physical device below keeps writes in a volatile cache until it receives a flush.
 pub fn volatile_cache(facts: &Facts) -> bool {
     facts.devices.iter().filter(|d| d.physical).any(is_volatile)
 }
@@ -31,7 +31,7 @@ fn is_volatile(device: &Device) -> bool {
     device.write_cache.trim() == "write back"
 }
 
-/// The write cache of every physical device is known.
+/// Whether the write cache of every physical device is known.
 pub fn cache_known(facts: &Facts) -> bool {
     facts
         .devices
@@ -40,13 +40,12 @@ pub fn cache_known(facts: &Facts) -> bool {
         .all(|d| !d.write_cache.trim().is_empty())
 }
 
-/// The setting by which the layer passes no flush of this point on, in words; nothing where there is
-/// none.
+/// The setting by which the layer drops the flushes of this point, in words. `None` without one.
 pub fn passes_no_flush(facts: &Facts, meaning: &Meaning) -> Option<String> {
     if facts.notes.get("disk_cache").is_some_and(|c| c == "unsafe") {
         return Some("its disk has `cache=unsafe`".into());
     }
-    // Overlayfs takes no notice of fsync(2) then, and passes O_SYNC and O_DSYNC on.
+    // Overlayfs then ignores fsync(2), but passes on O_SYNC and O_DSYNC.
     let by_call = !matches!(meaning.sync.as_deref(), Some("osync" | "odsync"));
     let skips = |option: &&str| match *option {
         "volatile" | "fsync=volatile" => by_call,
@@ -64,7 +63,7 @@ pub fn passes_no_flush(facts: &Facts, meaning: &Meaning) -> Option<String> {
     })
 }
 
-/// The compression the layer says it uses.
+/// The compression that the layer reports.
 pub fn compression(facts: &Facts) -> Option<&str> {
     let with = facts.notes.get("compression").map(String::as_str);
     with.filter(|_| facts.compressed())

@@ -1,8 +1,8 @@
-//! Where work that follows another tool's differs from it on purpose.
+//! Where work that reproduces another tool's differs from it on purpose.
 
 use layermark_model::{Plan, Settings};
 
-/// One sentence for each difference; none where nothing follows another tool.
+/// One sentence for each difference; none if the work does not reproduce another tool's.
 pub fn notes(plan: &Plan) -> Vec<String> {
     let matrix = |s: &Settings| {
         s.params.get("matrix").is_some_and(|m| m == "iozone") || s.params.contains_key("like")
@@ -11,11 +11,11 @@ pub fn notes(plan: &Plan) -> Vec<String> {
         return Vec::new();
     }
     [
-        "short cells of the matrix are repeated until they have lasted 1 ms (`min_ms`), and the median of the passes counts; iozone takes one pass, which for a file of 64 kB lasts microseconds",
+        "short cells of the matrix are repeated until they have lasted 1 ms (`min_ms`), and the median of the passes counts; iozone makes one pass, of microseconds for a file of 64 kB",
         "the clock's resolution is not taken off: iozone subtracts 1 us from each measurement",
         "layers take turns at each cell, so its tests do not follow each other on one file: reads have a packaged one that is warm, writes a new one, and rewrites one that is kept for all cells of its size and is on the disk before each",
         "`fwrite` writes a new file, as iozone's manual says; iozone itself goes over the one that the tests before have left, which here is `re-fwrite`",
-        "with threads all of them count in the minimum, also one that moved nothing; the pass ends with the last thread, not with the first; the figure until the first was through stands beside it",
+        "with threads all of them count in the minimum, also one that moved nothing; the pass ends with the last thread, not with the first; the figure until the first was through is listed too",
     ]
     .map(str::to_owned)
     .to_vec()

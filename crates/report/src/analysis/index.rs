@@ -1,4 +1,4 @@
-//! A run's trials by where they belong.
+//! A run's trials, indexed by layer, point and block.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,20 @@ type Blocks<'a> = BTreeMap<(u32, u32), &'a TrialRecord>;
 
 /// A run's trials by layer and point, and within these by block.
 ///
-/// A group (a point in a block) that was cut off is made again in a later session. Then only the
-/// newer session counts, as in the [`Ledger`] that pairs them.
+/// An interrupted group (a point in a block) is repeated in a later session. Then only the newer
+/// session counts, as in the [`Ledger`] that pairs them.
 pub struct Index<'a> {
     cells: BTreeMap<(usize, usize), Blocks<'a>>,
-    /// The same with every trial of a block: the baseline has one with each part of the layers.
+    /// All trials, including several of one block: the baseline has one with each part of the
+    /// layers.
     parts: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
     failures: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
     ledger: Ledger,
 }
 
 impl<'a> Index<'a> {
-    /// Sorts the trials of a run; those that point outside of it, and those of
-    /// layers that the budget left out, are ignored.
+    /// Sorts the trials of a run. Ignores trials with indexes outside the run, and those of layers
+    /// that the budget left out.
     pub fn new(run: &Run, trials: &'a [TrialRecord]) -> Self {
         let mut index = Self {
             cells: BTreeMap::new(),
@@ -35,7 +36,7 @@ impl<'a> Index<'a> {
         for record in ordered {
             let cell = record.cell;
             let layer = run.layers.get(cell.layer);
-            // A layer may turn out not to fit the budget when it has had its first block.
+            // A layer may turn out not to fit the budget after its first block.
             let counts = layer.is_some_and(|l| l.status != LayerStatus::LeftOut);
             if !counts || cell.point >= run.points.len() {
                 continue;
@@ -47,7 +48,7 @@ impl<'a> Index<'a> {
                 continue;
             }
             let parts = index.parts.entry(key).or_default();
-            // Made again, it counts once.
+            // A repeated trial counts once.
             parts.retain(|earlier| !share_rounds(earlier, record));
             parts.push(record);
             let blocks = index.cells.entry(key).or_default();
@@ -71,12 +72,12 @@ impl<'a> Index<'a> {
             .unwrap_or_default()
     }
 
-    /// Trials with a number, where a block may have several: the baseline's with each part of the layers.
+    /// Trials with a number. A block may have several: the baseline's with each part of the layers.
     pub fn parts(&self, layer: usize, point: usize) -> &[&'a TrialRecord] {
         self.parts.get(&(layer, point)).map_or(&[], Vec::as_slice)
     }
 
-    /// The trial that a layer made at the same point in the same rounds of the same block.
+    /// The trial of a layer at the same point, in the same rounds of the same block.
     pub fn in_same_rounds(&self, of: &TrialRecord, layer: usize) -> Option<&'a TrialRecord> {
         let trials = self.parts(layer, of.cell.point);
         trials.iter().find(|r| share_rounds(r, of)).copied()
@@ -89,14 +90,14 @@ impl<'a> Index<'a> {
             .collect()
     }
 
-    /// Trials without one, in the order of the run.
+    /// Trials without a number, in the order of the run.
     pub fn failures(&self, layer: usize, point: usize) -> &[&'a TrialRecord] {
         self.failures
             .get(&(layer, point))
             .map_or(&[], Vec::as_slice)
     }
 
-    /// Some trial found the layer gone when it looked for it afterwards.
+    /// Whether a trial found the layer gone afterwards.
     pub fn lost(&self, layer: usize) -> bool {
         let of_it = self.failures.range((layer, 0)..=(layer, usize::MAX));
         let mut flags = of_it.flat_map(|(_, trials)| trials).flat_map(|t| &t.flags);
@@ -118,13 +119,13 @@ impl<'a> Index<'a> {
             .collect()
     }
 
-    /// Blocks in which two sites have a number, the second one as the baseline.
+    /// Blocks in which two sites have a number; the second is the baseline.
     pub fn pairs_of(&self, here: Site, there: Site) -> Vec<Pair> {
         self.ledger.pairs(here, there, Pair::of_rounds)
     }
 }
 
-/// Whether two trials were made in the same block in the same rounds; one in one stretch has none.
+/// Whether two trials share rounds of the same block. A trial in one stretch has no rounds.
 fn share_rounds(one: &TrialRecord, other: &TrialRecord) -> bool {
     let block = |r: &TrialRecord| (r.cell.session, r.cell.block);
     let turns = |r: &TrialRecord| r.trial.as_ref().map_or(0, |t| t.turns.len());
@@ -139,7 +140,7 @@ fn share_rounds(one: &TrialRecord, other: &TrialRecord) -> bool {
     its.iter().any(|round| own.contains(round))
 }
 
-/// Nanoseconds an operation, when the trial has a usable number.
+/// Nanoseconds per operation, if the trial has a usable number.
 pub fn cost(record: &TrialRecord) -> Option<f64> {
     Some(Cost::of(record.trial.as_ref()?)?.ns_per_op)
 }

@@ -1,5 +1,5 @@
-//! What the workload `iops` tells beside a ratio: the figures of Iometer, and where a deeper queue
-//! stops paying.
+//! Figures of the workload `iops` besides ratios: those of Iometer, and the queue depth beyond
+//! which throughput hardly grows.
 
 use layermark_model::{Point, Quantity, Run, Trial};
 
@@ -18,7 +18,7 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<IopsRow> {
         .collect()
 }
 
-/// Where a result's trials stand in the run.
+/// Indexes of a result's layer and point in the run.
 fn place(run: &Run, result: &ResultRow) -> Option<(usize, usize)> {
     let site = run.site(&result.layer, &result.label);
     site.filter(|_| result.workload == "iops")
@@ -77,11 +77,11 @@ fn span_ms(us: [f64; 2]) -> [f64; 2] {
     us.map(|us| us / 1e3)
 }
 
-/// A row with its layer's and its point's place in the run.
+/// A row with the indexes of its layer and its point in the run.
 type Member<'a> = (&'a IopsRow, usize, usize);
 
-/// A curve for each layer and each set of points that differ only in their queue depth, where there
-/// are at least two. Where the pace is set from outside a deeper queue makes nothing faster.
+/// A curve for each layer and each set of points that differ only in their queue depth, with at
+/// least two depths. There is none at a fixed pace, where a deeper queue makes nothing faster.
 pub fn curves(
     run: &Run,
     index: &Index,
@@ -134,7 +134,7 @@ fn curve(index: &Index, members: &[Member]) -> DepthCurve {
     }
 }
 
-/// For each block in which every depth was measured, the depth of the greatest power.
+/// For each block in which every depth was measured, the depth with the greatest power.
 fn by_block(index: &Index, members: &[Member]) -> Vec<u64> {
     let of_depth: Vec<_> = members
         .iter()
@@ -163,15 +163,17 @@ fn by_block(index: &Index, members: &[Member]) -> Vec<u64> {
         .collect()
 }
 
-/// The knee as Kleinrock defines it ("Power and deterministic rules of thumb for probabilistic
-/// problems in computer communications", ICC 1979): where power, throughput over response time, is
-/// greatest. It needs no parameter, and no fit. Three depths at least.
+/// The knee as defined by Kleinrock: where power, throughput over response time, is greatest. It
+/// needs no parameter and no fit. At least three depths.
+///
+/// Source: "Power and deterministic rules of thumb for probabilistic problems in computer
+/// communications", ICC 1979.
 fn knee(points: &[DepthPoint], blocks: &[u64]) -> Option<Knee> {
     if points.len() < 3 {
         return None;
     }
-    // What a queue's length and throughput say of the response time (Little's law) is free of the
-    // few I/Os that took very long.
+    // The response time from the queue's length and throughput (Little's law) is not affected by
+    // the few I/Os that took very long.
     let power = |p: &DepthPoint| p.iops * p.iops / p.iodepth as f64;
     let at = (0..points.len()).max_by(|a, b| power(&points[*a]).total_cmp(&power(&points[*b])))?;
     let (knee, last) = (&points[at], points.last()?);
@@ -223,7 +225,7 @@ fn growth(from: &DepthPoint, to: &DepthPoint) -> String {
 mod tests {
     use super::*;
 
-    /// A device with `parallel` servers of 100 us each: IOPS grow in proportion up to there.
+    /// A device with `parallel` servers of 100 us each: IOPS grow in proportion up to that depth.
     fn device(parallel: f64, depths: &[u64]) -> Vec<DepthPoint> {
         let point = |depth: &u64| {
             let busy = (*depth as f64).min(parallel);

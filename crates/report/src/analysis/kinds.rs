@@ -1,4 +1,4 @@
-//! Operations of one point that are of two kinds: served by memory and by the device.
+//! Detects points whose operations are of two kinds: served from memory and from the device.
 
 use layermark_model::{Latency, Trial};
 
@@ -9,24 +9,24 @@ use crate::{
     types::{ResultRow, TwoKinds},
 };
 
-/// Steps of an octave in which operations are counted.
+/// Bins per octave in which operations are counted.
 const STEPS: f64 = 4.0;
-/// Least share of either kind.
+/// Smallest share of either kind.
 const SHARE: f64 = 0.05;
 /// Fewest operations of either kind.
 const FEWEST: u64 = 20;
-/// How often the quick kind fits into the slow one, by their medians.
+/// Smallest ratio of the slow kind's median to the quick kind's.
 const APART: f64 = 4.0;
-/// Operations between the two kinds for one at the top of the lower hump.
+/// Largest count in the valley between the kinds, relative to the lower peak.
 const VALLEY: f64 = 0.1;
 
-/// The two humps of the latencies of these trials, if there are two.
+/// The two peaks of the latencies of these trials, if there are two.
 pub fn of(trials: &[&Trial]) -> Option<TwoKinds> {
     let all = trials.iter().filter_map(|t| t.latency.as_ref());
     humps(&steps(all))
 }
 
-/// Operations by the logarithm of their latency: place `n` is that of `2^(n / STEPS)` ns.
+/// Operations by the logarithm of their latency: bin `n` is that of `2^(n / STEPS)` ns.
 fn steps<'a>(all: impl Iterator<Item = &'a Latency>) -> Vec<u64> {
     let mut counts = Vec::new();
     let mut histograms = Histograms::default();
@@ -48,7 +48,7 @@ fn humps(counts: &[u64]) -> Option<TwoKinds> {
     let least = FEWEST.max((total as f64 * SHARE).ceil() as u64);
     let sum = |part: &[u64]| part.iter().sum::<u64>();
     let peak = |part: &[u64]| part.iter().copied().max().unwrap_or(0);
-    // A single empty step is no valley: those beside it are looked at too.
+    // A single empty bin is not a valley, so its neighbours are included.
     let valley = |at: usize| peak(&counts[at - 1..(at + 2).min(counts.len())]);
     let parts = |at: &usize| {
         let (quick, slow) = counts.split_at(*at);
@@ -56,7 +56,7 @@ fn humps(counts: &[u64]) -> Option<TwoKinds> {
         enough && valley(*at) as f64 <= VALLEY * peak(quick).min(peak(slow)) as f64
     };
     let places: Vec<usize> = (1..counts.len()).filter(parts).collect();
-    // Where the fewest lie, and of such places the one in the middle.
+    // The bin with the fewest operations; of several such bins, the middle one.
     let deepest = places.iter().map(|at| valley(*at)).min()?;
     let deepest: Vec<usize> = places
         .into_iter()
@@ -72,7 +72,7 @@ fn humps(counts: &[u64]) -> Option<TwoKinds> {
     (kinds.slow_us >= APART * kinds.quick_us).then_some(kinds)
 }
 
-/// Median of the latencies counted from place `first` on, microseconds.
+/// Median of the latencies counted from bin `first` on, microseconds.
 fn middle(counts: &[u64], first: usize) -> f64 {
     let half = counts.iter().sum::<u64>().div_ceil(2);
     let mut seen = 0;
@@ -80,18 +80,18 @@ fn middle(counts: &[u64], first: usize) -> f64 {
         seen += count;
         seen >= half
     });
-    // The middle of the step.
+    // The middle of the bin.
     let step = (first + at.unwrap_or(0)) as f64 + 0.5;
     (step / STEPS).exp2() / 1e3
 }
 
-/// What to say of a read that was served by memory and by the device. Nothing of one that goes in
-/// order, for which most of the file is read ahead.
+/// The sentence about a read that was served from memory and from the device. `None` for a
+/// sequential read, most of which is read ahead.
 pub fn words(row: &ResultRow) -> Option<String> {
     match (row.served_by?, row.two_kinds) {
         (ServedBy::Device, Some(_)) if row.meaning.in_order => None,
         (ServedBy::Device | ServedBy::Mixed, Some(kinds)) => {
-            // With O_DIRECT none of it came from a cache that is known of.
+            // With `O_DIRECT`, no data came from a known cache.
             let [from_memory, from_device] = if row.meaning.is_direct() {
                 ["took", ""]
             } else {
@@ -119,12 +119,12 @@ pub fn words(row: &ResultRow) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// So many operations of about so many nanoseconds each.
+    /// This many operations with about this many nanoseconds each.
     fn counts(parts: &[(u64, u64)]) -> Vec<u64> {
         let mut counts = vec![0; 100];
         for (many, ns) in parts {
             let at = ((*ns as f64).log2() * STEPS) as usize;
-            // A hump has slopes.
+            // A peak has slopes.
             counts[at] += many * 6 / 10;
             counts[at - 1] += many * 2 / 10;
             counts[at + 1] += many * 2 / 10;
@@ -172,11 +172,11 @@ mod tests {
             vec![(10_000, 110_000)],
             // A tail: 1 % take long.
             vec![(9_900, 700), (100, 110_000)],
-            // Twice as long is no other kind.
+            // A factor of two is not another kind.
             vec![(5_000, 50_000), (5_000, 110_000)],
-            // No valley between them.
+            // Without a valley between them.
             (0..30).map(|i| (1_000, 700 << (i / 3))).collect(),
-            // Too few to tell.
+            // Too few to decide.
             vec![(15, 700), (15, 110_000)],
             Vec::new(),
         ] {

@@ -14,7 +14,7 @@ use crate::{
 
 /// Fewest operations for a 99th percentile.
 const FOR_P99: u64 = 1_000;
-/// Lower percentiles, each with the fewest operations for it: ten lie beyond.
+/// Lower percentiles, each with its fewest operations: ten lie beyond it.
 const TAILS: [(f64, u64); 3] = [(0.98, 500), (0.95, 200), (0.9, 100)];
 /// Fewest operations for a 99.9th percentile.
 const FOR_P999: u64 = 10_000;
@@ -26,7 +26,7 @@ const FOR_P9999: u64 = 100_000;
 pub struct Histograms(Deserializer);
 
 impl Histograms {
-    /// One that is readable and has operations in it.
+    /// Decodes a histogram. `None` if it is unreadable or empty.
     pub fn read(&mut self, latency: &Latency) -> Option<Histogram<u64>> {
         let bytes = STANDARD.decode(&latency.histogram).ok()?;
         let one: Histogram<u64> = self.0.deserialize(&mut Cursor::new(bytes)).ok()?;
@@ -34,8 +34,8 @@ impl Histograms {
     }
 }
 
-/// Adds the histograms of trials up, each with its session. `None` when no trial has a readable one.
-/// `seed` draws the bootstrap.
+/// Merges the histograms of trials, each with its session. `None` if no trial has a readable one.
+/// `seed` is for the bootstrap.
 pub fn merged<'a>(trials: impl Iterator<Item = (u32, &'a Trial)>, seed: u64) -> Option<LatencyUs> {
     of(
         trials.filter_map(|(session, t)| Some((session, t.latency.as_ref()?))),
@@ -43,7 +43,7 @@ pub fn merged<'a>(trials: impl Iterator<Item = (u32, &'a Trial)>, seed: u64) -> 
     )
 }
 
-/// The same of latencies that were picked already.
+/// Merges latencies that have already been selected.
 pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Option<LatencyUs> {
     let mut histograms = Histograms::default();
     let (mut min, mut max) = (u64::MAX, 0);
@@ -53,7 +53,7 @@ pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Optio
             continue;
         };
         sessions.entry(session).or_default().push(operations(&one));
-        // The probe keeps the extremes exactly; a histogram rounds them.
+        // The probe stores the extremes exactly; a histogram rounds them.
         min = min.min(latency.min);
         max = max.max(latency.max);
     }
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn percentiles_have_one_too() {
-        // Trial n takes n x 10 us, but one operation in fifty takes ten times that.
+        // Trial n takes n x 10 us per operation, but one operation in fifty takes ten times that.
         let trials: Vec<Trial> = (20..=30)
             .map(|us| trial((0..200).map(move |i| us * if i % 50 == 0 { 10_000 } else { 1_000 })))
             .collect();

@@ -1,4 +1,4 @@
-//! Launches as what they are: a series in the order of the run, with a cold start and steps in it.
+//! Launches as a series in the order of the run, with a cold start and steps.
 
 use layermark_model::{LayerRun, Run, Trial, TrialRecord, Unit, Warmth};
 use layermark_stats as stats;
@@ -12,16 +12,17 @@ use crate::{
     types::{ChangePoint, Estimate, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace, ResultRow},
 };
 
-/// A first launch is set apart from so many others on.
+/// Fewest further launches for setting the first one apart.
 const FEWEST: usize = 6;
-/// It is looked at against so many that follow: a step further on is none of its business.
+/// The first launch is compared with at most this many that follow. A later step must not affect
+/// this.
 const NEXT: usize = 10;
-/// It lies so many median absolute deviations above them, as an outlier does (METHOD: 14.826) ...
+/// It must lie this many median absolute deviations above them, like an outlier (METHOD: 14.826).
 const FAR: f64 = 14.826;
-/// ... and by this share of their median.
+/// It must also exceed their median by this share.
 const MORE: f64 = 0.10;
 
-/// A series cut where it changes.
+/// A series, split at its changes.
 pub struct Cut {
     /// Why the first launch is not counted with the others.
     pub first: Option<&'static str>,
@@ -29,8 +30,8 @@ pub struct Cut {
     pub steps: Vec<usize>,
 }
 
-/// Sets the first launch apart, if it is of another kind, and looks for steps in the others.
-/// `warmth` is what each launch's own counters prove; where nothing was counted it is empty.
+/// Sets the first launch apart if it is of another kind, and looks for steps in the others.
+/// `warmth` is the state of each launch by its own counters; empty without counters.
 pub fn cut(ms: &[f64], warmth: &[Warmth], seed: u64) -> Cut {
     let first = first_apart(ms, warmth);
     let from = usize::from(first.is_some());
@@ -98,7 +99,7 @@ struct SeriesSite<'a> {
 impl SeriesSite<'_> {
     fn series(&self, row: &ResultRow) -> Option<LaunchSeries> {
         let mut records = self.index.trials(self.layer, self.point);
-        // A scripted layer takes any work and launches nothing.
+        // A scripted layer accepts any work and launches nothing.
         records.retain(|r| r.trial.as_ref().is_some_and(|t| t.launch.is_some()));
         records.sort_by_key(|r| r.seq);
         let ms: Vec<f64> = records
@@ -169,14 +170,14 @@ impl SeriesSite<'_> {
         &self.run.layers[self.layer]
     }
 
-    /// `NAME=VALUE` of each parameter that the command was scanned over.
+    /// `NAME=VALUE` of each parameter of a command scan.
     fn parameters(&self) -> Vec<String> {
         let list = self.run.points[self.point].params.get("parameters");
         let texts = list.and_then(|p| p.as_array()).into_iter().flatten();
         texts.filter_map(|p| Some(p.as_str()?.to_owned())).collect()
     }
 
-    /// The command as it was in this layer.
+    /// The command as it ran in this layer.
     fn command(&self) -> String {
         let at = &self.run.points[self.point];
         let list = at.params.get("cmd").and_then(|c| c.as_array());
@@ -241,7 +242,7 @@ impl SeriesSite<'_> {
         }
     }
 
-    /// Against native in the same blocks.
+    /// The ratio to native in the same blocks.
     fn ratio(&self, blocks: &[u32]) -> Option<Estimate> {
         if self.layer == self.baseline {
             return None;
@@ -298,7 +299,7 @@ fn trace(records: &[&TrialRecord]) -> Option<LaunchTrace> {
     })
 }
 
-/// What the series says, in sentences.
+/// The series in sentences.
 fn says(s: &LaunchSeries) -> Vec<String> {
     let mut all = Vec::new();
     let time = |ms: f64| number::time(ms * 1e3);
@@ -331,7 +332,7 @@ fn says(s: &LaunchSeries) -> Vec<String> {
     all
 }
 
-/// That the layer was restarted, with the time that took.
+/// A sentence about restarts of the layer, with the time they took.
 fn restarted(runs: &[LaunchRun]) -> Option<String> {
     let took = runs.iter().filter_map(|r| r.restarted);
     let ms: Vec<f64> = took.map(|r| r.ns as f64 / 1e6).collect();
@@ -346,7 +347,7 @@ fn restarted(runs: &[LaunchRun]) -> Option<String> {
     ))
 }
 
-/// How much of a launch's time was waiting for I/O, where that is worth saying.
+/// How much of the launch time was waiting for I/O; `None` if it is too little.
 fn waited(runs: &[LaunchRun]) -> Option<String> {
     let waits: Vec<f64> = runs.iter().filter_map(|r| r.io_wait_ms).collect();
     let all: Vec<f64> = runs.iter().map(|r| r.elapsed_ms).collect();
@@ -359,10 +360,10 @@ fn waited(runs: &[LaunchRun]) -> Option<String> {
     (wait >= WORTH * all).then_some(said)
 }
 
-/// A share of the time below this explains nothing.
+/// Waits below this share of the time are not reported.
 const WORTH: f64 = 0.05;
 
-/// What it waited for, where that is worth saying: `1,204 failed lookups, 0.9 ms each ...`.
+/// What it waited for: `1,204 failed lookups, 0.9 ms each ...`. `None` if it is too little.
 fn slow(t: &LaunchTrace) -> Option<String> {
     let mut parts = Vec::new();
     let mut part = |n: u64, what: &str, ms: f64| {

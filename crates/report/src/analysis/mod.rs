@@ -1,5 +1,5 @@
-//! From trials to rows: what was measured, whether it can be believed, why it is so, and what
-//! follows from it. Nothing here knows a format.
+//! Analysis: from trials to rows. What was measured, whether it can be trusted, its causes, and
+//! what follows. Independent of output formats.
 
 pub mod alternatives;
 pub mod causes;

@@ -1,4 +1,4 @@
-//! Which record size to use: the smallest that is nearly as good as the best.
+//! Recommended record size: the smallest that is nearly as good as the best.
 
 use layermark_model::{Run, TrialRecord, format_size};
 use layermark_stats::{self as stats, Pair, Step};
@@ -13,10 +13,10 @@ use crate::{
     types::{BufferRow, Pick, ResultRow},
 };
 
-/// `Nearly` is within this share of the best.
+/// `Nearly` means within this share of the best.
 pub const NEARLY: f64 = 0.05;
 
-/// Recommendations for every sweep with enough record sizes, by sweep and within it by layer.
+/// Recommendations for every sweep with enough record sizes, by sweep, then by layer.
 pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<BufferRow> {
     let mut rows = Vec::new();
     for sweep in sweep::request_sizes(run) {
@@ -64,7 +64,7 @@ fn step(size: u64, trials: &[&TrialRecord], value: fn(&TrialRecord) -> Option<f6
     }
 }
 
-/// Nanoseconds of CPU time of the probe an operation.
+/// CPU time of the probe per operation, nanoseconds.
 fn cpu(record: &TrialRecord) -> Option<f64> {
     let trial = record.trial.as_ref()?;
     let ns = (trial.cpu.user_ns + trial.cpu.sys_ns) as f64 / trial.ops() as f64;

@@ -1,4 +1,4 @@
-//! One row for each point in each layer: what its trials say, alone and against native.
+//! One row for each point in each layer: its own results, and the comparison with native.
 
 use layermark_model::{
     DirectIo, LayerRun, LayerStatus, Meaning, Point, Run, Target, Trial, TrialRecord, flags,
@@ -22,16 +22,15 @@ use crate::{
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// A row, and the point and layer it belongs to.
+/// A row with the indexes of its point and its layer.
 pub type Placed = (usize, usize, ResultRow);
 
 /// The rows of all layers, layer by layer in the order of points; not numbered yet.
 ///
-/// All comparisons that the plan asks a verdict on are one family: a report of a hundred verdicts is
-/// wrong in any of them with no more than the chance that one verdict alone has, and comes out the
-/// same when it is made again. The others are described, and the control is a family of its own. What
-/// one comparison knows of its noise it has from all of them. Trials of unlike programs are not
-/// compared at all.
+/// All comparisons that the plan requests verdicts on are one family. So the chance of any wrong
+/// verdict in a report of a hundred is that of one verdict alone, and a repeated run gives the same
+/// verdicts. The other results have no verdict. The control is a family of its own. All comparisons
+/// share their estimate of the noise. Trials of different programs are not compared.
 pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
     let sites = against_native(run, index, baseline).into_iter();
     sites
@@ -39,8 +38,8 @@ pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
         .collect()
 }
 
-/// The words of [`rows`] alone, which take no bootstrap: of each layer that is compared, the control
-/// aside.
+/// The verdicts of [`rows`] alone, without the bootstrap, for each compared layer except the
+/// control.
 pub fn words(run: &Run, index: &Index, baseline: usize) -> Vec<Verdict> {
     let sites = against_native(run, index, baseline).into_iter();
     sites
@@ -58,13 +57,13 @@ pub fn words(run: &Run, index: &Index, baseline: usize) -> Vec<Verdict> {
         .collect()
 }
 
-/// Each point in each layer, and what it is set against: nothing for the baseline itself.
+/// Each point in each layer, and its comparison with native; none for the baseline itself.
 fn against_native<'a>(
     run: &'a Run,
     index: &'a Index<'a>,
     baseline: usize,
 ) -> Vec<(ResultSite<'a>, Option<Against>)> {
-    // Points that a layer was never asked for (writes on a read-only one) are not in the family.
+    // Points that a layer cannot do (writes on a read-only one) are not in the family.
     let asked =
         |l: usize, p: usize| !index.trials(l, p).is_empty() || !index.failures(l, p).is_empty();
     let sites: Vec<ResultSite> = (0..run.layers.len())
@@ -114,17 +113,17 @@ fn against_native<'a>(
     sites.into_iter().zip(all).collect()
 }
 
-/// A row against native.
+/// A row's comparison with native.
 #[derive(Default)]
 struct Against {
-    /// Nothing where there are no pairs.
+    /// `None` without pairs.
     comparison: Option<Comparison>,
-    /// What is said of it; nothing where it is described.
+    /// The verdict; `None` if none was requested.
     judgement: Option<Judgement>,
     pairs: Vec<Pair>,
 }
 
-/// What a row says of its comparison, and the word for it. Differences are in nanoseconds.
+/// Sets a row's comparison and verdict. Differences are in nanoseconds.
 pub fn compare(
     row: &mut ResultRow,
     comparison: Option<&Comparison>,
@@ -155,7 +154,7 @@ pub fn compare(
     row.steady = Some(c.steady);
     row.change_points.clone_from(&c.change_points);
     row.outliers = c.outliers;
-    // Without a steady state there is no single number to print.
+    // Without a steady state, no single number is printed.
     if c.steady {
         row.ratio = Some(Estimate {
             estimate: c.ratio,
@@ -197,7 +196,7 @@ struct ResultSite<'a> {
     layer: usize,
     baseline: usize,
     point: usize,
-    /// Programs that were not the same in all trials, here and natively.
+    /// Programs that differ between trials, here and natively.
     unlike: Option<String>,
 }
 
@@ -222,7 +221,7 @@ impl<'a> ResultSite<'a> {
             .collect()
     }
 
-    /// What is said of it, alone and against native.
+    /// The complete row: its own results, and the comparison with native.
     fn row(&self, against: Option<&Against>) -> ResultRow {
         let mut row = self.alone();
         self.judge(&mut row, against);
@@ -247,7 +246,7 @@ impl<'a> ResultSite<'a> {
         );
     }
 
-    /// Native's time beside the ratio, and the average with what it says.
+    /// Sets native's time in the same rounds, and the average with its stalls.
     fn average(&self, row: &mut ResultRow, comparison: Option<&Comparison>) {
         let Some((c, ratio)) = comparison.zip(row.ratio) else {
             return;
@@ -279,7 +278,7 @@ impl<'a> ResultSite<'a> {
         }
     }
 
-    /// What the layer's own trials say.
+    /// The results from the layer's own trials.
     fn alone(&self) -> ResultRow {
         let (at, layer) = (self.point(), self.layer());
         let records = self.index.trials(self.layer, self.point);
@@ -297,7 +296,7 @@ impl<'a> ResultSite<'a> {
             point: at.params.clone(),
             layer: layer.name.clone(),
             meaning: Meaning {
-                // They stand with the figures, once for all results.
+                // Figures are stored once for all results.
                 figures: None,
                 ..at.meaning.clone()
             },
@@ -354,8 +353,9 @@ impl<'a> ResultSite<'a> {
         })
     }
 
-    /// The layer that shows that the device below counts flushes: native, and for native another one on
-    /// the same devices. Of programs, whose flushes are not counted, the one with the most at the device.
+    /// The layer that shows that the device below counts flushes: native, or for native another
+    /// layer on the same devices. For programs, whose flushes are not counted, the one with the
+    /// most at the device.
     fn reference(&self, layer: usize) -> Option<usize> {
         let devices = |l: usize| facts::physical(&self.run.layers[l].facts);
         let is_like = |l: &usize| devices(*l).iter().any(|d| devices(layer).contains(d));
@@ -386,7 +386,7 @@ impl<'a> ResultSite<'a> {
         }
     }
 
-    /// Marks a number that is real but not what it claims to be.
+    /// Marks a number that is real but does not show what it claims.
     fn distrust(&self, row: &mut ResultRow) {
         if row.trials == 0 {
             return;
@@ -394,7 +394,7 @@ impl<'a> ResultSite<'a> {
         let native = self.index.trials(self.baseline, self.point);
         let here = self.index.trials(self.layer, self.point);
         let suspect = |trials: &[&TrialRecord], layer: usize| {
-            // One that was set up again later is measured there.
+            // A layer that was set up again is measured again.
             let is_up = self.run.layers[layer].status == LayerStatus::Ready;
             let lost = (!is_up && self.index.lost(layer)).then_some(Distrust::LayerLost);
             lost.or_else(|| suspect(trials, &self.run.layers[layer]))
@@ -440,7 +440,7 @@ fn remarks(record: &TrialRecord) -> Vec<String> {
     all
 }
 
-/// Why trials do not show what they were asked to show.
+/// Why the trials do not show what was requested.
 fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
     let bad: u64 = records
         .iter()
@@ -466,7 +466,7 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
     })
 }
 
-/// Programs that differ between trials of two layers, which then cannot be compared.
+/// Programs that differ between trials of two layers, which therefore cannot be compared.
 fn unlike_programs(run: &Run, index: &Index, layers: [usize; 2], point: usize) -> Option<String> {
     let declared = run.points[point].meaning.figures.as_ref()?;
     let records = layers
@@ -476,7 +476,7 @@ fn unlike_programs(run: &Run, index: &Index, layers: [usize; 2], point: usize) -
     figures::unlike_programs(declared, &trials)
 }
 
-/// Centre of a sample of costs and its interval, on the logarithm as ratios are.
+/// Centre of a sample of costs and its interval, computed on logarithms like ratios.
 fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
     let logs: Vec<f64> = costs.iter().map(|c| c.ln()).collect();
     let Some(centre) = stats::Trimmed::of(&logs) else {
@@ -489,7 +489,7 @@ fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
 fn speed(row: &mut ResultRow, records: &[&TrialRecord], under_way: f64) {
     let costs: Vec<f64> = records.iter().filter_map(|r| cost(r)).collect();
     let (ns, interval) = centre(&costs);
-    // A value is the time that passed over the operations of all threads; one waits longer.
+    // A value is elapsed time over the operations of all threads; a single thread waits longer.
     let us = |ns: f64| ns * under_way / 1e3;
     row.op_us = ns.map(us);
     row.op_us_interval = interval.map(|i| i.map(us));
@@ -501,7 +501,7 @@ fn speed(row: &mut ResultRow, records: &[&TrialRecord], under_way: f64) {
     };
     let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
     if trials.iter().any(|t| t.response_ns.is_some()) {
-        // Its cost is a response time; how many there were is another matter.
+        // Its cost is a response time, which says nothing about the rate.
         row.value = reached(&trials);
     } else if per_op > 0.0 && per_op.is_finite() {
         row.value = ns.map(|ns| per_op * 1e9 / ns);
@@ -509,7 +509,7 @@ fn speed(row: &mut ResultRow, records: &[&TrialRecord], under_way: f64) {
     }
 }
 
-/// Centre of the rates that trials reached, where their value is a response time.
+/// Centre of the rates that trials reached, if their value is a response time.
 fn reached(trials: &[&Trial]) -> Option<f64> {
     let rates: Vec<f64> = trials
         .iter()

@@ -51,7 +51,7 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<ScalingRow> {
     let cpus = result.meaning.cpus()?;
     let (layer, point) = run.site(&result.layer, &result.label)?;
     let trials = index.trials(layer, point).into_iter();
-    // Guests have virtual CPUs, as many as they like.
+    // Guests can have any number of virtual CPUs.
     let had = trials.filter_map(|t| t.trial.as_ref()?.cpus);
     let here = had.chain([run.machine.cpus]).min()?;
     let both = cpus * guests(&run.layers[layer]);

@@ -1,5 +1,5 @@
-//! Work that differs in the size of its data and of its requests alone: one table of file sizes by
-//! records for each layer.
+//! Tables of file sizes by record sizes, one for each layer, for work that differs only in these
+//! sizes.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use layermark_model::{Quantity, Unit};
 
 use crate::{LayerReport, Report, ResultRow, analysis::sweep};
 
-/// Points that share everything but the sizes, in all layers.
+/// Points that share everything except the sizes, in all layers.
 pub struct SizeTable<'a> {
-    /// What all its points do, in words: `read, warm, pread`.
+    /// Description of all its points: `read, warm, pread`.
     pub title: String,
-    /// What one operation is called, such as `rand-read`.
+    /// Name of one operation, such as `rand-read`.
     pub operation: String,
-    /// How I/O is made, such as `pread`.
+    /// The I/O engine, such as `pread`.
     pub engine: Option<String>,
-    /// File sizes, bytes, rising.
+    /// File sizes, bytes, ascending.
     pub files: Vec<u64>,
-    /// Records, bytes, rising.
+    /// Record sizes, bytes, ascending.
     pub records: Vec<u64>,
     /// Layers with at least one number, in the report's order.
     pub layers: Vec<LayerTable<'a>>,
@@ -29,16 +29,16 @@ pub struct SizeTable<'a> {
 pub struct LayerTable<'a> {
     /// The layer.
     pub layer: &'a LayerReport,
-    /// A row for each file size, in it a cell for each record: the result, if it has a number.
+    /// A row for each file size, with a cell for each record size: the result, if it has a number.
     pub cells: Vec<Vec<Option<&'a ResultRow>>>,
 }
 
-/// The table of everything that moves bytes in requests, in the plan's order.
+/// The tables of all work that moves bytes in requests, in the plan's order.
 pub fn tables(report: &Report) -> Vec<SizeTable<'_>> {
     tables_of(report, |_| true)
 }
 
-/// The same of the files and records whose sizes are `wanted`, such as those that a format can name.
+/// The tables, limited to `wanted` file and record sizes, such as those that a format can name.
 pub fn tables_of(report: &Report, wanted: fn(u64) -> bool) -> Vec<SizeTable<'_>> {
     let sizes = [Quantity::DataSize, Quantity::RequestSize];
     let fits = |r: &&ResultRow| {
@@ -88,7 +88,7 @@ fn layer_table<'a>(
     Some(LayerTable { layer, cells })
 }
 
-/// Ids of the results that stand in a matrix.
+/// Ids of the results in matrices.
 pub fn ids_in_matrices(report: &Report) -> BTreeSet<&str> {
     let tables = tables(report).into_iter().filter(SizeTable::is_matrix);
     tables
@@ -98,12 +98,12 @@ pub fn ids_in_matrices(report: &Report) -> BTreeSet<&str> {
 }
 
 impl<'a> SizeTable<'a> {
-    /// Two sizes each way: enough for a table.
+    /// Whether there are at least two sizes in each direction.
     pub fn is_matrix(&self) -> bool {
         self.files.len() > 1 && self.records.len() > 1
     }
 
-    /// Its table in a layer, if anything was measured there.
+    /// Its table in a layer, if the layer has results.
     pub fn in_layer(&self, name: &str) -> Option<&LayerTable<'a>> {
         self.layers.iter().find(|t| t.layer.name == name)
     }

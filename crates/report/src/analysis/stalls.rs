@@ -1,4 +1,4 @@
-//! Rare operations that take much longer than the others: how many, how long, and the words for it.
+//! Rare operations that take much longer than the others: how many, how long, and their sentences.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use crate::{
     types::{Average, Estimate, ResultRow, SlowOperations, Stalls},
 };
 
-/// What is called slow takes at least so many times as long as the median.
+/// Smallest ratio of a slow operation's time to the median.
 const AT_LEAST: f64 = 2.0;
 /// Share of the mean's excess over the median that the slow operations have to explain.
 const EXPLAINED: f64 = 0.5;
-/// Slow operations whose longest takes no more than this much longer than their shortest are told by
-/// one time.
+/// Slow operations get a single time if their longest is at most this much longer than their
+/// shortest.
 const ALIKE: f64 = 1.25;
 
-/// Operations by their latency, nanoseconds.
+/// Operations by latency, nanoseconds.
 type Counts = BTreeMap<u64, u64>;
 
-/// The slow operations of a layer and of native in the same rounds. `None` without latencies, or where
-/// no few of them explain why the average is not the typical time.
+/// The slow operations of a layer and of native in the same rounds. `None` without latencies, or if
+/// no few operations explain the difference between average and typical time.
 pub fn find<'a>(
     here: impl Iterator<Item = &'a Trial>,
     native: impl Iterator<Item = &'a Trial>,
@@ -52,8 +52,8 @@ fn counts<'a>(trials: impl Iterator<Item = &'a Trial>) -> Counts {
     counts
 }
 
-/// The shortest of the slow operations: they lie behind the widest gap, on the logarithm, of those
-/// behind which at least half of what the mean has over the median is found.
+/// The shortest of the slow operations. They lie beyond the widest gap of the logarithms. Only gaps
+/// count beyond which at least half of the mean's excess over the median lies.
 fn slow_from(counts: &Counts) -> Option<u64> {
     let operations: u64 = counts.values().sum();
     let mut so_far = 0;
@@ -105,7 +105,7 @@ fn slow(counts: &Counts, least: u64) -> Option<SlowOperations> {
     })
 }
 
-/// A stall that the old run did not have: the change of the average, where it lies beyond that of the
+/// A stall that the older run did not have. The change of the average must differ from that of the
 /// typical time by more than 10 %.
 pub fn change(old: &ResultRow, new: &ResultRow, typical: f64) -> Option<Average> {
     if old.has_stalls() || !new.has_stalls() {
@@ -141,7 +141,7 @@ pub fn words(row: &ResultRow) -> Option<String> {
     })
 }
 
-/// The side with the larger share first.
+/// Both sides in words, the one with the larger share first.
 fn counted(Stalls { here, native }: &Stalls) -> String {
     let share = |of: &SlowOperations| of.slow as f64 / of.operations as f64;
     let (stalls, other, name, than) = if share(here) >= share(native) {
@@ -170,14 +170,14 @@ fn counted(Stalls { here, native }: &Stalls) -> String {
     )
 }
 
-/// Marks a result whose average is not its typical time.
+/// Marks a result whose average differs from its typical time.
 pub fn mark(row: &mut ResultRow, stalls: Option<Stalls>) {
     row.stalls = stalls;
     row.flag_counts.insert(flags::STALLS.to_owned(), row.trials);
     row.flags = row.flag_counts.keys().cloned().collect();
 }
 
-/// Takes the mark away.
+/// Removes the mark.
 pub fn unmark(row: &mut ResultRow) {
     row.stalls = None;
     row.flag_counts.remove(flags::STALLS);
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(slow_from(&of(&[(300, 500), (330, 500), (550, 3)])), None);
         assert_eq!(slow_from(&of(&[(300, 1)])), None);
         assert_eq!(slow_from(&Counts::new()), None);
-        // Each takes 8 % longer: no few explain the mean.
+        // Each takes 8 % longer, so no few explain the mean.
         assert_eq!(
             slow_from(&of(&[(324, 500), (350, 400), (400, 100), (700, 1)])),
             None

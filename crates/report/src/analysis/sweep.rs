@@ -1,14 +1,15 @@
-//! Points that are equal but for some quantities, such as the size of a request: what a line or a
-//! table is drawn through. And those that are equal but for what their user chooses between.
+//! Sweeps: points that are equal except for some quantities, such as the size of a request. Lines
+//! and tables are drawn through them. Also alternatives: points that are equal except for what
+//! their user chooses between.
 
 use layermark_model::{Meaning, Point, Quantity, Run, Unit};
 use serde_json::{Map, Value};
 
 use crate::ResultRow;
 
-/// What can be in a sweep.
+/// An item of a sweep.
 pub trait Swept {
-    /// The workload's id, the point's parameters, and what it means.
+    /// The workload's id, the point's parameters, and its meaning.
     fn work(&self) -> (&str, &Map<String, Value>, &Meaning);
 }
 
@@ -24,9 +25,9 @@ impl Swept for &ResultRow {
     }
 }
 
-/// Parameters that make `new` other work than `old` to the clock, whatever the labels; none where the
-/// workload is another. `None` for the same work. A parameter that only one of two versions knows
-/// makes no difference.
+/// Parameters that make `new` other work than `old` for the clock, whatever the labels; empty if
+/// the workload differs. `None` for the same work. A parameter that only one of two versions knows
+/// is ignored.
 pub fn other_work<S: Swept + Copy>(old: S, new: S) -> Option<Vec<String>> {
     let ((before, then, was), (after, now, is)) = (old.work(), new.work());
     let unseen =
@@ -42,28 +43,28 @@ pub fn other_work<S: Swept + Copy>(old: S, new: S) -> Option<Vec<String>> {
     (before != after || !differences.is_empty()).then_some(differences)
 }
 
-/// A sweep may be in a sweep over another quantity.
+/// A sweep may be a member of a sweep over another quantity.
 impl<const N: usize, T> Swept for &Sweep<N, T> {
     fn work(&self) -> (&str, &Map<String, Value>, &Meaning) {
         (&self.workload, &self.params, &self.meaning)
     }
 }
 
-/// Members that differ in `N` quantities alone.
+/// Members that differ only in `N` quantities.
 pub struct Sweep<const N: usize, T> {
     /// The workload's id.
     pub workload: String,
-    /// Parameters that all members have.
+    /// Parameters common to all members.
     pub params: Map<String, Value>,
-    /// What the first member means; all that the quantities do not say holds for the others.
+    /// Meaning of the first member. Everything except the quantities holds for the others.
     pub meaning: Meaning,
     quantities: [Quantity; N],
-    /// The quantities' values and the member that has them, going up.
+    /// The quantities' values and their member, ascending.
     pub steps: Vec<([u64; N], T)>,
 }
 
-/// Sweeps over these quantities, in the order of their first members. What lacks one of the quantities
-/// is in none.
+/// Sweeps over these quantities, in the order of their first members. Items that lack one of the
+/// quantities are left out.
 pub fn over<const N: usize, S: Swept, T>(
     members: impl IntoIterator<Item = (S, T)>,
     quantities: [Quantity; N],
@@ -97,7 +98,7 @@ pub fn over<const N: usize, S: Swept, T>(
     found
 }
 
-/// Parameters that all members have, and that the clock sees.
+/// Common parameters that affect the measured time.
 fn common(
     params: &Map<String, Value>,
     said: &Meaning,
@@ -108,7 +109,7 @@ fn common(
     params
 }
 
-/// Points that differ in nothing but their alternatives, two at least, by their place in the run.
+/// Points that differ only in their alternatives (at least two), as indexes into the run.
 pub fn alternatives(run: &Run) -> Vec<Vec<usize>> {
     let mut found: Vec<(String, Vec<usize>)> = Vec::new();
     for (at, point) in run.points.iter().enumerate() {
@@ -129,7 +130,8 @@ pub fn alternatives(run: &Run) -> Vec<Vec<usize>> {
     groups.filter(|members| members.len() > 1).collect()
 }
 
-/// Points that count bytes a second and differ in the size of a request alone, by their place in the run.
+/// Points that count bytes per second and differ only in the size of a request, as indexes into the
+/// run.
 pub fn request_sizes(run: &Run) -> Vec<Sweep<1, usize>> {
     let points = run.points.iter().zip(0..);
     let bulk = points.filter(|(p, _)| p.meaning.unit == Unit::Byte);
@@ -145,12 +147,12 @@ fn axes<const N: usize>(said: &Meaning, quantities: [Quantity; N]) -> Option<[(&
 }
 
 impl<const N: usize, T> Sweep<N, T> {
-    /// What all members do, in words: `read, 64M file, warm`.
+    /// Description of all members: `read, 64M file, warm`.
     pub fn describe(&self) -> String {
         self.meaning.describe(&self.quantities)
     }
 
-    /// The values of a quantity, each once, going up.
+    /// The distinct values of a quantity, ascending.
     pub fn values(&self, quantity: usize) -> Vec<u64> {
         let mut values: Vec<u64> = self.steps.iter().map(|(v, _)| v[quantity]).collect();
         values.sort_unstable();
@@ -158,12 +160,12 @@ impl<const N: usize, T> Sweep<N, T> {
         values
     }
 
-    /// Whether there are at least two members that differ.
+    /// Whether at least two members differ.
     pub fn varies(&self) -> bool {
         self.steps.iter().any(|(v, _)| *v != self.steps[0].0)
     }
 
-    /// The members, going up.
+    /// The members, ascending.
     pub fn members(&self) -> impl Iterator<Item = &T> {
         self.steps.iter().map(|(_, member)| member)
     }
@@ -234,8 +236,8 @@ mod tests {
         assert_eq!(sweeps[0].describe(), "read");
     }
 
-    /// The largest record of an iozone matrix is the one that waits for its debt: it was missing from the
-    /// line over the record's size.
+    /// The largest record of an iozone matrix has write-back debt, and was once missing from the
+    /// line over record size.
     #[test]
     fn what_the_clock_does_not_see_takes_no_point_out_of_its_sweep() {
         let points = [point("write", 64, 4, false), point("write", 64, 8, true)];

@@ -1,4 +1,4 @@
-//! How evenly threads got on.
+//! How evenly threads progressed.
 
 use layermark_model::{ThreadRates, Trial};
 use layermark_stats::median;
@@ -22,7 +22,7 @@ pub fn of(trials: &[&Trial]) -> Option<ThreadsRow> {
     })
 }
 
-/// The sentence beside a result.
+/// The sentence next to a result.
 pub fn words(row: &ThreadsRow) -> String {
     let rate = |bytes| number::value(bytes, "B/s");
     format!(

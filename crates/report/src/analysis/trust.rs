@@ -1,4 +1,4 @@
-//! Reasons to believe the numbers, or not to.
+//! Checks: reasons to trust the numbers, or not to.
 
 use std::collections::BTreeSet;
 
@@ -15,28 +15,28 @@ use crate::{
     types::{Control, ResultRow, TrustItem, TrustState},
 };
 
-/// Disturbed trials up to this share are borne by the medians.
+/// The medians tolerate disturbed trials up to this share.
 const DISTURBED_TO: f64 = 0.05;
-/// Our own cost above this share of an operation is worth a warning.
+/// Measuring overhead above this share of an operation causes a warning.
 const OWN_COST: f64 = 0.05;
 
-/// What the checks look at.
+/// The input of the checks.
 pub struct Evidence<'a> {
     /// The run.
     pub run: &'a Run,
     /// Its trials.
     pub trials: &'a [TrialRecord],
-    /// Results of all layers but the control.
+    /// Results of all layers except the control.
     pub results: &'a [ResultRow],
     /// The control.
     pub control: Option<&'a Control>,
-    /// The trials by where they belong.
+    /// The trials by layer, point and block.
     pub index: &'a Index<'a>,
     /// Index of the native layer.
     pub baseline: usize,
 }
 
-/// All checks, in the order they are shown.
+/// All checks, in display order.
 pub fn strip(e: &Evidence) -> Vec<TrustItem> {
     let mut items = vec![
         control(e),
@@ -63,7 +63,8 @@ fn item(id: &str, title: &str, state: TrustState, text: String) -> TrustItem {
     }
 }
 
-/// Which verdicts the correction for many comparisons is over, where the plan says so.
+/// The family of verdicts that the correction for multiple comparisons covers, if the plan limits
+/// it.
 fn family(e: &Evidence) -> Option<TrustItem> {
     let labels = || e.run.points.iter().map(|p| p.label.as_str());
     let asked = labels().filter(|l| e.run.plan.confirms(l)).count();
@@ -85,14 +86,14 @@ fn ok_if(good: bool) -> TrustState {
     }
 }
 
-/// Level of the control's alarm: one report in a hundred raises it for nothing.
+/// Significance level of the control's alarm: one false alarm in a hundred reports.
 const CONTROL_ALPHA: f64 = 0.01;
-/// A smaller difference of native from itself, as a share, alarms nobody.
+/// Smallest difference of native from itself, as a share, that raises the alarm.
 const CONTROL_DELTA: f64 = 0.01;
-/// A baseline whose times spread by this factor over the run is told of in words.
+/// From this factor on, the spread of a baseline's times over the run is reported.
 const MOVES: f64 = 2.0;
 
-/// Points whose interval leaves 1 out, beyond which chance (at 1 %) no longer explains it.
+/// Most points whose interval may exclude 1 by chance (at 1 %).
 fn allowed_misses(points: usize) -> usize {
     let n = points as f64;
     (0.05 * n + 2.33 * (0.05 * 0.95 * n).sqrt() + 0.5) as usize
@@ -126,9 +127,9 @@ impl Control {
     }
 }
 
-/// Intervals of the control that reach further from 1 than so many times delta are wide.
+/// Intervals of the control that reach further from 1 than this many times delta are wide.
 const WIDE: f64 = 2.0;
-/// Delta of a plan that asks for none, in the same place.
+/// Smallest delta for judging what is wide.
 const LEAST_DELTA: f64 = 0.05;
 
 /// The control's summary from its rows.
@@ -228,8 +229,8 @@ fn drift(e: &Evidence) -> TrustItem {
     }
 }
 
-/// How the baseline's own times moved along the run: what no ratio shows. A point is told of when nine
-/// tenths of its trials spread by a factor of 2, or when they step.
+/// How the baseline's own times changed during the run, which no ratio shows. A point is reported
+/// if nine tenths of its trials spread by a factor of 2, or if they step.
 fn baseline_moves(e: &Evidence) -> Option<String> {
     let times = |point: usize| -> Vec<f64> {
         let trials = e.index.trials(e.baseline, point).into_iter();
@@ -312,7 +313,7 @@ fn flagged(e: &Evidence, flag: &str) -> usize {
 fn cache(e: &Evidence) -> TrustItem {
     let title = "Cache as asked";
     let point = |t: &TrialRecord| e.run.points.get(t.cell.point);
-    // The programs of users' scripts have been rehearsed: they are asked to be warm.
+    // The programs of user scripts have been rehearsed, so they should be warm.
     let asked = |t: &&TrialRecord| {
         let is_asked = |p: &Point| p.meaning.cache.is_some() || p.meaning.target == Target::Script;
         point(t).is_some_and(is_asked)
@@ -443,7 +444,7 @@ fn proof(e: &Evidence) -> TrustItem {
         .filter(|l| facts::physical(&l.facts) != native)
         .map(|l| code(&l.name))
         .collect();
-    // As many as everywhere else: native and the control are not among them.
+    // As many as everywhere else: native and the control are not counted.
     let mut text = match ready.iter().skip(1).filter(|l| !l.control).count() {
         0 => "the mount below the probe was read natively".to_owned(),
         n => format!(
@@ -457,7 +458,7 @@ fn proof(e: &Evidence) -> TrustItem {
     item("proof", title, TrustState::Ok, text)
 }
 
-/// Shown only where a layer is a guest on an emulated CPU.
+/// Shown only if a layer is a guest on an emulated CPU.
 fn emulated(e: &Evidence) -> Option<TrustItem> {
     let of = |emulated: bool| -> Vec<String> {
         let layers = e.run.layers.iter().filter(|l| l.facts.guest.is_some());
@@ -476,12 +477,12 @@ fn emulated(e: &Evidence) -> Option<TrustItem> {
         number::list(&slow)
     );
     if !real.is_empty() {
-        text = format!("{text}; do not set them beside {}", number::list(&real));
+        text = format!("{text}; do not compare them with {}", number::list(&real));
     }
     Some(item("emulated", "Emulated CPU", TrustState::Warn, text))
 }
 
-/// Shown only where `O_DIRECT` was asked for.
+/// Shown only if `O_DIRECT` was requested.
 fn direct(e: &Evidence) -> Option<TrustItem> {
     let outcomes: Vec<DirectIo> = e
         .trials

@@ -8,10 +8,11 @@ use layermark_stats::median;
 use super::{Chart, Group, Key, Table, svg};
 use crate::{Report, TrialRow, number};
 
-/// Dots of a drawing; of more trials every second, third and so on is drawn, and the lines rest on all.
+/// Most dots of a drawing. With more trials every second, third and so on is drawn; the lines use
+/// all.
 const DOTS: usize = 1_500;
 
-/// A trial's time and its speed against the median of its point.
+/// A trial's time and its speed relative to the median of its point.
 struct Dot<'a> {
     layer: &'a str,
     block: u32,
@@ -19,7 +20,7 @@ struct Dot<'a> {
     speed: f64,
 }
 
-/// Trials of a block, over which a block's speed is the median.
+/// Trials of a block, whose median is the block's speed.
 struct Block {
     seconds: f64,
     speed: f64,
@@ -28,7 +29,7 @@ struct Block {
 
 pub fn group(report: &Report) -> Option<Group> {
     let dots = dots(report);
-    // One trial is its own median: there is nothing to see before a layer has a second block.
+    // A single trial is its own median, so a layer is drawn from its second block on.
     let shown = |layer: &&str| dots.iter().any(|d| d.layer == *layer && d.block > 0);
     let names: Vec<&str> = report.layers.iter().map(|l| l.name.as_str()).collect();
     let charts: Vec<Chart> = names
@@ -151,7 +152,7 @@ fn chart(n: usize, layer: &str, native: &str, dots: &[Dot]) -> Chart {
     let (low, high) = dots.iter().fold((0.9, 1.1f64), |(l, h): (f64, f64), d| {
         (l.min(d.speed), h.max(d.speed))
     });
-    // A single trial far away may not flatten all others.
+    // A single outlying trial must not flatten all others.
     let (low, high) = (low.max(0.4) - 0.02, high.min(1.6) + 0.02);
     let id = format!("drift-{n}");
     let title = format!("{layer}: throughput during the run");

@@ -1,4 +1,4 @@
-//! Ratios with their intervals, one drawing a layer, all on the same logarithmic axis.
+//! Ratios with their intervals, one drawing per layer, all on the same logarithmic axis.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use kuva::prelude::{ForestPlot, Layout, Plot, ReferenceLine, ShadedRegion, TickF
 use super::{Chart, Group, Table, label, svg};
 use crate::{Report, ResultRow, Verdict, analysis::size_table, number};
 
-/// The axis shows at least this span, so that noise does not look like a difference.
+/// Smallest span of the axis, so that noise does not look like a difference.
 const LEAST: (f64, f64) = (0.5, 2.0);
 const ROW: f64 = 24.0;
 const LONGEST: usize = 25;
-/// With more points in matrices than this, their tables show them and not a drawing.
+/// With more points in matrices than this, only their tables show them.
 const MANY: usize = 60;
 
 pub fn group(report: &Report) -> Option<Group> {
@@ -46,7 +46,7 @@ pub fn group(report: &Report) -> Option<Group> {
     })
 }
 
-/// Estimate and interval; a ratio without interval is a square without a line.
+/// Estimate and interval; a ratio without an interval is a square without a line.
 fn bounds(row: &ResultRow) -> Option<(f64, f64, f64)> {
     let ratio = row.ratio?;
     let [low, high] = ratio.interval.unwrap_or([ratio.estimate; 2]);
@@ -144,7 +144,7 @@ fn colour(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `0.5`, `1`, `20`: ticks are round numbers already.
+/// Text of a tick, which is a round number: `0.5`, `1`, `20`.
 fn tick(value: f64) -> String {
     let text = number::sig3(value);
     if text.contains('.') {

@@ -1,11 +1,11 @@
-//! All launches in the order of the run with their levels, and how their times are spread.
+//! All launches in the order of the run with their levels, and the distribution of their times.
 
 use kuva::prelude::{Histogram, Layout, LinePlot, Plot, ScatterPlot};
 
 use super::{Chart, Group, Key, Table, svg};
 use crate::{LaunchSeries, Report, number};
 
-/// Charts of more points than this say nothing that the table does not.
+/// Most points of a chart; with more, none is drawn.
 const MOST: usize = 24;
 const BINS: usize = 20;
 
@@ -129,7 +129,7 @@ fn spread(n: usize, label: &str, series: &[&LaunchSeries]) -> Chart {
     let all: Vec<f64> = series.iter().flat_map(|s| times(s)).collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
     let high = all.iter().copied().fold(0.0, f64::max);
-    // A series of equal times still has a width to be drawn in.
+    // A series of equal times also needs a width.
     let (low, high) = if high - low < 1e-9 {
         (low * 0.9, high * 1.1 + 1e-9)
     } else {

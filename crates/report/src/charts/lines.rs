@@ -1,4 +1,4 @@
-//! Lines over a size, as a section of the report gives them.
+//! Line charts over a size, from a section of the report.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     types::{LineChart, Mark, Section, Series},
 };
 
-/// The charts of a section under one heading; `None` when it has none with a point.
+/// The charts of a section under one heading; `None` if none has a point.
 pub fn group(section: &Section, level: f64) -> Option<Group> {
     let drawn = section.charts.iter().enumerate();
     let charts: Vec<Chart> = drawn
@@ -84,7 +84,7 @@ pub fn draw(id: &str, chart: &LineChart) -> Chart {
 /// A value in the unit of its axis.
 fn value(v: f64, unit: &str) -> String {
     match unit {
-        // A plain number, such as a queue's depth.
+        // A plain number, such as a queue depth.
         "" if (v - v.round()).abs() < 1e-6 => format!("{v:.0}"),
         "B" => format_size(v.round() as u64),
         "us" => number::time(v),

@@ -1,4 +1,5 @@
-//! Charts: kuva draws, [`svg`] makes the drawing fit a page that is light, dark, printed or read aloud.
+//! Charts: kuva draws, [`svg`] adapts the drawing to pages that are light, dark, printed or read
+//! aloud.
 
 mod drift;
 mod forest;
@@ -21,15 +22,15 @@ pub use trend::chart as trend;
 
 use crate::{Report, Section};
 
-/// A chart with what stands beside it.
+/// A chart with its legend and table.
 pub struct Chart {
     /// Its accessible name.
     pub title: String,
     /// The drawing.
     pub svg: svg::Drawing,
-    /// Names of the series and their colours, where there are several.
+    /// Names and colours of the series, if there are several.
     pub legend: Vec<Key>,
-    /// The data drawn, head first.
+    /// The data of the drawing.
     pub table: Table,
 }
 
@@ -47,7 +48,7 @@ pub struct Key {
 pub struct Table {
     /// Column heads.
     pub head: Vec<String>,
-    /// Lines.
+    /// Rows.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -61,7 +62,7 @@ pub struct Group {
     pub charts: Vec<Chart>,
 }
 
-/// Every chart that the data has enough for; a study's own come first.
+/// Every chart that has enough data; a study's own come first.
 pub fn every(report: &Report) -> Vec<Group> {
     let sections = report.sections();
     let (study, others) = sections.split_at(usize::from(report.study.is_some()));
@@ -77,7 +78,7 @@ pub fn every(report: &Report) -> Vec<Group> {
         .collect()
 }
 
-/// What stands in a picture of a report without a chart.
+/// The picture of a report without charts.
 pub fn nothing() -> Chart {
     let title = "Nothing to draw: no layer has a ratio or a second block";
     let (plots, layout) = (
@@ -97,18 +98,19 @@ pub fn nothing() -> Chart {
     }
 }
 
-/// Width of every drawing in its own units: three fit beside each other, and one fits a phone with
-/// letters that can still be read.
+/// Width of every drawing in its own units. Three fit next to each other, and one fits a phone with
+/// readable letters.
 const WIDTH: f64 = 400.0;
 
-/// Series are told apart by colour and by marker; after the last they start again.
+/// Most series with distinct colours and markers; further ones repeat them.
 const SERIES: usize = 7;
 
 fn colour(series: usize) -> String {
     format!("var(--c{})", series % SERIES)
 }
 
-/// A label as kuva takes it: `$` would start a formula; long ones are cut, the table has them whole.
+/// A label for kuva, where `$` would start a formula. Long labels are shortened; the table has them
+/// whole.
 fn label(text: &str, longest: usize) -> String {
     let cut: String = if text.chars().count() > longest {
         text.chars()

@@ -1,4 +1,4 @@
-//! A chart that stands alone: on white, with its title above and its legend below.
+//! A standalone chart: on white, with its title above and its legend below.
 
 use kuva::{
     backend::png::PngBackend,
@@ -10,7 +10,7 @@ use kuva::{
 
 use super::{Chart, Key};
 
-/// The page's variables as they are on paper (`style.css`, print).
+/// The page's CSS variables with their print values (`style.css`).
 const COLOURS: [(&str, &str); 13] = [
     ("ink", "#1a1e23"),
     ("muted", "#444b52"),
@@ -29,10 +29,10 @@ const COLOURS: [(&str, &str); 13] = [
 const TOP: f64 = 34.0;
 const LEGEND_ROW: f64 = 22.0;
 const EDGE: f64 = 12.0;
-/// Pixels of a picture for one unit of the drawing.
+/// Pixels per unit of the drawing.
 const SCALE: f32 = 2.0;
 
-/// A file of its own.
+/// A chart as an SVG file.
 pub fn svg(chart: &Chart) -> String {
     let scene = scene(chart);
     let (width, height) = (scene.width.round(), scene.height.round());
@@ -45,7 +45,8 @@ pub fn svg(chart: &Chart) -> String {
     )
 }
 
-/// A picture, two pixels for each unit; letters are `DejaVu Sans`, which is in the program.
+/// A chart as a PNG file, two pixels per unit. The font is `DejaVu Sans`, which is part of the
+/// program.
 pub fn png(chart: &Chart) -> anyhow::Result<Vec<u8>> {
     PngBackend::new()
         .with_scale(SCALE)
@@ -96,7 +97,8 @@ fn background(width: f64, height: f64) -> Primitive {
     }
 }
 
-/// The title, in letters as small as it takes to fit; those of `DejaVu Sans` are about 0.6 of their size wide.
+/// The title, in letters small enough to fit; those of `DejaVu Sans` are about 0.6 of their size
+/// wide.
 fn title(text: &str, width: f64) -> Primitive {
     let room = (width - 2.0 * EDGE) / (0.62 * text.chars().count().max(1) as f64);
     words(text, EDGE, 22.0, room.clamp(9.0, 14.0) as u32, true)
@@ -115,7 +117,7 @@ fn words(text: &str, x: f64, y: f64, size: u32, bold: bool) -> Primitive {
     }
 }
 
-/// Marks and names from left to right, as many rows as they need; answers how many.
+/// Marks and names from left to right, in as many rows as needed. Returns the number of rows.
 fn legend(elements: &mut Vec<Primitive>, keys: &[Key], width: f64, top: f64) -> f64 {
     if keys.len() < 2 {
         return 0.0;
@@ -168,7 +170,7 @@ fn mark(key: &Key) -> Primitive {
     }
 }
 
-/// Puts a colour in the place of a variable.
+/// Replaces a variable with its colour.
 fn paint(colour: &mut Color) {
     let Color::Css(css) = &*colour else { return };
     let name = css

@@ -1,4 +1,4 @@
-//! Throughput over record size, one drawing for each operation that has at least two sizes.
+//! Throughput over record size, one drawing for each operation with at least two sizes.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
     types::{Axis, LineChart, Mark, Series},
 };
 
-/// Markers of lines, and how a legend draws them.
+/// Markers of lines, and their SVG in a legend.
 pub const SHAPES: [(MarkerShape, &str); 6] = [
     (MarkerShape::Circle, "<circle cx=\"8\" cy=\"8\" r=\"4.5\"/>"),
     (MarkerShape::Square, "<path d=\"M4 4h8v8H4z\"/>"),
@@ -29,10 +29,10 @@ pub const SHAPES: [(MarkerShape, &str); 6] = [
     ),
 ];
 
-/// Drawings that a page can hold.
+/// Most drawings of a page.
 const MOST: usize = 24;
 
-/// Results that differ in the size of a request alone, in all layers.
+/// Results that differ only in the size of a request, in all layers.
 type Sizes<'a> = Sweep<1, &'a ResultRow>;
 
 pub fn group(report: &Report) -> Option<Group> {
@@ -64,7 +64,7 @@ pub fn group(report: &Report) -> Option<Group> {
     })
 }
 
-/// Keeps, of sweeps that differ in file size alone, that of the largest.
+/// Of sweeps that differ only in file size, keeps that of the largest.
 fn largest_files(sweeps: &mut Vec<Sizes>) {
     let by_file = sweep::over(sweeps.iter().zip(0..), [Quantity::DataSize]);
     let smaller = |of: Sweep<1, usize>| of.steps.into_iter().rev().skip(1).map(|(_, n)| n);

@@ -1,4 +1,5 @@
-//! Throughput over file size and record as a surface, for each test and layer that has a matrix.
+//! Throughput over file size and record size as a surface, for each test and layer that has a
+//! matrix.
 
 use kuva::{
     plot::{heatmap::ColorMap, surface3d::Surface3DPlot},
@@ -24,7 +25,8 @@ pub fn group(report: &Report) -> Option<Group> {
     })
 }
 
-/// The surfaces of a test, one for each layer whose numbers make one. `n` is its number within the page.
+/// The surfaces of a test, one for each layer with enough numbers. `n` is its number within the
+/// page.
 pub fn of(test: &SizeTable, n: usize) -> Vec<Chart> {
     let layers = test.layers.iter().enumerate();
     let layers = layers.filter(|_| test.is_matrix());

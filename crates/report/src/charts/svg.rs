@@ -1,4 +1,4 @@
-//! Makes kuva's SVG part of a page: scales with it, follows its colours, has a name.
+//! Adapts kuva's SVG to a page: it scales with the page, uses its colours, and has a name.
 
 use kuva::{
     prelude::{Layout, Plot, SvgBackend},
@@ -35,7 +35,7 @@ pub fn draw(id: &str, title: &str, description: &str, plots: Vec<Plot>, layout: 
 }
 
 impl Drawing {
-    /// As a part of a page, with name and description inside.
+    /// The SVG element for a page, with name and description inside.
     pub fn inline(&self) -> String {
         let (id, scene) = (&self.id, &self.scene);
         let head = format!(
@@ -60,14 +60,14 @@ impl Drawing {
         )
     }
 
-    /// What tells it apart in a file's name.
+    /// The part of a file's name that identifies it.
     pub fn id(&self) -> &str {
         &self.id
     }
 }
 
-/// kuva numbers clip paths over the life of the process: the page has to be the same each time,
-/// and two drawings may not share an id.
+/// Renumbers clip paths. kuva numbers them over the life of the process, but the page must be
+/// reproducible, and two drawings must not share an id.
 fn own_ids(body: &str, id: &str) -> String {
     const STEM: &str = "kuva-clip-";
     let mut out = String::with_capacity(body.len());
@@ -98,7 +98,7 @@ fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// The page's own colours, so that a drawing turns dark with it.
+/// The page's own colours, so that a drawing follows its dark mode.
 fn theme() -> Theme {
     Theme {
         background: "none".into(),

@@ -1,11 +1,11 @@
-//! One figure over runs: each run's value with its interval, and where it changed for good.
+//! A trend: each run's value with its interval, and the lasting changes.
 
 use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ReferenceLine, ScatterPlot, TickFormat};
 
 use super::{Chart, Table, svg};
 use crate::{Change, Trend, TrendRun, number};
 
-/// The figure's only chart.
+/// The trend's only chart.
 pub fn chart(title: &str, trend: &Trend) -> Chart {
     let (is_time, runs, changes) = (trend.is_time, &trend.runs, &trend.changes);
     let at = |run: &TrendRun| run.number as f64;
@@ -38,7 +38,7 @@ pub fn chart(title: &str, trend: &Trend) -> Chart {
             format!("{}x", number::ratio(v))
         }
     };
-    // There is no run between two.
+    // Only whole numbers: there is nothing between two runs.
     let whole = |v: f64| {
         if v.fract() == 0.0 {
             v.to_string()
@@ -88,7 +88,7 @@ pub fn chart(title: &str, trend: &Trend) -> Chart {
     }
 }
 
-/// A line at the median of each part between two changes. Without a change there is none.
+/// A line at the median of each part between two changes. Without changes there are no lines.
 fn medians(runs: &[TrendRun], changes: &[Change]) -> Vec<[(f64, f64); 2]> {
     let starts = [0].into_iter().chain(changes.iter().map(|c| c.at));
     let ends = changes.iter().map(|c| c.at).chain([runs.len()]);

@@ -1,5 +1,5 @@
-//! Whether two runs can be set against each other: machine, kernel, version, work, and what the
-//! machine itself did.
+//! Whether two runs can be compared: machine, kernel, version, work, and changes of the machine
+//! itself.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
     views::rows::status,
 };
 
-/// What has to be alike, and whether it is.
+/// The checks of whether two runs are alike.
 pub fn trust(
     old: &Report,
     new: &Report,
@@ -107,7 +107,7 @@ fn points(report: &Report) -> BTreeSet<&str> {
     report.points().into_iter().collect()
 }
 
-/// Longer lists are counted.
+/// Longer lists are only counted.
 const LISTED: usize = 4;
 
 fn names(all: &[&str]) -> String {
@@ -140,7 +140,7 @@ fn work(old: &Report, new: &Report) -> Vec<String> {
     found
 }
 
-/// Results of one run only, where both have the layer and the point.
+/// Results of one run only, although both runs have the layer and the point.
 fn holes(old: &Report, new: &Report) -> Option<String> {
     let has = |report: &Report, row: &ResultRow| {
         let mut rows = report.results.iter();
@@ -169,7 +169,7 @@ fn first<'a>(report: &'a Report, label: &str) -> Option<&'a ResultRow> {
     report.results.iter().find(|r| r.label == label)
 }
 
-/// Points of one name that are not the same work, with what differs in the first of them.
+/// Points of one name that are different work, and the difference in the first of them.
 fn other_work(old: &Report, new: &Report) -> Option<String> {
     let both = points(new).into_iter().filter_map(|label| {
         let (then, now) = (first(old, label)?, first(new, label)?);
@@ -192,7 +192,7 @@ fn other_work(old: &Report, new: &Report) -> Option<String> {
     ))
 }
 
-/// Runs whose layers were set up but once: what differs between set-ups is not in their intervals.
+/// Runs whose layers were set up only once: their intervals exclude differences between setups.
 fn once(old: &Report, new: &Report) -> Vec<String> {
     let one = |report: &Report| report.trials.iter().all(|t| t.session == 0);
     let runs: Vec<&str> = [("the old run", one(old)), ("the new run", one(new))]
@@ -222,7 +222,7 @@ fn doubtful(old: &Report, new: &Report) -> Vec<String> {
     runs.flat_map(doubts).collect()
 }
 
-/// What the machine did on its own.
+/// How the machine itself changed.
 fn drift(rows: &[ResultRow], baseline: Option<&str>) -> TrustItem {
     let own: Vec<&ResultRow> = rows
         .iter()

@@ -1,4 +1,5 @@
-//! One run set against an older one: what changed in each layer, less what the machine itself did.
+//! Comparison of a run with an older one: the change of each layer, minus the change of the machine
+//! itself.
 
 mod alike;
 mod words;
@@ -15,17 +16,17 @@ use crate::{
 };
 
 impl Report {
-    /// Reads a report from the JSON that `-o x.json` writes, for [`Report::compare`].
+    /// Parses a report from the JSON that `-o x.json` writes, for [`Report::compare`].
     pub fn from_json(text: &[u8]) -> Result<Self, String> {
         let json: serde_json::Value =
-            serde_json::from_slice(text).map_err(|e| format!("this is no JSON: {e}"))?;
+            serde_json::from_slice(text).map_err(|e| format!("this is not JSON: {e}"))?;
         if json["schema"] != SCHEMA {
             return Err(format!(
                 "this is not a report of layermark: its `schema` is not {SCHEMA}"
             ));
         }
-        let report: Self =
-            serde_json::from_value(json).map_err(|e| format!("this is no whole report: {e}"))?;
+        let report: Self = serde_json::from_value(json)
+            .map_err(|e| format!("this is not a complete report: {e}"))?;
         if report.compared.is_some() {
             return Err("this is a comparison of two runs, not a run".into());
         }
@@ -39,13 +40,13 @@ impl Report {
         Ok(plain::texts(report))
     }
 
-    /// Sets this run against an older one: every point that both have, in every layer that both have.
-    /// `None` where there is none of these. Differences below `delta` do not matter.
+    /// Compares this run with an older one: every point and layer that both have. `None` if there
+    /// are none. Differences below `delta` do not matter.
     ///
-    /// Blocks of two runs are no pairs, so the two samples of a cell are compared by the means of
-    /// their blocks. A layer's blocks are those of its ratio to the baseline where both runs have the
-    /// same one; then what the machine itself did is taken out. The baseline's own blocks, and those of
-    /// layers without one, are times. The baseline is a family of its own, as the control is in a run.
+    /// Blocks of two runs are not pairs, so the two samples of a cell are compared by the means of
+    /// their blocks. If both runs have the same baseline, a layer's blocks are ratios to it, which
+    /// removes the change of the machine itself. The blocks of the baseline, and of layers without
+    /// one, are times. The baseline is a family of its own, like the control in a run.
     pub fn compare(&self, old: &Self, delta: f64) -> Option<Self> {
         let baseline = common_baseline(old, self);
         let cells: Vec<Both> = self
@@ -77,7 +78,7 @@ impl Report {
         Some(report)
     }
 
-    /// The run, without what only its own results can tell.
+    /// The report without the parts that depend on its own results.
     fn without_results(&self) -> Self {
         Self {
             generated_by: format!("layermark {}", env!("CARGO_PKG_VERSION")),
@@ -101,7 +102,7 @@ impl Report {
     }
 }
 
-/// Those of either run.
+/// The caveats of both runs.
 fn caveats(old: &Report, new: &Report) -> Vec<String> {
     let of = |which: &'static str, run: &Report| -> Vec<String> {
         let all = run.caveats.iter();
@@ -110,7 +111,7 @@ fn caveats(old: &Report, new: &Report) -> Vec<String> {
     [of("old", old), of("new", new)].concat()
 }
 
-/// What the older run has a time for and is not compared.
+/// Results of the older run that are not compared.
 fn missing(old: &Report, cells: &[Both]) -> Vec<Missing> {
     let measured = old.results.iter().filter(|r| r.op_us.is_some());
     let control = |r: &&ResultRow| {
@@ -130,7 +131,7 @@ fn missing(old: &Report, cells: &[Both]) -> Vec<Missing> {
         .collect()
 }
 
-/// Name of the layer that the others of either run are set against.
+/// Name of the baseline that both runs have.
 fn common_baseline<'a>(old: &Report, new: &'a Report) -> Option<&'a str> {
     let of = |report: &'a Report| report.layers.iter().find(|l| l.baseline);
     let name = of(new)?.name.as_str();
@@ -138,7 +139,7 @@ fn common_baseline<'a>(old: &Report, new: &'a Report) -> Option<&'a str> {
     there.then_some(name)
 }
 
-/// Layers that have results here; each is set against itself.
+/// Layers with results here. Each is compared with itself.
 fn layers(new: &Report, results: &[ResultRow]) -> Vec<LayerReport> {
     let compared = |l: &&LayerReport| results.iter().any(|r| r.layer == l.name);
     let layers = new.layers.iter().filter(compared).cloned();
@@ -149,20 +150,20 @@ fn layers(new: &Report, results: &[ResultRow]) -> Vec<LayerReport> {
     own.collect()
 }
 
-/// What a cell's blocks are.
+/// The unit of a cell's blocks.
 #[derive(Clone, Copy, PartialEq)]
 enum Blocks {
     /// Ratios to the baseline.
     Ratios,
-    /// Times, for want of a baseline in both runs.
+    /// Times, because the runs have no common baseline.
     Times,
-    /// Times at a point where the baseline has none, though both runs have it elsewhere.
+    /// Times at a point where the baseline has none, although both runs have it elsewhere.
     Alone,
     /// The baseline's own times.
     Baseline,
 }
 
-/// A point in a layer as both runs have it.
+/// A point in a layer in both runs.
 struct Both<'a> {
     old: &'a ResultRow,
     new: &'a ResultRow,
@@ -198,7 +199,7 @@ impl<'a> Both<'a> {
         TwoRuns {
             old: values(old, self.old),
             new: values(new, self.new),
-            // In nanoseconds, as the costs of one run are.
+            // In nanoseconds, like the costs of one run.
             cost: self.old.op_us.map_or(f64::NAN, |us| us * 1e3),
             steady: [self.old, self.new].iter().all(|r| r.steady != Some(false)),
         }
@@ -248,7 +249,7 @@ impl<'a> Both<'a> {
         row
     }
 
-    /// Why the two are not set against each other, though both were measured.
+    /// Why the two are not compared although both were measured.
     fn distrust(&self) -> Option<String> {
         let of = |row: &ResultRow, run: &str| {
             let why = row.untrusted.as_ref()?;
@@ -298,7 +299,7 @@ fn rows(
         (0..cells.len()).filter(|at| keep(&cells[*at])).collect()
     };
     let mut compared: Vec<Option<Comparison>> = vec![None; cells.len()];
-    // Only blocks of one kind know of each other's noise.
+    // Only blocks of one kind share their noise.
     for kind in [
         Blocks::Ratios,
         Blocks::Times,

@@ -1,4 +1,4 @@
-//! What two runs come to, in words.
+//! The comparison of two runs in words.
 
 use crate::{
     analysis::{self, summary::key_findings::MOST},
@@ -7,7 +7,7 @@ use crate::{
     types::{ResultRow, Statement, TrustItem, TrustState, Verdict},
 };
 
-/// Rows of the layers, or of the baseline where there is nothing else.
+/// Rows of the layers, or of the baseline if there are no others.
 fn judged<'a>(rows: &'a [ResultRow], baseline: Option<&str>) -> Vec<&'a ResultRow> {
     let is_own = |r: &&ResultRow| baseline == Some(&*r.layer);
     let others: Vec<&ResultRow> = rows.iter().filter(|r| !is_own(r)).collect();
@@ -26,7 +26,7 @@ fn having<'a>(rows: &[&'a ResultRow], verdict: Verdict) -> Vec<&'a ResultRow> {
     of.collect()
 }
 
-/// The row that moved most, as |ln ratio|.
+/// The row with the largest change, as |ln ratio|.
 fn most<'a>(rows: &[&'a ResultRow]) -> Option<&'a ResultRow> {
     let size = |r: &ResultRow| r.ratio.map_or(0.0, |e| e.estimate.ln().abs());
     rows.iter()
@@ -108,7 +108,7 @@ pub fn headline(rows: &[ResultRow], baseline: Option<&str>) -> String {
     }
 }
 
-/// All there is to say, the gravest first and what could not be told last.
+/// All sentences, most serious first, undecided results last.
 pub fn told(trust: &[TrustItem], rows: &[ResultRow], baseline: Option<&str>) -> Vec<Statement> {
     let all = judged(rows, baseline);
     let mut told: Vec<Statement> = Vec::new();
@@ -121,7 +121,7 @@ pub fn told(trust: &[TrustItem], rows: &[ResultRow], baseline: Option<&str>) -> 
     told
 }
 
-/// At most five of these, with the last.
+/// At most five of these, including the last.
 pub fn findings(told: &[Statement]) -> Vec<Statement> {
     match told.split_last() {
         Some((last, before)) if before.len() >= MOST => {
@@ -139,7 +139,7 @@ fn statement(layer: &str, rows: &[&ResultRow], text: String) -> Statement {
     }
 }
 
-/// What is not alike.
+/// What differs between the runs.
 fn unlike(trust: &[TrustItem]) -> Option<Statement> {
     let not = |t: &&TrustItem| t.state == TrustState::Warn && t.id != "drift" && t.id != "set-ups";
     let texts: Vec<&str> = trust.iter().filter(not).map(|t| t.text.as_str()).collect();
@@ -147,7 +147,7 @@ fn unlike(trust: &[TrustItem]) -> Option<Statement> {
     (!texts.is_empty()).then(|| statement("", &[], text))
 }
 
-/// What the machine did, where that is worth a sentence.
+/// The change of the machine, if it is worth a sentence.
 fn machine(trust: &[TrustItem], rows: &[ResultRow], baseline: Option<&str>) -> Option<Statement> {
     let item = trust.iter().find(|t| t.id == "drift")?;
     let name = baseline.unwrap_or_default();
@@ -168,7 +168,7 @@ fn machine(trust: &[TrustItem], rows: &[ResultRow], baseline: Option<&str>) -> O
     Some(statement(name, &own, text))
 }
 
-/// What the baseline did between the runs; `None` where nothing is known of it.
+/// The change of the baseline between the runs; `None` if it is unknown.
 pub fn drift(rows: &[ResultRow], baseline: Option<&str>) -> Option<String> {
     let name = baseline?;
     let own: Vec<&ResultRow> = rows.iter().filter(|r| r.layer == name).collect();
@@ -187,7 +187,7 @@ pub fn drift(rows: &[ResultRow], baseline: Option<&str>) -> Option<String> {
         .then(|| format!("{name} is the same at {same} of {of}, and nowhere known to have changed"))
 }
 
-/// A sentence for each layer that changed, the largest change first.
+/// A sentence for each layer that changed, largest change first.
 fn changed(all: &[&ResultRow], verdict: Verdict) -> Vec<Statement> {
     let mut layers = by_layer(&having(all, verdict));
     let size = |rows: &[&ResultRow]| {
@@ -214,7 +214,7 @@ fn changed(all: &[&ResultRow], verdict: Verdict) -> Vec<Statement> {
     layers.into_iter().filter_map(said).collect()
 }
 
-/// What has stalls that it did not have, a sentence for each layer.
+/// A sentence for each layer with new stalls.
 fn stalls(all: &[&ResultRow]) -> Vec<Statement> {
     let having: Vec<&ResultRow> = all.iter().copied().filter(|r| r.has_stalls()).collect();
     let said = |(layer, rows): (&str, Vec<&ResultRow>)| {
@@ -230,7 +230,7 @@ fn stalls(all: &[&ResultRow]) -> Vec<Statement> {
     by_layer(&having).into_iter().filter_map(said).collect()
 }
 
-/// What could not be told.
+/// The undecided results.
 fn open(all: &[&ResultRow]) -> Option<Statement> {
     let undecided = having(all, Verdict::Undecided);
     let untrusted = having(all, Verdict::Untrusted);

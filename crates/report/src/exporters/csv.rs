@@ -14,7 +14,7 @@ pub struct Csv {
     /// Columns that every such file begins with.
     columns: fn() -> Vec<&'static str>,
     table: for<'a> fn(&'a Report) -> LongTable<'a>,
-    /// Digits after the point; all that there are where it is absent.
+    /// Digits after the decimal point; absent: all digits.
     decimals: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ pub const RESULTS: Csv = Csv {
     decimals: None,
 };
 
-/// One line for each point, the layers beside each other: for a pivot table or to look at.
+/// One line for each point, with the layers side by side: for a pivot table or to read.
 pub const WIDE: Csv = Csv {
     id: "csv_wide",
     endings: &["wide.csv"],
@@ -36,7 +36,7 @@ pub const WIDE: Csv = Csv {
     decimals: None,
 };
 
-/// One line for each trial in the order of the run: for an analysis of one's own.
+/// One line for each trial in the order of the run: for further analysis.
 pub const TRIALS: Csv = Csv {
     id: "csv_trials",
     endings: &["trials.csv"],
@@ -45,8 +45,8 @@ pub const TRIALS: Csv = Csv {
     decimals: None,
 };
 
-/// One line for each cell of every table beside the results: cost model, record sizes, seeks, curves,
-/// the study. For a data frame, which makes any table of it.
+/// One line for each cell of every table besides the results: cost model, record sizes, seeks,
+/// curves, the study. For a data frame, which can restore any table.
 pub const SECTIONS: Csv = Csv {
     id: "csv_sections",
     endings: &["sections.csv"],
@@ -55,8 +55,8 @@ pub const SECTIONS: Csv = Csv {
     decimals: None,
 };
 
-/// One line a launch, as the 2014 study of application streaming wrote them:
-/// `time,elapsed ms,window,program`; what else is known of it follows. Times to the microsecond.
+/// One line per launch, in the format of the 2014 study of application streaming: `time,elapsed
+/// ms,window,program`. Further columns follow. Times to the microsecond.
 pub const LAUNCHES: Csv = Csv {
     id: "launches",
     endings: &["launches.csv"],
@@ -102,8 +102,9 @@ impl Csv {
     }
 }
 
-/// Text that a spreadsheet takes for text: a leading sign would make it a formula, also a full-width one
-/// and one behind blanks, line ends and marks that are not seen, which some programs leave out.
+/// Text that a spreadsheet does not take for a formula. A leading sign would make one, also a
+/// full-width sign. So would a sign after blanks, line ends and invisible marks, which some
+/// programs skip.
 fn safe(text: &str) -> String {
     const SIGNS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
     let unseen = |c: char| c.is_whitespace() || c.is_control() || is_format(c);
@@ -115,7 +116,8 @@ fn safe(text: &str) -> String {
     }
 }
 
-/// Characters of no width: byte order marks, zero-width spaces and joiners, directions of writing.
+/// Characters without width: byte order marks, zero-width spaces and joiners, marks for the
+/// direction of text.
 fn is_format(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

@@ -1,4 +1,4 @@
-//! One page that works offline and without a script: verdict, trust, table, charts, method, data.
+//! One page that works offline and without scripts: verdict, trust, table, charts, method, data.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -22,7 +22,7 @@ pub use trend::{page as trend_page, section as trend};
 /// See the module.
 pub struct Html;
 
-/// No request is allowed, and no script.
+/// Content security policy: no requests and no scripts.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 /// The style of the page.
 pub const STYLE: &str = include_str!("html/style.css");
@@ -70,7 +70,7 @@ fn page(report: &Report) -> Markup {
     around(&title, &report.generated_by, &meta, &body)
 }
 
-/// The headline, and what limits it.
+/// The headline and its caveats.
 fn headline(report: &Report) -> Markup {
     html! {
         h1 { (rich(&report.headline)) "." }
@@ -104,7 +104,7 @@ fn around(title: &str, generated_by: &str, meta: &Markup, body: &Markup) -> Mark
     }
 }
 
-/// What two runs come to, for a page that has a head of its own.
+/// The comparison of two runs, for a page with its own head.
 pub fn comparison(report: &Report) -> Markup {
     html! {
         (headline(report))
@@ -127,7 +127,7 @@ fn page_of_two(report: &Report) -> Markup {
     around(&title, &report.generated_by, &meta, &body)
 }
 
-/// All that is looked up and not read: folded on a screen, open on paper.
+/// Reference material: folded on a screen, open on paper.
 fn folded(report: &Report) -> Markup {
     html! {
         div.folds {
@@ -147,7 +147,7 @@ fn folded(report: &Report) -> Markup {
     }
 }
 
-/// A part with its heading and a few words that stand there when it is folded.
+/// A folded part with its heading and a short note next to it.
 fn fold(id: &str, title: &str, note: &str, body: &Markup) -> Markup {
     html! {
         details.fold #(id) {
@@ -172,7 +172,7 @@ fn findings(report: &Report) -> Markup {
     }
 }
 
-/// The first few; the others are folded.
+/// The first pieces of advice; the others are folded.
 fn advice(report: &Report) -> Markup {
     const SHOWN: usize = 3;
     let (first, rest) = report.advice.split_at(report.advice.len().min(SHOWN));
@@ -201,7 +201,7 @@ fn layers(report: &Report) -> Markup {
     html! { @if !report.verdicts.is_empty() { (fold("layers", "Layer by layer", &note, &body)) } }
 }
 
-/// Links to the results that a sentence rests on.
+/// Links to the results behind a sentence.
 fn evidence(ids: &[String]) -> Markup {
     const SHOWN: usize = 4;
     html! {

@@ -1,4 +1,4 @@
-//! The JSON that `hyperfine --export-json` writes, for programs that read it.
+//! The JSON of `hyperfine --export-json`, for programs that read it.
 
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,8 @@ impl Exporter for Hyperfine {
     }
 }
 
-/// Times are seconds, as there; all launches count, the first and those on either side of a step.
+/// Times are seconds, as in hyperfine. All launches count, including the first and those on either
+/// side of a step.
 fn result(series: &LaunchSeries, name_layer: bool) -> Value {
     let seconds = |pick: fn(&crate::LaunchRun) -> f64| -> Vec<f64> {
         series.runs.iter().map(|r| pick(r) / 1e3).collect()

@@ -1,9 +1,9 @@
 //! The tables that `iozone -R` prints, one file for each layer, for programs that read those.
 //!
 //! Format: a line `iozone test complete.`, a line `Excel output is below:`, then for each test an
-//! empty line, its quoted title, a line of quoted records and a line for each file size, both in kB
-//! (1,024 bytes); cells are KiB/s, 0 where nothing was measured, absent where the record is larger
-//! than the file. Readers look tables up by title, so a file holds each title once.
+//! empty line, its quoted title, a line of quoted record sizes, and a line for each file size.
+//! Sizes are in kB (1,024 bytes). Cells are KiB/s: 0 if nothing was measured, absent if the record
+//! is larger than the file. Readers look tables up by title, so a file holds each title once.
 
 use std::io::Write;
 
@@ -35,7 +35,7 @@ impl Exporter for Iozone {
         let sets = table_sets(report, &tests);
         let mut parts = PartNames::default();
         for (at, set) in sets.iter().enumerate() {
-            // The baseline's plain tests are the file that was named.
+            // The baseline's plain tests go into the named file.
             let part = match (at, set.number) {
                 (0, _) => String::new(),
                 (_, 0) => parts.next(set.layer),
@@ -48,15 +48,15 @@ impl Exporter for Iozone {
             preamble(out, report, None)?;
             writeln!(
                 out,
-                "Nothing that was measured is one of iozone's tests: those are of the workload file, by file size and record, several of either where other work was measured too."
+                "No result is one of iozone's tests. Those are of the workload file, by file size and record, and several of each are needed next to other work."
             )?;
         }
         Ok(())
     }
 }
 
-/// The tests to write. A test with one file size and one record is a table where all that was measured is
-/// such tests; beside other work it is a number like the others, and no table.
+/// The tests to write. A test with one file size and one record size is a table only if all results
+/// are such tests. Next to other work it counts as a single number.
 fn with_sizes(report: &Report) -> Vec<SizeTable<'_>> {
     let mut tests = tests(report);
     let in_tests: usize = tests.iter().map(|t| t.results.len()).sum();
@@ -81,7 +81,7 @@ fn file(out: &mut dyn Write, report: &Report, set: &TableSet) -> anyhow::Result<
     Ok(())
 }
 
-/// What readers skip: they look for the line that comes after it.
+/// Text that readers skip: they look for the line after it.
 fn preamble(out: &mut dyn Write, report: &Report, layer: Option<&str>) -> anyhow::Result<()> {
     writeln!(
         out,
@@ -101,7 +101,7 @@ fn preamble(out: &mut dyn Write, report: &Report, layer: Option<&str>) -> anyhow
     Ok(())
 }
 
-/// Without what a reader could take for the start of a table, and on one line.
+/// Text on one line, without anything that a reader could take for the start of a table.
 fn plain(text: &str) -> String {
     text.replace(['"', '\u{1b}'], "'")
         .split_whitespace()
@@ -109,8 +109,8 @@ fn plain(text: &str) -> String {
         .join(" ")
 }
 
-/// The lines of `iozone -t`, where a test has several threads, for each file size and record.
-/// iozone's children stop when the first is through, so what they see is the figure until then.
+/// The lines of `iozone -t`, if a test has several threads, for each file size and record size.
+/// iozone's children stop when the first one finishes, so their figures cover the time until then.
 fn threads(out: &mut dyn Write, t: &TitledTable) -> anyhow::Result<()> {
     let rows = t.test.files.iter().zip(&t.in_layer.cells);
     let cells = rows.flat_map(|(file, row)| {

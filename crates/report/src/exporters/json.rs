@@ -1,4 +1,4 @@
-//! The report as JSON, by the published schema.
+//! The report as JSON, in the published schema.
 
 use super::{Exporter, Files};
 use crate::Report;

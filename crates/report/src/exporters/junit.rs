@@ -1,6 +1,5 @@
-//! `JUnit` XML, which CI systems show as test results: a test suite for each layer set against the
-//! baseline, a test case for each verdict. What cannot be judged is skipped. Nothing fails but what was
-//! held to a gate and is beyond it.
+//! `JUnit` XML, which CI systems show as test results. A test suite is a layer compared with the
+//! baseline, a test case a verdict. Undecided cases are skipped. Only a missed gate is a failure.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -41,10 +40,10 @@ impl Exporter for Junit {
     }
 }
 
-/// What made it follows: `layermark 0.1.0`.
+/// The program and version follow: `layermark 0.1.0`.
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- ";
 
-/// What stands for a whole layer that was not measured.
+/// The test case of a whole layer that was not measured.
 const SET_UP: &str = "set up";
 
 /// A layer.
@@ -56,13 +55,13 @@ struct Suite<'a> {
 /// A point in a layer.
 struct Case<'a> {
     name: &'a str,
-    /// Seconds an operation.
+    /// Seconds per operation.
     time: Option<String>,
-    /// Why there is no verdict.
+    /// Reason for the missing verdict.
     skipped: Option<String>,
-    /// The gates that it fails, and why.
+    /// The missed gates, with reasons.
     failures: Vec<String>,
-    /// What was found.
+    /// The result in words.
     found: String,
 }
 
@@ -70,7 +69,7 @@ impl<'a> Suite<'a> {
     fn of(report: &'a Report, layer: &'a LayerReport) -> Self {
         let rows = || report.results.iter().filter(|r| r.layer == layer.name);
         let left_out = report.left_out.iter().filter(|l| l.layer == layer.name);
-        // A point that failed in every trial has a row too, which says why.
+        // A point that failed in every trial also has a row, with the reason.
         let without_row =
             left_out.filter(|l| rows().all(|row| Some(&*row.label) != l.point.as_deref()));
         let missing = without_row.map(|left| Case {

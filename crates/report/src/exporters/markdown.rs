@@ -14,16 +14,16 @@ use crate::{
     },
 };
 
-/// Lines in all.
+/// Most lines.
 const LINES: usize = 60;
-/// Operations of the matrix, however little room there is.
+/// Fewest operations of the matrix, whatever the space.
 const POINTS: usize = 4;
-/// Lines of the matrix beside its operations: head, rule, legend and what stands between them.
+/// Lines of the matrix besides its operations: head, rule, legend and blank lines.
 const AROUND: usize = 5;
-/// Rows of every other table, and those that stand there however little room there is.
+/// Rows of every other table, and the fewest rows, whatever the space.
 const ROWS: usize = 10;
 const LEAST: usize = 2;
-/// Pieces of advice.
+/// Most pieces of advice.
 const ADVICE: usize = 3;
 
 /// See the module.
@@ -64,7 +64,7 @@ impl Exporter for Markdown {
     }
 }
 
-/// The headline, and what limits it.
+/// The headline and its caveats.
 pub fn headline(report: &Report) -> String {
     let mut text = format!("# {}\n\n", prose(&report.headline));
     for caveat in &report.caveats {
@@ -107,7 +107,8 @@ fn study(report: &Report) -> String {
     })
 }
 
-/// What such a run is made for beside ratios, with titles: launches, Iometer's figures, what is set beside.
+/// The main tables of a run besides ratios, with titles: launches, Iometer's figures, imported
+/// results.
 fn own(report: &Report) -> Vec<(String, DataTable)> {
     let mut tables = Vec::new();
     let levels = launches::level_lines(report);
@@ -126,8 +127,8 @@ fn own(report: &Report) -> Vec<(String, DataTable)> {
     tables
 }
 
-/// The tables, each with as many rows as there is room for. Where not even [`LEAST`] rows of each have
-/// room, the last tables are counted only.
+/// The tables, each with as many rows as fit. If not even [`LEAST`] rows of each fit, the last
+/// tables are only counted.
 fn fitted(tables: &[(String, DataTable)], room: usize) -> String {
     let with = |tables: &[(String, DataTable)], rows: usize| -> String {
         let texts = tables
@@ -164,7 +165,7 @@ fn titled(title: &str, table: &DataTable, rows: usize) -> String {
     )
 }
 
-/// Operations down, layers across.
+/// Operations as rows, layers as columns.
 fn matrix(all: Overview, room: usize) -> String {
     if all.layers.is_empty() {
         return String::new();
@@ -196,7 +197,7 @@ pub fn prose(text: &str) -> String {
     parts(text).into_iter().map(part).collect()
 }
 
-/// Text, such as a name, in which nothing has a meaning.
+/// Literal text, such as a name: no character has a special meaning.
 fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -213,7 +214,8 @@ fn literal(text: &str) -> String {
     out
 }
 
-/// [`prose`] inside a table. A `|` ends a cell in a code span too, so a name with one is none.
+/// [`prose`] inside a table. A `|` ends a cell even in a code span, so a name with one is not
+/// marked as code.
 pub fn cell(text: &str) -> String {
     let part = |part: Part| match part {
         Part::Code(name) if !name.contains('|') => prose(&code(name)),

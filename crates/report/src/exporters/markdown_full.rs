@@ -1,4 +1,4 @@
-//! All of the report for an issue or a wiki.
+//! The complete report, for an issue or a wiki.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Formats a report can be written in: one file each, listed here.
+//! Formats of a report: one file each, listed here.
 
 use std::{
     fs::File,
@@ -33,24 +33,24 @@ pub use terminal::{Style, print, print_full};
 pub trait Exporter: Sync {
     /// Its name, such as `html`.
     fn id(&self) -> &'static str;
-    /// File name endings, without the first dot, that choose it; the longest that fits wins. One
-    /// that holds a dot is also a whole name: `iozone.txt`.
+    /// File name endings that select it, without the first dot; the longest match wins. An ending
+    /// with a dot is also a whole file name: `iozone.txt`.
     fn extensions(&self) -> &'static [&'static str];
-    /// Whether it wrote a file: `head` is the first 4 KiB as text, `file` stands at its beginning.
-    /// Every format carries something by which it is known, so that no other file is replaced.
+    /// Whether it wrote a file. `head` is the first 4 KiB as text; `file` is at its beginning.
+    /// Every format contains a mark, so that no other file is replaced.
     fn is_own(&self, head: &str, file: &mut File) -> bool;
     /// Writes the whole report.
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()>;
 }
 
-/// Where an exporter puts its files. Most formats are one file.
+/// The output files of an exporter. Most formats write one.
 pub trait Files {
-    /// The next file: `""` is the one that was named, another part stands between a name's stem
-    /// and its ending. What was opened before is complete.
+    /// Opens the next file. `""` is the named file; another part goes between the stem and the
+    /// ending of its name. The file opened before is complete.
     fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write>;
 }
 
-/// All files one after another.
+/// All files, one after another.
 impl<W: Write> Files for W {
     fn open(&mut self, _: &str) -> anyhow::Result<&mut dyn Write> {
         Ok(self)
@@ -77,7 +77,7 @@ pub const ALL: &[&dyn Exporter] = &[
     &terminal::Text,
 ];
 
-/// The format that a file's name asks for.
+/// The format for a file's name.
 pub fn for_path(path: &Path) -> anyhow::Result<&'static dyn Exporter> {
     if let Some((exporter, _)) = parse(path) {
         return Ok(exporter);
@@ -109,7 +109,7 @@ pub fn part_path(path: &Path, part: &str) -> PathBuf {
 /// The format, and the length of the name before its ending.
 fn parse(path: &Path) -> Option<(&'static dyn Exporter, usize)> {
     let name = path.file_name()?.to_str()?;
-    // Not in lower case as a whole: some letters are longer or shorter there.
+    // Compared without lowercasing the whole name, because some letters change their length.
     let fits = |ending: &&str| -> Option<usize> {
         if name.eq_ignore_ascii_case(ending) {
             return name.rfind('.');
@@ -126,7 +126,7 @@ fn parse(path: &Path) -> Option<(&'static dyn Exporter, usize)> {
         .map(|(e, _, stem)| (e, stem))
 }
 
-/// Parts of file names from names of layers and charts: plain letters, each once.
+/// Parts of file names from names of layers and charts: plain letters, each only once.
 #[derive(Default)]
 struct PartNames(Vec<String>);
 
@@ -199,7 +199,7 @@ mod tests {
             ("a/iozone.txt", "a/iozone-fuse.txt"),
             ("x.iozone.TXT", "x-fuse.iozone.TXT"),
             ("a.b.iozone", "a.b-fuse.iozone"),
-            // In lower case it is a byte shorter, and `\u{130}` is a byte longer.
+            // One of these is a byte shorter in lower case, and `\u{130}` is a byte longer.
             ("\u{1e9e}.svg", "\u{1e9e}-fuse.svg"),
             ("\u{130}.SVG", "\u{130}-fuse.SVG"),
         ] {

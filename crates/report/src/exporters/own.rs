@@ -1,4 +1,4 @@
-//! Tells a file that layermark wrote from one that it did not, by what every format carries.
+//! Recognises files that layermark wrote, by the mark in every format.
 
 use std::{
     fs::File,
@@ -7,7 +7,7 @@ use std::{
 
 use super::{ALL, Exporter};
 
-/// Whether one of the formats wrote this file. An empty one is nobody's and may be written.
+/// Whether one of the formats wrote this file. An empty file may also be overwritten.
 pub fn is_own(file: &mut File) -> io::Result<bool> {
     const HEAD: u64 = 4096;
     let mut head = Vec::new();
@@ -28,24 +28,24 @@ fn wrote(exporter: &dyn Exporter, head: &[u8], file: &mut File) -> bool {
     exporter.is_own(&String::from_utf8_lossy(head), file)
 }
 
-/// What stands before the version in every mark.
+/// The text before the version in every mark.
 pub(super) const NAME: &str = "layermark ";
 
-/// What follows our name in the first line of a text, where that is a version.
+/// The version after our name in the first line of a text, if there is one.
 pub(super) fn own_line(head: &str) -> Option<&str> {
     let rest = head.lines().next()?.strip_prefix(NAME)?;
     rest.starts_with(|c: char| c.is_ascii_digit())
         .then_some(rest)
 }
 
-/// Whether a text of CSV begins with these columns. Later versions add some at the end.
+/// Whether a CSV text starts with these columns. Later versions add some at the end.
 pub(super) fn has_columns<'a>(head: &str, columns: impl Iterator<Item = &'a str>) -> bool {
     let first: Vec<&str> = columns.take(8).collect();
     let mut own = head.lines().next().unwrap_or_default().split(',');
     first.iter().all(|column| own.next() == Some(column))
 }
 
-/// A PNG with a line of text in it, as a chunk of its own before the picture's data.
+/// A PNG with an added text chunk before the picture's data.
 pub(super) fn marked_png(png: &[u8], mark: &str) -> Vec<u8> {
     // Signature, then the header's chunk: length, name, 13 bytes, checksum.
     const HEAD: usize = 8 + 4 + 4 + 13 + 4;

@@ -1,4 +1,4 @@
-//! Every chart as a picture, a file for each when there are several.
+//! Every chart as a picture. Several charts have a file each.
 
 use super::{
     Exporter, Files,

@@ -1,4 +1,4 @@
-//! Every chart as a vector drawing, a file for each when there are several.
+//! Every chart as a vector drawing. Several charts have a file each.
 
 use std::io::Write;
 
@@ -38,7 +38,7 @@ impl Exporter for Svg {
     }
 }
 
-/// Writes each chart into its file: the one that was named when there is one chart.
+/// Writes each chart to its file; a single chart goes to the named file.
 pub(super) fn each(
     report: &Report,
     out: &mut dyn Files,

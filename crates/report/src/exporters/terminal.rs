@@ -1,4 +1,5 @@
-//! The report on a terminal: in short ([`print`]), or whole: a table as wide as the window, then the verdict in words.
+//! The report on a terminal: short ([`print`]), or complete: a table as wide as the window, then
+//! the verdict in words.
 
 use std::io::Write;
 
@@ -20,14 +21,15 @@ use columns::{display_width, left, right};
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Columns to fill; what does not fit is broken at spaces, never cut.
+    /// Width in columns. Longer text is wrapped at spaces, never cut.
     pub width: usize,
-    /// Colour verdict words. The caller heeds `NO_COLOR`.
+    /// Colour the verdicts. The caller respects `NO_COLOR`.
     pub colour: bool,
 }
 
 impl Style {
-    /// Narrower than 40 columns nothing can be read; a line of more than 200 is not looked along.
+    /// Limits the width: below 40 columns nothing is readable, and lines above 200 are too long to
+    /// follow.
     fn clamped(self) -> Self {
         Self {
             width: self.width.clamp(40, 200),
@@ -68,13 +70,13 @@ impl Exporter for Text {
     }
 }
 
-/// Prints the answer in at most 40 lines; of a study, those are followed by its own tables.
+/// Prints the answer in at most 40 lines. For a study, its own tables follow.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
     if let Some(study) = report.study.as_ref().filter(|_| !report.results.is_empty()) {
         return summary::study(report, study, style, out);
     }
-    // Launches, Iometer's figures and what is set beside are tables of their own.
+    // Launches, Iometer's figures and imported results have their own tables.
     let own = !report.series.is_empty() || !report.iops.is_empty() || !report.beside.is_empty();
     if own || report.results.is_empty() {
         return print_full(report, style, out);
@@ -82,7 +84,7 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     summary::print(report, style, out)
 }
 
-/// Prints all of the report.
+/// Prints the complete report.
 pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
     let sections = report.sections();
@@ -119,7 +121,7 @@ pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow:
     wrapped(out, style, "", "  ", &rows::about(report))
 }
 
-/// The headline, and what limits it.
+/// The headline and its caveats.
 fn headline(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let lines = std::iter::once(&report.headline).chain(&report.caveats);
     for line in lines {
@@ -128,12 +130,12 @@ fn headline(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resul
     Ok(())
 }
 
-/// Words for people, on one line and without the marks that other formats make code of.
+/// Text on one line, without the marks that other formats show as code.
 fn plain(text: &str) -> String {
     plain_name(&unmarked(text))
 }
 
-/// The same for a name, which has no marks.
+/// A name, which has no marks, on one line.
 fn plain_name(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -147,13 +149,13 @@ fn plain_name(name: &str) -> String {
         .collect()
 }
 
-/// A column's head in parts: layers' names are broken where their own parts end.
+/// A column's head in parts: names of layers are split where their own parts end.
 fn name_parts(name: &str) -> Vec<String> {
     let parts = name.split_inclusive([':', ',']);
     parts.map(|part| part.trim().to_owned()).collect()
 }
 
-/// Lines above columns: the last part of each head stands on the lowest.
+/// Lines above columns: the last part of each head is on the lowest line.
 fn stacked<'a>(heads: &[&'a [String]]) -> Vec<Vec<&'a str>> {
     let lines = heads.iter().map(|h| h.len()).max().unwrap_or(0);
     let part = |head: &&'a [String], line: usize| {
@@ -191,8 +193,8 @@ fn wrapped(
     Ok(())
 }
 
-/// Columns after the layer's name. When the window is narrow, some are left out, and what became of an
-/// fsync stands below the row.
+/// Columns after the layer's name. In a narrow window some are left out, and the result of an fsync
+/// is below the row.
 const HEADS: [&str; 6] = [
     "time/op",
     "ratio [95 %]",
@@ -213,11 +215,11 @@ fn cells(row: &ResultRow) -> [String; 6] {
     ]
 }
 
-/// Columns whose content is a number stand at the right edge.
+/// Columns of numbers, which are aligned to the right.
 const RIGHT: [bool; 6] = [true, true, true, false, true, false];
-/// Where the data came from and what became of an fsync.
+/// The column for the source of the data and the result of an fsync.
 const LABEL: usize = 5;
-/// Order in which columns go when the window is narrow.
+/// Order in which columns are left out in a narrow window.
 const DROP: [usize; 3] = [4, LABEL, 0];
 
 /// Widths of the columns, and which of them are shown.
@@ -225,7 +227,7 @@ struct Grid {
     first: usize,
     widths: [usize; 6],
     shown: [bool; 6],
-    /// The layer's name stands on a line of its own.
+    /// Whether the layer's name has its own line.
     stacked: bool,
 }
 
@@ -351,7 +353,7 @@ fn paint(style: Style, verdict: Verdict, text: &str) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// Levels of launches side by side where the window is wide enough, else one under the other.
+/// Levels of launches: side by side if the window is wide enough, else one below the other.
 fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let lines = launches::level_lines(report);
     if lines.is_empty() {
@@ -366,7 +368,8 @@ fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resul
     let fits = widths.iter().sum::<usize>() + 2 * 8 <= style.width;
     let mut last = "";
     for line in &all {
-        // The program stands above its layers, or every line would be as long as its name.
+        // The program is above its layers, because every line would otherwise be as long as its
+        // name.
         if !fits && line[0] != last && last.is_empty() {
             last = &line[0];
         } else if !fits && line[0] != last {
@@ -416,7 +419,7 @@ fn left_out(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resul
         return Ok(());
     }
     writeln!(out, "\nLeft out")?;
-    // Points of one layer that are missing for one reason are one line.
+    // Points of a layer that are missing for the same reason share a line.
     let mut lines: Vec<(String, String, Vec<&str>)> = Vec::new();
     for left in &report.left_out {
         let hint = left

@@ -1,5 +1,6 @@
-//! A workbook: the verdict, a sheet for each section (study, cost model, record sizes) and for each test with its tables and charts, iozone's own tables,
-//! the ratios of all layers with a chart, every result and every trial.
+//! A workbook. It has the verdict, a sheet for each section (study, cost model, record sizes) and
+//! for each test, and iozone's own tables. The ratios of all layers with a chart, every result and
+//! every trial follow.
 
 use std::io::Read as _;
 
@@ -50,14 +51,14 @@ impl Exporter for Xlsx {
 
 type Result<T> = std::result::Result<T, XlsxError>;
 
-/// Rows of a sheet hold at most `rows` lines under their head.
+/// Sheets of lists have at most `rows` lines below their head.
 fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
     let mut book = Workbook::new();
     book.set_properties(&properties(report)?);
     let mut names = SheetNames::default();
     let sections = report.sections();
     let (study, others) = sections.split_at(usize::from(report.study.is_some()));
-    // `Study: ` and what follows would all be the same in a name of 31 letters.
+    // With `Study: `, the names cut to 31 letters would all be the same.
     let name = |of: &Section| of.title.trim_start_matches("Study: ").to_owned();
     for of in study {
         section::write(sheet(&mut book, names.next(&name(of)))?, of)?;
@@ -90,7 +91,7 @@ fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
     Ok(book)
 }
 
-/// The same run gives the same file: its date is the run's.
+/// The document's date is that of the run, so the same run gives the same file.
 fn properties(report: &Report) -> Result<DocProperties> {
     let properties = DocProperties::new()
         .set_title(text(&format!("layermark: {}", report.label)))
@@ -106,7 +107,7 @@ fn sheet(book: &mut Workbook, name: String) -> Result<&mut Worksheet> {
     Ok(printed(book.add_worksheet().set_name(name)?))
 }
 
-/// As it is printed: across, on A4 paper, as wide as a page.
+/// Page setup for printing: landscape A4, one page wide.
 fn printed(sheet: &mut Worksheet) -> &mut Worksheet {
     const A4: u8 = 9;
     sheet
@@ -116,14 +117,15 @@ fn printed(sheet: &mut Worksheet) -> &mut Worksheet {
         .set_footer("&L&A&Rpage &P of &N")
 }
 
-/// A sheet whose rows go to a temporary file as they come.
+/// A sheet whose rows are streamed to a temporary file.
 fn streamed(book: &mut Workbook, name: String) -> Result<&mut Worksheet> {
     Ok(printed(
         book.add_worksheet_with_constant_memory()?.set_name(name)?,
     ))
 }
 
-/// Text that fits a cell: at most 32,767 UTF-16 units. It is stored as text, whatever it begins with.
+/// Text that fits a cell: at most 32,767 UTF-16 units. Always stored as text, whatever its first
+/// character.
 fn text(of: &str) -> String {
     const LONGEST: usize = 32_767;
     let mut units = 0;

@@ -1,4 +1,4 @@
-//! Figures as they are written.
+//! Formats of figures.
 
 use layermark_model::{FigureUnit, FigureValue, format_size};
 
@@ -7,7 +7,7 @@ use crate::{
     number::{self, sig3},
 };
 
-/// From seconds, microseconds, bytes, bytes a second and shares to the unit of the figure.
+/// Converts seconds, microseconds, bytes, bytes per second and shares to the figure's unit.
 pub fn in_unit(unit: FigureUnit, value: f64) -> f64 {
     match unit {
         FigureUnit::Seconds | FigureUnit::Megabytes => value / 1e6,
@@ -18,7 +18,7 @@ pub fn in_unit(unit: FigureUnit, value: f64) -> f64 {
     }
 }
 
-/// A value in words; empty where there is none.
+/// A value as text; empty if absent.
 pub fn value(unit: FigureUnit, value: Option<&FigureValue>) -> String {
     match value {
         None => String::new(),
@@ -55,7 +55,7 @@ fn number(unit: FigureUnit, value: f64) -> String {
     }
 }
 
-/// A text in which each `{name}` is replaced by what stands for it. What is not known stays as it is.
+/// Replaces each `{name}` in a text. Unknown names stay as they are.
 pub fn fill(text: &str, with: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;

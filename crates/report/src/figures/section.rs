@@ -79,7 +79,7 @@ impl Report {
         Cell::number(text, *number)
     }
 
-    /// The rate over the quantity that the rows of a layer differ in, where a layer has several.
+    /// The rate over the quantity in which the rows of a layer differ, if a layer has several.
     fn chart(&self, group: &FigureGroup) -> Option<LineChart> {
         let axis = group.axis().filter(|_| group.declared.curve)?;
         let mut layers: Vec<&str> = group.rows.iter().map(|r| r.layer.as_str()).collect();

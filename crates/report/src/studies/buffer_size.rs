@@ -1,5 +1,5 @@
-//! Which buffer size to use for `read` and `write` (2008): a file of 256 MB in blocks of 32 to 4096
-//! bytes, wall time and CPU time of each.
+//! Study of buffer sizes for `read` and `write` (2008): a file of 256 MB in blocks of 32 to 4096
+//! bytes, with wall time and CPU time of each.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The block that the study recommends, by eye.
+/// The block size that the study recommends, chosen by eye.
 const RECOMMENDED: u64 = 1024;
 
 /// See the module.
@@ -34,7 +34,7 @@ impl Study for BufferSize {
         Section {
             name: self.id().id().into(),
             title: "Study: buffer size for read and write".into(),
-            about: "One file written and then read with write() and read(), block by block: wall time and CPU time of the program for each size of block. The study chose 1024 bytes by eye.".into(),
+            about: "One file, written and then read block by block with write() and read(). Wall time and CPU time of the program for each block size. The study chose 1024 bytes by eye.".into(),
             tables: ops.iter().map(Op::table).collect(),
             charts: ops.iter().flat_map(Op::charts).collect(),
             conclusions: data.buffer.iter().flat_map(|b| conclusions(data, b)).collect(),
@@ -125,7 +125,7 @@ impl<'a> Op<'a> {
         ]
     }
 
-    /// The lines that the study's own program prints.
+    /// The lines of the study's own program.
     fn lines(&self, layer: &str) -> Option<TextFile> {
         let mut text = String::new();
         for record in values(self.rows(), request_size) {
@@ -151,7 +151,7 @@ impl<'a> Op<'a> {
     }
 }
 
-/// What the study says of 1024 bytes, for one kind of work in one layer.
+/// The study's claims about 1024 bytes, for one kind of work in one layer.
 fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
     let mut meanings = data.results.iter().map(|r| &r.meaning);
     let own = meanings.find(|m| m.describe(&[Quantity::RequestSize]) == row.label);
@@ -199,7 +199,7 @@ fn said(pick: &Pick) -> String {
     }
 }
 
-/// The interval decides, where there is one; it has to lie on one side.
+/// Decided by the interval, if there is one: it has to lie on one side.
 fn enough(pick: &Pick, records: &[u64]) -> Holds {
     let [low, high] = pick.between.unwrap_or([pick.record; 2]);
     let measured = records.contains(&RECOMMENDED);

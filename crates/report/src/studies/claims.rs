@@ -1,5 +1,6 @@
-//! What the study of development machines concluded, decided from the data: who has a ceiling, who
-//! costs a constant, who acknowledges what it has not done, where to read and where not to write.
+//! Conclusions of the study of development machines, decided from the data. Which layers have a
+//! ceiling, cost a constant, or acknowledge unfinished syncs; where to read, and where not to
+//! write.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use crate::{
     types::{Conclusion, CostRow, DurabilityVerdict, Estimate, Holds, ResultRow, ServedBy},
 };
 
-/// All of them, for every layer but native.
+/// All conclusions, for every layer except native.
 pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
     let native = data.run.layers[data.baseline].name.as_str();
     let others: Vec<&str> = layers(data).into_iter().filter(|l| *l != native).collect();
@@ -45,7 +46,7 @@ fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
     rows.into_iter().map(|r| r.id.clone()).collect()
 }
 
-/// A layer that reads small files faster than native does.
+/// Whether a layer reads small files faster than native.
 fn small_reads(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
     let part = charts.iter().find(|p| p.op == "read" && p.small)?;
     let rows = part.of(layer);
@@ -72,7 +73,7 @@ fn small_reads(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> 
     })
 }
 
-/// Geometric mean of ratios: for putting layers in an order, never for a verdict on one.
+/// Geometric mean of ratios: for ordering layers, never for a verdict on one.
 fn mean_ratio(rows: &[&ResultRow]) -> Option<f64> {
     let logs: Option<Vec<f64>> = rows
         .iter()
@@ -90,7 +91,8 @@ fn best<'a>(rows: &[&'a ResultRow]) -> Option<&'a ResultRow> {
         .copied()
 }
 
-/// A layer that stays below half of native's best whatever the record, where it does so most.
+/// Whether a layer stays below half of native's best at any record size, for the chart where this
+/// is clearest.
 fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
     let lowest = charts
         .iter()
@@ -118,12 +120,12 @@ fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
     })
 }
 
-/// Share of an operation's constant cost that is no matter.
+/// Share of an operation's constant cost that does not matter.
 const LITTLE: f64 = 0.1;
 
 const CONSTANT: &str = "costs a constant more an operation";
 
-/// A constant cost an operation, where it is largest.
+/// A constant cost per operation, for the work where it is largest.
 fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     let own = data.cost.iter().filter(|c| c.layer == layer);
     let surely = |c: &&CostRow| {
@@ -145,7 +147,7 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
             evidence: row.evidence.clone(),
         });
     };
-    // No: what it may cost more is little beside what it costs anyway.
+    // No: the possible extra cost is small compared with the cost itself.
     let little = |all: Estimate| *high <= LITTLE * all.estimate;
     Some(Conclusion {
         claim: CONSTANT.into(),
@@ -156,8 +158,8 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     })
 }
 
-/// Whether a guest answers reads of a large file from its own memory: by the pages that it held,
-/// not by the time.
+/// Whether a guest serves reads of a large file from its own memory, by the cached pages and not by
+/// the time.
 fn caches(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
     let of = data.run.layers.iter().find(|l| l.name == layer)?;
     of.facts.guest.as_ref()?;
@@ -205,7 +207,7 @@ fn flushed<'a>(data: &Data<'a>, layer: &str) -> Vec<&'a ResultRow> {
         .collect()
 }
 
-/// A sync that was acknowledged and not done.
+/// Whether a sync was acknowledged but not done.
 fn acknowledged(data: &Data, layer: &str) -> Option<Conclusion> {
     let rows = flushed(data, layer);
     let with = |verdict: DurabilityVerdict| {
@@ -247,7 +249,7 @@ fn acknowledged(data: &Data, layer: &str) -> Option<Conclusion> {
     })
 }
 
-/// Whether a database should move.
+/// Whether a database should move off the layer.
 fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
     let row = *flushed(data, layer).first()?;
     let of = |layer| {
@@ -256,7 +258,8 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
     };
     let time = format!("a synced random write takes {}", text::time(row.op_us?));
     let (slower, than, other) = if is_emulated(data, layer) {
-        // Native's CPU is another one; what else such a guest could use says where to put it.
+        // Native's CPU is different, so the layer is compared with the other guests on an emulated
+        // CPU.
         let guests = layers(data).into_iter().filter(|l| is_emulated(data, l));
         among_guests(row, guests.filter_map(of))
     } else {
@@ -285,8 +288,8 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
     })
 }
 
-/// Whether a guest's synced writes are slower than those of the quickest guest that is seen to
-/// flush, in words; with that guest's row, or the own where there is none.
+/// Whether a guest's synced writes are slower than those of the fastest guest that flushes, in
+/// words. Also returns that guest's row, or the guest's own without such a guest.
 fn among_guests<'a>(
     row: &'a ResultRow,
     guests: impl Iterator<Item = &'a ResultRow>,
@@ -306,7 +309,7 @@ fn among_guests<'a>(
     (slower, than, best)
 }
 
-/// The layer that reads best, of those that keep what is written.
+/// The layer that reads best, among those that keep written data.
 fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
     let keeps = |layer: &&&str| {
         let of = data.run.layers.iter().find(|l| l.name == ***layer);
@@ -318,7 +321,7 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
         .filter(keeps)
         .map(|layer| (*layer, reads().flat_map(|p| p.of(layer)).collect()))
         .collect();
-    // Only what all of them did is compared.
+    // Only work that all of them did is compared.
     let labels = |rows: &[&ResultRow]| {
         rows.iter()
             .map(|r| r.label.clone())
@@ -340,7 +343,7 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
         .collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (first, second) = (order.first()?, order.get(1)?);
-    // A mean of ratios orders them; that one is better, the intervals of most reads have to say.
+    // A mean of ratios orders them. The intervals of most reads must confirm that one is better.
     let surely = |better: &[&ResultRow], worse: &[&ResultRow]| {
         let pairs = better.iter().zip(worse);
         pairs

@@ -1,5 +1,6 @@
-//! Application virtualisation, writing and reading a file (2012): 250 MB in records of 4 KB to 1 MB,
-//! three repeats, their mean; native against applications that were virtualised in two ways.
+//! Study of application virtualisation, writing and reading a file (2012). The file has 250 MB in
+//! records of 4 KB to 1 MB; three repeats and their mean. Native is compared with applications that
+//! were virtualised in two ways.
 
 use layermark_model::{StudyId, format_size};
 
@@ -49,7 +50,7 @@ impl Study for FileioAppvirt {
         Section {
             name: self.id().id().into(),
             title: "Study: file I/O of virtualised applications".into(),
-            about: "One file written and read from start to end, natively and through each layer; seconds, the mean of the repeats and between which they lie. Whether a layer differs from native the report's own rule says.".into(),
+            about: "One file written and read from start to end, natively and through each layer. Seconds: mean and range of the repeats. The report's own rule decides whether a layer differs from native.".into(),
             tables,
             charts: Vec::new(),
             conclusions,
@@ -58,7 +59,7 @@ impl Study for FileioAppvirt {
     }
 }
 
-/// Operation, state of the cache and title of each part.
+/// Operation, state of the cache, and title of each part.
 const WORKS: [(&str, &str, &str); 3] = [
     ("write", "", "write"),
     ("read", "cold", "read, the first time"),
@@ -97,7 +98,7 @@ impl<'a> StudyWork<'a> {
         values(self.rows(), request_size)
     }
 
-    /// Rows records, columns native and every layer.
+    /// Record sizes as rows, native and every layer as columns.
     fn summary(&self, layers: &[&str]) -> DataTable {
         let own: Vec<&&str> = layers
             .iter()
@@ -120,7 +121,7 @@ impl<'a> StudyWork<'a> {
         let size = self.rows().next().map_or(0, data_size);
         DataTable {
             title: format!("{}, {}: seconds", capital(self.title), format_size(size)),
-            note: "The mean of the repeats, between which they lie, and the report's word beside native.".into(),
+            note: "Mean and range of the repeats, and the report's verdict against native.".into(),
             head: std::iter::once("record".to_owned())
                 .chain(own.iter().map(|l| (**l).to_owned()))
                 .collect(),
@@ -174,7 +175,7 @@ impl<'a> StudyWork<'a> {
         })
     }
 
-    /// What was left to write when the program had ended.
+    /// Data left to write when the program had ended.
     fn debts(&self, layers: &[&str]) -> Option<DataTable> {
         let find = |layer: &str, record: u64| {
             self.rows()
@@ -213,7 +214,7 @@ impl<'a> StudyWork<'a> {
         })
     }
 
-    /// Whether a layer takes as long as native: overlapping repeats are no difference.
+    /// Whether a layer takes as long as native: overlapping repeats are not a difference.
     fn as_native(&self, layer: &str) -> Option<Conclusion> {
         if layer == self.native() {
             return None;
@@ -264,7 +265,7 @@ impl<'a> StudyWork<'a> {
     }
 }
 
-/// Yes where most sizes are the same and none is apart; no where half of them lie on one side.
+/// Yes if most sizes are the same and none differs. No if half of them differ in one direction.
 fn standing(all: usize, same: usize, slower: usize, faster: usize) -> Holds {
     let most = slower.max(faster);
     Holds::when(
@@ -301,7 +302,7 @@ fn total(data: &Data, rows: &[&ResultRow]) -> f64 {
     rows.iter().filter_map(mean).sum()
 }
 
-/// Later reads come from memory: told by the proof, not by the time.
+/// Whether later reads come from memory, by the proof and not by the time.
 fn memory(data: &Data, layer: &str) -> Option<Conclusion> {
     let reads = of(data, layer, "read");
     let with = |cache: &str| -> Vec<&ResultRow> {
@@ -352,7 +353,7 @@ fn memory(data: &Data, layer: &str) -> Option<Conclusion> {
     })
 }
 
-/// Writing goes on after the application has ended.
+/// Whether writing continues after the application has ended.
 fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
     let writes = of(data, layer, "write");
     let debts: Vec<_> = writes.iter().filter_map(|r| r.write_back_debt).collect();
@@ -397,7 +398,7 @@ fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
     })
 }
 
-/// A first write to an existing file copies the whole of it.
+/// Whether a first write to an existing file copies the whole file.
 fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
     let native = &data.run.layers[data.baseline].name;
     if layer == native {

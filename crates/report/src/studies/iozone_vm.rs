@@ -1,5 +1,6 @@
-//! File systems of development machines (2014): iozone's tests natively and through each layer, four
-//! charts over record size, `read()` against `fread()`, and where to put code and databases.
+//! Study of file systems of development machines (2014): iozone's tests natively and through each
+//! layer, four charts over record size, `read()` against `fread()`, and where to put code and
+//! databases.
 
 use layermark_model::{IozoneTable, StudyId, Unit, format_size, iozone_tables};
 
@@ -12,7 +13,7 @@ use crate::{
     types::{Axis, Cell, DataTable, LineChart, Mark, ResultRow, Section, Series},
 };
 
-/// Files up to this are the study's small ones.
+/// Largest of the study's small files.
 const SMALL: u64 = 64 << 10;
 
 /// See the module.
@@ -44,7 +45,7 @@ impl Study for IozoneVm {
         Section {
             name: self.id().id().into(),
             title: "Study: file systems of development machines".into(),
-            about: "iozone's tests natively and through each layer. Throughput is in KB/s of 1024 bytes, as iozone prints it; files were read just after they had been written or read, so reads come from memory where a layer can.".into(),
+            about: "iozone's tests natively and through each layer. Throughput is in KB/s of 1024 bytes, as in iozone. Files were read just after they had been written or read, so reads come from memory if the layer allows it.".into(),
             tables,
             charts: lines,
             conclusions: claims::conclusions(data, &charts),
@@ -53,7 +54,7 @@ impl Study for IozoneVm {
     }
 }
 
-/// Operation, and whether of small files, of the study's four charts.
+/// The study's four charts: operation, and whether of small files.
 const CHARTS: [(&str, bool); 4] = [
     ("read", true),
     ("rand-read", false),
@@ -61,10 +62,10 @@ const CHARTS: [(&str, bool); 4] = [
     ("rand-write", false),
 ];
 
-/// A table of each test and file size that has none yet: records by layers, KB/s.
+/// A table for each test and file size that has none yet: record sizes by layers, KB/s.
 fn tests(data: &Data) -> Vec<DataTable> {
     let mut tables = Vec::new();
-    // The study's thirteen tests: by system calls and through the C library.
+    // The study's thirteen tests: through system calls and through the C library.
     let of_study = |t: &IozoneTable| matches!(t.engine, None | Some("stdio"));
     for IozoneTable { title, op, engine } in iozone_tables().filter(of_study) {
         let stdio = engine.is_some();
@@ -92,7 +93,7 @@ fn tests(data: &Data) -> Vec<DataTable> {
     tables
 }
 
-/// Records down, layers across.
+/// Record sizes as rows, layers as columns.
 fn by_record(data: &Data, title: String, rows: &[&ResultRow]) -> DataTable {
     let has = |layer: &&str| rows.iter().any(|r| r.layer == *layer);
     let layers: Vec<&str> = layers(data).into_iter().filter(has).collect();
@@ -130,9 +131,9 @@ pub struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Results of it: by system calls, without a flush.
+    /// Its results: through system calls, without a flush.
     ///
-    /// A plan with several sizes of the file: the largest of them.
+    /// If a plan has several file sizes, those of the largest.
     pub fn rows(&self) -> impl Iterator<Item = &'a ResultRow> {
         let (op, small) = (self.op, self.small);
         let plain = |r: &&ResultRow| {
@@ -147,7 +148,7 @@ impl<'a> Part<'a> {
         all.into_iter().filter(move |r| Some(size(r)) == largest)
     }
 
-    /// Those of a layer.
+    /// The results of a layer.
     pub fn of(&self, layer: &str) -> Vec<&'a ResultRow> {
         self.rows().filter(|r| r.layer == layer).collect()
     }
@@ -207,14 +208,14 @@ fn line(name: &str, rows: &[&ResultRow]) -> Series {
     Series::along(name, marks)
 }
 
-/// Throughput as iozone prints it.
+/// Throughput in iozone's unit.
 fn kilobytes(row: Option<&ResultRow>) -> Cell {
     row.and_then(|r| r.value).map_or_else(Cell::default, |v| {
         Cell::number(format!("{:.0}", v / 1024.0), v / 1024.0)
     })
 }
 
-/// The same operation by system calls and through the C library, in a layer: pairs of results.
+/// Pairs of results of one operation in a layer: through system calls and through the C library.
 pub fn pairs<'a>(data: &Data<'a>, layer: &str, op: &str) -> Vec<(&'a ResultRow, &'a ResultRow)> {
     let own = |engine: &'static str| {
         data.results.iter().filter(move |r| {

@@ -1,8 +1,8 @@
-//! Launch time of real programs (2014): a package on the local disk against one on a share that is
-//! 6 ms away, cold and warm.
+//! Study of launch time of real programs (2014): a package on the local disk against one on a share
+//! that is 6 ms away, cold and warm.
 //!
-//! Layers whose instructions are emulated are set against each other: their ratio to native would
-//! be mostly the emulation's.
+//! Layers whose instructions are emulated are compared with each other. Their ratio to native would
+//! mostly show the cost of emulation.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Study for LaunchShare {
         Section {
             name: self.id().id().into(),
             title: "Study: launch time from disks, images and shares".into(),
-            about: "Programs launched from each layer until they are ready: mean, range, and the time over that from the first layer in the same blocks. Layers on an emulated CPU are compared with each other.".into(),
+            about: "Programs launched from each layer until they are ready: mean, range, and ratio to the first layer in the same blocks. Layers on an emulated CPU are compared with each other.".into(),
             tables,
             charts: Vec::new(),
             conclusions,
@@ -57,15 +57,16 @@ impl Study for LaunchShare {
     }
 }
 
-/// States of the caches that the study asks for.
+/// Cache states of the study.
 const STATES: [&str; 2] = ["cold", "warm"];
 
-/// Layers that may be compared: all with this machine's own CPU, or all with an emulated one. The
-/// others are set against the first.
+/// Layers that may be compared: all on this machine's own CPU, or all on an emulated one. The
+/// others are compared with the first.
 struct Peers<'a> {
     data: &'a Data<'a>,
     layers: Vec<&'a str>,
-    /// How each result compares with the first layer's, by its id: in tables as in conclusions.
+    /// Comparison of each result with the first layer's, by result id. Tables and conclusions both
+    /// use it.
     against: BTreeMap<&'a str, Comparison>,
 }
 
@@ -87,7 +88,7 @@ impl<'a> Peers<'a> {
         Some(peers)
     }
 
-    /// Against native it is what the report says of each result anyway; else all are compared together.
+    /// Against native, these are the report's own comparisons. Otherwise all are compared together.
     fn against_first(&self) -> BTreeMap<&'a str, Comparison> {
         let own = || rows(self.data).filter(|r| self.others().any(|l| l == r.layer));
         if self.first() == self.data.run.layers[self.data.baseline].name {
@@ -117,7 +118,7 @@ impl<'a> Peers<'a> {
             .find(|r| r.layer == layer && cache_asked(r) == state && self::program(r) == program)
     }
 
-    /// Programs that some layer of these was asked for in this state, in the plan's order.
+    /// Programs measured in this state in at least one of these layers, in the plan's order.
     fn programs(&self, state: &str) -> Vec<&'a str> {
         let mut all = Vec::new();
         for row in rows(self.data).filter(|r| cache_asked(r) == state) {
@@ -205,8 +206,8 @@ impl<'a> Peers<'a> {
         self.data.run.site(&row.layer, &row.label)
     }
 
-    /// Results beside others, by the blocks in which both have a launch. As in every report, those
-    /// that are looked at together lend each other their noise and share one correction.
+    /// Comparisons of pairs of results, by the blocks in which both have a launch. As in every
+    /// report, they share their noise and one correction.
     fn compared(&self, sides: &[(&ResultRow, &ResultRow)]) -> Vec<Option<Comparison>> {
         let pairs = |(here, there): &(&ResultRow, &ResultRow)| {
             let both = self.site(here).zip(self.site(there));
@@ -276,7 +277,7 @@ impl<'a> Peers<'a> {
     }
 }
 
-/// Ratios of those that could be compared, and the results these rest on.
+/// Ratios of the comparable results, and the ids of these results.
 fn told(
     sides: &[(&ResultRow, &ResultRow)],
     compared: &[Option<Comparison>],
@@ -290,7 +291,7 @@ fn told(
     (ratios, evidence)
 }
 
-/// By the programs that show it and those that show the contrary, of so many.
+/// Decides by the number of programs that show it, and of those that show the contrary.
 fn most(for_it: usize, against: usize, all: usize) -> Holds {
     Holds::when(2 * for_it > all, 2 * against > all)
 }

@@ -1,5 +1,5 @@
-//! Published studies that a plan repeats: one file each, listed here. A study makes of the results
-//! the tables and charts that it printed itself, and says which of its conclusions hold here.
+//! Published studies that a plan repeats: one file each, listed here. A study builds its own tables
+//! and charts from the results, and decides which of its conclusions hold here.
 
 use layermark_model::{Run, StudyId};
 
@@ -17,7 +17,7 @@ mod repeats;
 mod rows;
 mod virtual_io;
 
-/// What a study is made from.
+/// Input of a study.
 pub struct Data<'a> {
     /// The run.
     pub run: &'a Run,
@@ -25,7 +25,7 @@ pub struct Data<'a> {
     pub index: &'a Index<'a>,
     /// Index of the native layer.
     pub baseline: usize,
-    /// What the trials say, by point and within it by layer; without the control.
+    /// Results by point, then by layer, without the control.
     pub results: &'a [ResultRow],
     /// Cost models.
     pub cost: &'a [CostRow],
@@ -35,7 +35,7 @@ pub struct Data<'a> {
 
 /// One study.
 pub trait Study: Sync {
-    /// What a plan calls it.
+    /// Its id in a plan.
     fn id(&self) -> StudyId;
     /// Its tables, charts and conclusions.
     fn section(&self, data: &Data) -> Section;

@@ -1,4 +1,4 @@
-//! The repeats of a point in a layer, one by one: what a study with three of them has.
+//! The repeats of a point in a layer, for a study with three of them.
 
 use layermark_model::TrialRecord;
 
@@ -9,29 +9,29 @@ use crate::{
     types::{ResultRow, ServedBy, Verdict},
 };
 
-/// Seconds for the whole file, repeat by repeat.
+/// Seconds for the whole file, for each repeat.
 pub struct Repeats<'a> {
-    /// The result they belong to.
+    /// Their result.
     pub row: &'a ResultRow,
-    /// Seconds and where a read came from, in the order they were made.
+    /// Seconds and where a read came from, in the order of measurement.
     pub all: Vec<(f64, Option<ServedBy>)>,
 }
 
-/// How a result lies to native, by the report's own rule.
+/// How a result differs from native, by the report's own rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Apart {
     /// The same.
     No,
-    /// Slower, surely or probably, by this ratio.
+    /// Slower, certainly or probably, by this ratio.
     Slower(f64),
-    /// Faster, surely or probably, by this ratio.
+    /// Faster, certainly or probably, by this ratio.
     Faster(f64),
-    /// Too noisy to tell.
+    /// Undecided.
     Open,
 }
 
 impl<'a> Repeats<'a> {
-    /// Those of a result; `None` when no trial has a number.
+    /// The repeats of a result; `None` if no trial has a number.
     pub fn of(data: &Data<'a>, row: &'a ResultRow) -> Option<Self> {
         let (layer, at) = data.run.site(&row.layer, &row.label)?;
         let (said, facts) = (&row.meaning, &data.run.layers[layer].facts);
@@ -60,25 +60,26 @@ impl<'a> Repeats<'a> {
             .flatten()
     }
 
-    /// Repeats that are like most: a read from memory among reads from the device is set apart.
+    /// Repeats served from the same place as most. A read from memory among reads from the device
+    /// is left out.
     pub fn alike(&self) -> Vec<f64> {
         let source = self.source();
         let like = self.all.iter().filter(|(_, s)| *s == source);
         like.map(|(seconds, _)| *seconds).collect()
     }
 
-    /// Repeats that were served from elsewhere than most.
+    /// Number of repeats served from another place.
     pub fn set_apart(&self) -> usize {
         self.all.len() - self.alike().len()
     }
 
-    /// Arithmetic mean of those alike, as the study has it.
+    /// Arithmetic mean of the alike repeats, as in the study.
     pub fn mean(&self) -> f64 {
         let alike = self.alike();
         alike.iter().sum::<f64>() / alike.len() as f64
     }
 
-    /// Smallest and largest of those alike.
+    /// Smallest and largest of the alike repeats.
     pub fn range(&self) -> [f64; 2] {
         let fold = |all: Vec<f64>| {
             all.iter()
@@ -97,7 +98,7 @@ impl<'a> Repeats<'a> {
         )
     }
 
-    /// How these lie to native's.
+    /// The verdict against native.
     pub fn against_native(&self) -> Apart {
         match (self.row.leaning(), self.row.ratio) {
             (Verdict::Slower, Some(ratio)) => Apart::Slower(ratio.estimate),

@@ -1,4 +1,4 @@
-//! What studies ask of results.
+//! Helpers with which studies read results.
 
 use layermark_model::{CacheState, Quantity, flags};
 use layermark_stats::{self as stats, Comparison, Interval};
@@ -9,40 +9,40 @@ use crate::{
     types::{ResultRow, Verdict},
 };
 
-/// Bytes of one request; 0 where there is none.
+/// Bytes of one request; 0 if there is none.
 pub fn request_size(row: &ResultRow) -> u64 {
     row.meaning.value(Quantity::RequestSize).unwrap_or(0)
 }
 
-/// Bytes of the file; 0 where there is none.
+/// Bytes of the file; 0 if there is none.
 pub fn data_size(row: &ResultRow) -> u64 {
     row.meaning.value(Quantity::DataSize).unwrap_or(0)
 }
 
-/// The state of the caches that was asked for; empty where none was.
+/// The requested state of the caches; empty if none was requested.
 pub fn cache_asked(row: &ResultRow) -> &'static str {
     row.meaning.cache.map_or("", CacheState::word)
 }
 
-/// How I/O was made; empty where there is no choice.
+/// The I/O engine; empty if the workload has no choice.
 pub fn engine_used(row: &ResultRow) -> &str {
     row.meaning.engine.as_deref().unwrap_or_default()
 }
 
-/// A result whose number shows what it claims to show.
+/// Whether the number shows what it claims.
 pub fn usable(row: &ResultRow) -> bool {
     row.op_us.is_some() && row.verdict != Verdict::Untrusted
 }
 
-/// What the report's rule says of results that a study asks about together: these are its family, since
-/// it named them beforehand, whatever else the plan describes or asks a verdict on.
+/// The verdicts of the report's rule on results that a study compares together. They are a family
+/// of their own, because the study named them beforehand. Other verdicts of the plan do not count.
 pub fn judged(data: &Data, rows: &[&ResultRow]) -> Vec<stats::Verdict> {
     let family: Vec<_> = rows.iter().map(|r| comparison(r)).collect();
     let words = stats::judge(&family, data.run.plan.delta);
     words.iter().map(|j| j.verdict).collect()
 }
 
-/// How a result compares with native, as the report has it.
+/// The report's comparison of a result with native.
 pub fn comparison(row: &ResultRow) -> Option<Comparison> {
     let ratio = row.ratio?;
     let [low, high] = ratio.interval?;
@@ -77,7 +77,7 @@ pub fn is_emulated(data: &Data, layer: &str) -> bool {
     of.is_some_and(|l| l.facts.emulated_cpu())
 }
 
-/// The layer's name over a column of numbers, with what has to be known to read them.
+/// The layer's name as a heading of numbers, with a remark about an emulated CPU.
 pub fn heading(data: &Data, layer: &str) -> String {
     if is_emulated(data, layer) {
         format!("{layer} ({})", flags::EMULATED_CPU)
@@ -86,7 +86,7 @@ pub fn heading(data: &Data, layer: &str) -> String {
     }
 }
 
-/// A sentence in which every layer on an emulated CPU is marked as such.
+/// A sentence with a mark at every layer on an emulated CPU.
 pub fn marked(data: &Data, mut text: String) -> String {
     for layer in layers(data) {
         if is_emulated(data, layer) {
@@ -97,7 +97,7 @@ pub fn marked(data: &Data, mut text: String) -> String {
     text
 }
 
-/// Different values of a quantity in results, going up.
+/// Distinct values of a quantity in results, ascending.
 pub fn values<'a>(
     rows: impl Iterator<Item = &'a ResultRow>,
     of: fn(&ResultRow) -> u64,
@@ -108,12 +108,12 @@ pub fn values<'a>(
     values
 }
 
-/// Seconds for the whole file once: the centre of the trials.
+/// Seconds for the whole file: the centre of the trials.
 pub fn seconds(row: &ResultRow) -> Option<f64> {
     Some(row.op_us? * records(row)? / 1e6)
 }
 
-/// Seconds of CPU time of the program for the whole file once.
+/// CPU time of the program for the whole file, seconds.
 pub fn cpu_seconds(row: &ResultRow) -> Option<f64> {
     Some(row.cpu_us_per_op?.probe * records(row)? / 1e6)
 }
@@ -123,7 +123,7 @@ fn records(row: &ResultRow) -> Option<f64> {
     (record > 0).then(|| data_size(row) as f64 / record as f64)
 }
 
-/// With a capital letter at its beginning.
+/// The text with a capital first letter.
 pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars

@@ -1,7 +1,8 @@
-//! Emulated against paravirtual I/O (HP Integrity VM, VIO against AVIO): bars of the three stacks, and
-//! what the study says of them.
+//! Study of emulated against paravirtual I/O (HP Integrity VM, VIO against AVIO): bars of the three
+//! stacks, and the study's claims.
 //!
-//! Guests whose CPU is emulated are set against each other; beside native they would show the emulation.
+//! Guests with an emulated CPU are compared with each other. A comparison with native would show
+//! the cost of emulation.
 
 use layermark_model::{Point, Quantity, StudyId, Target, Unit};
 use layermark_stats::{Comparison, compare_all};
@@ -38,7 +39,7 @@ impl Study for VirtualIo {
         Section {
             name: self.id().id().into(),
             title: "Study: emulated against paravirtual I/O".into(),
-            about: "The same work natively, through emulated hardware and through paravirtual devices, in throughput: more is better. Guests on an emulated CPU (TCG) are compared with each other, and nothing here says what they would do on KVM.".into(),
+            about: "Throughput of the same work natively, through emulated hardware and through paravirtual devices: more is better. Guests on an emulated CPU (TCG) are compared with each other. The figures do not apply to KVM.".into(),
             tables: [stacks(data, false), stacks(data, true)].concat(),
             charts: Vec::new(),
             conclusions,
@@ -47,29 +48,29 @@ impl Study for VirtualIo {
     }
 }
 
-/// A sentence of the study.
+/// A claim of the study.
 struct Claim {
-    /// With its figure.
+    /// The sentence with its figure.
     text: &'static str,
-    /// Points that it is about.
+    /// The points that it is about.
     about: fn(&Point) -> bool,
-    /// What paravirtual throughput is set against.
+    /// The stack that paravirtual throughput is compared with.
     over: Stack,
-    /// From guest to guest.
+    /// Whether it is about paths from guest to guest.
     paths: bool,
     says: Says,
 }
 
-/// Of paravirtual throughput over the other's.
+/// The claim about the ratio of throughputs.
 #[derive(Clone, Copy)]
 enum Says {
     AtLeast(f64),
     Above,
-    /// By no more than [`NEARLY`].
+    /// Equal within [`NEARLY`].
     Equal,
 }
 
-/// Share by which throughputs that the study calls equal may differ.
+/// Largest difference between throughputs that the study calls equal, as a share.
 const NEARLY: f64 = 0.1;
 
 impl Says {
@@ -85,7 +86,7 @@ impl Says {
     }
 }
 
-/// What goes between two ends, with all CPUs: netperf's `stream`, the `get` and `put` of FTP, the `GET` of HTTP.
+/// Network work with all CPUs: netperf's `stream`, the `get` and `put` of FTP, the `GET` of HTTP.
 fn network(at: &Point, operation: &str) -> bool {
     let said = &at.meaning;
     said.target == Target::Network && said.operation == operation && said.cpus().is_none()
@@ -162,7 +163,7 @@ const CLAIMS: &[Claim] = &[
 ];
 
 impl Claim {
-    /// One for each layer that paravirtual devices are set against.
+    /// One conclusion for each layer that paravirtual devices are compared with.
     fn conclusions(&self, data: &Data) -> Vec<Conclusion> {
         let points = || data.run.points.iter().filter(|p| (self.about)(p));
         let rows = |stack: Stack, paths: bool| -> Vec<&ResultRow> {
@@ -197,7 +198,7 @@ impl Claim {
         layers.iter().map(set_against).collect()
     }
 
-    /// In the column of the first layer that would be set against.
+    /// In the column of the first layer of the other stack.
     fn not_measured(&self, data: &Data) -> Conclusion {
         let mut layers = data.run.layers.iter();
         let over = layers.find(|l| Stack::of(&l.spec, Target::Network) == Some(self.over));
@@ -210,7 +211,8 @@ impl Claim {
         }
     }
 
-    /// From results in the paravirtual stack, each with that of the other stack at the same point.
+    /// Decides from results in the paravirtual stack, each with that of the other stack at the same
+    /// point.
     fn decide(&self, data: &Data, sides: &[(&ResultRow, &ResultRow)]) -> Conclusion {
         let Some((here, there)) = sides.first() else {
             return self.not_measured(data);
@@ -252,7 +254,7 @@ impl Claim {
         interval(compared).map_or(Holds::Open, |i| self.says.holds(i))
     }
 
-    /// What stands between the figures and an answer.
+    /// Why the figures do not give an answer.
     fn undecidable(&self, data: &Data, here: &ResultRow) -> Option<String> {
         let there = data.run.machine.cpus;
         if here.meaning.cpus().is_some_and(|asked| asked > there) {
@@ -263,18 +265,19 @@ impl Claim {
     }
 }
 
-/// The stack of a result's layer for what its point goes through, and whether it is a path from guest to guest.
+/// The stack of a result's layer for its point's target, and whether it is a path from guest to
+/// guest.
 fn place(data: &Data, row: &ResultRow) -> Option<(Stack, bool)> {
     let layer = data.run.layers.iter().find(|l| l.name == row.layer)?;
     let stack = Stack::of(&layer.spec, row.meaning.target)?;
     Some((stack, is_path(layer)))
 }
 
-/// Throughput of the first over that of the second, by the blocks in which both have a number.
+/// Ratios of throughputs, from the blocks in which both have a number.
 fn compared(data: &Data, sides: &[(&ResultRow, &ResultRow)]) -> Vec<Option<Comparison>> {
     let site = |row: &ResultRow| data.run.site(&row.layer, &row.label);
     let pairs = |(here, there): &(&ResultRow, &ResultRow)| {
-        // Of times: the other way round.
+        // The comparison is of times, so the order is reversed.
         let both = site(there).zip(site(here));
         both.map_or_else(Vec::new, |(there, here)| data.index.pairs_of(there, here))
     };
@@ -313,7 +316,7 @@ fn interval(c: Option<&Comparison>) -> Option<[f64; 2]> {
     Some([interval.low, interval.high])
 }
 
-/// Microseconds of this machine's CPUs, whatever used them, and for how much work.
+/// CPU time of this machine in microseconds, of all programs, and the unit of work.
 fn host_cpu(data: &Data, row: &ResultRow) -> Option<(f64, &'static str)> {
     let (layer, point) = data.run.site(&row.layer, &row.label)?;
     let trials = data.index.trials(layer, point).into_iter();

@@ -1,11 +1,11 @@
-//! Results that differ in what their user chooses between, such as two commands.
+//! Comparisons of alternatives that the user chooses between, such as two commands.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Estimate, Verdict, result::word};
 
-/// A result beside the reference: the first one of its layer that does the same otherwise.
+/// A result compared with its reference: the first result of its layer that is equal otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AlternativeRow {
     /// The result's id.
@@ -18,26 +18,26 @@ pub struct AlternativeRow {
     pub what: String,
     /// Pairs: blocks in which both have a number.
     pub blocks: usize,
-    /// Time an operation over the reference's: above 1 is slower.
+    /// Time per operation over the reference's: above 1 is slower.
     pub ratio: Option<Estimate>,
-    /// Microseconds an operation more than the reference's.
+    /// Additional microseconds per operation compared with the reference.
     pub extra_us: Option<Estimate>,
     /// Two-sided p of "it takes the reference's time".
     pub p: Option<f64>,
-    /// The same after Holm's correction over all rows.
+    /// `p` after Holm's correction over all rows.
     pub p_adjusted: Option<f64>,
-    /// What the numbers say.
+    /// The verdict.
     pub verdict: Verdict,
-    /// `slower` or `faster` where the verdict is `undecided` and a weaker rule calls it so.
+    /// `slower` or `faster` if the verdict is `undecided` and a weaker rule gives one of these.
     pub probably: Option<Verdict>,
-    /// The largest difference, as a share, that the interval leaves possible.
+    /// The largest difference, as a share, that the interval does not exclude.
     pub margin: Option<f64>,
-    /// Blocks that an interval lacks. Absent where there is one.
+    /// Missing blocks for an interval. Absent if there is one.
     pub more_blocks: Option<usize>,
 }
 
 impl AlternativeRow {
-    /// The verdict in a word or two, the weaker ones among them.
+    /// The verdict in a word or two, including the weaker ones.
     pub fn word(&self) -> &'static str {
         word(self.verdict, self.probably, self.more_blocks)
     }

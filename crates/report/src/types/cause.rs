@@ -1,60 +1,60 @@
-//! Why a layer is faster or slower than native, and why a number is not trusted.
+//! Causes of being faster or slower than native, and reasons not to trust a number.
 
 use super::ServedBy;
 
-/// A cause of a difference from native, with its figures. `analysis/causes.rs` decides which there
-/// are and writes their sentences.
+/// A cause of a difference from native, with its figures. `analysis/causes.rs` finds the causes and
+/// writes their sentences.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
     /// A lower file is copied before it is changed.
     CopyUp,
-    /// The data lies on a server; holds the mount's file system and source.
+    /// The data is on a server; holds the mount's file system and source.
     NetworkFileSystem {
-        /// Such as `nfs4` or `fuse.sshfs`.
+        /// File system, such as `nfs4` or `fuse.sshfs`.
         fs: String,
-        /// Such as `box:/srv`.
+        /// Source, such as `box:/srv`.
         source: String,
     },
-    /// Kernel threads that carried out requests which `io_uring` could not start without waiting.
+    /// Kernel threads that carried out requests of `io_uring` which would have blocked.
     KernelWorkers(u64),
-    /// The guest's instructions are run by a program.
+    /// The guest's instructions are emulated.
     EmulatedCpu,
     /// Each call goes through a program in user space.
     UserSpace,
-    /// Microseconds of CPU that the layer's program uses for an operation.
+    /// CPU time of the layer's program per operation, microseconds.
     HelperCpu(f64),
-    /// Its data lies in memory.
+    /// Its data is in memory.
     Memory,
     /// Flushes did not reach the device.
     SkippedFlush {
         /// Flushes that the device counted.
         flushes: u64,
-        /// Flushes that the application asked for; 0 for a program, whose own are not counted.
+        /// Flushes that the application requested; 0 for a program, whose own are not counted.
         syncs: u64,
-        /// Of a program: flushes that the device counted natively.
+        /// For a program: flushes that the device counted natively.
         natively: Option<u64>,
     },
     /// Flushes are too fast to have reached the device; holds how fast.
     SuspectedFlush(String),
-    /// What the layer compresses with.
+    /// The compression method.
     Compression(String),
-    /// The data lies on other devices.
+    /// The data is on other devices.
     OtherDevice(Sides<Vec<String>>),
     /// The data came from another place.
     OtherSource(Sides<ServedBy>),
-    /// Another file system, and nothing else in the data.
+    /// Another file system, without another cause in the data.
     OtherFileSystem(Sides<String>),
     /// Bytes left to write when the clock stopped.
     WriteBackDebt(Sides<f64>),
-    /// Bytes written to the device for each byte of the application.
+    /// Bytes written to the device per byte of the application.
     WriteAmplification(Sides<f64>),
-    /// Flushes of the device for each flush of the application.
+    /// Flushes of the device per flush of the application.
     FlushesPerSync(Sides<f64>),
     /// Nothing in the data explains it.
     Unexplained,
 }
 
-/// The same of the layer and of native.
+/// A value of the layer and of native.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sides<T> {
     /// In the layer.
@@ -64,7 +64,7 @@ pub struct Sides<T> {
 }
 
 impl Cause {
-    /// Whether both say the same but for figures, which differ from result to result.
+    /// Whether both are the same cause, apart from figures, which differ between results.
     pub fn is_like(&self, other: &Self) -> bool {
         match self {
             Self::HelperCpu(_)
@@ -81,32 +81,32 @@ impl Cause {
     }
 }
 
-/// Why a number is real but not what it claims to be.
+/// Why a number is real but does not show what it claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distrust {
-    /// After a trial the layer was no longer there.
+    /// After a trial the layer was gone.
     LayerLost,
-    /// Records that were not what had been written.
+    /// Records that differed from what was written.
     WrongData(u64),
-    /// Nothing says where it ran.
+    /// It is unknown where the probe ran.
     UnknownPlace,
-    /// The cache was not as asked in most trials.
+    /// The cache was not in the requested state in most trials.
     Cache(InTrials),
-    /// Nothing proves for most trials that the cache was cold.
+    /// In most trials nothing proves that the cache was cold.
     CacheUnproved(InTrials),
     /// `O_DIRECT` had no effect in most trials.
     DirectIgnored(InTrials),
-    /// The programs of users' scripts were not the same in all trials.
+    /// The programs of user scripts differed between trials.
     UnlikePrograms,
     /// Native skips flushes and the layer does not.
     BaselineSkipsFlush,
 }
 
-/// Trials that carry a remark, of all trials.
+/// Trials with a remark, of all trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InTrials {
     /// With the remark.
     pub with: usize,
-    /// All of them.
+    /// All trials.
     pub all: usize,
 }

@@ -1,21 +1,21 @@
-//! A run set against an older one, and what results are held to.
+//! Comparison with an older run, and gates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The older run that a report's run is set against.
+/// The older run that this run is compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compared {
     /// Its id.
     pub run: String,
     /// Name of its plan.
     pub label: String,
-    /// When it began, RFC 3339 UTC.
+    /// When it started, RFC 3339 UTC.
     pub started: String,
-    /// The baseline of both. Its own change is taken out of those of the other layers, wherever both
-    /// runs have it. Absent where they have no baseline of one name.
+    /// The baseline of both runs. The changes of the other layers exclude its own change, wherever
+    /// both runs have it. Absent if they have no baseline of the same name.
     pub baseline: Option<String>,
-    /// What the older run measured and the newer one did not, or did as other work.
+    /// Results of the older run that the newer one lacks, or made with other work.
     pub missing: Vec<Missing>,
 }
 
@@ -28,7 +28,7 @@ pub struct Missing {
     pub point: String,
 }
 
-/// A result held to a gate.
+/// A result checked against a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateRow {
     /// The gate as the user wrote it, such as `fuse slower=3x`.
@@ -37,15 +37,15 @@ pub struct GateRow {
     pub layer: String,
     /// The point's label.
     pub point: String,
-    /// The highest ratio that is allowed. Absent where nothing may be decidedly slower.
+    /// The highest allowed ratio. Absent if no result may be decidedly slower.
     pub limit: Option<f64>,
-    /// How it came out.
+    /// Whether the gate passed.
     pub state: GateState,
-    /// What was found.
+    /// The result in words.
     pub text: String,
 }
 
-/// How a gate came out.
+/// State of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GateState {
@@ -53,6 +53,6 @@ pub enum GateState {
     Passed,
     /// The cost is decidedly beyond the limit.
     Failed,
-    /// The data does not say.
+    /// The data does not decide.
     Undecided,
 }

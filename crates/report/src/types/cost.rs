@@ -6,42 +6,42 @@ use serde_json::{Map, Value};
 
 use super::Estimate;
 
-/// Cost of an operation over its record size, in one layer: a line, if it is one.
+/// Cost of an operation over its record size, in one layer. A line, if the sizes fit one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostRow {
-    /// `k3`.
+    /// Its id, such as `k3`.
     pub id: String,
     /// The workload.
     pub workload: String,
-    /// What the points share, in words.
+    /// What the points have in common, in words.
     pub label: String,
     /// The points' parameters without the record.
     pub point: Map<String, Value>,
     /// The layer's name.
     pub layer: String,
-    /// Record sizes, bytes, going up.
+    /// Record sizes, bytes, ascending.
     pub records: Vec<u64>,
-    /// Every size lies near enough to the line for it to be a model.
+    /// Whether every size lies near enough to the line for it to be a model.
     pub fits: bool,
-    /// Deviation from the line, as a share: the median over sizes.
+    /// Median deviation from the line over the sizes, as a share.
     pub typical: f64,
     /// The largest deviation, as a share.
     pub worst: f64,
-    /// The record size that has it.
+    /// The record size with the largest deviation.
     pub worst_record: u64,
-    /// Microseconds an operation, whatever its size. Absent when there is no model.
+    /// Microseconds per operation, independent of its size. Absent without a model.
     pub fixed_us: Option<Estimate>,
-    /// Nanoseconds for each byte. Absent when there is no model.
+    /// Nanoseconds per byte. Absent without a model.
     pub ns_per_byte: Option<Estimate>,
-    /// `fixed_us` less that of native. Absent without a model of both.
+    /// `fixed_us` minus that of native. Absent without a model of both.
     pub extra_fixed_us: Option<Estimate>,
-    /// `ns_per_byte` less that of native.
+    /// `ns_per_byte` minus that of native.
     pub extra_ns_per_byte: Option<Estimate>,
-    /// Bytes a second that no record size can pass. Absent where bytes cost too little beside the
-    /// fixed part for the sizes measured to show it.
+    /// Bytes per second that no record size can exceed. Absent if the cost of bytes is too small in
+    /// the measured sizes to show it.
     pub ceiling: Option<f64>,
-    /// The same in a sentence.
+    /// The model in a sentence.
     pub text: String,
-    /// Ids of the results it rests on.
+    /// Ids of the results behind it.
     pub evidence: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Figures that a workload declares beside its time.
+//! Figures that a workload declares besides its time.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct FigureGroup {
     pub workload: String,
     /// What all of them do, in words.
     pub what: String,
-    /// What each figure is, in which unit, and how it was made of the trials.
+    /// The meaning, unit and source of each figure.
     pub declared: FigureTable,
     /// One row for each result.
     pub rows: Vec<FigureRow>,
@@ -28,6 +28,6 @@ pub struct FigureRow {
     pub layer: String,
     /// The point's name.
     pub label: String,
-    /// By the figures' names. What is not known is absent.
+    /// Values by the figures' names. Unknown values are absent.
     pub values: BTreeMap<String, FigureValue>,
 }

@@ -1,4 +1,4 @@
-//! The report as data: what `--json` prints. Fields are only ever added.
+//! The report as data: the output of `--json`. Fields are only ever added.
 
 use layermark_model::{Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest};
 use schemars::JsonSchema;
@@ -38,28 +38,28 @@ pub use section::{
 /// Name and version of the JSON contract.
 pub const SCHEMA: &str = "layermark.report/1";
 
-/// Everything a report says, in the order it says it. Every exporter prints from this alone.
+/// Everything in a report, in the order of presentation. Every exporter uses only this.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: String,
-    /// Program and version that made the report.
+    /// Program and version that built the report.
     pub generated_by: String,
-    /// Program version that made the run.
+    /// Program version of the run.
     pub run_version: String,
     /// The run's id.
     pub run: String,
     /// The plan's name, such as `card`.
     pub label: String,
-    /// What the plan is for, in a sentence; may be empty.
+    /// Purpose of the plan, in a sentence; may be empty.
     pub about: String,
-    /// How the run stands.
+    /// State of the run.
     pub status: RunStatus,
-    /// When it began, RFC 3339 UTC.
+    /// When it started, RFC 3339 UTC.
     pub started: String,
-    /// When it ended; absent while it goes on or after a crash.
+    /// When it ended, RFC 3339 UTC; absent while it is running or after a crash.
     pub ended: Option<String>,
-    /// Draws order, data and offsets.
+    /// Seed of order, data and offsets.
     pub seed: u64,
     /// Directory it worked in.
     pub dir: String,
@@ -71,70 +71,71 @@ pub struct Report {
     pub level: f64,
     /// The verdict of the whole run in one sentence.
     pub headline: String,
-    /// What limits every sentence and figure below, such as a busy machine. Printed beside the headline;
-    /// empty where nothing does.
+    /// Limits of every sentence and figure below, such as a busy machine. Printed next to the
+    /// headline; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<String>,
-    /// What to know first: at most five short sentences, the gravest first.
+    /// Key findings: at most five short sentences, most serious first.
     #[serde(default)]
     pub findings: Vec<Statement>,
     /// The verdict in words, layer by layer.
     pub verdicts: Vec<Statement>,
-    /// Why the numbers can, or cannot, be believed.
+    /// Why the numbers can, or cannot, be trusted.
     pub trust: Vec<TrustItem>,
-    /// The second `native`, set against the first. Absent when there was none.
+    /// The second `native`, compared with the first. Absent if there was none.
     pub control: Option<Control>,
     /// Layers in the plan's order; the baseline first.
     pub layers: Vec<LayerReport>,
     /// One entry for each point in each layer that was measured.
     pub results: Vec<ResultRow>,
-    /// Fixed cost of an operation and cost of a byte, where there are enough record sizes.
+    /// Fixed cost of an operation and cost of a byte, if there are enough record sizes.
     #[serde(default)]
     pub cost: Vec<CostRow>,
-    /// Which record size to use, where there are enough of them.
+    /// Recommended record sizes, if there are enough of them.
     #[serde(default)]
     pub buffer: Vec<BufferRow>,
     /// The study that the plan repeats.
     #[serde(default)]
     pub study: Option<Section>,
-    /// Figures as Iometer gives them, of the results of the workload `iops`.
+    /// Iometer's figures for the results of the workload `iops`.
     #[serde(default)]
     pub iops: Vec<IopsRow>,
-    /// How these change with the queue's depth.
+    /// The same figures over queue depth.
     #[serde(default)]
     pub depth_curves: Vec<DepthCurve>,
-    /// Figures that workloads have beside their time, with what each of them is.
+    /// Figures of workloads besides their time, with the meaning of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<FigureGroup>,
     /// Results with several numbers of CPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<ScalingRow>,
-    /// Results beside those of the same layer that do the same otherwise, such as with another command.
+    /// Comparisons of results in the same layer that differ only in a choice of the user, such as
+    /// the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<AlternativeRow>,
     /// What to do about it.
     pub advice: Vec<Advice>,
-    /// What was asked for and not measured.
+    /// Requested work that was not measured.
     pub left_out: Vec<LeftOut>,
-    /// Launches in the order of the run, a series for each point in each layer. Empty where nothing
-    /// was launched.
+    /// Launches in the order of the run, a series for each point in each layer. Empty without
+    /// launches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<LaunchSeries>,
-    /// How to make the run again.
+    /// How to repeat the run.
     pub reproduce: Reproduce,
-    /// Where work that follows another tool's differs from it on purpose.
+    /// Where work that reproduces another tool's differs from it on purpose.
     #[serde(default)]
     pub fidelity: Vec<String>,
     /// Every trial in the order of the run.
     pub trials: Vec<TrialRow>,
-    /// Results of other programs, set beside these on request.
+    /// Results of other programs, added on request.
     #[serde(default)]
     pub beside: Vec<ExternalResults>,
-    /// The older run that this one is set against. With it every `ratio` is time now over time then,
-    /// every difference is from then, and each verdict is on that change.
+    /// The older run that this one is compared with. Every `ratio` is then the new time over the
+    /// old one, every difference is from the old run, and each verdict is about that change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,
-    /// What the results were held to, and how that came out.
+    /// Results of the gates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateRow>,
 }
@@ -144,62 +145,62 @@ pub struct Report {
 pub struct LayerReport {
     /// Its name in every table.
     pub name: String,
-    /// As it is written on the command line.
+    /// Its spec on the command line.
     pub spec: String,
     /// Whether it could be set up.
     pub status: LayerStatus,
-    /// Why not.
+    /// The reason if it is not measured.
     pub reason: Option<String>,
-    /// What to do about it.
+    /// A hint: what to do about it.
     pub hint: Option<String>,
-    /// Proof of where it ran.
+    /// Where the probe ran.
     pub facts: Facts,
     /// Seconds to set it up.
     pub setup_s: f64,
-    /// What measuring costs inside it, nanoseconds.
+    /// Cost of measuring inside it, nanoseconds.
     pub self_test: SelfTest,
-    /// Nothing can be written in it.
+    /// Whether it is read-only.
     pub read_only: bool,
-    /// What the others are set against.
+    /// Whether the other layers are compared with it.
     pub baseline: bool,
-    /// The baseline a second time.
+    /// Whether it is the baseline measured a second time.
     pub control: bool,
 }
 
-/// A sentence and what it rests on.
+/// A sentence and its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statement {
-    /// The layer it is about.
+    /// Its layer.
     pub layer: String,
-    /// The words; names of layers are code spans of Markdown.
+    /// The text; names of layers are code spans of Markdown.
     pub text: String,
-    /// Ids of the results it rests on.
+    /// Ids of the results behind it.
     pub evidence: Vec<String>,
 }
 
-/// Something to do, and what it rests on.
+/// A piece of advice and its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
-    /// The words.
+    /// The text.
     pub text: String,
-    /// Ids of the results it rests on.
+    /// Ids of the results behind it.
     pub evidence: Vec<String>,
 }
 
-/// One reason to believe the numbers, or not to.
+/// A check: a reason to trust the numbers, or not to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustItem {
-    /// What was looked at, such as `control`.
+    /// Id of the check, such as `control`.
     pub id: String,
-    /// The same for people, such as `A/A control`.
+    /// Its name for people, such as `A/A control`.
     pub title: String,
-    /// How it came out.
+    /// Its result.
     pub state: TrustState,
-    /// What was found.
+    /// The result in words.
     pub text: String,
 }
 
-/// How a check came out.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrustState {
@@ -207,12 +208,12 @@ pub enum TrustState {
     Ok,
     /// Not as it should be.
     Warn,
-    /// Not looked at.
+    /// Not checked.
     None,
 }
 
 impl TrustState {
-    /// The word beside the icon.
+    /// The word next to the icon.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -222,44 +223,45 @@ impl TrustState {
     }
 }
 
-/// The baseline measured twice: what the machine and the method do on their own.
+/// The baseline measured twice: how much machine and method vary by themselves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
     /// Points with an interval.
     pub points: usize,
-    /// Intervals that hold 1, as 95 of 100 should.
+    /// Intervals that contain 1, which 95 of 100 should.
     pub cover: usize,
-    /// Points that differ from 1 by more than 1 % at a level of 1 % over all of them: false alarms.
+    /// Points that differ from 1 by more than 1 %, at a level of 1 % over all of them: false
+    /// alarms.
     pub false_alarms: usize,
-    /// Points whose interval reaches so far from 1 that a difference of twice the report's delta could
-    /// not be seen there.
+    /// Points whose interval is so wide that it would hide a difference of twice the report's
+    /// delta.
     #[serde(default)]
     pub wide: usize,
-    /// What it says, in a sentence.
+    /// The result in a sentence.
     pub text: String,
     /// The control's own results.
     pub results: Vec<ResultRow>,
 }
 
-/// A layer or point that was asked for and not measured.
+/// A requested layer or point that was not measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// The layer.
     pub layer: String,
-    /// The point; absent when it is the whole layer.
+    /// The point; absent for the whole layer.
     pub point: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What to do about it.
+    /// A hint: what to do about it.
     pub hint: Option<String>,
 }
 
-/// How to make the run again.
+/// How to repeat the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reproduce {
-    /// The command, when the plan is saved as `plan.toml`.
+    /// The command, if the plan is saved as `plan.toml`.
     pub command: String,
-    /// The same order of trials from the stored run.
+    /// The command to repeat the stored run with the same order of trials.
     pub replay: String,
     /// The plan with every default filled in.
     pub plan: Plan,
@@ -267,41 +269,41 @@ pub struct Reproduce {
     pub plan_toml: String,
 }
 
-/// A trial, as far as a report needs it.
+/// A trial, with the data for a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRow {
-    /// Place in the order of the run, from 0.
+    /// Position in the order of the run, from 0.
     pub seq: u64,
     /// Session, from 0.
     pub session: u32,
     /// Block, from 0.
     pub block: u32,
-    /// Milliseconds after the run began.
+    /// Milliseconds after the start of the run.
     pub at_ms: u64,
     /// The layer's name.
     pub layer: String,
     /// The point's label.
     pub point: String,
-    /// Microseconds an operation as one thread waits for it. Absent when the trial failed.
+    /// Microseconds per operation as seen by one thread. Absent if the trial failed.
     pub op_us: Option<f64>,
     /// Operations.
     pub ops: u64,
     /// Application bytes.
     pub bytes: u64,
-    /// Bytes read from the devices meanwhile.
+    /// Bytes read from the devices during the trial.
     pub device_read: Option<u64>,
-    /// Bytes written to the devices meanwhile.
+    /// Bytes written to the devices during the trial.
     pub device_written: Option<u64>,
-    /// Share of all CPUs that others used (0..=1).
+    /// Share of all CPUs used by other programs (0..=1).
     pub foreign_cpu: f64,
     /// Remarks.
     pub flags: Vec<String>,
-    /// Why it failed.
+    /// The error, if it failed.
     pub error: Option<String>,
 }
 
 impl Report {
-    /// The result with an id, the control's among them.
+    /// The result with this id, including those of the control.
     pub fn result(&self, id: &str) -> Option<&ResultRow> {
         let control = self.control.iter().flat_map(|c| &c.results);
         self.results.iter().chain(control).find(|r| r.id == id)

@@ -1,4 +1,4 @@
-//! A point in a layer, as the report has it.
+//! A point in a layer, in the report.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{Cause, Distrust};
 /// A point in a layer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResultRow {
-    /// `r12`: what advice and words point at.
+    /// Its id, such as `r12`, to which advice and sentences refer.
     pub id: String,
     /// The workload, such as `file`.
     pub workload: String,
@@ -20,7 +20,7 @@ pub struct ResultRow {
     pub label: String,
     /// The point's parameters; sizes are bytes.
     pub point: Map<String, Value>,
-    /// What the point means, said by its workload: nobody has to know its parameters.
+    /// The point's meaning, declared by its workload, so that its parameters need not be known.
     #[serde(default)]
     pub meaning: Meaning,
     /// The layer's name.
@@ -29,70 +29,70 @@ pub struct ResultRow {
     pub metric: String,
     /// `B/s` or `ops/s`.
     pub unit: String,
-    /// Centre of the trials, in `unit`: exp of the 20 % trimmed mean of their logarithms.
-    /// Absent when no trial gave a number.
+    /// Centre of the trials, in `unit`: exp of the 20 % trimmed mean of their logarithms. Absent if
+    /// no trial has a number.
     pub value: Option<f64>,
     /// Interval of `value` at the report's level. Absent below three trials.
     pub interval: Option<[f64; 2]>,
-    /// Microseconds an operation as one thread waits for it, the centre of the trials: with several
-    /// threads the time that passed, times the threads, over the operations of all.
+    /// Microseconds per operation as seen by one thread, the centre of the trials. With several
+    /// threads, the elapsed time times the threads, over the operations of all.
     pub op_us: Option<f64>,
     /// Interval of `op_us`. Absent below three trials.
     pub op_us_interval: Option<[f64; 2]>,
     /// Trials with a number.
     pub trials: usize,
-    /// Where these stand in the order of the run: [`TrialRow::seq`].
+    /// Positions of these trials in the order of the run: [`TrialRow::seq`].
     pub seqs: Vec<u64>,
     /// Trials that failed.
     pub failed_trials: usize,
-    /// Why the last of them failed.
+    /// Error of the last one.
     pub error: Option<String>,
-    /// Pairs with the baseline: blocks in which both have a number.
+    /// Number of pairs with the baseline: blocks in which both have a number.
     pub blocks: usize,
-    /// What each of them says, in the order of the run.
+    /// The ratio of each of these blocks, in the order of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub block_ratios: Vec<BlockRatio>,
-    /// Microseconds an operation in the older run that this one is set against.
+    /// Microseconds per operation in the older run of the comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old_us: Option<f64>,
-    /// The same, less what differences between sessions take away.
+    /// Equivalent number of independent blocks: fewer than `blocks` if sessions differ.
     pub effective_n: Option<f64>,
-    /// Time an operation here divided by natively: above 1 is slower.
+    /// Time per operation here over native time: above 1 is slower.
     pub ratio: Option<Estimate>,
-    /// Microseconds an operation more than natively, as one thread waits for it: native's time times
-    /// (`ratio` - 1). With the flag `stalls` the difference of the averages.
+    /// Additional microseconds per operation compared with native, as seen by one thread: native's
+    /// time times (`ratio` - 1). With the flag `stalls`, the difference of the averages.
     pub extra_us: Option<Estimate>,
-    /// Microseconds an operation natively in the rounds that `ratio` is of, the centre of the blocks:
-    /// the baseline's own result may have rounds with other layers in it too.
+    /// Native microseconds per operation in the rounds that `ratio` is based on, the centre of the
+    /// blocks. The baseline's own result may also have rounds with other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_us: Option<f64>,
-    /// Which operations make the average differ from the typical time. Absent where it does not (there
-    /// is no flag `stalls`), or where no latencies tell.
+    /// The operations that make the average differ from the typical time. Absent without the flag
+    /// `stalls`, or if latencies do not show them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<Stalls>,
-    /// Two-sided p of "it takes native's time", of the same t as the interval of `ratio`.
+    /// Two-sided p of "it takes native's time", from the same t as the interval of `ratio`.
     pub p: Option<f64>,
-    /// The same after Holm's correction over all points of all layers of the run that the plan asks
-    /// a verdict on. Absent elsewhere.
+    /// `p` after Holm's correction over all points of all layers for which the plan requests a
+    /// verdict. Absent elsewhere.
     pub p_adjusted: Option<f64>,
-    /// Blocks that an interval lacks. Absent where there is one.
+    /// Missing blocks for an interval. Absent if there is one.
     pub more_blocks: Option<usize>,
-    /// What the numbers say.
+    /// The verdict.
     pub verdict: Verdict,
-    /// `slower` or `faster` where the verdict is `undecided` and a weaker rule (Benjamini and
-    /// Hochberg's) calls it so: one such word in twenty may be wrong.
+    /// `slower` or `faster` if the verdict is `undecided` and a weaker rule (Benjamini and
+    /// Hochberg's) gives one of these. One such verdict in twenty may be wrong.
     #[serde(default)]
     pub probably: Option<Verdict>,
-    /// The largest difference from native, as a share, that the interval leaves possible: 0.07 is "no
-    /// difference beyond 7 %". Absent without an interval, and where no verdict was asked for.
+    /// The largest difference from native, as a share, that the interval does not exclude: 0.07 is
+    /// "no difference beyond 7 %". Absent without an interval, or if no verdict was requested.
     #[serde(default)]
     pub margin: Option<f64>,
-    /// Why the number is not trusted, when it is not.
+    /// Why the number is not trusted. Absent if it is.
     pub untrusted: Option<String>,
-    /// What `untrusted` is the sentence of. Not in the JSON.
+    /// The data behind `untrusted`. Not in the JSON.
     #[serde(skip)]
     pub distrust: Option<Distrust>,
-    /// No change along the run. Absent without pairs.
+    /// Whether the ratio did not change during the run. Absent without pairs.
     pub steady: Option<bool>,
     /// Blocks after which the ratio changed.
     pub change_points: Vec<usize>,
@@ -100,59 +100,60 @@ pub struct ResultRow {
     pub outliers: usize,
     /// Latency of single operations, microseconds.
     pub latency_us: Option<LatencyUs>,
-    /// CPU seconds for each GiB moved. Absent where bytes are not what is done.
+    /// CPU seconds per GiB moved. Absent if bytes are not the unit of work.
     pub cpu_s_per_gib: Option<CpuCost>,
-    /// CPU microseconds an operation.
+    /// CPU microseconds per operation.
     pub cpu_us_per_op: Option<CpuCost>,
-    /// Where the data read came from. Absent where nothing is read.
+    /// Where the read data came from. Absent if nothing is read.
     pub served_by: Option<ServedBy>,
-    /// Device bytes for each application byte in the point's direction.
+    /// Device bytes per application byte in the point's direction.
     pub device_share: Option<f64>,
     /// Share of the file in the page cache before the clock started, median.
     pub resident: Option<f64>,
-    /// Share of the image, or of the files that hold this one's data, in this host's page cache
-    /// before the clock started, median. Absent where nothing lies behind the layer.
+    /// Share of the image, or of the backing files, in this host's page cache before the clock
+    /// started, median. Absent if the layer has no backing files.
     #[serde(default)]
     pub backing_resident: Option<f64>,
-    /// What `served_by` rests on.
+    /// The evidence for `served_by`.
     #[serde(default)]
     pub served_because: Option<String>,
-    /// The two kinds of operations there were, by their latency: a read whose data came from a device
-    /// may find it read ahead. Absent where there is one kind.
+    /// Two kinds of operations by latency: a read from a device may find its data read ahead.
+    /// Absent if there is only one kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub two_kinds: Option<TwoKinds>,
-    /// Bytes of each write that made the file which was overwritten: its pages in the cache are as
-    /// large, and large ones are quicker to write.
+    /// Bytes of each write that created the file to be overwritten. Its pages in the cache are as
+    /// large, and large ones are faster to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filled_with: Option<u64>,
-    /// Most kernel threads that carried out requests of `io_uring` in a trial. Absent with other engines.
+    /// Most kernel threads in a trial that carried out requests of `io_uring`. Absent with other
+    /// engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_workers: Option<u64>,
-    /// What became of the flushes.
+    /// Whether flushes reached the device.
     pub durability: Durability,
-    /// Left to write when a write without flush had ended, medians.
+    /// Data left to write after a write without flush had ended, medians.
     pub write_back_debt: Option<DebtRow>,
-    /// How evenly threads got on. Absent with one thread.
+    /// How evenly threads progressed. Absent with one thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ThreadsRow>,
     /// Remarks of the trials, each once.
     pub flags: Vec<String>,
     /// How many trials carry each remark.
     pub flag_counts: BTreeMap<String, usize>,
-    /// Why it is faster than native, or slower, as far as the data tells.
+    /// Why it is faster or slower than native, as far as the data shows it.
     pub reasons: Vec<String>,
-    /// What `reasons` are the sentences of. Not in the JSON.
+    /// The data behind `reasons`. Not in the JSON.
     #[serde(skip)]
     pub causes: Vec<Cause>,
 }
 
 impl ResultRow {
-    /// The verdict in a word or two, the weaker ones among them.
+    /// The verdict in a word or two, including the weaker ones.
     pub fn word(&self) -> &'static str {
         word(self.verdict, self.probably, self.more_blocks)
     }
 
-    /// Microseconds an operation, with the interval.
+    /// Microseconds per operation, with the interval.
     pub fn op_time(&self) -> Option<Estimate> {
         Some(Estimate {
             estimate: self.op_us?,
@@ -161,29 +162,29 @@ impl ResultRow {
         })
     }
 
-    /// The verdict, or what it probably is.
+    /// The verdict, or the probable one.
     pub fn leaning(&self) -> Verdict {
         self.probably.unwrap_or(self.verdict)
     }
 
-    /// Whether a few operations take so long that the average is not the typical time.
+    /// Whether a few operations take so long that the average differs from the typical time.
     pub fn has_stalls(&self) -> bool {
         self.flag_counts.contains_key(flags::STALLS)
     }
 
-    /// Whether sentences may rest on its ratio.
+    /// Whether sentences may use its ratio.
     pub fn is_told(&self) -> bool {
         self.trials > 0 && self.verdict != Verdict::Untrusted
     }
 
-    /// Whether every trial was made while others used the CPUs.
+    /// Whether every trial was disturbed by other programs.
     pub fn disturbed(&self) -> bool {
         let disturbed = self.flag_counts.get(flags::CONTAMINATED).copied();
         self.trials > 0 && disturbed.unwrap_or(0) >= self.trials
     }
 }
 
-/// A verdict in a word or two, the weaker ones among them.
+/// A verdict in a word or two, including the weaker ones.
 pub fn word(
     verdict: Verdict,
     probably: Option<Verdict>,
@@ -197,14 +198,14 @@ pub fn word(
     }
 }
 
-/// A layer against the baseline in one block.
+/// A layer compared with the baseline in one block.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockRatio {
     /// Session, from 0.
     pub session: u32,
     /// Block, from 0.
     pub block: u32,
-    /// Time here over natively, by rounds where there were some: exp of the block's d.
+    /// Time here over native time: exp of the block's d. From rounds if there are any.
     pub ratio: f64,
 }
 
@@ -213,20 +214,20 @@ pub struct BlockRatio {
 pub struct Estimate {
     /// The number.
     pub estimate: f64,
-    /// Where it lies at the report's level. Absent below three pairs.
+    /// Its interval at the report's level. Absent below three pairs.
     pub interval: Option<[f64; 2]>,
-    /// Of a ratio to the baseline: that of the averages, stalls included.
+    /// For a ratio to the baseline: the ratio of the averages, including stalls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average: Option<Average>,
 }
 
-/// Time of all paired turns over all their operations, here over natively.
+/// Time over operations of all paired turns, here over natively.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Average {
     /// The ratio.
     pub estimate: f64,
-    /// Where it lies at the report's level: `BCa` bootstrap of sessions, then of their blocks. Absent
-    /// below six blocks.
+    /// Its interval at the report's level: `BCa` bootstrap of sessions, then of their blocks.
+    /// Absent below six blocks.
     pub interval: Option<[f64; 2]>,
 }
 
@@ -240,30 +241,30 @@ impl From<Average> for Estimate {
     }
 }
 
-/// Operations that take much longer than the others, in the layer and natively: those behind one gap in
-/// the latencies of the side that has more of them.
+/// Operations that take much longer than the others, in the layer and natively: those above one gap
+/// in the latencies of the side that has more of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stalls {
     /// In the layer.
     pub here: SlowOperations,
-    /// Natively, in the rounds of the same blocks.
+    /// Native, in the rounds of the same blocks.
     pub native: SlowOperations,
 }
 
 /// The slow operations of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlowOperations {
-    /// All operations.
+    /// Number of all operations.
     pub operations: u64,
-    /// The slow ones among them.
+    /// Number of slow ones among them.
     pub slow: u64,
-    /// Shortest, median and longest of the slow ones, microseconds. Absent where there are none.
+    /// Shortest, median and longest of the slow ones, microseconds. Absent if there are none.
     pub slow_us: Option<[f64; 3]>,
-    /// Longest of the others, microseconds. Absent where there are none.
+    /// Longest of the others, microseconds. Absent if there are none.
     pub longest_other_us: Option<f64>,
 }
 
-/// What a ratio says.
+/// Verdict on a ratio.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -271,26 +272,26 @@ pub enum Verdict {
     Same,
     /// Costs more.
     Slower,
-    /// Costs less, which needs a reason.
+    /// Costs less, which needs an explanation.
     Faster,
-    /// Not enough is known.
+    /// The data does not decide.
     #[default]
     Undecided,
-    /// It is what the others are set against.
+    /// The layer is the baseline.
     Baseline,
-    /// Something else than the layer was measured.
+    /// Something other than the layer was measured.
     Untrusted,
-    /// The plan asked for no verdict here: the interval says what is known.
+    /// The plan requested no verdict here; the interval shows what is known.
     Descriptive,
 }
 
 impl Verdict {
-    /// Whether it says how the layer compares, for certain.
+    /// Whether the comparison is certain.
     pub fn is_decided(self) -> bool {
         matches!(self, Self::Same | Self::Slower | Self::Faster)
     }
 
-    /// The word in tables; none where none was asked for.
+    /// The word in tables; empty if none was requested.
     pub fn word(self) -> &'static str {
         match self {
             Self::Undecided => "too noisy",
@@ -299,7 +300,7 @@ impl Verdict {
         }
     }
 
-    /// What programs know it by; none where none was asked for.
+    /// The id for programs; empty if none was requested.
     pub fn id(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -316,7 +317,7 @@ impl Verdict {
 /// Latency of single operations over all trials, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyUs {
-    /// Operations it rests on.
+    /// Number of operations.
     pub operations: u64,
     /// Smallest.
     pub min: f64,
@@ -328,27 +329,27 @@ pub struct LatencyUs {
     pub mean_interval: Option<[f64; 2]>,
     /// Median.
     pub p50: f64,
-    /// Interval of `p50`, made as that of `mean`.
+    /// Interval of `p50`, computed like that of `mean`.
     #[serde(default)]
     pub p50_interval: Option<[f64; 2]>,
     /// 99th percentile. Absent below 1,000 operations.
     pub p99: Option<f64>,
-    /// Interval of `p99`, made as that of `mean`.
+    /// Interval of `p99`, computed like that of `mean`.
     #[serde(default)]
     pub p99_interval: Option<[f64; 2]>,
-    /// The highest percentile that fewer operations tell, ten of which lie beyond it. Absent where there
-    /// is `p99`, and below 100 operations.
+    /// The highest percentile that fewer operations allow, with ten of them beyond it. Absent if
+    /// there is `p99`, and below 100 operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<Tail>,
     /// 99.9th percentile. Absent below 10,000 operations.
     pub p999: Option<f64>,
-    /// Interval of `p999`, made as that of `mean`.
+    /// Interval of `p999`, computed like that of `mean`.
     #[serde(default)]
     pub p999_interval: Option<[f64; 2]>,
     /// 99.99th percentile. Absent below 100,000 operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p9999: Option<f64>,
-    /// Interval of `p9999`, made as that of `mean`.
+    /// Interval of `p9999`, computed like that of `mean`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p9999_interval: Option<[f64; 2]>,
     /// Largest.
@@ -358,20 +359,20 @@ pub struct LatencyUs {
 /// A percentile below the 99th.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tail {
-    /// Which: 90, 95 or 98.
+    /// The percentile: 90, 95 or 98.
     pub percentile: f64,
     /// Its value, microseconds.
     pub us: f64,
-    /// Interval of `us`, made as that of `mean`.
+    /// Interval of `us`, computed like that of `mean`.
     pub interval: Option<[f64; 2]>,
 }
 
-/// Operations of two kinds, quick ones and slow ones with next to none between them.
+/// Operations of two kinds, quick ones and slow ones, with almost none between them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TwoKinds {
-    /// All of both kinds.
+    /// Number of all operations.
     pub operations: u64,
-    /// The quick ones.
+    /// Number of quick ones.
     pub quick: u64,
     /// Median of the quick ones.
     pub quick_us: f64,
@@ -379,7 +380,7 @@ pub struct TwoKinds {
     pub slow_us: f64,
 }
 
-/// CPU time of the probe, and of all else the layer needs on the host.
+/// CPU time of the probe, and of everything else the layer needs on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuCost {
     /// The probe: user and kernel mode.
@@ -388,7 +389,7 @@ pub struct CpuCost {
     pub upkeep: f64,
 }
 
-/// Where data read came from.
+/// Where read data came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ServedBy {
     /// A guest's page cache.
@@ -406,7 +407,7 @@ pub enum ServedBy {
     /// Partly memory, partly device.
     #[serde(rename = "mixed")]
     Mixed,
-    /// Nothing tells.
+    /// Nothing shows it.
     #[serde(rename = "unknown")]
     Unknown,
 }
@@ -425,41 +426,42 @@ impl ServedBy {
     }
 }
 
-/// What became of the flushes of a point.
+/// Whether the flushes of a point reached the device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Durability {
     /// The verdict.
     pub verdict: DurabilityVerdict,
-    /// How far it was looked into: `L0` configuration, `L1` plausibility, `L2` flush accounting.
+    /// Level of the check: `L0` configuration, `L1` plausibility, `L2` flush accounting.
     pub level: Option<String>,
-    /// Flushes the devices counted, in the trials that the verdict rests on. Absent when they do not
+    /// Flushes that the devices counted, in the trials behind the verdict. Absent if they do not
     /// count.
     pub flushes: Option<u64>,
-    /// Flushing calls the point made in these trials; 0 for a program, whose own are not counted.
+    /// Flushing calls of the point in these trials; 0 for a program, whose own are not counted.
     pub syncs: u64,
-    /// What it rests on.
+    /// The evidence.
     pub because: Option<String>,
-    /// What looks wrong without being proof.
+    /// A suspicion that is not a proof.
     pub suspicion: Option<String>,
-    /// The setting by which the layer passes no flush on, such as ``it is mounted `volatile` ``. Absent
-    /// where its configuration says nothing of the kind.
+    /// The setting with which the layer drops flushes, such as ``it is mounted `volatile` ``.
+    /// Absent if its configuration has no such setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured: Option<String>,
-    /// The device counted a flush for each call although `configured` says that none is passed on.
+    /// Whether the device counted a flush for each call although `configured` says that none is
+    /// passed on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contradicted: bool,
-    /// Of `flushes`, how many other programs made, to go by the pauses between the rounds. Absent where
-    /// these were silent, or nobody looked.
+    /// How many of `flushes` came from other programs, estimated from the pauses between the
+    /// rounds. Absent if there were none, or no pause was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<f64>,
-    /// Of a program: flushes that the device counted natively in the same blocks.
+    /// For a program: flushes that the device counted natively in the same blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_flushes: Option<u64>,
 }
 
 impl Durability {
-    /// Flushes do not reach the device: it counted none, or the configuration says so and no count
-    /// contradicts it.
+    /// Whether flushes do not reach the device: it counted none, or the configuration says so and
+    /// no count contradicts it.
     pub fn skips(&self) -> bool {
         let as_configured = self.configured.is_some() && !self.contradicted;
         self.verdict == DurabilityVerdict::Absorbed
@@ -470,13 +472,13 @@ impl Durability {
 /// Whether a flush reached the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DurabilityVerdict {
-    /// The device was told to flush.
+    /// The device was flushed.
     #[serde(rename = "honoured")]
     Honoured,
-    /// The device has a volatile cache and was not told.
+    /// The device has a volatile cache and was not flushed.
     #[serde(rename = "absorbed")]
     Absorbed,
-    /// Nothing at this level can tell.
+    /// This level cannot decide.
     #[serde(rename = "cannot tell")]
     CannotTell,
     /// The point does not flush.
@@ -486,7 +488,7 @@ pub enum DurabilityVerdict {
 }
 
 impl DurabilityVerdict {
-    /// The label in tables; none where nothing is flushed.
+    /// The label in tables; empty if nothing is flushed.
     pub fn words(self) -> &'static str {
         match self {
             Self::Honoured => "fsync reached the disk",
@@ -496,7 +498,7 @@ impl DurabilityVerdict {
         }
     }
 
-    /// What programs know it by.
+    /// The id for programs.
     pub fn id(self) -> &'static str {
         match self {
             Self::Honoured => "honoured",
@@ -510,25 +512,25 @@ impl DurabilityVerdict {
 /// Write-back debt of a point, medians over its trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DebtRow {
-    /// Bytes written to the devices after the clock had stopped; absent when no device is known.
+    /// Bytes written to the devices after the clock had stopped; absent if no device is known.
     pub bytes: Option<f64>,
-    /// Seconds until all was written.
+    /// Seconds until everything was written.
     pub seconds: f64,
 }
 
-/// How evenly the threads of a point got on, medians over its trials; bytes a second.
+/// How evenly the threads of a point progressed, medians over its trials; bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadsRow {
-    /// How many there were.
+    /// Number of threads.
     pub count: usize,
-    /// Of the slowest one.
+    /// The slowest thread.
     pub slowest: f64,
-    /// Mean of all.
+    /// Mean of all threads.
     pub mean: f64,
-    /// Of the fastest one.
+    /// The fastest thread.
     pub fastest: f64,
-    /// Of all together until the first one was through.
+    /// All threads together until the first one finished.
     pub stonewall: f64,
-    /// Share of its work (0..=1) that the last one had done by then.
+    /// Share of its work (0..=1) that the slowest thread had done by then.
     pub least_done: f64,
 }

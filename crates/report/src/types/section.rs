@@ -1,13 +1,12 @@
-//! What a report adds to its results: tables, line charts and conclusions as data, so that every
-//! exporter prints them alike.
+//! Sections: tables, line charts and conclusions as data, so that every exporter prints them alike.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A part of the report beside the results, such as a study.
+/// A part of the report besides the results, such as a study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Section {
-    /// `cost`, `buffer`, `seek`, or the study's own id.
+    /// Its name: `cost`, `buffer`, `seek`, or the study's own id.
     pub name: String,
     /// The heading.
     pub title: String,
@@ -17,18 +16,18 @@ pub struct Section {
     pub tables: Vec<DataTable>,
     /// Charts in order.
     pub charts: Vec<LineChart>,
-    /// What follows from them.
+    /// Conclusions from them.
     pub conclusions: Vec<Conclusion>,
-    /// Lines in the form of the study's own programs, to be kept as files.
+    /// Lines in the format of the study's own programs, to be saved as files.
     pub files: Vec<TextFile>,
 }
 
 /// A table, head first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DataTable {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What has to be known to read it; may be empty.
+    /// An explanation; may be empty.
     pub note: String,
     /// Column heads.
     pub head: Vec<String>,
@@ -39,15 +38,15 @@ pub struct DataTable {
 /// A cell of a table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// As people read it.
+    /// The formatted text.
     pub text: String,
-    /// The number itself, in the unit that the column's head or the text names, where it is one:
-    /// seconds, bytes, bytes a second, microseconds.
+    /// The number, in the unit that the column's head or the text names: seconds, bytes, bytes per
+    /// second, microseconds. Absent for text.
     pub value: Option<f64>,
 }
 
 impl Cell {
-    /// A cell of words.
+    /// A text cell.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -55,7 +54,7 @@ impl Cell {
         }
     }
 
-    /// A number as people read it, and the number.
+    /// A number with its formatted text.
     pub fn number(text: impl Into<String>, value: f64) -> Self {
         Self {
             text: text.into(),
@@ -69,9 +68,9 @@ impl Cell {
 pub struct LineChart {
     /// Its accessible name.
     pub title: String,
-    /// Across.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
     /// One for each layer or other subject.
     pub series: Vec<Series>,
@@ -80,7 +79,7 @@ pub struct LineChart {
 /// An axis; both are logarithmic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Axis {
-    /// What it shows, such as `record size`.
+    /// Its label, such as `record size`.
     pub label: String,
     /// Its unit: `B`, `B/s`, `s`, `us`.
     pub unit: String,
@@ -89,11 +88,11 @@ pub struct Axis {
 /// One line of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Its points from left to right.
     pub points: Vec<Mark>,
-    /// Where the line goes, as x and y, when it is that of a model and not from point to point.
+    /// The x and y of a model's line. Absent if the line goes from point to point.
     #[serde(default)]
     pub model: Option<Vec<[f64; 2]>>,
 }
@@ -114,46 +113,46 @@ impl Series {
 /// A point of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mark {
-    /// Across; above 0.
+    /// Horizontal; above 0.
     pub x: f64,
-    /// Upwards; above 0.
+    /// Vertical; above 0.
     pub y: f64,
-    /// Where `y` lies at the report's level, when that is known.
+    /// Interval of `y` at the report's level. Absent if unknown.
     pub interval: Option<[f64; 2]>,
 }
 
-/// A sentence of a study, and how it stands here.
+/// A claim of a study, and whether it holds here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conclusion {
-    /// The words; names of layers are code spans of Markdown.
+    /// The text; names of layers are code spans of Markdown.
     pub text: String,
-    /// What is claimed, in few words without the layer and its figures.
+    /// The claim in few words, without the layer and its figures.
     #[serde(default)]
     pub claim: String,
-    /// The layer that it is about.
+    /// Its layer.
     #[serde(default)]
     pub layer: String,
-    /// How it stands on this machine.
+    /// Whether it holds on this machine.
     pub holds: Holds,
-    /// Ids of the results it rests on.
+    /// Ids of the results behind it.
     pub evidence: Vec<String>,
 }
 
-/// A study's claims down, layers across, both in the order of its conclusions.
+/// A study's claims as rows, layers as columns, both in the order of its conclusions.
 pub struct Claims<'a> {
     /// Names of the layers.
     pub layers: Vec<&'a str>,
-    /// What is claimed, and the conclusion on each layer.
+    /// The claims, and the conclusion on each layer.
     pub claims: Vec<(&'a str, Vec<Option<&'a Conclusion>>)>,
 }
 
 impl Section {
-    /// Whether it is what such a run is made for, and no model that any results can have.
+    /// Whether it is the main content of such a run, and not a model that any results can have.
     pub fn is_own(&self) -> bool {
         !matches!(self.name.as_str(), "buffer" | "cost" | "seek")
     }
 
-    /// Its conclusions as a matrix; `None` where it has none.
+    /// Its conclusions as a matrix; `None` without conclusions.
     pub fn claims(&self) -> Option<Claims<'_>> {
         let (mut layers, mut claims): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
         for c in self.conclusions.iter().filter(|c| !c.claim.is_empty()) {
@@ -174,7 +173,7 @@ impl Section {
 }
 
 impl Claims<'_> {
-    /// The same as words.
+    /// The matrix as text.
     pub fn table(&self) -> DataTable {
         let stands = |c: Option<&Conclusion>| Cell::text(c.map_or("", |c| c.holds.words()));
         let row = |(claim, all): &(&str, Vec<Option<&Conclusion>>)| {
@@ -193,22 +192,22 @@ impl Claims<'_> {
     }
 }
 
-/// How a study's conclusion stands on this machine.
+/// Whether a study's conclusion holds on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Holds {
-    /// It is so here.
+    /// It holds.
     #[serde(rename = "holds")]
     Yes,
-    /// It is not so here.
+    /// It does not hold.
     #[serde(rename = "does not hold")]
     No,
-    /// What was measured does not tell.
+    /// The data does not decide.
     #[serde(rename = "cannot be decided here")]
     Open,
 }
 
 impl Holds {
-    /// What was shown decides, then what was refuted.
+    /// `Yes` if shown, else `No` if refuted.
     pub fn when(shown: bool, refuted: bool) -> Self {
         match (shown, refuted) {
             (true, _) => Self::Yes,
@@ -217,7 +216,7 @@ impl Holds {
         }
     }
 
-    /// The words beside the sentence.
+    /// The words next to the sentence.
     pub fn words(self) -> &'static str {
         match self {
             Self::Yes => "holds",
@@ -227,11 +226,11 @@ impl Holds {
     }
 }
 
-/// Text to be kept as a file.
+/// Text to be saved as a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TextFile {
     /// The file's name, without a directory.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }

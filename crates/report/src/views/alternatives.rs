@@ -1,4 +1,4 @@
-//! What the user chooses between, set against the reference: a table for each choice.
+//! Alternatives compared with the reference: a table for each choice.
 
 use crate::{
     Report,
@@ -8,7 +8,7 @@ use crate::{
     views::by_work,
 };
 
-/// `None` where there is nothing to choose between.
+/// `None` without alternatives.
 pub fn section(report: &Report) -> Option<Section> {
     let choices = by_work(&report.alternatives, |row| {
         let reference = report.result(&row.reference);
@@ -21,7 +21,7 @@ pub fn section(report: &Report) -> Option<Section> {
     (!tables.is_empty()).then(|| Section {
         name: "alternatives".into(),
         title: "Compared with each other".into(),
-        about: "Within each layer, the time an operation takes over that of the reference, the first one, block by block. The words are decided as those of layers against native are.".into(),
+        about: "Within each layer, the time an operation takes over that of the reference, the first one, block by block. The rules for the words are those of layers against native.".into(),
         tables,
         charts: Vec::new(),
         conclusions: Vec::new(),
@@ -63,7 +63,7 @@ fn table(report: &Report, reference: &str, rows: &[&AlternativeRow]) -> DataTabl
     }
 }
 
-/// A result, and how it stands to its reference, if it is not the reference itself.
+/// A result, and its comparison with its reference, unless it is the reference itself.
 fn line(result: &ResultRow, against: Option<&AlternativeRow>) -> Vec<Cell> {
     let time = result.op_time();
     let ratio = against.and_then(|a| a.ratio);

@@ -1,4 +1,4 @@
-//! The record sizes to use, as a table.
+//! The recommended record sizes as a table.
 
 use crate::{
     analysis::recommend::{NEARLY, chosen},
@@ -6,7 +6,7 @@ use crate::{
     types::{BufferRow, Cell, DataTable, Pick, Section},
 };
 
-/// The recommendations as a section of the report; `None` when there are none.
+/// The recommendations as a section of the report; `None` if there are none.
 pub fn section(rows: &[BufferRow], level: f64) -> Option<Section> {
     if rows.is_empty() {
         return None;
@@ -35,7 +35,7 @@ pub fn section(rows: &[BufferRow], level: f64) -> Option<Section> {
         name: "buffer".into(),
         title: "Which record size to use".into(),
         about: format!(
-            "The smallest record with at least {} of the best throughput, and the smallest with at most {} of the least CPU time of the program; in brackets where it lies in {} of the resamples of the blocks, from six blocks on.",
+            "The smallest record with at least {} of the best throughput, and the smallest with at most {} of the least CPU time of the program. In brackets: its range in {} of the resamples of the blocks, from six blocks on.",
             number::percent(1.0 - NEARLY),
             number::percent(1.0 + NEARLY),
             number::percent(level)

@@ -10,10 +10,10 @@ use crate::{
     },
 };
 
-/// Charts are for looking at: of a whole matrix only the first families are drawn.
+/// Most charts: of a whole matrix only the first groups are drawn.
 const CHARTS: usize = 12;
 
-/// Time an operation over record size, one chart for each family; the models as lines.
+/// Time per operation over record size, one chart for each group, with the models as lines.
 fn charts(rows: &[CostRow], results: &[ResultRow]) -> Vec<LineChart> {
     let mut charts: Vec<(&CostRow, LineChart)> = Vec::new();
     for row in rows {
@@ -65,7 +65,7 @@ fn series(row: &CostRow, results: &[ResultRow]) -> Series {
     }
 }
 
-/// The models as a section of the report; `None` when there are none.
+/// The models as a section of the report; `None` if there are none.
 pub fn section(rows: &[CostRow], results: &[ResultRow], level: f64) -> Option<Section> {
     if rows.is_empty() {
         return None;
@@ -107,7 +107,7 @@ pub fn section(rows: &[CostRow], results: &[ResultRow], level: f64) -> Option<Se
         name: "cost".into(),
         title: "What an operation costs, whatever its size, and what each byte adds".into(),
         about: format!(
-            "A line through the record sizes, fitted so that one size that is off moves it little; {} intervals by resampling blocks. Where a size lies more than {} off, there is no such model.",
+            "A line through the record sizes, in a robust fit that one outlying size moves little; {} intervals by resampling blocks. Where a size lies more than {} off, there is no such model.",
             number::percent(level),
             number::percent(OFF)
         ),

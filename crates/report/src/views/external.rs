@@ -1,4 +1,4 @@
-//! Results of another program beside ours, as a table.
+//! Results of another program next to ours, as a table.
 
 use crate::{
     code_span::code,
@@ -6,7 +6,7 @@ use crate::{
     types::{Cell, DataTable, ExternalResults, ExternalRow, Section},
 };
 
-/// Their points that are named when nothing of ours matches.
+/// How many of their points are named if none of ours matches.
 const SHOWN: usize = 6;
 
 /// The part of the report that shows an import.

@@ -1,4 +1,4 @@
-//! Steps of the colour scale behind numbers, for formats that have colours.
+//! Steps of the colour scale behind numbers, for formats with colours.
 
 use crate::{ResultRow, analysis::size_table::LayerTable};
 
@@ -10,14 +10,14 @@ pub fn of_ratio(ratio: f64) -> f64 {
     (ratio.ln().abs() / 1.5f64.ln()).ceil().clamp(1.0, LAST)
 }
 
-/// The throughputs of a table, for their steps.
+/// The range of a table's throughputs.
 pub struct Scale {
     /// Logarithms of the lowest and the highest.
     ends: (f64, f64),
 }
 
 impl Scale {
-    /// Of all numbers of the table.
+    /// The range of all numbers of the table.
     pub fn of(table: &LayerTable) -> Self {
         let values = table.measured().filter_map(|r: &ResultRow| r.value);
         let logs = values.filter(|v| *v > 0.0).map(f64::ln);

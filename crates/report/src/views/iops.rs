@@ -1,4 +1,4 @@
-//! The table of Iometer, the curves over queue depth and their knees, as a part of the report.
+//! Iometer's table, the curves over queue depth and their knees, as a part of the report.
 
 use crate::{
     Report,
@@ -26,7 +26,7 @@ pub fn section(report: &Report) -> Option<Section> {
     Some(Section {
         name: "iops".into(),
         title: "I/Os a second".into(),
-        about: "As Iometer tells them: response times are milliseconds of single I/Os over all workers; MiB/s counts 1,048,576 bytes and MB/s 1,000,000; %CPU is of the whole machine, interrupts included.".into(),
+        about: "As in Iometer: response times are milliseconds of single I/Os over all workers. MiB/s counts 1,048,576 bytes and MB/s 1,000,000. %CPU is of the whole machine, interrupts included.".into(),
         tables,
         charts: charts(&report.depth_curves),
         conclusions: Vec::new(),
@@ -86,7 +86,7 @@ fn line(row: &IopsRow, rated: bool) -> Vec<Cell> {
     cells
 }
 
-/// What the response time is known to, where blocks are enough for that.
+/// The response times with their intervals, if there are enough blocks.
 fn percentiles(what: &str, rows: &[&IopsRow], level: f64) -> Option<DataTable> {
     let known: Vec<&&IopsRow> = rows
         .iter()

@@ -1,4 +1,4 @@
-//! What was measured as iozone's own tables: titles and places are its own.
+//! Results as iozone's own tables, with its titles and positions.
 
 use layermark_model::{IozoneTable, iozone_tables};
 
@@ -7,7 +7,7 @@ use crate::{
     analysis::size_table::{LayerTable, SizeTable, tables_of},
 };
 
-/// What can stand in a table of file sizes and records in whole kB (1,024 bytes).
+/// Tables of file sizes and record sizes in whole kB (1,024 bytes).
 pub fn tests(report: &Report) -> Vec<SizeTable<'_>> {
     tables_of(report, |bytes| bytes.is_multiple_of(1024))
 }
@@ -21,23 +21,23 @@ pub fn kib_per_s(row: &ResultRow) -> Option<f64> {
 pub struct TableSet<'a> {
     /// The layer's name.
     pub layer: &'a str,
-    /// 0 is the first set of its layer. The next holds what the first has the titles of already, such
-    /// as the same tests with a cold cache.
+    /// 0 is the first set of its layer. The next one has titles that the first already contains,
+    /// such as the same tests with a cold cache.
     pub number: usize,
     /// In iozone's order; at least one.
     pub tables: Vec<TitledTable<'a>>,
 }
 
-/// A table under a title of iozone's.
+/// A table with one of iozone's titles.
 #[derive(Clone, Copy)]
 pub struct TitledTable<'a> {
-    /// Without the word `report`.
+    /// The title, without the word `report`.
     pub title: &'static str,
     /// Number of the table in iozone's order, from 0.
     pub place: u32,
     /// The test.
     pub test: &'a SizeTable<'a>,
-    /// What was measured in the layer.
+    /// The results in the layer.
     pub in_layer: &'a LayerTable<'a>,
 }
 
@@ -74,8 +74,8 @@ pub fn table_sets<'a>(report: &'a Report, tests: &'a [SizeTable<'a>]) -> Vec<Tab
     sets
 }
 
-/// The engine that gives a test titles of its own. iozone's plain tests are those of read(2) and
-/// write(2). Where `pread` is the only engine of that kind in the run, as it is by default, its tests
+/// The engine that gives a test its own titles. iozone's plain tests are those of read(2) and
+/// write(2). If `pread` is the only engine of that kind in the run, which is the default, its tests
 /// are the plain ones.
 fn own_title(test: &SizeTable, all: &[SizeTable]) -> Option<&'static str> {
     match test.engine.as_deref()? {

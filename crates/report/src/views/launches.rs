@@ -1,4 +1,4 @@
-//! Series of launches in words, for every format that people read.
+//! Series of launches as text, for every format that people read.
 
 use crate::{LaunchLevel, LaunchRun, LaunchSeries, Report, number};
 
@@ -18,19 +18,19 @@ fn ms(ms: f64) -> String {
     number::time(ms * 1e3)
 }
 
-/// The words for a level of a series. A pair is the two ends of a range.
+/// The text for a level of a series. A pair is the two ends of a range.
 pub struct LevelWords<'a> {
     /// The series.
     pub series: &'a LaunchSeries,
     /// First and last run.
     pub runs: [usize; 2],
-    /// Quickest and slowest.
+    /// Shortest and longest.
     pub range: [String; 2],
     /// Arithmetic mean.
     pub mean: String,
     /// Median.
     pub median: String,
-    /// Where the centre lies.
+    /// Interval of the centre.
     pub centre: Option<[String; 2]>,
     /// Against native; may be empty.
     pub ratio: String,
@@ -97,7 +97,7 @@ pub const RUN_HEADS: [&str; 11] = [
     "Layer restarted",
 ];
 
-/// A launch in words; what is not known is empty.
+/// A launch as text; unknown values are empty.
 pub fn run_cells(r: &LaunchRun) -> [String; 11] {
     [
         r.run.to_string(),
@@ -116,7 +116,7 @@ pub fn run_cells(r: &LaunchRun) -> [String; 11] {
     ]
 }
 
-/// What a series says, with its name.
+/// The sentences of each series, with its name.
 pub fn says(report: &Report) -> Vec<String> {
     report
         .series

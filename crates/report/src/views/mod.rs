@@ -1,4 +1,4 @@
-//! What is shown beside the results: tables and charts as Sections, and the words for a row.
+//! What is shown besides the results: tables and charts as sections, and the notes of a row.
 
 use crate::types::{Report, Section};
 
@@ -16,13 +16,13 @@ mod scaling;
 mod seek;
 
 impl Report {
-    /// Parts beside the results, in the order they are told; the study comes first.
+    /// The sections besides the results, in order; the study comes first.
     pub fn sections(&self) -> Vec<Section> {
-        // Beside a study with few repeats, a model of its noise would only be in the way.
+        // In a study with few repeats, a model of its noise would only distract.
         self.sections_with(self.study.is_none())
     }
 
-    /// The same with models that rest on little, for whoever takes the numbers elsewhere.
+    /// All sections, including models based on little data, for programs that process the numbers.
     pub fn all_sections(&self) -> Vec<Section> {
         self.sections_with(true)
     }
@@ -50,7 +50,7 @@ impl Report {
     }
 }
 
-/// Rows of the same work together, in the order in which each work came first.
+/// Groups rows by work, in the order in which each work first appears.
 fn by_work<'a, R>(rows: &'a [R], work: impl Fn(&'a R) -> &'a str) -> Vec<(&'a str, Vec<&'a R>)> {
     let mut works: Vec<(&str, Vec<&R>)> = Vec::new();
     for row in rows {

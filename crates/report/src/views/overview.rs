@@ -1,4 +1,4 @@
-//! The answer in one table: operations down, layers across, the ratio in each cell.
+//! The answer in one table: operations as rows, layers as columns, the ratio in each cell.
 
 use crate::{
     Report, ResultRow, Verdict,
@@ -6,10 +6,10 @@ use crate::{
     number::{self, times},
 };
 
-/// What stands behind a cell whose average is not its typical time.
+/// The sign after a cell whose average differs from its typical time.
 const STALLS: &str = "^";
 
-/// What stands in a cell in the place of a ratio, or before one.
+/// Signs that replace a ratio, or precede it.
 const SIGNS: [(&str, &str); 7] = [
     ("~", "probably"),
     ("=", "same"),
@@ -29,14 +29,14 @@ pub struct Overview<'a> {
     pub layers: Vec<&'a str>,
     /// Label of each point and its result in each layer.
     pub points: Vec<(&'a str, Vec<Option<&'a ResultRow>>)>,
-    /// What a ratio is.
+    /// The meaning of a ratio.
     ratio: String,
-    /// Whose time it is a multiple of.
+    /// The time that a ratio is a multiple of.
     of: &'static str,
 }
 
 impl<'a> Overview<'a> {
-    /// Of all results in a report.
+    /// The overview of all results in a report.
     pub fn new(report: &'a Report) -> Self {
         let measured = |name: &str| report.results.iter().any(|r| r.layer == name);
         let layers: Vec<&str> = report
@@ -62,7 +62,7 @@ impl<'a> Overview<'a> {
         }
     }
 
-    /// What the cells mean, for below the table: of the signs, those that are in it.
+    /// The meaning of the cells, for below the table. Of the signs, only those that occur.
     pub fn legend(&self) -> String {
         let cells = || self.points.iter().flat_map(|(_, cells)| cells);
         let used = SIGNS
@@ -72,7 +72,7 @@ impl<'a> Overview<'a> {
         format!("1.80x: {}{}", self.ratio, signs.collect::<String>())
     }
 
-    /// What the sign of a cell stands for: `slower: 1.80 times native's time, 1.75 to 1.85`.
+    /// The sign of a cell in words: `slower: 1.80 times native's time, 1.75 to 1.85`.
     pub fn words(&self, row: Option<&ResultRow>) -> String {
         let Some(row) = row.filter(|r| r.trials > 0) else {
             return "not measured".into();
@@ -92,7 +92,8 @@ impl<'a> Overview<'a> {
         )
     }
 
-    /// At most `most` points. Those with the largest decided differences stay, in the plan's order.
+    /// Keeps at most `most` points: those with the largest decided differences, in the plan's
+    /// order.
     pub fn largest(mut self, most: usize) -> Self {
         let sizes: Vec<f64> = self.points.iter().map(|(_, cells)| size(cells)).collect();
         let mut order: Vec<usize> = (0..sizes.len()).collect();
@@ -105,7 +106,7 @@ impl<'a> Overview<'a> {
     }
 }
 
-/// What a ratio of the report is.
+/// The meaning of a ratio in the report.
 pub fn ratio_of(report: &Report) -> String {
     let Some(compared) = &report.compared else {
         return "time in the layer / natively".into();
@@ -129,12 +130,12 @@ fn size(cells: &[Option<&ResultRow>]) -> f64 {
     sizes.fold(0.0, f64::max)
 }
 
-/// The ratio, or one sign for the word; a sign behind it where there are stalls.
+/// The ratio, or one sign for the verdict. With stalls, a sign follows.
 pub fn sign(row: Option<&ResultRow>) -> String {
     let Some(row) = row.filter(|r| r.trials > 0) else {
         return "-".into();
     };
-    // Without a steady state a direction may be known, and no number.
+    // Without a steady state, a direction may be known but no number.
     let ratio = || {
         let word = row.leaning().word().to_owned();
         row.ratio.map_or(word, |r| times(&r))

@@ -1,4 +1,4 @@
-//! What the tables of several formats share.
+//! Texts that the tables of several formats share.
 
 use layermark_model::flags;
 
@@ -9,7 +9,7 @@ use crate::{
     types::Cause,
 };
 
-/// `1.02 [0.99-1.05]`; what is missing is said instead of an interval.
+/// A ratio with its interval, `1.02 [0.99-1.05]`, or with what is missing for one.
 pub fn ratio(row: &ResultRow) -> String {
     match row.ratio {
         Some(e) => {
@@ -21,24 +21,24 @@ pub fn ratio(row: &ResultRow) -> String {
     }
 }
 
-/// `+12.0 us`: the absolute difference beside the ratio.
+/// `+12.0 us`: the absolute difference next to the ratio.
 pub fn extra(row: &ResultRow) -> String {
     row.extra_us
         .map(|e| number::extra_of(&e))
         .unwrap_or_default()
 }
 
-/// Time an operation.
+/// Time per operation.
 pub fn op_time(row: &ResultRow) -> String {
     row.op_time()
         .map(|e| number::time_of(&e))
         .unwrap_or_default()
 }
 
-/// Head of the column of [`label`].
+/// Heading of the column of [`label`].
 pub const SOURCE: &str = "data came from, fsync";
 
-/// Where the data of a read came from, or what became of an fsync.
+/// Where the data of a read came from, or the result of an fsync.
 pub fn label(row: &ResultRow) -> String {
     let source = row.served_by.map_or("", ServedBy::word);
     let mut parts = vec![source, row.durability.verdict.words()];
@@ -46,7 +46,8 @@ pub fn label(row: &ResultRow) -> String {
     parts.join(", ")
 }
 
-/// The layer's name, marked where instructions were emulated: its figures are no other machine's.
+/// The layer's name, with a mark if its instructions were emulated: its figures say nothing about
+/// other machines.
 pub fn layer(row: &ResultRow) -> String {
     if row.flags.iter().any(|f| f == flags::EMULATED_CPU) {
         format!("{} ({})", row.layer, flags::EMULATED_CPU)
@@ -55,18 +56,17 @@ pub fn layer(row: &ResultRow) -> String {
     }
 }
 
-/// What has to stand beside verdict words. A cause is told once for each layer, where it first
-/// explains something.
+/// Notes next to verdicts. A cause is given once for each layer, where it first explains something.
 #[derive(Default)]
 pub struct Notes<'a> {
     brief: bool,
     told: Vec<(&'a str, &'a Cause)>,
-    /// The baseline's row of the same point, which stands above the others.
+    /// The baseline's row of the same point, which comes first.
     native: Option<&'a ResultRow>,
 }
 
 impl<'a> Notes<'a> {
-    /// Without what would settle a result that is too noisy: the words below the table say it.
+    /// Without what would settle an undecided result: the sentences below the table say it.
     pub fn brief() -> Self {
         Self {
             brief: true,
@@ -74,7 +74,7 @@ impl<'a> Notes<'a> {
         }
     }
 
-    /// The next row's note; may be empty.
+    /// The note of the next row; may be empty.
     pub fn of(&mut self, row: &'a ResultRow) -> String {
         let mut notes: Vec<String> = Vec::new();
         if row.verdict == Verdict::Baseline {
@@ -120,8 +120,8 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// What the verdict on flushes rests on, where the one word of the table would leave a question: the
-/// configuration says something as well, or other programs flushed.
+/// The evidence for the verdict on flushes, if one word in the table is not enough: the
+/// configuration also says something, or other programs flushed.
 fn durability_words(row: &ResultRow) -> Option<&str> {
     let flushed = &row.durability;
     match flushed.verdict {
@@ -142,12 +142,13 @@ fn failed(row: &ResultRow) -> String {
     format!("{} of {all} failed: {why}", row.failed_trials)
 }
 
-/// From this share on native's time in the rounds of a ratio is told, where it is not that of its row.
+/// From this share on, a difference of native's time in the rounds of a ratio from that of its row
+/// is reported.
 const OTHER_ROUNDS: f64 = 0.05;
 
 impl Notes<'_> {
-    /// What the ratio is of, where native's own row says something else: it has rounds with other
-    /// layers, which may be on one CPU where these are not.
+    /// Native's time in the rounds of the ratio, if native's own row differs. That row includes
+    /// rounds with other layers, which may be on one CPU where these are not.
     fn other_rounds(&self, row: &ResultRow) -> Option<String> {
         let native = self.native.filter(|n| n.label == row.label)?;
         let (here, there) = (row.native_us?, native.op_us?);
@@ -206,14 +207,14 @@ pub fn trust(report: &Report) -> String {
     }
 }
 
-/// Layers that were asked for and are not measured, or only in part.
+/// Requested layers that were not measured, or only in part.
 pub fn left_out(report: &Report) -> Option<String> {
     let mut layers: Vec<&str> = report.left_out.iter().map(|l| l.layer.as_str()).collect();
     layers.dedup();
     (!layers.is_empty()).then(|| layers.join(", "))
 }
 
-/// How the run stands, in words.
+/// State of the run in words.
 pub fn status(report: &Report) -> &'static str {
     use layermark_model::RunStatus::{Done, Failed, Interrupted, Running, Stopped};
     match report.status {

@@ -1,4 +1,4 @@
-//! How throughput grows with CPUs: a table, and a chart with the ideal line.
+//! Scaling of throughput with CPUs: a table, and a chart with the ideal line.
 
 use crate::{
     Report,
@@ -8,7 +8,7 @@ use crate::{
     views::by_work,
 };
 
-/// `None` where nothing was done with several numbers of CPUs.
+/// `None` if no work was done with several numbers of CPUs.
 pub fn section(report: &Report) -> Option<Section> {
     if report.scaling.is_empty() {
         return None;
@@ -17,7 +17,7 @@ pub fn section(report: &Report) -> Option<Section> {
     Some(Section {
         name: "scaling".into(),
         title: "Scaling with CPUs".into(),
-        about: "X(n) is the throughput with n CPUs: virtual ones of a guest; elsewhere the programs are kept on n of this machine's. Speed-up is X(n)/X(1), efficiency speed-up/n, the MP factor (X(n)-X(n-1))/X(1). The ratio is that of time to native's with as many CPUs.".into(),
+        about: "X(n) is the throughput with n CPUs: virtual ones of a guest; elsewhere the programs are pinned to n of this machine's. Speed-up is X(n)/X(1), efficiency speed-up/n, the MP factor (X(n)-X(n-1))/X(1). The ratio is time over native time with the same number of CPUs.".into(),
         tables: works.iter().map(|(what, rows)| table(what, rows)).collect(),
         charts: works.iter().filter_map(|(what, rows)| chart(what, rows)).collect(),
         conclusions: Vec::new(),
@@ -72,7 +72,7 @@ fn line(row: &ScalingRow) -> Vec<Cell> {
     ]
 }
 
-/// Speed-up over CPUs in each layer; `None` where no two numbers of CPUs can be compared.
+/// Speed-up over CPUs in each layer; `None` if no two numbers of CPUs can be compared.
 fn chart(what: &str, rows: &[&ScalingRow]) -> Option<LineChart> {
     let drawn: Vec<(&ScalingRow, f64)> = rows
         .iter()
@@ -86,7 +86,7 @@ fn chart(what: &str, rows: &[&ScalingRow]) -> Option<LineChart> {
         let marks = own.map(|(r, speed_up)| Mark {
             x: f64::from(r.cpus),
             y: *speed_up,
-            // Of X(n); X(1) is a number.
+            // The interval of X(n). X(1) is used as an exact number.
             interval: r.interval.map(|span| span.map(|v| v * speed_up / r.value)),
         });
         Series::along(layer, marks)

@@ -1,4 +1,4 @@
-//! Latency over the distance between one read and the next.
+//! Latency over the distance between two successive reads.
 
 use layermark_model::{Quantity, format_size};
 
@@ -11,7 +11,7 @@ use crate::{
 /// Results over one distance, in all layers.
 type Distances<'a> = Sweep<1, &'a ResultRow>;
 
-/// Results by distance as a section of the report; `None` when fewer than two were asked for.
+/// Results by distance as a section of the report; `None` with fewer than two distances.
 pub fn section(results: &[ResultRow]) -> Option<Section> {
     let mut sweeps = sweep::over(results.iter().map(|r| (r, r)), [Quantity::Distance]);
     sweeps.retain(Sweep::varies);

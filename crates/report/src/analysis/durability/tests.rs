@@ -1,4 +1,4 @@
-//! Rules on made-up trials, and a simulation of other programs that flush the same disk.
+//! Rules on synthetic trials, and a simulation of other programs that flush the same disk.
 
 use layermark_model::{Device, DeviceBytes, Mount, Pass};
 
@@ -115,7 +115,7 @@ fn tells_an_honest_layer_from_a_liar() {
     assert_eq!(with(&trial(20, Some(10), 0)).verdict, CannotTell);
 }
 
-/// Each of these was an absorbed flush before, with "198 device flushes for 85 syncs".
+/// Each of these was once reported as an absorbed flush, with "198 device flushes for 85 syncs".
 #[test]
 fn nobody_is_convicted_beside_others_who_flush() {
     for (syncs, flushes, others) in [(85, 198, 10_985), (20, 5, 30), (20, 0, 3), (20, 19, 19)] {
@@ -173,7 +173,7 @@ fn nobody_is_convicted_by_fewer_than_twenty_syncs() {
     };
     assert_eq!((with(19, 0), with(20, 0)), (CannotTell, Absorbed));
     assert_eq!((with(7, 1), with(8, 1)), (CannotTell, Honoured));
-    // With few, one that is not answered or that others may have answered is too many.
+    // With few syncs, one that is unanswered, or may have been answered by others, is too many.
     let (here, odd) = (trial(1, Some(1), 0), trial(1, Some(0), 0));
     let mut trials = vec![(&here, Some(&native)); 12];
     trials[5].0 = &odd;
@@ -199,7 +199,7 @@ fn a_flush_shared_by_many_threads_convicts_nobody() {
     assert_eq!((with(1).verdict, with(64).verdict), (Absorbed, CannotTell));
 }
 
-/// `vm:disk=virtio-blk,cache=unsafe` was honoured with "1077 device flushes for 235 syncs".
+/// `vm:disk=virtio-blk,cache=unsafe` was once honoured with "1077 device flushes for 235 syncs".
 #[test]
 fn what_is_configured_to_pass_no_flush_on_is_never_honoured() {
     let mut vm = facts_on("ext4", "write back");
@@ -323,7 +323,7 @@ fn a_programs_flushes_are_compared_with_natives() {
     assert!(volatile.verdict == CannotTell && volatile.skips());
 }
 
-/// Flushes of another program by a moment, seconds; those before it are counted.
+/// Cumulative flushes of another program up to a time in seconds.
 type Others = Box<dyn Fn(f64) -> f64>;
 
 /// Seconds of a simulated run of 200 blocks.
@@ -333,7 +333,7 @@ fn scenarios() -> Vec<(String, Others)> {
     let mut all: Vec<(String, Others)> = vec![("idle".into(), Box::new(|_| 0.0))];
     for rate in [50.0, 700.0, 12_000.0] {
         all.push((format!("steady {rate}"), Box::new(move |t| rate * t)));
-        // A second in every five.
+        // Active one second in every five.
         let bursts = move |t: f64| rate * ((t / 5.0).floor() + (t % 5.0).min(1.0));
         all.push((format!("bursts {rate}"), Box::new(bursts)));
         let begins = move |t: f64| rate * (t - RUN / 2.0).max(0.0);
@@ -344,7 +344,7 @@ fn scenarios() -> Vec<(String, Others)> {
     all
 }
 
-/// Microseconds a sync, and device flushes for each: native first, the liar last.
+/// Microseconds per sync, and device flushes per sync: native first, the liar last.
 const LAYERS: [(f64, u64); 8] = [
     (300.0, 2),
     (310.0, 2),
@@ -356,7 +356,7 @@ const LAYERS: [(f64, u64); 8] = [
     (4.0, 0),
 ];
 
-/// A run of 200 blocks of 25 rounds, with turns of 2 ms and windows as the lab has them.
+/// A run of 200 blocks of 25 rounds, with turns of 2 ms and control windows like the lab's.
 fn simulate(others: &Others, mut seed: u64) -> Vec<Vec<Trial>> {
     let mut random = move || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -374,7 +374,7 @@ fn simulate(others: &Others, mut seed: u64) -> Vec<Vec<Trial>> {
                 now += 200e-6 + 100e-6 * random();
                 let syncs = (2_000.0 / us * (0.9 + 0.2 * random())).ceil();
                 let end = now + syncs * us / 1e6;
-                // The kernel makes one flush of several that wait.
+                // The kernel merges waiting flushes into one.
                 let own = syncs as u64 * flushes;
                 let alone = (between(now, end) as f64 * random()) as u64;
                 made.syncs += syncs as u64;

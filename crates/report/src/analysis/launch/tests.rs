@@ -24,7 +24,7 @@ impl Draw {
         ((self.0 >> 33) as f64) / f64::from(1u32 << 31)
     }
 
-    /// One of the study's deviations, and a little of its own so that no two are alike.
+    /// One of the study's deviations, slightly changed so that no two are equal.
     fn deviation(&mut self, of: &[f64]) -> f64 {
         let at = (self.next() * of.len() as f64) as usize;
         of[at.min(of.len() - 1)] * (1.0 + 0.01 * (self.next() - 0.5))
@@ -70,7 +70,7 @@ fn a_first_launch_is_set_apart_by_its_counters_or_by_its_distance() {
     assert!(first_apart(&ms[..5], &[]).is_none(), "too few to tell");
 }
 
-/// The study as a run that layermark itself had made.
+/// The study, as if layermark had measured it.
 #[test]
 fn the_studys_thirty_times_give_its_cold_start_and_its_one_step() {
     let (run, trials) = layermark_testkit::sample::launches(&STUDY.map(|s| s * 1e3));

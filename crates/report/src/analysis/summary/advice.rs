@@ -1,4 +1,4 @@
-//! What to do about it: rules over the results, each with the results it rests on.
+//! Advice: rules over the results, each with the results as evidence.
 
 use crate::{
     analysis::summary::{Findings, LISTED, quoted, stalls, undecided::within},
@@ -40,7 +40,7 @@ fn picked<'a>(rows: &[&'a ResultRow], keep: impl Fn(&ResultRow) -> bool) -> Vec<
     rows.iter().copied().filter(|r| keep(r)).collect()
 }
 
-/// One piece of advice for all layers that a rule hits.
+/// One piece of advice for all layers that match a rule.
 fn across(
     f: &Findings,
     keep: impl Fn(&ResultRow) -> bool,
@@ -74,7 +74,7 @@ fn baseline_skips(f: &Findings) -> Option<Advice> {
     })
 }
 
-/// What was counted may be others'.
+/// The counted flushes may be those of other programs.
 fn busy_disk(f: &Findings) -> Option<Advice> {
     across(
         f,
@@ -90,7 +90,7 @@ fn busy_disk(f: &Findings) -> Option<Advice> {
     )
 }
 
-/// Whatever the file system: nothing makes a flush several times faster than the device's.
+/// On any file system: nothing makes a flush several times faster than the device's.
 fn suspected(f: &Findings) -> Option<Advice> {
     across(
         f,
@@ -114,7 +114,7 @@ fn memory(f: &Findings) -> Option<Advice> {
         |r| f.in_memory(&r.layer),
         |layers| {
             format!(
-                "Do not take {layers} for a disk: what lies in memory is gone after a restart and takes memory from programs."
+                "Do not take {layers} for a disk: data in memory is lost after a restart and takes memory from programs."
             )
         },
     )
@@ -139,7 +139,7 @@ fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
         .iter()
         .any(|l| l.name == layer && l.facts.is_fuse());
     let slower = picked(rows, |r| through && r.verdict == Verdict::Slower);
-    // By how much is not known where it changed during the run.
+    // The amount is unknown if it changed during the run.
     let rows = picked(&slower, |r| r.extra_us.is_some());
     from(&rows, |rows| {
         let least = rows
@@ -214,7 +214,7 @@ fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
 fn undecided(f: &Findings) -> Option<Advice> {
     let mut rows = f.asked();
     rows.retain(|r| r.verdict == Verdict::Undecided);
-    // What is least known comes first.
+    // The least certain results come first.
     let margin = |r: &ResultRow| r.margin.unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| margin(b).total_cmp(&margin(a)));
     from(&rows, |rows| {

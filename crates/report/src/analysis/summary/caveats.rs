@@ -1,10 +1,10 @@
-//! What limits every sentence: printed beside the headline.
+//! Caveats for all sentences, printed next to the headline.
 
 use layermark_model::{TrialRecord, flags};
 
 use crate::{analysis::summary::Findings, number};
 
-/// Up to this share of disturbed trials the trimmed means leave them out.
+/// Up to this share of disturbed trials, the trimmed means exclude them.
 const BORNE: f64 = 0.2;
 
 /// All caveats of a run.
@@ -12,7 +12,7 @@ pub fn all(f: &Findings, trials: &[TrialRecord]) -> Vec<String> {
     busy(f, trials).into_iter().collect()
 }
 
-/// How much of the run was made while other programs, or the hypervisor, used the CPUs.
+/// The share of trials made while other programs, or the hypervisor, used the CPUs.
 fn busy(f: &Findings, trials: &[TrialRecord]) -> Option<String> {
     let is_disturbed = |t: &&TrialRecord| t.flags.iter().any(|f| f == flags::CONTAMINATED);
     let disturbed = trials.iter().filter(is_disturbed).count();

@@ -9,11 +9,11 @@ use crate::{
     types::{AlternativeRow, DurabilityVerdict, ResultRow, Verdict},
 };
 
-/// An interval that misses 1 by less than this share says nothing that matters to anybody.
+/// An interval that misses 1 by less than this share shows no relevant difference.
 const ALL_BUT: f64 = 0.01;
-/// From this ratio on a cell with failed trials is told though it is not certain.
+/// From this ratio on, a cell with failed trials is reported although it is not certain.
 const MAY_FROM: f64 = 1.5;
-/// Longer sentences are not taken in at a glance.
+/// Longest headline, words.
 const WORDS: usize = 20;
 
 /// One sentence for the whole run, of at most 20 words.
@@ -22,7 +22,7 @@ pub fn headline(f: &Findings, control_failed: bool) -> String {
         .or_else(|| nothing(f).map(|text| vec![text]))
         .unwrap_or_else(|| gist(f));
     if parts.is_empty() {
-        // Every part has its own layers, and a report has layers: this is for what nobody foresaw.
+        // Fallback. Every layer should have a part, and every report has layers.
         parts.push("no verdict can be given".into());
     }
     if f.baseline_skips().next().is_some() {
@@ -37,7 +37,7 @@ pub fn headline(f: &Findings, control_failed: bool) -> String {
     first.chain(chars).collect()
 }
 
-/// The most important parts that have room together, most important first.
+/// The most important parts that fit, most important first.
 fn fitted(parts: &[String]) -> String {
     let mut room = WORDS;
     let mut kept: Vec<String> = Vec::new();
@@ -54,7 +54,7 @@ fn fitted(parts: &[String]) -> String {
         }
     }
     if kept.is_empty() {
-        // A name of many words leaves no room for a whole part.
+        // A long name may leave no room for a whole part.
         let first = parts.first().map(String::as_str).unwrap_or_default();
         let start: Vec<&str> = first.split_whitespace().take(WORDS).collect();
         return start.join(" ");
@@ -66,7 +66,7 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// How alternatives stand to the first of them, where no layer is set against native.
+/// How alternatives compare with the first of them, if no layer is compared with native.
 fn choices(f: &Findings) -> Option<Vec<String>> {
     let one_layer = f.results.iter().all(|r| f.is_baseline(&r.layer));
     if !one_layer || f.alternatives.is_empty() {
@@ -111,7 +111,7 @@ fn choices(f: &Findings) -> Option<Vec<String>> {
     Some(parts)
 }
 
-/// What to say when there is no verdict at all.
+/// The headline if there are no verdicts.
 fn nothing(f: &Findings) -> Option<String> {
     let ready = f
         .run
@@ -148,7 +148,7 @@ fn nothing(f: &Findings) -> Option<String> {
     None
 }
 
-/// What to say where no layer but native gave a number.
+/// The headline if only native has a number.
 fn nothing_compared(f: &Findings) -> String {
     let mut failed = f.failures();
     failed.retain(|r| r.trials == 0 && !f.is_baseline(&r.layer));
@@ -162,40 +162,40 @@ fn nothing_compared(f: &Findings) -> String {
     format!("every trial of {} failed ({why})", some_of(&layers))
 }
 
-/// Where a layer stands, for the headline.
+/// The state of a layer, for the headline.
 enum Standing {
     /// Slower somewhere, certainly or probably.
     Slower,
-    /// Its data lies in memory, so that it is faster is not worth a headline.
+    /// Its data is in memory, so being faster is not reported.
     Memory,
-    /// Slower somewhere, by how much changed during the run.
+    /// Slower somewhere, by an amount that changed during the run.
     SlowerUnsteady,
-    /// Nothing tells it from native anywhere.
+    /// No known difference from native anywhere.
     Free,
-    /// Within delta of native at so many of so many points, and nowhere slower or faster.
+    /// Within delta of native at this many of this many points, and nowhere slower or faster.
     Near(usize, usize),
     /// Faster somewhere and slower nowhere.
     Faster,
-    /// The same, and only probably.
+    /// Probably faster somewhere, and slower nowhere.
     ProbablyFaster,
-    /// No figure of it is trusted.
+    /// None of its figures is trusted.
     Untrusted,
     /// None of these.
     Open,
 }
 
-/// How much a row weighs in the headline where it costs more than native.
+/// Certainty of a row that costs more than native.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sure {
-    /// Trials failed, and the others are too few to call it.
+    /// Some trials failed, and the others are too few for a verdict.
     May,
     /// By the weaker rule.
     Probably,
-    /// For certain.
+    /// Certain.
     Yes,
 }
 
-/// A row that costs more than native, by how much, and how sure that is.
+/// A row that costs more than native, with amount and certainty.
 struct Slower<'a> {
     row: &'a ResultRow,
     ratio: f64,
@@ -247,13 +247,13 @@ fn standing(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Standing {
     }
 }
 
-/// Whether the interval leaves nothing that is worth telling: it holds 1, or all but.
+/// Whether the interval contains 1, or nearly does, so that no relevant difference is known.
 fn holds_one(row: &ResultRow) -> bool {
     let interval = row.ratio.and_then(|e| e.interval);
     interval.is_some_and(|[low, high]| low <= 1.0 + ALL_BUT && high >= 1.0 - ALL_BUT)
 }
 
-/// Layers that are near native: at how many of how many points each.
+/// Layers near native, with the number of such points and of all points.
 type Near = Vec<(String, usize, usize)>;
 
 fn within(near: &Near, delta: f64) -> Option<String> {
@@ -322,7 +322,7 @@ fn gist(f: &Findings) -> Vec<String> {
         &format!("are {changed}"),
     ));
     if !known.is_empty() {
-        // Of costs that are only probable nothing is told beside what is certain.
+        // Probable costs are left out if there are certain ones.
         return known;
     }
     let reasons = "faster than native, for the reasons below";
@@ -351,7 +351,7 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// The rows that cost most: the largest first.
+/// The rows with the largest cost, largest first.
 fn most<'a, 'b>(rows: impl Iterator<Item = &'b Slower<'a>>) -> Option<&'b Slower<'a>>
 where
     'a: 'b,
@@ -359,8 +359,8 @@ where
     rows.max_by(|a, b| a.ratio.total_cmp(&b.ratio).then(a.sure.cmp(&b.sure)))
 }
 
-/// The certain row with the largest ratio, then a larger one that is less sure. Nothing where no row is
-/// certain.
+/// The certain row with the largest ratio, then a larger one that is less certain. Empty if no row
+/// is certain.
 fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
     let Some(worst) = most(slower.iter().filter(|s| s.sure == Sure::Yes)) else {
         return Vec::new();
@@ -373,7 +373,7 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
     } else {
         "takes"
     };
-    // Of a cell that has no steady state it is not known how far up it goes.
+    // Without a steady state, the upper end of a cell's ratio is unknown.
     let unknown = |r: &&ResultRow| r.leaning() == Verdict::Slower && r.ratio.is_none();
     let beyond = slower
         .iter()
@@ -387,14 +387,14 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
             Sure::May => "may take",
         };
         let times = s.row.ratio.as_ref().map(times).unwrap_or_default();
-        // There is room for one of both: failures are the reason why it is not certain.
+        // Only one fits: failures are the reason for the uncertainty.
         let why = failed_of(s.row).unwrap_or_else(|| s.row.label.clone());
         format!("{} {may} {times} ({why})", code(&s.row.layer))
     }));
     parts
 }
 
-/// The same where no cost is certain.
+/// The part for probable costs, if no cost is certain.
 fn probable(slower: &[Slower]) -> Option<String> {
     let worst = most(slower.iter())?;
     let name = code(&worst.row.layer);

@@ -1,4 +1,4 @@
-//! What a reader has to know first: at most five short sentences, the gravest first.
+//! Key findings: at most five short sentences, most serious first.
 
 use crate::{
     analysis::summary::{Findings, LISTED, quoted, stalls},
@@ -7,10 +7,10 @@ use crate::{
     types::{Cause, Durability, DurabilityVerdict, ResultRow, Statement, Verdict},
 };
 
-/// More than these is a table, not a summary.
+/// Most findings.
 pub const MOST: usize = 5;
 
-/// The sentences, each with the results it rests on.
+/// The sentences, each with the results as evidence.
 pub fn pick(f: &Findings) -> Vec<Statement> {
     let mut found: Vec<Statement> = Vec::new();
     found.extend(baseline_skips(f));
@@ -21,7 +21,7 @@ pub fn pick(f: &Findings) -> Vec<Statement> {
     found.extend(slowest(f));
     found.extend(near(f));
     found.extend(unexplained(f));
-    // The last place is for what could not be told.
+    // The last place is for results that could not be decided.
     let open = open(f);
     found.truncate(MOST - usize::from(open.is_some()));
     found.extend(open);
@@ -36,7 +36,7 @@ fn statement(layers: &[&str], rows: &[&ResultRow], text: String) -> Statement {
     }
 }
 
-/// Names of layers for a sentence; more than a few are counted.
+/// Names of layers for a sentence; many layers are only counted.
 fn names(layers: &[&str]) -> String {
     if layers.len() > LISTED {
         return count(layers.len(), "layer");
@@ -49,7 +49,7 @@ fn flushes(n: u64) -> String {
     format!("{n} flush{}", if n == 1 { "" } else { "es" })
 }
 
-/// The baseline first: what is compared with it is not comparable.
+/// The baseline first, because comparisons with it are invalid.
 fn baseline_skips(f: &Findings) -> Option<Statement> {
     let rows: Vec<&ResultRow> = f.baseline_skips().collect();
     let first = rows.first()?;
@@ -61,7 +61,8 @@ fn baseline_skips(f: &Findings) -> Option<Statement> {
     Some(statement(&[&first.layer], &rows, text))
 }
 
-/// Each layer with its own figures: the sums of its trials in which nobody else flushed.
+/// A sentence for layers that skip flushes, each with its own figures: the sums of the trials in
+/// which no other program flushed.
 fn skipped_flushes(f: &Findings) -> Option<Statement> {
     let mut rows = f.measured();
     rows.retain(|r| r.durability.verdict == DurabilityVerdict::Absorbed);
@@ -105,7 +106,7 @@ fn skipped_flushes(f: &Findings) -> Option<Statement> {
     Some(statement(&layers, &rows, text))
 }
 
-/// A layer that is set up to pass no flush on, and the device counted them all.
+/// A layer that is configured to drop flushes, although the device counted them all.
 fn contradicted(f: &Findings) -> Option<Statement> {
     let row = f.results.iter().find(|r| r.durability.contradicted)?;
     let text = format!(
@@ -117,7 +118,7 @@ fn contradicted(f: &Findings) -> Option<Statement> {
     Some(statement(&[&row.layer], &[row], text))
 }
 
-/// The cell with the most failed trials, and what its program said.
+/// The cell with the most failed trials, and the error of its program.
 fn failures(f: &Findings) -> Option<Statement> {
     let rows = f.failures();
     let worst = rows.iter().max_by_key(|r| r.failed_trials)?;
@@ -136,7 +137,7 @@ fn failures(f: &Findings) -> Option<Statement> {
     Some(statement(&[&worst.layer], &rows, text))
 }
 
-/// A sentence for each layer that is slower somewhere, the largest ratio first.
+/// A sentence for each layer that is slower somewhere, largest ratio first.
 fn slowest(f: &Findings) -> Vec<Statement> {
     let mut found: Vec<(f64, Statement)> = Vec::new();
     for layer in f.compared() {
@@ -147,7 +148,7 @@ fn slowest(f: &Findings) -> Vec<Statement> {
         let Some(worst) = rows.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
             continue;
         };
-        // With stalls it is the average's, and told with that.
+        // With stalls, the amount is the average's and appears with it.
         let extra = worst
             .extra_us
             .filter(|_| !worst.has_stalls())
@@ -194,7 +195,7 @@ fn near(f: &Findings) -> Option<Statement> {
     })
 }
 
-/// "Faster than native" without a reason is an alarm.
+/// "Faster than native" without a known reason.
 fn unexplained(f: &Findings) -> Option<Statement> {
     let alarming = |r: &ResultRow| {
         r.verdict == Verdict::Faster && r.causes.first() == Some(&Cause::Unexplained)
@@ -215,7 +216,7 @@ fn unexplained(f: &Findings) -> Option<Statement> {
     })
 }
 
-/// How much could not be told, and whether other programs are to blame.
+/// How many results are undecided, and whether other programs are the reason.
 fn open(f: &Findings) -> Option<Statement> {
     let asked = f.asked();
     let having = |v: Verdict| -> Vec<&ResultRow> {

@@ -1,4 +1,4 @@
-//! The verdict in words, made by rules from measured data.
+//! The verdict in words, derived by rules from measured data.
 
 use std::collections::BTreeMap;
 
@@ -19,57 +19,58 @@ pub mod key_findings;
 pub mod stalls;
 pub mod undecided;
 
-/// From this difference on an operation is told alone; below, they are told together. Microseconds.
+/// Smallest difference for an operation to have its own clause, microseconds. Smaller ones share a
+/// clause.
 const TOLD_ALONE: f64 = 1_000.0;
-/// More names than this in one clause are counted.
+/// More names than this in one clause are only counted.
 const MANY: usize = 5;
-/// More than this many of a kind are counted, not listed.
+/// More items of a kind than this are counted, not listed.
 pub const LISTED: usize = 3;
 
-/// What words are made from. Which results the sentences speak of is decided here, once, and they are
-/// those of the matrix: a disturbed result is among them, and [`caveats`] says beside the headline how
-/// many there are.
+/// The data that sentences are made from. It decides once which results the sentences cover: those
+/// of the matrix. Disturbed results are included, and [`caveats`] gives their number next to the
+/// headline.
 pub struct Findings<'a> {
     /// The run.
     pub run: &'a Run,
-    /// Results of all layers but the control.
+    /// Results of all layers except the control.
     pub results: &'a [ResultRow],
     /// Results that are compared with others of their layer.
     pub alternatives: &'a [AlternativeRow],
 }
 
 impl<'a> Findings<'a> {
-    /// Results of the layers set against native, those without a number among them.
+    /// Results of the layers compared with native, including those without a number.
     fn others(&self) -> impl Iterator<Item = &'a ResultRow> {
         self.results.iter().filter(|r| !self.is_baseline(&r.layer))
     }
 
-    /// Cells of the matrix that have a number, or a word in its place.
+    /// Cells of the matrix that have a number or a verdict.
     pub fn measured(&self) -> Vec<&'a ResultRow> {
         self.others().filter(|r| r.trials > 0).collect()
     }
 
-    /// Of these, those that the plan asks a verdict on.
+    /// The measured results that have a verdict requested by the plan.
     pub fn asked(&self) -> Vec<&'a ResultRow> {
         let mut rows = self.measured();
         rows.retain(|r| r.verdict != Verdict::Descriptive);
         rows
     }
 
-    /// A layer's results that the plan asks a verdict on.
+    /// A layer's results with a verdict requested by the plan.
     pub fn rows(&self, layer: &str) -> Vec<&'a ResultRow> {
         let mut rows = self.asked();
         rows.retain(|r| r.layer == layer);
         rows
     }
 
-    /// Results with failed trials, whether others of their trials gave a number or not.
+    /// Results with failed trials, with or without a number.
     pub fn failures(&self) -> Vec<&'a ResultRow> {
         let failed = self.results.iter().filter(|r| r.failed_trials > 0);
         failed.collect()
     }
 
-    /// Names of the layers set against native that have results a verdict is asked on.
+    /// Names of the layers compared with native that have results with a requested verdict.
     pub fn compared(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = Vec::new();
         for row in self.others().filter(|r| r.verdict != Verdict::Descriptive) {
@@ -80,7 +81,7 @@ impl<'a> Findings<'a> {
         names
     }
 
-    /// Whether the others are set against it.
+    /// Whether the layer is the baseline.
     pub fn is_baseline(&self, layer: &str) -> bool {
         self.run
             .layers
@@ -94,7 +95,7 @@ impl<'a> Findings<'a> {
         natively.filter(|r| r.durability.skips())
     }
 
-    /// The layer's data lies in memory.
+    /// Whether the layer's data is in memory.
     pub fn in_memory(&self, layer: &str) -> bool {
         self.run
             .layers
@@ -105,20 +106,20 @@ impl<'a> Findings<'a> {
 
 /// All sentences of a run.
 pub struct Words {
-    /// One for the whole run.
+    /// One sentence for the whole run.
     pub headline: String,
-    /// What limits all others.
+    /// Limits of all other sentences.
     pub caveats: Vec<String>,
-    /// What to know first.
+    /// Key findings.
     pub findings: Vec<Statement>,
-    /// One for each layer.
+    /// One sentence for each layer.
     pub verdicts: Vec<Statement>,
-    /// What to do.
+    /// Advice.
     pub advice: Vec<Advice>,
 }
 
 impl Words {
-    /// From the same results, each of them.
+    /// Makes all sentences from the same results.
     pub fn of(f: &Findings, trials: &[TrialRecord], control_failed: bool) -> Self {
         Self {
             headline: headline::headline(f, control_failed),
@@ -130,7 +131,7 @@ impl Words {
     }
 }
 
-/// Rows by what they do where all of that kind are among them, else by label.
+/// Names rows by their kind of work if the group is complete, else by label.
 pub fn name_all(all: &[&ResultRow], some: &[&ResultRow]) -> String {
     if some.len() == all.len() && some.len() > 1 {
         return format!("all {} operations", some.len());
@@ -162,7 +163,7 @@ pub fn name_all(all: &[&ResultRow], some: &[&ResultRow]) -> String {
     list(&names)
 }
 
-/// Labels hold commas and spaces: they stand in curly quotes within a sentence.
+/// A label in curly quotes, because labels contain commas and spaces.
 pub fn quoted(row: &ResultRow) -> String {
     format!("\u{201c}{}\u{201d}", row.label)
 }
@@ -188,7 +189,7 @@ fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
             .copied()
             .filter(|r| r.verdict == v)
             .filter(|r| v == Verdict::Undecided || r.steady != Some(false))
-            // What has stalls is told with its average.
+            // Results with stalls are reported with their average.
             .filter(|r| !(r.has_stalls() && r.is_told()))
             .collect()
     };
@@ -213,7 +214,7 @@ fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
     })
 }
 
-/// What failed, by reason.
+/// Failures, by reason.
 fn failures(rows: &[&ResultRow]) -> Vec<String> {
     let mut groups: Vec<(&str, Vec<&ResultRow>)> = Vec::new();
     for row in rows {
@@ -259,12 +260,12 @@ fn unsteady(all: &[&ResultRow], verdict: Verdict) -> Option<String> {
     })
 }
 
-/// A clause's end that says why something is slower; nothing where no cause is known.
+/// End of a clause with the reason for being slower; empty if no cause is known.
 pub fn because(cause: Option<&Cause>) -> String {
     cause.map(|c| format!(": {c}")).unwrap_or_default()
 }
 
-/// The same of something faster.
+/// End of a clause with the reason for being faster.
 pub fn explained(cause: Option<&Cause>) -> String {
     let joint = match cause {
         Some(Cause::Unexplained) => ", and",
@@ -284,7 +285,7 @@ fn slower(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     if large.len() > LISTED {
         clauses.push(format!("is slower at {}", labels(&large[LISTED..])));
     }
-    // Operations slower for one reason are one fact.
+    // Operations that are slower for one reason share a clause.
     for (cause, group) in by_cause(&small) {
         clauses.push(adds(&name_all(all, &group), &group, cause));
     }
@@ -333,7 +334,7 @@ fn adds(names: &str, group: &[&ResultRow], cause: Option<&Cause>) -> String {
 /// Rows with the same first cause, and that cause.
 type CauseGroup<'a> = (Option<&'a Cause>, Vec<&'a ResultRow>);
 
-/// Groups rows by their first cause, in the order of first appearance.
+/// Groups rows by their first cause, in order of first appearance.
 pub fn by_cause<'a>(rows: &[&'a ResultRow]) -> Vec<CauseGroup<'a>> {
     let mut groups: Vec<CauseGroup> = Vec::new();
     for row in rows {
@@ -343,7 +344,7 @@ pub fn by_cause<'a>(rows: &[&'a ResultRow]) -> Vec<CauseGroup<'a>> {
             (a, b) => a.is_none() && b.is_none(),
         };
         match groups.iter_mut().find(|(c, _)| alike(*c)) {
-            // The figures told are those of the result with the most flushes behind it.
+            // The figures are those of the result with the most flushes.
             Some((told, group)) => {
                 if group
                     .iter()
@@ -392,7 +393,7 @@ fn faster(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
         .collect()
 }
 
-/// A flush that is skipped is told even where it wins no time.
+/// A skipped flush is reported even if it saves no time.
 fn silent_flush(all: &[&ResultRow]) -> Option<String> {
     let rows: Vec<&ResultRow> = all
         .iter()

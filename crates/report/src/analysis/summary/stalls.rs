@@ -1,4 +1,4 @@
-//! Sentences about results with stalls, and what to do about them.
+//! Sentences about results with stalls, and advice on them.
 
 use crate::{
     analysis::{
@@ -18,7 +18,8 @@ fn rows<'a>(f: &Findings<'a>) -> Vec<&'a ResultRow> {
         .collect()
 }
 
-/// A sentence for each layer with stalls: the result whose average is furthest from its typical ratio.
+/// A sentence for each layer with stalls: the result whose average differs most from its typical
+/// ratio.
 pub fn findings(f: &Findings) -> Vec<Statement> {
     let all = rows(f);
     let mut layers: Vec<&str> = all.iter().map(|r| r.layer.as_str()).collect();
@@ -35,14 +36,14 @@ pub fn findings(f: &Findings) -> Vec<Statement> {
     layers.into_iter().filter_map(of_layer).collect()
 }
 
-/// The same for the sentence of a layer.
+/// The clauses about stalls in a layer's sentence.
 pub fn clauses(rows: &[&ResultRow]) -> Vec<String> {
     let told = rows.iter().filter(|r| r.is_told());
     told.filter_map(|r| Some(format!("takes {} at {}", words(r)?, quoted(r))))
         .collect()
 }
 
-/// How far the average is from the typical ratio, as |ln|.
+/// Distance of the average from the typical ratio, as |ln|.
 fn apart(row: &ResultRow) -> f64 {
     let both = row
         .ratio
@@ -50,7 +51,7 @@ fn apart(row: &ResultRow) -> f64 {
     both.map_or(0.0, |(average, typical)| (average / typical).ln().abs())
 }
 
-/// What to do about the worst: of stalls in the layer, and of native's own.
+/// Advice about the worst stalls: in the layer, and in native itself.
 pub fn advice(f: &Findings) -> Vec<Advice> {
     let stalls = |layer: bool| {
         let own = move |r: &&ResultRow| {
@@ -66,7 +67,7 @@ pub fn advice(f: &Findings) -> Vec<Advice> {
     };
     let here = stalls(true).map(|(row, rows)| Advice {
         text: format!(
-            "Plan with the average of {} at {}, {}, not with its usual time; whoever waits for one operation meets the longest.",
+            "Plan with the average of {} at {}, {}, not with its usual time; a program that waits for one operation may meet the longest.",
             code(&row.layer),
             quoted(row),
             row.ratio

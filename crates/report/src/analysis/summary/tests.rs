@@ -1,4 +1,4 @@
-//! Whatever the results are, what the sentences say is found in the matrix.
+//! Property tests: for any results, what the sentences say is found in the matrix.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -20,7 +20,7 @@ const LAYERS: [&str; 4] = ["overlay:upper", "fuse", "tmpfs", "dir:/mnt/nas"];
 const POINTS: [&str; 5] = ["stat", "small read", "write, fsync", "untar", "first write"];
 const ERROR: &str = "tar: cannot open the archive.\nand more of it";
 
-/// What a cell of the matrix is.
+/// The kind of a matrix cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Missing,
@@ -91,7 +91,7 @@ fn cell() -> impl Strategy<Value = Cell> {
         )
 }
 
-/// Cells by point and within it by layer.
+/// Cells by point, then by layer.
 fn cells() -> impl Strategy<Value = (usize, Vec<Cell>)> {
     (1..=LAYERS.len(), 1..=POINTS.len()).prop_flat_map(|(layers, points)| {
         let all = prop::collection::vec(cell(), layers * points);
@@ -180,7 +180,7 @@ impl Cell {
     }
 }
 
-/// A run and its report, of which all but results and sentences is kept.
+/// A run and its report. Everything is kept except results and sentences.
 static BASE: LazyLock<(Run, Report)> = LazyLock::new(|| {
     let sample = Sample {
         layers: vec!["overlay:upper", "fuse", "tmpfs"],
@@ -192,7 +192,7 @@ static BASE: LazyLock<(Run, Report)> = LazyLock::new(|| {
     (run, report)
 });
 
-/// The report of these cells, its sentences made as for any run.
+/// The report of these cells, with sentences made as for any run.
 fn report(layers: usize, cells: &[Cell]) -> Report {
     let (mut run, mut report) = BASE.clone();
     let like = report.results.remove(0);
@@ -235,7 +235,7 @@ fn report(layers: usize, cells: &[Cell]) -> Report {
     }
 }
 
-/// Layers of the sample under the names of [`LAYERS`]; the last is a copy of the first.
+/// Gives the sample's layers the names of [`LAYERS`]; the last is a copy of the first.
 fn take_layers(run: &mut Run, report: &mut Report, layers: usize) {
     run.layers.retain(|l| !l.control);
     run.layers.push(LayerRun {
@@ -268,7 +268,7 @@ fn sentences(report: &Report) -> Vec<String> {
     top.chain(findings).chain(verdicts).chain(advice).collect()
 }
 
-/// Measured cells of a column that a verdict is asked on.
+/// Measured cells of a column with a requested verdict.
 fn column<'a>(report: &'a Report, layer: &str) -> Vec<&'a ResultRow> {
     let asked = |r: &&ResultRow| r.trials > 0 && r.verdict != Verdict::Descriptive;
     let of = |r: &&ResultRow| r.layer == layer;
@@ -285,7 +285,7 @@ fn names(text: &str) -> Vec<String> {
     spans.into_iter().filter_map(name).collect()
 }
 
-/// What stands between curly quotes.
+/// The text between curly quotes.
 fn quotes(text: &str) -> Vec<&str> {
     let parts = text.split('\u{201c}').skip(1);
     parts.filter_map(|p| p.split('\u{201d}').next()).collect()
@@ -302,7 +302,7 @@ fn factors(text: &str) -> Vec<&str> {
     tokens.filter(number).collect()
 }
 
-/// `(3, 5)` of `at 3 of 5` behind some words.
+/// The counts after some words: `(3, 5)` of `at 3 of 5`.
 fn counts(text: &str, behind: &str) -> Option<(usize, usize)> {
     let rest = &text[text.find(behind)? + behind.len()..];
     let mut numbers = rest
@@ -311,7 +311,7 @@ fn counts(text: &str, behind: &str) -> Option<(usize, usize)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// What a row has to be for a clause to speak of it.
+/// The condition on a row for a clause to include it.
 type Told = fn(&ResultRow) -> bool;
 
 fn is_told_as(clause: &str) -> Option<Told> {
@@ -370,7 +370,7 @@ fn whole(report: &Report) -> TestCaseResult {
     Ok(())
 }
 
-/// The row that a part of the headline speaks of: `... 37x native's time (untar; 1 of 5 ...)`.
+/// The row that a part of the headline describes: `... 37x native's time (untar; 1 of 5 ...)`.
 fn cost_of<'a>(report: &'a Report, part: &str) -> Option<&'a ResultRow> {
     let layer = names(part).pop()?;
     let label = part.split(" native's time (").nth(1)?;
@@ -382,7 +382,7 @@ fn cost_of<'a>(report: &'a Report, part: &str) -> Option<&'a ResultRow> {
 fn headline(report: &Report) -> TestCaseResult {
     let text = &report.headline;
     prop_assert!(text.split_whitespace().count() <= 20, "{text}");
-    // A semicolon in brackets ends no part.
+    // A semicolon in brackets does not end a part.
     let parts: Vec<&str> = text.split("; `").collect();
     for part in parts {
         let cut = part.matches('`').count() % 2 == 1;

@@ -1,4 +1,4 @@
-//! Words for what is too noisy to tell, which still say what is known.
+//! Sentences for undecided results, with what is still known about them.
 
 use crate::{
     analysis::summary::{LISTED, because, by_cause, explained, hull, labels, name_all, quoted},
@@ -6,10 +6,10 @@ use crate::{
     types::{Cause, ResultRow, Verdict},
 };
 
-/// From this ratio on per cent are harder to read than a factor.
+/// From this ratio on, a factor is easier to read than per cent.
 const AS_FACTOR: f64 = 3.0;
 
-/// Clauses about a layer's results that are too noisy.
+/// Clauses about a layer's undecided results.
 pub fn clauses(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let (drifting, rest): (Vec<&ResultRow>, Vec<&ResultRow>) =
         rows.iter().partition(|r| r.steady == Some(false));
@@ -22,7 +22,7 @@ pub fn clauses(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     clauses.extend(probably(all, &probable));
     let differs = |r: &&ResultRow| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
     if all.iter().any(differs) && wide.len() > 1 {
-        // Beside findings the open points only drown them; the table has what is known of each.
+        // Next to findings, only their number is given; the table has what is known of each.
         clauses.push(format!(
             "is too noisy to tell at {} of {} operations",
             wide.len(),
@@ -96,7 +96,7 @@ fn too_noisy(rows: &[&ResultRow]) -> Option<String> {
     Some(format!("is too noisy to tell at {}", number::list(&each)))
 }
 
-/// What the interval says: `between 4 % faster and 9 % slower`.
+/// The interval in words: `between 4 % faster and 9 % slower`.
 fn between(row: &ResultRow) -> String {
     let Some([low, high]) = row.ratio.and_then(|r| r.interval) else {
         return String::new();
@@ -115,7 +115,7 @@ fn between(row: &ResultRow) -> String {
     format!("between {} and {}", side(low), side(high))
 }
 
-/// What a table says beside the word; the interval stands there already.
+/// The note next to the verdict in a table, which already shows the interval.
 pub fn note(row: &ResultRow) -> String {
     match (row.steady, row.margin, row.more_blocks) {
         (Some(false), ..) => layermark_model::flags::UNSTEADY.into(),

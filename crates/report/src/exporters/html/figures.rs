@@ -1,11 +1,11 @@
-//! Charts: the layers that differ most in sight, the others folded.
+//! Charts: those of the layers that differ most are visible, the others folded.
 
 use maud::{Markup, PreEscaped, html};
 
 use super::{fold, text::micro};
 use crate::{Report, charts, number};
 
-/// Charts of a group in sight: a row of them on a wide screen, and no long way on a phone.
+/// Visible charts of a group: one row on a wide screen, and not too long on a phone.
 const SHOWN: usize = 3;
 
 /// Ratios with their intervals, a chart for each layer.
@@ -22,7 +22,7 @@ pub fn forest(report: &Report) -> Markup {
     }
 }
 
-/// The first of them, the others folded.
+/// The first charts; the others are folded.
 pub fn some(charts: &[charts::Chart]) -> Markup {
     let (first, rest) = charts.split_at(charts.len().min(SHOWN));
     html! {
@@ -36,7 +36,7 @@ pub fn some(charts: &[charts::Chart]) -> Markup {
     }
 }
 
-/// Sizes and drift.
+/// Charts of sizes and drift.
 pub fn others(report: &Report) -> Markup {
     let groups = charts::sizes(report)
         .into_iter()

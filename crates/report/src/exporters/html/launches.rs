@@ -1,4 +1,4 @@
-//! Launches on the page: what the series say, their levels, and every launch.
+//! Launches on the page: the series in sentences, their levels, and every launch.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ pub fn section(report: &Report) -> Markup {
         @if !report.series.is_empty() {
             section.launches aria-labelledby="launches" {
                 h2 #launches { "Launches" }
-                p.hint { "From just before the process is made to the event; runs that lie on either side of a step are counted apart. The first run is set apart when it was cold and the others were not." }
+                p.hint { "From just before the process is created to the event. Runs before and after a step are counted separately. The first run is set apart if it was cold and the others were not." }
                 div.scroll.main tabindex="0" role="region" aria-label="Levels of all series" {
                     table.small {
                         thead { tr { @for head in ["Program", "Layer", "Runs", "Range", "Mean", "Median", "95 % of the centre", "Ratio", "Peak memory", "CPU"] { th scope="col" { (head) } } } }
@@ -55,7 +55,7 @@ fn level(l: &LevelWords) -> Markup {
     }
 }
 
-/// Columns of words; the others are numbers.
+/// Text columns; the others are numbers.
 const WORDS: [usize; 2] = [4, 5];
 
 fn runs(s: &LaunchSeries) -> Markup {

@@ -1,5 +1,6 @@
-//! File size by record: a table for each layer of a test, a colour scale behind its numbers, and the
-//! same as a surface. In a large report the results of a matrix stand here, not in the main table.
+//! File size by record size: a table for each layer of a test, a colour scale behind its numbers,
+//! and the same as a surface. In a large report the results of a matrix appear here, not in the
+//! main table.
 
 use maud::{Markup, html};
 
@@ -15,7 +16,7 @@ use layermark_model::format_size;
 /// With more results than this, those of a matrix are folded into its own section.
 const FOLDED: usize = 600;
 
-/// Whether a result is shown with its matrix alone.
+/// Whether a result appears only with its matrix.
 pub fn folds(report: &Report) -> impl Fn(&ResultRow) -> bool {
     let many = report.results.len() > FOLDED;
     let matrices = size_table::ids_in_matrices(report);
@@ -28,7 +29,7 @@ pub fn section(report: &Report) -> Markup {
     let body = html! {
         p.hint {
             "Rows are file sizes, columns records. A cell has the throughput, and below it the time an operation takes divided by native's. "
-            "Native is the darker the faster; a layer is orange where it is slower than native and blue where it is faster; ? stands where that is not known."
+            "Native is darker where it is faster. A layer is orange where it is slower than native, blue where it is faster; ? means not known."
         }
         @for (n, test) in matrices.iter().enumerate() {
             details.matrix open[matrices.len() < 5] {
@@ -83,7 +84,7 @@ fn cell(row: Option<&ResultRow>, scale: &heat::Scale) -> Markup {
     }
 }
 
-/// The class of a ratio's shade.
+/// The CSS class of a ratio's shade.
 pub fn shade(ratio: f64) -> String {
     let side = if ratio > 1.0 { "s" } else { "f" };
     format!("{side}{}", heat::of_ratio(ratio))
@@ -98,7 +99,7 @@ fn surfaces(test: &SizeTable, n: usize) -> Markup {
     }
 }
 
-/// The results behind a folded matrix, short.
+/// The results of a folded matrix, in short form.
 fn rows(test: &SizeTable) -> Markup {
     html! {
         details {

@@ -1,4 +1,4 @@
-//! The answer as a table: operations down, layers across, a shade for each ratio.
+//! The answer as a table: operations as rows, layers as columns, a shade for each ratio.
 
 use maud::{Markup, html};
 
@@ -9,15 +9,15 @@ use crate::{
     views::overview::{Overview, sign},
 };
 
-/// More rows than these are no answer: those with the largest differences stay.
+/// Most rows; those with the largest differences are kept.
 const ROWS: usize = 20;
 
-/// With links to the rows of the page's results.
+/// The section, with links to the rows of the page's results.
 pub fn section(report: &Report) -> Markup {
     made(report, true)
 }
 
-/// The matrix alone, for a page that shows a run while it goes on.
+/// The matrix alone, for the page of a running run.
 pub fn matrix(report: &Report) -> Markup {
     made(report, false)
 }
@@ -61,7 +61,8 @@ fn cell(row: Option<&ResultRow>, said: &str, links: bool) -> Markup {
     }
 }
 
-/// The stronger the shade, the larger the ratio; what is only probable has the lightest one.
+/// The CSS class of a cell: the larger the ratio, the stronger the shade. Probable verdicts have
+/// the lightest one.
 fn class(row: &ResultRow) -> String {
     match (row.verdict, row.ratio, row.leaning()) {
         (Verdict::Slower | Verdict::Faster, Some(r), _) => shade(r.estimate),

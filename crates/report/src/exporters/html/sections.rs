@@ -12,7 +12,7 @@ use crate::{
     code_span::unmarked, number,
 };
 
-/// More tables than these are folded.
+/// More tables than this are folded.
 const TABLES: usize = 2;
 
 /// The study that the plan repeats.
@@ -20,12 +20,12 @@ pub fn study(report: &Report) -> Markup {
     html! { @if let Some(study) = &report.study { (open(study, report)) } }
 }
 
-/// Sections that are what such a run is made for: the figures of its workloads, and what is set beside.
+/// The main sections of a run besides its ratios: figures of workloads, and imported results.
 pub fn own(report: &Report) -> Markup {
     html! { @for s in others(report).iter().filter(|s| s.is_own()) { (open(s, report)) } }
 }
 
-/// What is drawn from the results: cost, sizes of buffers, seeks.
+/// Sections derived from the results: cost, buffer sizes, seeks.
 pub fn models(report: &Report) -> Markup {
     html! {
         @for s in others(report).iter().filter(|s| !s.is_own()) {
@@ -74,7 +74,7 @@ fn body(section: &Section, report: &Report) -> Markup {
     }
 }
 
-/// Claims down, layers across; a cell leads to the first result that it rests on.
+/// Claims as rows, layers as columns. A cell links to the first result behind it.
 fn matrix(claims: &Claims) -> Markup {
     html! {
         div.scroll.claims tabindex="0" role="region" aria-label="Which conclusions hold" {
@@ -113,7 +113,7 @@ fn conclusions(section: &Section) -> Markup {
     }
 }
 
-/// The colours of verdicts, which these are.
+/// The CSS class of an answer, which has the colours of verdicts.
 fn class(holds: Holds) -> &'static str {
     match holds {
         Holds::Yes => "same",
@@ -139,7 +139,7 @@ fn table(table: &DataTable) -> Markup {
     }
 }
 
-/// Columns of numbers stand at the right edge.
+/// Whether a column has numbers, which are aligned to the right.
 fn numeric(table: &DataTable, column: usize) -> bool {
     let cells = table.rows.iter().filter_map(|r| r.get(column));
     cells.clone().any(|c| c.value.is_some())
@@ -157,7 +157,7 @@ fn cell(cell: &Cell) -> Markup {
     }
 }
 
-/// A file inside the page: no request is made for it.
+/// A file inside the page, which needs no request.
 fn link(file: &TextFile) -> Markup {
     let href = format!("data:text/plain;base64,{}", STANDARD.encode(&file.text));
     html! { a href=(href) download=(file.name) { (file.name) } }

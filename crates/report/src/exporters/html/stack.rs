@@ -1,4 +1,4 @@
-//! What lies under the numbers: method, layers, the tool's own cost, the command, the raw trials.
+//! Background of the numbers: method, layers, cost of measuring, the command, the raw trials.
 
 use layermark_model::{LayerStatus, format_size};
 use maud::{Markup, html};
@@ -31,9 +31,9 @@ pub fn method(report: &Report) -> Markup {
                 " that the interval reaches beyond that and that the difference, however small, survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. What survives only the weaker correction of Benjamini and Hochberg, of which one in twenty may be wrong, is " b { "probably" } " slower or faster. All else is " b { "too noisy" } " to tell."
             }
             p {
-                "Where data came from is told by the bytes that crossed the device, not by what was asked for. An fsync "
+                "Where data came from is decided by the bytes that crossed the device, not by the requested cache state. An fsync "
                 b { "reached the disk" } " when the device below counted its flush, and was " b { "skipped" }
-                " when a device with a volatile cache counted none while it counted native's and no other program flushed it. Being faster than native is taken for an alarm, and its reason is looked for in the data."
+                " when a device with a volatile cache counted none, while it counted native's and no other program flushed it. Being faster than native is an alarm: its reason is looked for in the data."
             }
             @if !report.fidelity.is_empty() {
                 p { "This follows " code { "iozone" } " and differs from it on purpose:" }
@@ -134,7 +134,7 @@ pub fn left_out(report: &Report) -> Markup {
     html! { @if let Some(layers) = rows::left_out(report) { (fold("left", "Left out", &layers, &body)) } }
 }
 
-/// Trials that the page shows; more would make it too large to open.
+/// Most trials on the page; more would make it too large to open.
 const TRIALS: usize = 4_000;
 
 pub fn trials(report: &Report) -> Markup {

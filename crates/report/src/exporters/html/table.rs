@@ -1,4 +1,4 @@
-//! The results, every number with its raw value so that it can be found in the JSON.
+//! The results. Every number has its raw value, so that it can be found in the JSON.
 
 use maud::{Markup, html};
 
@@ -25,9 +25,9 @@ const HEADS: [&str; 12] = [
     "Blocks",
     "Result",
 ];
-/// Columns of numbers stand at the right edge.
+/// Columns of numbers, which are aligned to the right.
 const NUMBERS: [usize; 8] = [2, 3, 4, 5, 7, 8, 9, 10];
-/// From this column on paper has no room.
+/// Columns from this one on do not fit on paper.
 const AUX: usize = 7;
 
 pub fn section(report: &Report) -> Markup {
@@ -72,7 +72,7 @@ fn group_of<'a>(label: &str, group: &[&'a ResultRow], notes: &mut rows::Notes<'a
     }
 }
 
-/// A result, and below it what has to be said of it.
+/// A result, with its note below.
 fn line(row: &ResultRow, note: &str) -> Markup {
     let made = if row.blocks > 0 {
         row.blocks
@@ -109,12 +109,12 @@ fn line(row: &ResultRow, note: &str) -> Markup {
     }
 }
 
-/// A number as people read it, with the number itself.
+/// A formatted number, with its raw value.
 fn data(value: f64, text: &str) -> Markup {
     html! { data value=(value) { (micro(text)) } }
 }
 
-/// A time, and its interval below it.
+/// A time, with its interval below.
 fn spanned(e: Option<Estimate>) -> Markup {
     html! {
         @if let Some(e) = e {
@@ -152,7 +152,7 @@ fn extra(row: &ResultRow) -> Markup {
     }
 }
 
-/// A percentile; nothing where too few operations were timed for it.
+/// A percentile; empty if too few operations were timed for it.
 fn percentile(us: Option<f64>, interval: Option<[f64; 2]>) -> Markup {
     spanned(us.map(|estimate| Estimate {
         estimate,
@@ -161,7 +161,7 @@ fn percentile(us: Option<f64>, interval: Option<[f64; 2]>) -> Markup {
     }))
 }
 
-/// The 99th, or with fewer operations the highest that they tell.
+/// The 99th percentile, or the highest one that fewer operations allow.
 fn tail(latency: Option<&LatencyUs>) -> Markup {
     let lower = latency.and_then(|l| l.tail);
     html! {

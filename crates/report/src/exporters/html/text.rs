@@ -1,4 +1,4 @@
-//! Words for the page.
+//! Text for the page.
 
 use maud::{Markup, html};
 
@@ -13,12 +13,12 @@ pub fn rich(text: &str) -> Markup {
     }
 }
 
-/// A layer's name that may be broken where its parts end, and nowhere else.
+/// A layer's name that may wrap only between its parts.
 pub fn breakable(name: &str) -> Markup {
     html! { @for part in name.split_inclusive([':', ',']) { (part) wbr; } }
 }
 
-/// `12 us` becomes `12 \u{b5}s`; other words that begin so stay.
+/// Replaces `12 us` with `12 \u{b5}s`, but not other words that start with `us`.
 pub fn micro(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,11 +1,11 @@
-//! The page of one figure over runs.
+//! The page of a trend.
 
 use maud::{Markup, html};
 
 use super::{around, figures};
 use crate::{Trend, build::generated_by, charts};
 
-/// The page as a file of its own.
+/// The page as a standalone file.
 pub fn page(trend: &Trend) -> Vec<u8> {
     let title = title(trend);
     let meta = html! { "one figure over runs" };
@@ -15,7 +15,7 @@ pub fn page(trend: &Trend) -> Vec<u8> {
         .into_bytes()
 }
 
-/// What the figure came to, and its chart.
+/// The trend in sentences, and its chart.
 pub fn section(trend: &Trend) -> Markup {
     let title = title(trend);
     let chart = charts::trend(&title, trend);

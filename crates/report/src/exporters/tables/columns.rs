@@ -20,14 +20,14 @@ fn bound(e: Option<Estimate>, end: usize) -> Field {
 
 use Shown::{Fine, Plain, Ratio, Share, Small, Whole, Words};
 
-/// A column: its name, how its numbers are shown, and its cell.
+/// A column: its name, the format of its numbers, and its cell.
 pub type Column<F> = (&'static str, Shown, F);
 type ResultCell = fn((&Report, &ResultRow)) -> Field;
 type TrialCell = fn(&TrialRow) -> Field;
 type LaunchCell = fn((&LaunchSeries, &LaunchRun)) -> Field;
 type LevelCell = fn((&LaunchSeries, &LaunchLevel)) -> Field;
 
-/// A line for each column: its name, how it is shown, and what is in it.
+/// A line for each column: name, format, and content.
 macro_rules! columns {
     ($of:tt: $($name:literal $shown:ident => $cell:expr,)+) => {
         &[$(($name, $shown, |$of| Field::from($cell))),+]
@@ -143,12 +143,12 @@ fn tail(row: &ResultRow) -> Option<Tail> {
     row.latency_us.and_then(|l| l.tail)
 }
 
-/// An end of an interval of the latency.
+/// One end of an interval of the latency.
 fn latency(row: &ResultRow, end: usize, of: fn(LatencyUs) -> Option<[f64; 2]>) -> Field {
     row.latency_us.and_then(of).map(|i| i[end]).into()
 }
 
-/// A figure of Iometer, where the result has them.
+/// A figure of Iometer, if the result has one.
 fn iops(report: &Report, row: &ResultRow, of: fn(&IopsRow) -> Option<f64>) -> Field {
     report
         .iops
@@ -176,8 +176,8 @@ pub const TRIALS: &[Column<TrialCell>] = columns! { t:
     "error" Words => text(t.error.as_deref()),
 };
 
-/// Columns of a launch: first those of the 2014 study of application streaming, whose runs were
-/// lines of `time,elapsed ms,window,program`.
+/// Columns of a launch. The first are those of the 2014 study of application streaming, whose lines
+/// were `time,elapsed ms,window,program`.
 #[allow(unused_variables)] // not every column needs the report or the series
 pub const LAUNCHES: &[Column<LaunchCell>] = columns! { (s, r):
     "time" Words => r.time.as_str(),
@@ -205,7 +205,7 @@ pub const LAUNCHES: &[Column<LaunchCell>] = columns! { (s, r):
     "layer restarted ms" Fine => r.restarted.map(|r| r.ns as f64 / 1e6),
 };
 
-/// Columns of what lies between two steps of a series.
+/// Columns of a level, the launches between two steps of a series.
 #[allow(unused_variables)] // not every column needs the report or the series
 pub const LEVELS: &[Column<LevelCell>] = columns! { (s, l):
     "point" Words => s.label.as_str(),

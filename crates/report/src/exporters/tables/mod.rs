@@ -1,4 +1,4 @@
-//! The long tables of a report, for every format that is a table of all results, trials or launches.
+//! The long tables of a report, for every format with a table of all results, trials or launches.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -9,15 +9,15 @@ mod columns;
 use columns::Column;
 pub use columns::{LAUNCHES, LEVELS, RESULTS, TRIALS};
 
-/// What stands in a column.
+/// The content of a cell.
 pub enum Field {
-    /// Words; may be empty.
+    /// Text; may be empty.
     Text(String),
     /// A number; never NaN or infinite.
     Number(f64),
-    /// What was counted.
+    /// A count.
     Count(u64),
-    /// A number that does not exist.
+    /// No value.
     Empty,
 }
 
@@ -59,12 +59,12 @@ impl From<String> for Field {
     }
 }
 
-/// How a spreadsheet shows a column.
+/// The format of a column in a spreadsheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// Short words, and counts without separators.
+    /// Short text, and counts without separators.
     Plain,
-    /// Words that may be long.
+    /// Text that may be long.
     Words,
     /// Whole numbers.
     Whole,
@@ -80,9 +80,9 @@ pub enum Shown {
 
 /// A table that is written line by line.
 pub struct LongTable<'a> {
-    /// Names of the columns, and how their numbers are shown.
+    /// Names of the columns, and the formats of their numbers.
     pub head: Vec<(Cow<'a, str>, Shown)>,
-    /// Fields, as many in each line as the head has.
+    /// Lines with as many fields as the head.
     pub lines: Box<dyn Iterator<Item = Vec<Field>> + 'a>,
 }
 
@@ -103,7 +103,7 @@ pub fn names<F>(columns: &[Column<F>]) -> Vec<&'static str> {
     columns.iter().map(|(name, ..)| *name).collect()
 }
 
-/// Every result, the control's after the others.
+/// Every result, the control's last.
 pub fn results(report: &Report) -> LongTable<'_> {
     let control = report.control.iter().flat_map(|c| &c.results);
     let rows = report.results.iter().chain(control);
@@ -128,7 +128,7 @@ pub fn launches(report: &Report) -> LongTable<'_> {
     LongTable::new(LAUNCHES, all.into_iter().map(line))
 }
 
-/// What lies between two steps of each series of launches.
+/// The levels of each series of launches.
 pub fn levels(report: &Report) -> LongTable<'_> {
     let line = |series: &LaunchSeries, level: &LaunchLevel| -> Vec<Field> {
         LEVELS.iter().map(|(.., of)| of((series, level))).collect()
@@ -151,7 +151,7 @@ const IN_LAYER: [&str; 6] = [
     "verdict",
 ];
 
-/// Every point, the layers beside each other.
+/// Every point, with the layers side by side.
 pub fn wide(report: &Report) -> LongTable<'_> {
     let layers = report.layers.iter().filter(|l| !l.control);
     let layers: Vec<&str> = layers.map(|l| l.name.as_str()).collect();
@@ -214,7 +214,7 @@ fn wide_line(line: &BTreeMap<&str, &ResultRow>, layers: &[&str]) -> Vec<Field> {
 /// Columns of [`section_cells`].
 pub const SECTION_CELL: [&str; 7] = ["run", "section", "table", "row", "column", "text", "value"];
 
-/// Every cell of every table beside the results.
+/// Every cell of every table besides the results.
 pub fn section_cells(report: &Report) -> LongTable<'_> {
     let mut lines: Vec<Vec<Field>> = Vec::new();
     for section in report.all_sections() {

@@ -1,23 +1,23 @@
-//! Text in columns of a terminal, of which a letter takes none, one or two.
+//! Text in columns of a terminal. A character takes zero, one or two columns.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Columns that a text takes.
+/// Width of a text in columns.
 pub fn display_width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// At the left of so many columns.
+/// Aligns a text to the left in this many columns.
 pub fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", rest(text, columns))
 }
 
-/// At the right of so many columns.
+/// Aligns a text to the right in this many columns.
 pub fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", rest(text, columns))
 }
 
-/// As much of the beginning as so many columns hold.
+/// The longest start of a text that fits into this many columns.
 pub fn cut(text: &str, columns: usize) -> &str {
     let mut used = 0;
     let too_wide = |&(_, c): &(usize, char)| {

@@ -1,4 +1,5 @@
-//! Labels down, layers across and few letters in a cell, in as many groups of layers as the window needs.
+//! A matrix: labels as rows, layers as columns, short cells. Split into as many groups of layers as
+//! the window needs.
 
 use super::{
     Style,
@@ -10,9 +11,9 @@ use crate::Verdict;
 /// Blank columns before each layer.
 const GAP: usize = 2;
 
-/// What the matrix shows.
+/// The content of the matrix.
 pub struct Matrix {
-    /// Names of the layers, each in parts that stand one below another.
+    /// Names of the layers, each in parts for one line each.
     pub heads: Vec<Vec<String>>,
     /// From top to bottom.
     pub rows: Vec<Row>,
@@ -20,16 +21,16 @@ pub struct Matrix {
 
 /// A label and a cell for each layer.
 pub struct Row {
-    /// Line by line.
+    /// Its lines.
     pub label: Vec<String>,
-    /// The letters, and the verdict whose colour they have.
+    /// The text of each cell, and the verdict that gives its colour.
     pub cells: Vec<(String, Option<Verdict>)>,
 }
 
-/// Columns that stand beside each other.
+/// Columns printed side by side.
 struct Group<'a> {
     heads: &'a [Vec<String>],
-    /// The place of its first layer.
+    /// Index of its first layer.
     first: usize,
     widths: &'a [usize],
 }
@@ -54,7 +55,8 @@ impl Matrix {
         groups.collect::<Vec<_>>().join("\n")
     }
 
-    /// Groups of layers, and the lines of all their heads with the blank ones between them.
+    /// The number of groups of layers, and of the lines of all their heads, including blank lines
+    /// between groups.
     pub fn groups_and_heads(&self, window: usize) -> (usize, usize) {
         let widths = self.widths();
         let groups = self.groups(&widths, self.label(), window);
@@ -68,7 +70,7 @@ impl Matrix {
         lines.map(|line| display_width(line)).max().unwrap_or(0)
     }
 
-    /// Of each layer's column.
+    /// The width of each layer's column.
     fn widths(&self) -> Vec<usize> {
         let cells = |at: usize| {
             self.rows

@@ -1,4 +1,4 @@
-//! Sections as text: tables in columns, then what follows from them.
+//! Sections as text: tables in columns, then their conclusions.
 
 use std::{io::Write, mem};
 
@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{Conclusion, DataTable, Section};
 
-/// More rows than these are in the page and in the other formats.
+/// Most rows; further ones are in the page and in the other formats.
 const ROWS: usize = 40;
 const GAP: usize = 2;
 
-/// Prints a section: what follows from it, then its tables.
+/// Prints a section: its conclusions, then its tables.
 pub fn print(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     wrapped(out, style, "", "  ", &plain(&section.title))?;
     conclusions(section, style, out)?;
@@ -40,7 +40,7 @@ pub fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::R
     Ok(())
 }
 
-/// What holds in which layer, then each conclusion in words.
+/// The matrix of conclusions and layers, then each conclusion in words.
 fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(claims) = section.claims() {
         print_table(&claims.table(), style, out)?;
@@ -59,10 +59,10 @@ pub fn sentence(conclusion: &Conclusion) -> String {
 
 /// A column of a table.
 struct Column {
-    /// The head's parts, one below another.
+    /// The head's parts, one per line.
     head: Vec<String>,
     cells: Vec<String>,
-    /// Numbers stand at the right edge.
+    /// Whether it has numbers, which are aligned to the right.
     numeric: bool,
     width: usize,
 }
@@ -84,7 +84,7 @@ impl Column {
     }
 }
 
-/// Columns as wide as their widest cell. What is too wide for the window stands below in groups of
+/// Columns as wide as their widest cell. A table wider than the window is split into groups of
 /// columns, each with the columns that name the row.
 fn print_table(table: &DataTable, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let columns: Vec<Column> = (0..table.head.len())
@@ -106,10 +106,10 @@ fn print_table(table: &DataTable, style: Style, out: &mut dyn Write) -> anyhow::
     more(table, out)
 }
 
-/// Groups that fit into so many columns of letters; the first columns are in each of them.
+/// Groups that fit into this width. Each includes the first columns.
 fn groups(columns: &[Column], width: usize) -> Vec<Vec<&Column>> {
     let total = |all: &[&Column]| all.iter().map(|c| c.width).sum::<usize>();
-    // A number may name a row, such as a size; all columns before the first number name it too.
+    // A number may name a row, such as a size. All columns before the first number also name it.
     let words = columns.iter().take_while(|c| !c.numeric).count();
     let naming = if words < columns.len() {
         words.max(1)

@@ -1,5 +1,5 @@
-//! The answer in at most 40 lines: matrix, headline, findings, trust; or what a study concluded. The
-//! rest is in [`super::print_full`].
+//! The answer in at most 40 lines: matrix, headline, findings, trust; or the conclusions of a
+//! study. The rest is in [`super::print_full`].
 
 use std::io::Write;
 
@@ -19,18 +19,18 @@ use crate::{
     },
 };
 
-/// Lines in all, with the one that names the page's path, which goes to standard error.
+/// Most lines, including the one with the page's path, which goes to standard error.
 const LINES: usize = 40;
-/// Longest label of a point; the rest of it is cut.
+/// Longest label of a point; longer ones are cut.
 const LABEL: usize = 32;
-/// Sentences of a study.
+/// Most sentences of a study.
 const SENTENCES: usize = 5;
-/// Findings, or sentences of a study, that are printed however little room there is.
+/// Fewest findings, or sentences of a study, whatever the space.
 const FINDINGS: usize = 2;
-/// Points that are printed however little room there is.
+/// Fewest points, whatever the space.
 const POINTS: usize = 6;
 
-/// So few results are printed as the table, which has times and intervals too.
+/// Up to this many results are printed as the table, which also has times and intervals.
 const TABLE: usize = 12;
 
 /// Prints the summary.
@@ -45,7 +45,7 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
         Some(advice) => text(style, "Advice: ", "  ", &advice.text)?,
         None => String::new(),
     };
-    // Blank lines stand after the matrix and after the findings.
+    // Blank lines follow the matrix and the findings.
     let fixed = lines(&head) + lines(&foot) + 3;
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
     let room = LINES.saturating_sub(fixed + least);
@@ -74,7 +74,7 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
 }
 
-/// How what the user chooses between compares with each other, below a blank line.
+/// How the alternatives compare with each other, after a blank line.
 fn choices(report: &Report, style: Style) -> anyhow::Result<String> {
     let mut out = Vec::new();
     if let Some(section) = alternatives::section(report) {
@@ -84,8 +84,8 @@ fn choices(report: &Report, style: Style) -> anyhow::Result<String> {
     Ok(String::from_utf8(out)?)
 }
 
-/// Prints what holds in which layer, the headline and a few sentences in as many lines, then the
-/// study's own tables.
+/// Prints the matrix of conclusions, the headline and a few sentences in the same number of lines,
+/// then the study's own tables.
 pub fn study(
     report: &Report,
     study: &Section,
@@ -97,7 +97,7 @@ pub fn study(
         None => String::new(),
     };
     body += &headline(report, style)?;
-    // The line that counts the others, and a blank one before the tables.
+    // Room for the line that counts the others, and a blank one before the tables.
     let mut room = LINES.saturating_sub(lines(&body) + 2);
     let conclusions = gravest(&study.conclusions);
     let mut shown = 0;
@@ -123,7 +123,7 @@ pub fn study(
     Ok(write!(out, "\n{}", foot(report, style)?)?)
 }
 
-/// A study's claims down, layers across.
+/// A study's claims as rows, layers as columns.
 fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
     let cell = |c: Option<&Conclusion>| match c.map(|c| c.holds) {
         Some(Holds::Yes) => ("yes".to_owned(), Some(Verdict::Same)),
@@ -131,7 +131,7 @@ fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
         Some(Holds::Open) => ("?".to_owned(), Some(Verdict::Undecided)),
         None => ("-".to_owned(), None),
     };
-    // A claim is cut at spaces, and leaves room for a few layers.
+    // Claims are wrapped at spaces, and leave room for a few layers.
     let room = Style {
         width: style.width * 3 / 5,
         ..style
@@ -160,8 +160,8 @@ fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
     Ok(matrix.print(style) + &text(style, "", "  ", legend)?)
 }
 
-/// Conclusions by how much they say: what is decided first, and one of each claim before a second. Of
-/// a claim, the answer that fewer layers have is the exception, and comes first.
+/// Conclusions by importance: decided ones first, and one of each claim before a second. Among
+/// those of a claim, the answer that fewer layers have comes first, because it is the exception.
 fn gravest(all: &[Conclusion]) -> Vec<&Conclusion> {
     let alike = |c: &Conclusion| {
         let others = all.iter().filter(|o| o.claim == c.claim);
@@ -184,7 +184,7 @@ fn gravest(all: &[Conclusion]) -> Vec<&Conclusion> {
     ranked.into_iter().map(|(.., c)| c).collect()
 }
 
-/// The table of all results, where these are few.
+/// The table of all results, if they are few.
 fn table(report: &Report, style: Style) -> anyhow::Result<Option<String>> {
     if report.results.len() > TABLE {
         return Ok(None);
@@ -210,7 +210,7 @@ fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<Str
     Ok(String::from_utf8(out)?)
 }
 
-/// Trust in a line, the run, and what to type for more.
+/// A line about trust, the run, and the commands for more.
 fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
     let trust = format!("Trust: {}.", rows::trust(report));
     let more = match &report.compared {
@@ -224,7 +224,7 @@ fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
     Ok(parts.collect::<anyhow::Result<Vec<String>>>()?.concat())
 }
 
-/// Operations down, layers across, in as many groups of layers as the window needs.
+/// Operations as rows, layers as columns, in as many groups of layers as the window needs.
 fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> {
     let all = Overview::new(report);
     if all.layers.is_empty() {

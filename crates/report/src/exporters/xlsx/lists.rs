@@ -7,10 +7,11 @@ use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 use super::{Result, bold, text};
 use crate::exporters::tables::{Field, LongTable, Shown};
 
-/// Lines that fit under the head of a sheet: Excel has 1,048,576 rows.
+/// Most lines below the head of a sheet: Excel has 1,048,576 rows.
 pub const ROWS: u32 = 1_048_575;
 
-/// Lines that are printed, and the width of the columns that are: a page or four of what counts most.
+/// Limits of the printed part, lines and total width: the most important columns, on up to four
+/// pages.
 const PRINTED: (u32, f64) = (200, 210.0);
 
 /// Writes the head and at most `most` lines.
@@ -45,7 +46,7 @@ pub fn write(sheet: &mut Worksheet, table: LongTable, most: u32) -> Result<()> {
     Ok(())
 }
 
-/// The head on every page, above the first lines of the columns that stand first.
+/// Prints the head on every page, above the first lines of the first columns.
 fn print(sheet: &mut Worksheet, head: &[(Cow<'_, str>, Shown)], last: u32) -> Result<()> {
     let mut wide = 0.0;
     let shown = head.iter().take_while(|(_, shown)| {
@@ -75,10 +76,10 @@ fn pattern(shown: Shown) -> &'static str {
     }
 }
 
-/// Characters.
+/// Width in characters.
 fn width(shown: Shown) -> f64 {
     match shown {
-        // "first write to a packaged file" is 30.
+        // "first write to a packaged file" has 30.
         Shown::Words => 34.0,
         Shown::Whole => 15.0,
         _ => 11.0,

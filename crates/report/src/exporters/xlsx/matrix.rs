@@ -1,8 +1,8 @@
-//! File size by record: a table for each layer where iozone's workbook has its tables, a colour
-//! scale over it, and a line chart for each file size.
+//! File size by record size: a table for each layer in the positions of iozone's workbook, with a
+//! colour scale, and a line chart for each file size.
 //!
-//! iozone's first table has its title in row 4, the records in row 5 from column B, and a file size
-//! in column A of each row after it, room for 14; the next table begins 16 rows below.
+//! iozone's first table has its title in row 4 and the records in row 5 from column B. Each row
+//! below has a file size in column A, with room for 14. The next table begins 16 rows below.
 
 use rust_xlsxwriter::{
     Chart, ChartFormat, ChartLine, ChartMarker, ChartMarkerType, ChartSeries, ChartSolidFill,
@@ -18,7 +18,7 @@ use crate::{
 
 const FIRST: u32 = 3;
 const PITCH: u32 = 16;
-/// Series are told apart by colour and marker (Okabe and Ito 2008).
+/// Colours of series; markers distinguish them as well (Okabe and Ito 2008).
 const COLOURS: [&str; 7] = [
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1A1E23",
 ];
@@ -30,14 +30,14 @@ const MARKERS: [ChartMarkerType; 5] = [
     ChartMarkerType::Star,
 ];
 
-/// What a table shows, and how.
+/// The content and format of a table.
 struct Look {
-    /// Low, middle and high: dark and light differ, so it reads without colour as well.
+    /// Low, middle and high. They differ in brightness, so the scale also works without colour.
     colours: [&'static str; 3],
-    /// The middle is this number, not the median.
+    /// The middle is this number instead of the median.
     middle: Option<f64>,
     pattern: &'static str,
-    /// The number in a cell.
+    /// The number of a cell.
     cell: fn(&ResultRow) -> Option<f64>,
 }
 
@@ -54,7 +54,7 @@ const COST: Look = Look {
     cell: |row| Some(row.ratio?.estimate),
 };
 
-/// The sheet of a test.
+/// Writes the sheet of a test.
 pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
     let pitch = PITCH.max(test.files.len() as u32 + 2);
     sheet.write_string_with_format(0, 0, text(&test.title), &bold().set_font_size(14))?;
@@ -82,7 +82,7 @@ pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
     Ok(())
 }
 
-/// The sheet of a layer with iozone's tables where its workbook has them.
+/// Writes the sheet of a layer, with iozone's tables in the positions of its workbook.
 pub fn iozone(sheet: &mut Worksheet, set: &TableSet) -> Result<()> {
     let most = set.tables.iter().map(|t| t.test.files.len() as u32).max();
     let pitch = PITCH.max(most.unwrap_or(0) + 2);
@@ -137,7 +137,7 @@ fn table(
     Ok(())
 }
 
-/// Colour of the `n`th series of a chart of bars.
+/// Colour of the `n`th series of a bar chart.
 pub fn fill(series: &mut ChartSeries, n: usize) {
     let colour = COLOURS[n % COLOURS.len()];
     series.set_format(ChartFormat::new().set_solid_fill(ChartSolidFill::new().set_color(colour)));
@@ -156,8 +156,8 @@ pub fn look(series: &mut ChartSeries, n: usize) {
         .set_marker(&marker);
 }
 
-/// Throughput over record at the `n`th file size, a series for each layer. Names and numbers are
-/// those of the tables' cells.
+/// Throughput over record size at the `n`th file size, a series for each layer. Names and numbers
+/// refer to the cells of the tables.
 fn chart(sheet: &Worksheet, test: &SizeTable, n: u32, pitch: u32) -> Chart {
     let mut chart = Chart::new(ChartType::Line);
     let name = sheet.name();

@@ -1,12 +1,12 @@
-//! Names that a sheet may have.
+//! Valid names of sheets.
 
-/// Names given so far.
+/// Names used so far.
 #[derive(Default)]
 pub struct SheetNames(Vec<String>);
 
 impl SheetNames {
-    /// A name near to what is wanted: legal, at most 31 UTF-16 units, unlike the others whatever the
-    /// case of their letters.
+    /// A valid name similar to the wanted one: at most 31 UTF-16 units, different from the others
+    /// even without regard to case.
     pub fn next(&mut self, wanted: &str) -> String {
         let plain: String = wanted
             .chars()
@@ -29,7 +29,7 @@ impl SheetNames {
             };
             let name = format!("{}{suffix}", cut(&base, 31 - suffix.len()));
             let lower = name.to_lowercase();
-            // Excel keeps `History` for itself.
+            // Excel reserves `History`.
             if lower != "history" && !self.0.contains(&lower) {
                 self.0.push(lower);
                 return name;
@@ -39,7 +39,7 @@ impl SheetNames {
     }
 }
 
-/// Apostrophes may not stand at the ends.
+/// Apostrophes are not allowed at the ends.
 fn cut(text: &str, longest: usize) -> String {
     let mut units = 0;
     let head: String = text

@@ -1,5 +1,5 @@
-//! The answer as a sheet: operations down, layers across, and a bar chart of the same numbers. Where native
-//! alone was measured they are times.
+//! The answer as a sheet: operations as rows, layers as columns, and a bar chart of the same
+//! numbers. If only native was measured, they are times.
 
 use rust_xlsxwriter::{
     Chart, ChartAxisCrossing, ChartType, ConditionalFormat3ColorScale, ConditionalFormatType,
@@ -9,9 +9,9 @@ use rust_xlsxwriter::{
 use super::{Result, bold, matrix, text};
 use crate::{Report, views::overview::Overview};
 
-/// More operations than these are no chart to look at: those with the largest differences stay.
+/// Most operations of a readable chart; those with the largest differences are kept.
 const MOST: usize = 30;
-/// Line of the heads.
+/// Row of the heads.
 const HEAD: u32 = 3;
 /// Characters of the widest column.
 const WIDEST: usize = 60;
@@ -21,7 +21,7 @@ struct Numbers<'a> {
     title: &'static str,
     about: &'static str,
     pattern: &'static str,
-    /// The number that says nothing: time in the layer is native's.
+    /// The neutral number: time in the layer equals native's.
     middle: Option<f64>,
     heads: Vec<&'a str>,
     lines: Vec<(&'a str, Vec<Option<f64>>)>,
@@ -62,7 +62,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// Fills the sheet that `new` makes, where there is a number.
+/// Fills the sheet that `new` creates, if there are numbers.
 pub fn write<'b>(report: &Report, new: impl FnOnce() -> Result<&'b mut Worksheet>) -> Result<()> {
     let numbers = Numbers::of(report);
     if numbers.is_empty() {
@@ -104,7 +104,8 @@ pub fn write<'b>(report: &Report, new: impl FnOnce() -> Result<&'b mut Worksheet
     Ok(())
 }
 
-/// Bars of the cells' numbers, a colour for each layer. A ratio is as far above 1 as its reverse is below.
+/// Bars of the cells' numbers, a colour for each layer. On the axis, a ratio and its inverse are
+/// equally far from 1.
 fn chart(sheet: &str, numbers: &Numbers, last: (u32, u16)) -> Chart {
     let mut chart = Chart::new(ChartType::Column);
     for col in 1..=last.1 {

@@ -1,12 +1,12 @@
-//! A section: what follows from it, in a study as a matrix of claims and layers first, its tables one under another, and a chart of each of its line
-//! charts beside the numbers that it draws.
+//! A section: its conclusions, then its tables one below another. Each of its line charts is next
+//! to the numbers that it draws. A study starts with a matrix of claims and layers.
 
 use rust_xlsxwriter::{Chart, ChartType, Format, Worksheet};
 
 use super::{Result, bold, matrix, text};
 use crate::{Cell, DataTable, LineChart, Section, code_span::unmarked};
 
-/// Rows that a chart takes.
+/// Rows covered by a chart.
 const CHART_ROWS: u32 = 17;
 
 /// Fills the sheet.
@@ -41,12 +41,12 @@ pub fn write(sheet: &mut Worksheet, section: &Section) -> Result<()> {
     Ok(())
 }
 
-/// Without the marks around names.
+/// Text without the marks around names.
 fn words(of: &str) -> String {
     text(&unmarked(of))
 }
 
-/// Whether the words of a cell are its number and nothing else.
+/// Whether the text of a cell is only its number.
 fn is_plain(cell: &Cell) -> bool {
     let number = cell.text.replace(',', "").parse::<f64>();
     match (cell.value, number) {
@@ -56,8 +56,8 @@ fn is_plain(cell: &Cell) -> bool {
     }
 }
 
-/// Writes a table and answers the row below it. Numbers are cells of their own; a column whose words
-/// say more (a unit, a range) has them too, and its numbers behind it.
+/// Writes a table and returns the row below it. Numbers have cells of their own. A column whose
+/// text says more (a unit, a range) gets a second column with its numbers.
 fn table(sheet: &mut Worksheet, at: u32, of: &DataTable) -> Result<u32> {
     sheet.write_string_with_format(at, 0, words(&of.title), &bold())?;
     let mut row = at + 1;
@@ -98,7 +98,7 @@ fn table(sheet: &mut Worksheet, at: u32, of: &DataTable) -> Result<u32> {
     Ok(row + 1 + of.rows.len() as u32)
 }
 
-/// Writes the numbers of a chart, three columns a series, and the chart to their right.
+/// Writes the numbers of a chart, three columns per series, and the chart to their right.
 fn chart(sheet: &mut Worksheet, at: u32, of: &LineChart) -> Result<u32> {
     sheet.write_string_with_format(at, 0, words(&of.title), &bold())?;
     let axis = |axis: &crate::Axis| match axis.unit.as_str() {

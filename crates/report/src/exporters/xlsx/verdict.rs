@@ -1,4 +1,4 @@
-//! The first sheet: what was found, whether to believe it, and how to do it again.
+//! The first sheet: the findings, whether to trust them, and how to repeat the run.
 
 use layermark_model::LayerStatus;
 use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
@@ -6,7 +6,7 @@ use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 use super::{Result, bold, text};
 use crate::{Report, code_span::unmarked, views::rows};
 
-/// Lines one under another.
+/// Lines, one below another.
 struct Page<'a> {
     sheet: &'a mut Worksheet,
     row: u32,
@@ -34,7 +34,7 @@ impl Page<'_> {
     }
 }
 
-/// Fills the sheet. `room`: how many trials fit a sheet.
+/// Fills the sheet. `room` is the number of trials that fit a sheet.
 pub fn write(sheet: &mut Worksheet, report: &Report, room: u32) -> Result<()> {
     for (col, width) in [(0, 34.0), (1, 90.0), (2, 40.0), (3, 40.0)] {
         sheet.set_column_width(col, width)?;

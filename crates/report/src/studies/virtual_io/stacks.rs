@@ -1,4 +1,4 @@
-//! The three stacks beside each other: works down, layers across.
+//! The three stacks next to each other: works as rows, layers as columns.
 
 use layermark_model::{LayerRun, Point, Spec, Target};
 
@@ -12,7 +12,7 @@ use crate::{
     types::{Cell, DataTable, ResultRow},
 };
 
-/// What a layer's devices are.
+/// The kind of a layer's devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stack {
     Native,
@@ -21,7 +21,8 @@ pub(super) enum Stack {
 }
 
 impl Stack {
-    /// Of what a point goes through: the card, or the disk. `None` for what the study does not have.
+    /// The stack of the device that a point uses: network card or disk. `None` for kinds that the
+    /// study does not have.
     pub(super) fn of(spec: &Spec, target: Target) -> Option<Self> {
         if spec.is_native() {
             return Some(Self::Native);
@@ -69,7 +70,8 @@ struct Work<'a> {
     rows: Vec<Option<(Stack, &'a ResultRow)>>,
 }
 
-/// One guest, or from guest to guest: works down, layers across, by stack.
+/// Tables for one guest or for paths from guest to guest: works as rows, layers as columns, by
+/// stack.
 pub(super) fn stacks(data: &Data, paths: bool) -> Vec<DataTable> {
     let mut layers: Vec<(Stack, &LayerRun)> = data
         .run
@@ -112,7 +114,7 @@ pub(super) fn stacks(data: &Data, paths: bool) -> Vec<DataTable> {
         }),
         table(
             "bars",
-            "A bar is as long as its throughput beside the highest of the same work.",
+            "The length of a bar is its throughput relative to the highest of the same work.",
             &|work, row| Cell::text(bar(row.value.unwrap_or(0.0), work.highest())),
         ),
         table(
@@ -180,7 +182,7 @@ impl Work<'_> {
     }
 }
 
-/// In eighths of a character.
+/// A bar with a resolution of an eighth of a character.
 fn bar(value: f64, most: f64) -> String {
     const EIGHTHS: [&str; 8] = [
         "", "\u{258f}", "\u{258e}", "\u{258d}", "\u{258c}", "\u{258b}", "\u{258a}", "\u{2589}",
