@@ -69,7 +69,7 @@ pub enum Cmd {
     },
     /// Runs and imports made so far, newest first
     History(HistoryArgs),
-    /// Show the runs of the store as pages in a browser, and those that go on as they go on
+    /// Browse stored and running runs in a browser
     Serve(ServeArgs),
     /// Print a JSON schema
     Schema { what: SchemaOf },
@@ -103,10 +103,11 @@ pub struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub struct GateArgs {
-    /// End with exit code 1 where a layer is decidedly slower: slower, slower=10%, 'fuse slower=3x at "small read"'; repeatable
+    /// Exit with code 1 where a layer is slower: slower, slower=10%, 'fuse slower=3x at "small
+    /// read"'; repeatable
     #[arg(long, value_name = "GATE")]
     pub fail_if: Vec<String>,
-    /// Let --fail-if fail also where the data does not decide
+    /// Let --fail-if also fail where the data does not decide
     #[arg(long, requires = "fail_if")]
     pub fail_undecided: bool,
 }
@@ -119,7 +120,7 @@ pub struct HistoryArgs {
     /// Only runs with this layer, at either end of a path, with any variant and options unless some are named
     #[arg(long, value_name = "LAYER")]
     pub layer: Option<layermark_model::Spec>,
-    /// Only runs begun then or later: 2026-11-02, or how long ago: 7d, 36h, 2w
+    /// Only runs started since this day or time: 2026-11-02, or how long ago: 7d, 36h, 2w
     #[arg(long, value_name = "TIME", value_parser = since)]
     pub since: Option<i64>,
     /// At most this many [default: 20; 100 with --trend]
@@ -148,17 +149,18 @@ pub struct HistoryArgs {
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where to listen: a port, or an address such as 127.0.0.1:8080; 0.0.0.0:8080 lets other machines in
+    /// Address to listen on: a port, or an address such as 127.0.0.1:8080; 0.0.0.0:8080 lets other
+    /// machines in
     #[arg(default_value = LOOPBACK, value_name = "ADDR", value_parser = parse_address, hide_default_value = true)]
     pub addr: SocketAddr,
     #[command(flatten)]
     pub store: StoreArg,
 }
 
-/// A free port that only this machine reaches.
+/// Default address: a free port that only this machine can reach.
 const LOOPBACK: &str = "127.0.0.1:0";
 
-/// What has a schema.
+/// Formats that have a JSON schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum SchemaOf {
     /// Plan files
@@ -208,7 +210,7 @@ fn output_help() -> String {
     )
 }
 
-/// What goes to standard output.
+/// What to print on standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdout {
     /// The answer in at most 40 lines.
@@ -228,7 +230,7 @@ impl OutArgs {
     }
 }
 
-/// Flags for what an earlier run has settled.
+/// Flags that conflict with `--resume` and `--replay`: the earlier run has already fixed them.
 const KEPT: [&str; 11] = [
     "layers",
     "dir",
@@ -248,16 +250,19 @@ pub struct RunArgs {
     /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, iops, launch-share, virtual-io-stack
     #[arg(conflicts_with_all = ["resume", "replay"], add = complete::plans())]
     pub plan: Option<String>,
-    /// Continue a run that was stopped or interrupted; with --budget, which is for all of it, also one that has finished
+    /// Continue a run that was stopped or interrupted; with --budget, a total for all of it, also
+    /// one that has finished
     #[arg(long, value_name = "RUN", conflicts_with_all = ["replay", "allow_tmpfs"], conflicts_with_all = KEPT, add = complete::runs())]
     pub resume: Option<String>,
-    /// Make a new run with the plan, seed and order of an earlier one, without the layers that its budget left out; with --budget those that fit this one
+    /// Repeat an earlier run's plan, seed and order as a new run. Leaves out the layers that its
+    /// budget left out; with --budget, takes those that fit the new one
     #[arg(long, value_name = "RUN", conflicts_with_all = KEPT, add = complete::runs())]
     pub replay: Option<String>,
-    /// A variable of launched programs that the plan or the earlier run names: NAME=VALUE, or NAME to take the value from layermark's own environment; repeatable
+    /// An environment variable of launched programs that the plan or the earlier run names:
+    /// NAME=VALUE, or NAME to copy it from layermark's own environment; repeatable
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
-    /// Run the programs of a plan or a store that other users can change
+    /// Allow programs from a plan or a store that other users can change
     #[arg(long)]
     pub allow_programs: bool,
     #[command(flatten)]
@@ -276,7 +281,9 @@ pub struct CommonArgs {
     /// How thorough: sessions and precision
     #[arg(long, value_enum)]
     pub profile: Option<ProfileArg>,
-    /// Time to spend on trials: 90s, 2m; at least 8 blocks are made, in up to 1.5 times this, or fewer layers are measured [default: the plan's; 13s for one workload, unless --blocks, --precision or --profile is given]
+    /// Time to spend on trials: 90s, 2m. To make 8 blocks it may take 1.5 times as long, or measure
+    /// fewer layers [default: the plan's; 13s for one workload, unless --blocks, --precision or
+    /// --profile is given]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
     /// Stop a point when its ratio is known with this precision: 5%, 0.02
@@ -306,10 +313,11 @@ pub struct CommonArgs {
     /// Accept a directory in memory (tmpfs) as the baseline
     #[arg(long)]
     pub allow_tmpfs: bool,
-    /// Give up a layer that makes no progress for this long
+    /// Give up on a layer that makes no progress for this long
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = silence)]
     pub silence: std::time::Duration,
-    /// Show the run in a browser as it goes on, and its report afterwards, until Ctrl-C: at this address or port [default: a free port of 127.0.0.1]
+    /// Show the run live in a browser, then its report, until Ctrl-C: at this address or port
+    /// [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = LOOPBACK, value_parser = parse_address)]
     pub serve: Option<SocketAddr>,
     #[command(flatten)]
@@ -335,7 +343,8 @@ impl From<ProfileArg> for Profile {
     }
 }
 
-/// Reads a silence limit: progress comes each second, so less would give up probes that work.
+/// Parses `--silence`. A probe reports each second, so a shorter limit would give up on working
+/// probes.
 fn silence(text: &str) -> Result<std::time::Duration, String> {
     let limit = layermark_model::parse_duration(text).map_err(|e| e.to_string())?;
     if limit.as_secs() < 1 {
@@ -344,7 +353,7 @@ fn silence(text: &str) -> Result<std::time::Duration, String> {
     Ok(limit)
 }
 
-/// Reads a day, as its beginning here, or how long ago: milliseconds since 1970 UTC.
+/// Parses a day (its start in local time) or a time ago, as milliseconds since 1970 UTC.
 fn since(text: &str) -> Result<i64, String> {
     let now = jiff::Zoned::now();
     let day = || {
@@ -360,7 +369,7 @@ fn since(text: &str) -> Result<i64, String> {
     Ok(then.timestamp().as_millisecond())
 }
 
-/// Reads `5%` or `0.05`.
+/// Parses a share: `5%` or `0.05`.
 fn share(text: &str) -> Result<f64, String> {
     let (number, factor) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 0.01));
     let share = number
@@ -375,13 +384,13 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What the user asked for.
+/// The parsed command line.
 pub enum Parsed {
     /// A command of [`Cli`].
     Cli(Box<Cli>),
     /// One workload with its own flags.
     Workload(Settings, Box<CommonArgs>),
-    /// `launch`, and where its times go in hyperfine's format.
+    /// `layermark launch`, and the file for its times in hyperfine's format.
     Launch(Settings, Box<CommonArgs>, Option<PathBuf>),
 }
 
@@ -391,7 +400,7 @@ pub fn command() -> Command {
     Cli::command().subcommands(workloads)
 }
 
-/// Reads the arguments; clap prints help and versions itself and ends the process.
+/// Parses the arguments. For help and versions, clap prints them and ends the process.
 pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
     let line: Vec<OsString> = line.into_iter().collect();
     let asked = line.get(1).map(|word| word.to_string_lossy());
@@ -420,7 +429,7 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
     Ok(Parsed::Cli(Box::new(cli)))
 }
 
-/// The command that tells the flags of another one.
+/// A hint: the command that prints the flags of another one.
 pub fn help_of(name: Option<&str>) -> String {
     let known = name.filter(|name| command().find_subcommand(name).is_some());
     known.map_or("layermark --help".into(), |name| {
@@ -439,7 +448,7 @@ fn workload_command(workload: &'static dyn Workload) -> Command {
     }
 }
 
-/// The formats that `import` reads, named in its help.
+/// Parses an `import` format. The help lists them.
 fn import_format(text: &str) -> Result<String, String> {
     let mut ids = layermark_import::formats::ALL.iter().map(|f| f.id());
     if ids.clone().any(|id| id == text) {

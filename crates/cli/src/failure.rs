@@ -1,4 +1,4 @@
-//! How a command fails: what, what to do about it, and the exit code.
+//! Errors of commands: message, hint and exit code.
 
 use std::{
     fmt,
@@ -11,13 +11,13 @@ use crate::{args, say::say};
 /// Exit codes, as documented in `docs/src/reference.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// Something this page has no word for: an I/O error, a bug.
+    /// Any other error: an I/O error, a bug.
     Failed = 1,
     /// The request is impossible.
     Usage = 2,
     /// A layer could not be set up.
     Layer = 3,
-    /// There is a result, and it is not trustworthy.
+    /// There is a result, but it is not trustworthy.
     Untrusted = 4,
     /// Ctrl-C or SIGTERM: the results so far were reported, and the run can be resumed.
     Stopped = 130,
@@ -29,19 +29,19 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// An error on its way to the user.
+/// An error to be shown to the user.
 #[derive(Debug)]
 pub struct Failure {
     /// What failed, with the layer and the path.
     pub message: String,
-    /// A command to run.
+    /// A command that helps.
     pub hint: Option<String>,
-    /// What the process ends with.
+    /// The exit code.
     pub code: Code,
 }
 
 impl Failure {
-    /// A mistake of the user's.
+    /// A usage error (exit code 2).
     pub fn usage(message: impl fmt::Display) -> Self {
         Self {
             message: message.to_string(),
@@ -50,7 +50,7 @@ impl Failure {
         }
     }
 
-    /// Anything else.
+    /// Any other error (exit code 1).
     pub fn failed(message: impl fmt::Display) -> Self {
         Self {
             message: message.to_string(),
@@ -59,13 +59,14 @@ impl Failure {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says `--file-size` for each of these keys, such as `file_size`, which were given as flags.
+    /// Replaces keys such as `file_size` with their flags, such as `--file-size`, for keys that
+    /// were given as flags.
     pub fn with_flags<'a>(mut self, keys: impl IntoIterator<Item = &'a str>) -> Self {
         for key in keys {
             let (key, flag) = (format!("`{key}`"), format!("`--{}`", key.replace('_', "-")));
@@ -75,7 +76,7 @@ impl Failure {
         self
     }
 
-    /// Names the flags of the command, where a mistake of the user's has no better hint.
+    /// Adds a hint to the command's help, if a usage error has no hint.
     pub fn with_help(self, command: Option<&str>) -> Self {
         if self.code == Code::Usage && self.hint.is_none() {
             return self.hint(args::help_of(command));
@@ -83,7 +84,8 @@ impl Failure {
         self
     }
 
-    /// Prints it: words to standard error, and an object to standard output where JSON was promised.
+    /// Prints the error on standard error, and with `json` also an object on standard output.
+    /// Returns the exit code.
     pub fn print(&self, json: bool) -> ExitCode {
         say(format!("error: {}", self.message));
         if let Some(hint) = &self.hint {
@@ -93,7 +95,7 @@ impl Failure {
             let error = serde_json::json!({
                 "schema": "layermark.error/1", "error": self.message, "hint": self.hint, "code": self.code as u8,
             });
-            // Standard error may be closed; the exit code still tells.
+            // Standard error may be closed; the exit code still reports the failure.
             let _ = writeln!(io::stdout(), "{error}");
         }
         self.code.into()

@@ -1,5 +1,5 @@
-//! Arguments of `layermark launch` in addition to the flags of its parameters: the command, and the
-//! habits of hyperfine's users.
+//! Arguments of `layermark launch` beyond the flags of its parameters: the command, and options
+//! that hyperfine's users know.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use layermark_model::{Settings, Spec};
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::{args::CommonArgs, failure::Failure};
 
-/// Most values that a scan may make.
+/// Most values of a scan.
 const MOST_VALUES: usize = 10_000;
 
-/// Adds the command and the other flags.
+/// Adds the arguments for the command, and the other flags.
 pub fn augment(command: Command) -> Command {
     let own = |arg: Arg| arg.help_heading("Workload");
     command
@@ -18,7 +18,7 @@ pub fn augment(command: Command) -> Command {
             arg.help("A layer to compare with native; repeatable [default: native alone]")
         })
         .arg(own(Arg::new("command").num_args(0..).value_name("COMMAND").help(
-            "A command in one word, split as a shell does (there is no shell); several are compared with each other",
+            "A command in one argument, split into words without running a shell; several are compared with each other",
         )))
         .arg(own(Arg::new("argv").last(true).num_args(1..).value_name("PROGRAM").help(
             "After --: one program and its arguments, as they are",
@@ -26,21 +26,21 @@ pub fn augment(command: Command) -> Command {
         .arg(own(Arg::new("scan").short('P').long("parameter-scan").num_args(3).value_names(["VAR", "MIN", "MAX"])
             .action(ArgAction::Append)
             .allow_negative_numbers(true)
-            .help("A point for each number from MIN to MAX, which stands for {VAR} in the commands; a command without it is launched once")))
+            .help("A point for each number from MIN to MAX, which replaces {VAR} in the commands; a command without it is launched once")))
         .arg(own(Arg::new("step").short('D').long("parameter-step-size").value_name("DELTA").requires("scan")
             .help("Step of --parameter-scan [default: 1]")))
         .arg(own(Arg::new("list").short('L').long("parameter-list").num_args(2).value_names(["VAR", "VALUES"])
             .action(ArgAction::Append)
-            .help("A point for each of VALUES, separated by commas, which stands for {VAR} in the commands; a command without it is launched once")))
+            .help("A point for each of VALUES, separated by commas, which replaces {VAR} in the commands; a command without it is launched once")))
         .arg(own(Arg::new("reference").long("reference").value_name("N|COMMAND")
-            .help("The command that the others are compared with: its number among those given, or itself; it is launched too if it is not among them [default: 1]")))
+            .help("The command that the others are compared with: its number, or the command itself, which is also launched if it is not given [default: 1]")))
         .arg(own(Arg::new("no-shell").short('N').action(ArgAction::SetTrue)
-            .help("For habit's sake: there is never a shell")))
+            .help("Accepted for hyperfine's users: there is never a shell")))
         .arg(own(Arg::new("export-json").long("export-json").value_name("FILE")
             .help("Write the times in hyperfine's JSON format as well")))
 }
 
-/// hyperfine's letters for our parameters.
+/// The single-letter flags of hyperfine for our parameters.
 pub fn short(param: &str) -> Option<char> {
     match param {
         "warmup" => Some('w'),
@@ -51,7 +51,7 @@ pub fn short(param: &str) -> Option<char> {
     }
 }
 
-/// Completes the settings made from the parameters' own flags.
+/// Adds the command and the other arguments to the parameters' settings.
 pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Failure> {
     let mut commands: Vec<Value> = texts(matches, "command").map(Value::String).collect();
     let argv: Vec<String> = texts(matches, "argv").collect();
@@ -100,7 +100,7 @@ pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Fai
     Ok(())
 }
 
-/// Puts the reference, a command or its number from 1, before the others: what is compared is compared
+/// Moves the reference, a command or its number from 1, to the front: every command is compared
 /// with the first.
 fn put_first(commands: &mut Vec<Value>, reference: &str) -> Result<(), Failure> {
     let named = commands.iter().position(|c| c == reference);
@@ -134,12 +134,12 @@ fn texts<'a>(matches: &'a ArgMatches, name: &str) -> impl Iterator<Item = String
         .cloned()
 }
 
-/// One line from which the same words are read again.
+/// Joins words into one line that splits into the same words.
 fn words(argv: &[String]) -> String {
     shell_words::join(argv)
 }
 
-/// Numbers from `min` to `max`, with as many decimals as the most exact of the three has.
+/// Numbers from `min` to `max`, with as many decimals as the most precise of the three has.
 fn scanned(min: &str, max: &str, step: &str) -> Result<String, Failure> {
     let wrong = |what: &str| {
         Err(
@@ -174,7 +174,7 @@ fn scanned(min: &str, max: &str, step: &str) -> Result<String, Failure> {
     Ok(values.join(","))
 }
 
-/// Without layers the program alone is measured.
+/// Without `-l`, only native is measured.
 pub fn defaults(common: &mut CommonArgs) {
     if common.layers.is_empty() {
         common.layers = vec![Spec::bare("native")];

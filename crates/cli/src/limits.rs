@@ -1,5 +1,5 @@
-//! What a shell's `ulimit` and a bare container leave us. What cannot work is said before anything begins,
-//! since later it would be a signal or an abort without a word.
+//! Checks resource limits (`ulimit`, a minimal container) before a run, because later they would
+//! cause a signal or an abort without a message.
 
 use std::{
     process::ExitCode,
@@ -12,11 +12,11 @@ use signal_hook::{consts::SIGXFSZ, flag};
 
 use crate::failure::Failure;
 
-/// A limit, and the least that a run needs.
+/// A resource limit, and the lowest value for a run.
 struct Limit {
     resource: Resource,
     name: &'static str,
-    /// In the unit of setrlimit(2).
+    /// In units of setrlimit(2).
     least: u64,
     /// The option of `ulimit`, and `least` in its unit.
     ulimit: (&'static str, u64),
@@ -49,16 +49,17 @@ const LIMITS: [Limit; 4] = [
     },
 ];
 
-/// Open files that a soft limit usually allows. A higher one is left as it is: launched programs inherit it.
+/// The usual soft limit of open files. A higher one is left as it is, because launched programs
+/// inherit it.
 const USUAL_FILES: u64 = 1024;
 
-/// Makes a write beyond the largest size of a file an error, which names the file, instead of the end of the
-/// process. A program that is started does not inherit that.
+/// Ignores SIGXFSZ: writing beyond the largest file size then fails with an error that names the
+/// file, instead of ending the process. Started programs do not inherit this.
 pub fn hear_of_large_files() {
     let _ = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
-/// Raises soft limits that are too low for a run; the exit code if that is not enough.
+/// Raises soft limits that are too low for a run. Returns an exit code if that is not enough.
 pub fn check() -> Option<ExitCode> {
     let failure = LIMITS.iter().find_map(too_low).or_else(no_random)?;
     let json = std::env::args_os().any(|a| a == "--json");

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     limits::hear_of_large_files();
-    // The binary puts itself inside layers: there nothing but that part of it starts.
+    // layermark starts its own binary inside layers. There only the internal command runs.
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(|name| name.to_str()) {
         Some("probe") => commands::inner::probe(),

@@ -1,4 +1,4 @@
-//! Progress of a run: on a terminal only, on standard error.
+//! Progress of a run on standard error, if that is a terminal.
 
 use std::{
     cell::Cell,
@@ -13,20 +13,20 @@ use layermark_report::{Estimate, ratio_with};
 
 use crate::say::say;
 
-/// A bar with the time left, and a line for each layer. Piped, only warnings are printed.
+/// A bar with the time left, and a line for each layer. If standard error is not a terminal, only
+/// warnings are printed.
 pub struct Progress {
     bar: ProgressBar,
     loud: bool,
-    /// Progress of the bar (0..=1). It never goes back, although more blocks may turn out to be
-    /// needed.
+    /// Position of the bar (0..=1). It never moves back, even if more blocks turn out to be needed.
     share: Cell<f64>,
 }
 
-/// Steps of the bar.
+/// Number of steps of the bar.
 const STEPS: f64 = 1000.0;
 
 impl Progress {
-    /// Draws on standard error when that is a terminal.
+    /// Draws on standard error if that is a terminal.
     pub fn new() -> Self {
         let loud = stderr().is_terminal();
         let target = if loud {
@@ -99,13 +99,13 @@ impl Progress {
         }
     }
 
-    /// The share that is done, or was thought to be.
+    /// The share done (0..=1), or a higher share shown before.
     fn advance(&self, now: f64) -> f64 {
         self.share.set(self.share.get().max(now));
         self.share.get()
     }
 
-    /// Prints a line, whatever standard error is.
+    /// Prints a line, also if standard error is not a terminal.
     pub fn tell(&self, text: &str) {
         self.bar.suspend(|| say(text));
     }
@@ -126,7 +126,7 @@ impl Progress {
     }
 }
 
-/// The share that is done (0..=1): of the time where that is known, else of the trials.
+/// The share done (0..=1): of the time if known, else of the trials.
 fn share(passed: Duration, left: Option<Duration>, done: u64, planned: u64) -> f64 {
     match left {
         Some(left) => passed.as_secs_f64() / (passed + left).as_secs_f64().max(1e-9),
@@ -156,7 +156,7 @@ fn message(event: &Event) -> String {
             average: None,
         })
     });
-    // A point may get more blocks than every point does.
+    // A point may need more blocks than planned for all points.
     let of = if block <= blocks {
         format!("/{blocks}")
     } else {
@@ -225,7 +225,8 @@ mod tests {
     fn the_bar_never_goes_back() {
         let progress = Progress::new();
         let second = Duration::from_secs(1);
-        // More blocks turn out to be needed. Then the time left is known, stands still, and ends.
+        // More blocks turn out to be needed. The time left is then known, does not change, and runs
+        // out.
         let seen: Vec<f64> = [
             (1, None, 1, 10),
             (2, None, 5, 10),

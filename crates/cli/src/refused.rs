@@ -1,4 +1,4 @@
-//! What clap refuses, worded like all other errors: what is wrong with which option, then a hint.
+//! clap's errors, worded like all other errors: what is wrong with which option, then a hint.
 
 use std::error::Error as _;
 
@@ -10,7 +10,8 @@ use layermark_model::nearest;
 
 use crate::{args, failure::Failure};
 
-/// A usage error of `command`, as it was typed. Help and versions are printed here, and end the process.
+/// Converts a usage error of `command` (as typed). Prints help and versions itself and ends the
+/// process.
 pub fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
     let text = error.to_string();
     let Some(text) = text.strip_prefix("error: ") else {
@@ -35,8 +36,8 @@ pub fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
             let message = if why.contains(&format!("`{value}`")) {
                 format!("`{name}`: {why}")
             } else if why.starts_with("invalid ") {
-                // As Rust's numbers put it.
-                format!("`{name}` = {value}: it is no number, or not a whole one")
+                // The wording of Rust's number parser.
+                format!("`{name}` = {value}: not a whole number")
             } else {
                 format!("`{name}` = {value}: {why}")
             };
@@ -46,7 +47,7 @@ pub fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
             let other = bare(&value(error, ContextKind::PriorArg));
             let name = option(error);
             let message = if other.is_empty() || other == name {
-                format!("`{name}` is given more than once, or beside what it excludes")
+                format!("`{name}` is given more than once, or with an option that excludes it")
             } else {
                 format!("`{name}` cannot be used with `{other}`")
             };
@@ -61,7 +62,7 @@ pub fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
                 number(ContextKind::ExpectedNumValues),
                 number(ContextKind::ActualNumValues),
             );
-            let message = format!("`{}` takes {wanted} values, and has {given}", option(error));
+            let message = format!("`{}` takes {wanted} values, not {given}", option(error));
             (message, None)
         }
         ErrorKind::MissingRequiredArgument => (format!("`{}` is missing", option(error)), None),
@@ -76,7 +77,7 @@ pub fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
     })
 }
 
-/// An option that the command does not have, and one that may be meant.
+/// The message for an unknown option, and a similar one that the command has.
 fn unknown(error: &clap::Error, command: Option<&str>) -> (String, Option<String>) {
     let name = value(error, ContextKind::InvalidArg);
     let known = args::command();
@@ -90,7 +91,8 @@ fn unknown(error: &clap::Error, command: Option<&str>) -> (String, Option<String
         .get_arguments()
         .filter_map(clap::Arg::get_long)
         .collect();
-    // A word of its name is closer than what has some letters in common: `--size` is `--file-size`.
+    // An option that has this word in its name is a better match than similar letters: `--size` is
+    // `--file-size`.
     let has_word = |long: &&&str| long.split('-').any(|part| part == word);
     let near = longs.iter().find(has_word).copied();
     let near = near.or_else(|| nearest(word, longs.iter().copied()));
@@ -100,7 +102,7 @@ fn unknown(error: &clap::Error, command: Option<&str>) -> (String, Option<String
     (format!("unknown option `{name}`"), near.or(quoted))
 }
 
-/// A value that is none of those the option takes.
+/// The message for a value that the option does not accept.
 fn invalid(error: &clap::Error) -> (String, Option<String>) {
     let (name, value) = (option(error), value(error, ContextKind::InvalidValue));
     if value.is_empty() {

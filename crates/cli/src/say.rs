@@ -7,8 +7,8 @@ use std::{
 
 use layermark_model::plain;
 
-/// Prints one or more lines, without control characters: names of files and layers, and output of
-/// programs, come from outside. A terminal that has gone hears nothing, and ends nothing.
+/// Prints one or more lines without control characters, because names of files and layers and
+/// output of programs are untrusted. A closed terminal is not an error.
 pub fn say(text: impl Display) {
     let _ = writeln!(stderr(), "{}", plain(&text.to_string()));
 }

@@ -26,7 +26,7 @@ pub fn connect(stop: &Stop) -> io::Result<Handle> {
     Ok(handle)
 }
 
-/// Those that come from now on.
+/// Signals that arrive from now on.
 pub fn caught() -> io::Result<Signals> {
     Signals::new([SIGINT, SIGTERM, SIGHUP])
 }

@@ -13,23 +13,23 @@ use crate::{
     launch,
 };
 
-/// The parameter that is given without a flag, as ab and wrk have it.
+/// The parameter given without a flag, as for ab and wrk.
 const URL: &str = "url";
 
-/// Its own parameters, and those of every workload.
+/// The workload's own parameters, and those common to all.
 fn params(workload: &'static dyn Workload) -> impl Iterator<Item = &'static Param> {
     workload.params().iter().chain(workloads::COMMON)
 }
 
-/// A flag for each parameter, except the command that follows `--`.
+/// A flag for each parameter, except the command after `--`.
 pub fn flags(workload: &'static dyn Workload) -> impl Iterator<Item = Arg> {
     params(workload)
         .filter(|p| p.kind != ParamKind::Command)
         .map(flag)
 }
 
-/// `file_size` in a plan is `--file-size` here. Leaked, because clap needs it as long as the process
-/// lives.
+/// `file_size` in a plan is `--file-size` here. Leaked, because clap needs it until the process
+/// ends.
 fn kebab(name: &str) -> &'static str {
     name.replace('_', "-").leak()
 }
@@ -60,14 +60,14 @@ fn flag(param: &Param) -> Arg {
         ParamKind::Word(words) => arg
             .value_parser(clap::builder::PossibleValuesParser::new(words))
             .value_delimiter(','),
-        // `-4K` is told to be negative, and is no letter of an option.
+        // Accept `-4K` and report it as negative, instead of as an unknown option.
         ParamKind::Size => arg.value_name("SIZE").allow_hyphen_values(true),
         ParamKind::Count => arg.value_name("N").allow_hyphen_values(true),
         ParamKind::Duration => arg.value_name("TIME").allow_hyphen_values(true),
         ParamKind::Text => arg.value_name("TEXT").allow_hyphen_values(true),
         ParamKind::Texts => arg.value_name("TEXT"),
         ParamKind::Env => arg.value_name("NAME[=VALUE]"),
-        // `--latency` alone is the same as not given, as it always was.
+        // `--latency` alone means the default (unchanged for compatibility).
         ParamKind::Switch => arg
             .value_parser(["true", "false"])
             .num_args(0..=1)
@@ -77,8 +77,8 @@ fn flag(param: &Param) -> Arg {
     }
 }
 
-/// Refuses a flag whose value is missing, so that the next flag would be taken for it: values may begin
-/// with `-`, but not with the name of another flag.
+/// Refuses a flag without a value, which would take the next flag as its value. Values may start
+/// with `-`, but must not be the name of another flag.
 pub fn check_values(workload: &'static dyn Workload, line: &[OsString]) -> Result<(), Failure> {
     let flags: Vec<Arg> = flags(workload).collect();
     let named = |word: &OsString| {
@@ -97,8 +97,9 @@ pub fn check_values(workload: &'static dyn Workload, line: &[OsString]) -> Resul
     })
 }
 
-/// Names parameters as the flags that were typed: `file_size` of a plan is `--file-size`. What is wrong
-/// with a layer has words of its own: `cache` is an option of layers too.
+/// Replaces parameter names with the flags as typed: `file_size` of a plan is `--file-size`. Errors
+/// about a layer are left as they are, because layers have options of the same names, such as
+/// `cache`.
 pub fn as_flags(workload: &'static dyn Workload, failure: Failure) -> Failure {
     if !failure.message.starts_with(&format!("{}: ", workload.id())) {
         return failure;
@@ -107,12 +108,12 @@ pub fn as_flags(workload: &'static dyn Workload, failure: Failure) -> Failure {
     failure.with_flags(named.map(|p| p.name))
 }
 
-/// Whether it takes no value: it is off unless it is given.
+/// Whether the flag takes no value: it is off by default.
 fn is_flag(param: &Param) -> bool {
     param.kind == ParamKind::Switch && param.default == "false"
 }
 
-/// The flags that were given, as a plan's `[[work]]` table would have them.
+/// The given flags, in the form of a plan's `[[work]]` table.
 pub fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settings {
     let mut given = Map::new();
     for param in params(workload) {
@@ -141,14 +142,14 @@ pub fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settin
     }
 }
 
-/// A server of the user's is asked from this host, and compared with nothing.
+/// With a URL, requests are sent from this host, and there is nothing to compare with.
 pub fn of_url(settings: &Settings, common: &mut CommonArgs) -> Result<(), Failure> {
     if !settings.params.contains_key(URL) {
         return Ok(());
     }
     if let Some(other) = common.layers.iter().find(|layer| !layer.is_native()) {
         return Err(Failure::usage(format!(
-            "{}: a URL is asked from this host, so -l {other} has no part in it",
+            "{}: -l {other} cannot be combined with a URL, which is requested from this host",
             settings.workload
         ))
         .hint("leave -l out; without a URL a server is started in each layer"));
@@ -210,7 +211,7 @@ mod tests {
         }
     }
 
-    /// A switch that is on, and a flag that can only turn it on, would say nothing.
+    /// A switch that defaults to on needs a flag to turn it off, and the reverse.
     #[test]
     fn each_switch_can_be_turned_from_its_default() {
         for workload in ALL {

@@ -14,7 +14,7 @@ use crate::{
     failure::{Code, Failure},
 };
 
-/// Formats that say what two runs come to; the others are made for one.
+/// Formats that can show a comparison of two runs. The others show one run.
 const FORMATS: [&str; 6] = ["html", "json", "markdown", "junit", "csv", "terminal"];
 
 /// Prints and writes the comparison of two runs; the exit code is 1 where a gate has failed.
@@ -43,22 +43,22 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
     report.hold_to(&gates, args.gates.fail_undecided);
     output::deliver(&report, &targets, args.out.stdout(), false)?;
     let gates = gate::outcome(&report);
-    // As for a run: a figure that may be another's passes no gate.
+    // As for a run: a gate cannot pass on untrusted figures.
     if !old.trustworthy() || !new.trustworthy() {
         return Ok(Code::Untrusted.into());
     }
     Ok(gates.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Sets a run against an older one.
+/// Compares a run with an older one.
 pub fn of_two(old: &Report, new: &Report, delta: f64) -> Result<Report, Failure> {
     let both = new.compare(old, delta);
     both.ok_or_else(|| nothing_in_common(old, new))
 }
 
-/// A stored run's report, or that in a file.
+/// The report of a stored run, or one read from a JSON file.
 fn report(name: &str, args: &CompareArgs, store: &mut Option<Store>) -> Result<Report, Failure> {
-    // No run is called so, and what lies in the current directory hides none.
+    // No run id contains `.` or `/`, so a file in the current directory cannot hide a run.
     if name.contains(['.', '/']) {
         return from_file(name);
     }
@@ -101,7 +101,7 @@ fn nothing_in_common(old: &Report, new: &Report) -> Failure {
     .hint("make the newer one with the older one's plan: layermark run --replay RUN")
 }
 
-/// Refuses runs of unlike machines or kernels.
+/// Refuses to compare runs of unlike machines or kernels.
 fn same_machine(report: &Report) -> Result<(), Failure> {
     let unlike = report
         .trust
@@ -118,7 +118,7 @@ fn same_machine(report: &Report) -> Result<(), Failure> {
     .hint("compare them all the same: leave out --same-machine"))
 }
 
-/// The command, to type it again.
+/// The command line of this comparison, for the report.
 fn command(args: &CompareArgs) -> String {
     let mut words = vec![args.old.clone(), args.new.clone()];
     let mut option = |name: &str, value: Option<String>| {

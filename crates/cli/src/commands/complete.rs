@@ -1,4 +1,4 @@
-//! What a shell completes beside the names of options: plans, layers, runs and imports.
+//! Shell completion of values: plans, layers, runs and imports.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -19,21 +19,21 @@ use layermark_layers::{ALL, Layer, listed};
 use super::{output, run::PLANS};
 use crate::args;
 
-/// Set by the shell's script when it asks what may follow.
+/// Environment variable that the shell's script sets when it requests candidates.
 const ASKED: &str = "LAYERMARK_COMPLETE";
-/// Newest runs that are offered.
+/// How many of the newest runs are offered.
 const RUNS: usize = 50;
-/// A layer that only tests name.
+/// A layer used only by tests.
 const HIDDEN: &str = "mock";
 
 const SHELLS: Shells = Shells(&[&Bash, &env::Elvish, &env::Fish, &env::Powershell, &env::Zsh]);
 
-/// Whether the shell that asks quotes what it puts into a line, or gets it quoted.
+/// Whether the requesting shell quotes candidates itself, or needs them quoted.
 static QUOTES: AtomicBool = AtomicBool::new(false);
 
-/// Answers a shell that asks, and ends the process.
+/// Answers a completion request and ends the process. Returns if there is none.
 pub fn answer() {
-    // Not there any more when candidates are looked for.
+    // clap removes the variable before candidates are computed.
     let shell = std::env::var(ASKED).unwrap_or_default();
     let quotes = ["bash", "zsh", "fish", "elvish"].contains(&shell.as_str());
     QUOTES.store(quotes, Ordering::Relaxed);
@@ -43,7 +43,7 @@ pub fn answer() {
         .complete();
 }
 
-/// The script that makes a shell ask.
+/// The completion script of a shell.
 pub fn script(shell: Shell) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let shell = SHELLS.completer(&shell.to_string());
@@ -52,7 +52,7 @@ pub fn script(shell: Shell) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Plans that come with layermark, and files.
+/// Completes the names of built-in plans, and files.
 pub fn plans() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let plans = PLANS
@@ -64,7 +64,8 @@ pub fn plans() -> ArgValueCompleter {
     })
 }
 
-/// Layers with their variants; behind a comma or a colon their options, behind `=` the values of one.
+/// Completes layers with their variants; after a comma or a colon their options, after `=` an
+/// option's values.
 pub fn layers() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let text = current.to_str().unwrap_or_default();
@@ -83,7 +84,7 @@ pub fn layers() -> ArgValueCompleter {
     })
 }
 
-/// Names of layers alone, for `layermark layers`.
+/// Completes layer names without variants, for `layermark layers`.
 pub fn layer_names() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let shown = ALL.iter().filter(|l| l.id() != HIDDEN);
@@ -92,7 +93,7 @@ pub fn layer_names() -> ArgValueCompleter {
     })
 }
 
-/// Runs of the default store, newest first.
+/// Completes the runs of the default store, newest first.
 pub fn runs() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let stored = output::read_store(None).and_then(|mut store| Ok(store.list(RUNS)?));
@@ -106,7 +107,7 @@ pub fn runs() -> ArgValueCompleter {
     })
 }
 
-/// Runs of the default store, and reports in JSON files.
+/// Completes the runs of the default store, and reports in JSON files.
 pub fn reports() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let mut all = runs().complete(current);
@@ -115,7 +116,7 @@ pub fn reports() -> ArgValueCompleter {
     })
 }
 
-/// Imports of the default store, newest first.
+/// Completes the imports of the default store, newest first.
 pub fn imports() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let stored = output::read_store(None).and_then(|mut store| Ok(store.list_imports(RUNS)?));
@@ -135,8 +136,8 @@ fn files(current: &OsStr, ending: &'static str) -> Vec<CompletionCandidate> {
     all
 }
 
-/// Whether a shell may put it into a command line. Another user may have chosen the name of a file: what a
-/// shell does not quote must have nothing that it would run, and no shell gets a line's end.
+/// Whether a candidate is safe in a command line. Another user may have chosen the name of a file.
+/// Without quoting, it must hold nothing that the shell would run. A line break is never safe.
 fn is_safe(candidate: &CompletionCandidate) -> bool {
     let text = candidate.get_value().to_string_lossy();
     if QUOTES.load(Ordering::Relaxed) {
@@ -146,7 +147,7 @@ fn is_safe(candidate: &CompletionCandidate) -> bool {
     }
 }
 
-/// Whether a character means nothing to any shell, wherever in a word it is.
+/// Whether no shell treats a character specially, anywhere in a word.
 fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || "/._-+,:=@%".contains(c)
 }
@@ -176,7 +177,7 @@ fn names() -> impl Iterator<Item = CompletionCandidate> {
     })
 }
 
-/// The options that a layer's name may go on with.
+/// The options that can follow in a layer's spec.
 fn options(layer: &dyn Layer, text: &str) -> Vec<CompletionCandidate> {
     let at = text.rfind([':', ',']).map_or(0, |at| at + 1);
     let (before, part) = text.split_at(at);
@@ -209,9 +210,9 @@ fn beginning(
     all.into_iter().filter(fits).collect()
 }
 
-/// bash, whose words end at `:` and `=`, which stand in names of layers: the script takes the line apart at
-/// blanks alone, and leaves out of the answer what stands before such a sign. It puts what it gets into the
-/// line as it is, so that it gets it quoted.
+/// Bash splits words at `:` and `=`, which layer names contain. So the script splits the line at
+/// blanks only, and removes from each candidate the part before such a sign. Bash inserts
+/// candidates as they are, so they are quoted here.
 struct Bash;
 
 const BASH: &str = r#"_layermark() {
@@ -272,8 +273,8 @@ impl EnvCompleter for Bash {
     }
 }
 
-/// With a backslash before what means something to bash. Within quotation marks that the user has opened it
-/// is not run either.
+/// Escapes with a backslash what bash treats specially. This also holds within quotation marks that
+/// the user has opened.
 fn quoted(text: &str) -> String {
     let mut all = String::with_capacity(text.len());
     for c in text.chars() {

@@ -31,7 +31,7 @@ pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `layermark docs`: where to read, as far as it lies on this machine.
+/// `layermark docs`: lists the documentation, with paths where it is on this machine.
 pub fn docs() -> Result<ExitCode, Failure> {
     let exe = env::current_exe().map_err(Failure::failed)?;
     let find = |path: &str| {
@@ -66,12 +66,12 @@ pub fn docs() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lets man(1) show a page; an error where there is none.
+/// Shows a page with man(1). Fails if man(1) is missing.
 fn show_page(roff: &[u8]) -> io::Result<()> {
     let mut man = Command::new("man");
     let mut man = man.args(["-l", "-"]).stdin(Stdio::piped()).spawn()?;
     if let Some(mut page) = man.stdin.take() {
-        // A reader who has seen enough closes it early.
+        // A reader may quit before the end, so a closed pipe is not an error.
         let _ = page.write_all(roff);
     }
     if man.wait()?.success() {
@@ -81,7 +81,7 @@ fn show_page(roff: &[u8]) -> io::Result<()> {
     }
 }
 
-/// `layermark man`: shown on a terminal, else the page itself.
+/// `layermark man`: shows the page on a terminal, else prints its source.
 pub fn man(dir: Option<&Path>) -> Result<ExitCode, Failure> {
     match dir {
         None => {

@@ -1,4 +1,4 @@
-//! `--fail-if`: what a build may not lose.
+//! `--fail-if`: fails a build where a layer is too slow.
 
 use std::process::ExitCode;
 
@@ -11,16 +11,16 @@ use crate::{
     say::say,
 };
 
-/// More than these are counted.
+/// At most this many results are listed; the rest are counted.
 const LISTED: usize = 10;
 
-/// The gates that were given.
+/// Parses the gates from the flags.
 pub fn read(args: &GateArgs) -> Result<Vec<Gate>, Failure> {
     let gates = args.fail_if.iter().map(|text| text.parse());
     Ok(gates.collect::<Result<_, GateError>>()?)
 }
 
-/// Refuses gates that name what is not in a stored run.
+/// Refuses gates that name something not in a stored run.
 pub fn check(gates: &[Gate], run: &Run) -> Result<(), Failure> {
     let layers = run.layers.iter().skip(1).filter(|l| !l.control);
     let layers: Vec<&str> = layers.map(|l| l.name.as_str()).collect();
@@ -30,7 +30,7 @@ pub fn check(gates: &[Gate], run: &Run) -> Result<(), Failure> {
         .try_for_each(|gate| gate.check(&layers, &points))?)
 }
 
-/// Says how the gates of a report came out, and gives the exit code where one has failed.
+/// Prints the results of a report's gates. Returns an exit code if one failed.
 pub fn outcome(report: &Report) -> Option<ExitCode> {
     if report.gates.is_empty() {
         return None;

@@ -15,7 +15,7 @@ use trend::Trend;
 
 use crate::{args::HistoryArgs, failure::Failure, say::say};
 
-/// Runs that are listed, and those of a trend, unless `--limit` says otherwise.
+/// Default of `--limit`: for the list, and for a trend.
 const LISTED: u32 = 20;
 const OF_A_TREND: u32 = 100;
 
@@ -77,7 +77,7 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a figure over runs, or writes its page.
+/// Prints a trend, or writes its page.
 fn tell(trend: &Trend, args: &HistoryArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         let page = target(path, args.force)?;
@@ -106,7 +106,7 @@ fn json_text(value: &Value) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
-/// How the verdicts of a run came out; nothing for one that cannot be read or has none.
+/// The tally of a run's verdicts; `None` if the run has none or cannot be read.
 pub fn tally(store: &mut Store, run: &Summary) -> Option<Tally> {
     let (run, trials) = store.load(&run.id).ok()?;
     Some(Tally::of(&run, &trials)).filter(|tally| tally.asked > 0)
@@ -156,7 +156,7 @@ fn import_line(import: &ImportSummary) -> String {
     format!("{id:<26}  {imported:<16}  {tool:<18}  {points:>6}  {file}\n")
 }
 
-/// A moment of this machine's time zone.
+/// A time in this machine's time zone.
 pub fn time(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map_or_else(
         |_| ms.to_string(),
@@ -178,7 +178,7 @@ fn line(run: &Summary, tally: Option<&Tally>) -> String {
     )
 }
 
-/// How a run stands, in a word.
+/// The state of a run, in one word.
 pub fn status(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Running => "running",
@@ -189,7 +189,7 @@ pub fn status(status: RunStatus) -> &'static str {
     }
 }
 
-/// `9/12: 5 slower, 4 same`.
+/// A tally in words: `9/12: 5 slower, 4 same`.
 pub fn verdicts(tally: &Tally) -> String {
     let counts = [
         (tally.slower, "slower"),

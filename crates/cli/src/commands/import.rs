@@ -9,7 +9,7 @@ use layermark_model::{Import, ImportedPoint, format_size};
 use super::{output, target};
 use crate::{args::OutArgs, failure::Failure, say::say};
 
-/// Reads, stores and prints an import; with `beside`, the report of that run with the import in it.
+/// Reads, stores and prints an import. With `beside`, reports that run together with the import.
 pub fn keep(
     file: &Path,
     format: Option<&str>,
@@ -22,7 +22,7 @@ pub fn keep(
     }
     let targets = target::targets(out)?;
     let mut store = output::open_store(out.store.store.as_deref())?;
-    // Before anything is stored: a missing run is an error in the command.
+    // First, so that nothing is stored when the run does not exist.
     let report = beside
         .map(|run| output::report(&mut store, run))
         .transpose()?;

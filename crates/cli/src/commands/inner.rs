@@ -1,4 +1,4 @@
-//! What the binary does inside a layer, started by itself and not by users.
+//! Internal commands: what layermark starts inside layers. Users do not call them.
 
 use std::{ffi::OsString, io, process::ExitCode};
 
@@ -14,7 +14,7 @@ fn ended<E: std::fmt::Display>(result: Result<(), E>, what: &str) -> ExitCode {
     }
 }
 
-/// Works on jobs from standard input until it ends.
+/// Runs jobs from standard input until it closes.
 pub fn probe() -> ExitCode {
     ended(
         layermark_probe::serve(io::stdin().lock(), io::stdout()),
@@ -22,12 +22,12 @@ pub fn probe() -> ExitCode {
     )
 }
 
-/// Removes the work directory when layermark has died without doing so.
+/// Removes the work directory if layermark dies without doing so.
 pub fn janitor() -> ExitCode {
     ended(layermark_layers::janitor::run(io::stdin()), "janitor")
 }
 
-/// Process 1 of a virtual machine that layermark booted; refuses to run anywhere else.
+/// Runs as process 1 of a virtual machine that layermark booted. Refuses to run anywhere else.
 pub fn guest() -> ExitCode {
     ended(layermark_layers::guest(), "guest")
 }

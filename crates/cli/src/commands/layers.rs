@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// Prints every layer, or one with its options.
 pub fn show(name: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
-    // In the sandbox, because what can be set up depends on the privilege it gets.
+    // In the sandbox, because its privileges decide which layers can be set up.
     sandbox::enter().map_err(Failure::failed)?;
     let chosen: Vec<&dyn Layer> = match name {
         None => ALL.to_vec(),
@@ -53,7 +53,7 @@ fn describe(text: &mut String, layer: &dyn Layer) {
 }
 
 fn find(name: &str) -> Result<&'static dyn Layer, Failure> {
-    // A whole spec is fine too: `layermark layers overlay:upper`.
+    // A whole spec is accepted too: `layermark layers overlay:upper`.
     let id = name.split([':', ',']).next().unwrap_or(name);
     layermark_layers::find(id).ok_or_else(|| layermark_layers::unknown(id).into())
 }

@@ -1,4 +1,4 @@
-//! Measures, stores, and delivers the report.
+//! Runs the measurement, stores it, and writes the report.
 
 use std::{
     env,
@@ -28,7 +28,7 @@ use crate::{
     signals,
 };
 
-/// What to do, once the flags are understood.
+/// What to measure, after the flags are parsed.
 pub enum Order {
     New(Box<Request>),
     Replay(Box<Request>),
@@ -39,8 +39,8 @@ pub fn exe() -> Result<PathBuf, Failure> {
     env::current_exe().map_err(|e| Failure::failed(format!("the path of layermark itself: {e}")))
 }
 
-/// In a user namespace we own all our files, including those that we made read-only. So the
-/// permission is checked before there is one. The lab checks everything else about the directory.
+/// Checks write permission before the user namespace exists. Inside it all our files are writable,
+/// including read-only ones. The lab checks everything else about the directory.
 fn may_write(dir: &Path, silence: Duration) -> Result<(), Failure> {
     use rustix::{fs::Access, io::Errno};
     let may = || rustix::fs::access(dir, Access::WRITE_OK) != Err(Errno::ACCESS);
@@ -55,7 +55,7 @@ fn may_write(dir: &Path, silence: Duration) -> Result<(), Failure> {
     }
 }
 
-/// A file system whose server has taken a request and gives no answer.
+/// The error for a file system whose server accepted a request and does not answer.
 fn no_answer(path: &Path, silence: Duration) -> Failure {
     Failure {
         message: format!("{} did not answer for {silence:?}", path.display()),
@@ -64,7 +64,7 @@ fn no_answer(path: &Path, silence: Duration) -> Failure {
     }
 }
 
-/// Lets the run end, also where the main thread waits for a file system for longer than `silence`.
+/// Ends the process if the main thread waits for a file system longer than `silence` after a stop.
 fn watch(silence: Duration) {
     keeper::obey();
     served::watch_main(silence, |path, silence| {
@@ -74,7 +74,8 @@ fn watch(silence: Duration) {
     });
 }
 
-/// Measures, then reports the results so far, even after a failure: where flags say, and to `more`.
+/// Measures, then writes the results so far, even after a failure: to the targets in the flags, and
+/// to `more`.
 pub fn go(
     mut order: Order,
     common: &CommonArgs,
@@ -84,12 +85,13 @@ pub fn go(
     if let Order::New(request) | Order::Replay(request) = &mut order {
         request.gates.clone_from(&gates);
     }
-    // Before anything is measured: a report that cannot be written later would be a pity.
+    // Before the measurement, so that no time is lost to a report that cannot be written.
     let mut targets = target::targets(&common.out)?;
     targets.extend(more);
     let serve = |at| Server::bind(at, common.out.store.store.clone());
     let server = common.serve.map(serve).transpose()?;
-    // Held until the end: when we go, however we go, it removes the work directory.
+    // The janitor, held until the end: it removes the work directory when this process ends for any
+    // reason.
     let exe = exe()?;
     let janitor = janitor::spawn(&exe)
         .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
@@ -154,7 +156,7 @@ pub fn go(
     code
 }
 
-/// Keeps the report of a whole run in browsers.
+/// Serves the report of a finished run until Ctrl-C.
 fn until_signal(server: &Server, run_id: &str, stopping: &Handle) -> Result<(), Failure> {
     let signals = signals::caught();
     let mut signals = signals.map_err(|e| Failure::failed(format!("signals: {e}")))?;
@@ -210,7 +212,7 @@ fn measure(
     layermark_lab::run(request, store, stop, &mut on_event)
 }
 
-/// The exit code of a run that came to an end; `store` where it is not the usual one.
+/// The exit code of a run that ended. `store` is given if it is not the default.
 fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
     if outcome.ended == Ended::Stopped {
         let elsewhere = store.map(|s| {
@@ -225,7 +227,7 @@ fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
         return Code::Stopped.into();
     }
     let gates = gate::outcome(report);
-    // Worse than a layer that is missing is one whose numbers may be another's.
+    // An untrustworthy figure is worse than a missing layer.
     if !report.trustworthy() {
         return Code::Untrusted.into();
     }
@@ -236,8 +238,10 @@ fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
         return Code::Layer.into();
     }
     if outcome.trials == 0 {
-        return Failure::failed("nothing was measured: no layer can do any of what was asked")
-            .hint("the report says what was left out and why; what a layer does: layermark layers")
+        return Failure::failed("nothing was measured: no layer supports the requested work")
+            .hint(
+                "the report lists what was left out and why; what a layer can do: layermark layers",
+            )
             .print(false);
     }
     let errors: Option<Vec<&str>> = report.trials.iter().map(|t| t.error.as_deref()).collect();

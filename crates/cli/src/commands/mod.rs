@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
             return failure.with_help(asked().as_deref()).print(json);
         }
     };
-    // A run may have to be left behind; all other commands end by themselves.
+    // Only a measurement may leave a blocked thread behind; all other commands end by themselves.
     match &parsed {
         Parsed::Cli(cli) if !matches!(cli.command, Cmd::Run(_)) => carry_out(parsed),
         _ => keeper::keep(|| carry_out(parsed)),
@@ -73,7 +73,7 @@ fn carry_out(parsed: Parsed) -> ExitCode {
     result.unwrap_or_else(|failure| failure.with_help(asked().as_deref()).print(json))
 }
 
-/// The command, as it was typed.
+/// The name of the command, as typed.
 fn asked() -> Option<String> {
     let word = env::args_os().nth(1)?;
     Some(word.to_string_lossy().into_owned())

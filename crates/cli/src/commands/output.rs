@@ -1,4 +1,4 @@
-//! Opens the store, and delivers a report.
+//! Opens the store, and writes reports.
 
 use std::{
     fs::DirBuilder,
@@ -18,7 +18,7 @@ use crate::{
     say::say,
 };
 
-/// The store that `--store` names, or the user's default.
+/// Opens the store in `--store`, or the user's default one.
 pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
     let store = match path {
         Some(path) => Store::open(path)?,
@@ -33,7 +33,7 @@ pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
     Ok(store)
 }
 
-/// The same to read it, which writes nothing.
+/// Opens the store to read it; writes nothing.
 pub fn read_store(path: Option<&Path>) -> Result<Store, Failure> {
     Ok(match path {
         Some(path) => Store::open_read(path)?,
@@ -48,8 +48,8 @@ pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
 }
 
 /// Writes the files, then the terminal's table or JSON, unless `-o` has written to standard output.
-/// Without a target, and where `page` says so, the page goes into the user's data directory. A
-/// target that cannot be written does not prevent the others.
+/// Without a target, and if `page` is set, writes the page into the user's data directory. A target
+/// that cannot be written does not prevent the others.
 pub fn deliver(
     report: &Report,
     targets: &[Target],
@@ -64,7 +64,7 @@ pub fn deliver(
         }
     }
     if targets.is_empty() && page {
-        // Nobody asked for the page: without it the run is still a run.
+        // Nobody requested the page, so a failure to write it is only a warning.
         match default_page(report) {
             Ok(path) => written.push(path),
             Err(e) => say(format!("warning: no page: {}", e.message)),
@@ -110,7 +110,7 @@ fn to_stdout(report: &Report, what: Stdout) -> Result<(), Failure> {
     write_stdout(&text)
 }
 
-/// Prints text for people, or JSON, that ends with a line's end.
+/// Prints text or JSON, with a line break at the end.
 pub fn print(text: &str) -> Result<(), Failure> {
     write_stdout(plain(text).as_bytes())
 }
@@ -118,13 +118,13 @@ pub fn print(text: &str) -> Result<(), Failure> {
 pub fn write_stdout(text: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text).and_then(|()| stdout.flush()) {
-        // `layermark report | head` is no failure.
+        // A closed pipe is not an error: `layermark report | head`.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|e| Failure::failed(format!("standard output: {e}"))),
     }
 }
 
-/// Columns of the terminal; 100 without one.
+/// Width of the terminal, columns; 100 if there is none.
 fn width() -> usize {
     rustix::termios::tcgetwinsize(io::stdout()).map_or(100, |size| usize::from(size.ws_col).max(60))
 }

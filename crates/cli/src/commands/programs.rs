@@ -1,4 +1,4 @@
-//! Programs of a plan that another user can have written.
+//! Guards against programs in a plan or store that another user could have written.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use layermark_probe::workloads;
 
 use crate::failure::Failure;
 
-/// Programs that are named in a message.
+/// How many programs a message names.
 const NAMED: usize = 8;
 
-/// Refuses points that run programs, and names these. `what` is where they come from, which is not ours
-/// alone.
+/// Refuses points that run programs, and names the programs. `what` is their source, which other
+/// users can change.
 pub fn refuse(what: &str, points: &[Point]) -> Result<(), Failure> {
     let all = points.iter().flat_map(|point| {
         let workload = workloads::find(&point.workload);
@@ -33,7 +33,7 @@ pub fn refuse(what: &str, points: &[Point]) -> Result<(), Failure> {
     Err(Failure::usage(text).hint("read them; if you trust them, say: --allow-programs"))
 }
 
-/// The points of a plan. What cannot be expanded is refused later, with the reason.
+/// The points of a plan; none if it cannot be expanded, which is reported later with the reason.
 pub fn points(plan: &Plan) -> Vec<Point> {
     let points = plan.work.iter().map(|settings| {
         let workload = workloads::find(&settings.workload)?;

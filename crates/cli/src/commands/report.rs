@@ -1,4 +1,4 @@
-//! `layermark report`: a stored run again, in any format.
+//! `layermark report`: reports a stored run again, in any format.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `layermark run` and the workload commands: what is to be measured.
+//! `layermark run` and the workload commands: turn flags and plans into a measurement.
 
 use std::{
     env,
@@ -24,7 +24,7 @@ use crate::{
     workload_args,
 };
 
-/// Plans that come with the binary.
+/// The built-in plans.
 pub const PLANS: [(&str, &str); 7] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
@@ -95,7 +95,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     go(order, &common, None)
 }
 
-/// A stored run, whose programs are ours or are allowed.
+/// Loads a stored run. Refuses its programs if other users can change the store, unless `allowed`.
 fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
     let (run, _) = store.load(run)?;
     if store.is_shared() && !allowed {
@@ -107,7 +107,8 @@ fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
     Ok(run)
 }
 
-/// Variables of launched programs. Those taken from our own environment need no entry.
+/// Environment variables of launched programs. Those copied from layermark's own environment need
+/// no entry.
 fn environment(flags: &[String]) -> Result<Environment, Failure> {
     let mut env = Environment::new();
     for flag in flags {
@@ -127,8 +128,8 @@ fn environment(flags: &[String]) -> Result<Environment, Failure> {
     Ok(env)
 }
 
-/// Budget of a command for one workload without a time limit. A budget may be exceeded by half, so
-/// the command ends within 20 s, unless eight blocks of native and one layer take longer.
+/// Default budget of a command for one workload. A budget may be exceeded by half, so the command
+/// ends within 20 s, unless eight blocks of native and one layer take longer.
 pub const COMMAND_BUDGET: &str = "13s";
 
 /// `layermark file`, `layermark meta`, ...
@@ -138,7 +139,7 @@ pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Fai
     done.map_err(|failure| typed(workload, failure))
 }
 
-/// A failure in the words of the command line, where parameters are flags.
+/// Rewrites a failure to name flags instead of parameters.
 fn typed(workload: Option<&'static dyn Workload>, failure: Failure) -> Failure {
     match workload {
         Some(workload) => workload_args::as_flags(workload, failure),
@@ -180,7 +181,7 @@ fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> 
     Ok(Order::New(Box::new(request)))
 }
 
-/// `layermark launch`: as every workload, and the times in hyperfine's format.
+/// `layermark launch`: like every workload, plus the times in hyperfine's format.
 pub fn launch(
     settings: Settings,
     common: &CommonArgs,
@@ -194,7 +195,7 @@ pub fn launch(
     done.map_err(|failure| typed(workload, failure))
 }
 
-/// A plan that comes with the binary, or a file; and whether other users can change it.
+/// Reads a built-in plan or a file. Also returns whether other users can change it.
 fn read_plan(name: &str) -> Result<(Plan, bool), Failure> {
     let (text, shared) = match PLANS.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => ((*text).to_owned(), false),
@@ -219,7 +220,7 @@ fn read_plan(name: &str) -> Result<(Plan, bool), Failure> {
     Ok((plan, shared))
 }
 
-/// A file's text, of which no more is read than a plan may have; and whether other users can change it.
+/// Reads a file up to the largest size of a plan. Also returns whether other users can change it.
 fn read_file(name: &str) -> io::Result<(String, bool)> {
     let file = File::open(name)?;
     let stat = rustix::fs::fstat(&file)?;
@@ -228,7 +229,7 @@ fn read_file(name: &str) -> io::Result<(String, bool)> {
     Ok((text, !is_trusted(&stat) || is_open_to_others(&stat)))
 }
 
-/// Flags win over the plan.
+/// Applies the flags to the plan. Flags win.
 fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     if !common.layers.is_empty() {
         plan.layers.clone_from(&common.layers);

@@ -1,4 +1,4 @@
-//! Where `-o` writes a report, and files that it does not replace.
+//! Output of `-o`: finds the format and the destination, and protects existing files.
 
 use std::{
     fs::{self, File, Metadata},
@@ -17,7 +17,7 @@ use tempfile::NamedTempFile;
 
 use crate::{args::OutArgs, failure::Failure};
 
-/// What writes a report, and where to.
+/// An exporter and its destination.
 pub struct Target {
     exporter: &'static dyn Exporter,
     place: Destination,
@@ -26,13 +26,13 @@ pub struct Target {
 
 enum Destination {
     Stdout,
-    /// An existing or new file; new content replaces it as a whole.
+    /// A new or existing file. Its content is replaced atomically.
     File(PathBuf),
-    /// A FIFO or device, written as it is.
+    /// A FIFO or device, written directly.
     Stream(PathBuf),
 }
 
-/// Finds the exporter of each `-o`, and that it may be written, before a run begins.
+/// Finds the exporter of each `-o`, and checks before a run that the destination can be written.
 pub fn targets(out: &OutArgs) -> Result<Vec<Target>, Failure> {
     let all: Vec<Target> = out
         .output
@@ -47,7 +47,7 @@ pub fn targets(out: &OutArgs) -> Result<Vec<Target>, Failure> {
     Ok(all)
 }
 
-/// Finds the exporter of one `-o`, and that it may be written.
+/// Finds the exporter of one `-o`, and checks that the destination can be written.
 pub fn target(path: &Path, force: bool) -> Result<Target, Failure> {
     match path.to_str().and_then(format_of_stdout) {
         Some(format) => Target::stdout(format),
@@ -55,7 +55,7 @@ pub fn target(path: &Path, force: bool) -> Result<Target, Failure> {
     }
 }
 
-/// Where hyperfine's format goes, whatever the file's name.
+/// The target for hyperfine's format, whatever the file's name.
 pub fn times_target(path: &Path, force: bool) -> Result<Target, Failure> {
     Target::file(path, exporter(Path::new("times.hyperfine.json"))?, force)
 }
@@ -65,7 +65,7 @@ fn exporter(path: &Path) -> Result<&'static dyn Exporter, Failure> {
         .map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"))
 }
 
-/// `-` is Markdown, and `csv:-` another format, by its ending.
+/// The format of standard output: `-` is Markdown, `csv:-` names another by its ending.
 fn format_of_stdout(text: &str) -> Option<&str> {
     match text {
         "-" => Some("md"),
@@ -108,7 +108,7 @@ impl Target {
         };
         if let Destination::File(path) = &place {
             let dir = hold(path).map_err(|(why, hint)| refused(why, hint))?;
-            // A file without a name that is removed at once.
+            // An unnamed file that is removed at once.
             tempfile::tempfile_in(layermark_fd::path_of(&dir.fd)).map_err(|e| {
                 let why = format!("no file can be made in {}: {e}", parent_of(path).display());
                 refused(why, elsewhere())
@@ -121,7 +121,7 @@ impl Target {
         })
     }
 
-    /// The page in the user's data directory.
+    /// The target for the page in the user's data directory.
     pub fn page(path: PathBuf) -> Result<Self, Failure> {
         Ok(Self {
             exporter: exporter(&path)?,
@@ -130,7 +130,7 @@ impl Target {
         })
     }
 
-    /// Name of the format.
+    /// The format's name.
     pub fn format(&self) -> &'static str {
         self.exporter.id()
     }
@@ -139,7 +139,7 @@ impl Target {
         matches!(self.place, Destination::Stdout)
     }
 
-    /// Writes the report; answers the names of the files.
+    /// Writes the report. Returns the names of the files.
     pub fn write(&self, report: &Report) -> Result<Vec<PathBuf>, Failure> {
         let again = format!(
             "the run is kept; write it elsewhere: layermark report {} -o FILE",
@@ -149,7 +149,7 @@ impl Target {
         self.fill(&write).map_err(|e| e.hint(again))
     }
 
-    /// Writes what `write` makes, in the format of the target; answers the names of the files.
+    /// Writes what `write` produces in the target's format. Returns the names of the files.
     pub fn fill(
         &self,
         write: &dyn Fn(&mut dyn Files) -> anyhow::Result<()>,
@@ -185,8 +185,8 @@ impl Target {
     }
 }
 
-/// Whether root could be led elsewhere from here: by a symbolic link of another user, or from a directory
-/// where others may exchange files.
+/// Whether another user could redirect root here: through a symbolic link, or in a directory where
+/// others can replace files.
 fn misleads(_: &Path, stat: &Stat) -> bool {
     let link = FileType::from_raw_mode(stat.st_mode).is_symlink();
     let sticky = stat.st_mode & 0o1000 != 0;
@@ -198,7 +198,7 @@ fn misleads(_: &Path, stat: &Stat) -> bool {
         }
 }
 
-/// Why a report cannot be in a directory, in words, and what to do about it.
+/// Why a directory cannot hold a report, and a hint.
 fn unusable(e: Refused, dir: &Path) -> (String, String) {
     match e {
         Refused::At(by) if by.is_symlink() => (
@@ -216,19 +216,19 @@ fn unusable(e: Refused, dir: &Path) -> (String, String) {
     }
 }
 
-/// The directory of a report, held so that nobody can lead root elsewhere.
+/// Opens the directory of a report. Held open, so that nobody can redirect root afterwards.
 fn hold(path: &Path) -> Result<HeldDir, (String, String)> {
     let dir = parent_of(path);
     HeldDir::find(dir, false, &mut misleads).map_err(|e| unusable(e, dir))
 }
 
-/// What stands where a report is to go.
+/// What exists at the destination of a report.
 enum Existing {
     /// Nothing.
     Free,
     /// A report, or an empty file.
     Own(Metadata),
-    /// Something else, in words.
+    /// Something else, described in words.
     Other(String),
     Directory,
 }
@@ -237,7 +237,7 @@ fn standing(path: &Path) -> Existing {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Existing::Free,
-        // A name that is too long, for example: the reason is reported when it is written.
+        // For example, the name is too long. The error is reported on writing.
         Err(_) => return Existing::Free,
     };
     let kind = found.file_type();
@@ -251,7 +251,7 @@ fn standing(path: &Path) -> Existing {
     } else if !kind.is_file() {
         Existing::Other("this is a device or a socket".into())
     } else if !is_ours(&found) {
-        // He may write to it later, whatever it holds now.
+        // The owner may write to it later, even if it holds a report now.
         Existing::Other("this file belongs to another user".into())
     } else {
         match is_own(path) {
@@ -268,14 +268,14 @@ fn is_ours(file: &Metadata) -> bool {
 
 fn is_own(path: &Path) -> io::Result<bool> {
     use rustix::fs::OFlags;
-    // What stands there may be another thing by now.
+    // The file may have been replaced since the check.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = File::options();
     let options = options.read(true).custom_flags(flags.bits().cast_signed());
     exporters::is_own(&mut options.open(path)?)
 }
 
-/// What `--force` writes to: the file itself, or what a symbolic link points to.
+/// The destination with `--force`: the file itself, or the target of a symbolic link.
 fn behind(path: &Path) -> Result<Destination, String> {
     let target = Held::find(path, false, misleads).map_err(|e| unusable(e, parent_of(path)).0)?;
     let target = target.file();
@@ -293,12 +293,12 @@ fn behind(path: &Path) -> Result<Destination, String> {
     }
 }
 
-/// The files of one `-o` until all of them are complete. Each is a new file with a random name in
-/// the same directory (`O_EXCL`, which follows no link). So an old report is not lost to a full
-/// disk, and a new one is complete or absent.
+/// The files of one `-o` until all are complete. Each is a new file with a random name in the same
+/// directory (`O_EXCL`, which follows no link). So a full disk does not destroy an old report, and
+/// a new one is complete or absent.
 struct Parts<'a> {
     path: &'a Path,
-    // Before `dir`, below which they are removed if they are not complete.
+    // Before `dir`, so that incomplete files are removed while it is open.
     open: Option<(PathBuf, BufWriter<NamedTempFile>)>,
     done: Vec<(PathBuf, NamedTempFile)>,
     dir: HeldDir,
@@ -341,8 +341,8 @@ impl Files for Parts<'_> {
     }
 }
 
-/// Moves a file to its place, or to the next free name where a file is that is not ours: names of
-/// charts are not known before, and a file may have appeared meanwhile.
+/// Moves a file to its place, or to the next free name if a file that is not ours is there. The
+/// names of charts are not known in advance, and a file may have appeared meanwhile.
 fn put(
     mut part: NamedTempFile,
     wanted: &Path,
@@ -360,7 +360,7 @@ fn put(
                 return Ok(path);
             }
             Existing::Other(_) if force && number == 1 => {
-                // Another user's mode may let him write to it.
+                // If another user owns it, its mode may let the owner write to it.
                 if let Some(old) = fs::symlink_metadata(&at).ok().filter(is_ours) {
                     keep_mode(part.as_file(), &old);
                 }
@@ -380,9 +380,9 @@ fn put(
     }
 }
 
-/// Mode and, if permitted, group of our own file that is replaced.
+/// Copies the mode and, if permitted, the group from our own file that is replaced.
 fn keep_mode(part: &File, old: &Metadata) {
-    // The mode comes last, because a new group takes some of its bits away.
+    // The mode comes last, because a change of group clears some of its bits.
     let _ = std::os::unix::fs::fchown(part, None, Some(old.gid()));
     let _ = part.set_permissions(fs::Permissions::from_mode(old.mode() & 0o777));
 }

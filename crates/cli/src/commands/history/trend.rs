@@ -12,29 +12,29 @@ use serde_json::{Value, json};
 use super::time;
 use crate::failure::Failure;
 
-/// A point in a layer over runs.
+/// The result of one point in one layer, over runs.
 pub struct Trend<'a> {
     point: String,
     layer: String,
-    /// Whether it is the baseline, of which the time is told.
+    /// Whether the layer is the baseline: the trend is then of times, not of ratios.
     times: bool,
     series: Series<&'a Summary>,
     changes: Vec<Change>,
 }
 
-/// How a point in a layer changed over runs, which come newest first.
+/// Builds the trend of a point in a layer. `runs` come newest first.
 pub fn of<'a>(
     store: &mut Store,
     runs: &'a [Summary],
     point: &str,
     layer: &str,
 ) -> Result<Trend<'a>, Failure> {
-    // As runs name it: options in the order of their names.
+    // Runs store the options of a layer in alphabetical order.
     let spec = layer.parse::<Spec>().map(|spec| spec.to_string());
     let layer = &spec.unwrap_or_else(|_| layer.to_owned());
     let mut labels: Vec<String> = Vec::new();
     let figures = runs.iter().filter_map(|run| {
-        // A run that cannot be read is none of the trend's.
+        // A run that cannot be read is not part of the trend.
         let (loaded, trials) = store.load(&run.id).ok()?;
         let figure = Figure::of(&loaded, &trials, layer, point);
         labels.extend(loaded.points.into_iter().map(|p| p.label));
@@ -91,7 +91,7 @@ fn nothing(runs: &[Summary], labels: &[String], point: &str, layer: &str) -> Fai
     Failure::usage(format!("no run has measured \"{point}\" in {layer}")).hint(hint)
 }
 
-/// What was meant by a name that no run has, or the names that there are.
+/// A hint for a name that no run has: a similar name, or the known names.
 fn meant(name: &str, kind: &str, known: &BTreeSet<&str>) -> String {
     const LISTED: usize = 8;
     if let Some(near) = nearest(name, known.iter().copied()) {
@@ -156,7 +156,7 @@ impl Trend<'_> {
         text
     }
 
-    /// What it came to: changes, those below the figure, and runs that are not in it.
+    /// The trend in words: the changes, or that there is none, then the runs that were left out.
     fn said(&self) -> Vec<String> {
         let of = |at: usize| {
             let run = self.series.kept[at].0;
@@ -170,7 +170,7 @@ impl Trend<'_> {
         if said.is_empty() {
             said.push(match self.series.kept.len() {
                 n if n < ENOUGH => "too few runs to look for changes: ten are needed".into(),
-                _ => "no change for good".into(),
+                _ => "no lasting change".into(),
             });
         }
         let machines = self.series.machine_changes().into_iter();
@@ -187,7 +187,7 @@ impl Trend<'_> {
         said
     }
 
-    /// For a page.
+    /// The trend as drawn on a page.
     pub fn drawn(&self) -> layermark_report::Trend {
         let run = |(run, figure): &(&Summary, Figure)| TrendRun {
             id: run.id.clone(),
@@ -234,10 +234,10 @@ impl Trend<'_> {
     }
 }
 
-/// Fewest runs in which a change can be seen.
+/// Fewest runs in which changes are looked for.
 const ENOUGH: usize = 10;
 
-/// A letter for each value, of eight heights between the lowest and the highest, on the logarithm.
+/// One character per value: eight heights from the lowest to the highest, on a logarithmic scale.
 fn sparkline(values: &[f64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();

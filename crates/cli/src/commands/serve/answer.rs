@@ -1,4 +1,4 @@
-//! What is asked for, and what is said: addresses, headers, bodies.
+//! HTTP requests and responses: addresses, headers, bodies.
 
 use std::{
     convert::Infallible,
@@ -21,34 +21,35 @@ use tokio::sync::mpsc::Receiver;
 use super::{pages, token::Token};
 use crate::failure::{Code, Failure};
 
-/// Our own pages: nothing from elsewhere, and no script but the one that is a file here.
+/// Content security policy of our own pages: nothing from other sites, and no script but our file.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// A report has its style in it, and no script.
+/// Content security policy of a report: inline style, no script.
 const POLICY_OF_REPORT: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
     form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// With the port: a browser sends it to every server of this machine.
+/// Prefix of the cookie's name. The port follows, because a browser sends cookies to every port of
+/// a host.
 const COOKIE: &str = "layermark-";
 
-/// What is said to a request.
+/// A response.
 pub enum Answer {
     Page(Markup),
     /// A page that an exporter has written.
     Report(Vec<u8>),
     /// A file of ours, with its type.
     File(&'static str, String),
-    /// Look there instead.
+    /// A redirect.
     To(String),
-    /// The token is known from now on: go to this address without it.
+    /// The token was valid: sets the cookie and goes to this address, which has no token in it.
     Welcome(String),
-    /// Looks at a run, one after another.
+    /// A stream of views of a run.
     Events(Events),
     Refused(StatusCode, &'static str),
     Failed(Failure),
 }
 
-/// A body that is sent as it is made.
+/// A response body that is sent while it is made.
 pub struct Events(pub Receiver<Bytes>);
 
 impl Body for Events {
@@ -82,7 +83,7 @@ impl Answer {
         )
     }
 
-    /// The whole of it, with headers.
+    /// The complete response, with headers.
     pub fn send(self, session: &Token, port: u16) -> Sent {
         const HTML: &str = "text/html; charset=utf-8";
         let mut policy = POLICY;
@@ -166,8 +167,8 @@ fn with_headers(
     answer
 }
 
-/// A redirect would not do: after a click in a page of another site a browser keeps a strict cookie
-/// back until a page of this one asks.
+/// A page, not a redirect: after a click on another site, a browser withholds a strict cookie until
+/// one of our own pages makes the request.
 fn welcome(address: &str) -> Markup {
     html! {
         (DOCTYPE)
@@ -177,12 +178,12 @@ fn welcome(address: &str) -> Markup {
                 meta http-equiv="refresh" content={ "0;url=" (address) };
                 title { "layermark" }
             }
-            body { p { a href=(address) { "Go on" } } }
+            body { p { a href=(address) { "Continue" } } }
         }
     }
 }
 
-/// What follows `?` in an address.
+/// The query string of an address.
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
@@ -191,7 +192,7 @@ impl Query {
         Self(pairs.into_owned().collect())
     }
 
-    /// The first value of this name that is not empty.
+    /// The first non-empty value of this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut of_name = self.0.iter().filter(|(n, v)| n == name && !v.is_empty());
         of_name.next().map(|(_, value)| value.as_str())
@@ -201,7 +202,7 @@ impl Query {
         self.get(name)?.parse().ok().filter(|n| *n > 0)
     }
 
-    /// All of it but the token, as text.
+    /// The query string without the token.
     pub fn without_token(&self) -> String {
         let others = self.0.iter().filter(|(name, _)| name != "token");
         let pairs = others.map(|(n, v)| format!("{}={}", escaped(n), escaped(v)));
@@ -209,12 +210,12 @@ impl Query {
     }
 }
 
-/// Text within an address.
+/// Percent-encodes text for an address.
 pub fn escaped(text: &str) -> String {
     byte_serialize(text.as_bytes()).collect()
 }
 
-/// The token that a browser has kept.
+/// The session tokens in a browser's cookies, for this port.
 pub fn kept_token(headers: &HeaderMap, port: u16) -> impl Iterator<Item = &str> {
     let name = format!("{COOKIE}{port}=");
     let cookies = headers.get_all(header::COOKIE).into_iter();
@@ -224,9 +225,9 @@ pub fn kept_token(headers: &HeaderMap, port: u16) -> impl Iterator<Item = &str> 
     pairs.filter_map(move |pair| pair.trim().strip_prefix(&*name))
 }
 
-/// Whether the address in a browser was an address of this machine: a page of another site can make
-/// its own name lead here (DNS rebinding), and then the name is told. No page can choose a number, or
-/// the name that this machine has in its own network.
+/// Whether the `Host` header names this machine. With DNS rebinding, a page of another site can
+/// make its own name resolve to this machine, but the header still has that name. Numeric addresses
+/// are safe, and so is this machine's own name in its network.
 pub fn is_own_host(headers: &HeaderMap, public: bool) -> bool {
     let Some(host) = headers.get(header::HOST).and_then(|h| h.to_str().ok()) else {
         return false;

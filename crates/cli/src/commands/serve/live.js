@@ -1,4 +1,4 @@
-// Shows a run as it goes on. The server makes the HTML; without this script the page is a still picture of it.
+// Live view of a run. The server makes the HTML; without this script the page is a still picture of it.
 const view = document.getElementById('live');
 const lost = document.getElementById('lost');
 const events = new EventSource(view.dataset.events);

@@ -1,4 +1,4 @@
-//! A run while it goes on, read from the store as any other viewer reads it.
+//! Live view of a running run, read from the store like any other viewer reads it.
 
 use std::{
     collections::BTreeMap,
@@ -16,60 +16,59 @@ use maud::{Markup, html};
 
 use crate::commands::history;
 
-/// The run is looked at at most so often,
+/// Shortest time between two views of a run.
 const PACE: Duration = Duration::from_secs(2);
-/// and takes at most this share of one CPU: a look lasts the longer the more trials there are.
+/// Each view may take at most 1/20 of one CPU: the more trials, the longer it takes.
 const SHARE: u32 = 20;
-/// Runs whose last look is kept.
+/// How many runs keep their last view.
 const KEPT: usize = 8;
 
-/// What viewers see of the runs that they watch. Each look is shared by all of them, and nothing is
-/// looked at while there is none.
+/// The live views of watched runs. All viewers share each view, and without viewers none is made.
 #[derive(Default)]
 pub struct Live {
     runs: Mutex<BTreeMap<String, Watched>>,
     viewers: AtomicUsize,
-    /// When the last one left.
+    /// When the last viewer left.
     left: Mutex<Option<Instant>>,
-    /// This process's run is over.
+    /// Whether this process's own run is over.
     ended: AtomicBool,
-    /// This process ends.
+    /// Whether this process is about to end.
     leaves: AtomicBool,
 }
 
-/// A run that somebody watches.
+/// A run with viewers.
 struct Watched {
     view: Arc<View>,
     log: Log,
 }
 
-/// One look at a run.
+/// One view of a run.
 pub struct View {
     /// The part of the page that changes.
     pub html: String,
-    /// Whether it was the last one.
+    /// Whether this is the last view.
     pub over: bool,
-    /// When the next one is due.
+    /// When the next view is due.
     due: Instant,
 }
 
 impl View {
-    /// Time until the next look.
+    /// Time until the next view is due.
     pub fn rest(&self) -> Duration {
         self.due.saturating_duration_since(Instant::now())
     }
 }
 
 impl Live {
-    /// The last look at a run, or a new one if that is due; `load` reads the run.
+    /// The last view of a run, or a new one if it is due. `load` reads the run.
     pub fn look<E>(
         &self,
         id: &str,
         load: impl FnOnce() -> Result<(Run, Vec<TrialRecord>), E>,
     ) -> Result<Arc<View>, E> {
-        // Held while the page is made: whoever comes meanwhile gets the same look.
+        // Held while the page is made, so that concurrent requests share one view.
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        // The last look at a run that this process has ended is due at once.
+        // After this process's run has ended, its last view is due at once.
         let last = |view: &View| self.ended.load(Ordering::SeqCst) && !view.over;
         let kept = |seen: &&Watched| !seen.view.rest().is_zero() && !last(&seen.view);
         if let Some(seen) = runs.get(id).filter(kept) {
@@ -93,17 +92,17 @@ impl Live {
         Ok(seen)
     }
 
-    /// Says that this process's run is over and stored.
+    /// Records that this process's run is over and stored.
     pub fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
 
-    /// Says that this process ends.
+    /// Records that this process is about to end.
     pub fn leave(&self) {
         self.leaves.store(true, Ordering::SeqCst);
     }
 
-    /// Whether this process ends.
+    /// Whether this process is about to end.
     pub fn is_left(&self) -> bool {
         self.leaves.load(Ordering::SeqCst)
     }
@@ -114,7 +113,7 @@ impl Live {
         Viewer(Arc::clone(self))
     }
 
-    /// Whether somebody looks, or did so until less than this long ago.
+    /// Whether there is a viewer now, or was less than `lately` ago.
     pub fn is_watched(&self, lately: Duration) -> bool {
         let left = *self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.viewers.load(Ordering::SeqCst) > 0;
@@ -122,7 +121,7 @@ impl Live {
     }
 }
 
-/// Somebody who watches a run, or waits for a page.
+/// A viewer: a browser that watches a run or waits for a page.
 pub struct Viewer(Arc<Live>);
 
 impl Drop for Viewer {
@@ -132,23 +131,23 @@ impl Drop for Viewer {
     }
 }
 
-/// Leaves out what takes most of a report's time, and no verdict or ratio rests on.
+/// Drops the histograms, which take most of a report's time. No verdict or ratio depends on them.
 fn without_latency(trials: &mut [TrialRecord]) {
     for trial in trials.iter_mut().filter_map(|t| t.trial.as_mut()) {
         trial.latency = None;
     }
 }
 
-/// What was decided, in the order in which it was seen.
+/// Verdicts in the order in which they were reached.
 #[derive(Default)]
 struct Log {
-    /// By layer and point.
+    /// Latest verdict by layer and point.
     known: BTreeMap<(String, String), Verdict>,
     lines: Vec<String>,
 }
 
 impl Log {
-    /// Adds what is decided now and was not, or otherwise, at the last look.
+    /// Adds the verdicts that are new or have changed since the last view.
     fn add(&mut self, report: &Report, block: u32) {
         for row in &report.results {
             let cell = (row.layer.clone(), row.label.clone());
@@ -172,7 +171,7 @@ impl Log {
     }
 }
 
-/// The part of the page that changes: how far the run is, its matrix, and what was found.
+/// The part of the page that changes: progress, matrix, and findings.
 fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
     let report = Report::build(run, trials);
     let block = trials.iter().map(|t| t.cell.block + 1).max().unwrap_or(0);
@@ -231,14 +230,14 @@ fn progress(run: &Run, trials: &[TrialRecord], report: &Report, block: u32) -> M
     }
 }
 
-/// Time that trials have taken, and what is left of the budget, or of the blocks that were asked for.
+/// Time that trials have taken, and the time left: of the budget, or for the requested blocks.
 fn left(run: &Run, trials: &[TrialRecord], block: u32) -> Option<(Duration, Duration)> {
     let first = trials.first()?.at_ms;
     let gone = Duration::from_millis(trials.last()?.at_ms.saturating_sub(first));
     if let Some(budget) = run.plan.budget.as_deref() {
         return Some((gone, parse_duration(budget).ok()?.saturating_sub(gone)));
     }
-    // The current block is half done, on average.
+    // On average, the current block is half done.
     let (made, to_come) = (
         f64::from(block) - 0.5,
         run.plan.blocks?.saturating_sub(block),

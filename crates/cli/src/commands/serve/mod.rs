@@ -1,7 +1,7 @@
-//! `layermark serve` and `run --serve`: the store as pages, and runs while they go on.
+//! `layermark serve` and `run --serve`: a web server for stored and running runs.
 //!
-//! Both are the same: a thread that reads the store, as any process may. It sleeps unless somebody
-//! asks. hyper alone serves it: of what axum adds, six addresses need nothing.
+//! Both start a thread that reads the store like any other process. It sleeps until a request
+//! arrives. It uses hyper alone: six addresses need no router such as axum.
 
 mod answer;
 mod live;
@@ -45,44 +45,45 @@ use self::{
 use super::output;
 use crate::{args::ServeArgs, failure::Failure, say::say, signals};
 
-/// Connections at a time. One more takes the place of the oldest that has not asked for anything yet.
+/// Most simultaneous connections. A further one replaces the oldest that has sent no request yet.
 const CONNECTIONS: usize = 64;
-/// Pages at a time that read many runs, of the four that are made at a time.
+/// Most pages over many runs that are made at once, of four pages in all.
 const HEAVY: usize = 2;
 /// How long such a page may wait for its turn.
 const TURN: Duration = Duration::from_secs(30);
-/// Bytes of a request's head.
+/// Largest head of a request, bytes.
 const HEAD: usize = 16 << 10;
-/// Time to send a request's head, and to take a piece of an answer.
+/// Time limit to send a request's head, and to receive a piece of a response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Life of a connection. A viewer comes again by itself.
+/// Longest life of a connection. Viewers reconnect by themselves.
 const LIFE: Duration = Duration::from_hours(1);
-/// In this time viewers hear of a run's end.
+/// Within this time viewers learn that a run has ended.
 const HEARD: Duration = Duration::from_millis(500);
-/// How long viewers of a run that was stopped are waited for,
+/// How long the process waits for viewers to fetch the last page of a stopped run.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// and how long they get to ask for the report.
+/// A viewer that made no request for this long is not waited for.
 const LAST_PAGE: Duration = Duration::from_secs(2);
 
-/// What is served.
+/// The served store and its settings.
 struct Site {
     store: Option<PathBuf>,
     token: Token,
-    /// Reached from other machines.
+    /// Whether other machines can connect.
     public: bool,
-    /// What a browser keeps: of this process, so that nobody who takes its port later learns anything.
+    /// The token in browsers' cookies. It is valid only for this process, so that a later process
+    /// on this port learns nothing useful.
     session: Token,
-    /// By this a page that is open knows this process again. It is never sent back.
+    /// Identifies this process to its open pages. Browsers never send it.
     sign: Token,
     heavy: Semaphore,
     live: Arc<Live>,
     tallies: Mutex<Tallies>,
 }
 
-/// By run and number of trials.
+/// Tallies of verdicts by run and number of trials.
 type Tallies = BTreeMap<(String, u64), Option<Tally>>;
 
-/// A server that listens, and answers once it was started.
+/// A listening server. It answers once it is started.
 pub struct Server {
     listener: TcpListener,
     at: SocketAddr,
@@ -92,7 +93,7 @@ pub struct Server {
 /// `layermark serve`
 pub fn forever(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let server = Server::bind(args.addr, args.store.store.clone())?;
-    // A store that cannot be read is said here, not in a browser.
+    // Reports an unreadable store here instead of in a browser.
     server.site.store()?;
     let mut signals = signals::caught().map_err(|e| Failure::failed(format!("signals: {e}")))?;
     server.start()?;
@@ -103,7 +104,7 @@ pub fn forever(args: &ServeArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An address to listen on: `8080`, `127.0.0.1:8080`, `[::1]:8080`, `0.0.0.0`.
+/// Parses an address to listen on: `8080`, `127.0.0.1:8080`, `[::1]:8080`, `0.0.0.0`.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let local = IpAddr::from(Ipv4Addr::LOCALHOST);
     let port = |text: &str| text.parse::<u16>().ok();
@@ -118,7 +119,7 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl Server {
-    /// Listens, so that a port that is taken is known before anything is measured.
+    /// Listens. Fails before anything is measured if the port is taken.
     pub fn bind(at: SocketAddr, store: Option<PathBuf>) -> Result<Self, Failure> {
         let listen = || {
             let listener = TcpListener::bind(at)?;
@@ -157,13 +158,13 @@ impl Server {
         })
     }
 
-    /// Starts the thread that answers. It ends with the process.
+    /// Starts the thread that answers requests. It ends with the process.
     pub fn start(&self) -> Result<(), Failure> {
         let failed = |e: io::Error| Failure::failed(format!("the server at {}: {e}", self.at));
         let listener = self.listener.try_clone().map_err(failed)?;
         let site = Arc::clone(&self.site);
         let body = move || {
-            // Of this thread and of those that it starts: what is measured goes first.
+            // Lowers the priority of this thread and those it starts: the measurement comes first.
             let _ = rustix::process::nice(19);
             if let Err(e) = serve(listener, &site) {
                 say(format!("warning: nothing is served any more: {e}"));
@@ -173,7 +174,7 @@ impl Server {
         thread.map(drop).map_err(failed)
     }
 
-    /// What to open in a browser.
+    /// The URL to open in a browser.
     pub fn address(&self, path: &str) -> String {
         let ip = match self.at.ip() {
             ip if ip.is_unspecified() && ip.is_ipv4() => Ipv4Addr::LOCALHOST.into(),
@@ -183,8 +184,8 @@ impl Server {
         format!("http://{at}{path}?token={}", self.site.token.as_str())
     }
 
-    /// Tells those who watch a run that this process ends, so that they do not ask whoever listens here
-    /// next.
+    /// Tells viewers that this process ends, so that their pages stop asking. Another process may
+    /// listen on this port next.
     pub fn goodbye(&self) {
         self.site.live.leave();
         let begun = Instant::now();
@@ -193,7 +194,7 @@ impl Server {
         }
     }
 
-    /// Gives those who watch a run that was stopped its last page, unless `enough`.
+    /// Waits until viewers of a stopped run have its last page, unless `enough`.
     pub fn farewell(&self, enough: impl Fn() -> bool) {
         self.site.live.end();
         let begun = Instant::now();
@@ -231,7 +232,7 @@ fn serve(listener: TcpListener, site: &Arc<Site>) -> io::Result<()> {
         let free = Arc::new(Semaphore::new(CONNECTIONS));
         let silent = Arc::<Silent>::default();
         for number in 0.. {
-            // Out of descriptors, or a connection that went before it was taken.
+            // Out of file descriptors, or the client closed the connection before it was accepted.
             let Ok((stream, _)) = listener.accept().await else {
                 sleep(Duration::from_millis(100)).await;
                 continue;
@@ -254,7 +255,7 @@ fn serve(listener: TcpListener, site: &Arc<Site>) -> io::Result<()> {
     })
 }
 
-/// Connections that have not asked for anything yet, by their numbers.
+/// Connections that have sent no request yet, by number.
 #[derive(Default)]
 struct Silent(Mutex<BTreeMap<u64, AbortHandle>>);
 
@@ -270,7 +271,7 @@ impl Silent {
     }
 }
 
-/// A connection; dropped, or when it has asked, it is not one of the silent ones.
+/// A connection. It leaves the list of silent ones when it sends a request or is dropped.
 struct Asked(u64, Arc<Silent>);
 
 impl Asked {
@@ -285,7 +286,7 @@ impl Drop for Asked {
     }
 }
 
-/// One request on a connection, and its answer.
+/// Handles one connection: one request and its response.
 async fn connection(stream: TcpStream, site: Arc<Site>, asked: Asked) {
     let _ = stream.set_nodelay(true);
     let port = stream.local_addr().map_or(0, |at| at.port());
@@ -297,7 +298,7 @@ async fn connection(stream: TcpStream, site: Arc<Site>, asked: Asked) {
             Ok::<_, Infallible>(answer.send(&site.session, port))
         }
     });
-    // Of a connection that fails the client knows.
+    // The client already knows that its connection failed.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
@@ -310,7 +311,7 @@ async fn connection(stream: TcpStream, site: Arc<Site>, asked: Asked) {
 impl Site {
     async fn answer(self: &Arc<Self>, request: &Request<Incoming>, port: u16) -> Answer {
         if !is_own_host(request.headers(), self.public) {
-            let why = "this is no address of the server: open the one that it has printed";
+            let why = "this is not an address of the server: open the one that it printed";
             return Answer::Refused(StatusCode::FORBIDDEN, why);
         }
         if ![Method::GET, Method::HEAD].contains(request.method()) {
@@ -321,14 +322,14 @@ impl Site {
         if query.get("token").is_some_and(|said| self.token.is(said)) {
             let rest = query.without_token();
             let joint = if rest.is_empty() { "" } else { "?" };
-            // Not `//host` or `/\host`, which would lead elsewhere.
+            // Not `//host` or `/\host`, which would lead to another site.
             return Answer::Welcome(format!(
                 "/{}{joint}{rest}",
                 path.trim_start_matches(['/', '\\'])
             ));
         }
         if !kept_token(request.headers(), port).any(|kept| self.session.is(kept)) {
-            let why = "the token is missing, or of an earlier server: open the address that layermark has printed";
+            let why = "the token is missing, or of an earlier server: open the address that layermark printed";
             return Answer::Refused(StatusCode::FORBIDDEN, why);
         }
         if let Some(id) = path
@@ -384,7 +385,7 @@ impl Site {
         self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at a run as long as somebody watches and it goes on.
+    /// Sends views of a run until it ends or the client disconnects.
     fn events(self: &Arc<Self>, id: String) -> Events {
         let (to, events) = mpsc::channel(1);
         let site = Arc::clone(self);
@@ -406,7 +407,7 @@ impl Site {
                     of.live
                         .look(&id, || of.store()?.load(&id).map_err(Failure::from))
                 };
-                // A run that is not there ends the stream: the browser asks again.
+                // If the run is missing, the stream ends and the browser reconnects.
                 let Ok(Ok(view)) = spawn_blocking(look).await else {
                     return;
                 };

@@ -1,4 +1,4 @@
-//! The pages: history, a run, two runs compared, a figure over runs.
+//! The pages: history, a run, a comparison of two runs, a trend.
 
 use std::collections::BTreeSet;
 
@@ -20,11 +20,11 @@ use crate::{
     failure::Failure,
 };
 
-/// Runs of the history, and those of a trend, unless `limit` says otherwise.
+/// Default of `limit`: for the list of runs, and for a trend.
 const LISTED: usize = 50;
 const OF_A_TREND: usize = 100;
 
-/// A page around its body.
+/// Wraps a body in the page's frame.
 pub fn around(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -47,7 +47,7 @@ pub fn around(title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// An error, with what to do about it.
+/// A page for an error, with its hint.
 pub fn failed(failure: &Failure) -> Markup {
     let body = html! {
         h1 { "This cannot be shown" }
@@ -58,7 +58,7 @@ pub fn failed(failure: &Failure) -> Markup {
 }
 
 impl Site {
-    /// The runs of the store.
+    /// The history page: the runs of the store.
     pub fn history(&self, query: &Query) -> Result<Answer, Failure> {
         let mut store = self.store()?;
         let runs = store.list(filter(query, LISTED))?;
@@ -73,7 +73,7 @@ impl Site {
         let body = html! {
             h1 { "Runs" }
             @if runs.is_empty() {
-                p { "There is no run yet, or none like this. To make one: " code { "layermark run" } }
+                p { "No run yet, or none that matches. To make one: " code { "layermark run" } }
             } @else {
                 form action="/compare" {
                     div.scroll tabindex="0" role="region" aria-label="Runs" { (table(&runs)) }
@@ -87,7 +87,7 @@ impl Site {
         Ok(Answer::Page(around("history", &body)))
     }
 
-    /// How a run's verdicts came out. Kept for one that has ended, since it takes all of its trials.
+    /// The tally of a run's verdicts. Cached for a finished run, because it reads all trials.
     fn tally(&self, store: &mut Store, run: &Summary) -> Option<Tally> {
         let key = (run.id.clone(), run.trials);
         let mut kept = self.tallies();
@@ -101,7 +101,7 @@ impl Site {
         tally
     }
 
-    /// The page of a run: a live one while it goes on, then its report.
+    /// The page of a run: live until it ends, then its report.
     pub fn run(&self, name: &str) -> Result<Answer, Failure> {
         let (run, trials) = self.store()?.load(name)?;
         if run.id != name {
@@ -123,7 +123,7 @@ impl Site {
         Ok(Answer::Page(around(&title, &body)))
     }
 
-    /// A run against an older one.
+    /// The page that compares a run with an older one.
     pub fn compare(&self, query: &Query) -> Result<Answer, Failure> {
         let (old, new) = (
             query.get("old").unwrap_or("last~1"),
@@ -139,7 +139,7 @@ impl Site {
         Ok(Answer::Page(around(&title, &exporters::comparison(&both))))
     }
 
-    /// A figure over runs, as `history --trend` tells it.
+    /// The trend page, with the same contents as `history --trend`.
     pub fn trend(&self, query: &Query) -> Result<Answer, Failure> {
         let (point, layer) = (
             query.get("point").unwrap_or(""),
@@ -190,7 +190,8 @@ fn line(n: usize, run: &Summary, tally: Option<&Tally>) -> Markup {
     }
 }
 
-/// Offers the layers of runs; their points are not known without reading them.
+/// The form of the trend page. It offers the layers of runs; their points are unknown until the
+/// runs are read.
 fn trend_form<'a>(point: &str, layer: &str, runs: impl Iterator<Item = &'a Summary>) -> Markup {
     let layers: BTreeSet<&str> = runs.flat_map(|r| &r.layers).map(String::as_str).collect();
     html! {
@@ -203,7 +204,7 @@ fn trend_form<'a>(point: &str, layer: &str, runs: impl Iterator<Item = &'a Summa
     }
 }
 
-/// The report as `-o x.html` writes it.
+/// The report as HTML, as `-o x.html` writes it.
 fn page(report: &Report) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     exporters::for_path("report.html".as_ref())

@@ -1,7 +1,7 @@
-//! Who may read: whoever says a random token, which is kept in a file that only the user can read.
+//! Access control by a random token, kept in a file that only the user can read.
 //!
-//! The file makes an address that was kept outlive a restart of the server. A browser keeps and sends by
-//! itself only a token of the process that it has talked to.
+//! Because of the file, a bookmarked address still works after a restart of the server. A browser's
+//! cookie holds another token, valid for one server process only.
 
 use std::{
     fmt::Write as _,
@@ -17,14 +17,14 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-/// 128 bits in hexadecimal digits.
+/// Length of a token: 128 bits as hexadecimal digits.
 const LENGTH: usize = 32;
 
-/// What the address that is printed has in it.
+/// The token in the printed address.
 pub struct Token(String);
 
 impl Token {
-    /// The user's, made at the first time. Where none can be kept it is another one each time.
+    /// The user's token, created at first use. If it cannot be stored, each process has a new one.
     pub fn of_user() -> io::Result<Self> {
         let path = path();
         if let Some(kept) = path.as_deref().and_then(read) {
@@ -32,13 +32,13 @@ impl Token {
         }
         let token = Self::random()?;
         if let Some(path) = path {
-            // Without the file the token serves until this process ends.
+            // If the file cannot be written, the token is valid until this process ends.
             let _ = token.write(&path);
         }
         Ok(token)
     }
 
-    /// Another one each time.
+    /// A new random token.
     pub fn random() -> io::Result<Self> {
         let mut bytes = [0; LENGTH / 2];
         let got = getrandom(&mut bytes, GetRandomFlags::empty())?;
@@ -53,7 +53,7 @@ impl Token {
         Ok(Self(text))
     }
 
-    /// As a whole, or not at all; mode 0600.
+    /// Writes the file atomically, mode 0600.
     fn write(&self, path: &Path) -> io::Result<()> {
         let dir = path.parent().ok_or(io::ErrorKind::NotFound)?;
         fs::create_dir_all(dir)?;
@@ -67,22 +67,22 @@ impl Token {
         &self.0
     }
 
-    /// Whether it is this one. The time does not tell how much of it is right.
+    /// Compares in constant time, so that timing reveals nothing about the token.
     pub fn is(&self, said: &str) -> bool {
         let (own, said) = (self.0.as_bytes(), said.as_bytes());
         let differ = own.iter().zip(said).fold(0, |all, (a, b)| all | (a ^ b));
-        // Keeps the compiler from leaving the loop at the first difference.
+        // Prevents the compiler from leaving the loop at the first difference.
         own.len() == said.len() && std::hint::black_box(differ) == 0
     }
 }
 
-/// Beside the user's store.
+/// Path of the token's file: next to the user's store.
 fn path() -> Option<PathBuf> {
     let store = layermark_store::default_path().ok()?;
     Some(store.with_file_name("serve.token"))
 }
 
-/// A token that nobody else could have read or written.
+/// Reads a token. Refuses a file that another user could have read or written.
 fn read(path: &Path) -> Option<Token> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = File::options();
@@ -126,7 +126,7 @@ mod tests {
         token.write(&path).unwrap();
         assert_eq!(read(&path).unwrap().as_str(), token.as_str());
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        // What others may read, a link, or a part of it is no token.
+        // A readable file, a link, or a truncated token is refused.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(read(&path).is_none());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();

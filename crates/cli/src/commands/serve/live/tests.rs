@@ -25,7 +25,7 @@ fn looks_are_shared_until_the_next_is_due() {
     let (first, second) = (look(), look());
     assert!(Arc::ptr_eq(&first, &second) && !first.over);
     assert!(first.rest() > Duration::from_secs(1));
-    // The end of the run that this process made is seen at once.
+    // The end of this process's own run is seen at once.
     live.end();
     assert!(!Arc::ptr_eq(&first, &look()));
     assert_eq!(looks, 2);
