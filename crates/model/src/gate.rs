@@ -238,7 +238,7 @@ mod tests {
             ("slower=0.5x", "at least"),
             ("slower=10% on x", "not `at"),
             ("slower at", "not `at"),
-            ("slower at \"\"", "no point"),
+            ("slower at \"\"", "is missing"),
         ] {
             let error = text.parse::<Gate>().unwrap_err();
             assert!(error.to_string().contains(why), "{text}: {error}");

@@ -235,14 +235,14 @@ fn a_report_that_was_written_is_read_again() {
         Report::from_json(&serde_json::to_vec(&json).unwrap()).unwrap_err()
     };
     assert!(refused(|j| j["schema"] = "layermark.report/2".into()).contains("not a report"));
-    assert!(refused(|j| j["results"] = 3.into()).contains("no whole report"));
+    assert!(refused(|j| j["results"] = 3.into()).contains("not a complete report"));
     let compared = serde_json::to_vec(&one.unwrap()).unwrap();
     assert!(
         Report::from_json(&compared)
             .unwrap_err()
             .contains("comparison")
     );
-    assert!(Report::from_json(b"[").unwrap_err().contains("no JSON"));
+    assert!(Report::from_json(b"[").unwrap_err().contains("not JSON"));
     // What comes from outside is made plain, and what is no number gives no verdict.
     let mut json: Value = serde_json::from_slice(&text).unwrap();
     json["machine"]["cpu"] = "x\u{1b}[2J".into();
