@@ -60,7 +60,7 @@ fn a_probe_that_prints_rubbish_is_given_up_with_the_line_shown() {
     left_out(
         "mock:rubbish-after=0",
         &[
-            "cannot be understood",
+            "sent an invalid message",
             "`rubbish, as the mock was asked to`",
         ],
     );

@@ -51,7 +51,7 @@ fn a_probe_that_breaks_is_started_again_once_and_then_its_layer_is_lost() {
         ),
         (
             "mock:rubbish-after=2",
-            "cannot be understood: `rubbish, as the mock was asked to`",
+            "sent an invalid message: `rubbish, as the mock was asked to`",
         ),
         (
             "mock:silent-after=2",

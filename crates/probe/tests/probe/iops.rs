@@ -223,7 +223,7 @@ fn a_short_file_is_an_error_and_not_a_hang() {
 #[test]
 fn what_cannot_be_is_refused_with_what_would_be_right() {
     for (params, says) in [
-        (json!({"spec": "4K 120% read"}), "no whole percentage"),
+        (json!({"spec": "4K 120% read"}), "not a whole percentage"),
         (json!({"spec": "databse"}), "databse"),
         (json!({"spec": "4K burst 8"}), "without a delay"),
         (json!({"spec": "4K @50%"}), "50% instead of 100%"),

@@ -140,7 +140,7 @@ pub fn no_listener(at: SocketAddr, e: &io::Error) -> ProbeError {
             at.port()
         )),
         Some(libc::EADDRNOTAVAIL) => error
-            .hint("no interface of this place has the address: `ip address` shows those it has"),
+            .hint("no interface of this machine has the address: `ip address` shows those it has"),
         _ => error,
     }
 }

@@ -305,7 +305,7 @@ impl IopsWork {
         let reached = trial.ops() as f64 / (trial.elapsed_ns() as f64 / 1e9);
         if self.p.rate > 0 && reached < 0.95 * self.p.rate as f64 {
             trial.notes.push(format!(
-                "the layer did {reached:.0} of the {} requested I/Os a second: those that waited longest are missing from the response times",
+                "the layer did {reached:.0} of the {} I/Os a second that were requested: those that waited longest are missing from the response times",
                 self.p.rate
             ));
         }

@@ -406,7 +406,7 @@ mod tests {
         ];
         for (command, quoted) in refused {
             let e = read(json!({"command": command})).unwrap_err();
-            assert!(e.message.contains("means something to a shell"), "{e}");
+            assert!(e.message.contains("needs a shell"), "{e}");
             assert!(e.hint.unwrap().contains(&format!("sh -c {quoted}")));
         }
         let meant = [
@@ -497,7 +497,7 @@ mod tests {
             (json!({"env": [""]}), "letters, digits"),
             (json!({"env": [1]}), "must be text"),
             (json!({"cmd": ["=x"]}), "names no layer"),
-            (json!({"screen": "0x0"}), "no size"),
+            (json!({"screen": "0x0"}), "not a size"),
             (json!({"parameters": ["x"]}), "no value"),
             (json!({"add": ["/x"]}), "no effect"),
             (json!({"warmup": 100_000}), "1000"),
