@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(child.stdout, b"1\n");
         let e = cpus.set(Some(JobCpus::Kept(before + 1))).unwrap_err();
         assert!(
-            e.message.contains(&format!("and {before} are there")),
+            e.message.contains(&format!("and {before} are available")),
             "{}",
             e.message
         );

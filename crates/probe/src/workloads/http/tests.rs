@@ -286,7 +286,7 @@ fn a_page_that_changes_is_checked_by_its_status() {
     let trial = ends.end();
     assert_eq!(trial.figures.number("checked"), Some(0.0));
     let server = server_of(&trial);
-    assert!(server.contains("does not tell"), "{server}");
+    assert!(server.contains("without a name"), "{server}");
 }
 
 #[test]
@@ -433,7 +433,7 @@ fn a_server_that_is_not_installed_is_named() {
     ] {
         let e = hosted::find(server, "/nowhere").unwrap_err();
         assert!(
-            e.message.contains(&format!("{name} is not in /nowhere")),
+            e.message.contains(&format!("{name} was not found in /nowhere")),
             "{e}"
         );
         assert!(e.hint.unwrap().contains("--server own"));

@@ -198,7 +198,7 @@ fn percent(text: &str) -> Result<u64, String> {
 
 fn whole(text: &str) -> Result<u64, String> {
     text.parse()
-        .map_err(|_| format!("`{text}` is no whole number"))
+        .map_err(|_| format!("`{text}` is not a whole number"))
 }
 
 /// Lines without a share divide the rest equally.
@@ -294,17 +294,17 @@ mod tests {
             ("", "a line is empty"),
             ("4K; ", "a line is empty"),
             ("x", "x"),
-            ("4K 101% read", "no whole percentage"),
-            ("4K -1% read", "no whole percentage"),
+            ("4K 101% read", "not a whole percentage"),
+            ("4K -1% read", "not a whole percentage"),
             ("4K 50%", "nothing follows `50%`"),
             ("4K 50% red", "`red` is not known"),
             ("4K slow", "`slow` is not known"),
-            ("4K burst x", "no whole number"),
+            ("4K burst x", "not a whole number"),
             ("4K delay 5 parsecs", "parsecs"),
             ("4K delay 0.5ms", "shorter than 1ms"),
             ("4K read 20% write", "says twice"),
             ("4K @50%; 8K @40%", "90% instead of 100%"),
-            ("4K @150%", "no whole percentage"),
+            ("4K @150%", "not a whole percentage"),
             ("4K @60%; 8K @60%", "120% instead of 100%"),
             ("4K; 8K; 16K", "cannot be divided among 3"),
             ("4K @100%; 8K", "cannot be divided among 1"),
