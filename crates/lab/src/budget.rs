@@ -37,8 +37,12 @@ pub(crate) struct Clock {
     /// points needs them after each trial.
     took: Duration,
     guessed: Duration,
-    /// Assumed duration of a trial of each point, until one has been timed.
+    /// Assumed duration of a trial of each point, until one has been timed ...
     guesses: Vec<Duration>,
+    /// ... times this in each layer; 1 where nothing is known.
+    slowdowns: Vec<f64>,
+    /// Layers beside the baseline that are never left out, the most important first.
+    keep: Vec<usize>,
 }
 
 /// The trials of a layer at a point. The first one makes files that later ones use, so it counts
@@ -85,10 +89,22 @@ impl Clock {
         }
     }
 
+    /// How many times longer a trial is assumed to take in each layer.
+    pub(crate) fn slowdowns(mut self, slowdowns: Vec<f64>) -> Self {
+        self.slowdowns = slowdowns;
+        self
+    }
+
+    /// Layers beside the baseline that are never left out.
+    pub(crate) fn keep(mut self, layers: Vec<usize>) -> Self {
+        self.keep = layers;
+        self
+    }
+
     /// Records a trial's duration.
     pub(crate) fn note(&mut self, layer: usize, point: usize, took: Duration) {
         self.spent += took;
-        let guess = self.guess(point);
+        let guess = self.guess(layer, point);
         match self.each.entry((layer, point)) {
             Entry::Occupied(mut known) => {
                 let each = known.get_mut();
@@ -172,10 +188,34 @@ impl Clock {
         Some(self.budget?.saturating_sub(self.spent))
     }
 
-    /// Layers to leave out so that this many blocks fit into [`SOFT`] times the budget. `spent` is
-    /// time not yet recorded. Layers that do not fit are left out in run order. The baseline and at
-    /// least one other layer stay. The control stays unless it and the baseline alone fill the
-    /// time.
+    /// The baseline and the layers that are kept.
+    pub(crate) fn stay(&self) -> impl Iterator<Item = usize> {
+        [BASELINE].into_iter().chain(self.keep.iter().copied())
+    }
+
+    /// Time for this many blocks of the baseline and the layers that are kept, where that is more
+    /// than one and a half times the budget. `does` tells whether a layer has a trial at a point.
+    pub(crate) fn too_long(
+        &self,
+        blocks: u32,
+        does: impl Fn(usize, usize) -> bool,
+    ) -> Option<Duration> {
+        let points = 0..self.guesses.len();
+        let cells = self
+            .stay()
+            .flat_map(|layer| points.clone().map(move |point| (layer, point)));
+        let cells = cells.filter(|(layer, point)| does(*layer, *point));
+        let block: Duration = cells
+            .map(|(layer, point)| self.estimate(layer, point))
+            .sum();
+        let takes = block * blocks;
+        (takes > self.budget?.mul_f64(SOFT) && !self.keep.is_empty()).then_some(takes)
+    }
+
+    /// Layers to leave out so that this many blocks fit into one and a half times the budget, of
+    /// which `spent` was not recorded. In their order, layers that do not fit any more are left
+    /// out. The baseline stays, and the layers to keep, or else one other layer. The control stays
+    /// unless these alone fill the time.
     pub(crate) fn left_out(
         &self,
         blocks: u32,
@@ -193,21 +233,22 @@ impl Clock {
                 *each.entry(*layer).or_default() += self.estimate(*layer, due.point) * blocks;
             }
         }
-        let others = || {
-            each.keys()
-                .copied()
-                .filter(|l| *l != BASELINE && Some(*l) != control)
-        };
+        let kept = self.keep.iter().copied().filter(|l| each.contains_key(l));
+        let mut others: Vec<usize> = kept.collect();
+        let stay = others.len().max(1);
+        let not_kept = |l: &usize| *l != BASELINE && Some(*l) != control && !self.keep.contains(l);
+        others.extend(each.keys().copied().filter(not_kept));
+        let (first, rest) = others.split_at(stay.min(others.len()));
         let order = [BASELINE]
             .into_iter()
-            .chain(others().take(1))
+            .chain(first.iter().copied())
             .chain(control.filter(|c| each.contains_key(c)))
-            .chain(others().skip(1));
+            .chain(rest.iter().copied());
         let mut sum = Duration::ZERO;
         let mut out = Vec::new();
         for (place, layer) in order.enumerate() {
             let cost = each.get(&layer).copied().unwrap_or_default();
-            if place > 1 && sum + cost > left {
+            if place > stay && sum + cost > left {
                 out.push(layer);
             } else {
                 sum += cost;
@@ -228,15 +269,17 @@ impl Clock {
         if let Some(each) = self.each.get(&(layer, point)) {
             return each.mean();
         }
-        let guess = self.guess(point);
+        let guess = self.guess(layer, point);
         if self.guessed.is_zero() {
             return guess;
         }
         guess.mul_f64(self.took.as_secs_f64() / self.guessed.as_secs_f64())
     }
 
-    fn guess(&self, point: usize) -> Duration {
-        self.guesses.get(point).copied().unwrap_or(TRIAL)
+    fn guess(&self, layer: usize, point: usize) -> Duration {
+        let slowdown = self.slowdowns.get(layer).copied().unwrap_or(1.0);
+        let guess = self.guesses.get(point).copied().unwrap_or(TRIAL);
+        guess.mul_f64(slowdown)
     }
 
     fn cost(&self, due: &Due) -> Duration {

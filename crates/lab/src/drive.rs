@@ -13,10 +13,10 @@ use layermark_store::Store;
 
 use crate::{
     Catalog, Ended, Event, LabError, Outcome, Schedule, Stop,
-    budget::{self, Clock},
+    budget::Clock,
     check,
     cpu::Meter,
-    cpus,
+    cpus, fewer,
     forecast::Forecast,
     machine::now_ms,
     session::{LayerFailure, RunningLayer},
@@ -102,10 +102,9 @@ impl<'a> Lab<'a> {
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
         let ends = skips::Work::of(&run.points, setup.catalog)?;
-        let (mut guesses, mut kept_files) = (Vec::new(), Vec::new());
+        let mut kept_files = Vec::new();
         for point in &run.points {
             let workload = setup.catalog.workload(&point.workload)?;
-            guesses.push(budget::guess(workload.space(point)));
             kept_files.push(workload.kept_file_key(point));
         }
         let mut lab = Self {
@@ -113,7 +112,7 @@ impl<'a> Lab<'a> {
             kept_files,
             tally: Tally::default(),
             stopping: Stopping::new(run.plan.precision()).fixed(run.plan.blocks),
-            clock: Clock::new(run.plan.budget()?, guesses),
+            clock: fewer::clock(&run.plan, &run.layers, &run.points, setup.catalog)?,
             meter: Meter::new(),
             watch: Watch::new(setup.silence),
             running: std::iter::repeat_with(|| None).take(layers).collect(),

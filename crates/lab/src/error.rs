@@ -119,6 +119,21 @@ pub enum LabError {
         /// A command or an option that may help.
         hint: Option<String>,
     },
+    /// The layers that the plan keeps do not fit.
+    #[error(
+        "the budget of {budget} is too small: {blocks} blocks of {} take about {needed} s",
+        layers.join(", ")
+    )]
+    Budget {
+        /// As written.
+        budget: String,
+        /// Blocks that are made at least.
+        blocks: u32,
+        /// Names of the layers.
+        layers: Vec<String>,
+        /// What they take, s.
+        needed: u64,
+    },
     /// No layer other than the baseline could be set up.
     #[error("no layer to compare with `{baseline}` could be set up: {reasons}")]
     NoLayers {
@@ -249,6 +264,9 @@ impl LabError {
             )),
             Self::OtherMachine { run, .. } | Self::CannotResume { run, .. } => {
                 Some(format!("start again with the same plan: layermark run --replay {run}"))
+            Self::Budget { needed, .. } => Some(format!(
+                "give it --budget {needed}s, or name the layers to measure with -l"
+            )),
             }
             Self::Packaged { .. } => Some("see the space and the mount: df -h .".into()),
             Self::Store(e) => e.hint(),
@@ -287,6 +305,7 @@ impl LabError {
             | Self::CutOff { .. }
             | Self::Store(_) => 1,
         }
+            | Self::Budget { .. }
     }
 }
 

@@ -73,6 +73,9 @@ pub fn run(
         request.allow_tmpfs,
         request.catalog,
     )?);
+    if request.left_out.is_none() {
+        fewer::check(&resolved, request.catalog)?;
+    }
     notes.extend(skips::notes(&resolved.layers));
     notes.extend(cpus::notes(&resolved.points));
     // Detects another run in this directory before this one is stored.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use layermark_layers::Layer;
-use layermark_model::{Environment, Gate, LayerRun, LayerStatus, Plan, Run, nearest};
+use layermark_model::{Environment, Gate, LayerRun, LayerStatus, Plan, Run, Spec, nearest};
 use layermark_probe::Workload;
 
 use crate::LabError;
@@ -38,6 +38,14 @@ impl Catalog {
     /// The layer with this id.
     pub fn layer(&self, id: &str) -> Option<&'static dyn Layer> {
         self.layers.iter().copied().find(|l| l.id() == id)
+    }
+
+    /// How many times longer work is expected to take in a layer than natively: see
+    /// [`Layer::slowdown`]. Of a path, at its slower end.
+    pub(crate) fn slowdown(&self, spec: &Spec) -> f64 {
+        let (near, far) = spec.ends();
+        let of = |end: &Spec| self.layer(&end.layer).map_or(1.0, |l| l.slowdown(end));
+        of(&near).max(of(&far))
     }
 
     /// The workload with this id, or an error that names the nearest.

@@ -143,6 +143,11 @@ pub trait Layer: Sync {
     fn storage(&self, _spec: &Spec) -> Storage {
         Storage::Base
     }
+    /// How many times longer work is expected to take in it than natively, for a forecast before
+    /// anything is measured. 1 where only measuring can tell.
+    fn slowdown(&self, _spec: &Spec) -> f64 {
+        1.0
+    }
     /// The layer to build for work with two ends. With `switch`, it joins the network of this name,
     /// where the other end is. Otherwise this host is the other end.
     fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {

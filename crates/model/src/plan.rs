@@ -21,6 +21,10 @@ pub struct Plan {
     /// Layers in order. Empty: every layer this machine can set up.
     #[serde(default)]
     pub layers: Vec<Spec>,
+    /// Layers of these that stay, whatever the budget: without them the results answer nothing. A
+    /// budget that is too small for them is refused. Empty: the first layer beside the baseline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<Spec>,
     /// How thorough the run is.
     #[serde(default)]
     pub profile: Profile,
@@ -195,11 +199,12 @@ pub enum PlanError {
     },
 }
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "name",
     "about",
     "study",
     "layers",
+    "keep",
     "profile",
     "budget",
     "layer_budget",
@@ -276,6 +281,10 @@ impl Plan {
             if number > most {
                 return range(key, format!("[{number} of them]"), must);
             }
+        }
+        let unknown = |kept: &&Spec| !self.layers.is_empty() && !self.layers.contains(kept);
+        if let Some(kept) = self.keep.iter().find(unknown) {
+            return range("keep", kept.to_string(), "name layers of `layers`");
         }
         if let Some(p) = self.precision
             && !(p > 0.0 && p < 1.0)
@@ -449,6 +458,18 @@ mod tests {
             e.to_string(),
             "unknown key `budgte`: did you mean `budget`?"
         );
+    }
+
+    #[test]
+    fn only_layers_of_the_plan_can_be_kept() {
+        let keep = |layer: &str| {
+            Plan::from_toml(&format!(
+                "layers = ['tmpfs', 'fuse']\nkeep = ['{layer}']\n{SMALL}"
+            ))
+        };
+        assert_eq!(keep("fuse").unwrap().keep.len(), 1);
+        let e = keep("overlay:upper").unwrap_err();
+        assert!(e.to_string().starts_with("`keep` = overlay:upper"), "{e}");
     }
 
     #[test]

@@ -159,6 +159,7 @@ fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> 
         about: String::new(),
         study: None,
         layers: Vec::new(),
+        keep: Vec::new(),
         profile: Profile::default(),
         budget: (free && !whole && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
         layer_budget: None,
@@ -233,6 +234,7 @@ fn read_file(name: &str) -> io::Result<(String, bool)> {
 fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     if !common.layers.is_empty() {
         plan.layers.clone_from(&common.layers);
+        plan.keep.retain(|kept| plan.layers.contains(kept));
     }
     if let Some(profile) = common.profile {
         plan.profile = profile.into();

@@ -82,6 +82,35 @@ fn layers_that_do_not_fit_are_left_out_in_their_order() {
 }
 
 #[test]
+fn layers_to_keep_stay_and_a_budget_too_small_for_them_is_known_beforehand() {
+    let clock = |budget, keep: &[usize]| {
+        let guesses = vec![Duration::from_secs(1)];
+        let clock = Clock::new(Some(Duration::from_secs(budget)), guesses);
+        let slow = clock.slowdowns(vec![1.0, 1.0, 4.0, 1.0]);
+        slow.keep(keep.to_vec())
+    };
+    let due = [Due {
+        point: 0,
+        layers: vec![0, 1, 2, 3],
+        width: f64::INFINITY,
+    }];
+    let out = |keep: &[usize]| clock(10, keep).left_out(8, Duration::ZERO, &due, Some(3));
+    assert_eq!(out(&[]), [2, 3], "the first stays");
+    assert_eq!(out(&[2]), [1, 3], "not the first");
+    assert_eq!(out(&[2, 1]), [3]);
+    // Eight blocks of 1 s natively and 4 s in the slow layer.
+    let seconds = |budget, keep: &[usize]| {
+        let takes = clock(budget, keep).too_long(8, |_, _| true);
+        takes.map(|takes| takes.as_secs())
+    };
+    assert_eq!(seconds(26, &[2]), Some(40));
+    assert_eq!(seconds(27, &[2]), None, "half as much again is allowed");
+    assert_eq!(seconds(1, &[]), None, "one layer stays whatever it takes");
+    let only_natively = clock(5, &[2]).too_long(8, |layer, _| layer == 0);
+    assert_eq!(only_natively.map(|takes| takes.as_secs()), Some(8));
+}
+
+#[test]
 fn before_anything_is_timed_the_plan_says_what_a_trial_takes() {
     let guesses = vec![guess(0), guess(500_000_000)];
     let clock = Clock::new(Some(Duration::from_secs(10)), guesses);

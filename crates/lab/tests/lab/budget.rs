@@ -117,6 +117,29 @@ fn a_replay_leaves_out_the_same_layers_unless_there_is_another_budget() {
     assert!(trials(&made, 2) > 0 && trials(&made, 3) > 0);
 }
 
+#[test]
+fn layers_that_a_plan_keeps_stay_and_a_budget_too_small_for_them_is_refused() {
+    let mut bench = Bench::new();
+    let request = |bench: &Bench, budget: &str| {
+        let mut request = too_many(bench, budget);
+        let keep = ["mock:ns=4000", "mock:ns=3000"];
+        request.plan.keep = keep.map(|l| l.parse().unwrap()).to_vec();
+        request
+    };
+    bench.run(request(&bench, "5s")).unwrap();
+    assert_eq!(
+        left_out(&bench.last().0),
+        ["mock:ns=2000", "mock (control)"]
+    );
+    // Three layers take 6 s by the plan.
+    let e = bench.run(request(&bench, "3s")).unwrap_err();
+    assert_eq!(e.exit_code(), 2);
+    let said = "the budget of 3s is too small: 8 blocks of mock, mock:ns=4000, mock:ns=3000 take about 10 s";
+    assert_eq!(e.to_string(), said);
+    assert!(e.hint().unwrap().contains("--budget 10s"), "{e:?}");
+    assert_eq!(bench.store.list(9).unwrap().len(), 1, "nothing was begun");
+}
+
 /// A trial takes 200 ms, of which the plan knows 50: the first point tells.
 #[test]
 fn layers_are_left_out_as_soon_as_a_point_of_the_first_block_was_timed() {
