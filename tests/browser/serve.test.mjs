@@ -80,7 +80,7 @@ test('a run is watched, reloaded, watched by two, served again, and stopped', { 
   const run = layermark(...measure('--blocks', '4000', '--serve'));
   const address = await run.address;
   const one = await open(address);
-  assert.equal(await one.page.getByRole('heading', { level: 1 }).innerText(), 'A run of file that goes on');
+  assert.equal(await one.page.getByRole('heading', { level: 1 }).innerText(), 'Run of file, in progress');
   const first = await trials(one.page);
 
   // It fills without being loaded again, and the cell of the slow layer decides.

@@ -181,8 +181,9 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
         (exporters::live_matrix(&report))
         section.findings aria-label="Findings so far" {
             div {
-                h2 { "Decided" }
-                @if log.lines.is_empty() { p.hint { "Nothing yet: a verdict needs eight blocks." } }
+                h2 { "Decided so far" }
+                @if log.lines.is_empty() { p.hint { "Nothing yet." } }
+                @if run.status == RunStatus::Running { p.hint { "More blocks can change it." } }
                 ul.log { @for line in log.lines.iter().rev() { li { (line) } } }
             }
             @if !report.left_out.is_empty() {

@@ -114,7 +114,7 @@ impl Site {
         let title = format!("{plan} since {}", history::time(run.started_ms));
         let view = self.live.look(&id, || Ok::<_, Failure>((run, trials)))?;
         let body = html! {
-            h1 { "A run of " (plan) " that goes on" }
+            h1 { "Run of " (plan) ", in progress" }
             p.lost id="lost" role="status" hidden {}
             noscript { p { "Without JavaScript this page stands still: " a href={ "/run/" (id) } { "look again" } "." } }
             div id="live" data-events={ "/run/" (id) "/events" } data-sign=(self.sign.as_str()) { (PreEscaped(&view.html)) }

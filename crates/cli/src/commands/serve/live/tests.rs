@@ -88,6 +88,22 @@ fn a_verdict_is_told_once_and_again_when_it_changes() {
 }
 
 #[test]
+fn what_is_still_to_come_is_not_left_out_and_nothing_is_said_of_eight_blocks() {
+    let (mut run, trials) = running();
+    // Of the first block, its first trial.
+    let begun = trials.into_iter().take(1).collect::<Vec<_>>();
+    let said = |run: &Run| fragment(run, &begun, &mut Log::default()).into_string();
+    let page = said(&run);
+    assert!(!page.contains("before the run ended"), "{page}");
+    assert!(
+        page.contains("Nothing yet.") && !page.contains("eight"),
+        "{page}"
+    );
+    run.status = RunStatus::Stopped;
+    assert!(said(&run).contains("before the run ended"));
+}
+
+#[test]
 fn the_end_is_told_with_how_the_run_stands() {
     let (mut run, trials) = running();
     let said = |run: &Run| fragment(run, &trials, &mut Log::default()).into_string();
