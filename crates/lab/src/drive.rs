@@ -169,6 +169,7 @@ impl<'a> Lab<'a> {
         self.work = None;
         self.run.status = match &result {
             Ok(Ended::Stopped) | Err(LabError::CutOff { .. }) => RunStatus::Stopped,
+            Ok(_) if self.tally.all_failed() => RunStatus::Failed,
             Ok(_) => RunStatus::Done,
             Err(_) => RunStatus::Failed,
         };

@@ -11,6 +11,8 @@ pub(crate) struct Tally {
     ledger: Ledger,
     /// Failures since the last success, by layer and point.
     failures: BTreeMap<(usize, usize), u32>,
+    /// Whether a trial went well.
+    good: bool,
 }
 
 impl Tally {
@@ -19,6 +21,12 @@ impl Tally {
         let at = (record.cell.layer, record.cell.point);
         let failures = self.failures.entry(at).or_default();
         *failures = if good { 0 } else { *failures + 1 };
+        self.good |= good;
+    }
+
+    /// Whether there were trials, and none went well.
+    pub(crate) fn all_failed(&self) -> bool {
+        !self.failures.is_empty() && !self.good
     }
 
     /// Consecutive failures of a point in a layer.
@@ -87,9 +95,11 @@ mod tests {
         tally.add(&record(0, 0, 1, None));
         tally.add(&record(0, 1, 1, Some(0)));
         assert_eq!(tally.failures(1, 0), 2);
+        assert!(tally.all_failed() && !Tally::default().all_failed());
         assert_eq!(tally.tried(1, 0), [1]);
         tally.add(&record(0, 2, 1, Some(5)));
         assert_eq!(tally.failures(1, 0), 0);
+        assert!(!tally.all_failed());
         assert!(tally.pairs(1, 0).is_empty());
     }
 }

@@ -244,12 +244,9 @@ fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
             )
             .print(false);
     }
-    let errors: Option<Vec<&str>> = report.trials.iter().map(|t| t.error.as_deref()).collect();
-    if let Some([first, ..]) = errors.as_deref() {
-        let first = first.lines().next().unwrap_or_default();
-        return Failure::failed(format!("every trial failed, the first because {first}"))
-            .hint(format!("layermark report {}", outcome.run.id))
-            .print(false);
+    if let Some(failure) = output::all_failed(report) {
+        let hint = format!("layermark report {}", outcome.run.id);
+        return failure.hint(hint).print(false);
     }
     ExitCode::SUCCESS
 }

@@ -68,6 +68,16 @@ pub fn deliver(
         match default_page(report) {
             Ok(path) => written.push(path),
             Err(e) => say(format!("warning: no page: {}", e.message)),
+/// The error where every trial of a run failed: its report has no result.
+pub fn all_failed(report: &Report) -> Option<Failure> {
+    let errors: Option<Vec<&str>> = report.trials.iter().map(|t| t.error.as_deref()).collect();
+    let errors = errors?;
+    let first = errors.first()?.lines().next().unwrap_or_default();
+    Some(Failure::failed(format!(
+        "every trial failed, the first because {first}"
+    )))
+}
+
         }
     }
     if !targets.iter().any(Target::is_stdout) {

@@ -14,5 +14,13 @@ pub fn again(run: &str, beside: &[String], out: &OutArgs) -> Result<ExitCode, Fa
         report.set_beside(&store.load_import(import)?);
     }
     output::deliver(&report, &targets, out.stdout(), false)?;
-    Ok(ExitCode::SUCCESS)
+    match output::all_failed(&report) {
+        Some(failure) => {
+            let again = format!("layermark run --replay {}", report.run);
+            Ok(failure
+                .hint(format!("mend the cause, then measure again: {again}"))
+                .print(false))
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
 }

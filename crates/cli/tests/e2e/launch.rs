@@ -175,10 +175,7 @@ fn what_never_gets_ready_says_why_and_leaves_nothing() {
             &["--ready", "stdout=x", "--timeout", "200ms", "--", "yes"],
             "not ready (stdout=x) after 200ms",
         ),
-        (
-            &["--", "no-such-program"],
-            "`no-such-program` was not found",
-        ),
+        (&["--", "./no-such-program"], "was not found"),
         (
             &["--prepare", "false", "--", "true"],
             "`prepare` ended with exit code 1",
@@ -195,7 +192,21 @@ fn what_never_gets_ready_says_why_and_leaves_nothing() {
         let error = report["results"][0]["error"].as_str().unwrap_or_default();
         assert!(error.contains(words), "{args:?}: {error}");
         assert!(report.get("series").is_none(), "{report:#}");
+        let again = said.then().args(["report"]).run();
+        let again = again.fails(1, &["every trial failed", words]);
+        let history = again
+            .then()
+            .args(["history", "--json"])
+            .run()
+            .code(0)
+            .json();
+        assert_eq!(history["runs"][0]["status"], "failed", "{args:?}");
     }
+    // It is looked for before anything is measured.
+    let said = launch(&["--", "no-such-program"]).run();
+    let said = said.fails(3, &["`no-such-program` was not found"]);
+    let history = said.then().args(["history", "--json"]).run().code(0).json();
+    assert_eq!(history["runs"].as_array().map(Vec::len), Some(0));
     let ok = launch(&["--ignore-failure", "--", "false"]).run().code(0);
     assert_eq!(series(&ok.json())["runs"][0]["exit"], 1);
 }

@@ -17,8 +17,10 @@ use crate::{
     limits::HEARTBEAT_NS,
     param::{self, read},
     programs::{
+        PATH,
         guard::Guard,
         user::{self, User},
+        which,
     },
     workloads::work_dir::WorkDir,
 };
@@ -78,6 +80,19 @@ impl Workload for Launch {
 
     fn placed(&self, at: &Point, env: &Environment) -> Result<Vec<Placed>, PointError> {
         package::files(at, &read::<LaunchParams>(at)?, env)
+    }
+
+    /// Looks for a program that is named without its directory, where natively it is started.
+    fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
+        let p = read::<LaunchParams>(at)?.in_layer(&Spec::bare("native"));
+        let words = shell_words::split(&p.command).unwrap_or_default();
+        let own_path = p.env.iter().any(|name| name == "PATH");
+        match words.first().filter(|program| !program.contains('/')) {
+            Some(program) if !own_path && which(program, PATH).is_none() => {
+                Err(start::not_found(program))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// As stored, even if the point is invalid.

@@ -246,12 +246,17 @@ impl LaunchSite {
 
 fn cannot_start(program: &str, e: &std::io::Error) -> ProbeError {
     if e.kind() == std::io::ErrorKind::NotFound {
-        let text = format!("`{program}` was not found, or the interpreter that it names");
-        return ProbeError::new(text).hint(format!(
-            "name a program below the layer's directory, or one of {PATH}"
-        ));
+        return not_found(program);
     }
     ProbeError::io("start", Path::new(program), e)
+}
+
+/// The error for a program that is not there.
+pub(super) fn not_found(program: &str) -> ProbeError {
+    let text = format!("`{program}` was not found, or the interpreter that it names");
+    ProbeError::new(text).hint(format!(
+        "name a program below the layer's directory, or one of {PATH}"
+    ))
 }
 
 /// The last part of a path.
