@@ -59,7 +59,10 @@ pub fn deliver(
     let (mut written, mut failed) = (Vec::new(), Vec::new());
     for target in targets {
         match target.write(report) {
-            Ok(paths) => written.extend(paths),
+            Ok(paths) => {
+                target.warning(report).into_iter().for_each(say);
+                written.extend(paths);
+            }
             Err(failure) => failed.push(failure),
         }
     }

@@ -135,6 +135,19 @@ impl Target {
         self.exporter.id()
     }
 
+    /// A warning where the format has nothing to say of this report.
+    pub fn warning(&self, report: &Report) -> Option<String> {
+        let what = self.exporter.lacks(report)?;
+        let (run, id) = (&report.run, self.exporter.id());
+        let place = match &self.place {
+            Destination::Stdout => id.into(),
+            Destination::File(path) | Destination::Stream(path) => path.display().to_string(),
+        };
+        Some(format!(
+            "warning: {place} is empty: run {run} has no {what}\nhint: its results: layermark report {run} -o report.csv"
+        ))
+    }
+
     pub fn is_stdout(&self) -> bool {
         matches!(self.place, Destination::Stdout)
     }

@@ -77,6 +77,24 @@ fn every_format_is_written_where_it_was_asked_for() {
         assert!(said.stderr.contains(name) && read(name).contains("\"Reader report\"\n"));
     }
     assert!(read("r.txt").contains("mock:ns=1500") && !read("r.txt").contains('\u{1b}'));
+    // A format that has nothing to say of this run says so.
+    let empty = |name: &str| said.stderr.contains(&format!("warning: {name} is empty"));
+    let lines = read("r.sections.csv").lines().count();
+    assert_eq!(empty("r.sections.csv"), lines == 1, "{}", said.stderr);
+    assert!(!empty("r.csv") && !empty("r.trials.csv"), "{}", said.stderr);
+    let of_launches = ["r.launches.csv", "r.hyperfine.json"];
+    let report = Lm::with(said.dir.path()).args(["report"]);
+    let report = report.args(of_launches.iter().flat_map(|name| ["-o", name]));
+    let report = report.run().code(0);
+    for name in of_launches {
+        let warning = format!("warning: {name} is empty: run ");
+        assert!(report.stderr.contains(&warning), "{}", report.stderr);
+    }
+    assert!(
+        report
+            .stderr
+            .contains("has no launches\nhint: its results: layermark report ")
+    );
     // With -o the page beside the store is not written as well.
     assert!(!said.dir.path().join("data/layermark/reports").exists());
     // The same from the store, byte for byte where nothing depends on the moment.

@@ -16,6 +16,8 @@ pub struct Csv {
     table: for<'a> fn(&'a Report) -> LongTable<'a>,
     /// Digits after the decimal point; absent: all digits.
     decimals: Option<usize>,
+    /// What its lines are made of, where a whole report may have none.
+    rests_on: Option<&'static str>,
 }
 
 /// One line for each result, every number in its own column.
@@ -25,6 +27,7 @@ pub const RESULTS: Csv = Csv {
     columns: || tables::names(tables::RESULTS),
     table: tables::results,
     decimals: None,
+    rests_on: None,
 };
 
 /// One line for each point, with the layers side by side: for a pivot table or to read.
@@ -34,6 +37,7 @@ pub const WIDE: Csv = Csv {
     columns: || tables::POINT.to_vec(),
     table: tables::wide,
     decimals: None,
+    rests_on: None,
 };
 
 /// One line for each trial in the order of the run: for further analysis.
@@ -43,6 +47,7 @@ pub const TRIALS: Csv = Csv {
     columns: || tables::names(tables::TRIALS),
     table: tables::trials,
     decimals: None,
+    rests_on: None,
 };
 
 /// One line for each cell of every table besides the results: cost model, record sizes, seeks,
@@ -53,6 +58,7 @@ pub const SECTIONS: Csv = Csv {
     columns: || tables::SECTION_CELL.to_vec(),
     table: tables::section_cells,
     decimals: None,
+    rests_on: Some("tables beside its results"),
 };
 
 /// One line per launch, in the format of the 2014 study of application streaming: `time,elapsed
@@ -63,6 +69,7 @@ pub const LAUNCHES: Csv = Csv {
     columns: || tables::names(tables::LAUNCHES),
     table: tables::launches,
     decimals: Some(3),
+    rests_on: Some("launches"),
 };
 
 impl Exporter for Csv {
@@ -76,6 +83,11 @@ impl Exporter for Csv {
 
     fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
         has_columns(head, (self.columns)().into_iter())
+    }
+
+    fn lacks(&self, report: &Report) -> Option<&'static str> {
+        let empty = (self.table)(report).lines.next().is_none();
+        self.rests_on.filter(|_| empty)
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

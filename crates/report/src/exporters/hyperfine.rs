@@ -21,6 +21,10 @@ impl Exporter for Hyperfine {
         head.starts_with("{\n  \"generated_by\": \"layermark ")
     }
 
+    fn lacks(&self, report: &Report) -> Option<&'static str> {
+        report.series.is_empty().then_some("launches")
+    }
+
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let out = out.open("")?;
         let layers = report.layers.iter().filter(|l| !l.control).count();

@@ -39,6 +39,10 @@ pub trait Exporter: Sync {
     /// Whether it wrote a file. `head` is the first 4 KiB as text; `file` is at its beginning.
     /// Every format contains a mark, so that no other file is replaced.
     fn is_own(&self, head: &str, file: &mut File) -> bool;
+    /// What the format is made of, where a report has none of it: the file is then empty.
+    fn lacks(&self, _report: &Report) -> Option<&'static str> {
+        None
+    }
     /// Writes the whole report.
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()>;
 }
