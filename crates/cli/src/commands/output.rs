@@ -21,7 +21,10 @@ use crate::{
 /// Opens the store in `--store`, or the user's default one.
 pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
     let store = match path {
-        Some(path) => Store::open(path)?,
+        Some(path) => {
+            has_directory(path)?;
+            Store::open(path)?
+        }
         None => Store::open_default()?,
     };
     if store.narrowed() {
@@ -31,6 +34,26 @@ pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
         ));
     }
     Ok(store)
+}
+
+/// Refuses a file in a directory that is not there: a word that was typed wrong would make one. The
+/// address of a server is none.
+fn has_directory(path: &Path) -> Result<(), Failure> {
+    let missing = |dir: &&Path| {
+        let found = dir.metadata();
+        found.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+    };
+    let text = path.to_string_lossy();
+    if text.contains("://") {
+        return Ok(());
+    }
+    let path = text.strip_prefix("sqlite:").map_or(path, Path::new);
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    dir.filter(missing).map_or(Ok(()), |dir| {
+        let (path, dir) = (path.display(), dir.display());
+        let text = format!("--store {path}: there is no directory {dir}");
+        Err(Failure::usage(text).hint(format!("make it: mkdir -p {dir}")))
+    })
 }
 
 /// Opens the store to read it; writes nothing.
@@ -45,6 +68,16 @@ pub fn read_store(path: Option<&Path>) -> Result<Store, Failure> {
 pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
     let (run, trials) = store.load(run)?;
     Ok(Report::build(&run, &trials))
+}
+
+/// The error where every trial of a run failed: its report has no result.
+pub fn all_failed(report: &Report) -> Option<Failure> {
+    let errors: Option<Vec<&str>> = report.trials.iter().map(|t| t.error.as_deref()).collect();
+    let errors = errors?;
+    let first = errors.first()?.lines().next().unwrap_or_default();
+    Some(Failure::failed(format!(
+        "every trial failed, the first because {first}"
+    )))
 }
 
 /// Writes the files, then the terminal's table or JSON, unless `-o` has written to standard output.
@@ -71,16 +104,6 @@ pub fn deliver(
         match default_page(report) {
             Ok(path) => written.push(path),
             Err(e) => say(format!("warning: no page: {}", e.message)),
-/// The error where every trial of a run failed: its report has no result.
-pub fn all_failed(report: &Report) -> Option<Failure> {
-    let errors: Option<Vec<&str>> = report.trials.iter().map(|t| t.error.as_deref()).collect();
-    let errors = errors?;
-    let first = errors.first()?.lines().next().unwrap_or_default();
-    Some(Failure::failed(format!(
-        "every trial failed, the first because {first}"
-    )))
-}
-
         }
     }
     if !targets.iter().any(Target::is_stdout) {

@@ -117,7 +117,7 @@ fn a_store_in_a_directory_that_may_not_be_written_is_refused() {
         .mock()
         .args(["--store", "/proc/x/layermark.db"])
         .run();
-    said.fails(1, &["/proc/x/layermark.db", "cannot be opened"])
+    said.fails(2, &["there is no directory /proc/x"])
         .left_nothing();
     let read_only = "mkdir ro; mount -t tmpfs -o ro,mode=700 none ro";
     let lm = Lm::new().mock().args(["--store", "ro/layermark.db"]);
@@ -128,10 +128,11 @@ fn a_store_in_a_directory_that_may_not_be_written_is_refused() {
         skipped("the part about permissions: root may write everywhere");
         return;
     }
-    for path in ["/usr/layermark.db", "/usr/sub/layermark.db"] {
-        let said = Lm::new().mock().args(["--store", path]).run();
-        said.fails(1, &[path]).left_nothing();
-    }
+    let said = Lm::new()
+        .mock()
+        .args(["--store", "/usr/layermark.db"])
+        .run();
+    said.fails(1, &["/usr/layermark.db"]).left_nothing();
 }
 
 #[test]
@@ -178,6 +179,7 @@ fn a_disk_that_is_full_from_the_beginning_is_the_error() {
 fn two_runs_at_once_share_a_store() {
     let one = Lm::new().measure(&["mock:take=10ms", "mock:ns=1500,take=10ms"]);
     let store = one.store();
+    fs::create_dir_all(store.parent().unwrap()).unwrap();
     let two = Lm::new().mock().args(["--store"]).args([&store]);
     let (child, dir) = one.start();
     two.run().code(4);
