@@ -8,7 +8,7 @@ use layermark_probe::{Workload, workloads};
 use layermark_report::exporters;
 
 use crate::{
-    commands::{complete, serve::parse_address},
+    commands::{compare, complete, serve::parse_address},
     failure::Failure,
     launch,
     refused::refused,
@@ -86,9 +86,9 @@ pub struct CompareArgs {
     /// The older run: its id or the beginning of it, `last~1`, `#12`, or a report in a JSON file
     #[arg(add = complete::reports())]
     pub old: String,
-    /// The newer run, likewise
-    #[arg(default_value = "last", add = complete::reports())]
-    pub new: String,
+    /// The newer run, likewise [default: last]
+    #[arg(add = complete::reports())]
+    pub new: Option<String>,
     #[command(flatten)]
     pub gates: GateArgs,
     /// Refuse to compare runs of unlike machines or kernels
@@ -202,8 +202,15 @@ pub struct OutArgs {
 }
 
 fn output_help() -> String {
-    let endings = exporters::ALL.iter().filter_map(|e| e.extensions().first());
-    let endings: Vec<&str> = endings.copied().collect();
+    output_help_of(|_| true)
+}
+
+/// Help of `-o` where it writes these formats.
+fn output_help_of(has: impl Fn(&str) -> bool) -> String {
+    let formats = exporters::ALL.iter().filter(|e| has(e.id()));
+    let endings: Vec<&str> = formats
+        .filter_map(|e| e.extensions().first().copied())
+        .collect();
     format!(
         "Write the report to a file; its ending names the format ({}); `-` is short Markdown on standard output, `csv:-` another format; repeatable",
         endings.join(" ")
@@ -397,7 +404,10 @@ pub enum Parsed {
 /// The whole command line, with a subcommand for each workload.
 pub fn command() -> Command {
     let workloads = workloads::ALL.iter().map(|w| workload_command(*w));
-    Cli::command().subcommands(workloads)
+    let of_two = output_help_of(|id| compare::FORMATS.contains(&id));
+    Cli::command()
+        .mut_subcommand("compare", |c| c.mut_arg("output", |arg| arg.help(of_two)))
+        .subcommands(workloads)
 }
 
 /// Parses the arguments. For help and versions, clap prints them and ends the process.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Formats that can show a comparison of two runs. The others show one run.
-const FORMATS: [&str; 6] = ["html", "json", "markdown", "junit", "csv", "terminal"];
+pub const FORMATS: [&str; 6] = ["html", "json", "markdown", "junit", "csv", "terminal"];
 
 /// Prints and writes the comparison of two runs; the exit code is 1 where a gate has failed.
 pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
@@ -32,7 +32,11 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
     }
     let mut store = None;
     let mut report = |name: &str| report(name, args, &mut store);
-    let (old, new) = (report(&args.old)?, report(&args.new)?);
+    let (old, new) = (report(&args.old)?, report(newer(args))?);
+    if old.run == new.run && args.new.is_none() {
+        let text = format!("`{}` is the last run itself, {}", args.old, old.run);
+        return Err(Failure::usage(text).hint("layermark compare last~1 last"));
+    }
     let delta = args.delta.unwrap_or(new.delta);
     let mut report = of_two(&old, &new, delta)?;
     if args.same_machine {
@@ -48,6 +52,11 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
         return Ok(Code::Untrusted.into());
     }
     Ok(gates.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// The newer run, as it is named.
+fn newer(args: &CompareArgs) -> &str {
+    args.new.as_deref().unwrap_or("last")
 }
 
 /// Compares a run with an older one.
@@ -120,7 +129,7 @@ fn same_machine(report: &Report) -> Result<(), Failure> {
 
 /// The command line of this comparison, for the report.
 fn command(args: &CompareArgs) -> String {
-    let mut words = vec![args.old.clone(), args.new.clone()];
+    let mut words = vec![args.old.clone(), newer(args).to_owned()];
     let mut option = |name: &str, value: Option<String>| {
         words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
     };

@@ -1,6 +1,6 @@
 //! One file per command.
 
-mod compare;
+pub mod compare;
 pub mod complete;
 mod extras;
 mod gate;

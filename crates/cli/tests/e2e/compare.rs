@@ -180,6 +180,13 @@ fn runs_of_the_store_are_compared_by_their_names() {
             assert!((ratio - 1.0).abs() < 1e-9, "{names:?}: {row:#}");
         }
     }
+    let itself = Lm::with(said.dir.path()).args(["compare", "last"]).run();
+    itself.fails(2, &["`last` is the last run itself", "compare last~1 last"]);
+    let help = Lm::new().args(["compare", "--help"]).run().code(0).stdout;
+    assert!(
+        help.contains(".junit.xml") && !help.contains(".xlsx"),
+        "{help}"
+    );
     let missing = ["last~1", "#2", "99999999999999999999", "#0", "last~", "zz"];
     for name in missing {
         let compare = Lm::with(said.dir.path())
