@@ -419,11 +419,12 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
     }
     let matches = command()
         .try_get_matches_from(&line)
-        .map_err(|e| refused(&e, asked.as_deref()))?;
+        .map_err(|e| refused(&e, asked.as_deref(), &line))?;
     if let Some((name, sub)) = matches.subcommand()
         && let Some(workload) = workloads::find(name)
     {
-        let mut common = CommonArgs::from_arg_matches(sub).map_err(|e| refused(&e, Some(name)))?;
+        let mut common =
+            CommonArgs::from_arg_matches(sub).map_err(|e| refused(&e, Some(name), &line))?;
         if name == "launch" {
             let mut made = workload_args::settings(workload, sub);
             launch::settings(sub, &mut made)?;
@@ -435,7 +436,7 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
         workload_args::of_url(&settings, &mut common)?;
         return Ok(Parsed::Workload(settings, Box::new(common)));
     }
-    let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e, None))?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e, None, &line))?;
     Ok(Parsed::Cli(Box::new(cli)))
 }
 

@@ -1,9 +1,9 @@
 //! clap's errors, worded like all other errors: what is wrong with which option, then a hint.
 
-use std::error::Error as _;
+use std::{error::Error as _, ffi::OsString};
 
 use clap::{
-    Command,
+    Arg, Command,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use layermark_model::nearest;
@@ -12,14 +12,17 @@ use crate::{args, failure::Failure};
 
 /// Converts a usage error of `command` (as typed). Prints help and versions itself and ends the
 /// process.
-pub fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
+pub fn refused(error: &clap::Error, command: Option<&str>, line: &[OsString]) -> Failure {
     let text = error.to_string();
     let Some(text) = text.strip_prefix("error: ") else {
         error.exit();
     };
     let help = args::help_of(command);
+    if let Some(failure) = negative(error, &help, line) {
+        return failure;
+    }
     let (message, near) = match error.kind() {
-        ErrorKind::UnknownArgument => unknown(error, command),
+        ErrorKind::UnknownArgument => unknown(error, command, line),
         ErrorKind::InvalidSubcommand => {
             let name = value(error, ContextKind::InvalidSubcommand);
             let known = args::command();
@@ -46,6 +49,11 @@ pub fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
         ErrorKind::ArgumentConflict => {
             let other = bare(&value(error, ContextKind::PriorArg));
             let name = option(error);
+            if ["--resume", "--replay"].contains(&name.as_str()) && other.starts_with("--") {
+                let text = format!("`{name}` cannot be used with `{other}`");
+                let hint = format!("leave `{other}` out: the earlier run has settled it");
+                return Failure::usage(text).hint(hint);
+            }
             let message = if other.is_empty() || other == name {
                 format!("`{name}` is given more than once, or with an option that excludes it")
             } else {
@@ -77,8 +85,29 @@ pub fn refused(error: &clap::Error, command: Option<&str>) -> Failure {
     })
 }
 
+/// A number below zero, which clap takes for an option.
+fn negative(error: &clap::Error, help: &str, line: &[OsString]) -> Option<Failure> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let name = value(error, ContextKind::InvalidArg);
+    let words: Vec<&str> = line.iter().filter_map(|word| word.to_str()).collect();
+    let pair = words.windows(2).find(|pair| pair[1].starts_with(&name))?;
+    let number = pair[1].strip_prefix('-')?;
+    if !pair[0].starts_with("--") || !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let text = format!("`{}` = {}: it must not be negative", pair[0], pair[1]);
+    let command = help.strip_suffix(" --help").unwrap_or(help);
+    Some(Failure::usage(text).hint(format!("{command} {} {number}", pair[0])))
+}
+
 /// The message for an unknown option, and a similar one that the command has.
-fn unknown(error: &clap::Error, command: Option<&str>) -> (String, Option<String>) {
+fn unknown(
+    error: &clap::Error,
+    command: Option<&str>,
+    line: &[OsString],
+) -> (String, Option<String>) {
     let name = value(error, ContextKind::InvalidArg);
     let known = args::command();
     let its = command
@@ -87,6 +116,20 @@ fn unknown(error: &clap::Error, command: Option<&str>) -> (String, Option<String
     let Some(word) = name.strip_prefix("--") else {
         return (format!("`{name}` is not expected here"), None);
     };
+    let positional = |arg: &Arg| arg.is_positional() && arg.get_id().as_str() == word;
+    if its.get_arguments().any(positional) {
+        let at = line.iter().position(|typed| *typed == *name);
+        let typed = at.and_then(|at| line.get(at + 1)?.to_str());
+        let value = typed.unwrap_or("...");
+        let scheme = if word == "url" && !value.contains("://") {
+            "http://"
+        } else {
+            ""
+        };
+        let command = command.unwrap_or_default();
+        let meant = format!("layermark {command} {scheme}{value}");
+        return (format!("unknown option `{name}`"), Some(meant));
+    }
     let longs: Vec<&str> = its
         .get_arguments()
         .filter_map(clap::Arg::get_long)

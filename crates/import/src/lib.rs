@@ -85,9 +85,10 @@ impl ImportError {
                 "if another program saved it so: iconv -f UTF-16 -t UTF-8 {0} > {0}.utf8",
                 path.display()
             ),
-            Self::Unknown { .. } | Self::NoFormat { .. } => {
-                "layermark import FILE --format fio".into()
+            Self::Unknown { .. } => {
+                "make one: fio --output-format=json --output=FILE JOB; iozone -a -R > FILE; hyperfine --export-json FILE COMMAND".into()
             }
+            Self::NoFormat { .. } => "layermark import FILE --format fio".into(),
             Self::Bad { format, .. } => match *format {
                 "fio" => "fio --output-format=json+ --output=FILE JOB".into(),
                 "iozone" => "iozone -a -R > FILE".into(),

@@ -19,6 +19,18 @@ use crate::{
 
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58f6;
+/// File systems whose files the kernel makes, by their numbers in `linux/magic.h`.
+const KERNELS: [(u32, &str); 9] = [
+    (0x9fa0, "proc"),
+    (0x6265_6572, "sysfs"),
+    (0x6367_7270, "cgroup2"),
+    (0x0027_e0eb, "cgroup"),
+    (0x6462_6720, "debugfs"),
+    (0x7472_6163, "tracefs"),
+    (0x1cd1, "devpts"),
+    (0x7363_6673, "securityfs"),
+    (0xcafe_4a11, "bpf"),
+];
 
 /// The directory as an absolute path, if it can be used. Symbolic links are resolved, unless they
 /// lead into the mounts of another process.
@@ -47,6 +59,10 @@ pub(crate) fn dir(asked: &Path) -> Result<PathBuf, LabError> {
             "its name is not UTF-8, and the probe's protocol is",
             elsewhere(),
         ));
+    }
+    if let Some(fs) = kernels_fs(&dir) {
+        let why = format!("it is {fs}, whose files the kernel makes");
+        return Err(bad(&why, "name a directory on a disk: --dir DIR".into()));
     }
     match rustix::fs::access(&dir, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => {}
@@ -89,6 +105,12 @@ pub(crate) fn all(
     }
     space(dir, resolved, catalog)?;
     Ok(notes)
+}
+
+fn kernels_fs(dir: &Path) -> Option<&'static str> {
+    let kind = rustix::fs::statfs(dir).ok()?.f_type as u32;
+    let of = KERNELS.iter().find(|(number, _)| *number == kind)?;
+    Some(of.1)
 }
 
 fn memory_fs(dir: &Path) -> Option<&'static str> {

@@ -70,6 +70,16 @@ pub enum LabError {
         /// The workload.
         workload: String,
     },
+    /// Work between two ends that would not go through the layer.
+    #[error(
+        "`{workload}` does not go through layer `{layer}`: it has no network of its own, and no file is used"
+    )]
+    PassedBy {
+        /// The layer.
+        layer: Spec,
+        /// The workload.
+        workload: String,
+    },
     /// The plan has the same layer twice.
     #[error("layer `{0}` is named twice")]
     DuplicateLayer(String),
@@ -240,6 +250,9 @@ impl LabError {
                      end its name with a slash: {near}..{far}/"
                 ))
             }
+            Self::PassedBy { layer, .. } => Some(format!(
+                "layers with a network: -l netns, -l vm:nic=virtio-net; files in it: layermark file -l {layer}"
+            )),
             Self::DuplicateLayer(layer) => Some(format!(
                 "name it once; the control measures the baseline a second time: remove one `-l {layer}`"
             )),
@@ -251,6 +264,9 @@ impl LabError {
             Self::Space { .. } => {
                 Some("name a larger disk with --dir, or make the files smaller: --scale 0.1".into())
             }
+            Self::Budget { needed, .. } => Some(format!(
+                "give it --budget {needed}s, or name the layers to measure with -l"
+            )),
             Self::Baseline { hint, .. }
             | Self::NoLayers { hint, .. }
             | Self::Programs { hint, .. } => hint.clone(),
@@ -264,9 +280,6 @@ impl LabError {
             )),
             Self::OtherMachine { run, .. } | Self::CannotResume { run, .. } => {
                 Some(format!("start again with the same plan: layermark run --replay {run}"))
-            Self::Budget { needed, .. } => Some(format!(
-                "give it --budget {needed}s, or name the layers to measure with -l"
-            )),
             }
             Self::Packaged { .. } => Some("see the space and the mount: df -h .".into()),
             Self::Store(e) => e.hint(),
@@ -287,10 +300,12 @@ impl LabError {
             | Self::TwoValues { .. }
             | Self::NoVariable { .. }
             | Self::PathOfOneEnd { .. }
+            | Self::PassedBy { .. }
             | Self::DuplicateLayer(_)
             | Self::Dir { .. }
             | Self::Tmpfs { .. }
             | Self::Space { .. }
+            | Self::Budget { .. }
             | Self::Finished { .. }
             | Self::CannotResume { .. } => 2,
             Self::Store(e) if e.is_usage() => 2,
@@ -305,7 +320,6 @@ impl LabError {
             | Self::CutOff { .. }
             | Self::Store(_) => 1,
         }
-            | Self::Budget { .. }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use layermark_layers::{Missing, Storage};
 use layermark_model::{
     BASELINE, Environment, Facts, LayerRun, LayerStatus, Plan, PlanError, Point, Run, SelfTest,
-    Spec, TrialRecord, random,
+    Spec, Target, TrialRecord, random,
 };
 use layermark_probe::workloads;
 
@@ -51,7 +51,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     }
     plan.layers = with_baseline(std::mem::take(&mut plan.layers), catalog)?;
     let work = Work::of(&points, catalog)?;
-    check_ends(&plan.layers, &points, &work)?;
+    check_ends(&plan.layers, &points, &work, catalog)?;
     let baseline = &plan.layers[BASELINE];
     let mut layers = vec![layer_run(baseline, BTreeMap::new(), &work, catalog, false)?];
     for spec in plan.layers.iter().skip(1) {
@@ -261,8 +261,34 @@ pub(crate) fn has_no_files(spec: &Spec, catalog: Catalog) -> bool {
     layer.is_some_and(|l| l.storage(spec) == Storage::Nowhere)
 }
 
+/// Whether no point would touch a layer: all have two ends, which meet on this host's loopback, and none
+/// has a file in it.
+fn is_passed_by(spec: &Spec, points: &[Point], catalog: Catalog) -> bool {
+    let Some(layer) = catalog.layer(&spec.layer) else {
+        return false;
+    };
+    let on_loopback = layer.linked(spec, None).is_ok() && layer.linked(spec, Some("any")).is_err();
+    let of_network = |point: &Point| {
+        let workload = catalog.workload(&point.workload);
+        point.meaning.target == Target::Network
+            && workload.is_ok_and(|w| w.has_two_ends(point) && w.space(point) == 0)
+    };
+    !spec.is_native() && spec.near.is_none() && on_loopback && points.iter().all(of_network)
+}
+
 /// Refuses a path (client and server) for work with one end.
-fn check_ends(layers: &[Spec], points: &[Point], work: &Work) -> Result<(), LabError> {
+fn check_ends(
+    layers: &[Spec],
+    points: &[Point],
+    work: &Work,
+    catalog: Catalog,
+) -> Result<(), LabError> {
+    if let Some(layer) = layers.iter().find(|l| is_passed_by(l, points, catalog)) {
+        return Err(LabError::PassedBy {
+            layer: layer.clone(),
+            workload: points[0].workload.clone(),
+        });
+    }
     match (layers.iter().find(|l| l.near.is_some()), points.first()) {
         (Some(path), Some(point)) if !work.have_two_ends() => Err(LabError::PathOfOneEnd {
             path: path.clone(),

@@ -225,6 +225,9 @@ impl LayerError {
                 known.join(", ")
             )),
             Self::NoNetwork { hint, .. } => Some(hint.clone()),
+            Self::BadValue { value, .. } if options::ONLY_MOUNTED.contains(&value.as_str()) => {
+                Some(format!("where {value} is mounted already: -l dir:DIR"))
+            }
             Self::BadValue { layer, .. } => {
                 let id = layer.split([':', ',']).next().unwrap_or(layer);
                 Some(format!("what it takes: layermark layers {id}"))

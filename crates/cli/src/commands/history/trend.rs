@@ -94,7 +94,9 @@ fn nothing(runs: &[Summary], labels: &[String], point: &str, layer: &str) -> Fai
 /// A hint for a name that no run has: a similar name, or the known names.
 fn meant(name: &str, kind: &str, known: &BTreeSet<&str>) -> String {
     const LISTED: usize = 8;
-    if let Some(near) = nearest(name, known.iter().copied()) {
+    // A part of its name is nearer than what has some letters in common.
+    let longer = known.iter().copied().find(|known| known.contains(name));
+    if let Some(near) = longer.or_else(|| nearest(name, known.iter().copied())) {
         return format!("did you mean `{near}`?");
     }
     let listed: Vec<&str> = known.iter().copied().take(LISTED).collect();
