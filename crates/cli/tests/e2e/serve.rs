@@ -438,6 +438,9 @@ fn the_store_is_pages() {
     ] {
         assert!(page.contains(words), "{words}: {page}");
     }
+    let point = history_label(server.home.path());
+    let offered = format!("<datalist id=\"points\"><option value=\"{point}\">");
+    assert!(page.contains(&offered), "{offered}: {page}");
     // `last` leads to the run, and that to what `-o x.html` writes.
     let last = server.get("/run/last");
     assert_eq!(last.status, 303);
@@ -449,7 +452,10 @@ fn the_store_is_pages() {
         .args(["report", &old, "-o", "html:-"])
         .run()
         .code(0);
-    assert_eq!(server.get(&format!("/run/{old}")).body, html.stdout);
+    let page = server.get(&format!("/run/{old}")).body;
+    let back = "<a href=\"/\">layermark: all runs</a>";
+    assert!(page.contains(back), "there is a way back");
+    assert_eq!(page.replace(back, "layermark"), html.stdout);
     let compared = server.get(&format!("/compare?old={old}&new={new}")).body;
     for words in [
         "time now / in the old run",
@@ -460,7 +466,6 @@ fn the_store_is_pages() {
         assert!(compared.contains(words), "{words}: {compared}");
     }
     assert_eq!(server.get("/compare?old=nothing").status, 404);
-    let point = history_label(server.home.path());
     let trend = |layer: &str| {
         let point = point.replace(' ', "+");
         server.get(&format!("/trend?point={point}&layer={layer}"))

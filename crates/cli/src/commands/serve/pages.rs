@@ -81,7 +81,7 @@ impl Site {
                 }
                 @if runs.len() == limit { p { a href={ "/?limit=" (limit * 4) } { "Older runs" } } }
                 h2 { "Over many runs" }
-                (trend_form("", "", runs.iter().map(|(run, _)| run)))
+                (trend_form(("", ""), runs.iter().map(|(run, _)| run), &points(&mut store, runs.first().map(|(run, _)| run))))
             }
         };
         Ok(Answer::Page(around("history", &body)))
@@ -147,10 +147,11 @@ impl Site {
         );
         let mut store = self.store()?;
         let runs = store.list(filter(query, OF_A_TREND))?;
+        let points = points(&mut store, runs.first());
         let trend = trend::of(&mut store, &runs, point, layer)?;
         let body = html! {
             (exporters::trend(&trend.drawn()))
-            (trend_form(point, layer, runs.iter()))
+            (trend_form((point, layer), runs.iter(), &points))
         };
         Ok(Answer::Page(around("trend", &body)))
     }
@@ -190,13 +191,24 @@ fn line(n: usize, run: &Summary, tally: Option<&Tally>) -> Markup {
     }
 }
 
-/// The form of the trend page. It offers the layers of runs; their points are unknown until the
-/// runs are read.
-fn trend_form<'a>(point: &str, layer: &str, runs: impl Iterator<Item = &'a Summary>) -> Markup {
+/// Names of the points of the newest run: of the others they are not known without reading them.
+fn points(store: &mut Store, newest: Option<&Summary>) -> Vec<String> {
+    let loaded = newest.and_then(|run| store.load(&run.id).ok());
+    let points = loaded.into_iter().flat_map(|(run, _)| run.points);
+    points.map(|p| p.label).collect()
+}
+
+/// Offers the layers of runs, and points.
+fn trend_form<'a>(
+    (point, layer): (&str, &str),
+    runs: impl Iterator<Item = &'a Summary>,
+    points: &[String],
+) -> Markup {
     let layers: BTreeSet<&str> = runs.flat_map(|r| &r.layers).map(String::as_str).collect();
     html! {
         form.ask action="/trend" {
-            label { "Point" input name="point" value=(point) placeholder="small read, warm" required; }
+            label { "Point" input name="point" value=(point) placeholder="small read, warm" list="points" required; }
+            datalist id="points" { @for point in points { option value=(point) {} } }
             label { "Layer" input name="layer" value=(layer) placeholder="fuse" list="layers" required; }
             datalist id="layers" { @for layer in layers { option value=(layer) {} } }
             button { "Show how it changed" }
@@ -204,11 +216,14 @@ fn trend_form<'a>(point: &str, layer: &str, runs: impl Iterator<Item = &'a Summa
     }
 }
 
-/// The report as HTML, as `-o x.html` writes it.
+/// The report as `-o x.html` writes it, with a way back to the runs.
 fn page(report: &Report) -> Result<Vec<u8>, Failure> {
+    const BRAND: &str = "<p class=\"brand\">layermark</p>";
+    const BACK: &str = "<p class=\"brand\"><a href=\"/\">layermark: all runs</a></p>";
     let mut page = Vec::new();
     exporters::for_path("report.html".as_ref())
         .and_then(|html| html.write(report, &mut page))
         .map_err(Failure::failed)?;
-    Ok(page)
+    let page = String::from_utf8(page).map_err(Failure::failed)?;
+    Ok(page.replacen(BRAND, BACK, 1).into_bytes())
 }

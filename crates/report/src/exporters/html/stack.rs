@@ -1,6 +1,6 @@
 //! Background of the numbers: method, layers, cost of measuring, the command, the raw trials.
 
-use layermark_model::{LayerStatus, format_size};
+use layermark_model::LayerStatus;
 use maud::{Markup, html};
 
 use super::{
@@ -49,7 +49,7 @@ pub fn inventory(report: &Report) -> Markup {
     let body = html! {
             dl.facts {
                 dt { "CPU" } dd { (m.cpu) ", " (m.cpus) " CPUs" @if m.hypervisor { ", under a hypervisor" } }
-                dt { "Memory" } dd { (format_size(m.memory)) }
+                dt { "Memory" } dd { (number::bytes(m.memory as f64)) }
                 dt { "System" } dd { (m.os) ", kernel " (m.kernel) ", clock " (m.clocksource) }
                 dt { "Directory" } dd { (report.dir) " (" (m.base) ")" }
                 dt { "Privilege" } dd { (m.privilege) }
