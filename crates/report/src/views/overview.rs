@@ -10,13 +10,14 @@ use crate::{
 const STALLS: &str = "^";
 
 /// Signs that replace a ratio, or precede it.
-const SIGNS: [(&str, &str); 7] = [
+const SIGNS: [(&str, &str); 8] = [
     ("~", "probably"),
     ("=", "same"),
     ("?", "too noisy"),
     ("<", "too few blocks"),
     ("!", "not trusted"),
     ("-", "none"),
+    ("(", "no verdict asked"),
     (
         STALLS,
         "usual time alone: a few operations take so long that the average is another",
@@ -68,7 +69,8 @@ impl<'a> Overview<'a> {
         let used = SIGNS
             .iter()
             .filter(|(s, _)| cells().any(|c| sign(*c).contains(s)));
-        let signs = used.map(|(sign, words)| format!("; {sign} {words}"));
+        let shown = |sign: &'static str| if sign == "(" { "(1.80x)" } else { sign };
+        let signs = used.map(|(sign, words)| format!("; {} {words}", shown(sign)));
         format!("1.80x: {}{}", self.ratio, signs.collect::<String>())
     }
 
