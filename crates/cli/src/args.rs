@@ -9,6 +9,7 @@ use layermark_report::exporters;
 
 use crate::{
     commands::{compare, complete, serve::parse_address},
+    examples,
     failure::Failure,
     launch,
     refused::refused,
@@ -408,6 +409,7 @@ pub fn command() -> Command {
     Cli::command()
         .mut_subcommand("compare", |c| c.mut_arg("output", |arg| arg.help(of_two)))
         .subcommands(workloads)
+        .mut_subcommands(examples::with)
 }
 
 /// Parses the arguments. For help and versions, clap prints them and ends the process.
@@ -449,9 +451,11 @@ pub fn help_of(name: Option<&str>) -> String {
 }
 
 fn workload_command(workload: &'static dyn Workload) -> Command {
-    let command = CommonArgs::augment_args(Command::new(workload.id()).about(workload.about()))
+    let command = Command::new(workload.id())
+        .about(workload.about())
         .args(workload_args::flags(workload))
-        .next_help_heading("Workload");
+        .next_help_heading("Measuring and reporting");
+    let command = CommonArgs::augment_args(command);
     if workload.id() == "launch" {
         launch::augment(command)
     } else {

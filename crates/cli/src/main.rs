@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod examples;
 mod failure;
 mod launch;
 mod limits;

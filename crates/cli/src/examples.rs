@@ -1,0 +1,176 @@
+//! Two examples for the help of each command.
+
+use clap::Command;
+
+/// What a user types, by command.
+const EXAMPLES: &[(&str, [&str; 2])] = &[
+    (
+        "run",
+        [
+            "layermark run -l overlay:upper -l fuse --budget 40s -o report.html",
+            "layermark run buffer-size --scale 0.1",
+        ],
+    ),
+    ("layers", ["layermark layers", "layermark layers overlay"]),
+    (
+        "compare",
+        [
+            "layermark compare last~1 last",
+            "layermark compare old.json new.json --fail-if slower=10%",
+        ],
+    ),
+    (
+        "report",
+        [
+            "layermark report last --full",
+            "layermark report last~1 -o report.html -o results.csv",
+        ],
+    ),
+    (
+        "import",
+        [
+            "layermark import fio.json",
+            "layermark import iozone.txt --beside last -o report.html",
+        ],
+    ),
+    (
+        "history",
+        [
+            "layermark history --since 7d --layer fuse",
+            "layermark history --trend 'small read, warm' fuse -o trend.html",
+        ],
+    ),
+    (
+        "serve",
+        ["layermark serve", "layermark serve 127.0.0.1:8080"],
+    ),
+    (
+        "schema",
+        ["layermark schema plan", "layermark schema report"],
+    ),
+    (
+        "completions",
+        ["layermark completions bash", "layermark completions fish"],
+    ),
+    ("docs", ["layermark docs", "layermark man"]),
+    ("man", ["layermark man", "layermark man man1"]),
+    (
+        "file",
+        [
+            "layermark file --op read,write --record 4K..64K --file-size 16M -l overlay:upper",
+            "layermark file --op rand-write --record 4K --file-size 1M --sync each -l fuse",
+        ],
+    ),
+    (
+        "meta",
+        [
+            "layermark meta --op create,unlink -l overlay:upper",
+            "layermark meta --op small-read --cache cold -l fuse --budget 1m",
+        ],
+    ),
+    (
+        "iops",
+        [
+            "layermark iops --spec 4k-rand-read --iodepth 1,16 --direct -l loop:ext4",
+            "layermark iops --spec 4k-rand-read --file-size 64M -l fuse",
+        ],
+    ),
+    (
+        "launch",
+        [
+            "layermark launch -l fuse -- git --version",
+            "layermark launch -L n 1,2 'sleep 0.{n}'",
+        ],
+    ),
+    (
+        "net",
+        [
+            "layermark net --op rr,stream -l netns",
+            "layermark net --op stream --socket-buffer 32K,256K -l vm:nic=virtio-net",
+        ],
+    ),
+    (
+        "ftp",
+        [
+            "layermark ftp --op get --file-size 4M -l netns",
+            "layermark ftp --op get,put --server own -l netns --budget 1m",
+        ],
+    ),
+    (
+        "http",
+        [
+            "layermark http --concurrency 4 -l netns",
+            "layermark http http://127.0.0.1:8080/ --concurrency 64 --budget 10s",
+        ],
+    ),
+    (
+        "devload",
+        [
+            "layermark devload --users 1,2 -l overlay:upper",
+            "layermark devload --users 2 --job-set no-cc -l fuse --budget 5m",
+        ],
+    ),
+    (
+        "db",
+        [
+            "layermark db --op commit --journal wal -l overlay:upper",
+            "layermark db --op commit,read --synchronous full,normal -l fuse --budget 1m",
+        ],
+    ),
+    (
+        "lock",
+        [
+            "layermark lock -l overlay:upper",
+            "layermark lock --threads 4 -l fuse",
+        ],
+    ),
+];
+
+/// The command with its examples at the end of its help.
+pub fn with(command: Command) -> Command {
+    let name = command.get_name();
+    match EXAMPLES.iter().find(|(known, _)| *known == name) {
+        Some((_, lines)) => {
+            let lines = lines.map(|line| format!("  {line}\n"));
+            command.after_help(format!("Examples:\n{}", lines.concat().trim_end()))
+        }
+        None => command,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::args;
+
+    #[test]
+    fn each_command_has_examples_that_are_understood() {
+        let all = args::command();
+        let names: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();
+        let known: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+        for name in &names {
+            assert!(known.contains(name), "write two examples for `{name}`");
+        }
+        for (name, lines) in EXAMPLES {
+            assert!(names.contains(name), "there is no command `{name}`");
+            for line in lines {
+                let words = shell_words::split(line).unwrap();
+                let words = words.into_iter().map(OsString::from);
+                if let Err(failure) = args::parse(words) {
+                    panic!("{line}: {}", failure.message);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn flags_of_a_workload_stand_before_those_of_every_command() {
+        let mut all = args::command();
+        let file = all.find_subcommand_mut("file").unwrap();
+        let help = file.render_help().to_string();
+        let at = |text: &str| help.find(text).expect(text);
+        assert!(at("--record") < at("--budget") && at("--budget") < at("Examples:"));
+    }
+}
