@@ -1,29 +1,34 @@
-//! Progress of a run on standard error, if that is a terminal.
+//! Progress of a run, on standard error: a bar on a terminal, else a line every half minute.
 
 use std::{
     cell::Cell,
     io::{IsTerminal, stderr},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use layermark_lab::Event;
 use layermark_model::plain;
 use layermark_report::{Estimate, ratio_with};
 
 use crate::say::say;
 
-/// A bar with the time left, and a line for each layer. If standard error is not a terminal, only
-/// warnings are printed.
+/// A bar with the time left, and a line for each layer. Piped, warnings and a line every [`PACE`] are
+/// printed.
 pub struct Progress {
     bar: ProgressBar,
     loud: bool,
     /// Position of the bar (0..=1). It never moves back, even if more blocks turn out to be needed.
     share: Cell<f64>,
+    /// When the last line was printed that tells a log how far the run is.
+    told: Cell<Instant>,
 }
 
 /// Number of steps of the bar.
 const STEPS: f64 = 1000.0;
+
+/// Time between two lines of a run whose standard error is no terminal.
+const PACE: Duration = Duration::from_secs(30);
 
 impl Progress {
     /// Draws on standard error if that is a terminal.
@@ -35,15 +40,20 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(1), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {elapsed}  {wide_msg}") {
             bar.set_style(style);
         }
         bar.set_message("setting up");
         bar.set_length(STEPS as u64);
+        if loud {
+            // The time passes on a terminal even where a trial takes long.
+            bar.enable_steady_tick(Duration::from_secs(1));
+        }
         Self {
             bar,
             loud,
             share: Cell::new(0.0),
+            told: Cell::new(Instant::now()),
         }
     }
 
@@ -91,6 +101,14 @@ impl Progress {
                 let share = share(self.bar.elapsed(), *left, *done, *planned);
                 self.bar.set_position((self.advance(share) * STEPS) as u64);
                 self.bar.set_message(message(event));
+                if !self.loud && self.told.get().elapsed() >= PACE {
+                    self.told.set(Instant::now());
+                    self.tell(&format!(
+                        "{}  {}",
+                        clock(self.bar.elapsed()),
+                        message(event)
+                    ));
+                }
             }
             Event::Note(text) => self.line(text),
             Event::Warning { text, hint } => self.warn(text, hint.as_deref()),
@@ -134,7 +152,8 @@ fn share(passed: Duration, left: Option<Duration>, done: u64, planned: u64) -> f
     }
 }
 
-/// The line after a trial: `fuse · read 4K 1.84x (1.71-1.98) block 5/8 2 minutes left`.
+/// The line after a trial: `1:52 left  block 5/8  fuse · read 4K  1.84x (1.71-1.98)`. What a narrow
+/// terminal has no room for is cut off at its end.
 fn message(event: &Event) -> String {
     let Event::TrialDone {
         left,
@@ -162,18 +181,23 @@ fn message(event: &Event) -> String {
     } else {
         String::new()
     };
-    let left = left.map(|left| format!("{} left", HumanDuration(rounded(left))));
+    let left = left.map(|left| format!("{} left", clock(left)));
     let parts = [
+        left,
+        Some(format!("block {block}{of}")),
         Some(plain(&at).into_owned()),
         ratio,
-        Some(format!("block {block}{of}")),
-        left,
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }
 
-fn rounded(left: Duration) -> Duration {
-    Duration::from_secs(left.as_secs().max(1))
+/// `0:07`, `1:52`, `2:05:00`.
+fn clock(time: Duration) -> String {
+    let s = time.as_secs();
+    match s / 3600 {
+        0 => format!("{}:{:02}", s / 60, s % 60),
+        hours => format!("{hours}:{:02}:{:02}", s / 60 % 60, s % 60),
+    }
 }
 
 #[cfg(test)]
@@ -205,7 +229,7 @@ mod tests {
     fn the_ratio_is_told_as_it_narrows() {
         let run = [
             (1, None, None),
-            (5, Some(120), Some([1.84, 1.714, 1.975])),
+            (5, Some(112), Some([1.84, 1.714, 1.975])),
             (9, Some(0), Some([18.4, 18.1, 18.6])),
         ];
         let said = run.map(|(block, left, ratio)| message(&done(block, left, ratio)));
@@ -213,12 +237,18 @@ mod tests {
         assert_eq!(
             said,
             [
-                format!("{at}  block 1/8"),
-                format!("{at}  1.84x (1.71-1.98)  block 5/8  2 minutes left"),
-                format!("{at}  18.4x (18.1-18.6)  block 9  1 second left"),
+                format!("block 1/8  {at}"),
+                format!("1:52 left  block 5/8  {at}  1.84x (1.71-1.98)"),
+                format!("0:00 left  block 9  {at}  18.4x (18.1-18.6)"),
             ]
         );
         assert!(!said[1].contains(['\n', '\u{1b}']));
+    }
+
+    #[test]
+    fn times_move_each_second() {
+        let shown = [7, 112, 113, 7500].map(|s| clock(Duration::from_secs(s)));
+        assert_eq!(shown, ["0:07", "1:52", "1:53", "2:05:00"]);
     }
 
     #[test]
