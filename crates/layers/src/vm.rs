@@ -173,7 +173,7 @@ impl Layer for Vm {
             devices: &devices,
             network: network.as_ref(),
             view: &|| root.as_ref().map_or(Ok(Vec::new()), |root| root.view(&dir)),
-            server: &|| storage.serve(&dir, network.as_ref()),
+            server: &|| storage.serve(&dir, network.as_ref(), base.silence),
             silence: base.silence,
         })?;
         guest.no_kvm = guest.no_kvm.take().or(no_kvm);

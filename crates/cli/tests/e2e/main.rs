@@ -38,6 +38,7 @@ mod serve;
 mod setup;
 mod signals;
 mod stalls;
+mod stopped_guests;
 mod store;
 mod studies;
 mod targets;

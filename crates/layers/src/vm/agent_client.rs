@@ -21,8 +21,8 @@ use crate::{
 /// Frames of the probe's output that may be queued.
 const QUEUE: usize = 256;
 
-/// How long a guest may accept no data. A guest that hangs leaves the connection full.
-const TAKES: Duration = Duration::from_secs(30);
+/// Longest interval of checks for progress.
+const TICK: Duration = Duration::from_millis(500);
 
 /// Why the guest did not answer a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +47,11 @@ pub(crate) struct AgentClient {
     /// Locked during a request: there is one at a time.
     answers: Mutex<Receiver<AgentReply>>,
     probe: Mutex<Arc<Probe>>,
+    /// How long the guest may accept no data. A guest that hangs leaves the connection full.
+    reads_within: Duration,
+    /// How long the guest was silent when it was given up. It gets no more requests: each would be waited for
+    /// again, and a late answer could be taken for the answer to another request.
+    given_up: Mutex<Option<Duration>>,
 }
 
 /// The guest's probe, as the host sees it.
@@ -80,15 +85,18 @@ impl Probe {
 }
 
 impl AgentClient {
-    /// Uses `stream`, which is connected to the guest's port.
-    pub(crate) fn new(stream: UnixStream) -> io::Result<Arc<Self>> {
+    /// Uses `stream`, which is connected to the guest's port. A guest that reads nothing for
+    /// `reads_within` is given up.
+    pub(crate) fn new(stream: UnixStream, reads_within: Duration) -> io::Result<Arc<Self>> {
         let (sender, answers) = mpsc::channel();
-        stream.set_write_timeout(Some(TAKES))?;
+        stream.set_write_timeout(Some(reads_within))?;
         let mut input = stream.try_clone()?;
         let client = Arc::new(Self {
             out: Mutex::new(stream),
             answers: Mutex::new(answers),
             probe: Mutex::new(Probe::new(None)),
+            reads_within,
+            given_up: Mutex::new(None),
         });
         // A weak reference, because the thread ends only when the last owner closes the connection.
         let weak = Arc::downgrade(&client);
@@ -139,12 +147,60 @@ impl AgentClient {
         ask: &AgentRequest,
         limit: Duration,
     ) -> Result<AgentReply, AgentError> {
+        self.ask_long(ask, (limit, limit), || false)
+    }
+
+    /// Sends a request that takes time. Waits while `works` returns true, then for `silence`, and never longer
+    /// than `limit`.
+    pub(crate) fn ask_long(
+        &self,
+        ask: &AgentRequest,
+        (silence, limit): (Duration, Duration),
+        works: impl FnMut() -> bool,
+    ) -> Result<AgentReply, AgentError> {
         let answers = lock(&self.answers);
+        self.still_speaks()?;
         agent_protocol::say(&mut *lock(&self.out), ask).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => AgentError::Silent(TAKES),
+            io::ErrorKind::WouldBlock => self.give_up(self.reads_within),
             _ => AgentError::Gone,
         })?;
-        wait(&answers, limit)
+        self.wait(&answers, (silence, limit), works)
+    }
+
+    fn still_speaks(&self) -> Result<(), AgentError> {
+        let given_up = lock(&self.given_up).map(AgentError::Silent);
+        given_up.map_or(Ok(()), Err)
+    }
+
+    fn give_up(&self, silent: Duration) -> AgentError {
+        *lock(&self.given_up) = Some(silent);
+        AgentError::Silent(silent)
+    }
+
+    fn wait(
+        &self,
+        answers: &Receiver<AgentReply>,
+        (silence, limit): (Duration, Duration),
+        mut works: impl FnMut() -> bool,
+    ) -> Result<AgentReply, AgentError> {
+        let tick = TICK.min(silence);
+        // Counted in ticks and not by the clock, because the guest also stands still when the whole machine does.
+        let (mut waited, mut quiet) = (Duration::ZERO, Duration::ZERO);
+        while quiet < silence && waited < limit {
+            match answers.recv_timeout(tick) {
+                Ok(AgentReply::Failed(why)) => return Err(AgentError::Failed(why)),
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Disconnected) => return Err(AgentError::Gone),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            waited += tick;
+            quiet = if works() {
+                Duration::ZERO
+            } else {
+                quiet + tick
+            };
+        }
+        Err(self.give_up(if quiet >= silence { quiet } else { waited }))
     }
 
     /// Sends a request whose answer is only success or failure.
@@ -155,22 +211,27 @@ impl AgentClient {
         }
     }
 
-    /// Waits for the agent's first message.
-    pub(crate) fn hello(&self, limit: Duration) -> Result<AgentReply, AgentError> {
-        wait(&lock(&self.answers), limit)
+    /// Waits for the agent's first message, as [`Self::ask_long`] does for an answer.
+    pub(crate) fn hello(
+        &self,
+        limits: (Duration, Duration),
+        works: impl FnMut() -> bool,
+    ) -> Result<AgentReply, AgentError> {
+        self.wait(&lock(&self.answers), limits, works)
     }
 
     /// Sends a request without a reply: an [`AgentRequest::Make`], or an [`AgentRequest::Put`] with
     /// the bytes of the file.
     pub(crate) fn put(&self, what: &AgentRequest, from: &mut impl Read) -> io::Result<()> {
         self.send(what, from).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => io::Error::other(AgentError::Silent(TAKES)),
+            io::ErrorKind::WouldBlock => io::Error::other(self.give_up(self.reads_within)),
             _ => e,
         })
     }
 
     fn send(&self, what: &AgentRequest, from: &mut impl Read) -> io::Result<()> {
         let _turn = lock(&self.answers);
+        self.still_speaks().map_err(io::Error::other)?;
         let mut out = lock(&self.out);
         agent_protocol::say(&mut *out, what)?;
         let mut left = match what {
@@ -213,15 +274,6 @@ impl AgentClient {
     pub(crate) fn cut(&self) {
         // An error means that it is not connected any more.
         let _ = lock(&self.out).shutdown(Shutdown::Both);
-    }
-}
-
-fn wait(answers: &Receiver<AgentReply>, limit: Duration) -> Result<AgentReply, AgentError> {
-    match answers.recv_timeout(limit) {
-        Ok(AgentReply::Failed(why)) => Err(AgentError::Failed(why)),
-        Ok(answer) => Ok(answer),
-        Err(RecvTimeoutError::Timeout) => Err(AgentError::Silent(limit)),
-        Err(RecvTimeoutError::Disconnected) => Err(AgentError::Gone),
     }
 }
 
@@ -272,6 +324,11 @@ impl Control for Remote {
     }
 
     fn wait(&mut self, limit: Duration) -> Option<String> {
+        // A guest that was given up says nothing more.
+        let limit = match self.client.still_speaks() {
+            Ok(()) => limit,
+            Err(_) => Duration::ZERO,
+        };
         let until = Instant::now() + limit;
         let mut ended = lock(&self.probe.ended);
         loop {
@@ -318,7 +375,7 @@ mod tests {
                 }
             }
         });
-        AgentClient::new(ours).unwrap()
+        AgentClient::new(ours, Duration::from_secs(30)).unwrap()
     }
 
     #[test]
@@ -359,11 +416,25 @@ mod tests {
             client.ask(&AgentRequest::DropCaches, long),
             Err(AgentError::Failed("no".into()))
         );
-        assert_eq!(
-            client.ask(&AgentRequest::Seal, short),
-            Err(AgentError::Silent(short))
-        );
         client.cut();
         assert_eq!(client.ask(&AgentRequest::Time, long), Err(AgentError::Gone));
+        let client = pair(|_, _| {});
+        // As long as it works, and no longer than the limit.
+        let mut works = [true; 5].into_iter();
+        let asked = client.ask_long(&AgentRequest::Seal, (short, long), || {
+            works.next().unwrap_or(false)
+        });
+        assert_eq!((asked, works.len()), (Err(AgentError::Silent(short)), 0));
+        // It is not waited for again.
+        assert_eq!(
+            client.ask(&AgentRequest::Time, Duration::MAX),
+            Err(AgentError::Silent(short))
+        );
+        let client = pair(|_, _| {});
+        let limits = (short, 3 * short);
+        assert_eq!(
+            client.ask_long(&AgentRequest::Seal, limits, || true),
+            Err(AgentError::Silent(3 * short))
+        );
     }
 }

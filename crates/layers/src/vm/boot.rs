@@ -34,8 +34,6 @@ pub(crate) const QEMU: (&str, &str) = ("qemu-system-x86_64", "qemu-system-x86");
 const LIMIT: Duration = Duration::from_secs(90);
 /// Minimum time that a booting guest may make no progress, whatever `--silence` says.
 const FLOOR: Duration = Duration::from_secs(5);
-/// Interval of checks for progress.
-const TICK: Duration = Duration::from_millis(500);
 /// Time limit of a boot with KVM. It takes half a second; where KVM hangs, each first try costs
 /// this.
 const KVM_LIMIT: Duration = Duration::from_secs(5);
@@ -148,30 +146,11 @@ impl Guest {
             let used = self.pid().and_then(|pid| child::cpu_ns(pid).ok());
             (used, self.console.lines())
         };
-        let (mut waited, mut quiet, mut seen) = (Duration::ZERO, Duration::ZERO, life());
-        loop {
-            match self.agent.hello(TICK) {
-                Err(AgentError::Silent(_)) => {}
-                answer => return answer,
-            }
+        let mut seen = life();
+        self.agent.hello((silence, limit), || {
             let now = life();
-            // Counted in ticks and not by the clock, because QEMU also stands still when the whole
-            // machine does.
-            waited += TICK;
-            quiet = if now == seen {
-                quiet + TICK
-            } else {
-                Duration::ZERO
-            };
-            seen = now;
-            if quiet >= silence || waited >= limit {
-                return Err(AgentError::Silent(if quiet >= silence {
-                    quiet
-                } else {
-                    waited
-                }));
-            }
-        }
+            std::mem::replace(&mut seen, now.clone()) != now
+        })
     }
 
     /// Process id of the server of its devices.
@@ -343,7 +322,7 @@ fn start(
         None => Tail::default(),
     };
     let mut guest = Guest {
-        agent: AgentClient::new(ours).map_err(io)?,
+        agent: AgentClient::new(ours, boot.silence.max(FLOOR)).map_err(io)?,
         accel,
         kernel: String::new(),
         boot_s: 0.0,

@@ -23,18 +23,19 @@ use crate::{
         boot::{Accel, Guest},
         clock::{self, Reading},
         net::{self, Network},
-        process_tree::ProcessTree,
+        process_tree::{GuestWork, ProcessTree},
     },
 };
 
-/// Time limit for writing back and for receiving packaged files.
+/// Time limit for writing back and for receiving packaged files, as long as the guest's processes work. They
+/// may be idle for `--silence`.
 const SLOW: Duration = Duration::from_mins(5);
+/// Time limit for its network card to appear and to detect a link, unless `--silence` is shorter.
+const CABLED: Duration = Duration::from_mins(1);
 /// Time limit of other requests, unless `--silence` is shorter.
 const QUICK: Duration = Duration::from_secs(30);
-/// Minimum of that limit: an emulated CPU is slow on a busy machine.
+/// Minimum of these limits: an emulated CPU is slow on a busy machine.
 const FLOOR: Duration = Duration::from_secs(10);
-/// Time limit for its network card to appear and to detect a link.
-const CABLED: Duration = Duration::from_mins(1);
 
 /// A layer inside a guest.
 pub(crate) struct VmPlace {
@@ -58,6 +59,8 @@ pub(crate) struct VmPlace {
     sticky: bool,
     /// The processes that serve the guest's devices.
     process_tree: Mutex<ProcessTree>,
+    /// Longest the guest may be silent.
+    silence: Duration,
     /// Time limit of requests that should be quick.
     quick: Duration,
     started: Instant,
@@ -79,6 +82,7 @@ impl VmPlace {
             network: None,
             mounting: None,
             master: base.packaged.clone(),
+            silence: base.silence.max(FLOOR),
             quick: QUICK.min(base.silence.max(FLOOR)),
             shared: false,
             sticky: false,
@@ -117,6 +121,17 @@ impl VmPlace {
         best.ok_or_else(|| self.broken("tell the time")(AgentError::OutOfTurn))
     }
 
+    /// Asks for what may take long, as long as QEMU and what serves its devices work.
+    fn ask_long(&self, ask: &AgentRequest) -> Result<AgentReply, AgentError> {
+        let pids = {
+            let guest = self.lock();
+            [guest.pid(), guest.server()]
+        };
+        let mut work = GuestWork::of(pids.into_iter().flatten());
+        self.agent
+            .ask_long(ask, (self.silence, SLOW), || work.is_seen())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Guest> {
         self.guest.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,7 +149,7 @@ impl VmPlace {
         // Stored before anything can fail, because it must be dropped after the guest.
         let network = self.network.insert(network);
         let address = network.guest();
-        let on = agent.order(&AgentRequest::Network { address }, CABLED);
+        let on = agent.order(&AgentRequest::Network { address }, CABLED.min(self.silence));
         let proved = on
             .map_err(|why| ("switch its network card on", why))
             .and_then(|()| {
@@ -210,9 +225,12 @@ impl VmPlace {
                 &path,
             ))?;
         }
-        self.agent
-            .order(&AgentRequest::Seal, SLOW)
-            .map_err(self.broken("take in the packaged files"))
+        match self.ask_long(&AgentRequest::Seal) {
+            Ok(AgentReply::Done) => Ok(()),
+            Ok(_) => Err(AgentError::OutOfTurn),
+            Err(why) => Err(why),
+        }
+        .map_err(self.broken("take in the packaged files"))
     }
 
     fn put_one(&self, name: &str, from: &Path) -> io::Result<()> {
@@ -332,7 +350,7 @@ impl Place for VmPlace {
     }
 
     fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
-        let answer = self.agent.ask(&AgentRequest::DropCaches, SLOW);
+        let answer = self.ask_long(&AgentRequest::DropCaches);
         let answer = answer.map_err(self.broken("drop its caches"))?;
         let AgentReply::DroppedCaches(mut cooled) = answer else {
             return Err(self.broken("drop its caches")(AgentError::OutOfTurn));
@@ -348,14 +366,14 @@ impl Place for VmPlace {
         if self.shared {
             self.host.refresh()?;
             // The guest's cached data of them is out of date.
-            let answer = self.agent.ask(&AgentRequest::DropCaches, SLOW);
+            let answer = self.ask_long(&AgentRequest::DropCaches);
             answer.map_err(self.broken("drop its caches"))?;
             return match self.mounting.clone().filter(|_| self.sticky) {
                 Some(again) => self.mount(again),
                 None => Ok(()),
             };
         }
-        let answer = self.agent.ask(&AgentRequest::Changed, SLOW);
+        let answer = self.ask_long(&AgentRequest::Changed);
         match answer.map_err(self.broken("check its packaged files"))? {
             AgentReply::Changed { paths } => self.put(&paths),
             _ => Err(self.broken("check its packaged files")(

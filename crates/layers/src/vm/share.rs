@@ -66,6 +66,8 @@ struct Serve<'a> {
     dir: &'a Path,
     cache: &'a str,
     network: Option<&'a Network>,
+    /// Longest it may take to start.
+    limit: Duration,
 }
 
 impl Serve<'_> {
@@ -76,7 +78,6 @@ impl Serve<'_> {
         mut server: Process,
         ready: impl Fn(&Process) -> bool,
     ) -> Result<Option<Process>, LayerError> {
-        const LIMIT: Duration = Duration::from_mins(2);
         let started = Instant::now();
         while !ready(&server) {
             if let Some(status) = server.wait(Duration::from_millis(2)) {
@@ -87,11 +88,11 @@ impl Serve<'_> {
                     tail: server.tail(),
                 });
             }
-            if started.elapsed() > LIMIT {
+            if started.elapsed() > self.limit {
                 return Err(LayerError::Slow {
                     layer: self.layer.into(),
                     what: name.into(),
-                    after: LIMIT,
+                    after: self.limit,
                     tail: server.tail(),
                 });
             }
@@ -170,17 +171,21 @@ impl<'a> Share<'a> {
         self.kind.devices(memory)
     }
 
-    /// Starts the server for one guest that works in `dir`.
+    /// Starts the server for one guest that works in `dir`. It must be ready within `silence`.
     pub(crate) fn serve(
         &self,
         dir: &Path,
         network: Option<&Network>,
+        silence: Duration,
     ) -> Result<Option<Process>, LayerError> {
+        /// A server takes half a second on a machine that is not busy.
+        const FLOOR: Duration = Duration::from_secs(10);
         self.kind.serve(&Serve {
             layer: &self.spec.to_string(),
             dir,
             cache: self.cache(),
             network,
+            limit: silence.max(FLOOR),
         })
     }
 

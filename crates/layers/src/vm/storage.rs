@@ -1,6 +1,6 @@
 //! The storage of a guest: a disk, or a shared directory.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use layermark_model::{Missing, Spec};
 
@@ -73,10 +73,11 @@ impl<'a> GuestStorage<'a> {
         &self,
         dir: &Path,
         network: Option<&Network>,
+        silence: Duration,
     ) -> Result<Option<Process>, LayerError> {
         match self {
             Self::Disk(_) => Ok(None),
-            Self::Share(share) => share.serve(dir, network),
+            Self::Share(share) => share.serve(dir, network, silence),
         }
     }
 

@@ -5,7 +5,6 @@ use std::{
     io::Write,
     os::unix::process::CommandExt,
     process::{Command, Stdio},
-    time::Duration,
 };
 
 use layermark_model::Missing;
@@ -106,8 +105,6 @@ impl ShareProtocol for Smb {
 
 /// Adds a password for root to the server's own database.
 fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
-    /// Its databases are synced several times, which is slow on a slow disk.
-    const LIMIT: Duration = Duration::from_mins(2);
     let io = |e| LayerError::io(at.layer, "run", PASSWORDS.0.as_ref())(e);
     let mut command = child::tool(at.layer, PASSWORDS.0, PASSWORDS.1)?;
     command
@@ -119,7 +116,7 @@ fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
     if let Some(mut stdin) = process.child().stdin.take() {
         write!(stdin, "{PASSWORD}\n{PASSWORD}\n").map_err(io)?;
     }
-    match process.wait(LIMIT).as_deref() {
+    match process.wait(at.limit).as_deref() {
         Some("exit code 0") => Ok(()),
         Some(status) => Err(LayerError::Program {
             layer: at.layer.into(),
@@ -130,7 +127,7 @@ fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
         None => Err(LayerError::Slow {
             layer: at.layer.into(),
             what: PASSWORDS.0.into(),
-            after: LIMIT,
+            after: at.limit,
             tail: process.tail(),
         }),
     }

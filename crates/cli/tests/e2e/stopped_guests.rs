@@ -1,0 +1,130 @@
+//! QEMU, and what serves its devices, are stopped (SIGSTOP): such a guest is given up after `--silence`, whatever it
+//! was asked for, and the run ends.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::common::{self, Lm, Said, is_root, machine, skipped, trials_stored, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A fixed limit of five minutes, for a guest that writes back, is longer; 20 s are usual.
+const LONGEST: Duration = Duration::from_mins(3);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum When {
+    /// As soon as the process is seen.
+    Boot,
+    /// After this many trials.
+    Trials(u64),
+}
+
+/// Stops all processes of this name that a run has started. Whether there were any.
+fn stop(run: u32, name: &str) -> bool {
+    let tree = machine::tree(run);
+    let is_it = |p: &&machine::Proc| {
+        let program = p.command[0].rsplit('/').next().unwrap_or_default();
+        program.starts_with(name) && !p.command.iter().any(|word| word == "--version")
+    };
+    let pids: Vec<i32> = tree
+        .iter()
+        .filter(is_it)
+        .map(|p| p.pid.cast_signed())
+        .collect();
+    for pid in &pids {
+        let pid = Pid::from_raw(*pid).expect("a process");
+        let _ = kill_process(pid, Signal::STOP);
+    }
+    !pids.is_empty()
+}
+
+/// A run with a guest of which this process is stopped; `None` where such a guest does not come up.
+fn stopped(layer: &str, name: &str, when: When, cache: &str) -> Option<Said> {
+    let work = ["file", "--op", "read", "--op", "write", "--cache", cache];
+    let rest = [
+        "--file-size",
+        "64K",
+        "--blocks",
+        "4",
+        "--silence",
+        "3s",
+        "--no-control",
+    ];
+    let layers = ["-l", layer, "-l", "tmpfs", "--json", "--dir"];
+    let lm = Lm::new().args(work).args(rest).args(layers);
+    let dir = lm.work();
+    let (mut child, dir) = lm.args([dir]).start();
+    let run = child.id();
+    let due = || match when {
+        When::Boot => true,
+        When::Trials(n) => trials_stored(dir.path()) >= n,
+    };
+    let mut found = false;
+    wait_for("its process", || {
+        let over = child.try_wait().expect("wait").is_some();
+        found = !over && due() && stop(run, name);
+        (found || over).then_some(())
+    });
+    let at = Instant::now();
+    let family = machine::family(run);
+    let said = Said::from(common::output(child), dir);
+    let took = at.elapsed();
+    let what = format!("{name} of {layer} stopped, {when:?}, {cache}");
+    eprintln!(
+        "{what}: the run ended {took:.1?} later, code {:?}",
+        said.code
+    );
+    if !found {
+        skipped(&format!("{layer} does not come up here: {}", said.stderr));
+        return None;
+    }
+    assert!(took < LONGEST, "{what}: {took:?}: {}", said.stderr);
+    assert!(matches!(said.code, Some(0 | 4)), "{what}: {}", said.stderr);
+    machine::nothing_left(said.dir.path(), &family);
+    Some(said)
+}
+
+fn each(cases: &[(&str, &str, When, &str)]) {
+    if !is_root() {
+        return skipped("a guest's shared folder needs root");
+    }
+    thread::scope(|scope| {
+        for (layer, name, when, cache) in cases {
+            scope.spawn(move || {
+                let said = stopped(layer, name, *when, cache);
+                if *when != When::Boot
+                    && let Some(said) = said
+                {
+                    said.says(&format!("layer {layer} is left out"));
+                }
+            });
+        }
+    });
+}
+
+/// It is booted a second time.
+#[test]
+fn a_guest_that_is_stopped_while_it_boots_is_given_up() {
+    each(&[
+        ("vm:disk=virtio-blk", "qemu-system", When::Boot, "warm"),
+        ("vm:share=virtiofs", "virtiofsd", When::Boot, "warm"),
+    ]);
+}
+
+#[test]
+fn a_guest_that_is_stopped_in_a_trial_is_given_up() {
+    each(&[
+        ("vm:disk=virtio-blk", "qemu-system", When::Trials(6), "warm"),
+        ("vm:share=virtiofs", "virtiofsd", When::Trials(6), "warm"),
+    ]);
+}
+
+/// The guest waits for its server when it writes back before its caches are emptied.
+#[test]
+fn a_guest_whose_server_is_stopped_between_cold_trials_is_given_up() {
+    each(&[
+        ("vm:share=virtiofs", "virtiofsd", When::Trials(4), "cold"),
+        ("vm:share=virtiofs", "virtiofsd", When::Trials(7), "cold"),
+    ]);
+}
