@@ -324,17 +324,22 @@ impl RunningLayer {
 impl Drop for RunningLayer {
     /// A layer that does not answer is abandoned, so that its undo steps cannot block for ever.
     fn drop(&mut self) {
-        // Processes that the probe waits for must be ended too, if possible.
-        let limit = if self.end_probes() {
-            self.silence
-        } else {
-            LAST_WORD
+        // What the probe waits for must be ended too, if possible.
+        let ended = self.end_probes();
+        let limit = match ended {
+            // The server of another may have been waited for already.
+            true if self.remote => served::patience(self.silence),
+            true => self.silence,
+            false => LAST_WORD,
         };
-        if !served::is_lost() && self.answers(limit) {
+        let helpers = self.place.helpers();
+        // What a probe waits for in vain, and nobody here can end, is not waited for by others.
+        let may_answer = ended || !helpers.is_empty();
+        if may_answer && !served::is_lost() && self.answers(limit) {
             return;
         }
-        end_all(&self.place.helpers());
-        if served::is_lost() || !self.answers(LAST_WORD) {
+        end_all(&helpers);
+        if helpers.is_empty() || served::is_lost() || !self.answers(LAST_WORD) {
             let dir = self.place.dir().display();
             tell(format!(
                 "{dir} does not answer: what is there is removed when it does"

@@ -83,11 +83,12 @@ impl Through {
     }
 
     /// For tests: while the file that this variable names holds the name of a call, such calls are
-    /// received and not answered.
+    /// received and not answered. The first one makes a file with the extension `taken`.
     #[cfg(feature = "mock")]
     fn keep_back(&self, call: &str) {
         let Some(named) = &self.held else { return };
         while std::fs::read_to_string(named).is_ok_and(|name| name == call) {
+            let _ = std::fs::File::create_new(named.with_extension("taken"));
             std::thread::sleep(Duration::from_millis(10));
         }
     }

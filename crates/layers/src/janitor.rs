@@ -44,6 +44,8 @@ const LONGEST: usize = 255;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long layermark waits for it. Removing files on a dead server takes until the server is back.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(20);
+/// The same where something does not answer.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// The child that cleans up after layermark. Dropping it waits for the cleanup.
 #[derive(Debug)]
@@ -125,7 +127,13 @@ fn tell(
 impl Drop for Janitor {
     fn drop(&mut self) {
         *socket() = None;
-        let until = Instant::now() + served::patience(LONGEST_REMOVAL);
+        // What does not answer is not removed before it does.
+        let limit = if served::is_given_up() {
+            LAST_WORD
+        } else {
+            LONGEST_REMOVAL
+        };
+        let until = Instant::now() + limit;
         // If it cannot be waited for, there is nothing left to do.
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() >= until {

@@ -104,11 +104,11 @@ pub fn is_given_up() -> bool {
 }
 
 /// `usual`, or a few seconds if a server is known not to answer.
-pub(crate) fn patience(usual: Duration) -> Duration {
+pub fn patience(usual: Duration) -> Duration {
     if LOST.load(Ordering::Relaxed) {
         usual.min(Duration::from_secs(1))
     } else if is_given_up() {
-        usual.min(Duration::from_secs(3))
+        usual.min(Duration::from_secs(2))
     } else {
         usual
     }
@@ -124,8 +124,8 @@ pub fn watch_main(silence: Duration, lost: impl FnOnce(&Path, Duration) + Send +
     let body = move || {
         let (mut quiet, mut used) = (Duration::ZERO, None);
         // Counted in ticks and not by the clock, because the server also stands still when the
-        // whole machine does.
-        while quiet < silence {
+        // whole machine does. Once a server is known not to answer, the wait is shorter.
+        while quiet < patience(silence) {
             thread::sleep(tick);
             let now = used_ns();
             let waits = !asked().is_empty() && used == now && is_in_a_file_system();
@@ -134,7 +134,7 @@ pub fn watch_main(silence: Duration, lost: impl FnOnce(&Path, Duration) + Send +
         }
         let path = asked().last().cloned().unwrap_or_default();
         give_up();
-        lost(&path, silence);
+        lost(&path, quiet);
     };
     // If no thread can be started, calls are not watched.
     let _ = thread::Builder::new()

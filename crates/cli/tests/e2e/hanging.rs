@@ -1,8 +1,17 @@
 //! File systems whose server takes a request and never answers it: a thread that waits for one cannot be
 //! ended, and neither can its process. The run ends all the same, and cleans up when the server answers.
+//!
+//! `LAYERMARK_HANGS` is how many such runs the last test makes (16). With it given, each has to end within
+//! `--silence` and 10 s of the call.
 
 use std::{
-    fs, thread,
+    fs,
+    process::Child,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -13,6 +22,21 @@ use rustix::process::{Pid, Signal, kill_process};
 const CALLS: [&str; 8] = [
     "statfs", "getattr", "readdir", "create", "write", "flush", "fsync", "unlink",
 ];
+/// More of them, for many runs.
+const MORE_CALLS: [&str; 9] = [
+    "lookup",
+    "setattr",
+    "mkdir",
+    "open",
+    "read",
+    "release",
+    "opendir",
+    "releasedir",
+    "rmdir",
+];
+const SILENCE: Duration = Duration::from_secs(3);
+/// How long after that a run may last.
+const MORE: Duration = Duration::from_secs(10);
 
 /// What is on the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,7 +54,7 @@ enum When {
 
 /// A run on a server that is held while the file `holds` names a call. It is released when the command
 /// has ended, or after two minutes by [`ends`].
-fn held(on: On, when: When, call: &str) -> Option<(std::process::Child, Home)> {
+fn held(on: On, when: When, call: &str) -> Option<(Child, Home)> {
     let now = if when == When::AtOnce { call } else { "" };
     let before = format!(
         "cd $W/..; mkdir below at
@@ -56,7 +80,7 @@ fn held(on: On, when: When, call: &str) -> Option<(std::process::Child, Home)> {
         "--silence",
         "3s",
         "--blocks",
-        "9",
+        "4",
     ];
     let lm = Lm::new().args(work);
     let at = lm.dir.path().join("at");
@@ -70,15 +94,17 @@ fn held(on: On, when: When, call: &str) -> Option<(std::process::Child, Home)> {
     };
     let (child, dir) = lm.around(&before, after)?.start();
     if when == When::AfterTrials {
-        wait_for("trials", || (trials_stored(dir.path()) >= 8).then_some(()));
+        let trials = || (trials_stored(dir.path()) >= 8).then_some(());
+        wait_for("trials", trials);
         fs::write(dir.path().join("holds"), call).expect("holds");
     }
     Some((child, dir))
 }
 
-/// The end of the run, while its server does not answer.
+/// The end of the run, while its server does not answer, and how long after the call that was. `None`: the
+/// call was never made.
 #[track_caller]
-fn ends(child: std::process::Child, dir: Home, what: &str) -> Said {
+fn ends(child: Child, dir: Home, what: &str) -> (Said, Option<Duration>) {
     let begun = Instant::now();
     let ended = dir.path().join("ended");
     // Read from the start: a report is longer than a pipe.
@@ -90,12 +116,21 @@ fn ends(child: std::process::Child, dir: Home, what: &str) -> Said {
     let alone = ended.exists();
     let _ = fs::remove_file(dir.path().join("holds"));
     let said = Said::from(output.join().expect("its output"), dir);
-    eprintln!("{what}: {took:?}, code {:?}", said.code);
+    let time = |name| fs::metadata(said.dir.path().join(name)).and_then(|m| m.modified());
+    let taken = time("holds.taken").ok();
+    let after = taken.map(|taken| {
+        let ended = time("ended").expect("its end");
+        ended.duration_since(taken).unwrap_or_default()
+    });
+    eprintln!(
+        "{what}: {took:.1?}, {after:.1?} after the call, code {:?}",
+        said.code
+    );
     assert!(alone, "{what}: it waits for the server: {}", said.stderr);
     let left = fs::read_to_string(said.dir.path().join("left")).expect("left");
     assert_eq!(left, "", "{what}: {}", said.stderr);
     machine::nothing_left(said.dir.path(), &[]);
-    said
+    (said, after)
 }
 
 fn each_call(on: On, when: When, check: impl Fn(&Said, &str) + Sync) {
@@ -108,7 +143,7 @@ fn each_call(on: On, when: When, check: impl Fn(&Said, &str) + Sync) {
             scope.spawn(move || {
                 let what = format!("{call} held, {on:?}, {when:?}");
                 if let Some((child, dir)) = held(on, when, call) {
-                    check(&ends(child, dir, &what), &what);
+                    check(&ends(child, dir, &what).0, &what);
                 }
             });
         }
@@ -191,9 +226,61 @@ fn ctrl_c_twice_ends_a_run_whose_work_directory_does_not_answer() {
     assert_eq!(said.code, Some(130), "{}", said.stderr);
 }
 
-fn ends_by_user(child: std::process::Child, dir: Home) -> Said {
+fn ends_by_user(child: Child, dir: Home) -> Said {
     wait_for("the end", || {
         dir.path().join("ended").exists().then_some(())
     });
     Said::from(common::output(child), dir)
+}
+
+/// Each call in turn, in a layer and below the work directory, from the start and in the middle.
+#[test]
+fn each_of_many_runs_whose_server_takes_a_call_ends() {
+    if !needs_root() {
+        return;
+    }
+    let asked = std::env::var("LAYERMARK_HANGS").ok();
+    let count = asked.as_ref().map_or(16, |n| n.parse().expect("a number"));
+    let calls = || MORE_CALLS.into_iter().chain(CALLS);
+    let all: Vec<(On, When, &str)> = [On::Layer, On::WorkDir]
+        .into_iter()
+        .flat_map(|on| [When::AfterTrials, When::AtOnce].map(|when| (on, when)))
+        .flat_map(|(on, when)| calls().map(move |call| (on, when, call)))
+        .collect();
+    let (next, late, made) = (
+        AtomicUsize::new(0),
+        Mutex::new(Vec::new()),
+        AtomicUsize::new(0),
+    );
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let n = next.fetch_add(1, Relaxed);
+                    if n >= count {
+                        break;
+                    }
+                    // Not one after the other, so that a few are of every kind.
+                    let (on, when, call) = all[n * 7 % all.len()];
+                    let what = format!("{n}: {call} held, {on:?}, {when:?}");
+                    let Some((child, dir)) = held(on, when, call) else {
+                        break;
+                    };
+                    let after = ends(child, dir, &what).1;
+                    made.fetch_add(usize::from(after.is_some()), Relaxed);
+                    if after.is_some_and(|after| after > SILENCE + MORE) {
+                        late.lock().unwrap().push(format!("{what}: {after:?}"));
+                    }
+                }
+            });
+        }
+    });
+    let (late, made) = (late.into_inner().unwrap(), made.into_inner());
+    eprintln!(
+        "{made} of {count} calls were taken; {} of the runs ended later than {:?} after it: {late:#?}",
+        late.len(),
+        SILENCE + MORE
+    );
+    // By chance a machine that is busy with other tests makes it late.
+    assert!(asked.is_none() || late.is_empty(), "{late:#?}");
 }
