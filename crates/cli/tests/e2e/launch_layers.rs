@@ -139,3 +139,47 @@ fn a_program_may_be_another_user_and_all_of_its_processes_count() {
         }
     }
 }
+
+/// Programs flush files of their own, which nobody can count: only the device tells.
+#[test]
+fn a_layer_that_skips_the_flushes_of_launched_programs_is_named() {
+    if !is_root() {
+        return skipped("a volatile overlay needs root");
+    }
+    let script = "for i in 1 2 3 4 5 6 7 8; do echo $$ > f$i; sync f$i; done";
+    let lm = Lm::new();
+    let work = lm.work();
+    let layers = [
+        "-l",
+        "native",
+        "-l",
+        "overlay:upper",
+        "-l",
+        "overlay:volatile",
+    ];
+    let said = lm
+        .args(["launch", "--runs", "20", "--no-control", "--json", "--dir"])
+        .args([work])
+        .args(layers)
+        .args(["--", "sh", "-c", script])
+        .run()
+        .left_nothing();
+    let report = said.json();
+    let flushed = |layer: &str| {
+        let mut rows = report["results"].as_array().expect("results").iter();
+        rows.find(|r| r["layer"] == layer).expect("its row")["durability"].clone()
+    };
+    let [native, honest, liar] = ["native", "overlay:upper", "overlay:volatile"].map(flushed);
+    assert_ne!(honest["verdict"], "absorbed", "{honest:#}");
+    let others = [&native, &honest, &liar].map(|of| !of["background"].is_null());
+    if native["flushes"].is_null() || others.contains(&true) {
+        // Whose flushes were counted is then not known, and not said.
+        return skipped(&format!(
+            "the disk counts no flush, or others flushed: {native:#}"
+        ));
+    }
+    assert_eq!(liar["verdict"], "absorbed", "{liar:#}");
+    assert!(native["flushes"].as_u64() >= Some(160), "{native:#}");
+    let text = report["headline"].as_str().expect("a headline");
+    assert!(text.contains("`overlay:volatile` skips fsync"), "{text}");
+}
