@@ -171,6 +171,7 @@ fn explain(
             facts: &run.layers[layer].facts,
             native_facts: &run.layers[baseline].facts,
             others: others.collect(),
+            delta: run.plan.delta,
         })
     })
 }

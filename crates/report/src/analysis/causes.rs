@@ -99,6 +99,13 @@ impl fmt::Display for Cause {
                     "it flushes the device {here} times a sync, native {native}"
                 )
             }
+            Self::Small(delta) => {
+                write!(
+                    f,
+                    "no reason was found for so small a difference (below {})",
+                    number::percent(*delta)
+                )
+            }
             Self::Unexplained => {
                 f.write_str("no reason was found in the data, so do not count on it")
             }
@@ -142,6 +149,8 @@ pub struct Compared<'a> {
     pub native_facts: &'a Facts,
     /// The other layers at the same point.
     pub others: Vec<(&'a ResultRow, &'a Facts)>,
+    /// Smallest difference that counts, as a share of native's time.
+    pub delta: f64,
 }
 
 /// Causes of a result's verdict, strongest first; empty if the verdict needs none.
@@ -233,6 +242,9 @@ fn faster(compared: &Compared) -> Vec<Cause> {
     {
         found.insert(0, Cause::SuspectedFlush(how.clone()));
     }
+    if found.is_empty() && is_small(here, compared.delta) {
+        return vec![Cause::Small(compared.delta)];
+    }
     let (fs, native_fs) = (
         facts::file_system(compared.facts),
         facts::file_system(compared.native_facts),
@@ -248,6 +260,12 @@ fn faster(compared: &Compared) -> Vec<Cause> {
         found.push(Cause::Unexplained);
     }
     found
+}
+
+/// Whether a layer is faster by so little that nobody would count on it: no alarm without a reason.
+fn is_small(here: &ResultRow, delta: f64) -> bool {
+    let ratio = here.ratio.filter(|_| !here.has_stalls());
+    ratio.is_some_and(|r| r.estimate >= 1.0 / (1.0 + delta))
 }
 
 fn slower(compared: &Compared) -> Vec<Cause> {

@@ -50,6 +50,9 @@ pub enum Cause {
     WriteAmplification(Sides<f64>),
     /// Flushes of the device per flush of the application.
     FlushesPerSync(Sides<f64>),
+    /// Nothing in the data explains it, and it is too small to count: holds the least share of native's time
+    /// that does.
+    Small(f64),
     /// Nothing in the data explains it.
     Unexplained,
 }

@@ -322,6 +322,28 @@ fn a_win_without_a_reason_is_an_alarm() {
     );
 }
 
+/// A difference that is known and that nobody would count on.
+#[test]
+fn a_small_win_without_a_reason_is_no_alarm() {
+    let report = made(&["overlay:upper"], |_, trials| scale(trials, 1, 2, 0.96));
+    let row = &report.results.iter().find(|r| {
+        r.layer == "overlay:upper" && r.verdict == Verdict::Faster && r.label == "large read, warm"
+    });
+    assert_eq!(
+        row.expect("a small win").reasons,
+        ["no reason was found for so small a difference (below 5 %)"]
+    );
+    let text = text(&report, "overlay:upper");
+    assert!(
+        text.contains(", and no reason was found for so small a difference (below 5 %)"),
+        "{text}"
+    );
+    let sentences = report.findings.iter().map(|s| &s.text);
+    let mut sentences = sentences.chain(report.advice.iter().map(|a| &a.text));
+    let alarm = sentences.find(|t| t.contains("explains it") || t.contains("count on"));
+    assert_eq!(alarm, None);
+}
+
 #[test]
 fn a_win_from_another_cache_says_so() {
     let report = made(&["overlay:upper"], |_, trials| {

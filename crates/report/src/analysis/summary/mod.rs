@@ -268,7 +268,7 @@ pub fn because(cause: Option<&Cause>) -> String {
 /// End of a clause with the reason for being faster.
 pub fn explained(cause: Option<&Cause>) -> String {
     let joint = match cause {
-        Some(Cause::Unexplained) => ", and",
+        Some(Cause::Unexplained | Cause::Small(_)) => ", and",
         _ => " because",
     };
     let cause = cause.map(Cause::to_string).unwrap_or_default();
