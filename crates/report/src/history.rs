@@ -49,6 +49,8 @@ pub struct Figure {
     pub baseline: String,
     /// Whether the layer is the baseline itself.
     pub is_baseline: bool,
+    /// Whether a few operations take so long that the average is another.
+    pub stalls: bool,
     /// Whether the run is complete, and both the run and this result are trusted.
     pub sound: bool,
     point: Point,
@@ -76,6 +78,7 @@ impl Figure {
             value,
             baseline: run.layers[BASELINE].name.clone(),
             is_baseline,
+            stalls: row.has_stalls(),
             sound: run.status == RunStatus::Done
                 && report.trustworthy()
                 && row.verdict != Verdict::Untrusted,
@@ -192,4 +195,6 @@ pub struct TrendRun {
     pub started: String,
     /// The value.
     pub value: Estimate,
+    /// Whether a few operations take so long that the average is another.
+    pub stalls: bool,
 }

@@ -7,7 +7,7 @@ use layermark_model::{Trial, flags};
 use crate::{
     analysis::latency::Histograms,
     number::{self, times},
-    types::{Average, Estimate, ResultRow, SlowOperations, Stalls},
+    types::{Average, Estimate, ResultRow, SlowOperations, Stalls, Verdict},
 };
 
 /// Smallest ratio of a slow operation's time to the median.
@@ -103,6 +103,15 @@ fn slow(counts: &Counts, least: u64) -> Option<SlowOperations> {
             .map(|(((least, _), (most, _)), (middle, _))| [us(*least), us(*middle), us(*most)]),
         longest_other_us: longest_other,
     })
+}
+
+/// The sign after a ratio whose average differs from the typical one.
+pub const SIGN: &str = "^";
+
+/// The sign of a row with stalls, or empty.
+pub fn sign(row: &ResultRow) -> &'static str {
+    let shown = row.has_stalls() && row.verdict != Verdict::Untrusted;
+    if shown { SIGN } else { "" }
 }
 
 /// A stall that the older run did not have. The change of the average must differ from that of the

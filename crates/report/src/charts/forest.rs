@@ -5,7 +5,11 @@ use std::sync::Arc;
 use kuva::prelude::{ForestPlot, Layout, Plot, ReferenceLine, ShadedRegion, TickFormat};
 
 use super::{Chart, Group, Table, label, svg};
-use crate::{Report, ResultRow, Verdict, analysis::size_table, number};
+use crate::{
+    Report, ResultRow, Verdict,
+    analysis::{size_table, stalls},
+    number,
+};
 
 /// Smallest span of the axis, so that noise does not look like a difference.
 const LEAST: (f64, f64) = (0.5, 2.0);
@@ -121,8 +125,16 @@ fn chart(
     let slower = rows.iter().filter(|r| r.verdict == Verdict::Slower).count();
     let faster = rows.iter().filter(|r| r.verdict == Verdict::Faster).count();
     let same = rows.iter().filter(|r| r.verdict == Verdict::Same).count();
+    let stalls = rows.iter().filter(|r| !stalls::sign(r).is_empty()).count();
+    let stalls = match stalls {
+        0 => String::new(),
+        n => format!(
+            " {n} of usual times alone, marked {} in the table: a few operations take so long that the average is another.",
+            stalls::SIGN
+        ),
+    };
     let description = format!(
-        "Forest plot of {}: {same} the same as native, {slower} slower, {faster} faster. The table below has every figure.",
+        "Forest plot of {}: {same} the same as native, {slower} slower, {faster} faster.{stalls} The table below has every figure.",
         number::count(rows.len(), "ratio")
     );
     Chart {
@@ -163,7 +175,7 @@ fn table(rows: &[&ResultRow]) -> Table {
         let [from, to] = number::ratio_ends(&ratio).unwrap_or_else(|| ["-".into(), "-".into()]);
         Some(vec![
             row.label.clone(),
-            number::ratio_of(&ratio),
+            number::ratio_of(&ratio) + stalls::sign(row),
             from,
             to,
             row.word().into(),

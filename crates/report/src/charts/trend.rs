@@ -3,7 +3,7 @@
 use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ReferenceLine, ScatterPlot, TickFormat};
 
 use super::{Chart, Table, svg};
-use crate::{Change, Trend, TrendRun, number};
+use crate::{Change, Trend, TrendRun, analysis::stalls, number};
 
 /// The trend's only chart.
 pub fn chart(title: &str, trend: &Trend) -> Chart {
@@ -74,7 +74,7 @@ pub fn chart(title: &str, trend: &Trend) -> Chart {
             run.number.to_string(),
             id,
             run.started.clone(),
-            shown(&run.value),
+            shown(&run.value) + if run.stalls { stalls::SIGN } else { "" },
         ]
     };
     Chart {

@@ -6,9 +6,6 @@ use crate::{
     number::{self, times},
 };
 
-/// The sign after a cell whose average differs from its typical time.
-const STALLS: &str = "^";
-
 /// Signs that replace a ratio, or precede it.
 const SIGNS: [(&str, &str); 8] = [
     ("~", "probably"),
@@ -19,7 +16,7 @@ const SIGNS: [(&str, &str); 8] = [
     ("-", "none"),
     ("(", "no verdict asked"),
     (
-        STALLS,
+        stalls::SIGN,
         "usual time alone: a few operations take so long that the average is another",
     ),
 ];
@@ -151,8 +148,7 @@ pub fn sign(row: Option<&ResultRow>) -> String {
         Verdict::Untrusted => "!".into(),
         Verdict::Descriptive | Verdict::Baseline => format!("({})", ratio()),
     };
-    let stalls = row.has_stalls() && row.verdict != Verdict::Untrusted;
-    if stalls { sign + STALLS } else { sign }
+    sign + stalls::sign(row)
 }
 
 #[cfg(test)]

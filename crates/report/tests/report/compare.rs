@@ -423,6 +423,7 @@ fn the_page_of_a_figure_over_runs_draws_each_value_and_change() {
                 interval: Some([v * 0.99, v * 1.01]),
                 average: None,
             },
+            stalls: n == 3,
         };
         let trend = Trend {
             point: "small <read>".into(),
@@ -438,6 +439,8 @@ fn the_page_of_a_figure_over_runs_draws_each_value_and_change() {
     let values: Vec<f64> = (0..24).map(|n| if n < 12 { 1.2 } else { 1.6 }).collect();
     let text = page(false, &values);
     assert_eq!(count(&text, "<circle"), 24, "{text}");
+    // The value of a run with stalls is marked in the table, and no other.
+    assert_eq!(count(&text, "^</td>"), 1, "{text}");
     assert_eq!(count(&text, "stroke-dasharray=\"2,3\""), 1, "{text}");
     assert_eq!(count(&text, "<td>run-"), 24, "{text}");
     for part in [

@@ -249,6 +249,44 @@ fn a_matrix_is_a_table_for_each_test_and_layer() {
     }
 }
 
+/// Where a ratio is shown, so is that the average is another one.
+#[test]
+fn a_cell_with_stalls_is_marked_in_heat_maps_and_charts() {
+    let (run, trials) = Matrix {
+        blocks: 14,
+        ..Matrix::default()
+    }
+    .build();
+    let mut report = Report::build(&run, &trials);
+    let shown = |report: &Report| {
+        let html = page(report);
+        let count = |what: &str| html.matches(what).count();
+        (
+            count("\u{d7}^"),
+            count("^</td>"),
+            count("marked ^ in the table"),
+        )
+    };
+    let none = shown(&report);
+    assert_eq!((none.0, none.2), (0, 0));
+    let layers = &report.layers;
+    let is_compared = |r: &ResultRow| {
+        !layers
+            .iter()
+            .any(|l| l.name == r.layer && (l.baseline || l.control))
+    };
+    let at = report
+        .results
+        .iter()
+        .position(|r| r.ratio.is_some() && is_compared(r));
+    let row = &mut report.results[at.expect("a ratio")];
+    row.flag_counts.insert("stalls".into(), row.trials);
+    let marked = shown(&report);
+    assert_eq!(marked.0, 1, "one cell of the heat map");
+    assert_eq!(marked.2, 1, "the description of its chart");
+    assert!(marked.1 > none.1, "the table of its chart");
+}
+
 #[test]
 fn a_very_large_matrix_stays_small_enough_to_open() {
     let (run, trials) = Matrix {

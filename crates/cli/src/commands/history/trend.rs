@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use layermark_model::{Spec, nearest};
 use layermark_report::{
-    Change, Estimate, Figure, Series, TrendRun, changes, ratio_with, time_with,
+    Change, Estimate, Figure, STALLS, Series, TrendRun, changes, ratio_with, time_with,
 };
 use layermark_store::{Store, Summary};
 use serde_json::{Value, json};
@@ -149,9 +149,10 @@ impl Trend<'_> {
         text += "\n";
         for (run, figure) in &self.series.kept {
             let (started, shown) = (time(run.started_ms), self.shown(&figure.value));
+            let sign = if figure.stalls { STALLS } else { "" };
             let _ = writeln!(
                 text,
-                "{:>4}  {:<26}  {started}  {shown}",
+                "{:>4}  {:<26}  {started}  {shown}{sign}",
                 run.number, run.id
             );
         }
@@ -186,6 +187,13 @@ impl Trend<'_> {
         ];
         let left = left.into_iter().filter(|(n, _)| *n > 0);
         said.extend(left.map(|(n, why)| format!("{} {why} left out", counted(n))));
+        let stalls = self.series.kept.iter().filter(|(_, f)| f.stalls).count();
+        if stalls > 0 {
+            said.push(format!(
+                "{} marked {STALLS}: a few operations take so long that the average is another",
+                counted(stalls)
+            ));
+        }
         said
     }
 
@@ -196,6 +204,7 @@ impl Trend<'_> {
             number: run.number,
             started: time(run.started_ms),
             value: figure.value,
+            stalls: figure.stalls,
         };
         layermark_report::Trend {
             point: self.point.clone(),
@@ -211,7 +220,7 @@ impl Trend<'_> {
         let runs = self.series.kept.iter().map(|(run, figure)| {
             json!({
                 "run": run.id, "number": run.number, "started_ms": run.started_ms,
-                "value": figure.value.estimate, "interval": figure.value.interval,
+                "value": figure.value.estimate, "interval": figure.value.interval, "stalls": figure.stalls,
             })
         });
         let machines = self.series.machine_changes().into_iter().map(|(at, what)| {

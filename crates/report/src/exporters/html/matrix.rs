@@ -7,7 +7,10 @@ use maud::{Markup, html};
 use super::{figures, fold, text::micro};
 use crate::{
     Report, ResultRow, Verdict,
-    analysis::size_table::{self, LayerTable, SizeTable},
+    analysis::{
+        size_table::{self, LayerTable, SizeTable},
+        stalls,
+    },
     charts, number,
     views::{heat, rows},
 };
@@ -29,7 +32,8 @@ pub fn section(report: &Report) -> Markup {
     let body = html! {
         p.hint {
             "Rows are file sizes, columns records. A cell has the throughput, and below it the time an operation takes divided by native's. "
-            "Native is darker where it is faster. A layer is orange where it is slower than native, blue where it is faster; ? means not known."
+            "Native is darker where it is faster. A layer is orange where it is slower than native, blue where it is faster; ? means not known, "
+            (stalls::SIGN) " that a few operations take so long that the average is another."
         }
         @for (n, test) in matrices.iter().enumerate() {
             details.matrix open[matrices.len() < 5] {
@@ -79,7 +83,7 @@ fn cell(row: Option<&ResultRow>, scale: &heat::Scale) -> Markup {
     html! {
         td class={ "num " (class) } {
             (number::value(value, &row.unit))
-            @if let Some(r) = ratio { span.span { (number::ratio(r)) "\u{d7}" @if open { " ?" } } }
+            @if let Some(r) = ratio { span.span { (number::ratio(r)) "\u{d7}" (stalls::sign(row)) @if open { " ?" } } }
         }
     }
 }

@@ -12,7 +12,10 @@ use rust_xlsxwriter::{
 use super::{Result, bold, text};
 use crate::{
     ResultRow,
-    analysis::size_table::{LayerTable, SizeTable},
+    analysis::{
+        size_table::{LayerTable, SizeTable},
+        stalls,
+    },
     views::iozone::{TableSet, kib_per_s},
 };
 
@@ -37,6 +40,7 @@ struct Look {
     /// The middle is this number instead of the median.
     middle: Option<f64>,
     pattern: &'static str,
+    is_a_ratio: bool,
     /// The number of a cell.
     cell: fn(&ResultRow) -> Option<f64>,
 }
@@ -45,12 +49,14 @@ const RATE: Look = Look {
     colours: ["#FDE0C5", "#FFFFFF", "#56B4E9"],
     middle: None,
     pattern: "#,##0",
+    is_a_ratio: false,
     cell: kib_per_s,
 };
 const COST: Look = Look {
     colours: ["#56B4E9", "#FFFFFF", "#E58A3C"],
     middle: Some(1.0),
     pattern: "0.00",
+    is_a_ratio: true,
     cell: |row| Some(row.ratio?.estimate),
 };
 
@@ -62,7 +68,7 @@ pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
     sheet.write_string(
         2,
         0,
-        "Below: time an operation divided by native's; above 1 is slower.",
+        "Below: time an operation divided by native's; above 1 is slower; with ^ a few operations take so long that the average is another.",
     )?;
     sheet.set_column_width(0, 16)?;
     let rates = test.layers.iter().map(|t| (t, t.layer.name.clone(), &RATE));
@@ -108,10 +114,9 @@ fn table(
     of: &LayerTable,
     look: &Look,
 ) -> Result<()> {
-    let (size, number) = (
-        bold().set_num_format("0"),
-        Format::new().set_num_format(look.pattern),
-    );
+    let size = bold().set_num_format("0");
+    let number = |sign: &str| Format::new().set_num_format(format!("{}{sign}", look.pattern));
+    let (usual, stalls) = (number(""), number(&format!("\"{}\"", stalls::SIGN)));
     sheet.write_string_with_format(at, 0, text(title), &bold())?;
     for (col, record) in (1u16..).zip(&test.records) {
         sheet.write_number_with_format(at + 1, col, (record / 1024) as f64, &size)?;
@@ -119,8 +124,11 @@ fn table(
     for (row, (file, cells)) in (at + 2..).zip(test.files.iter().zip(&of.cells)) {
         sheet.write_number_with_format(row, 0, (file / 1024) as f64, &size)?;
         for (col, cell) in (1u16..).zip(cells) {
-            if let Some(value) = cell.and_then(look.cell).filter(|v| v.is_finite()) {
-                sheet.write_number_with_format(row, col, value, &number)?;
+            let value = cell.and_then(look.cell).filter(|v| v.is_finite());
+            if let Some((cell, value)) = cell.zip(value) {
+                let marked = look.is_a_ratio && !stalls::sign(cell).is_empty();
+                let number = if marked { &stalls } else { &usual };
+                sheet.write_number_with_format(row, col, value, number)?;
             }
         }
     }
