@@ -26,11 +26,12 @@ impl Report {
     pub fn build(run: &Run, trials: &[TrialRecord]) -> Self {
         let index = Index::new(run, trials);
         let baseline = BASELINE;
-        let (controls, rows) = results::rows(run, &index, baseline)
+        let (controls, rows): (Vec<Placed>, Vec<Placed>) = results::rows(run, &index, baseline)
             .into_iter()
             .partition(|(_, layer, _)| run.layers[*layer].control);
         let results = all_rows(run, baseline, rows);
-        let control = control(run, controls);
+        let controls = controls.into_iter().map(|(_, _, row)| row);
+        let control = control(run, controls.collect());
         let trust = trust::strip(&Evidence {
             run,
             trials,
@@ -176,13 +177,11 @@ fn explain(
     })
 }
 
-fn control(run: &Run, rows: Vec<Placed>) -> Option<Control> {
-    let layer = run
-        .layers
-        .iter()
-        .position(|l| l.control && l.status == LayerStatus::Ready)?;
-    let own = rows.into_iter().filter(|(_, of, _)| *of == layer);
-    let named = own.enumerate().map(|(n, (_, _, mut row))| {
+/// The control from its rows.
+pub fn control(run: &Run, rows: Vec<ResultRow>) -> Option<Control> {
+    let is_ready = |l: &layermark_model::LayerRun| l.control && l.status == LayerStatus::Ready;
+    run.layers.iter().find(|l| is_ready(l))?;
+    let named = rows.into_iter().enumerate().map(|(n, mut row)| {
         row.id = format!("c{}", n + 1);
         row
     });

@@ -4,8 +4,9 @@ use layermark_model::{BASELINE, Machine, Point, Run, RunStatus, TrialRecord};
 use layermark_stats as stats;
 
 use crate::{
-    analysis::{index::Index, results, sweep},
-    types::{Estimate, Report, Verdict},
+    analysis::{index::Index, results, sweep, trust},
+    build,
+    types::{Estimate, Verdict},
 };
 
 /// Counts of a run's verdicts.
@@ -61,9 +62,10 @@ impl Figure {
     /// Computed by the rules of the run's report. `None` without a number.
     pub fn of(run: &Run, trials: &[TrialRecord], layer: &str, label: &str) -> Option<Self> {
         let (at, point) = run.site(layer, label)?;
-        let report = Report::build(run, trials);
-        let mut rows = report.results.iter();
-        let row = rows.find(|row| row.layer == layer && row.label == label)?;
+        let index = Index::new(run, trials);
+        let (row, controls) = results::row_and_controls(run, &index, BASELINE, (at, point));
+        let row = row?;
+        let control = build::control(run, controls);
         let is_baseline = at == BASELINE;
         let value = if is_baseline {
             Estimate {
@@ -80,7 +82,7 @@ impl Figure {
             is_baseline,
             stalls: row.has_stalls(),
             sound: run.status == RunStatus::Done
-                && report.trustworthy()
+                && trust::holds(run, trials, control.as_ref())
                 && row.verdict != Verdict::Untrusted,
             point: run.points[point].clone(),
             machine: run.machine.clone(),

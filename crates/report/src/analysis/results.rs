@@ -34,8 +34,37 @@ pub type Placed = (usize, usize, ResultRow);
 pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
     let sites = against_native(run, index, baseline).into_iter();
     sites
-        .map(|(site, against)| (site.point, site.layer, site.row(against.as_ref())))
+        .map(|(site, against)| {
+            (
+                site.point,
+                site.layer,
+                site.row(against.as_ref(), Some(run.seed)),
+            )
+        })
         .collect()
+}
+
+/// The row of [`rows`] at one point in one layer, and the rows of the control. They have no latencies,
+/// whose bootstraps take nearly all of a report's time and which a series of runs does not need.
+pub fn row_and_controls(
+    run: &Run,
+    index: &Index,
+    baseline: usize,
+    (layer, point): (usize, usize),
+) -> (Option<ResultRow>, Vec<ResultRow>) {
+    let (mut wanted, mut controls) = (None, Vec::new());
+    for (site, against) in against_native(run, index, baseline) {
+        let against = against.as_ref();
+        if (site.layer, site.point) == (layer, point) {
+            wanted = Some(site.row(against, None));
+        } else if site.layer().control {
+            let mut row = site.alone(None);
+            site.judge(&mut row, against);
+            site.distrust(&mut row);
+            controls.push(row);
+        }
+    }
+    (wanted, controls)
 }
 
 /// The verdicts of [`rows`] alone, without the bootstrap, for each compared layer except the
@@ -221,9 +250,10 @@ impl<'a> ResultSite<'a> {
             .collect()
     }
 
-    /// The complete row: its own results, and the comparison with native.
-    fn row(&self, against: Option<&Against>) -> ResultRow {
-        let mut row = self.alone();
+    /// The complete row: its own results, and the comparison with native. Latencies are computed if there is
+    /// a seed for their bootstrap.
+    fn row(&self, against: Option<&Against>, latencies: Option<u64>) -> ResultRow {
+        let mut row = self.alone(latencies);
         self.judge(&mut row, against);
         self.average(&mut row, against.and_then(|a| a.comparison.as_ref()));
         let pairs = against.iter().flat_map(|a| &a.pairs);
@@ -279,7 +309,7 @@ impl<'a> ResultSite<'a> {
     }
 
     /// The results from the layer's own trials.
-    fn alone(&self) -> ResultRow {
+    fn alone(&self, latencies: Option<u64>) -> ResultRow {
         let (at, layer) = (self.point(), self.layer());
         let records = self.index.trials(self.layer, self.point);
         let failures = self.index.failures(self.layer, self.point);
@@ -306,7 +336,7 @@ impl<'a> ResultSite<'a> {
             seqs: records.iter().map(|r| r.seq).collect(),
             failed_trials: failures.len(),
             error: failures.last().and_then(|r| r.error.clone()),
-            latency_us: latency::merged(with_session, self.run.seed),
+            latency_us: latencies.and_then(|seed| latency::merged(with_session, seed)),
             served_by: served,
             device_share: seen.device,
             resident: seen.resident,

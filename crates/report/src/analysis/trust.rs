@@ -43,8 +43,8 @@ pub fn strip(e: &Evidence) -> Vec<TrustItem> {
         drift(e),
         contamination(e),
         cache(e),
-        verified(e),
-        proof(e),
+        verified(e.run, e.trials),
+        proof(e.run, e.trials),
     ];
     items.extend(family(e));
     items.extend(direct(e));
@@ -52,6 +52,14 @@ pub fn strip(e: &Evidence) -> Vec<TrustItem> {
     items.push(failures(e));
     items.push(own_cost(e));
     items
+}
+
+/// Whether nothing says that the numbers are wrong: the control held, data came back as written, and every layer
+/// was proved to be there.
+pub fn holds(run: &Run, trials: &[TrialRecord], control: Option<&Control>) -> bool {
+    let warned = |item: TrustItem| item.state == TrustState::Warn;
+    let control_failed = control.is_some_and(Control::failed);
+    !control_failed && !warned(verified(run, trials)) && !warned(proof(run, trials))
 }
 
 fn item(id: &str, title: &str, state: TrustState, text: String) -> TrustItem {
@@ -370,10 +378,10 @@ fn layers_of(e: &Evidence, trials: &[&TrialRecord]) -> String {
     number::list(&layers.into_iter().filter_map(name).collect::<Vec<_>>())
 }
 
-fn verified(e: &Evidence) -> TrustItem {
+fn verified(run: &Run, trials: &[TrialRecord]) -> TrustItem {
     let checked = |scripts: bool| {
-        let target = |t: &TrialRecord| e.run.points.get(t.cell.point).map(|p| p.meaning.target);
-        let trials = e.trials.iter();
+        let target = |t: &TrialRecord| run.points.get(t.cell.point).map(|p| p.meaning.target);
+        let trials = trials.iter();
         trials
             .filter(|t| (target(t) == Some(Target::Script)) == scripts)
             .filter_map(|t| t.trial.as_ref()?.verified)
@@ -396,16 +404,14 @@ fn verified(e: &Evidence) -> TrustItem {
     item("verified", "Data verified", state, text)
 }
 
-fn proof(e: &Evidence) -> TrustItem {
-    let ready: Vec<_> = e
-        .run
+fn proof(run: &Run, trials: &[TrialRecord]) -> TrustItem {
+    let ready: Vec<_> = run
         .layers
         .iter()
         .filter(|l| l.status == LayerStatus::Ready)
         .collect();
-    let tried = |layer: usize| e.trials.iter().any(|t| t.cell.layer == layer);
-    let lost: Vec<String> = e
-        .run
+    let tried = |layer: usize| trials.iter().any(|t| t.cell.layer == layer);
+    let lost: Vec<String> = run
         .layers
         .iter()
         .enumerate()

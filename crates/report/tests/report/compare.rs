@@ -5,6 +5,7 @@ use layermark_report::{
     Estimate, Figure, Report, ResultRow, Series, Trend, TrendRun, TrustState, Verdict, changes,
     exporters,
 };
+use layermark_testkit::sample;
 use serde_json::Value;
 
 use crate::made::Made;
@@ -409,6 +410,34 @@ fn only_like_and_sound_results_are_in_one_series() {
             (3, vec!["kernel"])
         ]
     );
+}
+
+/// Without the rest of the report, which takes ten times as long.
+#[test]
+fn a_figure_of_a_run_is_that_of_its_report() {
+    let (run, trials) = sample::full().build();
+    let report = Report::build(&run, &trials);
+    let mut compared = 0;
+    for row in &report.results {
+        let figure = Figure::of(&run, &trials, &row.layer, &row.label);
+        let is_baseline = report
+            .layers
+            .iter()
+            .any(|l| l.name == row.layer && l.baseline);
+        if !is_baseline {
+            assert_eq!(figure.as_ref().map(|f| f.value), row.ratio, "{}", row.id);
+        }
+        let Some(figure) = figure else { continue };
+        compared += 1;
+        let sound = report.trustworthy() && row.verdict != Verdict::Untrusted;
+        assert_eq!(
+            (figure.stalls, figure.sound),
+            (row.has_stalls(), sound),
+            "{}",
+            row.id
+        );
+    }
+    assert!(compared > 10, "{compared}");
 }
 
 #[test]
