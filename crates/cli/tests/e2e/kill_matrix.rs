@@ -82,8 +82,9 @@ impl Role {
             Xvfb => name(p) == "Xvfb",
             Fuse => part(p) == "fuse-serve",
             Qemu => name(p).starts_with("qemu-system"),
-            Virtiofsd => name(p) == "virtiofsd",
-            // It writes its path into its name, and is first asked for its version.
+            // Their directories are written into their names.
+            Virtiofsd => p.command[0].starts_with("virtiofsd "),
+            // It is first asked for its version.
             Ganesha => p.command[0].contains("ganesha.nfsd") && part(p) != "-v",
             Smbd => name(p) == "smbd",
             Vsftpd => name(p) == "vsftpd",

@@ -24,8 +24,8 @@ enum When {
 fn stop(run: u32, name: &str) -> bool {
     let tree = machine::tree(run);
     let is_it = |p: &&machine::Proc| {
-        let program = p.command[0].rsplit('/').next().unwrap_or_default();
-        program.starts_with(name) && !p.command.iter().any(|word| word == "--version")
+        // A server's name has its directory behind it.
+        p.command[0].contains(name) && !p.command.iter().any(|word| word == "--version")
     };
     let pids: Vec<i32> = tree
         .iter()
