@@ -29,7 +29,7 @@ fn written(report: &Report, name: &str) -> String {
 }
 
 /// Long numbers cut to nine digits: the last ones depend on the machine's mathematics library.
-fn rounded(text: &str) -> String {
+pub fn rounded(text: &str) -> String {
     let part = |c: char| c.is_ascii_digit() || c == '.';
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

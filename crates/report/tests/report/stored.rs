@@ -1,10 +1,13 @@
 //! Runs that were stored before workloads declared their figures: the report says the same as then.
 //!
-//! `stored/NAME.json` is such a run, `stored/NAME.md` what the report of that version wrote of its figures.
+//! `stored/NAME.json` is such a run, `stored/NAME.md` what the report of that version wrote of its figures, and
+//! `stored/NAME.csv` and `stored/NAME.*.csv` are its tables with every digit.
 
 use layermark_model::{Run, TrialRecord};
-use layermark_report::{Report, exporters};
+use layermark_report::{LaunchSeries, Report, exporters};
 use serde::Deserialize;
+
+use crate::golden::rounded;
 
 #[derive(Deserialize)]
 struct Stored {
@@ -18,17 +21,25 @@ fn report(text: &str) -> Report {
     for point in &mut stored.run.points {
         assert!(point.meaning.figures.is_none(), "an old run");
         point.meaning.figures = layermark_probe::workloads::meaning(point).figures;
-        assert!(point.meaning.figures.is_some(), "{}", point.label);
     }
     Report::build(&stored.run, &stored.trials)
 }
 
-fn says_the_same(run: &str, section: &str) {
-    let exporter = exporters::for_path("x.full.md".as_ref()).expect("Markdown");
+fn written(report: &Report, name: &str) -> String {
+    let exporter = exporters::for_path(name.as_ref()).expect("a format");
     let mut out = Vec::new();
-    exporter.write(&report(run), &mut out).expect("text");
-    let text = String::from_utf8(out).expect("UTF-8");
+    exporter.write(report, &mut out).expect("text");
+    String::from_utf8(out).expect("UTF-8")
+}
+
+fn says_the_same(run: &str, section: &str) {
+    let text = written(&report(run), "x.full.md");
     assert!(text.contains(section), "{text}\n\nhas not:\n\n{section}");
+}
+
+/// To the last digit that does not depend on the machine's mathematics library.
+fn has_the_same_numbers(report: &Report, name: &str, table: &str) {
+    assert_eq!(rounded(&written(report, name)), rounded(table), "{name}");
 }
 
 #[test]
@@ -61,4 +72,30 @@ fn ftp() {
         include_str!("stored/ftp.json"),
         include_str!("stored/ftp.md"),
     );
+}
+
+#[test]
+fn launch() {
+    let report = report(include_str!("stored/launch.json"));
+    let text = written(&report, "x.full.md");
+    for line in include_str!("stored/launch.md").lines() {
+        assert!(text.contains(line), "{text}\n\nhas not:\n\n{line}");
+    }
+    has_the_same_numbers(&report, "x.csv", include_str!("stored/launch.csv"));
+    let launches = include_str!("stored/launch.launches.csv");
+    has_the_same_numbers(&report, "x.launches.csv", launches);
+    let traced = |s: &LaunchSeries| s.trace.as_ref().map(|t| (t.processes, t.opened, t.failed));
+    let traced: Vec<_> = report.series.iter().map(traced).collect();
+    let (ls, nothing) = (Some((1, 20, 15)), Some((1, 2, 1)));
+    assert_eq!(traced, [ls, ls, nothing, nothing]);
+}
+
+#[test]
+fn iops() {
+    let run = include_str!("stored/iops.json");
+    says_the_same(run, include_str!("stored/iops.md"));
+    let report = report(run);
+    has_the_same_numbers(&report, "x.csv", include_str!("stored/iops.csv"));
+    let cells = include_str!("stored/iops.sections.csv");
+    has_the_same_numbers(&report, "x.sections.csv", cells);
 }
