@@ -51,13 +51,14 @@ pub(crate) fn of(meaning: &Meaning, context: &TrialContext<'_>, trial: &Trial) -
 /// Whether the point reads data from memory and never has to wait for it.
 fn read_from_memory(meaning: &Meaning, context: &TrialContext<'_>, trial: &Trial) -> bool {
     let cached = !meaning.is_cold() && trial.direct.is_none();
-    context.reads && cached && trial.launch.is_none()
+    context.reads && cached && !meaning.runs_programs()
 }
 
 fn cache(meaning: &Meaning, context: &TrialContext<'_>, trial: &Trial) -> Option<&'static str> {
     let asked = meaning.cache?;
-    if let Some(launch) = &trial.launch {
-        return launched(asked, context, launch.warmth());
+    let warmth = trial.warmth().filter(|_| meaning.proves_cache_by_faults());
+    if let Some(warmth) = warmth {
+        return by_faults(asked, context, warmth);
     }
     let from_device = device_share(context, trial);
     if asked == CacheState::Cold {
@@ -83,9 +84,13 @@ fn cache(meaning: &Meaning, context: &TrialContext<'_>, trial: &Trial) -> Option
     (!warm).then_some(CACHE)
 }
 
-/// A launch is proved by the page faults and read blocks of its own processes. Data in memory
+/// The start of a program is proved by the page faults and read blocks of its own processes. Data in memory
 /// causes neither, so the lack of both proves nothing about the warmth of anything else.
-fn launched(asked: CacheState, context: &TrialContext<'_>, warmth: Warmth) -> Option<&'static str> {
+fn by_faults(
+    asked: CacheState,
+    context: &TrialContext<'_>,
+    warmth: Warmth,
+) -> Option<&'static str> {
     match (asked, warmth) {
         (CacheState::Cold, Warmth::Warm) | (CacheState::Warm, Warmth::Cold) => Some(CACHE),
         (CacheState::Cold, Warmth::Uncertain) if !context.cooled.complete => Some(CACHE_UNPROVED),
@@ -231,16 +236,28 @@ mod tests {
 
     #[test]
     fn a_launch_is_proved_by_its_own_faults() {
-        let launched = |major_faults| Trial {
-            launch: Some(Box::new(layermark_model::Launch {
-                major_faults,
-                ..Default::default()
-            })),
-            ..Trial::default()
+        let launched = |major_faults: u64| {
+            let mut trial = Trial::default();
+            trial.figures.set("major_faults", major_faults);
+            trial.figures.set("input_blocks", 0_u64);
+            trial
         };
-        let of = |cache, faults| flags(&asking(cache), true, &disk(), None, &launched(faults));
+        let launching = |cache| Meaning {
+            target: Target::Program,
+            cache,
+            ..Meaning::default()
+        };
+        let of = |cache, faults| {
+            flags(
+                &launching(Some(cache)),
+                true,
+                &disk(),
+                None,
+                &launched(faults),
+            )
+        };
         assert!(of(Cold, 90).is_empty() && of(Warm, 0).is_empty());
-        let as_is = flags(&Meaning::default(), true, &disk(), None, &launched(5));
+        let as_is = flags(&launching(None), true, &disk(), None, &launched(5));
         assert!(as_is.is_empty());
         assert_eq!(
             (of(Cold, 0), of(Warm, 90)),

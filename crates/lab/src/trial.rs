@@ -500,9 +500,7 @@ fn beside(
     })();
     match made {
         Ok(extra) => {
-            if let (Some(launch), Some(extra)) = (&mut of.launch, extra.launch) {
-                launch.trace = extra.trace;
-            }
+            of.figures.extend(extra.figures);
             Ok(())
         }
         Err(Failure::Work { message, .. }) => {

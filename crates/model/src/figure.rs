@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::Quantity;
@@ -340,6 +340,8 @@ pub enum FigureValue {
     Text(String),
     /// Several numbers, such as those of CPUs.
     List(Vec<f64>),
+    /// Several names.
+    Names(Vec<String>),
 }
 
 /// Up to here a float represents every whole number exactly.
@@ -380,6 +382,27 @@ impl FigureValues {
         }
     }
 
+    /// Adds the values of `more`, which take the place of those of the same names.
+    pub fn extend(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
+    /// The values `GROUP.NAME`, by `NAME`.
+    #[must_use]
+    pub fn group(&self, group: &str) -> Self {
+        let own = |(name, value): (&String, &FigureValue)| {
+            let name = name.strip_prefix(group)?.strip_prefix('.')?;
+            Some((name.to_owned(), value.clone()))
+        };
+        Self(self.0.iter().filter_map(own).collect())
+    }
+
+    /// A structure whose fields have the names of the values. `None` where a field has no value, or one of
+    /// another kind.
+    pub fn read_as<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_value(serde_json::to_value(self).ok()?).ok()
+    }
+
     /// The texts of the values `GROUP.NAME`, by `NAME`.
     pub fn texts<'a>(&'a self, group: &str) -> BTreeMap<&'a str, &'a str> {
         let text = |(name, value): (&'a String, &'a FigureValue)| {
@@ -403,6 +426,7 @@ impl Serialize for FigureValue {
             Self::Number(value) => to.serialize_f64(*value),
             Self::Text(text) => to.serialize_str(text),
             Self::List(values) => to.collect_seq(values.iter().map(|v| Self::Number(*v))),
+            Self::Names(names) => to.collect_seq(names),
         }
     }
 }
@@ -464,8 +488,14 @@ impl FigureValues {
             Value::Number(value) => self.set(name, value.as_f64().unwrap_or_default()),
             Value::String(value) => self.set(name, value.as_str()),
             Value::Array(values) => {
+                let names: Vec<String> = texts(&values).map(str::to_owned).collect();
                 let numbers = values.iter().filter_map(Value::as_f64).collect();
-                self.set(name, FigureValue::List(numbers));
+                let value = if names.is_empty() {
+                    FigureValue::List(numbers)
+                } else {
+                    FigureValue::Names(names)
+                };
+                self.set(name, value);
             }
             Value::Object(fields) => {
                 for (field, value) in fields {
@@ -474,6 +504,10 @@ impl FigureValues {
             }
         }
     }
+}
+
+fn texts(values: &[Value]) -> impl Iterator<Item = &str> {
+    values.iter().filter_map(Value::as_str)
 }
 
 #[cfg(test)]
@@ -494,6 +528,31 @@ mod tests {
             "{json}"
         );
         assert_eq!(values.number("lost"), Some(2.5));
+    }
+
+    #[test]
+    fn groups_and_names_are_read_as_a_structure() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Traced {
+            lookups: u64,
+            #[serde(default)]
+            files: Vec<String>,
+        }
+        let old = r#"{"program": "ls", "counted_by": ["/proc"], "trace": {"lookups": 7, "files": ["/bin/ls"]}}"#;
+        let mut values: FigureValues = serde_json::from_str(old).unwrap();
+        let by = FigureValue::Names(vec!["/proc".into()]);
+        assert_eq!(values.get("counted_by"), Some(&by));
+        let traced = |lookups, files: &[&str]| Traced {
+            lookups,
+            files: files.iter().map(ToString::to_string).collect(),
+        };
+        let read = |values: &FigureValues| values.group("trace").read_as::<Traced>();
+        assert_eq!(read(&values), Some(traced(7, &["/bin/ls"])));
+        assert_eq!(values.read_as::<Traced>(), None, "of no group");
+        values.extend(serde_json::from_str(r#"{"trace": {"lookups": 8}}"#).unwrap());
+        assert_eq!(read(&values), Some(traced(8, &["/bin/ls"])));
+        let json = serde_json::to_string(&values).unwrap();
+        assert_eq!(serde_json::from_str::<FigureValues>(&json).unwrap(), values);
     }
 
     #[test]

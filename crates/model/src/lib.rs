@@ -9,7 +9,6 @@ pub mod flags;
 mod gate;
 mod import;
 mod iozone;
-mod launch;
 mod machine;
 mod meaning;
 mod near;
@@ -23,6 +22,7 @@ mod run;
 mod size;
 mod spec;
 mod trial;
+mod warmth;
 
 pub use facts::{CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
 pub use figure::{
@@ -32,7 +32,6 @@ pub use figure::{
 pub use gate::{Gate, GateError};
 pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};
-pub use launch::{Launch, Stopped, Trace, Warmth, layers_command, split_layer};
 pub use machine::Machine;
 pub use meaning::{
     Axis, CacheState, Direction, Divided, Meaning, Part, Quantity, Target, TurnCost, Unit,
@@ -49,11 +48,12 @@ pub use size::{
     SizeError, format_milliseconds, format_size, parse_counts, parse_duration, parse_milliseconds,
     parse_size, parse_sizes,
 };
-pub use spec::{LAYERS, Spec, SpecError};
+pub use spec::{LAYERS, Spec, SpecError, layers_command, split_layer};
 pub use trial::{
     BackgroundFlushes, CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,
     Restarted, SelfTest, ThreadRates, Trial, Turn, Verified,
 };
+pub use warmth::Warmth;
 
 /// Write size for packaged files, bytes, in every layer that is filled by writing: about that of
 /// cp(1). Larger writes make larger pages in the page cache, and such a file reads up to a tenth

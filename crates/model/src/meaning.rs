@@ -442,6 +442,12 @@ impl Meaning {
         matches!(self.target, Target::Program | Target::Script)
     }
 
+    /// Whether the state of its caches is proved by the faults and blocks of the program that it starts, and
+    /// not by the bytes that crossed a device.
+    pub fn proves_cache_by_faults(&self) -> bool {
+        self.target == Target::Program
+    }
+
     /// It reads data and writes none.
     pub fn only_reads(&self) -> bool {
         self.group() == WorkGroup::Reading

@@ -209,6 +209,36 @@ impl schemars::JsonSchema for Spec {
     }
 }
 
+/// Splits a layer from its own command: `overlay:upper=./app --x`. After a comma, `=` belongs to an
+/// option and does not end the name: `fuse,delay=6ms=./app`.
+pub fn split_layer(text: &str) -> Option<(&str, &str)> {
+    let mut from = 0;
+    loop {
+        let at = from + text[from..].find('=')?;
+        let (layer, command) = (&text[..at], &text[at + 1..]);
+        let last = layer.rsplit_once(',').map(|(_, last)| last);
+        if last.is_some_and(|last| !last.contains('=')) {
+            from = at + 1;
+            continue;
+        }
+        return (!layer.is_empty()).then_some((layer, command));
+    }
+}
+
+/// The command of a layer among `LAYER=COMMAND`: the one for its full name, else the one for its
+/// layer id.
+pub fn layers_command<'a>(all: &'a [String], layer: &Spec) -> Option<&'a str> {
+    let read = |text: &'a String| {
+        let (name, command) = split_layer(text)?;
+        Some((name.parse::<Spec>().ok()?, command))
+    };
+    let pairs: Vec<(Spec, &str)> = all.iter().filter_map(read).collect();
+    let exact = pairs.iter().find(|(spec, _)| spec == layer);
+    let kind = |s: &Spec| *s == Spec::bare(&layer.layer);
+    let found = exact.or_else(|| pairs.iter().find(|(spec, _)| kind(spec)));
+    found.map(|(_, command)| *command)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

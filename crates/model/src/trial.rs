@@ -2,7 +2,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FigureValues, Launch};
+use crate::FigureValues;
 
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -82,9 +82,6 @@ pub struct Trial {
     /// the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_flushes: Option<f64>,
-    /// Details of a launched program. Only in the workload `launch`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub launch: Option<Box<Launch>>,
     /// Values of the figures that the workload declares, by name. Trials of earlier versions have
     /// them under the other names.
     #[serde(
@@ -92,6 +89,7 @@ pub struct Trial {
         skip_serializing_if = "FigureValues::is_empty",
         alias = "ftp",
         alias = "http",
+        alias = "launch",
         alias = "net",
         alias = "scripts"
     )]

@@ -250,7 +250,7 @@ fn launched(up: &mut Up, command: &str) {
     let said = inside::trial_of(up, &inside::point(settings));
     let trial: serde_json::Value = serde_json::from_str(&said).unwrap();
     println!("{said}");
-    assert_eq!(trial["trial"]["launch"]["exit"], 0, "{command}: {trial:#}");
+    assert_eq!(trial["trial"]["figures"]["exit"], 0, "{command}: {trial:#}");
     let elapsed = &trial["trial"]["passes"][0]["elapsed_ns"];
     assert!(elapsed.as_u64() > Some(0), "{trial:#}");
 }

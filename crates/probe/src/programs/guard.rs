@@ -16,10 +16,12 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::Stopped;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{apart, sys, tree::Tree};
+use super::{
+    apart, sys,
+    tree::{Stopped, Tree},
+};
 use crate::{ProbeError, error::panicked, motion};
 
 /// Programs that a guard starts.

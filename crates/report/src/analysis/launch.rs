@@ -2,6 +2,7 @@
 
 use layermark_model::{LayerRun, Run, Trial, TrialRecord, Unit, Warmth};
 use layermark_stats as stats;
+use serde::Deserialize;
 
 use crate::{
     analysis::{
@@ -9,7 +10,10 @@ use crate::{
         index::{Index, cost},
     },
     number,
-    types::{ChangePoint, Estimate, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace, ResultRow},
+    types::{
+        ChangePoint, Estimate, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace, ResultRow,
+        Stopped,
+    },
 };
 
 /// Fewest further launches for setting the first one apart.
@@ -21,6 +25,53 @@ const NEXT: usize = 10;
 const FAR: f64 = 14.826;
 /// It must also exceed their median by this share.
 const MORE: f64 = 0.10;
+
+/// What a trial has seen of a launch beside its time, by the names that the workload gives these values. Counts
+/// are of the whole tree of processes, until the program was ready.
+#[derive(Deserialize)]
+struct Seen {
+    program: String,
+    ready: String,
+    /// As a floating-point number: a machine that has been up for 104 days counts further than is exact.
+    #[serde(default)]
+    start_ns: f64,
+    window: Option<String>,
+    error_ns: u64,
+    exit: Option<i32>,
+    major_faults: u64,
+    input_blocks: u64,
+    read_bytes: u64,
+    peak_bytes: u64,
+    processes: u64,
+    started: Option<u64>,
+    io_wait_ns: Option<u64>,
+    device_bytes: Option<u64>,
+    #[serde(default)]
+    counted_by: Vec<String>,
+    #[serde(default)]
+    stopped: Stopped,
+}
+
+impl Seen {
+    fn of(trial: &Trial) -> Option<Self> {
+        trial.figures.read_as()
+    }
+}
+
+/// What a traced launch waited for. Times are those seen while tracing.
+#[derive(Deserialize)]
+struct Traced {
+    elapsed_ns: u64,
+    processes: u64,
+    opened: u64,
+    lookups: u64,
+    failed: u64,
+    failed_ns: u64,
+    lookup_ns: u64,
+    reads: u64,
+    read_bytes: u64,
+    read_ns: u64,
+}
 
 /// A series, split at its changes.
 pub struct Cut {
@@ -98,17 +149,20 @@ struct SeriesSite<'a> {
 
 impl SeriesSite<'_> {
     fn series(&self, row: &ResultRow) -> Option<LaunchSeries> {
-        let mut records = self.index.trials(self.layer, self.point);
+        let trials = self.index.trials(self.layer, self.point).into_iter();
         // A scripted layer accepts any work and launches nothing.
-        records.retain(|r| r.trial.as_ref().is_some_and(|t| t.launch.is_some()));
-        records.sort_by_key(|r| r.seq);
+        let mut made: Vec<(&TrialRecord, Seen)> = trials
+            .filter_map(|r| Some((r, Seen::of(r.trial.as_ref()?)?)))
+            .collect();
+        made.sort_by_key(|(r, _)| r.seq);
+        let records: Vec<&TrialRecord> = made.iter().map(|(r, _)| *r).collect();
         let ms: Vec<f64> = records
             .iter()
             .filter_map(|r| Some(cost(r)? / 1e6))
             .collect();
         let warmth: Vec<Warmth> = records
             .iter()
-            .filter_map(|r| Some(r.trial.as_ref()?.launch.as_ref()?.warmth()))
+            .filter_map(|r| r.trial.as_ref()?.warmth())
             .collect();
         let warmth = if warmth.len() == ms.len() {
             warmth
@@ -116,11 +170,11 @@ impl SeriesSite<'_> {
             Vec::new()
         };
         let cut = cut(&ms, &warmth, self.run.seed);
-        let mut runs: Vec<LaunchRun> = records
+        let mut runs: Vec<LaunchRun> = made
             .iter()
             .zip(&ms)
             .enumerate()
-            .filter_map(|(n, (r, ms))| self.launch(n, r, *ms))
+            .filter_map(|(n, ((record, seen), ms))| self.launch(n, record, seen, *ms))
             .collect();
         let from = usize::from(cut.first.is_some());
         let bounds: Vec<usize> = [from]
@@ -142,24 +196,23 @@ impl SeriesSite<'_> {
             .windows(2)
             .map(|pair| step(&pair[0], &pair[1], &ms, &runs))
             .collect();
-        let launch = records
-            .iter()
-            .find_map(|r| r.trial.as_ref()?.launch.as_ref())?;
+        let trace = trace(&records);
+        let (_, launch) = made.into_iter().next()?;
         let mut series = LaunchSeries {
             result: row.id.clone(),
             label: row.label.clone(),
             layer: row.layer.clone(),
             command: self.command(),
             parameters: self.parameters(),
-            program: launch.program.clone(),
-            ready: launch.ready.clone(),
+            program: launch.program,
+            ready: launch.ready,
             error_ms: launch.error_ns as f64 / 1e6,
             first_apart: cut.first.map(str::to_owned),
-            counted_by: launch.counted_by.clone(),
+            counted_by: launch.counted_by,
             runs,
             levels,
             change_points,
-            trace: trace(&records),
+            trace,
             says: Vec::new(),
         };
         series.says = says(&series);
@@ -187,9 +240,14 @@ impl SeriesSite<'_> {
         own.unwrap_or(&at.meaning.operation).to_owned()
     }
 
-    fn launch(&self, n: usize, record: &TrialRecord, elapsed_ms: f64) -> Option<LaunchRun> {
+    fn launch(
+        &self,
+        n: usize,
+        record: &TrialRecord,
+        launch: &Seen,
+        elapsed_ms: f64,
+    ) -> Option<LaunchRun> {
         let trial: &Trial = record.trial.as_ref()?;
-        let launch = trial.launch.as_ref()?;
         let ns = |ns: u64| ns as f64 / 1e6;
         let start_ms = record.at_ms as f64;
         let at = self.run.started_ms + i64::try_from(record.at_ms).ok()?;
@@ -197,13 +255,15 @@ impl SeriesSite<'_> {
             run: n + 1,
             seq: record.seq,
             time: stamp(at),
-            clock_ns: launch.start_ns,
+            clock_ns: launch.start_ns as u64,
             start_ms,
             finish_ms: start_ms + elapsed_ms,
             elapsed_ms,
             window: launch.window.clone(),
             program: launch.program.clone(),
-            state: launch.warmth().word().into(),
+            state: Warmth::of(launch.major_faults, launch.input_blocks)
+                .word()
+                .into(),
             major_faults: launch.major_faults,
             input_blocks: launch.input_blocks,
             read_bytes: launch.read_bytes,
@@ -282,8 +342,8 @@ fn stamp(ms: i64) -> String {
 }
 
 fn trace(records: &[&TrialRecord]) -> Option<LaunchTrace> {
-    let found = |r: &&TrialRecord| r.trial.as_ref()?.launch.as_ref()?.trace.clone();
-    let t = records.iter().find_map(found)?;
+    let found = |r: &&TrialRecord| r.trial.as_ref()?.figures.group("trace").read_as();
+    let t: Traced = records.iter().find_map(found)?;
     let ms = |ns: u64| ns as f64 / 1e6;
     Some(LaunchTrace {
         elapsed_ms: ms(t.elapsed_ns),

@@ -28,6 +28,7 @@ pub fn value(unit: FigureUnit, value: Option<&FigureValue>) -> String {
         Some(FigureValue::List(values)) if values.is_empty() && unit == FigureUnit::Cpus => {
             "free".into()
         }
+        Some(FigureValue::Names(names)) => names.join(", "),
         Some(FigureValue::List(values)) => {
             let each: Vec<String> = values.iter().map(|v| number(unit, *v)).collect();
             each.join(",")

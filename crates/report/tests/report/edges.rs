@@ -318,8 +318,8 @@ fn left_out_points_say_why() {
 fn text_of_a_launch_is_never_a_formula() {
     let (run, mut trials) = sample::launches(&[400.0; 3]);
     for record in &mut trials {
-        let launch = record.trial.as_mut().unwrap().launch.as_mut().unwrap();
-        launch.window = Some("=HYPERLINK(1)".into());
+        let trial = record.trial.as_mut().unwrap();
+        trial.figures.set("window", "=HYPERLINK(1)");
     }
     let formats = all_formats(&Report::build(&run, &trials));
     let (_, text) = formats.iter().find(|(id, _)| *id == "launches").unwrap();

@@ -111,11 +111,11 @@ pub fn record(seq: u64) -> TrialRecord {
             syncs: 4,
             background: Some(BackgroundFlushes { flushes: 7, ns: 8 }),
             idle_flushes: Some(0.5),
-            launch: Some(Box::new(layermark_model::Launch {
-                program: "app".into(),
-                start_ns: u64::MAX,
-                trace: Some(layermark_model::Trace::default()),
-                ..layermark_model::Launch::default()
+            figures: layermark_model::FigureValues::of(&serde_json::json!({
+                "program": "app",
+                "start_ns": 1_u64 << 53,
+                "counted_by": ["/proc"],
+                "trace": {"lookups": 3, "files": ["/bin/app"]},
             })),
             notes: vec!["a note".into()],
             response_ns: Some(1.5),

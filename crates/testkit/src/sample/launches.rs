@@ -1,7 +1,7 @@
 //! An invented run of one program with given launch times, in order.
 
 use layermark_model::{
-    Cell, Launch, Meaning, Pass, Point, Run, RunStatus, Target, Trial, TrialRecord, Unit,
+    Cell, FigureValues, Meaning, Pass, Point, Run, RunStatus, Target, Trial, TrialRecord, Unit,
 };
 use serde_json::json;
 
@@ -26,15 +26,18 @@ pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {
     let started_ms = 1_400_000_000_000;
     let mut at_ms = 0;
     let mut record = |(n, ms): (usize, &f64)| {
-        let launch = Launch {
-            program: "app".into(),
-            ready: "window=Login".into(),
-            window: Some("Login".into()),
-            error_ns: 100_000,
-            peak_bytes: 80 << 20,
-            processes: 2,
-            ..Launch::default()
-        };
+        let seen = json!({
+            "program": "app",
+            "ready": "window=Login",
+            "window": "Login",
+            "error_ns": 100_000,
+            "major_faults": 0,
+            "input_blocks": 0,
+            "read_bytes": 0,
+            "peak_bytes": 80 << 20,
+            "processes": 2,
+            "stopped": "itself",
+        });
         let made = TrialRecord {
             seq: n as u64,
             cell: Cell {
@@ -50,7 +53,7 @@ pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {
                     ops: 1,
                     bytes: 0,
                 }],
-                launch: Some(Box::new(launch)),
+                figures: FigureValues::of(&seen),
                 ..Trial::default()
             }),
             ..TrialRecord::default()

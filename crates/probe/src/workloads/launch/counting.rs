@@ -3,9 +3,8 @@
 
 use std::os::fd::BorrowedFd;
 
-use layermark_model::Launch;
-
 use super::{
+    figures::LaunchTrial,
     forks::Forks,
     group::{Counters, LaunchCgroup},
 };
@@ -39,7 +38,7 @@ impl Counting {
     }
 
     /// Called just after the clock stops: adds the counters to `launch`, and their names.
-    pub fn after(&mut self, before: Counters, main: BorrowedFd<'_>, launch: &mut Launch) {
+    pub fn after(&mut self, before: Counters, main: BorrowedFd<'_>, launch: &mut LaunchTrial) {
         let now = self.counters();
         let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         launch.io_wait_ns = since(now.wait_ns, before.wait_ns);

@@ -7,11 +7,12 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{CpuUse, Launch, Warmth};
+use layermark_model::{CpuUse, Warmth};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    counting::Counting, display::Display, inside, params::LaunchCache, ready, start::LaunchSite,
+    counting::Counting, display::Display, figures::LaunchTrial, inside, params::LaunchCache, ready,
+    start::LaunchSite,
 };
 use crate::ProbeError;
 use crate::programs::{guard::Guarded, tree::Tree};
@@ -32,7 +33,7 @@ pub struct Launches {
 pub struct Launched {
     pub elapsed_ns: u64,
     pub cpu: CpuUse,
-    pub launch: Launch,
+    pub launch: LaunchTrial,
 }
 
 impl Launches {
@@ -99,7 +100,8 @@ impl Guarded for Launches {
         let (site, mut remade) = (&self.site, 0);
         loop {
             let mut done = site.launch(tree, &mut self.counting, asker)?;
-            let cold = done.launch.warmth() == Warmth::Cold;
+            let cold =
+                Warmth::of(done.launch.major_faults, done.launch.input_blocks) == Warmth::Cold;
             if site.p.cache == LaunchCache::Warm && cold && remade < AGAIN && !site.p.tracing {
                 tree.stop(site.p.grace());
                 site.aside("conclude", &site.p.conclude, tree, asker)?;

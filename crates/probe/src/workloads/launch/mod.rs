@@ -1,14 +1,15 @@
 //! `launch`: the time from starting a program until it is ready.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use layermark_model::{
-    Environment, Meaning, Param, Pass, Point, PointError, Settings, Spec, Trial, Turn, random_name,
+    Environment, FigureValues, Meaning, Param, Pass, Point, PointError, Settings, Spec, Trial,
+    Turn, random_name,
 };
 
 use crate::{
@@ -27,6 +28,7 @@ use crate::{
 
 mod counting;
 mod display;
+mod figures;
 mod forks;
 mod group;
 mod guarded;
@@ -140,9 +142,11 @@ impl Workload for Launch {
             p.warmup
         };
         let env = p.environment(&context.env)?;
+        let traced = p.tracing;
         let (site, work) = site(dir, p, env)?;
         Ok(Box::new(LaunchWork {
             guard: Guard::start(Launches::new(site, warmups))?,
+            traced,
             devices: context.devices.clone(),
             _work: work,
         }))
@@ -207,6 +211,8 @@ fn outside() -> PathBuf {
 struct LaunchWork {
     /// Declared first, so that all processes have ended before its home is removed.
     guard: Guard<Launches>,
+    /// It does not count.
+    traced: bool,
     devices: Vec<String>,
     _work: Option<WorkDir>,
 }
@@ -235,7 +241,11 @@ impl Work for LaunchWork {
         trial.passes.push(pass);
         trial.cpu = cpu;
         trial.device = before.zip(after).map(|(b, a)| counters::between(b, a));
-        trial.launch = Some(Box::new(launch));
+        trial.figures = match &launch.trace {
+            // All else is of a launch that tracing has slowed down.
+            Some(trace) => FigureValues::of(&BTreeMap::from([("trace", trace)])),
+            None => FigureValues::of(&launch),
+        };
         Ok(Turned {
             turn: Turn {
                 round: ask.round,
@@ -252,8 +262,9 @@ impl Work for LaunchWork {
 
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         let stopped = self.guard.stop()?;
-        if let Some(launch) = trial.launch.as_mut().filter(|l| l.trace.is_none()) {
-            launch.stopped = stopped;
+        if !self.traced {
+            let stopped = FigureValues::of(&BTreeMap::from([("stopped", stopped)]));
+            trial.figures.extend(stopped);
         }
         Ok(())
     }

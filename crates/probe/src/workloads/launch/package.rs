@@ -14,7 +14,7 @@ use std::{
 };
 
 use layermark_model::{
-    Environment, Point, PointError,
+    Environment, FigureValue, Point, PointError,
     protocol::{FromProbe, Job, ToProbe},
 };
 
@@ -189,8 +189,11 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointE
                     });
                 }
                 FromProbe::Trial { trial, .. } => {
-                    let trace = trial.launch.and_then(|l| l.trace).unwrap_or_default();
-                    return Ok(trace.files);
+                    let files = trial.figures.group("trace").get("files").cloned();
+                    return Ok(match files {
+                        Some(FigureValue::Names(files)) => files,
+                        _ => Vec::new(),
+                    });
                 }
                 _ => {}
             }

@@ -5,12 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{Environment, Launch};
+use layermark_model::Environment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{
     counting::Counting,
     display::Display,
+    figures::LaunchTrial,
     guarded::Launched,
     params::{LaunchParams, words},
     ready::{self, Ready, ReadyEvent, Scene},
@@ -58,7 +59,7 @@ impl LaunchSite {
     }
 
     /// Masks the program's output. File names, which a package consists of, are not stored.
-    pub fn mask(&self, launch: &mut Launch) {
+    pub fn mask(&self, launch: &mut LaunchTrial) {
         let window = launch.window.take();
         launch.window = window.map(|title| self.masked(title));
     }
@@ -167,11 +168,11 @@ impl LaunchSite {
         tree.main = Some(child.pid);
         let end_ns = start_ns + self.p.timeout().as_nanos() as u64;
         let came = wait(watched.as_mut(), &child.pidfd, gone, end_ns)?;
-        let mut counted = Launch::default();
+        let mut counted = LaunchTrial::default();
         counting.after(before, child.pidfd.as_fd(), &mut counted);
         let used = tree.used();
         let found = self.came(came, watched.is_exit(), tree, &said)?;
-        let mut launch = Launch {
+        let mut launch = LaunchTrial {
             program: name_of(&program[0]),
             ready: self.p.ready.clone(),
             start_ns,
@@ -190,7 +191,7 @@ impl LaunchSite {
             if !watched.is_exit() {
                 tracer.calm();
             }
-            launch.stopped = tree.stop(self.p.grace());
+            tree.stop(self.p.grace());
             launch.trace = Some(tracer.read(elapsed_ns)?);
         }
         Ok(Launched {

@@ -10,9 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{Trace, random_name};
+use layermark_model::random_name;
 
-use super::start::LaunchSite;
+use super::{figures::Trace, start::LaunchSite};
 use crate::ProbeError;
 
 /// System calls that look up, open or read a file. Those that a machine does not have are skipped

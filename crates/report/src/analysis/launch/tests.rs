@@ -151,7 +151,7 @@ fn restarts_and_waits_are_said_where_they_matter() {
             ns: 400_000_000,
             ..Default::default()
         });
-        trial.launch.as_mut().unwrap().io_wait_ns = Some(1_100_000_000);
+        trial.figures.set("io_wait_ns", 1_100_000_000_u64);
     }
     let says = |trials: &[TrialRecord]| crate::Report::build(&run, trials).series[0].says.clone();
     assert_eq!(
@@ -163,8 +163,8 @@ fn restarts_and_waits_are_said_where_they_matter() {
     );
     trials[0].trial.as_mut().unwrap().restarted = None;
     for t in &mut trials {
-        let launch = t.trial.as_mut().unwrap().launch.as_mut().unwrap();
-        launch.io_wait_ns = Some(1_000_000);
+        let trial = t.trial.as_mut().unwrap();
+        trial.figures.set("io_wait_ns", 1_000_000_u64);
     }
     let few = "the layer was set down and up again before 5 of 6 launches, in 400 ms";
     assert_eq!(says(&trials), [few]);
