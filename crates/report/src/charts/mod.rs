@@ -3,9 +3,9 @@
 
 mod drift;
 mod forest;
-mod launches;
 mod lines;
 mod paper;
+mod sequences;
 mod sizes;
 mod surface;
 mod svg;
@@ -13,9 +13,9 @@ mod trend;
 
 pub use drift::group as drift;
 pub use forest::group as forest;
-pub use launches::group as launches;
 pub use lines::group as lines;
 pub use paper::{png, svg as alone};
+pub use sequences::group as sequences;
 pub use sizes::group as sizes;
 pub use surface::of as surfaces;
 pub use trend::chart as trend;
@@ -70,7 +70,7 @@ pub fn every(report: &Report) -> Vec<Group> {
     let study = study.iter().filter_map(of);
     study
         .chain(forest::group(report))
-        .chain(launches::group(report))
+        .chain(others.iter().filter_map(sequences::group))
         .chain(others.iter().filter_map(of))
         .chain(sizes::group(report))
         .chain(drift::group(report))

@@ -6,7 +6,6 @@ use super::{Exporter, Files, own::NAME};
 use crate::{Report, TrustState, number, views::rows};
 
 mod figures;
-mod launches;
 mod matrix;
 mod overview;
 mod sections;
@@ -61,7 +60,6 @@ fn page(report: &Report) -> Markup {
             (overview::section(report))
             (findings(report))
             (sections::own(report))
-            (launches::section(report))
             (figures::forest(report))
             (folded(report))
         }

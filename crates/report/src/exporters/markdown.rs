@@ -8,7 +8,6 @@ use crate::{
     code_span::{Part, code, parts},
     number::count,
     views::{
-        launches,
         overview::{Overview, sign},
         rows,
     },
@@ -107,24 +106,11 @@ fn study(report: &Report) -> String {
     })
 }
 
-/// The main tables of a run besides ratios, with titles: launches, Iometer's figures, imported
-/// results.
+/// The main tables of a run besides ratios, with titles: launches, figures, imported results.
 fn own(report: &Report) -> Vec<(String, DataTable)> {
-    let mut tables = Vec::new();
-    let levels = launches::level_lines(report);
-    if !levels.is_empty() {
-        let cells = |line: [String; 8]| line.into_iter().map(Cell::text).collect();
-        let table = DataTable {
-            title: String::new(),
-            note: String::new(),
-            head: launches::HEADS.map(str::to_owned).to_vec(),
-            rows: levels.into_iter().map(cells).collect(),
-        };
-        tables.push(("Launches".into(), table));
-    }
     let own = report.sections().into_iter().filter(Section::is_own);
-    tables.extend(own.filter_map(|s| Some((s.title, s.tables.into_iter().next()?))));
-    tables
+    own.filter_map(|s| Some((s.title, s.tables.into_iter().next()?)))
+        .collect()
 }
 
 /// The tables, each with as many rows as fit. If not even [`LEAST`] rows of each fit, the last

@@ -4,13 +4,13 @@ use std::io::Write;
 
 use super::{
     Exporter, Files,
-    markdown::{cell, cells, headline, line, name_cell, prose},
+    markdown::{cell, cells, headline, name_cell, prose},
     own::NAME,
 };
 use crate::{
     DataTable, Report, ResultRow, Section,
     code_span::{code, fence},
-    views::{launches, rows},
+    views::rows,
 };
 
 /// See the module.
@@ -43,28 +43,10 @@ impl Exporter for MarkdownFull {
         trust(report, out)?;
         table(report, out)?;
         others.iter().try_for_each(|s| section(s, out))?;
-        launches(report, out)?;
         advice(report, out)?;
         left_out(report, out)?;
         reproduce(report, out)
     }
-}
-
-fn launches(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
-    let lines = launches::level_lines(report);
-    if lines.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\n## Launches\n\n{}", line(launches::HEADS))?;
-    writeln!(out, "|{}", " --- |".repeat(launches::HEADS.len()))?;
-    for cells in lines {
-        writeln!(out, "{}", line(cells.map(|c| cell(&c))))?;
-    }
-    writeln!(out)?;
-    for says in launches::says(report) {
-        writeln!(out, "- {}", prose(&says))?;
-    }
-    Ok(())
 }
 
 fn trust(report: &Report, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -155,6 +137,12 @@ fn section(section: &Section, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     for of in &section.tables {
         data(of, out)?;
+    }
+    for remark in &section.remarks {
+        writeln!(out, "- {}.", prose(remark))?;
+    }
+    if !section.remarks.is_empty() {
+        writeln!(out)?;
     }
     for file in &section.files {
         let (name, fence) = (code(&file.name), fence(&file.text, 3));

@@ -5,10 +5,7 @@ use std::io::Write;
 
 use super::{Exporter, Files, own::own_line};
 use crate::{
-    Report, ResultRow, TrustState, Verdict,
-    code_span::unmarked,
-    number,
-    views::{launches, rows},
+    Report, ResultRow, Section, TrustState, Verdict, code_span::unmarked, number, views::rows,
 };
 
 mod columns;
@@ -76,9 +73,8 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     if let Some(study) = report.study.as_ref().filter(|_| !report.results.is_empty()) {
         return summary::study(report, study, style, out);
     }
-    // Launches, Iometer's figures and imported results have their own tables.
-    let own = !report.series.is_empty() || !report.iops.is_empty() || !report.beside.is_empty();
-    if own || report.results.is_empty() {
+    let answers = report.sections().iter().any(Section::is_answer);
+    if answers || report.results.is_empty() {
         return print_full(report, style, out);
     }
     summary::print(report, style, out)
@@ -98,7 +94,11 @@ pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow:
     for verdict in &report.verdicts {
         wrapped(out, style, "  ", "    ", &plain(&verdict.text))?;
     }
-    launches(report, style, out)?;
+    let (answers, others): (Vec<_>, Vec<_>) = others.iter().partition(|s| s.is_answer());
+    for section in answers {
+        writeln!(out)?;
+        sections::print(section, style, out)?;
+    }
     trust(report, style, out)?;
     if !report.advice.is_empty() {
         writeln!(out, "\nWhat to do")?;
@@ -351,48 +351,6 @@ fn paint(style: Style, verdict: Verdict, text: &str) -> String {
         Verdict::Undecided | Verdict::Baseline | Verdict::Descriptive => "2",
     };
     format!("\x1b[{code}m{text}\x1b[0m")
-}
-
-/// Levels of launches: side by side if the window is wide enough, else one below the other.
-fn launches(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let lines = launches::level_lines(report);
-    if lines.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\nLaunches")?;
-    let head = launches::HEADS.map(str::to_owned);
-    let all: Vec<[String; 8]> = [head].into_iter().chain(lines).collect();
-    let widths: Vec<usize> = (0..8)
-        .map(|c| all.iter().map(|l| display_width(&l[c])).max().unwrap_or(0))
-        .collect();
-    let fits = widths.iter().sum::<usize>() + 2 * 8 <= style.width;
-    let mut last = "";
-    for line in &all {
-        // The program is above its layers, because every line would otherwise be as long as its
-        // name.
-        if !fits && line[0] != last && last.is_empty() {
-            last = &line[0];
-        } else if !fits && line[0] != last {
-            last = &line[0];
-            wrapped(out, style, "  ", "    ", &plain(&line[0]))?;
-        }
-        let from = usize::from(!fits);
-        let mut text = String::from(if fits { "  " } else { "    " });
-        for c in from..8 {
-            let (cell, width) = (plain(&line[c]), widths[c]);
-            text += &if c < 2 {
-                left(&cell, width)
-            } else {
-                right(&cell, width)
-            };
-            text += "  ";
-        }
-        writeln!(out, "{}", text.trim_end())?;
-    }
-    for says in launches::says(report) {
-        wrapped(out, style, "  ", "    ", &plain(&says))?;
-    }
-    Ok(())
 }
 
 fn trust(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -82,12 +82,9 @@ fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
     overview::write(report, || sheet(&mut book, name))?;
     let mut list =
         |name: &str, table| lists::write(streamed(&mut book, names.next(name))?, table, rows);
-    if !report.series.is_empty() {
-        list("Launches", tables::launches(report))?;
-        list("Launch levels", tables::levels(report))?;
+    for (name, table) in tables::lists(report) {
+        list(name, table)?;
     }
-    list("Results", tables::results(report))?;
-    list("Trials", tables::trials(report))?;
     Ok(book)
 }
 

@@ -24,10 +24,7 @@ impl Report {
                     name: group.workload.clone(),
                     title: group.declared.title.clone(),
                     about: group.declared.about.clone(),
-                    tables: Vec::new(),
-                    charts: Vec::new(),
-                    conclusions: Vec::new(),
-                    files: Vec::new(),
+                    ..Section::default()
                 });
             }
             sections[at].tables.push(self.table(group));

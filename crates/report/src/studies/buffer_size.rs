@@ -42,6 +42,7 @@ impl Study for BufferSize {
                 .iter()
                 .flat_map(|l| ops.iter().filter_map(|op| op.lines(l)))
                 .collect(),
+            ..Section::default()
         }
     }
 }

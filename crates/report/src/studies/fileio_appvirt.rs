@@ -52,9 +52,8 @@ impl Study for FileioAppvirt {
             title: "Study: file I/O of virtualised applications".into(),
             about: "One file written and read from start to end, natively and through each layer. Seconds: mean and range of the repeats. The report's own rule decides whether a layer differs from native.".into(),
             tables,
-            charts: Vec::new(),
             conclusions,
-            files: Vec::new(),
+            ..Section::default()
         }
     }
 }

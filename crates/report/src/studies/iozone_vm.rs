@@ -49,7 +49,7 @@ impl Study for IozoneVm {
             tables,
             charts: lines,
             conclusions: claims::conclusions(data, &charts),
-            files: Vec::new(),
+            ..Section::default()
         }
     }
 }

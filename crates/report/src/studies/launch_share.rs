@@ -50,9 +50,8 @@ impl Study for LaunchShare {
             title: "Study: launch time from disks, images and shares".into(),
             about: "Programs launched from each layer until they are ready: mean, range, and ratio to the first layer in the same blocks. Layers on an emulated CPU are compared with each other.".into(),
             tables,
-            charts: Vec::new(),
             conclusions,
-            files: Vec::new(),
+            ..Section::default()
         }
     }
 }

@@ -41,9 +41,8 @@ impl Study for VirtualIo {
             title: "Study: emulated against paravirtual I/O".into(),
             about: "Throughput of the same work natively, through emulated hardware and through paravirtual devices: more is better. Guests on an emulated CPU (TCG) are compared with each other. The figures do not apply to KVM.".into(),
             tables: [stacks(data, false), stacks(data, true)].concat(),
-            charts: Vec::new(),
             conclusions,
-            files: Vec::new(),
+            ..Section::default()
         }
     }
 }

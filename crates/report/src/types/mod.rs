@@ -32,7 +32,8 @@ pub use result::{
 };
 pub use scaling::ScalingRow;
 pub use section::{
-    Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Series, TextFile,
+    Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Sequence,
+    SequenceLevel, SequenceOfLayer, Series, TextFile,
 };
 
 /// Name and version of the JSON contract.

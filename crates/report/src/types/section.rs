@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A part of the report besides the results, such as a study.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Section {
     /// Its name: `cost`, `buffer`, `seek`, or the study's own id.
     pub name: String,
@@ -14,8 +14,17 @@ pub struct Section {
     pub about: String,
     /// Tables in order.
     pub tables: Vec<DataTable>,
+    /// What the tables do not show, in sentences without a full stop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// Tables of single values: folded on the page. Other formats have them as lists of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<DataTable>,
     /// Charts in order.
     pub charts: Vec<LineChart>,
+    /// Values in the order of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequences: Vec<Sequence>,
     /// Conclusions from them.
     pub conclusions: Vec<Conclusion>,
     /// Lines in the format of the study's own programs, to be saved as files.
@@ -121,6 +130,38 @@ pub struct Mark {
     pub interval: Option<[f64; 2]>,
 }
 
+/// Times in the order of the run: a chart of each in its place, and one of how often each occurs. A line chart
+/// cannot show them: its axes are logarithmic, and it has no level that holds for some of its points.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sequence {
+    /// What was measured again and again.
+    pub title: String,
+    /// One for each layer.
+    pub series: Vec<SequenceOfLayer>,
+}
+
+/// The times of one layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SequenceOfLayer {
+    /// The layer's name.
+    pub layer: String,
+    /// Milliseconds, the first one in front.
+    pub ms: Vec<f64>,
+    /// Levels between two steps. Times outside of all of them are set apart.
+    pub levels: Vec<SequenceLevel>,
+}
+
+/// Times between two steps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SequenceLevel {
+    /// The first one, from 1.
+    pub from: usize,
+    /// The last one.
+    pub to: usize,
+    /// Their median, milliseconds.
+    pub median_ms: f64,
+}
+
 /// A claim of a study, and whether it holds here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conclusion {
@@ -150,6 +191,11 @@ impl Section {
     /// Whether it is the main content of such a run, and not a model that any results can have.
     pub fn is_own(&self) -> bool {
         !matches!(self.name.as_str(), "buffer" | "cost" | "seek")
+    }
+
+    /// Whether it is the answer itself: a summary of ratios without it would leave out what was asked for.
+    pub fn is_answer(&self) -> bool {
+        matches!(self.name.as_str(), "iops" | "launch") || self.name.starts_with("beside-")
     }
 
     /// Its conclusions as a matrix; `None` without conclusions.

@@ -23,9 +23,7 @@ pub fn section(report: &Report) -> Option<Section> {
         title: "Compared with each other".into(),
         about: "Within each layer, the time an operation takes over that of the reference, the first one, block by block. The rules for the words are those of layers against native.".into(),
         tables,
-        charts: Vec::new(),
-        conclusions: Vec::new(),
-        files: Vec::new(),
+        ..Section::default()
     })
 }
 

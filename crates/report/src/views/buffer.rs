@@ -56,8 +56,6 @@ pub fn section(rows: &[BufferRow], level: f64) -> Option<Section> {
             .to_vec(),
             rows: rows.iter().map(line).collect(),
         }],
-        charts: Vec::new(),
-        conclusions: Vec::new(),
-        files: Vec::new(),
+        ..Section::default()
     })
 }

@@ -128,7 +128,6 @@ pub fn section(rows: &[CostRow], results: &[ResultRow], level: f64) -> Option<Se
             rows: rows.iter().map(line).collect(),
         }],
         charts: charts(rows, results),
-        conclusions: Vec::new(),
-        files: Vec::new(),
+        ..Section::default()
     })
 }

@@ -49,9 +49,7 @@ pub fn section(of: &ExternalResults) -> Section {
         title: format!("Beside {}", of.tool),
         about: "Results of another program, read from its file.".into(),
         tables: vec![table],
-        charts: Vec::new(),
-        conclusions: Vec::new(),
-        files: Vec::new(),
+        ..Section::default()
     }
 }
 

@@ -1,127 +1,166 @@
-//! Series of launches as text, for every format that people read.
+//! Series of launches as a part of the report.
+//!
+//! They are no figures of a result: their order counts, as a first launch may be cold and a step has a place.
+//! So they are analysed apart (`analysis/launch.rs`), and this is the only place that shows them.
 
-use crate::{LaunchLevel, LaunchRun, LaunchSeries, Report, number};
+use crate::{
+    LaunchLevel, LaunchRun, LaunchSeries, Report,
+    code_span::code,
+    number,
+    types::{Cell, DataTable, Section, Sequence, SequenceLevel, SequenceOfLayer},
+};
 
-/// Heads of [`level_lines`].
-pub const HEADS: [&str; 8] = [
-    "program",
-    "layer",
-    "runs",
-    "range",
-    "mean",
-    "median",
-    "95 % of the centre",
-    "ratio",
-];
-
-fn ms(ms: f64) -> String {
-    number::time(ms * 1e3)
+/// `None` where nothing was launched.
+pub fn section(report: &Report) -> Option<Section> {
+    if report.series.is_empty() {
+        return None;
+    }
+    Some(Section {
+        name: "launch".into(),
+        title: "Launches".into(),
+        about: "From just before the process is created to the event. Runs before and after a step are counted separately. The first run is set apart if it was cold and the others were not.".into(),
+        tables: vec![levels(report)],
+        remarks: remarks(report),
+        details: report.series.iter().map(every_launch).collect(),
+        sequences: sequences(report),
+        ..Section::default()
+    })
 }
 
-/// The text for a level of a series. A pair is the two ends of a range.
-pub struct LevelWords<'a> {
-    /// The series.
-    pub series: &'a LaunchSeries,
-    /// First and last run.
-    pub runs: [usize; 2],
-    /// Shortest and longest.
-    pub range: [String; 2],
-    /// Arithmetic mean.
-    pub mean: String,
-    /// Median.
-    pub median: String,
-    /// Interval of the centre.
-    pub centre: Option<[String; 2]>,
-    /// Against native; may be empty.
-    pub ratio: String,
-    /// Median of the peak memory.
-    pub peak: String,
-    /// Median of the CPU time.
-    pub cpu: String,
+fn time(ms: f64) -> Cell {
+    Cell::number(number::time(ms * 1e3), ms * 1e3)
 }
 
-/// Each level of each series.
-pub fn levels(report: &Report) -> Vec<LevelWords<'_>> {
-    let each = |s| move |l| level_words(s, l);
+fn ends([low, high]: [f64; 2]) -> Cell {
+    let [low, high] = [low, high].map(|ms| number::time(ms * 1e3));
+    Cell::text(format!("{low} - {high}"))
+}
+
+/// A row for each level of each series.
+fn levels(report: &Report) -> DataTable {
+    let head = [
+        "program",
+        "layer",
+        "runs",
+        "range",
+        "mean",
+        "median",
+        "95 % of the centre",
+        "ratio",
+        "peak memory",
+        "CPU",
+    ];
     let series = report.series.iter();
-    series.flat_map(|s| s.levels.iter().map(each(s))).collect()
+    let rows = series.flat_map(|s| s.levels.iter().map(move |l| level(s, l)));
+    DataTable {
+        title: "Levels of all series".into(),
+        note: String::new(),
+        head: head.map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+    }
 }
 
-fn level_words<'a>(s: &'a LaunchSeries, l: &LaunchLevel) -> LevelWords<'a> {
+fn level(s: &LaunchSeries, l: &LaunchLevel) -> Vec<Cell> {
     let runs = || s.runs.iter().filter(|r| (l.from..=l.to).contains(&r.run));
     let middle = |of: fn(&LaunchRun) -> f64| {
         layermark_stats::median(&runs().map(of).collect::<Vec<_>>()).unwrap_or(0.0)
     };
-    LevelWords {
-        series: s,
-        runs: [l.from, l.to],
-        range: [l.min_ms, l.max_ms].map(ms),
-        mean: ms(l.mean_ms),
-        median: ms(l.median_ms),
-        centre: l.interval_ms.map(|ends| ends.map(ms)),
-        ratio: l.ratio.as_ref().map_or(String::new(), number::ratio_with),
-        peak: number::bytes(middle(|r| r.peak_bytes as f64)),
-        cpu: ms(middle(|r| r.user_ms + r.system_ms)),
-    }
-}
-
-/// A line for each level of each series, under [`HEADS`].
-pub fn level_lines(report: &Report) -> Vec<[String; 8]> {
-    let line = |l: LevelWords| {
-        [
-            l.series.label.clone(),
-            l.series.layer.clone(),
-            l.runs.map(|n| n.to_string()).join("-"),
-            l.range.join(" - "),
-            l.mean,
-            l.median,
-            l.centre.map_or(String::new(), |ends| ends.join(" - ")),
-            l.ratio,
-        ]
-    };
-    levels(report).into_iter().map(line).collect()
-}
-
-/// Heads of [`run_cells`].
-pub const RUN_HEADS: [&str; 11] = [
-    "Run",
-    "Start",
-    "Finish",
-    "Delta",
-    "Window",
-    "State",
-    "Major faults",
-    "Blocks read",
-    "I/O wait",
-    "Processes",
-    "Layer restarted",
-];
-
-/// A launch as text; unknown values are empty.
-pub fn run_cells(r: &LaunchRun) -> [String; 11] {
-    [
-        r.run.to_string(),
-        format!("{:.3} s", r.start_ms / 1e3),
-        format!("{:.3} s", r.finish_ms / 1e3),
-        ms(r.elapsed_ms),
-        r.window.clone().unwrap_or_default(),
-        r.state.clone(),
-        r.major_faults.to_string(),
-        r.input_blocks.to_string(),
-        r.io_wait_ms.map(ms).unwrap_or_default(),
-        r.started.unwrap_or(r.processes).to_string(),
-        r.restarted
-            .map(|r| ms(r.ns as f64 / 1e6))
-            .unwrap_or_default(),
+    let ratio = l.ratio.as_ref();
+    let peak = middle(|r| r.peak_bytes as f64);
+    vec![
+        Cell::text(&s.label),
+        Cell::text(code(&s.layer)),
+        Cell::number(format!("{}-{}", l.from, l.to), l.runs as f64),
+        ends([l.min_ms, l.max_ms]),
+        time(l.mean_ms),
+        time(l.median_ms),
+        l.interval_ms.map_or_else(Cell::default, ends),
+        ratio.map_or_else(Cell::default, |r| {
+            Cell::number(number::ratio_with(r), r.estimate)
+        }),
+        Cell::number(number::bytes(peak), peak),
+        time(middle(|r| r.user_ms + r.system_ms)),
     ]
 }
 
 /// The sentences of each series, with its name.
-pub fn says(report: &Report) -> Vec<String> {
-    report
-        .series
-        .iter()
-        .filter(|s| !s.says.is_empty())
-        .map(|s| format!("{} in {}: {}.", s.label, s.layer, s.says.join(". ")))
-        .collect()
+fn remarks(report: &Report) -> Vec<String> {
+    let all = report.series.iter().filter(|s| !s.says.is_empty());
+    let said = |s: &LaunchSeries| {
+        let layer = code(&s.layer);
+        format!("{} in {layer}: {}", s.label, s.says.join(". "))
+    };
+    all.map(said).collect()
+}
+
+fn every_launch(s: &LaunchSeries) -> DataTable {
+    let head = [
+        "run",
+        "start",
+        "finish",
+        "delta",
+        "window",
+        "state",
+        "major faults",
+        "blocks read",
+        "I/O wait",
+        "processes",
+        "layer restarted",
+    ];
+    let by = if s.counted_by.is_empty() {
+        String::new()
+    } else {
+        format!("Counted by {}.", s.counted_by.join(", "))
+    };
+    DataTable {
+        title: format!("Every launch: {} in {}", s.label, s.layer),
+        note: by,
+        head: head.map(str::to_owned).to_vec(),
+        rows: s.runs.iter().map(launch).collect(),
+    }
+}
+
+fn launch(r: &LaunchRun) -> Vec<Cell> {
+    let since_the_run_began = |ms: f64| Cell::number(format!("{:.3} s", ms / 1e3), ms / 1e3);
+    let count = |n: u64| Cell::number(n.to_string(), n as f64);
+    let some = |ms: Option<f64>| ms.map_or_else(Cell::default, time);
+    vec![
+        count(r.run as u64),
+        since_the_run_began(r.start_ms),
+        since_the_run_began(r.finish_ms),
+        time(r.elapsed_ms),
+        Cell::text(r.window.clone().unwrap_or_default()),
+        Cell::text(&r.state),
+        count(r.major_faults),
+        count(r.input_blocks),
+        some(r.io_wait_ms),
+        count(r.started.unwrap_or(r.processes)),
+        some(r.restarted.map(|r| r.ns as f64 / 1e6)),
+    ]
+}
+
+/// The series of each point, a layer beside the others; those with one launch have no order.
+fn sequences(report: &Report) -> Vec<Sequence> {
+    let mut all: Vec<Sequence> = Vec::new();
+    for s in &report.series {
+        let levels = s.levels.iter().map(|l| SequenceLevel {
+            from: l.from,
+            to: l.to,
+            median_ms: l.median_ms,
+        });
+        let of = SequenceOfLayer {
+            layer: s.layer.clone(),
+            ms: s.runs.iter().map(|r| r.elapsed_ms).collect(),
+            levels: levels.collect(),
+        };
+        match all.iter_mut().find(|of| of.title == s.label) {
+            Some(known) => known.series.push(of),
+            None => all.push(Sequence {
+                title: s.label.clone(),
+                series: vec![of],
+            }),
+        }
+    }
+    all.retain(|of| of.series.iter().any(|s| s.ms.len() > 1));
+    all
 }

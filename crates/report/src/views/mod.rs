@@ -9,7 +9,7 @@ pub mod external;
 pub mod heat;
 mod iops;
 pub mod iozone;
-pub mod launches;
+mod launches;
 pub mod overview;
 pub mod rows;
 mod scaling;
@@ -40,6 +40,7 @@ impl Report {
             told(buffer).then(|| buffer::section(&self.buffer, self.level)),
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
+            Some(launches::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
         let others = others.chain(self.figure_sections());

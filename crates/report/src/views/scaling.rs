@@ -20,8 +20,7 @@ pub fn section(report: &Report) -> Option<Section> {
         about: "X(n) is the throughput with n CPUs: virtual ones of a guest; elsewhere the programs are pinned to n of this machine's. Speed-up is X(n)/X(1), efficiency speed-up/n, the MP factor (X(n)-X(n-1))/X(1). The ratio is time over native time with the same number of CPUs.".into(),
         tables: works.iter().map(|(what, rows)| table(what, rows)).collect(),
         charts: works.iter().filter_map(|(what, rows)| chart(what, rows)).collect(),
-        conclusions: Vec::new(),
-        files: Vec::new(),
+        ..Section::default()
     })
 }
 

@@ -24,8 +24,7 @@ pub fn section(results: &[ResultRow]) -> Option<Section> {
         about: "Time of a read that lies this far from the one before it.".into(),
         tables: sweeps.iter().map(table).collect(),
         charts: sweeps.iter().map(chart).collect(),
-        conclusions: Vec::new(),
-        files: Vec::new(),
+        ..Section::default()
     })
 }
 

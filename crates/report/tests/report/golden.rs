@@ -200,7 +200,7 @@ fn markdown_fits_a_pull_request() {
     let (run, trials) = sample::launches(&[400.0, 410.0, 405.0]);
     let text = written(&Report::build(&run, &trials), "x.md");
     assert!(
-        text.contains("| app, window=Login | native | 1-3 |"),
+        text.contains("| app, window=Login | `native` | 1-3 |"),
         "{text}"
     );
 }

@@ -319,7 +319,7 @@ fn launches_have_a_sheet_in_their_order_and_one_of_their_levels() {
     let report = Report::build(&run, &trials);
     let mut book = book(&report);
     let text = |range: &Range<Data>, row, col| range.get_value((row, col)).map(ToString::to_string);
-    let range = sheet(&mut book, "Launches");
+    let range = sheet(&mut book, "Every launch");
     assert_eq!(range.height(), 1 + ms.len());
     let head: Vec<String> = range
         .rows()

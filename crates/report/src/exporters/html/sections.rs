@@ -1,4 +1,4 @@
-//! Cost, buffer sizes, seeks and the study: conclusions, charts, tables, files.
+//! Cost, buffer sizes, seeks, launches and the study: conclusions, charts, tables, files.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use maud::{Markup, html};
@@ -65,8 +65,17 @@ fn body(section: &Section, report: &Report) -> Markup {
             (figures::some(&group.charts))
         }
         @for t in first { (table(t)) }
-        @if !rest.is_empty() {
-            details { summary { (number::count(rest.len(), "more table")) } @for t in rest { (table(t)) } }
+        @for remark in &section.remarks { p { (rich(&micro(remark))) "." } }
+        @if let Some(group) = charts::sequences(section) {
+            h3 { (group.title) }
+            p.hint { (group.hint) }
+            (figures::some(&group.charts))
+        }
+        @if !rest.is_empty() || !section.details.is_empty() {
+            details {
+                summary { (number::count(rest.len() + section.details.len(), "more table")) }
+                @for t in rest.iter().chain(&section.details) { (table(t)) }
+            }
         }
         @if !section.files.is_empty() {
             p.hint { "As the study's own program printed it: " @for file in &section.files { (link(file)) " " } }

@@ -129,13 +129,25 @@ pub fn launches(report: &Report) -> LongTable<'_> {
 }
 
 /// The levels of each series of launches.
-pub fn levels(report: &Report) -> LongTable<'_> {
+fn levels(report: &Report) -> LongTable<'_> {
     let line = |series: &LaunchSeries, level: &LaunchLevel| -> Vec<Field> {
         LEVELS.iter().map(|(.., of)| of((series, level))).collect()
     };
     let series = report.series.iter();
     let lines = series.flat_map(move |s| s.levels.iter().map(move |l| line(s, l)));
     LongTable::new(LEVELS, lines)
+}
+
+/// The tables that a workbook has as a sheet each, with their names.
+pub fn lists(report: &Report) -> Vec<(&'static str, LongTable<'_>)> {
+    let mut all = Vec::new();
+    if !report.series.is_empty() {
+        all.push(("Every launch", launches(report)));
+        all.push(("Launch levels", levels(report)));
+    }
+    all.push(("Results", results(report)));
+    all.push(("Trials", trials(report)));
+    all
 }
 
 /// Columns of [`wide`] for each point.

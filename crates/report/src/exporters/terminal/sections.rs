@@ -31,6 +31,9 @@ pub fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::R
         }
         print_table(table, style, out)?;
     }
+    for remark in &section.remarks {
+        wrapped(out, style, "  ", "    ", &plain(&format!("{remark}.")))?;
+    }
     for file in &section.files {
         writeln!(out, "\n  {}", plain(&file.name))?;
         for line in file.text.lines() {

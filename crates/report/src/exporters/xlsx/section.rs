@@ -26,6 +26,10 @@ pub fn write(sheet: &mut Worksheet, section: &Section) -> Result<()> {
     for of in &section.tables {
         row = table(sheet, row + 1, of)?;
     }
+    for remark in &section.remarks {
+        row += 1;
+        sheet.write_string(row, 0, words(&format!("{remark}.")))?;
+    }
     for of in section.charts.iter().filter(|c| !c.series.is_empty()) {
         row = chart(sheet, row + 1, of)?;
     }

@@ -1,45 +1,38 @@
-//! All launches in the order of the run with their levels, and the distribution of their times.
+//! Times in the order of the run, and their distribution.
 
 use kuva::prelude::{Histogram, Layout, LinePlot, Plot, ScatterPlot};
 
 use super::{Chart, Group, Key, Table, svg};
-use crate::{LaunchSeries, Report, number};
+use crate::{
+    number,
+    types::{Section, Sequence, SequenceOfLayer},
+};
 
 /// Most points of a chart; with more, none is drawn.
 const MOST: usize = 24;
 const BINS: usize = 20;
 
-pub fn group(report: &Report) -> Option<Group> {
-    let mut labels: Vec<&str> = Vec::new();
-    for s in report.series.iter().filter(|s| s.runs.len() > 1) {
-        if !labels.contains(&s.label.as_str()) {
-            labels.push(&s.label);
-        }
-    }
-    let of = |label: &str| -> Vec<&LaunchSeries> {
-        let here = report.series.iter().filter(|s| s.label == label);
-        here.collect()
-    };
-    let charts: Vec<Chart> = labels
-        .iter()
-        .take(MOST)
-        .enumerate()
-        .flat_map(|(n, label)| [order(n, label, &of(label)), spread(n, label, &of(label))])
+/// The sequences of a section under one heading; `None` where it has none.
+pub fn group(section: &Section) -> Option<Group> {
+    let all = section.sequences.iter().take(MOST).enumerate();
+    let said = section.remarks.join(". ");
+    let charts: Vec<Chart> = all
+        .flat_map(|(n, of)| {
+            let id = format!("{}-{n}", section.name);
+            [order(&id, of, &said), spread(&id, of)]
+        })
         .collect();
     (!charts.is_empty()).then(|| Group {
-        title: "Launches in the order of the run".into(),
-        hint: "Each dot is a launch; a line is the median of a level. Beside it, how often each time was met.".into(),
+        title: format!("{} in the order of the run", section.title),
+        hint: "Each dot is a time; a line is the median of a level. Beside it, how often each time was met.".into(),
         charts,
     })
 }
 
 /// One unit for a whole chart.
-fn scale(series: &[&LaunchSeries]) -> (f64, &'static str) {
-    let most = series
-        .iter()
-        .flat_map(|s| &s.runs)
-        .map(|r| r.elapsed_ms)
-        .fold(0.0, f64::max);
+fn scale(of: &Sequence) -> (f64, &'static str) {
+    let all = of.series.iter().flat_map(|s| &s.ms);
+    let most = all.copied().fold(0.0, f64::max);
     if most >= 2000.0 {
         (1000.0, "s")
     } else {
@@ -47,24 +40,23 @@ fn scale(series: &[&LaunchSeries]) -> (f64, &'static str) {
     }
 }
 
-fn legend(series: &[&LaunchSeries]) -> Vec<Key> {
-    let key = |(n, s): (usize, &&LaunchSeries)| Key {
+fn legend(of: &Sequence) -> Vec<Key> {
+    let key = |(n, s): (usize, &SequenceOfLayer)| Key {
         name: s.layer.clone(),
         colour: super::colour(n + 1),
         marker: "<circle cx=\"8\" cy=\"8\" r=\"4\"/>",
     };
-    series.iter().enumerate().map(key).collect()
+    of.series.iter().enumerate().map(key).collect()
 }
 
-fn order(n: usize, label: &str, series: &[&LaunchSeries]) -> Chart {
-    let (scale, unit) = scale(series);
+fn order(id: &str, of: &Sequence, said: &str) -> Chart {
+    let (scale, unit) = scale(of);
     let mut plots = Vec::new();
-    for (n, s) in series.iter().enumerate() {
+    for (n, s) in of.series.iter().enumerate() {
         let colour = super::colour(n + 1);
-        let dots: Vec<(f64, f64)> = s
-            .runs
-            .iter()
-            .map(|r| (r.run as f64, r.elapsed_ms / scale))
+        let dots: Vec<(f64, f64)> = (1u32..)
+            .zip(&s.ms)
+            .map(|(run, ms)| (f64::from(run), ms / scale))
             .collect();
         plots.push(Plot::Scatter(
             ScatterPlot::new()
@@ -89,30 +81,25 @@ fn order(n: usize, label: &str, series: &[&LaunchSeries]) -> Chart {
         .with_y_axis_min(0.0)
         .with_x_label("run")
         .with_y_label(unit);
-    let title = format!("{label}: every launch");
-    let steps: Vec<String> = series
-        .iter()
-        .flat_map(|s| s.says.iter().map(move |t| format!("{}: {t}.", s.layer)))
-        .collect();
+    let title = format!("{}: every run", of.title);
     let description = format!(
-        "Time of each launch in the order of the run, with a line at the median of each level. {}",
-        steps.join(" ")
+        "Each time in the order of the run, with a line at the median of each level. {said}"
     );
-    let rows = series.iter().flat_map(|s| {
-        s.runs.iter().map(move |r| {
-            let level = r.level.map_or("apart".to_owned(), |l| l.to_string());
+    let rows = of.series.iter().flat_map(|s| {
+        (1..).zip(&s.ms).map(move |(run, ms)| {
+            let level = s.levels.iter().position(|l| (l.from..=l.to).contains(&run));
             vec![
                 s.layer.clone(),
-                r.run.to_string(),
-                number::time(r.elapsed_ms * 1e3),
-                level,
+                run.to_string(),
+                number::time(ms * 1e3),
+                level.map_or("apart".to_owned(), |l| (l + 1).to_string()),
             ]
         })
     });
     Chart {
-        svg: svg::draw(&format!("launch-{n}"), &title, &description, plots, layout),
+        svg: svg::draw(id, &title, &description, plots, layout),
         title,
-        legend: legend(series),
+        legend: legend(of),
         table: Table {
             head: ["layer", "run", "time", "level"]
                 .map(str::to_owned)
@@ -122,11 +109,10 @@ fn order(n: usize, label: &str, series: &[&LaunchSeries]) -> Chart {
     }
 }
 
-fn spread(n: usize, label: &str, series: &[&LaunchSeries]) -> Chart {
-    let (scale, unit) = scale(series);
-    let times =
-        |s: &LaunchSeries| -> Vec<f64> { s.runs.iter().map(|r| r.elapsed_ms / scale).collect() };
-    let all: Vec<f64> = series.iter().flat_map(|s| times(s)).collect();
+fn spread(id: &str, of: &Sequence) -> Chart {
+    let (scale, unit) = scale(of);
+    let times = |s: &SequenceOfLayer| -> Vec<f64> { s.ms.iter().map(|ms| ms / scale).collect() };
+    let all: Vec<f64> = of.series.iter().flat_map(times).collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
     let high = all.iter().copied().fold(0.0, f64::max);
     // A series of equal times also needs a width.
@@ -136,7 +122,8 @@ fn spread(n: usize, label: &str, series: &[&LaunchSeries]) -> Chart {
         (low, high)
     };
     let width = (high - low) / BINS as f64;
-    let plots: Vec<Plot> = series
+    let plots: Vec<Plot> = of
+        .series
         .iter()
         .enumerate()
         .map(|(n, s)| {
@@ -152,13 +139,13 @@ fn spread(n: usize, label: &str, series: &[&LaunchSeries]) -> Chart {
         .with_width(super::WIDTH)
         .with_height(230.0)
         .with_x_label(unit)
-        .with_y_label("launches");
-    let title = format!("{label}: how the times are spread");
-    let count = |s: &LaunchSeries, bin: usize| {
+        .with_y_label("runs");
+    let title = format!("{}: how the times are spread", of.title);
+    let count = |s: &SequenceOfLayer, bin: usize| {
         let at = |t: f64| (((t - low) / width) as usize).min(BINS - 1);
         times(s).into_iter().filter(|t| at(*t) == bin).count()
     };
-    let rows = series.iter().flat_map(|s| {
+    let rows = of.series.iter().flat_map(|s| {
         (0..BINS).filter(move |b| count(s, *b) > 0).map(move |b| {
             let from = low + width * b as f64;
             let edges = [from, from + width].map(|t| number::time(t * scale * 1e3));
@@ -167,16 +154,16 @@ fn spread(n: usize, label: &str, series: &[&LaunchSeries]) -> Chart {
     });
     Chart {
         svg: svg::draw(
-            &format!("launch-spread-{n}"),
+            &format!("{id}-spread"),
             &title,
-            &format!("How many of the launches took how long, in {BINS} classes."),
+            &format!("How many of the runs took how long, in {BINS} classes."),
             plots,
             layout,
         ),
         title,
-        legend: legend(series),
+        legend: legend(of),
         table: Table {
-            head: ["layer", "time", "launches"].map(str::to_owned).to_vec(),
+            head: ["layer", "time", "runs"].map(str::to_owned).to_vec(),
             rows: rows.collect(),
         },
     }
