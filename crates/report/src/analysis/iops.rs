@@ -1,5 +1,8 @@
 //! Figures of the workload `iops` besides ratios: those of Iometer, and the queue depth beyond
 //! which throughput hardly grows.
+//!
+//! A table of figures that the workload declares cannot hold them yet: percentiles have a second
+//! table with their intervals, and the knee is found in each block, across several points.
 
 use layermark_model::{Point, Quantity, Run, Trial};
 
