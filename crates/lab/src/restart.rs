@@ -3,7 +3,7 @@
 
 use std::{path::Path, time::Instant};
 
-use layermark_layers::{Base, in_facts, workdir::WorkDir};
+use layermark_layers::{Base, Content, in_facts, workdir::WorkDir};
 use layermark_model::Restarted;
 
 use crate::{LabError, drive::Lab, session::LayerFailure};
@@ -62,6 +62,7 @@ impl Lab<'_> {
             packaged: work.join("packaged"),
             exe: self.setup.exe.clone(),
             silence: self.setup.silence,
+            content: Content::Fresh,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use layermark_lab::{Request, Stop};
-use layermark_layers::{Base, Place, Undo, find, sandbox};
+use layermark_layers::{Base, Content, Place, Undo, find, sandbox};
 use layermark_model::{Plan, Spec};
 use layermark_probe::counters;
 use layermark_report::{Report, ResultRow, ServedBy, Verdict};
@@ -114,6 +114,7 @@ fn fio_reads_the_images_pages(temp: &Path) {
             packaged: temp.join("none"),
             exe: std::env::current_exe().unwrap(),
             silence: std::time::Duration::from_mins(1),
+            content: Content::Fresh,
         };
         for dir in [&base.dir, &base.packaged] {
             std::fs::create_dir_all(dir).unwrap();

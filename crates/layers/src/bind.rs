@@ -8,7 +8,7 @@ use rustix::{
 
 use crate::{
     Base, Layer, LayerError, LayerOption, Place, Undo, host::HostPlace, mounts, options::value,
-    sandbox, spread,
+    sandbox,
 };
 
 mod idmap;
@@ -44,6 +44,10 @@ impl Layer for Bind {
     /// None: compared with `native`, a run would learn little from it.
     fn default_specs(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        None
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
@@ -105,7 +109,8 @@ impl Directories {
         let layer = spec.to_string();
         let [source, at] = ["source", "mnt"].map(|name| base.dir.join(name));
         for dir in [&source, &at] {
-            spread::create(dir).map_err(LayerError::io(&layer, "make", dir))?;
+            base.make_dir(dir)
+                .map_err(LayerError::io(&layer, "make", dir))?;
         }
         let entry = mounts::holding(&source).map_err(LayerError::io(
             &layer,

@@ -64,6 +64,10 @@ impl Layer for Dir {
         Storage::Directory(path(spec).to_owned())
     }
 
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        Some("it is on a disk of yours, and only a power cut by hand can cut that")
+    }
+
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         Vec::new()
     }

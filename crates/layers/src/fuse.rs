@@ -10,6 +10,7 @@ use std::{
 };
 
 use layermark_model::{Missing, Spec};
+use rustix::fs::FileType;
 
 use crate::{
     Base, Control, Layer, LayerError, LayerOption, Place, Undo,
@@ -19,7 +20,7 @@ use crate::{
     host::{self, HostPlace, PACKAGED},
     mounts, needs,
     options::{bad, delay, on, value},
-    sandbox, spread, tree,
+    sandbox, tree,
 };
 
 /// A file system in user space.
@@ -86,7 +87,7 @@ const OPTIONS: &[LayerOption] = &[
     },
 ];
 
-const DEVICE: &str = "/dev/fuse";
+pub(crate) const DEVICE: &str = "/dev/fuse";
 
 /// Longest delay of a request. It is limited so that a trial ends in a reasonable time.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
@@ -128,6 +129,10 @@ impl Layer for Fuse {
         }
     }
 
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        None
+    }
+
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
         missing.extend(needs::kernel_fs("fuse"));
@@ -148,12 +153,15 @@ impl Layer for Fuse {
         base.emptied(undo);
         let (below, at) = (base.dir.join("backing"), base.dir.join("mnt"));
         for dir in [&below, &at] {
-            spread::create(dir).map_err(LayerError::io(&name, "make", dir))?;
+            base.make_dir(dir)
+                .map_err(LayerError::io(&name, "make", dir))?;
         }
-        let packaged = below.join(PACKAGED);
-        tree::copy(&base.packaged, &packaged)
-            .and_then(|()| host::sync(&below))
-            .map_err(LayerError::io(&name, "copy packaged files to", &packaged))?;
+        if !base.survived() {
+            let packaged = below.join(PACKAGED);
+            tree::copy(&base.packaged, &packaged)
+                .and_then(|()| host::sync(&below))
+                .map_err(LayerError::io(&name, "copy packaged files to", &packaged))?;
+        }
         let (pid, agreed) = start_server(base, spec, &below, &at, undo)?;
         mounts::assert_mounted(&name, &at, "fuse")?;
         let place = HostPlace::new(base, spec, at.clone())
@@ -313,7 +321,7 @@ fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
 
     let agreed = Arc::new(Mutex::new(Agreed::default()));
     let system = Through::new(below, options, agreed.clone())?;
-    let device = mount(at)?;
+    let device = mount(at, FileType::Directory)?;
     let mut config = fuser::Config::default();
     config.n_threads = Some(threads);
     config.clone_fd = threads > 1;
@@ -327,6 +335,11 @@ fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
     out.write_all(b"\n")?;
     out.flush()?;
     drop(out);
+    run(session)
+}
+
+/// Serves requests until the file system is unmounted.
+pub(crate) fn run(session: fuser::Session<impl fuser::Filesystem>) -> io::Result<()> {
     match session.run() {
         // Unmounted.
         Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(()),
@@ -337,11 +350,14 @@ fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
 /// Calls mount(2) itself, because `fusermount3` would need to be installed, set-uid, and aware of
 /// our namespace. A launched program may run as another user, who sees the layer like any local
 /// file system; the kernel checks permissions.
-fn mount(at: &Path) -> io::Result<OwnedFd> {
+///
+/// `root` is the type of its root: a directory, or one file, which is mounted over a file.
+pub(crate) fn mount(at: &Path, root: FileType) -> io::Result<OwnedFd> {
     let device: OwnedFd = File::options().read(true).write(true).open(DEVICE)?.into();
     let options = format!(
-        "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
+        "fd={},rootmode={:o},user_id={},group_id={},default_permissions,allow_other",
         device.as_raw_fd(),
+        root.as_raw_mode(),
         rustix::process::geteuid().as_raw(),
         rustix::process::getegid().as_raw(),
     );

@@ -12,7 +12,7 @@ use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 use rustix::fs::{Advice, fadvise, syncfs};
 
 use crate::{
-    BackingExtents, Base, LayerError, Place, Wire,
+    BackingExtents, Base, Content, LayerError, Place, Wire,
     child::{self, Process},
     extents, mounts,
     net::link::Link,
@@ -45,6 +45,7 @@ pub(crate) struct HostPlace {
     notes: Vec<(String, String)>,
     versions: Vec<(String, String)>,
     read_only: bool,
+    content: Content,
     /// Its files are in memory, so they cannot be made cold.
     in_memory: bool,
     refresher: Option<Refresher>,
@@ -74,6 +75,7 @@ impl HostPlace {
             notes: Vec::new(),
             versions: Vec::new(),
             read_only: false,
+            content: base.content,
             in_memory: false,
             refresher: None,
             link: None,
@@ -164,6 +166,9 @@ impl HostPlace {
 
     /// Copies the packaged files to where the probe looks for them, through the layer.
     pub(crate) fn package(&self) -> Result<(), LayerError> {
+        if self.content == Content::Survived {
+            return Ok(());
+        }
         let to = self.dir.join(PACKAGED);
         tree::copy(&self.master, &to).map_err(self.io("copy packaged files to", &to))?;
         // They must be on the disk before anything is measured, like those of an installed package.

@@ -79,6 +79,10 @@ impl Layer for Image {
         Ok(())
     }
 
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        Some("its image is made afresh of the packaged files")
+    }
+
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let mut missing = missing_image(spec);
         if on(spec, OPTIONS, "upper") {

@@ -5,6 +5,7 @@
 //! Order of ending: drop the [`Wire`], then the [`Place`], then the [`Undo`].
 
 use std::{
+    io,
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
     time::Duration,
@@ -50,6 +51,7 @@ mod tree;
 mod undo;
 mod view;
 mod vm;
+pub mod volatile;
 mod wire;
 pub mod workdir;
 
@@ -76,11 +78,42 @@ pub struct Base {
     pub exe: PathBuf,
     /// How long the processes that serve the layer may make no progress.
     pub silence: Duration,
+    /// What [`Base::dir`] holds before and after.
+    pub content: Content,
+}
+
+/// What the directory of a layer holds when the layer is opened, and what is left in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing, and nothing is left.
+    #[default]
+    Fresh,
+    /// Nothing, and the layer's files are left: a power cut decides which of them survive.
+    Left,
+    /// What survived of a layer of the same spec that was opened with [`Content::Left`]. Nothing is made
+    /// afresh that the layer kept its data in; packaged files are those that survived.
+    Survived,
 }
 
 impl Base {
+    /// Whether the layer is set up on what a power cut left.
+    fn survived(&self) -> bool {
+        self.content == Content::Survived
+    }
+
+    /// Makes a directory for files of the layer; one that survived is taken as it is.
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        match spread::create(dir) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.survived() => Ok(()),
+            made => made,
+        }
+    }
+
     /// Adds an undo step that empties [`Base::dir`]. Called before anything is put there.
     fn emptied(&self, undo: &mut Undo) {
+        if self.content != Content::Fresh {
+            return;
+        }
         let dir = self.dir.clone();
         undo.push(format!("empty {}", dir.display()), move || {
             removal::empty(&dir)
@@ -163,6 +196,11 @@ pub trait Layer: Sync {
     /// The network that `spec` joins. Layers in the same network reach each other.
     fn network(&self, _spec: &Spec) -> Option<NamedNetwork> {
         None
+    }
+    /// Why `spec` cannot be set up again on what a power cut left ([`Content::Survived`]); `None` where it
+    /// can. After "cannot be cut: ".
+    fn uncut(&self, _spec: &Spec) -> Option<&'static str> {
+        Some("it is not known how to set it up again on what survives")
     }
     /// What this host lacks for `spec`, each with a command that provides it.
     fn missing(&self, spec: &Spec) -> Vec<Missing>;

@@ -1,8 +1,4 @@
-use std::{
-    fs::{self, File},
-    io,
-    path::Path,
-};
+use std::{fs::File, io, path::Path};
 
 use layermark_model::{Missing, Spec, parse_size};
 
@@ -93,15 +89,16 @@ fn kind(spec: &Spec) -> Result<&'static LoopFsType, LayerError> {
     named(name).ok_or_else(|| bad(spec, "variant", name, "is not known".into()))
 }
 
-/// Makes the file system in an image. Returns the program's version.
-pub(crate) fn make_fs(layer: &str, kind: &LoopFsType, image: &Path) -> Result<String, LayerError> {
-    let version = child::run(
-        layer,
-        child::tool(layer, kind.mkfs, kind.package)?.arg("-V"),
-    )?;
+/// The version of the program that makes the file system.
+pub(crate) fn version(layer: &str, kind: &LoopFsType) -> Result<String, LayerError> {
     let mut mkfs = child::tool(layer, kind.mkfs, kind.package)?;
-    child::run(layer, mkfs.args(kind.args).arg(image))?;
-    Ok(version)
+    child::run(layer, mkfs.arg("-V"))
+}
+
+/// Makes the file system in an image.
+pub(crate) fn make_fs(layer: &str, kind: &LoopFsType, image: &Path) -> Result<(), LayerError> {
+    let mut mkfs = child::tool(layer, kind.mkfs, kind.package)?;
+    child::run(layer, mkfs.args(kind.args).arg(image)).map(drop)
 }
 
 impl Layer for LoopFs {
@@ -130,6 +127,10 @@ impl Layer for LoopFs {
         check_size(spec, value(spec, OPTIONS, "size"), kind(spec)?.least)
     }
 
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        None
+    }
+
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
         if missing.is_empty() {
@@ -151,11 +152,19 @@ impl Layer for LoopFs {
         let (name, kind) = (spec.to_string(), kind(spec)?);
         base.emptied(undo);
         let (image, at) = (base.dir.join("image"), base.dir.join("mnt"));
-        let size = size_for(base, spec, value(spec, OPTIONS, "size"), kind.least)?;
-        let made = File::create_new(&image).and_then(|f| f.set_len(size));
-        made.map_err(LayerError::io(&name, "make the image", &image))?;
-        let version = make_fs(&name, kind, &image)?;
-        fs::create_dir(&at).map_err(LayerError::io(&name, "make", &at))?;
+        if !base.survived() {
+            let size = size_for(base, spec, value(spec, OPTIONS, "size"), kind.least)?;
+            let made = File::create_new(&image).and_then(|f| f.set_len(size));
+            made.map_err(LayerError::io(&name, "make the image", &image))?;
+            make_fs(&name, kind, &image)?;
+        }
+        let size = image
+            .metadata()
+            .map_err(LayerError::io(&name, "find the image", &image))?
+            .len();
+        let version = version(&name, kind)?;
+        base.make_dir(&at)
+            .map_err(LayerError::io(&name, "make", &at))?;
         let device = loopdev::attach(&image, false, on(spec, OPTIONS, "direct-io"))
             .map_err(LayerError::io(&name, "put a loop device over", &image))?;
         mounts::mount_undone(&name, &device.path, &at, kind.name, false, b"", undo)?;

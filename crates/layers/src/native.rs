@@ -26,6 +26,10 @@ impl Layer for Native {
         &["native"]
     }
 
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        None
+    }
+
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         Vec::new()
     }

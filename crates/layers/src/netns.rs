@@ -90,6 +90,10 @@ impl Layer for Netns {
         })
     }
 
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        None
+    }
+
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         if sandbox::privilege() == sandbox::Privilege::None {
             return vec![sandbox::no_networks()];

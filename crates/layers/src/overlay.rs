@@ -73,6 +73,10 @@ impl Layer for Overlay {
         ]
     }
 
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        None
+    }
+
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
         missing.extend(needs::kernel_fs("overlay"));
@@ -110,7 +114,9 @@ impl Layer for Overlay {
 fn open_writecopy(base: &Base, spec: &Spec, stack: Stack) -> Result<Box<dyn Place>, LayerError> {
     let at = stack.at();
     let lower = stack.path("lower").join(PACKAGED);
-    tree::link(&base.packaged, &lower).map_err(stack.io("link packaged files to", &lower))?;
+    if !base.survived() {
+        tree::link(&base.packaged, &lower).map_err(stack.io("link packaged files to", &lower))?;
+    }
     stack.mount()?;
     let place = HostPlace::new(base, spec, at.clone())
         .proof(&at, "overlay")
@@ -130,7 +136,7 @@ fn open_merged(
     stack.mount()?;
     let (through, inside) = (stack.path("through"), stack.at().join("through"));
     for dir in [&through, &inside] {
-        spread::create(dir).map_err(stack.io("make", dir))?;
+        base.make_dir(dir).map_err(stack.io("make", dir))?;
     }
     let fs = mounts::holding(&through)
         .map_err(stack.io("find the mount of", &through))?
@@ -174,7 +180,13 @@ impl Stack {
         };
         for name in ["lower", "upper", "work", "merged"] {
             let dir = stack.path(name);
-            spread::create(&dir).map_err(stack.io("make", &dir))?;
+            base.make_dir(&dir).map_err(stack.io("make", &dir))?;
+        }
+        if base.survived() {
+            // A `volatile` overlay leaves this behind, so that nobody mounts again what a power cut may
+            // have torn. We want to see what it has.
+            let refuses = stack.path("work").join("work/incompat");
+            removal::remove(&refuses).map_err(stack.io("remove", &refuses))?;
         }
         Ok(stack)
     }

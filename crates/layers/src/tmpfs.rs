@@ -45,6 +45,10 @@ impl Layer for Tmpfs {
         Storage::Memory
     }
 
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        Some("its files are in memory: a power cut leaves none of them")
+    }
+
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         sandbox::no_mounts().into_iter().collect()
     }

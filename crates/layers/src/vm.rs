@@ -99,6 +99,10 @@ impl Layer for Vm {
         })
     }
 
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        None
+    }
+
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let mut missing: Vec<Missing> = needs::program(boot::QEMU.0, boot::QEMU.1)
             .into_iter()
@@ -144,7 +148,7 @@ impl Layer for Vm {
         let name = spec.to_string();
         base.emptied(undo);
         let storage = GuestStorage::of(spec)?;
-        let dir = place::private(&name, &base.dir)?;
+        let dir = place::private(&name, base)?;
         let host = storage.make(spec, base, &dir)?;
         let root = Root::of(spec)?;
         let inside = Inside::of(spec, &storage, root.as_ref());
@@ -184,7 +188,13 @@ impl Layer for Vm {
         if let GuestStorage::Share(share) = &storage {
             place = place.shared(share.sticky());
         }
-        furnish(&mut place, &storage, network, root.as_ref())?;
+        furnish(
+            &mut place,
+            &storage,
+            network,
+            root.as_ref(),
+            base.survived(),
+        )?;
         Ok(Box::new(place))
     }
 }
@@ -195,6 +205,7 @@ fn furnish(
     storage: &GuestStorage<'_>,
     network: Option<Network>,
     root: Option<&Root<'_>>,
+    survived: bool,
 ) -> Result<(), LayerError> {
     if let Some(network) = network {
         place.connect(network)?;
@@ -204,8 +215,8 @@ fn furnish(
     }
     place.mount(storage.mounting())?;
     match storage {
-        GuestStorage::Disk(_) => place.package(),
-        GuestStorage::Share(_) => Ok(()),
+        GuestStorage::Disk(_) if !survived => place.package(),
+        _ => Ok(()),
     }
 }
 

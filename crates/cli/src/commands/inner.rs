@@ -37,3 +37,10 @@ pub fn fuse_serve(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     ended(layermark_layers::fuse_serve(&arguments), "fuse-serve")
 }
+
+/// Serves a disk with a volatile cache until it is unmounted.
+pub fn disk_serve(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.collect();
+    let served = layermark_layers::volatile::disk_serve(&arguments);
+    ended(served, "disk-serve")
+}

@@ -99,6 +99,14 @@ impl<'a> Disk<'a> {
         value(self.spec, OPTIONS, option)
     }
 
+    /// Name of the image.
+    fn file(&self) -> &'static str {
+        match self.value("format") {
+            "raw" => "disk",
+            _ => "disk.qcow2",
+        }
+    }
+
     fn cache(&self) -> &'a str {
         match self.value("cache") {
             "auto" => CACHES[0],
@@ -155,19 +163,26 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Makes the image in `dir`, with a file system on it. Returns its path and the version of
-    /// mkfs.
+    /// The image in `dir` and mkfs's version. Makes it, with a file system on it, unless it is what
+    /// survived a power cut.
     pub(crate) fn make(&self, base: &Base, dir: &Path) -> Result<(PathBuf, String), LayerError> {
         let layer = self.spec.to_string();
-        let raw = dir.join("disk");
+        let (raw, version) = (dir.join("disk"), loop_fs::version(&layer, self.fs)?);
+        if base.survived() {
+            let image = dir.join(self.file());
+            let found = image
+                .metadata()
+                .map_err(LayerError::io(&layer, "find the image", &image));
+            return found.map(|_| (image, version));
+        }
         let size = loop_fs::size_for(base, self.spec, self.value("size"), self.fs.least)?;
         let made = File::create_new(&raw).and_then(|f| f.set_len(size));
         made.map_err(LayerError::io(&layer, "make the image", &raw))?;
-        let version = loop_fs::make_fs(&layer, self.fs, &raw)?;
+        loop_fs::make_fs(&layer, self.fs, &raw)?;
         if self.value("format") == "raw" {
             return Ok((raw, version));
         }
-        let image = dir.join("disk.qcow2");
+        let image = dir.join(self.file());
         let mut convert = child::tool(&layer, "qemu-img", "qemu-utils")?;
         convert.current_dir(dir).args([
             "convert",
@@ -185,12 +200,7 @@ impl<'a> Disk<'a> {
 
     /// QEMU's arguments.
     pub(crate) fn devices(&self) -> Vec<String> {
-        let (format, aio) = (self.value("format"), self.value("aio"));
-        let file = if format == "raw" {
-            "disk"
-        } else {
-            "disk.qcow2"
-        };
+        let (file, format, aio) = (self.file(), self.value("format"), self.value("aio"));
         let mut arguments: Vec<String> = vec![
             "-drive".into(),
             format!(

@@ -401,8 +401,9 @@ impl Place for VmPlace {
 }
 
 /// A private directory for QEMU.
-pub(crate) fn private(layer: &str, base: &Path) -> Result<PathBuf, LayerError> {
-    let dir = base.join("vm");
-    fs::create_dir(&dir).map_err(LayerError::io(layer, "make", &dir))?;
+pub(crate) fn private(layer: &str, base: &Base) -> Result<PathBuf, LayerError> {
+    let dir = base.dir.join("vm");
+    base.make_dir(&dir)
+        .map_err(LayerError::io(layer, "make", &dir))?;
     Ok(dir)
 }

@@ -104,7 +104,7 @@ impl<'a> GuestStorage<'a> {
             Self::Share(share) => {
                 let at = base.dir.join(share::DIR);
                 let host = HostPlace::new(base, spec, at.clone()).backing_dir(&at);
-                crate::spread::create(&at).map_err(host.io("make", &at))?;
+                base.make_dir(&at).map_err(host.io("make", &at))?;
                 host.package()?;
                 let host = match share.server() {
                     Some((name, mut command)) => {

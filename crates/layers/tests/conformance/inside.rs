@@ -9,7 +9,8 @@ use std::{
 };
 
 use layermark_layers::{
-    Base, Facts, Layer, LayerError, Place, Spec, Undo, Wire, WorkDir, find, janitor, sandbox,
+    Base, Content, Facts, Layer, LayerError, Place, Spec, Undo, Wire, WorkDir, find, janitor,
+    sandbox,
 };
 use layermark_model::Point;
 use layermark_probe::{PackagedFile, packaged, workloads};
@@ -97,6 +98,7 @@ fn base(work: &Path, exe: &Path, big: u64) -> Base {
         packaged: master,
         exe: exe.into(),
         silence: std::time::Duration::from_mins(1),
+        content: Content::Fresh,
     }
 }
 
@@ -173,6 +175,7 @@ pub fn wire(up: &Up) -> Facts {
         packaged: up.base.packaged.clone(),
         exe: up.base.exe.with_file_name("conformance-echo"),
         silence: up.base.silence,
+        content: Content::Fresh,
     };
     fs::create_dir(&base.dir).unwrap();
     let mut echo = open(find(&up.spec.layer).unwrap(), &up.spec, &base).unwrap();

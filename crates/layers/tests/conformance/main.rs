@@ -29,6 +29,9 @@ fn main() -> ExitCode {
             layermark_layers::janitor::run(std::io::stdin()).map_err(|e| e.to_string())
         }
         Some("fuse-serve") => layermark_layers::fuse_serve(rest).map_err(|e| e.to_string()),
+        Some("disk-serve") => {
+            layermark_layers::volatile::disk_serve(rest).map_err(|e| e.to_string())
+        }
         Some("guest") => layermark_layers::guest().map_err(|e| e.to_string()),
         Some("own") => roots::own(),
         Some("inside") => inside::main(rest),

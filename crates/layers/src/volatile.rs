@@ -1,0 +1,57 @@
+//! The volatile disk: a disk whose writes stay in its cache until a flush, so that a power cut loses them.
+//!
+//! [`PowerCutBase`] puts a file system on such a disk, and layers stand in its directory. The disk logs every
+//! write and every flush in the order in which they completed. After the run, [`History`] reads that log,
+//! and makes the disk that a cut at any point of it would have left, for each [`Choice`] of what the
+//! disk's cache had written. [`recover`] mounts such a surviving image as a machine does after a power cut.
+//!
+//! ```text
+//! let mut disk = PowerCutBase::create(dir, exe, DiskOptions::default(), &mut undo)?;
+//! let base = Base { dir: disk.dir().join("layer"), content: Content::Left, .. };
+//! let place = layer.open(&base, spec, &mut layer_undo)?;
+//! //  ... write, fsync, acknowledge: disk.mark() ...
+//! disk.cut()?;                                    // later writes never reach the disk
+//! drop(place); layer_undo.run();
+//! let history = disk.history()?;
+//! for (point, choice) in ... {
+//!     history.write_image(point, choice, &image)?;
+//!     match recover(&image, &at, &mut undo)? {
+//!         Recovery::Failed { .. } => ...,         // a verdict of its own
+//!         _ => layer.open(&Base { dir: at.join("layer"), content: Content::Survived, .. }, ...)
+//!     }
+//! }
+//! ```
+//!
+//! The same history is checked without a mount by [`History::view`], which reads a surviving image that is not
+//! written anywhere.
+
+mod choice;
+mod disk;
+mod history;
+mod journal;
+mod log;
+#[cfg(test)]
+mod model_test;
+mod recovery;
+mod serve;
+mod view;
+
+use std::{io, path::Path};
+
+use crate::LayerError;
+
+pub use choice::{Choice, EXHAUSTIVE};
+pub use disk::{DiskOptions, Lie, PowerCutBase};
+pub use history::History;
+pub use journal::{Event, Fate, Journal, Mark, Write};
+pub use recovery::{Recovery, recover};
+pub use serve::disk_serve;
+pub use view::{ReadAt, View};
+
+/// Bytes that a disk writes whole or not at all.
+pub const SECTOR: u64 = 512;
+
+/// An error of the volatile disk.
+fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> LayerError + use<> {
+    LayerError::io(disk::NAME, what, path)
+}

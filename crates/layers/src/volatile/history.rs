@@ -1,0 +1,132 @@
+//! What a disk was at the start and what happened to it since, from which every surviving image can be made.
+
+use std::{
+    fs::File,
+    io,
+    os::{fd::AsFd, unix::fs::FileExt},
+    path::Path,
+};
+
+use rustix::fs::{SeekFrom, seek};
+
+use super::{Choice, Journal, View, log};
+
+/// A disk's content at the start, and its journal. Holds both files open, so it outlives the disk.
+#[derive(Debug)]
+pub struct History {
+    start: File,
+    log: File,
+    journal: Journal,
+}
+
+impl History {
+    /// Reads the log, up to its last whole record.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read, or the second one is not a log.
+    pub fn open(start: &Path, log: &Path) -> io::Result<Self> {
+        let (start, log) = (File::open(start)?, File::open(log)?);
+        let journal = log::read(&log)?;
+        Ok(Self {
+            start,
+            log,
+            journal,
+        })
+    }
+
+    /// Its writes and flushes.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// The disk's size, bytes.
+    ///
+    /// # Errors
+    ///
+    /// As for `fstat(2)`.
+    pub fn size(&self) -> io::Result<u64> {
+        Ok(self.start.metadata()?.len())
+    }
+
+    /// The disk that a cut leaves, to be read without writing it anywhere: some ten microseconds for each,
+    /// so that many thousands of states of one history can be checked.
+    pub fn view(&self, point: usize, choice: Choice) -> View<'_, File> {
+        View {
+            start: &self.start,
+            log: &self.log,
+            pieces: self.journal.survivors(point, choice),
+        }
+    }
+
+    /// Writes the disk that a cut leaves to a new sparse file.
+    ///
+    /// # Errors
+    ///
+    /// The file is there, or cannot be written.
+    pub fn write_image(&self, point: usize, choice: Choice, to: &Path) -> io::Result<()> {
+        let image = copy_sparse_file(&self.start, to)?;
+        let mut buffer = Vec::new();
+        for piece in self.journal.survivors(point, choice) {
+            copy(
+                &self.log,
+                piece.data,
+                &image,
+                piece.offset,
+                piece.length,
+                &mut buffer,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies a file to a new one with holes in the same places.
+pub(super) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
+    copy_sparse_file(&File::open(from)?, to).map(drop)
+}
+
+fn copy_sparse_file(from: &File, to: &Path) -> io::Result<File> {
+    let made = File::create_new(to)?;
+    made.set_len(from.metadata()?.len())?;
+    let mut buffer = Vec::new();
+    for (at, end) in data(from)? {
+        copy(from, at, &made, at, end - at, &mut buffer)?;
+    }
+    Ok(made)
+}
+
+fn copy(
+    from: &File,
+    mut at: u64,
+    to: &File,
+    mut place: u64,
+    mut length: u64,
+    buffer: &mut Vec<u8>,
+) -> io::Result<()> {
+    while length > 0 {
+        let part = length.min(1 << 20);
+        buffer.resize(part as usize, 0);
+        from.read_exact_at(buffer, at)?;
+        to.write_all_at(buffer, place)?;
+        (at, place, length) = (at + part, place + part, length - part);
+    }
+    Ok(())
+}
+
+/// Where a sparse file has data: the start and the end of each part.
+fn data(file: impl AsFd) -> io::Result<Vec<(u64, u64)>> {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    loop {
+        match seek(&file, SeekFrom::Data(at)) {
+            Ok(start) => {
+                at = seek(&file, SeekFrom::Hole(start))?;
+                parts.push((start, at));
+            }
+            // No data after it.
+            Err(rustix::io::Errno::NXIO) => return Ok(parts),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}

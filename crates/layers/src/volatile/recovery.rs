@@ -1,0 +1,60 @@
+//! Mounts a surviving disk, as a machine does after a power cut.
+
+use std::{fs, path::Path};
+
+use super::{disk::NAME, failed};
+use crate::{LayerError, Undo, child, loopdev, mounts};
+
+/// What became of the file system on a surviving disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recovery {
+    /// The kernel mounted it: the file system's journal has done its work.
+    Mounted,
+    /// The kernel refused it, and mounted it after `e2fsck -fy`.
+    Repaired {
+        /// Why the kernel refused it, and the first line of e2fsck.
+        why: String,
+    },
+    /// It cannot be mounted.
+    Failed {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// Mounts the ext4 in `image` at the directory `at`, which is made if it is missing. A file system that
+/// is beyond repair is an outcome and not an error.
+///
+/// # Errors
+///
+/// No loop device can be had, or `at` cannot be made.
+pub fn recover(image: &Path, at: &Path, undo: &mut Undo) -> Result<Recovery, LayerError> {
+    fs::create_dir_all(at).map_err(failed("make", at))?;
+    let refused = match mount(image, at, undo)? {
+        Ok(()) => return Ok(Recovery::Mounted),
+        Err(why) => why,
+    };
+    let mut fsck = child::tool(NAME, "e2fsck", "e2fsprogs")?;
+    // Its exit code is 1 where it has repaired something: the mount says whether it did.
+    let said = match child::run(NAME, fsck.arg("-fy").arg(image)) {
+        Ok(line) => line,
+        Err(e) => e.reason(),
+    };
+    let why = format!("{refused}; e2fsck: {said}");
+    Ok(match mount(image, at, undo)? {
+        Ok(()) => Recovery::Repaired { why },
+        Err(again) => Recovery::Failed {
+            why: format!("{why}; then: {again}"),
+        },
+    })
+}
+
+/// The inner result is that of mount(2).
+fn mount(image: &Path, at: &Path, undo: &mut Undo) -> Result<Result<(), String>, LayerError> {
+    let device =
+        loopdev::attach(image, false, false).map_err(failed("put a loop device over", image))?;
+    Ok(
+        mounts::mount_undone(NAME, &device.path, at, "ext4", false, b"", undo)
+            .map_err(|e| e.reason()),
+    )
+}
