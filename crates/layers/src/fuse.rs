@@ -16,7 +16,7 @@ use crate::{
     Base, Control, Layer, LayerError, LayerOption, Place, Undo,
     child::{self, Process},
     fuse_fs::Through,
-    fuse_options::{Agreed, FuseCache, FuseOptions, StallOrder, StallPlan},
+    fuse_options::{Agreed, FuseCache, FuseFsync, FuseOptions, StallOrder, StallPlan},
     host::{self, HostPlace, PACKAGED},
     mounts, needs,
     options::{bad, delay, on, value},
@@ -53,6 +53,12 @@ const OPTIONS: &[LayerOption] = &[
         values: &["pass", "drop"],
         default: "pass",
         help: "O_DIRECT is passed on, or dropped as many file systems do",
+    },
+    LayerOption {
+        name: "fsync",
+        values: &["pass", "drop"],
+        default: "pass",
+        help: "fsync is passed on, or succeeds without a flush: a power cut then loses what was written",
     },
     LayerOption {
         name: "delay",
@@ -172,6 +178,7 @@ impl Layer for Fuse {
             .note("writeback", switch(agreed.writeback))
             .note("cache", value(spec, OPTIONS, "cache"))
             .note("direct", value(spec, OPTIONS, "direct"))
+            .note("fsync", value(spec, OPTIONS, "fsync"))
             .note("delay", value(spec, OPTIONS, "delay"))
             .note("stall", value(spec, OPTIONS, "stall"))
             .version("fuse protocol", agreed.abi);
@@ -207,6 +214,10 @@ fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
         writeback: on(spec, OPTIONS, "writeback"),
         passthrough: on(spec, OPTIONS, "passthrough"),
         direct: value(spec, OPTIONS, "direct") == "pass",
+        fsync: match value(spec, OPTIONS, "fsync") {
+            "drop" => FuseFsync::Drop,
+            _ => FuseFsync::Pass,
+        },
         delay: time("delay")?,
         stalls: StallPlan {
             length: time("stall")?,

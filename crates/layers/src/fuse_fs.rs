@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    fuse_options::{Agreed, FuseCache, FuseOptions, timespec, wait, with_buffer},
+    fuse_options::{Agreed, FuseCache, FuseFsync, FuseOptions, timespec, wait, with_buffer},
     fuse_table::{InodeEntry, InodeTable, Open, attributes, errno, kind},
 };
 use fuser::{
@@ -583,6 +583,9 @@ impl Filesystem for Through {
         let synced = self.table.opened(handle.0).and_then(|open| {
             let first = !open.flushed.swap(true, Ordering::Relaxed);
             Self::hold(self.options.stalls.of_flush(first));
+            if self.options.fsync == FuseFsync::Drop {
+                return Ok(());
+            }
             if data_only {
                 open.file.sync_data()
             } else {
@@ -602,6 +605,9 @@ impl Filesystem for Through {
         reply: ReplyEmpty,
     ) {
         self.pause("fsyncdir");
+        if self.options.fsync == FuseFsync::Drop {
+            return reply.ok();
+        }
         let dir = self.table.reopen(ino, OFlags::RDONLY | OFlags::DIRECTORY);
         let synced = dir.and_then(|dir| {
             if data_only {

@@ -21,6 +21,15 @@ pub(crate) enum FuseCache {
     None,
 }
 
+/// What becomes of fsync(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FuseFsync {
+    /// The file below is flushed.
+    Pass,
+    /// It succeeds, and nothing is flushed.
+    Drop,
+}
+
 /// Options that control how requests are served.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FuseOptions {
@@ -31,6 +40,7 @@ pub(crate) struct FuseOptions {
     pub(crate) passthrough: bool,
     /// The file below is opened with `O_DIRECT` too.
     pub(crate) direct: bool,
+    pub(crate) fsync: FuseFsync,
     /// Delay added to every request.
     pub(crate) delay: Duration,
     pub(crate) stalls: StallPlan,

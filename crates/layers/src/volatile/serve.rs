@@ -72,7 +72,7 @@ fn serve(content: &Path, log: &Path, at: &Path) -> io::Result<()> {
     leave_mounts()?;
     let mut config = fuser::Config::default();
     config.n_threads = Some(THREADS);
-    config.clone_fd = true;
+    // Not `clone_fd`: that opens /dev/fuse again, which cannot be seen any more.
     let session = fuser::Session::from_fd(disk, device, fuser::SessionACL::All, config)?;
     thread::Builder::new()
         .name("commands".into())

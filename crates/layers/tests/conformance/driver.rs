@@ -101,6 +101,31 @@ const TRAPS: &[(&str, &str)] = &[
     ("delay", "fuse,delay=2ms,cache=none"),
 ];
 
+/// On a volatile disk.
+const CUTS: &[(&str, &str)] = &[
+    ("cut", "native"),
+    ("cut", "bind:rw"),
+    ("cut", "overlay:upper"),
+    ("cut", "overlay:writecopy"),
+    ("cut", "overlay:merged"),
+    ("cut", "fuse"),
+    ("cut", "fuse,cache=none"),
+    ("cut", "loop:ext4,size=96M"),
+    ("cut", "loop:btrfs,size=160M"),
+    ("cut-loses", "overlay:volatile"),
+    ("cut-loses", "fuse,fsync=drop"),
+    ("cut-nobarrier", "native"),
+    ("cut-write-through", "native"),
+    ("cut-fails", "native"),
+    ("cut-broken", "native"),
+];
+
+/// Guests whose host loses its power.
+const CUT_GUESTS: &[(&str, &str)] = &[
+    ("cut-vm", "vm:cache=none,size=128M"),
+    ("cut-vm-loses", "vm:cache=unsafe,size=128M"),
+];
+
 pub fn main(filter: Option<&str>) -> ExitCode {
     let home = tempfile::tempdir_in("/var/tmp").unwrap();
     // A copy that a user without privilege may execute too, whatever the target directory.
@@ -158,6 +183,11 @@ fn all(who: &str, dir: &Path, exe: &Path, filter: Option<&str>) -> Run {
             let mut run = run_guests("guests-2");
             if who.is_empty() {
                 run.check("vm-fails", "vm");
+                if rustix::process::geteuid().is_root() {
+                    for (cut, spec) in CUT_GUESTS {
+                        run.check(cut, spec);
+                    }
+                }
                 run.killed(VM_KILLED);
             }
             run
@@ -304,6 +334,13 @@ impl Run {
         for (trap, spec) in TRAPS {
             self.check(trap, spec);
         }
+        if rustix::process::geteuid().is_root() {
+            for (cut, spec) in CUTS {
+                self.check(cut, spec);
+            }
+            self.killed_in("cut-hang", "native");
+            self.killed_in("cut-hang", "loop:ext4,size=96M");
+        }
         assert!(user_dir.join("precious").exists());
     }
 
@@ -423,13 +460,18 @@ impl Run {
 
     /// SIGKILL while the layer is up and a probe runs in it.
     fn killed(&mut self, spec: &str) {
-        let name = format!("killed {spec}");
+        self.killed_in("hang", spec);
+    }
+
+    /// SIGKILL in a check that does not end.
+    fn killed_in(&mut self, mode: &str, spec: &str) {
+        let name = format!("killed {mode} {spec}").replace("killed hang", "killed");
         if !self.wanted(&name) {
             return;
         }
         let (before, start) = (State::of(&self.dir), Instant::now());
         let mut child = self
-            .command("hang", spec)
+            .command(mode, spec)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

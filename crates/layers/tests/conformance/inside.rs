@@ -15,7 +15,7 @@ use layermark_layers::{
 use layermark_model::Point;
 use layermark_probe::{PackagedFile, packaged, workloads};
 
-use crate::{exercise, state::State, traps, virtual_machine};
+use crate::{exercise, power_cut, state::State, traps, virtual_machine};
 
 const SEED: u64 = 7;
 
@@ -78,6 +78,7 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
         "full" => full(layer, &spec, &base),
         "no-idmaps" => no_idmaps(layer, &spec, &base),
         "no-user-namespaces" => no_user_namespaces(layer, &spec, &base),
+        cut if cut.starts_with("cut") => power_cut::run(cut, layer, &spec, &base),
         trap => traps::run(trap, open(layer, &spec, &base).map_err(|e| e.to_string())?),
     }
     drop(work);

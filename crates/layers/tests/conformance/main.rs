@@ -6,6 +6,7 @@
 mod driver;
 mod exercise;
 mod inside;
+mod power_cut;
 mod roots;
 mod state;
 mod traps;
