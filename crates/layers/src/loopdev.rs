@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io,
     os::fd::AsRawFd,
     path::{Path, PathBuf},
@@ -69,6 +69,9 @@ pub(crate) fn attach(image: &Path, read_only: bool, direct_io: bool) -> io::Resu
         let device = open_node(&path, read_only)?;
         match configure(&device, &backing, read_only, direct_io) {
             Ok(()) => {
+                if !read_only {
+                    give_cache(&path)?;
+                }
                 let dio = format!("/sys/block/loop{number}/loop/dio");
                 return Ok(Loop {
                     _device: device,
@@ -83,6 +86,22 @@ pub(crate) fn attach(image: &Path, read_only: bool, direct_io: bool) -> io::Resu
         }
     }
     Err(io::ErrorKind::ResourceBusy.into())
+}
+
+/// Path of the switch that tells the kernel whether a device has a volatile cache.
+pub(crate) fn cache_switch(device: &Path) -> PathBuf {
+    let name = device.file_name().unwrap_or_default();
+    Path::new("/sys/block").join(name).join("queue/write_cache")
+}
+
+/// Lets the kernel send flushes to the device. What somebody has written to the switch outlives the file
+/// that was attached then (Linux 6.18), and a loop device without flushes loses what was synced.
+fn give_cache(device: &Path) -> io::Result<()> {
+    let switch = cache_switch(device);
+    match devices::read(&switch).as_deref() {
+        Some("write through") => fs::write(&switch, "write back"),
+        _ => Ok(()),
+    }
 }
 
 fn free(control: &File) -> io::Result<u32> {

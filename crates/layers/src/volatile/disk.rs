@@ -136,7 +136,7 @@ impl PowerCutBase {
             server: server.pid,
         };
         if options.lie == Some(Lie::WriteThrough) {
-            base.deny_cache()?;
+            base.deny_cache(undo)?;
         }
         // From here on the mount alone keeps the loop device.
         drop(device);
@@ -222,10 +222,16 @@ impl PowerCutBase {
         })
     }
 
-    fn deny_cache(&self) -> Result<(), LayerError> {
-        let name = self.device.file_name().unwrap_or_default();
-        let switch = Path::new("/sys/block").join(name).join("queue/write_cache");
-        fs::write(&switch, "write through").map_err(failed("write to", &switch))
+    /// The switch outlives the disk, so it is put back. [`loopdev::attach`] does that too, for a run that
+    /// was killed.
+    fn deny_cache(&self, undo: &mut Undo) -> Result<(), LayerError> {
+        let switch = loopdev::cache_switch(&self.device);
+        fs::write(&switch, "write through").map_err(failed("write to", &switch))?;
+        undo.push(
+            format!("give {} its cache back", self.device.display()),
+            move || fs::write(&switch, "write back"),
+        );
+        Ok(())
     }
 }
 

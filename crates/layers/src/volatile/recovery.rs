@@ -12,7 +12,7 @@ pub enum Recovery {
     Mounted,
     /// The kernel refused it, and mounted it after `e2fsck -fy`.
     Repaired {
-        /// Why the kernel refused it, and the first line of e2fsck.
+        /// Why the kernel refused it, and the exit code of e2fsck.
         why: String,
     },
     /// It cannot be mounted.
@@ -35,12 +35,13 @@ pub fn recover(image: &Path, at: &Path, undo: &mut Undo) -> Result<Recovery, Lay
         Err(why) => why,
     };
     let mut fsck = child::tool(NAME, "e2fsck", "e2fsprogs")?;
-    // Its exit code is 1 where it has repaired something: the mount says whether it did.
-    let said = match child::run(NAME, fsck.arg("-fy").arg(image)) {
-        Ok(line) => line,
-        Err(e) => e.reason(),
+    // 1 where it has repaired something: the mount says whether it did.
+    let status = match child::run(NAME, fsck.arg("-fy").arg(image)) {
+        Ok(_) => "exit code 0".into(),
+        Err(LayerError::Program { status, .. }) => status,
+        Err(e) => return Err(e),
     };
-    let why = format!("{refused}; e2fsck: {said}");
+    let why = format!("{refused}; e2fsck -fy: {status}");
     Ok(match mount(image, at, undo)? {
         Ok(()) => Recovery::Repaired { why },
         Err(again) => Recovery::Failed {
