@@ -178,7 +178,6 @@ impl Layer for Fuse {
             .note("writeback", switch(agreed.writeback))
             .note("cache", value(spec, OPTIONS, "cache"))
             .note("direct", value(spec, OPTIONS, "direct"))
-            .note("fsync", value(spec, OPTIONS, "fsync"))
             .note("delay", value(spec, OPTIONS, "delay"))
             .note("stall", value(spec, OPTIONS, "stall"))
             .version("fuse protocol", agreed.abi);

@@ -41,7 +41,7 @@ use std::{io, path::Path};
 use crate::LayerError;
 
 pub use choice::{Choice, EXHAUSTIVE};
-pub use disk::{DiskOptions, Lie, PowerCutBase};
+pub use disk::{DiskOptions, Lie, PowerCutBase, places};
 pub use history::History;
 pub use journal::{Event, Fate, Journal, Mark, Write};
 pub use recovery::{Recovery, recover};

@@ -16,7 +16,7 @@ use super::{History, Mark, failed, history::copy_sparse, serve};
 use crate::{
     Control, LayerError, Undo,
     child::{self, Process},
-    fuse, loopdev, mounts, needs, sandbox,
+    extents, fuse, loopdev, mounts, needs, sandbox,
 };
 
 /// In errors, in the place of a layer's name.
@@ -90,11 +90,46 @@ impl PowerCutBase {
         options: DiskOptions,
         undo: &mut Undo,
     ) -> Result<Self, LayerError> {
+        let start = home.join("start");
+        Self::check()?;
+        make_ext4(&start, options.size)?;
+        Self::serve(home, exe, options.lie, undo)
+    }
+
+    /// Continues with the disk in `image`, such as one that survived a cut: its recovery is on a volatile
+    /// disk too, and can be cut. The rest is as for [`PowerCutBase::create`].
+    ///
+    /// # Errors
+    ///
+    /// A step fails; mounting the file system is one of them.
+    pub fn resume(
+        home: &Path,
+        exe: &Path,
+        image: &Path,
+        undo: &mut Undo,
+    ) -> Result<Self, LayerError> {
+        let start = home.join("start");
+        Self::check()?;
+        copy_sparse(image, &start).map_err(failed("copy the disk to", &start))?;
+        Self::serve(home, exe, None, undo)
+    }
+
+    fn check() -> Result<(), LayerError> {
         let missing = Self::missing();
-        if !missing.is_empty() {
-            let layer = NAME.into();
-            return Err(LayerError::Missing { layer, missing });
+        if missing.is_empty() {
+            return Ok(());
         }
+        let layer = NAME.into();
+        Err(LayerError::Missing { layer, missing })
+    }
+
+    /// Serves the disk in the file `start` and mounts it.
+    fn serve(
+        home: &Path,
+        exe: &Path,
+        lie: Option<Lie>,
+        undo: &mut Undo,
+    ) -> Result<Self, LayerError> {
         let path = |name| home.join(name);
         let (start, content, log, disk, mnt) = (
             path("start"),
@@ -103,7 +138,6 @@ impl PowerCutBase {
             path("disk"),
             path("mnt"),
         );
-        make_ext4(&start, options.size)?;
         copy_sparse(&start, &content).map_err(failed("copy the disk to", &content))?;
         File::create_new(&disk).map_err(failed("make", &disk))?;
         for dir in [&mnt, &path("images")] {
@@ -122,7 +156,7 @@ impl PowerCutBase {
         let server = start_server(exe, &content, &log, &disk, undo)?;
         let device =
             loopdev::attach(&disk, false, true).map_err(failed("put a loop device over", &disk))?;
-        let barrier: &[u8] = match options.lie {
+        let barrier: &[u8] = match lie {
             Some(Lie::NoBarrier) => b"nobarrier",
             _ => b"",
         };
@@ -135,7 +169,7 @@ impl PowerCutBase {
             answers: server.answers,
             server: server.pid,
         };
-        if options.lie == Some(Lie::WriteThrough) {
+        if lie == Some(Lie::WriteThrough) {
             base.deny_cache(undo)?;
         }
         // From here on the mount alone keeps the loop device.
@@ -233,6 +267,13 @@ impl PowerCutBase {
         );
         Ok(())
     }
+}
+
+/// Where the data of a file lies on the disk of its file system, offset and length of each part, so that it
+/// can be found in a [`History::view`]. Writes the file back to have it there. `None` where some of its data
+/// is not on the disk as it is read.
+pub fn places(file: &File) -> Option<Vec<(u64, u64)>> {
+    extents::of(file)
 }
 
 /// Makes the file and an ext4 in it: with a journal as small as it can be, since each image has it.

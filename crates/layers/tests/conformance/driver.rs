@@ -118,6 +118,9 @@ const CUTS: &[(&str, &str)] = &[
     ("cut-write-through", "native"),
     ("cut-fails", "native"),
     ("cut-broken", "native"),
+    ("cut-recovery", "native"),
+    ("cut-early", "loop:ext4,size=96M"),
+    ("cut-places", "native"),
 ];
 
 /// Guests whose host loses its power.

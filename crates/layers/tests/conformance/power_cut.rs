@@ -10,7 +10,9 @@ use std::{
 
 use layermark_layers::{
     Base, Content, Layer, Spec, Undo,
-    volatile::{Choice, DiskOptions, History, Lie, Mark, PowerCutBase, Recovery, recover},
+    volatile::{
+        Choice, DiskOptions, History, Lie, Mark, PowerCutBase, ReadAt, Recovery, places, recover,
+    },
 };
 
 use crate::inside::{self, open};
@@ -28,8 +30,10 @@ pub fn run(mode: &str, layer: &dyn Layer, spec: &Spec, base: &Base) {
         "cut-write-through" => cut.loses(Some(Lie::WriteThrough)),
         "cut-fails" => cut.fails(),
         "cut-broken" => cut.broken(),
+        "cut-recovery" => cut.recovery(),
+        "cut-early" => cut.early(),
+        "cut-places" => cut.in_place(),
         "cut-hang" => cut.hang(),
-        "cut-speed" => cut.speed(),
         "cut-vm" => cut.guest(true),
         "cut-vm-loses" => cut.guest(false),
         other => panic!("no check {other}"),
@@ -221,6 +225,99 @@ impl Cut<'_> {
         assert_eq!(undo.run(), 0);
     }
 
+    /// The power is cut again while the file system recovers: nothing more is lost.
+    fn recovery(&self) {
+        let mut undo = Undo::new();
+        let (disk, history, acks) = self.written(None, &mut undo);
+        let end = history.journal().events().len();
+        let image = disk.images().join("survived");
+        history.write_image(end, Choice::Torn(3), &image).unwrap();
+        let home = self.base.dir.join("recovers");
+        fs::create_dir(&home).unwrap();
+        let again = PowerCutBase::resume(&home, &self.base.exe, &image, &mut undo).unwrap();
+        rustix::fs::syncfs(File::open(again.dir()).unwrap()).unwrap();
+        let recovery = again.history().unwrap();
+        let events = recovery.journal().events().len();
+        println!("{events} writes and flushes of the recovery");
+        assert!(events > 2);
+        // All that was acknowledged was so before the recovery began.
+        let acks: Acks = acks.iter().map(|(n, _)| (*n, Mark(0))).collect();
+        for point in 0..=events {
+            for choice in [Choice::None, Choice::Torn(point as u64)] {
+                let lost = self.lost(&again, &recovery, &acks, (point, choice));
+                assert_eq!(lost, (RECORDS, vec![]), "{choice} at {point} of {events}");
+            }
+        }
+        assert_eq!(undo.run(), 0);
+    }
+
+    /// The power is cut while the layer is set up: it comes up again, or fails and leaves nothing.
+    fn early(&self) {
+        let mut undo = Undo::new();
+        let mut disk = self.disk(None, 256 << 20, &mut undo);
+        let base = self.on(&disk.dir(), Content::Left);
+        let up = open(self.layer, self.spec, &base).unwrap();
+        rustix::fs::syncfs(File::open(disk.dir()).unwrap()).unwrap();
+        disk.cut().unwrap();
+        drop(up);
+        let history = disk.history().unwrap();
+        let (image, at) = (disk.images().join("image"), disk.images().join("at"));
+        let mut outcomes = [0, 0];
+        for point in history.journal().points() {
+            for choice in [Choice::None, Choice::Torn(2)] {
+                let mut mounted = Undo::new();
+                history.write_image(point, choice, &image).unwrap();
+                let outcome = recover(&image, &at, &mut mounted).unwrap();
+                assert!(!matches!(outcome, Recovery::Failed { .. }), "{outcome:?}");
+                let up = open(self.layer, self.spec, &self.on(&at, Content::Survived));
+                outcomes[usize::from(up.is_err())] += 1;
+                if let Ok(mut up) = up {
+                    drop(up.place);
+                    assert_eq!(up.undo.run(), 0);
+                }
+                assert_eq!(mounted.run(), 0);
+                fs::remove_file(&image).unwrap();
+            }
+        }
+        println!("up again, and not: {outcomes:?}");
+        assert!(outcomes[0] > 0 && outcomes[1] > 0, "{outcomes:?}");
+        assert_eq!(undo.run(), 0);
+    }
+
+    /// A file that is overwritten in its place is read in surviving disks that are not mounted.
+    fn in_place(&self) {
+        let mut undo = Undo::new();
+        let mut disk = self.disk(None, 256 << 20, &mut undo);
+        let file = File::create_new(record(&disk.dir(), 0)).unwrap();
+        file.write_all_at(&content(0), 0).unwrap();
+        file.sync_all().unwrap();
+        let [(place, 4096)] = places(&file).unwrap()[..] else {
+            panic!("{:?}", places(&file))
+        };
+        let first = disk.mark().unwrap();
+        file.write_all_at(&content(1), 0).unwrap();
+        file.sync_data().unwrap();
+        let second = disk.mark().unwrap();
+        disk.cut().unwrap();
+        drop(file);
+        let history = disk.history().unwrap();
+        let mut states = 0;
+        for (mark, n) in [(first, 0), (second, 1)] {
+            let point = history.journal().point(mark);
+            for choice in Choice::of_cached(history.journal().cached(point), 100) {
+                let mut found = vec![0; 4096];
+                history
+                    .view(point, choice)
+                    .read_at(&mut found, place)
+                    .unwrap();
+                assert!(found == content(n), "{choice} at {mark:?}");
+                states += 1;
+            }
+        }
+        println!("{states} states");
+        assert_eq!(undo.run(), 0);
+    }
+
     /// Up and being written to, until somebody kills us.
     fn hang(&self) {
         let mut undo = Undo::new();
@@ -235,22 +332,6 @@ impl Cut<'_> {
             file.write_all_at(&content(0), 0).unwrap();
             file.sync_all().unwrap();
         }
-    }
-
-    /// How many states can be checked in a minute; for the bench and not a test.
-    fn speed(&self) {
-        let mut undo = Undo::new();
-        let (disk, history, acks) = self.written(None, &mut undo);
-        let end = history.journal().events().len();
-        let start = Instant::now();
-        for n in 0..50 {
-            self.lost(&disk, &history, &acks, (end - 1, Choice::Seeded(n)));
-        }
-        println!(
-            "{:.0} states a minute",
-            50.0 * 60.0 / start.elapsed().as_secs_f64()
-        );
-        assert_eq!(undo.run(), 0);
     }
 
     /// What a guest has synced, on its disk: looked for after the guest was killed, and after the power of
