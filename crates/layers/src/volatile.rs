@@ -55,3 +55,36 @@ pub const SECTOR: u64 = 512;
 fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> LayerError + use<> {
     LayerError::io(disk::NAME, what, path)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Spec, find};
+
+    #[test]
+    fn layers_that_cannot_be_cut_say_why() {
+        let uncut = |text: &str| {
+            let spec: Spec = text.parse().unwrap();
+            find(&spec.layer).unwrap().uncut(&spec)
+        };
+        for text in [
+            "native",
+            "bind:ro",
+            "overlay:volatile",
+            "fuse,fsync=drop",
+            "loop:xfs",
+            "netns",
+            "vm:cache=unsafe",
+            "vm:share=virtiofs",
+        ] {
+            assert_eq!(uncut(text), None, "{text}");
+        }
+        for (text, why) in [
+            ("tmpfs", "its files are in memory"),
+            ("dir:/mnt/x", "it is on a disk of yours"),
+            ("image:erofs,upper=on", "its image is made afresh"),
+            ("mock", "it is not known"),
+        ] {
+            assert!(uncut(text).is_some_and(|w| w.starts_with(why)), "{text}");
+        }
+    }
+}

@@ -70,6 +70,8 @@ const CONTROLLERS: &[Controller] = &[
 
 /// Options that only apply to a disk.
 pub(crate) const ONLY: &[&str] = &["disk", "aio", "format", "fs", "iothread", "size"];
+/// Names of a raw and of a qcow2 image.
+pub(crate) const IMAGES: [&str; 2] = ["disk", "disk.qcow2"];
 /// Values of the option `cache` for a disk; QEMU's default is the first.
 const CACHES: &[&str] = &["writeback", "none", "writethrough", "directsync", "unsafe"];
 
@@ -101,10 +103,7 @@ impl<'a> Disk<'a> {
 
     /// Name of the image.
     fn file(&self) -> &'static str {
-        match self.value("format") {
-            "raw" => "disk",
-            _ => "disk.qcow2",
-        }
+        IMAGES[usize::from(self.value("format") != "raw")]
     }
 
     fn cache(&self) -> &'a str {
@@ -167,7 +166,7 @@ impl<'a> Disk<'a> {
     /// survived a power cut.
     pub(crate) fn make(&self, base: &Base, dir: &Path) -> Result<(PathBuf, String), LayerError> {
         let layer = self.spec.to_string();
-        let (raw, version) = (dir.join("disk"), loop_fs::version(&layer, self.fs)?);
+        let (raw, version) = (dir.join(IMAGES[0]), loop_fs::version(&layer, self.fs)?);
         if base.survived() {
             let image = dir.join(self.file());
             let found = image

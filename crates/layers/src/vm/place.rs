@@ -16,12 +16,13 @@ use crate::{
     BackingExtents, Base, LayerError, Place, Wire,
     host::{HostPlace, start_probe},
     net::card_facts::CardFacts,
-    tree,
+    removal, tree,
     vm::{
         agent_client::{AgentClient, AgentError},
         agent_protocol::{AT, AgentReply, AgentRequest, Mounting},
         boot::{Accel, Guest},
         clock::{self, Reading},
+        disk,
         net::{self, Network},
         process_tree::{GuestWork, ProcessTree},
     },
@@ -400,10 +401,24 @@ impl Place for VmPlace {
     }
 }
 
-/// A private directory for QEMU.
+/// A private directory for QEMU. Of one that survived a power cut only images of disks are kept: sockets and
+/// logs there would be in the way.
 pub(crate) fn private(layer: &str, base: &Base) -> Result<PathBuf, LayerError> {
     let dir = base.dir.join("vm");
     base.make_dir(&dir)
         .map_err(LayerError::io(layer, "make", &dir))?;
+    if base.survived() {
+        forget_guest(&dir).map_err(LayerError::io(layer, "empty", &dir))?;
+    }
     Ok(dir)
+}
+
+fn forget_guest(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if !disk::IMAGES.iter().any(|name| entry.file_name() == *name) {
+            removal::remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }

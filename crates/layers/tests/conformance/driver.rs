@@ -127,6 +127,7 @@ const CUTS: &[(&str, &str)] = &[
 const CUT_GUESTS: &[(&str, &str)] = &[
     ("cut-vm", "vm:cache=none,size=128M"),
     ("cut-vm-loses", "vm:cache=unsafe,size=128M"),
+    ("cut-share", "vm:share=virtiofs"),
 ];
 
 pub fn main(filter: Option<&str>) -> ExitCode {

@@ -34,6 +34,7 @@ pub fn run(mode: &str, layer: &dyn Layer, spec: &Spec, base: &Base) {
         "cut-early" => cut.early(),
         "cut-places" => cut.in_place(),
         "cut-hang" => cut.hang(),
+        "cut-share" => cut.share(),
         "cut-vm" => cut.guest(true),
         "cut-vm-loses" => cut.guest(false),
         other => panic!("no check {other}"),
@@ -373,6 +374,33 @@ impl Cut<'_> {
             drop(again.place);
             assert_eq!(again.undo.run(), 0);
         }
+        assert_eq!(mounted.run(), 0);
+        assert_eq!(undo.run(), 0);
+    }
+
+    /// A share is served again from what survived.
+    fn share(&self) {
+        let mut undo = Undo::new();
+        let mut disk = self.disk(None, 256 << 20, &mut undo);
+        let base = self.on(&disk.dir(), Content::Left);
+        let up = open(self.layer, self.spec, &base).unwrap();
+        // With what its server has made, such as sockets.
+        rustix::fs::syncfs(File::open(disk.dir()).unwrap()).unwrap();
+        disk.cut().unwrap();
+        drop(up);
+        let history = disk.history().unwrap();
+        let end = history.journal().events().len();
+        let (survived, at) = (disk.images().join("image"), disk.images().join("at"));
+        let mut mounted = Undo::new();
+        history.write_image(end, Choice::None, &survived).unwrap();
+        assert_eq!(
+            recover(&survived, &at, &mut mounted).unwrap(),
+            Recovery::Mounted
+        );
+        let mut again = open(self.layer, self.spec, &self.on(&at, Content::Survived)).unwrap();
+        inside::trial(&mut again);
+        drop(again.place);
+        assert_eq!(again.undo.run(), 0);
         assert_eq!(mounted.run(), 0);
         assert_eq!(undo.run(), 0);
     }
