@@ -7,6 +7,7 @@ mod agreement;
 mod answer;
 mod c_loop;
 mod card;
+mod durability;
 mod engines;
 mod footprint;
 mod ftp;
@@ -59,11 +60,12 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 16] = [
+const BENCHES: [(&str, Bench); 17] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
     ("card", card::measure),
+    ("durability", durability::measure),
     ("engines", engines::measure),
     ("footprint", footprint::measure),
     ("ftp", ftp::measure),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use layermark_layers::{Base, LayerError, Place, Spec, Undo, find};
+use layermark_layers::{Base, Content, LayerError, Place, Spec, Undo, find};
 
 use crate::results::Claim;
 
@@ -74,6 +74,7 @@ impl Bench {
             packaged: self.dir.join("packaged"),
             exe: self.binary.clone(),
             silence: SILENCE,
+            content: Content::Fresh,
         };
         fs::create_dir_all(&base.dir)?;
         fs::create_dir_all(&base.packaged)?;
