@@ -1,5 +1,5 @@
-//! Power cuts: how long it takes to check one state of a disk after a cut, by setting it up again and by
-//! reading it where it is, and that nothing that was flushed is lost in any.
+//! Power cuts: time to check one state of a disk after a cut, with and without mounting it. Flushed data
+//! must survive in all of them.
 
 use std::{
     fs::{self, File},

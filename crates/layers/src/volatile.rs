@@ -1,9 +1,9 @@
 //! The volatile disk: a disk whose writes stay in its cache until a flush, so that a power cut loses them.
 //!
-//! [`PowerCutBase`] puts a file system on such a disk, and layers stand in its directory. The disk logs every
-//! write and every flush in the order in which they completed. After the run, [`History`] reads that log,
-//! and makes the disk that a cut at any point of it would have left, for each [`Choice`] of what the
-//! disk's cache had written. [`recover`] mounts such a surviving image as a machine does after a power cut.
+//! [`PowerCutBase`] puts a file system on such a disk, and layers work in its directory. The disk logs every
+//! write and every flush in the order in which they completed. After the run, [`History`] reads that log. It
+//! makes the image that survives a cut at any point of the log, for each [`Choice`] of what the disk's cache
+//! had written. [`recover`] mounts a surviving image as a machine does after a power cut.
 //!
 //! ```text
 //! let mut disk = PowerCutBase::create(dir, exe, DiskOptions::default(), &mut undo)?;

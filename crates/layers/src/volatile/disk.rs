@@ -269,9 +269,8 @@ impl PowerCutBase {
     }
 }
 
-/// Where the data of a file lies on the disk of its file system, offset and length of each part, so that it
-/// can be found in a [`History::view`]. Writes the file back to have it there. `None` where some of its data
-/// is not on the disk as it is read.
+/// Offset and length on the disk of each part of a file's data, to find it in a [`History::view`]. Writes
+/// the file back first. `None` if some of its data is not stored on the disk as it is read.
 pub fn places(file: &File) -> Option<Vec<(u64, u64)>> {
     extents::of(file)
 }

@@ -49,8 +49,8 @@ impl History {
         Ok(self.start.metadata()?.len())
     }
 
-    /// The disk that a cut leaves, to be read without writing it anywhere: some ten microseconds for each,
-    /// so that many thousands of states of one history can be checked.
+    /// The disk that a cut leaves, to be read without writing it anywhere. Many thousands of states of one
+    /// history can be checked in a minute.
     pub fn view(&self, point: usize, choice: Choice) -> View<'_, File> {
         View {
             start: &self.start,

@@ -27,7 +27,7 @@ pub enum Recovery {
 ///
 /// # Errors
 ///
-/// No loop device can be had, or `at` cannot be made.
+/// No loop device is available, or `at` cannot be made.
 pub fn recover(image: &Path, at: &Path, undo: &mut Undo) -> Result<Recovery, LayerError> {
     fs::create_dir_all(at).map_err(failed("make", at))?;
     let refused = match mount(image, at, undo)? {

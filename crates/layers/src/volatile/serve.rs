@@ -81,8 +81,8 @@ fn serve(content: &Path, log: &Path, at: &Path) -> io::Result<()> {
     fuse::run(session)
 }
 
-/// Leaves the mount namespace, in which file systems stand on this disk: if this process were the last in
-/// it, its end would unmount them, and they would wait for this disk.
+/// Leaves the mount namespace, which has file systems on this disk. The last process in it unmounts them
+/// when it ends. If that were this process, they would wait for a disk that has ended.
 fn leave_mounts() -> io::Result<()> {
     // SAFETY: this flag does not touch the table of file descriptors.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
@@ -116,7 +116,7 @@ fn say(line: &str) -> io::Result<()> {
 /// The one file.
 #[derive(Debug)]
 struct Disk {
-    /// As whoever uses the disk sees it.
+    /// What a reader of the disk sees: all writes, flushed or not.
     content: File,
     /// Bytes.
     size: u64,

@@ -15,7 +15,9 @@ use layermark_layers::{
     },
 };
 
-use crate::inside::{self, open};
+use crate::inside::open;
+
+mod guests;
 
 /// Records that are written and flushed, each in a file of its own.
 const RECORDS: usize = 12;
@@ -105,12 +107,8 @@ impl Cut<'_> {
         acks: &Acks,
         cut: (usize, Choice),
     ) -> (usize, Vec<usize>) {
-        let (point, choice) = cut;
-        let mut undo = Undo::new();
-        let (image, at) = (disk.images().join("image"), disk.images().join("at"));
-        history.write_image(point, choice, &image).unwrap();
-        let outcome = recover(&image, &at, &mut undo).unwrap();
-        assert_eq!(outcome, Recovery::Mounted, "{cut:?}");
+        let ((point, choice), mut undo) = (cut, Undo::new());
+        let at = mounted(disk, history, cut, &mut undo);
         let acked: Vec<usize> = acks
             .iter()
             .filter(|(_, mark)| *mark <= history.journal().mark(point))
@@ -135,7 +133,6 @@ impl Cut<'_> {
         drop(up.place);
         assert_eq!(up.undo.run(), 0);
         assert_eq!(undo.run(), 0);
-        fs::remove_file(&image).unwrap();
         (acked.len(), lost)
     }
 
@@ -262,22 +259,18 @@ impl Cut<'_> {
         disk.cut().unwrap();
         drop(up);
         let history = disk.history().unwrap();
-        let (image, at) = (disk.images().join("image"), disk.images().join("at"));
         let mut outcomes = [0, 0];
         for point in history.journal().points() {
             for choice in [Choice::None, Choice::Torn(2)] {
-                let mut mounted = Undo::new();
-                history.write_image(point, choice, &image).unwrap();
-                let outcome = recover(&image, &at, &mut mounted).unwrap();
-                assert!(!matches!(outcome, Recovery::Failed { .. }), "{outcome:?}");
+                let mut survived = Undo::new();
+                let at = mounted(&disk, &history, (point, choice), &mut survived);
                 let up = open(self.layer, self.spec, &self.on(&at, Content::Survived));
                 outcomes[usize::from(up.is_err())] += 1;
                 if let Ok(mut up) = up {
                     drop(up.place);
                     assert_eq!(up.undo.run(), 0);
                 }
-                assert_eq!(mounted.run(), 0);
-                fs::remove_file(&image).unwrap();
+                assert_eq!(survived.run(), 0);
             }
         }
         println!("up again, and not: {outcomes:?}");
@@ -334,86 +327,25 @@ impl Cut<'_> {
             file.sync_all().unwrap();
         }
     }
+}
 
-    /// What a guest has synced, on its disk: looked for after the guest was killed, and after the power of
-    /// the host was cut.
-    fn guest(&self, honest: bool) {
-        let mut undo = Undo::new();
-        let mut disk = self.disk(None, 1 << 30, &mut undo);
-        let base = self.on(&disk.dir(), Content::Left);
-        // Packaged files are synced in the guest.
-        let mut up = open(self.layer, self.spec, &base).unwrap();
-        inside::trial(&mut up);
-        drop(up.place);
-        let image = base.dir.join("vm/disk");
-        let held = disk.images().join("killed");
-        fs::copy(&image, &held).unwrap();
-        disk.cut().unwrap();
-        assert_eq!(up.undo.run(), 0);
-        assert!(
-            self.has_packaged(&held, &disk),
-            "the host holds what a killed guest wrote"
-        );
-        fs::remove_file(held).unwrap();
-
-        let history = disk.history().unwrap();
-        let end = history.journal().events().len();
-        println!("{} flushes", history.journal().flushes(0, end));
-        let (survived, at) = (disk.images().join("image"), disk.images().join("at"));
-        let mut mounted = Undo::new();
-        history.write_image(end, Choice::None, &survived).unwrap();
-        assert_eq!(
-            recover(&survived, &at, &mut mounted).unwrap(),
-            Recovery::Mounted
-        );
-        let kept = self.has_packaged(&at.join("layer/vm/disk"), &disk);
-        assert_eq!(kept, honest);
-        if honest {
-            let mut again = open(self.layer, self.spec, &self.on(&at, Content::Survived)).unwrap();
-            inside::trial(&mut again);
-            drop(again.place);
-            assert_eq!(again.undo.run(), 0);
-        }
-        assert_eq!(mounted.run(), 0);
-        assert_eq!(undo.run(), 0);
-    }
-
-    /// A share is served again from what survived.
-    fn share(&self) {
-        let mut undo = Undo::new();
-        let mut disk = self.disk(None, 256 << 20, &mut undo);
-        let base = self.on(&disk.dir(), Content::Left);
-        let up = open(self.layer, self.spec, &base).unwrap();
-        // With what its server has made, such as sockets.
-        rustix::fs::syncfs(File::open(disk.dir()).unwrap()).unwrap();
-        disk.cut().unwrap();
-        drop(up);
-        let history = disk.history().unwrap();
-        let end = history.journal().events().len();
-        let (survived, at) = (disk.images().join("image"), disk.images().join("at"));
-        let mut mounted = Undo::new();
-        history.write_image(end, Choice::None, &survived).unwrap();
-        assert_eq!(
-            recover(&survived, &at, &mut mounted).unwrap(),
-            Recovery::Mounted
-        );
-        let mut again = open(self.layer, self.spec, &self.on(&at, Content::Survived)).unwrap();
-        inside::trial(&mut again);
-        drop(again.place);
-        assert_eq!(again.undo.run(), 0);
-        assert_eq!(mounted.run(), 0);
-        assert_eq!(undo.run(), 0);
-    }
-
-    /// Whether a guest's image has its packaged files.
-    fn has_packaged(&self, image: &Path, disk: &PowerCutBase) -> bool {
-        let (mut undo, at) = (Undo::new(), disk.images().join("guest"));
-        if !image.exists() || !matches!(recover(image, &at, &mut undo), Ok(Recovery::Mounted)) {
-            return false;
-        }
-        let want = fs::read(self.base.packaged.join("big")).unwrap();
-        fs::read(at.join("packaged/big")).is_ok_and(|have| have == want)
-    }
+/// Mounts what a cut leaves; where.
+fn mounted(
+    disk: &PowerCutBase,
+    history: &History,
+    cut: (usize, Choice),
+    undo: &mut Undo,
+) -> PathBuf {
+    let (image, at) = (disk.images().join("image"), disk.images().join("at"));
+    history.write_image(cut.0, cut.1, &image).unwrap();
+    let written = image.clone();
+    undo.push("remove the image", move || fs::remove_file(written));
+    assert_eq!(
+        recover(&image, &at, undo).unwrap(),
+        Recovery::Mounted,
+        "{cut:?}"
+    );
+    at
 }
 
 fn record(dir: &Path, n: usize) -> PathBuf {
