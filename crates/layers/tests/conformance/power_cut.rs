@@ -119,14 +119,14 @@ impl Cut<'_> {
         let dir = up.place.dir().to_owned();
         let is_lost = |n: &usize| fs::read(record(&dir, *n)).ok() != Some(content(*n));
         let lost = acked.iter().copied().filter(is_lost).collect();
-        let last = point == history.journal().events().len();
-        if last {
+        let at_end = point == history.journal().events().len();
+        if at_end {
             let unflushed = fs::read(dir.join("unflushed")).unwrap_or_default();
             assert!(choice == Choice::All || unflushed.is_empty(), "{cut:?}");
             assert!(!dir.join("after").exists(), "{cut:?}");
         }
         // A probe works in it.
-        if last && choice == Choice::None {
+        if at_end && choice == Choice::None {
             up.place.facts().unwrap();
             drop(up.place.start().unwrap());
         }
