@@ -130,3 +130,67 @@ fn data(file: impl AsFd) -> io::Result<Vec<(u64, u64)>> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::volatile::{Mark, ReadAt, log::Writer};
+
+    const SIZE: usize = 64 << 10;
+
+    /// A disk of ones, and three writes, the first of which is flushed.
+    fn written(dir: &Path) -> History {
+        let (start, log) = (dir.join("start"), dir.join("log"));
+        fs::write(&start, [1; SIZE]).unwrap();
+        let mut writer = Writer::new(File::create_new(&log).unwrap());
+        writer.write(0, &[2; 5000], false).unwrap();
+        writer.flush(writer.writes(), false).unwrap();
+        writer.write(4096, &[3; 4096], false).unwrap();
+        writer.write(8000, &[4; 512], true).unwrap();
+        History::open(&start, &log).unwrap()
+    }
+
+    #[test]
+    fn an_image_is_what_its_view_shows() {
+        let dir = tempfile::tempdir().unwrap();
+        let history = written(dir.path());
+        for point in 0..=history.journal().events().len() {
+            for choice in [Choice::All, Choice::None, Choice::Torn(1), Choice::Torn(2)] {
+                let image = dir.path().join(format!("{point} {choice}"));
+                history.write_image(point, choice, &image).unwrap();
+                let mut seen = vec![0; SIZE];
+                history.view(point, choice).read_at(&mut seen, 0).unwrap();
+                assert!(fs::read(&image).unwrap() == seen, "{choice} at {point}");
+            }
+        }
+        let mut end = vec![0; SIZE];
+        history.view(4, Choice::None).read_at(&mut end, 0).unwrap();
+        assert_eq!([end[0], end[4999], end[5000]], [2, 2, 1]);
+        assert_eq!([end[7999], end[8000], end[8511], end[8512]], [1, 4, 4, 1]);
+    }
+
+    #[test]
+    fn a_log_ends_with_its_last_whole_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = written(dir.path()).journal().clone();
+        let (start, log) = (dir.path().join("start"), dir.path().join("log"));
+        let all = fs::read(&log).unwrap();
+        assert_eq!(journal.mark(4), Mark(all.len() as u64));
+        for (cut, whole) in [
+            (1, 3),
+            (512, 3),
+            (512 + 24, 3),
+            (512 + 25, 2),
+            (all.len(), 0),
+        ] {
+            fs::write(&log, &all[..all.len() - cut]).unwrap();
+            let history = History::open(&start, &log).unwrap();
+            assert_eq!(history.journal().events().len(), whole, "{cut}");
+        }
+        fs::write(&log, [7; 100]).unwrap();
+        let e = History::open(&start, &log).unwrap_err();
+        assert!(e.to_string().contains("is not a record"), "{e}");
+    }
+}
