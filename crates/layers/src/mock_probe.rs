@@ -106,7 +106,12 @@ fn speak(
                 say(&mut out, &FromProbe::Trial { id, trial })?;
                 done += 1;
             }
-            ToProbe::Settle { id } => return Err(not_ready("settle", id)),
+            ToProbe::Settle { id } | ToProbe::Write { id } => {
+                return Err(not_ready("settle", id));
+            }
+            ToProbe::Witness(job) | ToProbe::Look(job) => {
+                return Err(not_ready("witness", job.id));
+            }
         }
     }
     Ok("exit code 0")

@@ -2,6 +2,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::witness::WitnessTrial;
+
 /// Where a probe ran, read from the system itself and not from the requested options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Facts {
@@ -24,6 +26,10 @@ pub struct Facts {
     /// Other facts, by name: `direct_io`, `writeback`, `compression`.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
+    /// What power cuts did to it, a trial for each writer. The baseline's has those of layers that are
+    /// only there because they are known to lie.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub power_cuts: Vec<WitnessTrial>,
 }
 
 impl Facts {

@@ -23,6 +23,7 @@ mod size;
 mod spec;
 mod trial;
 mod warmth;
+pub mod witness;
 
 pub use facts::{CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
 pub use figure::{

@@ -12,7 +12,10 @@ use std::{fmt, net::IpAddr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuUse, DeviceBytes, Environment, Point, SelfTest, Trial, Turn};
+use crate::{
+    CpuUse, DeviceBytes, Environment, Point, SelfTest, Trial, Turn,
+    witness::{Stamp, Survey},
+};
 
 /// Version of the protocol. A probe of another version is refused.
 pub const VERSION: u32 = 2;
@@ -51,6 +54,15 @@ pub enum ToProbe {
         /// The job's id.
         id: u64,
     },
+    /// Make the files of a writer of records, for [`crate::witness`].
+    Witness(WitnessJob),
+    /// Write the next record of that writer and sync it.
+    Write {
+        /// The writer's id.
+        id: u64,
+    },
+    /// Read what is there of that writer's records.
+    Look(WitnessJob),
     /// End.
     Quit,
 }
@@ -103,6 +115,21 @@ pub struct Job {
     /// about an invalid line quotes only what precedes `peer` and `env`.
     #[serde(default, skip_serializing_if = "Environment::is_empty")]
     pub env: Environment,
+}
+
+/// A writer of records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WitnessJob {
+    /// Repeated in every answer.
+    pub id: u64,
+    /// Its name.
+    pub writer: String,
+    /// A directory of its own inside the layer.
+    pub dir: String,
+    /// Number of the run.
+    pub run: u64,
+    /// Bytes of a record.
+    pub record: u64,
 }
 
 /// How many CPUs a job may use, and how the limit is enforced.
@@ -200,6 +227,21 @@ pub enum FromProbe {
         id: u64,
         /// What was measured.
         trial: Box<Trial>,
+    },
+    /// A record is durable, as far as the layer says.
+    Acknowledged {
+        /// The writer's id.
+        id: u64,
+        /// The record.
+        #[serde(flatten)]
+        stamp: Stamp,
+    },
+    /// What is there of a writer's records.
+    Surveyed {
+        /// The writer's id.
+        id: u64,
+        /// It.
+        survey: Survey,
     },
     /// The work failed; the probe waits for the next job.
     Error {

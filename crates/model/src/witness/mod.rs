@@ -1,0 +1,307 @@
+//! Records that were acknowledged, and what a reader finds of them after a power cut.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+mod check;
+
+pub use check::{Asked, check};
+
+/// What every unit of 512 bytes of a record says about the record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The run that wrote it.
+    pub run: u64,
+    /// Place in the file or directory, in records from 0.
+    pub block: u64,
+    /// Number of the write, from 1; 0 is what the blocks held before the first one.
+    pub sequence: u64,
+    /// How many times this block had been written, this write included.
+    pub generation: u64,
+}
+
+/// A record whose fsync returned 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acknowledged {
+    /// Number of the write.
+    pub sequence: u64,
+    /// Where it is.
+    pub block: u64,
+    /// Generation of that block.
+    pub generation: u64,
+    /// When the acknowledgement arrived, nanoseconds of the monotonic clock after the first one was
+    /// awaited.
+    pub ns: u64,
+}
+
+/// What a reader found in a block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// A record whose checksums are right.
+    Whole(Stamp),
+    /// Units of several records, or units whose checksum is wrong.
+    Torn {
+        /// Units of 512 bytes with a right checksum.
+        sound: u64,
+        /// Units of the record.
+        units: u64,
+    },
+    /// Zeros, or nothing.
+    Empty,
+}
+
+/// A block and what was found in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// The block that was read.
+    pub block: u64,
+    /// What is in it.
+    pub content: Content,
+}
+
+/// What a reader found in all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survey {
+    /// Blocks that have a name, or lie within their file.
+    pub found: Vec<Found>,
+    /// The file or directory that holds all blocks is absent.
+    #[serde(default)]
+    pub absent: bool,
+    /// Why the blocks cannot be read: an I/O error, or what a database says about itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
+}
+
+/// What became of an acknowledged record, or what else was found.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It is there, or a later record of its block is.
+    Kept,
+    /// It was acknowledged and is absent.
+    Lost,
+    /// Its file or its name is absent.
+    LostName,
+    /// Parts of it are those of another write.
+    Torn,
+    /// A whole record of another block is in its place.
+    Misplaced,
+    /// A record that this run never wrote.
+    Phantom,
+    /// A later record survived a lost one.
+    OrderViolation,
+    /// It cannot be read, or the database says that it is damaged.
+    Damaged,
+}
+
+impl Outcome {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 8] = [
+        Self::Kept,
+        Self::Lost,
+        Self::LostName,
+        Self::Torn,
+        Self::Misplaced,
+        Self::Phantom,
+        Self::OrderViolation,
+        Self::Damaged,
+    ];
+
+    /// As people read it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Lost => "lost",
+            Self::LostName => "lost name",
+            Self::Torn => "torn",
+            Self::Misplaced => "misplaced",
+            Self::Phantom => "phantom",
+            Self::OrderViolation => "order violation",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+/// One thing that a check found beside records that were kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WitnessFinding {
+    /// What it is.
+    pub outcome: Outcome,
+    /// The acknowledged record that should be there.
+    pub sequence: u64,
+    /// Its block.
+    pub block: u64,
+    /// What was found instead, in words.
+    pub text: String,
+    /// POSIX permits it, so the layer did not lie: a name that was never synced.
+    pub permitted: bool,
+}
+
+/// The result of a check after one power cut.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Checked {
+    /// Records acknowledged before the cut.
+    pub acknowledged: u64,
+    /// Of these, how many are there or were overwritten by a later record that is there.
+    pub kept: u64,
+    /// Numbers of the others.
+    pub missing: Vec<u64>,
+    /// What was found beside records that were kept, by sequence.
+    pub findings: Vec<WitnessFinding>,
+}
+
+impl Checked {
+    /// Findings that a layer may not have after fsync returned 0.
+    pub fn broken(&self) -> impl Iterator<Item = &WitnessFinding> {
+        self.findings.iter().filter(|f| !f.permitted)
+    }
+
+    /// Whether the layer kept all that it acknowledged.
+    pub fn is_kept(&self) -> bool {
+        self.broken().next().is_none()
+    }
+
+    /// The broken record with the lowest number.
+    pub fn first(&self) -> Option<&WitnessFinding> {
+        self.broken().min_by_key(|f| f.sequence)
+    }
+
+    /// How many of each outcome.
+    pub fn counts(&self) -> BTreeMap<Outcome, u64> {
+        let mut counts = BTreeMap::new();
+        if self.kept > 0 {
+            counts.insert(Outcome::Kept, self.kept);
+        }
+        for finding in &self.findings {
+            *counts.entry(finding.outcome).or_default() += 1;
+        }
+        counts
+    }
+}
+
+/// What power cuts did to the records of one writer in one layer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WitnessTrial {
+    /// The layer, as the user wrote it, or the directory of a power cut made by hand.
+    pub layer: String,
+    /// The writer's name.
+    pub writer: String,
+    /// A layer that is measured with the others because it is known to lie, or to be honest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<WitnessControl>,
+    /// Records whose fsync returned 0, cuts or not.
+    pub records: u64,
+    /// Power cuts after which the records were looked for.
+    pub cuts: u64,
+    /// Of these, cuts after which something acknowledged was lost or damaged.
+    pub losing: u64,
+    /// Power cuts after which the layer could not be set up again; not in `cuts`.
+    #[serde(default)]
+    pub unrecovered: u64,
+    /// What failed after the first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrecovered_why: Option<String>,
+    /// Why no power was cut; then there is one such trial for the layer, without a writer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncut: Option<String>,
+    /// Flushes that the disk below counted while all writers of the layer wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushes_below: Option<u64>,
+    /// Findings of all cuts by outcome; with `kept` each record that was there after a cut.
+    pub counts: BTreeMap<Outcome, u64>,
+    /// The first record that was lost in the cut that lost the earliest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<LostRecord>,
+    /// Why nothing, or no more, was written: what a write or fsync failed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl WitnessTrial {
+    /// It lost what it had acknowledged.
+    pub fn lied(&self) -> bool {
+        self.losing > 0
+    }
+
+    /// Adds the result of one more cut. `log` is what was acknowledged before it, `started_ms` when the
+    /// first acknowledgement was awaited, milliseconds since 1970 UTC.
+    pub fn add(&mut self, checked: &Checked, log: &[Acknowledged], started_ms: i64) {
+        self.cuts += 1;
+        self.losing += u64::from(!checked.is_kept());
+        for (outcome, n) in checked.counts() {
+            *self.counts.entry(outcome).or_default() += n;
+        }
+        let Some(finding) = checked.first() else {
+            return;
+        };
+        let known = self.first.as_ref();
+        if known.is_none_or(|known| finding.sequence < known.finding.sequence) {
+            self.first = Some(LostRecord::of(finding, checked, log, started_ms));
+        }
+    }
+}
+
+/// A layer that shows that the witness works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WitnessControl {
+    /// It has to be caught.
+    Liar,
+    /// It has to be acquitted.
+    Honest,
+}
+
+/// The first lost record and its history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LostRecord {
+    /// What was found.
+    pub finding: WitnessFinding,
+    /// When it was acknowledged, milliseconds since 1970 UTC, by the monotonic clock since the start.
+    pub at_ms: i64,
+    /// Acknowledged records around it, in their order.
+    pub timeline: Vec<TimelineRecord>,
+}
+
+/// An acknowledged record on the timeline of a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TimelineRecord {
+    /// Its number.
+    pub sequence: u64,
+    /// Its block.
+    pub block: u64,
+    /// When it was acknowledged, milliseconds since 1970 UTC.
+    pub at_ms: i64,
+    /// Whether it was there after the cut.
+    pub kept: bool,
+}
+
+/// Records of the timeline before the first lost one, and after it.
+const AROUND: usize = 4;
+
+impl LostRecord {
+    fn of(
+        finding: &WitnessFinding,
+        checked: &Checked,
+        log: &[Acknowledged],
+        started_ms: i64,
+    ) -> Self {
+        let at_ms = |ns: u64| started_ms + (ns / 1_000_000).cast_signed();
+        let at = log.partition_point(|a| a.sequence < finding.sequence);
+        let around = at.saturating_sub(AROUND)..(at + 1 + AROUND).min(log.len());
+        let row = |ack: &Acknowledged| TimelineRecord {
+            sequence: ack.sequence,
+            block: ack.block,
+            at_ms: at_ms(ack.ns),
+            kept: checked.missing.binary_search(&ack.sequence).is_err(),
+        };
+        Self {
+            finding: finding.clone(),
+            at_ms: log.get(at).map_or(started_ms, |ack| at_ms(ack.ns)),
+            timeline: log[around].iter().map(row).collect(),
+        }
+    }
+}
