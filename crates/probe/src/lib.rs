@@ -37,6 +37,7 @@ mod run;
 mod selftest;
 mod serve;
 mod usage;
+pub mod witness;
 pub mod workloads;
 
 pub use clock::Source;

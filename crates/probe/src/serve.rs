@@ -2,6 +2,7 @@
 //! `settle` `settled`, and after `end` its `trial`.
 
 use std::{
+    collections::BTreeMap,
     io::{self, BufRead, Write},
     os::fd::{AsFd, AsRawFd},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -13,12 +14,18 @@ use std::{
 
 use layermark_model::{
     Trial, nearest,
-    protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION},
+    protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION, WitnessJob},
 };
 
 use crate::{
-    Context, FarEnd, ProbeError, TurnRequest, Turned, Work, Workload, cpus::Cpus, error::panicked,
-    heartbeat::Heartbeat, motion::Disks, selftest, usage, workloads,
+    Context, FarEnd, ProbeError, TurnRequest, Turned, Work, Workload,
+    cpus::Cpus,
+    error::panicked,
+    heartbeat::Heartbeat,
+    motion::Disks,
+    selftest, usage, witness,
+    witness::{Site, Witness},
+    workloads,
 };
 
 mod lines;
@@ -79,6 +86,9 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
                 }
                 Ok(ToProbe::Settle { id }) => server.settle(id)?,
                 Ok(ToProbe::End { id }) => server.end(id)?,
+                Ok(ToProbe::Witness(job)) => server.witness(&job)?,
+                Ok(ToProbe::Write { id }) => server.write(id)?,
+                Ok(ToProbe::Look(job)) => server.look(&job)?,
                 Err(_) if lines.line.iter().all(u8::is_ascii_whitespace) => {}
                 Err(e) => server.complain(&lines.line, &e.to_string())?,
             },
@@ -97,6 +107,8 @@ struct Server<'env, W> {
     cpus: Cpus,
     /// The far end that serves another probe, and its job's id.
     far_end: Option<(u64, Box<dyn FarEnd>)>,
+    /// Writers of records, by their id.
+    witnesses: BTreeMap<u64, Witness>,
 }
 
 /// A prepared job, with its results so far.
@@ -138,6 +150,7 @@ impl<'env, W: Write> Server<'env, W> {
             ready: None,
             cpus: Cpus::of_this_thread(),
             far_end: None,
+            witnesses: BTreeMap::new(),
         }
     }
 
@@ -348,6 +361,46 @@ impl<'env, W: Write> Server<'env, W> {
         match settled {
             Ok(()) => self.say(&FromProbe::Settled { id }),
             Err(e) => self.give_up(id, e),
+        }
+    }
+
+    /// Makes the files of a writer of records.
+    fn witness(&mut self, job: &WitnessJob) -> io::Result<()> {
+        let made = self.attended(job.id, || {
+            let (writer, site) = Site::of(job)?;
+            Witness::prepare(writer, site)
+        });
+        match made {
+            Ok(witness) => {
+                self.witnesses.insert(job.id, witness);
+                self.say(&FromProbe::Ready { id: job.id })
+            }
+            Err(e) => self.fail(Some(job.id), e),
+        }
+    }
+
+    fn write(&mut self, id: u64) -> io::Result<()> {
+        let Some(mut witness) = self.witnesses.remove(&id) else {
+            let why = format!("a record for writer {id}, which is not ready");
+            return self.fail(Some(id), ProbeError::new(why));
+        };
+        let written = self.attended(id, || witness.write());
+        self.witnesses.insert(id, witness);
+        match written {
+            Ok(stamp) => self.say(&FromProbe::Acknowledged { id, stamp }),
+            Err(e) => self.fail(Some(id), e),
+        }
+    }
+
+    fn look(&mut self, job: &WitnessJob) -> io::Result<()> {
+        let id = job.id;
+        let looked = self.attended(id, || {
+            let (writer, site) = Site::of(job)?;
+            Ok(witness::look(writer, &site))
+        });
+        match looked {
+            Ok(survey) => self.say(&FromProbe::Surveyed { id, survey }),
+            Err(e) => self.fail(Some(id), e),
         }
     }
 

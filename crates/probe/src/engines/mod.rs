@@ -34,6 +34,7 @@ mod sync;
 mod tests;
 mod uring;
 
+pub(crate) use mapping::Mapping;
 pub use order::{RecordOrder, Seek, Stride};
 pub use preadv::MOST as MOST_VECTORS;
 use steps::{Checked, IoPlace, Marked, Read, Write};

@@ -1,0 +1,15 @@
+//! The writers, one in a file.
+
+mod append;
+mod create;
+mod mapped;
+mod overwrite;
+mod rename;
+mod sqlite;
+
+pub use append::Append;
+pub use create::Create;
+pub use mapped::Mapped;
+pub use overwrite::Overwrite;
+pub use rename::Rename;
+pub use sqlite::Sqlite;
