@@ -22,6 +22,7 @@ mod others;
 mod parts;
 mod path;
 mod pin;
+pub mod power_cut;
 mod probe_client;
 mod remote_layer;
 mod request;

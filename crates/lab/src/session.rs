@@ -378,7 +378,8 @@ fn proof(place: &dyn Place) -> Result<Facts, LayerFailure> {
     Ok(facts)
 }
 
-fn start(
+/// Waits for the `hello` of a probe that was started.
+pub(crate) fn start(
     wire: Result<Wire, LayerError>,
     silence: Duration,
     stop: &Stop,

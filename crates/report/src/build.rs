@@ -1,6 +1,6 @@
 //! Builds a report from a run and its trials. Pure: the same input gives the same report.
 
-use layermark_model::{BASELINE, LayerStatus, Ledger, Run, RunStatus, TrialRecord};
+use layermark_model::{BASELINE, Facts, LayerStatus, Ledger, Run, RunStatus, TrialRecord};
 
 use crate::{
     analysis::{
@@ -8,7 +8,7 @@ use crate::{
         causes::{self, Compared},
         cost,
         index::{self, Index},
-        iops, launch, recommend,
+        iops, launch, power_cuts, recommend,
         results::{self, Placed},
         scaling,
         summary::{Findings, Words},
@@ -91,6 +91,7 @@ impl Report {
             scaling: scaling::rows(run, &index, &results),
             left_out: left_out(run, &index),
             alternatives,
+            power_cuts: power_cuts::of(run),
             series: launch::series(run, &index, baseline, &results),
             control,
             layers: run
@@ -113,13 +114,13 @@ impl Report {
         report
     }
 
-    /// Whether no check found the numbers wrong: the control held, data was read back as written,
+    /// Whether no check found the numbers wrong: the controls held, data was read back as written,
     /// and every layer was proved to be in place.
     pub fn trustworthy(&self) -> bool {
         let vital = ["verified", "proof"];
         let warned = |t: &TrustItem| t.state == TrustState::Warn && vital.contains(&t.id.as_str());
         let control_failed = self.control.as_ref().is_some_and(Control::failed);
-        !control_failed && !self.trust.iter().any(warned)
+        !control_failed && self.controls_failed().is_none() && !self.trust.iter().any(warned)
     }
 }
 
@@ -195,7 +196,11 @@ fn layer(l: &layermark_model::LayerRun, baseline: bool) -> LayerReport {
         status: l.status,
         reason: l.reason.clone(),
         hint: l.hint.clone(),
-        facts: l.facts.clone(),
+        // Those of all layers are told together.
+        facts: Facts {
+            power_cuts: Vec::new(),
+            ..l.facts.clone()
+        },
         setup_s: l.setup_s,
         self_test: l.self_test,
         read_only: l.read_only,

@@ -14,6 +14,7 @@ pub mod iops;
 pub mod kinds;
 pub mod latency;
 pub mod launch;
+pub mod power_cuts;
 pub mod recommend;
 pub mod results;
 pub mod scaling;

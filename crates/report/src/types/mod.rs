@@ -1,6 +1,8 @@
 //! The report as data: the output of `--json`. Fields are only ever added.
 
-use layermark_model::{Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest};
+use layermark_model::{
+    Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, witness::WitnessTrial,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -114,6 +116,9 @@ pub struct Report {
     /// the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<AlternativeRow>,
+    /// What power cuts did to the layers, a trial for each writer in each layer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub power_cuts: Vec<WitnessTrial>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// Requested work that was not measured.

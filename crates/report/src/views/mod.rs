@@ -5,6 +5,7 @@ use crate::types::{Report, Section};
 pub mod alternatives;
 mod buffer;
 mod cost;
+mod durability;
 pub mod external;
 pub mod heat;
 mod iops;
@@ -47,6 +48,7 @@ impl Report {
         let others = others.chain(scaling::section(self));
         let beside = self.beside.iter().map(external::section);
         let study = self.study.iter().cloned();
+        let study = self.durability_section().into_iter().chain(study);
         study.chain(others).chain(beside).collect()
     }
 }

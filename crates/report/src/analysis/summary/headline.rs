@@ -3,7 +3,10 @@
 use layermark_model::LayerStatus;
 
 use crate::{
-    analysis::summary::{Findings, LISTED},
+    analysis::{
+        power_cuts,
+        summary::{Findings, LISTED},
+    },
     code_span::code,
     number::{self, count, first_line, list, times},
     types::{AlternativeRow, DurabilityVerdict, ResultRow, Verdict},
@@ -18,6 +21,10 @@ const WORDS: usize = 20;
 
 /// One sentence for the whole run, of at most 20 words.
 pub fn headline(f: &Findings, control_failed: bool) -> String {
+    // Lost data comes before any cost, and with its evidence.
+    if let Some(lost) = power_cuts::sentence(&power_cuts::of(f.run)) {
+        return lost;
+    }
     let mut parts = choices(f)
         .or_else(|| nothing(f).map(|text| vec![text]))
         .unwrap_or_else(|| gist(f));

@@ -1,0 +1,426 @@
+//! Power cuts: a layer stands on a disk of ours whose unflushed writes a cut loses, writers write and sync
+//! records in it, and after each cut it is set up again on what survived and every record is looked for.
+//!
+//! The disk logs what completes, so one stretch of writing is cut at many moments. The log of acknowledged
+//! records is kept here, outside the layer. A record is requested only after the one before it was
+//! acknowledged and the disk's log was marked, so at each moment at most one is under way.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use layermark_layers::{
+    Base, Content, Undo, in_words,
+    volatile::{Choice, DiskOptions, History, Lie, Mark, PowerCutBase, Recovery, recover},
+    workdir::WorkDir,
+};
+use layermark_model::{
+    Spec,
+    protocol::{FromProbe, ToProbe, WitnessJob},
+    witness::{Acknowledged, WitnessControl, WitnessTrial},
+};
+use layermark_probe::witness::{self, Writer};
+
+use crate::{
+    Catalog, LabError, Stop, check, machine,
+    probe_client::ProbeClient,
+    session::{self, LayerFailure},
+};
+
+/// Size of the disk, bytes; it is sparse.
+const DISK: u64 = 512 << 20;
+/// The same for layers with an image in it that holds a file system of a fixed size.
+const LARGE_DISK: u64 = 2 << 30;
+/// Bytes of a record.
+const RECORD: u64 = 4096;
+
+/// What to do with every layer.
+#[derive(Debug, Clone)]
+pub struct PowerCuts {
+    /// Where to work; a fresh directory is made below it.
+    pub dir: PathBuf,
+    /// The layermark binary, which layers start as `EXE probe`.
+    pub exe: PathBuf,
+    /// How long a probe may be silent before it is given up.
+    pub silence: Duration,
+    /// Power cuts of each layer.
+    pub cuts: u32,
+    /// Records of each writer before them.
+    pub records: u64,
+    /// Draws the moments, and which unflushed writes survive.
+    pub seed: u64,
+}
+
+/// A layer to cut.
+#[derive(Debug, Clone)]
+pub struct CutLayer {
+    /// The layer.
+    pub spec: Spec,
+    /// Its name in the report.
+    pub name: String,
+    /// It is known to lie, or to be honest.
+    pub control: Option<WitnessControl>,
+    /// What is wrong below it.
+    pub lie: Option<Lie>,
+}
+
+impl CutLayer {
+    /// A layer that nothing is known of.
+    pub fn new(spec: Spec) -> Self {
+        Self {
+            name: spec.to_string(),
+            spec,
+            control: None,
+            lie: None,
+        }
+    }
+}
+
+/// Cuts the power of each layer. A trial for each writer; of a layer that cannot be cut one that says why.
+pub fn power_cuts(
+    request: &PowerCuts,
+    layers: &[CutLayer],
+    stop: &Stop,
+    tell: &mut dyn FnMut(String),
+) -> Result<Vec<WitnessTrial>, LabError> {
+    let dir = check::dir(&request.dir)?;
+    let mut trials = Vec::new();
+    // Left out where a disk of ours cannot be made at all.
+    let missing = PowerCutBase::missing();
+    let work = missing
+        .is_empty()
+        .then(|| WorkDir::create(&dir))
+        .transpose()?;
+    for (number, layer) in layers.iter().enumerate() {
+        if stop.asked() {
+            break;
+        }
+        let uncut = |why: String| WitnessTrial {
+            layer: layer.name.clone(),
+            control: layer.control,
+            uncut: Some(why),
+            ..WitnessTrial::default()
+        };
+        let Some(work) = &work else {
+            let lacks: Vec<&str> = missing.iter().map(|m| m.what.as_str()).collect();
+            trials.push(uncut(format!(
+                "the disk for power cuts lacks {}",
+                lacks.join(", ")
+            )));
+            continue;
+        };
+        tell(format!("{}: power cuts", layer.name));
+        let home = work.path().join(format!("disk-{number}"));
+        let done = Cutter {
+            request,
+            layer,
+            home: &home,
+            stop,
+        }
+        .go();
+        match done {
+            Ok(of_layer) => trials.extend(of_layer),
+            Err(lost) => trials.push(uncut(lost.reason)),
+        }
+        // Some hundred MiB; the work directory removes what cannot be removed now.
+        let _ = fs::remove_dir_all(&home);
+    }
+    Ok(trials)
+}
+
+/// A writer, its job, and the records that were acknowledged, each with how much of the disk's log there
+/// was then.
+struct Writing {
+    writer: &'static dyn Writer,
+    job: WitnessJob,
+    log: Vec<Acknowledged>,
+    marks: Vec<Mark>,
+    error: Option<String>,
+}
+
+/// All that was written.
+struct Written {
+    writing: Vec<Writing>,
+    /// The writers' files were on the disk.
+    prepared: Mark,
+    /// Each writer had written a record.
+    begun: Mark,
+    started_ms: i64,
+}
+
+/// A layer being cut.
+struct Cutter<'a> {
+    request: &'a PowerCuts,
+    layer: &'a CutLayer,
+    /// Directory of the disk.
+    home: &'a Path,
+    stop: &'a Stop,
+}
+
+impl Cutter<'_> {
+    fn go(&self) -> Result<Vec<WitnessTrial>, LayerFailure> {
+        let layer = Catalog::default().layer(&self.layer.spec.layer);
+        let layer = layer.ok_or_else(|| LayerFailure::new("no such layer"))?;
+        if let Some(why) = layer.uncut(&self.layer.spec) {
+            return Err(LayerFailure::new(format!("cannot be cut: {why}")));
+        }
+        if let Some(missing) = layer.missing(&self.layer.spec).first() {
+            return Err(LayerFailure::new(format!("it lacks {}", missing.what)));
+        }
+        let io = |e: std::io::Error| LayerFailure::new(format!("{}: {e}", self.home.display()));
+        fs::create_dir_all(self.home.join("packaged")).map_err(io)?;
+        let disk_home = self.home.join("disk");
+        fs::create_dir(&disk_home).map_err(io)?;
+        let mut undo = Undo::new();
+        let options = DiskOptions {
+            size: if matches!(self.layer.spec.layer.as_str(), "vm" | "loop" | "image") {
+                LARGE_DISK
+            } else {
+                DISK
+            },
+            lie: self.layer.lie,
+        };
+        let mut disk = PowerCutBase::create(&disk_home, &self.request.exe, options, &mut undo)?;
+        let written = self.write(&mut disk)?;
+        let history = disk.history()?;
+        let trials = self.cut(&disk, &history, &written);
+        drop(disk);
+        undo.run();
+        trials
+    }
+
+    fn base(&self, dir: PathBuf, content: Content) -> Base {
+        Base {
+            dir,
+            packaged: self.home.join("packaged"),
+            exe: self.request.exe.clone(),
+            silence: self.request.silence,
+            content,
+        }
+    }
+
+    /// Sets the layer up on the disk, and writes records with every writer in turn. Then the disk takes
+    /// no more writes.
+    fn write(&self, disk: &mut PowerCutBase) -> Result<Written, LayerFailure> {
+        let catalog = Catalog::default();
+        let layer = catalog.layer(&self.layer.spec.layer);
+        let layer = layer.ok_or_else(|| LayerFailure::new("no such layer"))?;
+        let base = self.base(disk.dir().join("layer"), Content::Left);
+        fs::create_dir(&base.dir)
+            .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
+        let mut undo = Undo::new();
+        let mut place = layer.open(&base, &self.layer.spec, &mut undo)?;
+        let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
+        // The layer was set up long before the cut.
+        File::open(disk.dir())
+            .and_then(|dir| Ok(rustix::fs::syncfs(dir)?))
+            .map_err(|e| LayerFailure::new(format!("{}: {e}", disk.dir().display())))?;
+        let mut writing = Vec::new();
+        for (id, writer) in (0..).zip(witness::ALL) {
+            let job = WitnessJob {
+                id,
+                writer: writer.id().into(),
+                dir: place
+                    .dir()
+                    .join("witness")
+                    .join(writer.id())
+                    .to_string_lossy()
+                    .into_owned(),
+                run: self.request.seed ^ id,
+                record: RECORD,
+            };
+            let error = match self.ask(&mut probe, &ToProbe::Witness(job.clone()))? {
+                FromProbe::Error { message, .. } => Some(in_words(&message)),
+                _ => None,
+            };
+            writing.push(Writing {
+                writer: *writer,
+                job,
+                log: Vec::new(),
+                marks: Vec::new(),
+                error,
+            });
+        }
+        let mut written = Written {
+            writing,
+            prepared: disk.mark()?,
+            begun: disk.mark()?,
+            started_ms: machine::now_ms(),
+        };
+        let since = Instant::now();
+        for record in 0..self.request.records {
+            for writing in written.writing.iter_mut().filter(|w| w.error.is_none()) {
+                let id = writing.job.id;
+                match self.ask(&mut probe, &ToProbe::Write { id })? {
+                    FromProbe::Acknowledged { stamp, .. } => {
+                        writing.marks.push(disk.mark()?);
+                        writing.log.push(Acknowledged {
+                            sequence: stamp.sequence,
+                            block: stamp.block,
+                            generation: stamp.generation,
+                            ns: u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX),
+                        });
+                    }
+                    FromProbe::Error { message, .. } => writing.error = Some(in_words(&message)),
+                    _ => return Err(LayerFailure::new("the probe said something out of turn")),
+                }
+            }
+            if record == 0 {
+                written.begun = disk.mark()?;
+            }
+            if self.stop.asked() {
+                break;
+            }
+        }
+        disk.cut()?;
+        probe.end();
+        drop(probe);
+        drop(place);
+        undo.run();
+        Ok(written)
+    }
+
+    fn ask(&self, probe: &mut ProbeClient, message: &ToProbe) -> Result<FromProbe, LayerFailure> {
+        let broken = |probe: &ProbeClient, e: crate::probe_client::Broken| {
+            LayerFailure::new(format!("{e}{}", probe.last_words()))
+        };
+        if let Err(e) = probe.send(message) {
+            return Err(broken(probe, e));
+        }
+        probe.receive(self.stop, None).map_err(|e| broken(probe, e))
+    }
+
+    /// Cuts the power at moments drawn from the seed, and looks for the records after each.
+    fn cut(
+        &self,
+        disk: &PowerCutBase,
+        history: &History,
+        written: &Written,
+    ) -> Result<Vec<WitnessTrial>, LayerFailure> {
+        let journal = history.journal();
+        let (from, to) = (journal.point(written.begun), journal.events().len());
+        let flushes = journal.flushes(journal.point(written.prepared), to) as u64;
+        let mut trials: Vec<WitnessTrial> = written
+            .writing
+            .iter()
+            .map(|w| WitnessTrial {
+                layer: self.layer.name.clone(),
+                writer: w.writer.id().into(),
+                control: self.layer.control,
+                records: w.log.len() as u64,
+                flushes_below: Some(flushes),
+                error: w.error.clone(),
+                ..WitnessTrial::default()
+            })
+            .collect();
+        let boundaries: Vec<usize> = journal
+            .points()
+            .into_iter()
+            .filter(|p| *p >= from)
+            .collect();
+        let mut draw = Draw(self.request.seed | 1);
+        for number in 0..self.request.cuts {
+            if self.stop.asked() {
+                break;
+            }
+            let point = match number {
+                0 | 1 => to,
+                _ if draw.below(2) == 0 && !boundaries.is_empty() => {
+                    boundaries[draw.below(boundaries.len() as u64) as usize]
+                }
+                _ => from + draw.below((to - from) as u64 + 1) as usize,
+            };
+            let choice = match number % 4 {
+                0 => Choice::None,
+                1 if number == 1 => Choice::All,
+                1 | 2 => Choice::Seeded(draw.next()),
+                _ => Choice::Torn(draw.next()),
+            };
+            let before = journal.mark(point);
+            let looked = self.look(disk, history, (point, choice), written);
+            for (trial, (at, writing)) in trials.iter_mut().zip(written.writing.iter().enumerate())
+            {
+                let acknowledged = writing.marks.partition_point(|mark| *mark <= before);
+                let log = &writing.log[..acknowledged];
+                match &looked {
+                    Ok(surveys) => {
+                        let checked =
+                            witness::judge(writing.writer, writing.job.run, log, &surveys[at]);
+                        trial.add(&checked, log, written.started_ms);
+                    }
+                    Err(why) => {
+                        trial.unrecovered += 1;
+                        trial
+                            .unrecovered_why
+                            .get_or_insert_with(|| why.reason.clone());
+                    }
+                }
+            }
+        }
+        // A writer that does not work in this layer says nothing of it.
+        trials.retain(|t| t.records > 0 || t.error.is_some());
+        Ok(trials)
+    }
+
+    /// Sets the layer up on what a cut left, and reads what is there of each writer.
+    fn look(
+        &self,
+        disk: &PowerCutBase,
+        history: &History,
+        (point, choice): (usize, Choice),
+        written: &Written,
+    ) -> Result<Vec<layermark_model::witness::Survey>, LayerFailure> {
+        let (image, at) = (disk.images().join("image"), disk.images().join("mnt"));
+        let io = |e: std::io::Error| LayerFailure::new(format!("{}: {e}", image.display()));
+        let mut undo = Undo::new();
+        let removed = image.clone();
+        undo.push("remove the image of a cut disk", move || {
+            fs::remove_file(removed)
+        });
+        history.write_image(point, choice, &image).map_err(io)?;
+        if let Recovery::Failed { why } = recover(&image, &at, &mut undo)? {
+            return Err(LayerFailure::new(why));
+        }
+        let base = self.base(at.join("layer"), Content::Survived);
+        let layer = Catalog::default().layer(&self.layer.spec.layer);
+        let layer = layer.ok_or_else(|| LayerFailure::new("no such layer"))?;
+        let mut place = layer.open(&base, &self.layer.spec, &mut undo)?;
+        let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
+        let mut surveys = Vec::new();
+        for writing in &written.writing {
+            let dir = place.dir().join("witness").join(writing.writer.id());
+            let job = WitnessJob {
+                dir: dir.to_string_lossy().into_owned(),
+                ..writing.job.clone()
+            };
+            match self.ask(&mut probe, &ToProbe::Look(job))? {
+                FromProbe::Surveyed { survey, .. } => surveys.push(survey),
+                FromProbe::Error { message, .. } => return Err(LayerFailure::new(message)),
+                _ => return Err(LayerFailure::new("the probe said something out of turn")),
+            }
+        }
+        probe.end();
+        drop(probe);
+        drop(place);
+        undo.run();
+        Ok(surveys)
+    }
+}
+
+/// Numbers drawn from a seed (xorshift64).
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+}

@@ -1,0 +1,219 @@
+//! What power cuts say about each layer, and the sentence for the headline.
+
+use layermark_model::{
+    LayerRun, Run,
+    witness::{Outcome, WitnessControl, WitnessTrial},
+};
+
+use crate::{code_span::code, number::count};
+
+/// Trials of all layers.
+pub fn of(run: &Run) -> Vec<WitnessTrial> {
+    let of = |l: &LayerRun| l.facts.power_cuts.clone();
+    run.layers.iter().flat_map(of).collect()
+}
+
+/// Names of the layers that were cut, or could not be, each once.
+pub fn layers(trials: &[WitnessTrial]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for trial in trials {
+        if !names.contains(&trial.layer.as_str()) {
+            names.push(&trial.layer);
+        }
+    }
+    names
+}
+
+/// All trials of a layer together.
+#[derive(Default)]
+pub struct Sum<'a> {
+    pub records: u64,
+    pub cuts: u64,
+    /// Cuts in which the writer that lost most often lost something.
+    pub losing: u64,
+    pub unrecovered: u64,
+    pub flushes: Option<u64>,
+    pub control: Option<WitnessControl>,
+    /// The writer that lost the earliest record, measured by the clock.
+    pub worst: Option<&'a WitnessTrial>,
+    pub uncut: Option<&'a str>,
+    pub error: Option<&'a str>,
+    pub unrecovered_why: Option<&'a str>,
+}
+
+pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
+    let mut sum = Sum::default();
+    for trial in trials.iter().filter(|t| t.layer == layer) {
+        sum.records += trial.records;
+        sum.cuts = sum.cuts.max(trial.cuts);
+        sum.losing = sum.losing.max(trial.losing);
+        sum.unrecovered = sum.unrecovered.max(trial.unrecovered);
+        sum.flushes = sum.flushes.or(trial.flushes_below);
+        sum.control = sum.control.or(trial.control);
+        sum.uncut = sum.uncut.or(trial.uncut.as_deref());
+        sum.error = sum.error.or(trial.error.as_deref());
+        sum.unrecovered_why = sum.unrecovered_why.or(trial.unrecovered_why.as_deref());
+        let more = |known: &&WitnessTrial| known.losing >= trial.losing;
+        if trial.lied() && !sum.worst.as_ref().is_some_and(more) {
+            sum.worst = Some(trial);
+        }
+    }
+    sum
+}
+
+/// `12:00:03.413 UTC`.
+pub fn time(ms: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
+    at.strftime("%H:%M:%S.%3f UTC").to_string()
+}
+
+/// What is said of a layer that lost acknowledged data; absent where none was.
+pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
+    let sum = sum(trials, layer);
+    let worst = sum.worst?;
+    let first = worst.first.as_ref()?;
+    let flushes = sum.flushes.map_or_else(String::new, |n| {
+        format!(
+            "; {} acknowledged inside, {} below",
+            count(sum.records as usize, "fsync"),
+            flushed(n)
+        )
+    });
+    Some(format!(
+        "{} lies: record {} of `{}`, fsync returned at {}, is {} after a power cut; data was lost in {} of {}{flushes}",
+        code(layer),
+        first.finding.sequence,
+        worst.writer,
+        time(first.at_ms),
+        if first.finding.outcome == Outcome::Lost {
+            "absent"
+        } else {
+            first.finding.outcome.words()
+        },
+        worst.losing,
+        count(worst.cuts as usize, "cut"),
+    ))
+}
+
+fn flushed(n: u64) -> String {
+    if n == 1 {
+        "1 flush".into()
+    } else {
+        format!("{n} flushes")
+    }
+}
+
+/// The sentences about the layers that are measured because the answer is known.
+pub fn controls(trials: &[WitnessTrial]) -> String {
+    let of = |wanted: WitnessControl| {
+        let names = layers(trials).into_iter();
+        let mut all = names.map(|name| (name, sum(trials, name)));
+        all.find(|(_, sum)| sum.control == Some(wanted))
+    };
+    let told = |what: &str, found: Option<(&str, Sum)>| match found {
+        None => format!("No {what} control was cut."),
+        Some((
+            name,
+            Sum {
+                uncut: Some(why), ..
+            },
+        )) => {
+            format!("The {what} control {} was not cut: {why}.", code(name))
+        }
+        Some((name, sum)) => format!(
+            "{} control {}: data was lost in {} of {}.",
+            if what == "honest" { "Honest" } else { "Lying" },
+            code(name),
+            sum.losing,
+            count(sum.cuts as usize, "cut")
+        ),
+    };
+    format!(
+        "{} {}",
+        told("honest", of(WitnessControl::Honest)),
+        told("lying", of(WitnessControl::Liar))
+    )
+}
+
+/// The sentence for the headline, where a layer that is not a control lost what it had acknowledged.
+pub fn sentence(trials: &[WitnessTrial]) -> Option<String> {
+    let asked = layers(trials)
+        .into_iter()
+        .filter(|name| sum(trials, name).control != Some(WitnessControl::Liar));
+    let lies: Vec<String> = asked.filter_map(|name| lie(trials, name)).collect();
+    let first = lies.first()?;
+    let more = match lies.len() - 1 {
+        0 => String::new(),
+        n => format!(
+            "; {} as well",
+            if n == 1 {
+                "1 other layer lies".into()
+            } else {
+                format!("{n} other layers lie")
+            }
+        ),
+    };
+    Some(format!("{first}{more}. {}", controls(trials)))
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::witness::{LostRecord, WitnessFinding};
+
+    use super::*;
+
+    fn trial(layer: &str, control: Option<WitnessControl>, losing: u64) -> WitnessTrial {
+        let first = LostRecord {
+            finding: WitnessFinding {
+                outcome: Outcome::Lost,
+                sequence: 137,
+                block: 136,
+                text: "it is absent".into(),
+                permitted: false,
+            },
+            at_ms: 43_203_413,
+            timeline: Vec::new(),
+        };
+        WitnessTrial {
+            layer: layer.into(),
+            writer: "append".into(),
+            control,
+            records: 500,
+            cuts: 38,
+            losing,
+            first: (losing > 0).then_some(first),
+            flushes_below: Some(0),
+            ..WitnessTrial::default()
+        }
+    }
+
+    #[test]
+    fn a_lie_is_one_sentence_with_its_evidence_and_the_controls() {
+        let honest = trial("native", Some(WitnessControl::Honest), 0);
+        let liar = trial("overlay:volatile", Some(WitnessControl::Liar), 38);
+        let all = [
+            honest.clone(),
+            trial("vm:cache=unsafe", None, 38),
+            liar.clone(),
+        ];
+        assert_eq!(
+            sentence(&all).unwrap(),
+            "`vm:cache=unsafe` lies: record 137 of `append`, fsync returned at 12:00:03.413 UTC, is absent after a \
+             power cut; data was lost in 38 of 38 cuts; 500 fsyncs acknowledged inside, 0 flushes below. Honest \
+             control `native`: data was lost in 0 of 38 cuts. Lying control `overlay:volatile`: data was lost in \
+             38 of 38 cuts."
+        );
+        // A liar that is only there as one convicts nobody.
+        assert_eq!(sentence(&[honest, liar]), None);
+        let uncut = WitnessTrial {
+            uncut: Some("it lacks root".into()),
+            ..trial("native", Some(WitnessControl::Honest), 0)
+        };
+        let told = controls(&[uncut]);
+        assert!(
+            told.starts_with("The honest control `native` was not cut: it lacks root."),
+            "{told}"
+        );
+        assert!(told.ends_with("No lying control was cut."), "{told}");
+    }
+}

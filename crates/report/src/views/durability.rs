@@ -1,0 +1,232 @@
+//! What power cuts did: the level that each layer reached, what is not proven, and the first lost record.
+
+use layermark_model::witness::{Outcome, WitnessControl, WitnessTrial};
+
+use crate::{
+    analysis::power_cuts::{controls, layers, lie, sentence, sum, time},
+    code_span::code,
+    number::count,
+    types::{Cell, Conclusion, DataTable, DurabilityVerdict, Holds, Report, ResultRow, Section},
+};
+
+const BY_HAND: &str = "whether it keeps them needs a real power cut: layermark durability record";
+const CLAIM: &str = "keeps what fsync acknowledged";
+
+impl Report {
+    /// Whether a layer that is not known to lie lost what it had acknowledged.
+    pub fn lost_data(&self) -> bool {
+        sentence(&self.power_cuts).is_some()
+    }
+
+    /// What is wrong with the controls: then no acquittal and no conviction can be believed.
+    pub fn controls_failed(&self) -> Option<String> {
+        layers(&self.power_cuts).into_iter().find_map(|name| {
+            let sum = sum(&self.power_cuts, name);
+            let cut = sum.cuts > 0;
+            match sum.control? {
+                WitnessControl::Liar if cut && sum.losing == 0 => {
+                    Some(format!("{name} is known to lie and was not caught"))
+                }
+                WitnessControl::Honest if sum.losing > 0 => {
+                    Some(format!("{name} is known to be honest and lost data"))
+                }
+                _ => None,
+            }
+        })
+    }
+
+    /// The level that was reached, what is not proven, and what was lost.
+    pub(crate) fn durability_section(&self) -> Option<Section> {
+        let trials = &self.power_cuts;
+        if trials.is_empty() {
+            return None;
+        }
+        let names = layers(trials);
+        let mut tables = vec![self.levels(&names), cuts(trials)];
+        tables.extend(names.iter().filter_map(|name| timeline(trials, name)));
+        Some(Section {
+            name: "durability".into(),
+            title: "Does it keep what it acknowledged?".into(),
+            about: "Each layer stood on a disk whose unflushed writes a power cut loses. Records were written and synced in it, and looked for after each cut, when the layer had been set up again on what survived.".into(),
+            tables,
+            charts: Vec::new(),
+            conclusions: names.iter().map(|name| self.conclusion(name)).collect(),
+            files: Vec::new(),
+        })
+    }
+
+    fn row_of(&self, layer: &str) -> Option<&ResultRow> {
+        self.results
+            .iter()
+            .find(|r| r.layer == layer && r.durability.level.is_some())
+    }
+
+    /// Level, evidence, and what is not proven.
+    fn level(&self, layer: &str) -> [String; 4] {
+        let sum = sum(&self.power_cuts, layer);
+        if let Some(lie) = lie(&self.power_cuts, layer) {
+            return ["L3".into(), "lies".into(), lie, String::new()];
+        }
+        if sum.cuts > 0 {
+            let mut evidence = format!(
+                "{} records acknowledged by fsync, 0 lost in {}",
+                sum.records,
+                count(sum.cuts as usize, "power cut")
+            );
+            if sum.unrecovered > 0 {
+                evidence += &format!(
+                    "; after {} more it could not be set up again ({})",
+                    sum.unrecovered,
+                    sum.unrecovered_why.unwrap_or_default()
+                );
+            }
+            let open = "cuts at other moments, and what the disk below does with a flush".into();
+            return ["L3".into(), "kept".into(), evidence, open];
+        }
+        if sum.unrecovered > 0 {
+            let why = sum.unrecovered_why.unwrap_or_default();
+            let evidence = format!(
+                "after {} it could not be set up again: {why}",
+                count(sum.unrecovered as usize, "power cut")
+            );
+            return [
+                "L3".into(),
+                "not recovered".into(),
+                evidence,
+                "what it kept".into(),
+            ];
+        }
+        let why = sum.uncut.or(sum.error).unwrap_or("no power was cut");
+        match self.row_of(layer) {
+            Some(row) => {
+                let durability = &row.durability;
+                let verdict = match durability.verdict {
+                    DurabilityVerdict::Honoured => "flushes reach it",
+                    DurabilityVerdict::Absorbed => "flushes are skipped",
+                    _ => "cannot tell",
+                };
+                let because = durability.because.clone().unwrap_or_default();
+                [
+                    durability.level.clone().unwrap_or_default(),
+                    verdict.into(),
+                    because,
+                    format!("{BY_HAND} ({why})"),
+                ]
+            }
+            None => [
+                "L0".into(),
+                "cannot tell".into(),
+                why.into(),
+                BY_HAND.into(),
+            ],
+        }
+    }
+
+    fn levels(&self, names: &[&str]) -> DataTable {
+        let row = |name: &&str| {
+            let first = Cell::text(code(name));
+            let rest = self.level(name).map(Cell::text);
+            std::iter::once(first).chain(rest).collect()
+        };
+        DataTable {
+            title: "The level reached".into(),
+            note: controls(&self.power_cuts),
+            head: ["layer", "level", "verdict", "evidence", "not proven"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: names.iter().map(row).collect(),
+        }
+    }
+
+    fn conclusion(&self, layer: &str) -> Conclusion {
+        let [level, verdict, evidence, open] = self.level(layer);
+        let holds = match verdict.as_str() {
+            "kept" => Holds::Yes,
+            "lies" => Holds::No,
+            _ => Holds::Open,
+        };
+        let text = match holds {
+            Holds::No => evidence,
+            _ if open.is_empty() => format!("{} {level}: {verdict}: {evidence}", code(layer)),
+            _ => format!(
+                "{} {level}: {verdict}: {evidence}; not proven: {open}",
+                code(layer)
+            ),
+        };
+        Conclusion {
+            text,
+            claim: CLAIM.into(),
+            layer: layer.to_owned(),
+            holds,
+            evidence: self
+                .row_of(layer)
+                .map(|r| r.id.clone())
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+/// Findings by writer.
+fn cuts(trials: &[WitnessTrial]) -> DataTable {
+    let cut: Vec<&WitnessTrial> = trials.iter().filter(|t| t.uncut.is_none()).collect();
+    let shown = |o: &Outcome| *o == Outcome::Kept || cut.iter().any(|t| t.counts.contains_key(o));
+    let outcomes: Vec<Outcome> = Outcome::ALL.into_iter().filter(shown).collect();
+    let number = |n: u64| Cell::number(n.to_string(), n as f64);
+    let row = |t: &&WitnessTrial| {
+        let mut row = vec![Cell::text(code(&t.layer)), Cell::text(t.writer.clone())];
+        row.extend([t.records, t.cuts, t.losing, t.unrecovered].map(number));
+        row.extend(
+            outcomes
+                .iter()
+                .map(|o| number(t.counts.get(o).copied().unwrap_or(0))),
+        );
+        row.push(Cell::text(t.error.clone().unwrap_or_default()));
+        row
+    };
+    let head = [
+        "layer",
+        "writer",
+        "records",
+        "cuts",
+        "cuts with loss",
+        "not set up again",
+    ];
+    let head = head
+        .into_iter()
+        .chain(outcomes.iter().map(|o| o.words()))
+        .chain(["error"]);
+    DataTable {
+        title: "Records after all power cuts together".into(),
+        note: "Lost names of create-unsynced are permitted: POSIX promises a name after its directory was synced.".into(),
+        head: head.map(str::to_owned).collect(),
+        rows: cut.iter().map(row).collect(),
+    }
+}
+
+/// Acknowledged records around the first lost one.
+fn timeline(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
+    let worst = sum(trials, layer).worst?;
+    let first = worst.first.as_ref()?;
+    let row = |r: &layermark_model::witness::TimelineRecord| {
+        let state = if r.kept { "kept" } else { "missing" };
+        vec![
+            Cell::text(time(r.at_ms)),
+            Cell::number(r.sequence.to_string(), r.sequence as f64),
+            Cell::number(r.block.to_string(), r.block as f64),
+            Cell::text(state),
+        ]
+    };
+    Some(DataTable {
+        title: format!(
+            "{}: the first lost record of `{}`",
+            code(layer),
+            worst.writer
+        ),
+        note: format!("Record {}: {}.", first.finding.sequence, first.finding.text),
+        head: ["acknowledged", "record", "block", "after the cut"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: first.timeline.iter().map(row).collect(),
+    })
+}
