@@ -4,7 +4,7 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use layermark_model::{Profile, Settings, Spec};
-use layermark_probe::{Workload, workloads};
+use layermark_probe::{Workload, witness, workloads};
 use layermark_report::exporters;
 
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     after_help = "A layer is written name[:variant][,key=value]...: overlay:writecopy, loop:xfs,direct-io=off.\n\
     A path between two of them, for the workload `net`: client..server, such as vm:nic=e1000..vm.\n\
     `layermark layers` lists them.\n\
-    Exit codes: 0 done; 1 a gate failed, or an error; 2 usage; 3 a layer could not be set up; 4 the result is not trustworthy;\n130 stopped."
+    Exit codes: 0 done; 1 a gate failed, acknowledged data was lost, or an error; 2 usage; 3 a layer could not be set up; 4 the result is not trustworthy;\n130 stopped."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -72,6 +72,10 @@ pub enum Cmd {
     History(HistoryArgs),
     /// Browse stored and running runs in a browser
     Serve(ServeArgs),
+    /// Find out whether layers keep what fsync acknowledged, up to a power cut
+    Durability(Box<DurabilityArgs>),
+    /// Show that layermark's own checks catch what they have to
+    Selftest(SelftestArgs),
     /// Print a JSON schema
     Schema { what: SchemaOf },
     /// Print a shell's completions
@@ -175,6 +179,101 @@ pub struct JsonArg {
     /// Print JSON on standard output
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "A power cut made by hand: layermark durability record --to LOG DIR, then layermark durability check --from LOG DIR"
+)]
+pub struct DurabilityArgs {
+    #[command(subcommand)]
+    pub by_hand: Option<ByHand>,
+    /// Power cuts of each layer; 0 counts flushes only
+    #[arg(long, value_name = "N", default_value_t = 38, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub cuts: u32,
+    /// Records that each writer writes before the cuts
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub records: u64,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// What is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SelftestOf {
+    /// Power cuts: layers that are known to lie, and honest ones
+    Durability,
+}
+
+#[derive(Debug, Args)]
+pub struct SelftestArgs {
+    pub what: SelftestOf,
+    /// Only the layer of this name in the table; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub only: Vec<String>,
+    /// Directory to work in
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Power cuts of each layer
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub cuts: u32,
+    /// Records that each writer writes before the cuts
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub records: u64,
+    /// Seed of the moments and of what survives [default: drawn and printed]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+/// The halves of a power cut that is made by hand.
+#[derive(Debug, Subcommand)]
+pub enum ByHand {
+    /// Write records below a directory until the power is cut, and log each one that was acknowledged
+    Record(RecordArgs),
+    /// After the power cut, look for every record that the log has
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// The directory to test
+    pub dir: PathBuf,
+    /// The log: a file on a disk of another machine, or one that keeps its power; `-` is standard output, for ssh
+    #[arg(long, value_name = "FILE")]
+    pub to: PathBuf,
+    /// A way of writing; repeatable [default: all]
+    #[arg(long = "writer", value_name = "WRITER", value_parser = writer_names())]
+    pub writers: Vec<String>,
+    /// Stop after this many records of each writer [default: until the power is cut, or Ctrl-C]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub records: Option<u64>,
+    /// Bytes of a record: whole pages of 4K
+    #[arg(long, value_name = "SIZE", default_value = "4K")]
+    pub record: String,
+    /// Accept a log that a power cut may take as well, and replace a log that exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The directory that was tested
+    pub dir: PathBuf,
+    /// The log
+    #[arg(long, value_name = "FILE")]
+    pub from: PathBuf,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+/// Names of the writers, for help and completion.
+fn writer_names() -> clap::builder::PossibleValuesParser {
+    use clap::builder::PossibleValue;
+    let value = |w: &&'static dyn witness::Writer| PossibleValue::new(w.id()).help(w.about());
+    witness::ALL.iter().map(value).collect::<Vec<_>>().into()
 }
 
 const STORE: &str = "Where runs are kept: a file, or a team's server, postgres://USER@HOST/DATABASE; its password is read \

@@ -9,7 +9,7 @@ use std::{
 
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, keeper, sandbox, served};
-use layermark_model::Environment;
+use layermark_model::{Environment, Run};
 use layermark_report::Report;
 use layermark_store::Store;
 use signal_hook::iterator::Handle;
@@ -74,12 +74,21 @@ fn watch(silence: Duration) {
     });
 }
 
+/// What to do with a run that has ended, before it is reported.
+pub type After<'a> = &'a mut dyn FnMut(&mut Run, &Stop) -> Result<(), LabError>;
+
 /// Measures, then writes the results so far, even after a failure: to the targets in the flags, and
 /// to `more`.
-pub fn go(
+pub fn go(order: Order, common: &CommonArgs, more: Option<Target>) -> Result<ExitCode, Failure> {
+    go_on(order, common, more, None)
+}
+
+/// The same, with something more to do for a run that was not stopped.
+pub fn go_on(
     mut order: Order,
     common: &CommonArgs,
     more: Option<Target>,
+    after: Option<After<'_>>,
 ) -> Result<ExitCode, Failure> {
     let gates = gate::read(&common.gates)?;
     if let Order::New(request) | Order::Replay(request) = &mut order {
@@ -111,7 +120,7 @@ pub fn go(
     server.as_ref().map(Server::start).transpose()?;
 
     let mut run_id = None;
-    let result = measure(
+    let mut result = measure(
         order,
         exe,
         common,
@@ -125,6 +134,14 @@ pub fn go(
             .err()
             .map_or_else(|| Failure::failed("no run"), Failure::from));
     };
+    if let (Ok(outcome), Some(after)) = (&mut result, after)
+        && outcome.ended != Ended::Stopped
+    {
+        let done = after(&mut outcome.run, &stop).and_then(|()| Ok(store.update(&outcome.run)?));
+        if let Err(error) = done {
+            result = Err(error);
+        }
+    }
     let stdout = common.out.stdout();
     let delivered = output::report(&mut store, &run_id).and_then(|mut report| {
         report.hold_to(&gates, common.gates.fail_undecided);
@@ -227,9 +244,17 @@ fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
         return Code::Stopped.into();
     }
     let gates = gate::outcome(report);
+    if let Some(why) = report.controls_failed() {
+        say(format!(
+            "error: no verdict of the power cuts can be believed: {why}"
+        ));
+    }
     // An untrustworthy figure is worse than a missing layer.
     if !report.trustworthy() {
         return Code::Untrusted.into();
+    }
+    if report.lost_data() {
+        return Code::Failed.into();
     }
     if let Some(failed) = gates {
         return failed;

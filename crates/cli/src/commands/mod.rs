@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod complete;
+mod durability;
 mod extras;
 mod gate;
 mod history;
@@ -34,8 +35,17 @@ pub fn main() -> ExitCode {
     };
     // Only a measurement may leave a blocked thread behind; all other commands end by themselves.
     match &parsed {
-        Parsed::Cli(cli) if !matches!(cli.command, Cmd::Run(_)) => carry_out(parsed),
+        Parsed::Cli(cli) if !measures(&cli.command) => carry_out(parsed),
         _ => keeper::keep(|| carry_out(parsed)),
+    }
+}
+
+/// Whether a command sets layers up.
+fn measures(command: &Cmd) -> bool {
+    match command {
+        Cmd::Run(_) | Cmd::Selftest(_) => true,
+        Cmd::Durability(args) => args.by_hand.is_none(),
+        _ => false,
     }
 }
 
@@ -64,6 +74,8 @@ fn carry_out(parsed: Parsed) -> ExitCode {
             ),
             Cmd::History(args) => (args.json.json, history::show(&args)),
             Cmd::Serve(args) => (false, serve::forever(&args)),
+            Cmd::Durability(args) => (durability::wants_json(&args), durability::main(&args)),
+            Cmd::Selftest(args) => (args.json.json, durability::selftest::run(&args)),
             Cmd::Schema { what } => (false, extras::schema(what)),
             Cmd::Completions { shell } => (false, extras::completions(shell)),
             Cmd::Docs => (false, extras::docs()),

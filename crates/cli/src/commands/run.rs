@@ -148,7 +148,7 @@ fn typed(workload: Option<&'static dyn Workload>, failure: Failure) -> Failure {
 }
 
 /// A plan with one workload.
-fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> {
+pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> {
     let workload = workloads::find(&settings.workload);
     let usual = workload.and_then(|w| w.usual_blocks(&settings));
     let whole = matches!(usual, Some(UsualBlocks::Whole(_)));

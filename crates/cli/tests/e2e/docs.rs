@@ -32,6 +32,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "it serves until Ctrl-C; serve.rs ends it",
     ),
     ("layermark run --serve", "the same"),
+    (
+        "layermark durability",
+        "it cuts the power of layers for a minute; power_cut.rs has fewer cuts",
+    ),
     ("git add ", "a repository of the reader's"),
     ("createdb ", "a server of the reader's; team.rs starts one"),
     ("postgres://", "the same"),

@@ -1,0 +1,140 @@
+//! `layermark durability check`: looks for every record that was acknowledged before the power cut.
+
+use std::{fmt::Write as _, fs, process::ExitCode};
+
+use layermark_model::witness::{Checked, LostRecord, Outcome, WitnessTrial};
+use layermark_probe::witness::{self, Site};
+use serde_json::json;
+
+use super::{log, record};
+use crate::{
+    args::CheckArgs,
+    commands::output,
+    failure::{Code, Failure},
+};
+
+pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
+    let log = log::read(&args.from)?;
+    let dir = fs::canonicalize(&args.dir).ok().filter(|dir| dir.is_dir());
+    let dir = dir.ok_or_else(|| {
+        Failure::usage(format!("{} is not a directory", args.dir.display())).hint(format!(
+            "mount it; it was {} when the records were written",
+            log.head.dir
+        ))
+    })?;
+    let home = record::home(&dir, log.run);
+    let mut trials = Vec::new();
+    for name in &log.head.writers {
+        let writer = witness::find(name).ok_or_else(|| {
+            Failure::usage(format!("{}: no writer `{name}`", args.from.display()))
+                .hint("check it with the version of layermark that wrote it")
+        })?;
+        let site = Site {
+            dir: home.join(name),
+            run: log.run,
+            record: usize::try_from(log.head.record).unwrap_or(usize::MAX),
+        };
+        if !witness::takes(site.record) {
+            return Err(Failure::usage(format!(
+                "{}: records of {} bytes",
+                args.from.display(),
+                log.head.record
+            ))
+            .hint("name the log that `layermark durability record --to FILE DIR` has written"));
+        }
+        let acks = log.of.get(name).map_or(&[][..], Vec::as_slice);
+        let checked = witness::judge(writer, log.run, acks, &witness::look(writer, &site));
+        let mut trial = WitnessTrial {
+            layer: args.dir.display().to_string(),
+            writer: name.clone(),
+            records: acks.len() as u64,
+            ..WitnessTrial::default()
+        };
+        trial.add(&checked, acks, log.head.started_ms);
+        trials.push((trial, checked));
+    }
+    let lied = trials.iter().any(|(t, _)| t.lied());
+    let text = if args.json.json {
+        let all: Vec<_> = trials
+            .iter()
+            .map(|(t, c)| json!({ "trial": t, "findings": c.findings }))
+            .collect();
+        let made = serde_json::to_string_pretty(&json!({
+            "schema": "layermark.durability/1", "kept": !lied, "writers": all,
+        }));
+        made.map_err(Failure::failed)? + "\n"
+    } else {
+        let absent = (!home.is_dir()).then(|| format!("{} is absent: if {} is not the directory that was tested, or is not mounted, nothing follows from this\n", home.display(), args.dir.display()));
+        absent.unwrap_or_default() + &words(&trials)
+    };
+    output::print(&text)?;
+    Ok(if lied {
+        Code::Failed.into()
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// One line for each writer, then the first lost record of each.
+fn words(trials: &[(WitnessTrial, Checked)]) -> String {
+    let mut text = String::new();
+    let (mut acknowledged, mut kept) = (0, 0);
+    for (trial, checked) in trials {
+        acknowledged += checked.acknowledged;
+        kept += checked.kept;
+        let mut line = format!(
+            "{:<16} {} of {} acknowledged records kept",
+            trial.writer, checked.kept, checked.acknowledged
+        );
+        for (outcome, n) in trial.counts.iter().filter(|(o, _)| **o != Outcome::Kept) {
+            let _ = write!(line, ", {n} {}", outcome.words());
+        }
+        if checked.is_kept() && checked.kept < checked.acknowledged {
+            line += " (permitted: its directory was not synced)";
+        }
+        let _ = writeln!(text, "{line}");
+    }
+    for (trial, _) in trials {
+        if let Some(first) = &trial.first {
+            text += &history(&trial.writer, first);
+        }
+    }
+    let verdict = if trials.iter().any(|(t, _)| t.lied()) {
+        format!("data was lost: {kept} of {acknowledged} acknowledged records are there")
+    } else {
+        format!(
+            "nothing was lost that was promised: {kept} of {acknowledged} acknowledged records are there"
+        )
+    };
+    format!("{verdict}\n{text}")
+}
+
+/// The first lost record, and the acknowledged ones around it.
+fn history(writer: &str, first: &LostRecord) -> String {
+    let finding = &first.finding;
+    let mut text = format!(
+        "\n{writer}: record {}, fsync returned at {}, is {}: {}\n",
+        finding.sequence,
+        time(first.at_ms),
+        finding.outcome.words(),
+        finding.text
+    );
+    for row in &first.timeline {
+        let state = if row.kept { "kept" } else { "missing" };
+        let _ = writeln!(
+            text,
+            "  {}  record {:<8} block {:<8} {state}",
+            time(row.at_ms),
+            row.sequence,
+            row.block
+        );
+    }
+    text
+}
+
+/// Time of day here.
+fn time(ms: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
+    let zone = jiff::tz::TimeZone::system();
+    at.to_zoned(zone).strftime("%H:%M:%S.%3f").to_string()
+}

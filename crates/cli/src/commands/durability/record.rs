@@ -1,0 +1,214 @@
+//! `layermark durability record`: writes records until the power is cut.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
+
+use layermark_layers::mounts;
+use layermark_model::{format_size, parse_size, random, witness::Acknowledged};
+use layermark_probe::witness::{self, Site, Witness, Writer};
+
+use super::log::{Entry, Head, Sink};
+use crate::{args::RecordArgs, failure::Failure, say::say};
+
+/// Records after which a writer whose files grow stops. The others go on.
+const MOST_GROWN: u64 = 20_000;
+const LOG_ELSEWHERE: &str = "write the log where the power stays on: ssh ROOT@TESTED-HOST layermark durability record --to - DIR > witness.log";
+
+/// Directory of a run below the tested one.
+pub fn home(dir: &Path, run: u64) -> PathBuf {
+    dir.join(format!("layermark-witness-{run:016x}"))
+}
+
+pub fn until_the_power_is_cut(args: &RecordArgs) -> Result<ExitCode, Failure> {
+    let dir = fs::canonicalize(&args.dir).map_err(|e| {
+        Failure::usage(format!("{}: {e}", args.dir.display())).hint("name the directory to test")
+    })?;
+    let record = record_size(&args.record)?;
+    if args.to.as_os_str() != "-" && !args.force {
+        apart(&dir, &args.to)?;
+    }
+    let mut sink = open(args)?;
+    let run = random();
+    let home = home(&dir, run);
+    let mut writing = prepare(args, &home, run, record)?;
+    let names = writing.iter().map(|(w, _)| w.id().to_owned()).collect();
+    let shown = args.to.display();
+    let full = |e: io::Error, records: u64| {
+        Failure::failed(format!(
+            "the log {shown}: {e}; {records} acknowledged records are in it and can be checked"
+        ))
+        .hint("make room for the log, or put it elsewhere with --to")
+    };
+    sink.add(&Head::new(run, record as u64, names, &dir))
+        .map_err(|e| full(e, 0))?;
+    say(format!(
+        "writing records in {}; cut the power when you like, then: layermark durability check --from {shown} {}",
+        home.display(),
+        args.dir.display()
+    ));
+    let (begun, mut records) = (Instant::now(), 0);
+    for round in 1.. {
+        let mut any = false;
+        for (writer, witness) in &mut writing {
+            let grows = writer.slots().is_none();
+            if args.records.is_some_and(|n| round > n) || grows && round > MOST_GROWN {
+                continue;
+            }
+            any = true;
+            let stamp = witness.write().map_err(|e| {
+                Failure::failed(format!(
+                    "{}; it is not tried again: a second fsync may return 0 although the data is lost",
+                    e.message
+                ))
+                .hint(format!(
+                    "look for the {records} acknowledged records: layermark durability check --from {shown} {}",
+                    args.dir.display()
+                ))
+            })?;
+            let ack = Acknowledged {
+                sequence: stamp.sequence,
+                block: stamp.block,
+                generation: stamp.generation,
+                ns: u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            };
+            let writer = writer.id().to_owned();
+            sink.add(&Entry { writer, ack })
+                .map_err(|e| full(e, records))?;
+            records += 1;
+        }
+        if !any {
+            break;
+        }
+    }
+    say(format!("{records} records were acknowledged"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn record_size(text: &str) -> Result<usize, Failure> {
+    let wrong = |why: String| {
+        Failure::usage(format!("`--record` = {text}: {why}"))
+            .hint("layermark durability record --record 4K --to FILE DIR")
+    };
+    let size = parse_size(text).map_err(|e| wrong(e.to_string()))?;
+    let fits = usize::try_from(size).ok().filter(|n| witness::takes(*n));
+    fits.ok_or_else(|| {
+        wrong(format!(
+            "{} is not a whole number of pages of 4K, up to 1M",
+            format_size(size)
+        ))
+    })
+}
+
+/// Refuses a log that the same power cut may take.
+fn apart(dir: &Path, log: &Path) -> Result<(), Failure> {
+    let parent = match log.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let below = |path: &Path| {
+        mounts::facts_of(path)
+            .map_err(|e| Failure::usage(format!("{}: {e}", path.display())).hint(LOG_ELSEWHERE))
+    };
+    let (tested, kept) = (below(dir)?, below(parent)?);
+    let refused = |why: &str| {
+        Err(Failure::usage(format!("the log {} {why}", log.display()))
+            .hint(format!("{LOG_ELSEWHERE}; to record all the same: --force")))
+    };
+    if kept.in_memory() {
+        return refused("is in memory, which a power cut empties");
+    }
+    let disks = |facts: &layermark_model::Facts| -> BTreeSet<String> {
+        let devices = facts.devices.iter().filter(|d| d.physical);
+        devices.map(|d| d.number.clone()).collect()
+    };
+    let same_mount = tested
+        .mounts
+        .first()
+        .is_some_and(|m| kept.mounts.first() == Some(m));
+    if same_mount || !disks(&tested).is_disjoint(&disks(&kept)) {
+        return refused(&format!(
+            "is on the disk that is tested, of {}",
+            dir.display()
+        ));
+    }
+    Ok(())
+}
+
+fn open(args: &RecordArgs) -> Result<Sink, Failure> {
+    let path = &args.to;
+    if path.as_os_str() == "-" {
+        return Ok(Sink::Stdout);
+    }
+    let mut options = File::options();
+    options.write(true);
+    let options = if args.force {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    let made = options.open(path).and_then(|file| {
+        file.sync_all()
+            .map_err(|e| io::Error::new(e.kind(), format!("it cannot be synced: {e}")))?;
+        // Its name has to survive too, where the file system lets a directory be synced.
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+        let _ = witness::sync_dir(parent.unwrap_or(Path::new(".")));
+        Ok(Sink::File(file))
+    });
+    made.map_err(|e| {
+        let hint = match e.kind() {
+            io::ErrorKind::AlreadyExists => "name a new file, or replace it with --force",
+            _ => LOG_ELSEWHERE,
+        };
+        Failure::usage(format!("the log {}: {e}", path.display())).hint(hint)
+    })
+}
+
+/// A writer and its files.
+type Prepared = (&'static dyn Writer, Witness);
+
+/// Makes the files of the writers. One that does not work here is left out, unless it was named.
+fn prepare(
+    args: &RecordArgs,
+    home: &Path,
+    run: u64,
+    record: usize,
+) -> Result<Vec<Prepared>, Failure> {
+    let named = |w: &&&'static dyn Writer| {
+        args.writers.is_empty() || args.writers.iter().any(|n| n == w.id())
+    };
+    let mut prepared = Vec::new();
+    let mut first = None;
+    for writer in witness::ALL.iter().filter(named) {
+        let site = Site {
+            dir: home.join(writer.id()),
+            run,
+            record,
+        };
+        match Witness::prepare(*writer, site) {
+            Ok(witness) => prepared.push((*writer, witness)),
+            Err(e) => {
+                say(format!(
+                    "note: `{}` is left out: {}",
+                    writer.id(),
+                    e.message
+                ));
+                first.get_or_insert(e);
+            }
+        }
+    }
+    match first {
+        Some(e) if prepared.is_empty() || !args.writers.is_empty() => {
+            let hint = e.hint.unwrap_or_else(|| {
+                "see which writers there are: layermark durability record --help".into()
+            });
+            Err(Failure::failed(e.message).hint(hint))
+        }
+        _ => Ok(prepared),
+    }
+}

@@ -1,0 +1,162 @@
+//! `layermark durability`: layers on a disk that loses what was not flushed.
+
+use serde_json::Value;
+
+use crate::common::{Lm, Said, needs_root};
+
+fn durability(layers: &[&str], more: &[&str]) -> Said {
+    let lm = Lm::new();
+    let work = lm.work();
+    let layers = layers.iter().flat_map(|l| ["-l", l]);
+    lm.args(["durability", "--no-control", "--seed", "3", "--blocks", "8"])
+        .args(["--sessions", "1", "--records", "8"])
+        .args(more)
+        .args(["--dir"])
+        .args([work])
+        .args(layers)
+        .run()
+        .left_nothing()
+}
+
+fn trials<'a>(report: &'a Value, layer: &str) -> Vec<&'a Value> {
+    let all = report["power_cuts"].as_array().expect("power cuts");
+    all.iter().filter(|t| t["layer"] == layer).collect()
+}
+
+#[test]
+fn a_liar_is_convicted_and_an_honest_layer_is_acquitted() {
+    if !needs_root() {
+        return;
+    }
+    let said = durability(
+        &["overlay:volatile", "overlay:upper"],
+        &["--cuts", "6", "--json"],
+    );
+    let report = said.json();
+    assert_eq!(said.code, Some(1), "{report:#}");
+    for layer in ["native", "overlay:upper"] {
+        let honest = trials(&report, layer);
+        assert_eq!(honest.len(), 8, "{report:#}");
+        for trial in honest {
+            assert_eq!(
+                (&trial["cuts"], &trial["losing"]),
+                (&6.into(), &0.into()),
+                "{trial:#}"
+            );
+        }
+    }
+    let convicted = trials(&report, "overlay:volatile");
+    assert!(
+        convicted.iter().any(|t| t["losing"].as_u64() > Some(0)),
+        "{report:#}"
+    );
+    let headline = report["headline"].as_str().unwrap();
+    assert!(
+        headline.starts_with("`overlay:volatile` lies: record "),
+        "{headline}"
+    );
+    assert!(
+        headline.contains("Honest control `native`: data was lost in 0 of 6 cuts."),
+        "{headline}"
+    );
+}
+
+#[test]
+fn both_controls_are_cut_beside_an_honest_layer() {
+    if !needs_root() {
+        return;
+    }
+    let said = durability(&["tmpfs"], &["--cuts", "2", "--full"]);
+    let said = said.prints("Does it keep what it acknowledged?");
+    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+    let text = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "Honest control native: data was lost in 0 of 2 cuts.",
+        "Lying control overlay:volatile: data was lost in 2 of 2 cuts.",
+        "a power cut leaves none of them",
+    ] {
+        assert!(
+            text.replace('`', "").contains(words),
+            "{words}: {}",
+            said.stdout
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_cut_is_told_to_need_a_real_power_cut() {
+    let lm = Lm::new();
+    let other = crate::common::disk_dir();
+    let work = lm.work();
+    let said = lm
+        .args([
+            "durability",
+            "--no-control",
+            "--blocks",
+            "8",
+            "--sessions",
+            "1",
+            "--full",
+        ])
+        .args(["--cuts", "1", "--records", "2", "-l"])
+        .args([format!("dir:{}", other.path().display())])
+        .args(["--dir"])
+        .args([work])
+        .run();
+    let text = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("needs a real power cut: layermark durability record"),
+        "{}{}",
+        said.stdout,
+        said.stderr
+    );
+}
+
+#[test]
+fn a_layer_has_to_be_named() {
+    Lm::new()
+        .args(["durability"])
+        .run()
+        .fails(2, &["durability: no layer", "layermark durability -l"]);
+}
+
+#[test]
+fn the_selftest_tells_a_liar_from_an_honest_layer() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let work = lm.work();
+    let said = lm
+        .args([
+            "selftest",
+            "durability",
+            "--cuts",
+            "3",
+            "--records",
+            "8",
+            "--json",
+        ])
+        .args(["--only", "native", "--only", "ext4 mounted nobarrier"])
+        .args(["--only", "write_cache overridden", "--dir"])
+        .args([work])
+        .run()
+        .code(0)
+        .left_nothing();
+    let report = said.json();
+    let rows = report["layers"].as_array().unwrap();
+    let all: Vec<_> = rows
+        .iter()
+        .map(|r| (&r["known"], &r["as_expected"]))
+        .collect();
+    let (liar, honest, yes) = (
+        Value::from("liar"),
+        Value::from("honest"),
+        Value::from(true),
+    );
+    assert_eq!(
+        all,
+        [(&liar, &yes), (&liar, &yes), (&honest, &yes)],
+        "{report:#}"
+    );
+}
