@@ -66,7 +66,8 @@ fn copy_block(path: &Path, from: u64, to: u64) {
 
 #[test]
 fn each_damage_is_named_and_ends_with_exit_code_1() {
-    let cases: [(&str, &str, &dyn Fn(&Path)); 8] = [
+    type Case<'a> = (&'a str, &'a str, &'a dyn Fn(&Path));
+    let cases: [Case; 8] = [
         ("append", "is lost: it is absent", &|home| {
             let file = File::options()
                 .write(true)

@@ -143,7 +143,7 @@ mod tests {
     /// A disk of ones, and three writes, the first of which is flushed.
     fn written(dir: &Path) -> History {
         let (start, log) = (dir.join("start"), dir.join("log"));
-        fs::write(&start, [1; SIZE]).unwrap();
+        fs::write(&start, vec![1; SIZE]).unwrap();
         let mut writer = Writer::new(File::create_new(&log).unwrap());
         writer.write(0, &[2; 5000], false).unwrap();
         writer.flush(writer.writes(), false).unwrap();

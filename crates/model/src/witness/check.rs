@@ -317,7 +317,12 @@ mod tests {
             lost
         );
         assert_eq!(broken(|s| s.found[1].content = Content::Empty), lost);
-        assert_eq!(broken(|s| drop(s.found.remove(1))), lost);
+        assert_eq!(
+            broken(|s| {
+                s.found.remove(1);
+            }),
+            lost
+        );
         let torn = |s: &mut Survey| s.found[1].content = Content::Torn { sound: 4, units: 8 };
         assert_eq!(broken(torn), [Outcome::Torn]);
         let other_run = Stamp {

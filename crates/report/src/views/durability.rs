@@ -1,5 +1,7 @@
 //! What power cuts did: the level that each layer reached, what is not proven, and the first lost record.
 
+use std::fmt::Write as _;
+
 use layermark_model::witness::{Outcome, WitnessControl, WitnessTrial};
 
 use crate::{
@@ -49,9 +51,8 @@ impl Report {
             title: "Does it keep what it acknowledged?".into(),
             about: "Each layer stood on a disk whose unflushed writes a power cut loses. Records were written and synced in it, and looked for after each cut, when the layer had been set up again on what survived.".into(),
             tables,
-            charts: Vec::new(),
             conclusions: names.iter().map(|name| self.conclusion(name)).collect(),
-            files: Vec::new(),
+            ..Section::default()
         })
     }
 
@@ -74,7 +75,8 @@ impl Report {
                 count(sum.cuts as usize, "power cut")
             );
             if sum.unrecovered > 0 {
-                evidence += &format!(
+                let _ = write!(
+                    evidence,
                     "; after {} more it could not be set up again ({})",
                     sum.unrecovered,
                     sum.unrecovered_why.unwrap_or_default()

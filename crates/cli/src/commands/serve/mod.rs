@@ -329,7 +329,7 @@ impl Site {
             ));
         }
         if !kept_token(request.headers(), port).any(|kept| self.session.is(kept)) {
-            let why = "the token is missing, or of an earlier server: open the address that layermark printed";
+            let why = "the token is missing, or of an earlier server: open the printed address";
             return Answer::Refused(StatusCode::FORBIDDEN, why);
         }
         if let Some(id) = path

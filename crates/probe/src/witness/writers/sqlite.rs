@@ -93,6 +93,7 @@ fn path(site: &Site) -> PathBuf {
     site.dir.join(Path::new("records.db"))
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "used in `map_err`")]
 fn words(e: rusqlite::Error) -> io::Error {
     io::Error::other(format!("SQLite: {e}"))
 }

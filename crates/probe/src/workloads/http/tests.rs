@@ -433,7 +433,8 @@ fn a_server_that_is_not_installed_is_named() {
     ] {
         let e = hosted::find(server, "/nowhere").unwrap_err();
         assert!(
-            e.message.contains(&format!("{name} was not found in /nowhere")),
+            e.message
+                .contains(&format!("{name} was not found in /nowhere")),
             "{e}"
         );
         assert!(e.hint.unwrap().contains("--server own"));
