@@ -174,4 +174,17 @@ mod tests {
         );
         assert_eq!(sign(None), "-");
     }
+
+    #[test]
+    fn a_ratio_without_a_verdict_is_in_the_legend() {
+        let (run, trials) = Sample::default().build();
+        let mut report = Report::build(&run, &trials);
+        let told = "; (1.80x) no verdict asked";
+        assert!(!Overview::new(&report).legend().contains(told));
+        let asked = report.results.iter_mut();
+        for row in asked.filter(|r| r.verdict == Verdict::Slower) {
+            row.verdict = Verdict::Descriptive;
+        }
+        assert!(Overview::new(&report).legend().contains(told));
+    }
 }
