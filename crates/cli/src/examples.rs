@@ -124,6 +124,20 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
             "layermark lock --threads 4 -l fuse",
         ],
     ),
+    (
+        "durability",
+        [
+            "layermark durability -l overlay:volatile -l vm:cache=unsafe",
+            "layermark durability record --to host2.log /mnt/data",
+        ],
+    ),
+    (
+        "selftest",
+        [
+            "layermark selftest durability",
+            "layermark selftest durability --json",
+        ],
+    ),
 ];
 
 /// The command with its examples at the end of its help.
