@@ -229,7 +229,7 @@ fn what_is_no_run_is_refused() {
     for (name, text, why) in [
         ("empty.json", "", "the file is empty"),
         ("blank.json", " \n", "the file is empty"),
-        ("text.json", "these are my memoirs", "no JSON"),
+        ("text.json", "these are my memoirs", "not JSON"),
         (
             "other.json",
             "{\"results\": []}",
@@ -239,7 +239,7 @@ fn what_is_no_run_is_refused() {
         (
             "half.json",
             "{\"schema\": \"layermark.report/1\"}",
-            "no whole report",
+            "not a complete report",
         ),
     ] {
         fs::write(dir.join(name), text).unwrap();
