@@ -7,6 +7,7 @@ mod budget;
 mod common;
 mod compare;
 mod cpus;
+mod db;
 mod devload;
 mod directories;
 mod disk_full;

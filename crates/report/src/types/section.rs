@@ -195,7 +195,8 @@ impl Section {
 
     /// Whether it is the answer itself: a summary of ratios without it would leave out what was asked for.
     pub fn is_answer(&self) -> bool {
-        matches!(self.name.as_str(), "iops" | "launch") || self.name.starts_with("beside-")
+        matches!(self.name.as_str(), "db" | "durability" | "iops" | "launch")
+            || self.name.starts_with("beside-")
     }
 
     /// Its conclusions as a matrix; `None` without conclusions.
