@@ -62,20 +62,9 @@ fn each_end_of_a_path_proves_where_it_is() {
 }
 
 #[test]
-fn plain_places_have_both_ends_on_one_loopback() {
-    let layers: &[&str] = if is_root() {
-        &["overlay:upper"]
-    } else {
-        &["tmpfs"]
-    };
-    let said = Lm::new().work_with(RR, layers).run().left_nothing();
-    if said.stderr.contains("the right to mount") {
-        return skipped("nothing can be mounted here");
-    }
-    let report = said.json();
-    let facts = notes(&report, layers[0]);
-    assert_eq!(facts["network"], "loopback of a network namespace");
-    assert_eq!(facts["near_address"], facts["address"]);
+fn layers_without_a_network_are_refused() {
+    let said = Lm::new().work_with(RR, &["overlay:upper"]).run();
+    said.fails(2, &["`overlay:upper`", "no network of its own", "-l netns"]);
 }
 
 #[test]

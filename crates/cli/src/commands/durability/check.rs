@@ -27,7 +27,7 @@ pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
     for name in &log.head.writers {
         let writer = witness::find(name).ok_or_else(|| {
             Failure::usage(format!("{}: no writer `{name}`", args.from.display()))
-                .hint("check it with the version of layermark that wrote it")
+                .hint("check it with the version that wrote it")
         })?;
         let site = Site {
             dir: home.join(name),
