@@ -182,10 +182,7 @@ pub struct JsonArg {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    after_help = "A power cut made by hand: layermark durability record --to LOG DIR, then layermark durability check --from LOG DIR"
-)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct DurabilityArgs {
     #[command(subcommand)]
     pub by_hand: Option<ByHand>,

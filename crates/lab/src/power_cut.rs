@@ -335,8 +335,15 @@ impl Cutter<'_> {
             };
             let before = journal.mark(point);
             let looked = self.look(disk, history, (point, choice), written);
+            if looked.is_err() && self.stop.asked() {
+                break;
+            }
             for (trial, (at, writing)) in trials.iter_mut().zip(written.writing.iter().enumerate())
             {
+                // It acknowledged nothing; its files may not even be complete.
+                if writing.log.is_empty() {
+                    continue;
+                }
                 let acknowledged = writing.marks.partition_point(|mark| *mark <= before);
                 let log = &writing.log[..acknowledged];
                 match &looked {

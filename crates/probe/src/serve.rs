@@ -396,7 +396,7 @@ impl<'env, W: Write> Server<'env, W> {
         let id = job.id;
         let looked = self.attended(id, || {
             let (writer, site) = Site::of(job)?;
-            Ok(witness::look(writer, &site))
+            witness::look(writer, &site)
         });
         match looked {
             Ok(survey) => self.say(&FromProbe::Surveyed { id, survey }),

@@ -63,6 +63,17 @@ fn commands(texts: &[String]) -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
+fn help(words: &[&str]) -> String {
+    let help = Command::new(binary()).args(words).arg("--help").output();
+    let help = help.unwrap();
+    assert!(
+        help.status.success(),
+        "a message names `layermark {}`, which does not exist",
+        words.join(" ")
+    );
+    String::from_utf8(help.stdout).unwrap()
+}
+
 #[test]
 fn every_command_that_is_printed_exists() {
     let mut all = Vec::new();
@@ -77,13 +88,11 @@ fn every_command_that_is_printed_exists() {
     found.retain(|word, _| !PROSE.contains(&word.as_str()));
     assert!(found.len() > 8 && found.contains_key("report"), "{found:?}");
     for (command, options) in found {
-        let help = Command::new(binary()).args([&command, "--help"]).output();
-        let help = help.unwrap();
-        assert!(
-            help.status.success(),
-            "a message names `layermark {command}`, which does not exist"
-        );
-        let text = String::from_utf8(help.stdout).unwrap();
+        let mut text = help(&[&command]);
+        // Its halves have options of their own.
+        if command == "durability" {
+            text += &(help(&[&command, "record"]) + &help(&[&command, "check"]));
+        }
         for option in options {
             assert!(text.contains(&option), "layermark {command} {option}");
         }

@@ -13,12 +13,41 @@ pub struct Asked<'a> {
     pub log: &'a [Acknowledged],
     /// The one write that may have been under way, which was not acknowledged.
     pub under_way: Option<Stamp>,
+    /// Number of the last record that is known to have been written. Above the log's last one if
+    /// acknowledgements were lost on their way to the log.
+    pub reached: u64,
     /// Blocks that held generation 0 on the disk before the first record.
     pub prepared: u64,
     /// Each block is a name of its own.
     pub named: bool,
     /// Names were synced with their directory. If not, a lost name is permitted.
     pub names_synced: bool,
+}
+
+impl Asked<'_> {
+    /// Records that were written and are not in the log.
+    fn unlogged(&self) -> std::ops::RangeInclusive<u64> {
+        self.log.last().map_or(0, |a| a.sequence) + 1..=self.reached
+    }
+
+    /// Block and generation of a record, by its number.
+    fn place(&self, sequence: u64) -> (u64, u64) {
+        let before = sequence - 1;
+        match self.prepared {
+            0 => (before, 1),
+            slots => (before % slots, before / slots + 1),
+        }
+    }
+
+    /// Whether a write that is not in the log may have been under way in a block.
+    fn being_written(&self, block: u64) -> bool {
+        let mut unlogged = self.unlogged().rev().take(self.prepared.max(1) as usize);
+        self.under_way.is_some_and(|s| s.block == block)
+            || match self.prepared {
+                0 => self.unlogged().contains(&block.saturating_add(1)),
+                _ => unlogged.any(|sequence| self.place(sequence).0 == block),
+            }
+    }
 }
 
 /// What was acknowledged last in a block.
@@ -126,7 +155,7 @@ fn judge(
     last: Expected,
     content: &Content,
 ) -> (Outcome, String, Option<u64>) {
-    let being_written = asked.under_way.is_some_and(|s| s.block == block);
+    let being_written = asked.being_written(block);
     match content {
         Content::Whole(stamp) => match wrong(asked, block, stamp) {
             Some((outcome, text)) => (outcome, text, None),
@@ -167,6 +196,11 @@ fn wrong(asked: &Asked, block: u64, stamp: &Stamp) -> Option<(Outcome, String)> 
     if asked.under_way == Some(*stamp) || (stamp.sequence == 0 && stamp.generation == 0) {
         return None;
     }
+    if asked.unlogged().contains(&stamp.sequence)
+        && asked.place(stamp.sequence) == (stamp.block, stamp.generation)
+    {
+        return None;
+    }
     let at = asked
         .log
         .binary_search_by_key(&stamp.sequence, |a| a.sequence);
@@ -185,7 +219,7 @@ fn wrong(asked: &Asked, block: u64, stamp: &Stamp) -> Option<(Outcome, String)> 
 
 /// A block that nothing was acknowledged in. What the write under way left there is permitted.
 fn unexpected(asked: &Asked, found: &Found) -> Option<WitnessFinding> {
-    let being_written = asked.under_way.is_some_and(|s| s.block == found.block);
+    let being_written = asked.being_written(found.block);
     let (outcome, sequence, text) = match &found.content {
         Content::Whole(stamp) => {
             let (outcome, text) = wrong(asked, found.block, stamp)?;
@@ -255,6 +289,7 @@ mod tests {
             run: RUN,
             log,
             under_way: Some(stamp(log.len() as u64 + 1)),
+            reached: log.len() as u64,
             prepared: SLOTS,
             named: false,
             names_synced: true,
@@ -376,6 +411,25 @@ mod tests {
         assert!(!check(&synced, &survey).is_kept());
         survey.found[0] = torn;
         assert!(!check(&permitted, &survey).is_kept());
+    }
+
+    /// The link to the log was cut before the power was.
+    #[test]
+    fn acknowledgements_that_never_reached_the_log_convict_nobody() {
+        let log = log(8);
+        let whole = survey(11);
+        assert!(!check(&asked(&log), &whole).is_kept());
+        let reached = Asked {
+            reached: 11,
+            under_way: Some(stamp(12)),
+            ..asked(&log)
+        };
+        assert!(check(&reached, &whole).is_kept());
+        let mut torn = whole;
+        let block = stamp(11).block as usize;
+        torn.found[block].content = Content::Torn { sound: 1, units: 8 };
+        assert!(check(&reached, &torn).is_kept());
+        assert!(!check(&reached, &survey(7)).is_kept());
     }
 
     proptest::proptest! {

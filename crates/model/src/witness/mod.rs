@@ -289,7 +289,7 @@ impl LostRecord {
         log: &[Acknowledged],
         started_ms: i64,
     ) -> Self {
-        let at_ms = |ns: u64| started_ms + (ns / 1_000_000).cast_signed();
+        let at_ms = |ns: u64| started_ms.saturating_add((ns / 1_000_000).cast_signed());
         let at = log.partition_point(|a| a.sequence < finding.sequence);
         let around = at.saturating_sub(AROUND)..(at + 1 + AROUND).min(log.len());
         let row = |ack: &Acknowledged| TimelineRecord {

@@ -194,13 +194,13 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Makes the directory and its files, and makes them durable: the directory, and the one that
-    /// it is in.
+    /// Makes the directory and its files, and makes them durable: the directory, and the two above it,
+    /// which have the names that were made.
     pub fn prepare(writer: &'static dyn Writer, site: Site) -> Result<Self, ProbeError> {
         let failed = |e: io::Error| ProbeError::io("make the witness's files in", &site.dir, &e);
         fs::create_dir_all(&site.dir).map_err(failed)?;
         let writing = writer.prepare(&site).map_err(failed)?;
-        for dir in site.dir.ancestors().take(2) {
+        for dir in site.dir.ancestors().take(3) {
             sync_dir(dir).map_err(failed)?;
         }
         Ok(Self {
@@ -241,31 +241,67 @@ pub fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Reads what is there.
-pub fn look(writer: &dyn Writer, site: &Site) -> Survey {
+/// Reads what is there. What cannot be read for a reason that is not the layer's (no permission, a file
+/// system mounted read-only) is an error, and no damage.
+pub fn look(writer: &dyn Writer, site: &Site) -> Result<Survey, ProbeError> {
+    let none = Survey::default();
     match writer.look(site) {
-        Ok(found) => Survey {
-            found,
-            ..Survey::default()
-        },
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Survey {
+        Ok(found) => Ok(Survey { found, ..none }),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Survey {
             absent: true,
-            ..Survey::default()
-        },
-        Err(e) => Survey {
+            ..none
+        }),
+        Err(e) if is_damage(&e) => Ok(Survey {
             damage: Some(e.to_string()),
-            ..Survey::default()
-        },
+            ..none
+        }),
+        Err(e) => Err(ProbeError::io("read the records in", &site.dir, &e)),
     }
+}
+
+/// Errors of a damaged file, and of a damaged file system below it.
+fn is_damage(e: &io::Error) -> bool {
+    matches!(
+        e.raw_os_error(),
+        Some(libc::EIO | libc::EUCLEAN | libc::EBADMSG)
+    ) || e.kind() == io::ErrorKind::InvalidData
+}
+
+/// Compares what is there with a log that may lack the last acknowledgements: it was kept by another
+/// program or host, and the link to it may have ended before the power did.
+pub fn judge_by_hand(
+    writer: &dyn Writer,
+    run: u64,
+    log: &[Acknowledged],
+    survey: &Survey,
+) -> Checked {
+    let whole = survey.found.iter().filter_map(|found| match found.content {
+        Content::Whole(s) if (1..u64::MAX).contains(&s.sequence) => {
+            (s == stamp(writer, run, s.sequence) && s.block == found.block).then_some(s.sequence)
+        }
+        _ => None,
+    });
+    judge_up_to(whole.max().unwrap_or(0), writer, run, log, survey)
 }
 
 /// Compares what is there with what was acknowledged.
 pub fn judge(writer: &dyn Writer, run: u64, log: &[Acknowledged], survey: &Survey) -> Checked {
-    let next = log.last().map_or(1, |a| a.sequence + 1);
+    judge_up_to(0, writer, run, log, survey)
+}
+
+fn judge_up_to(
+    reached: u64,
+    writer: &dyn Writer,
+    run: u64,
+    log: &[Acknowledged],
+    survey: &Survey,
+) -> Checked {
+    let reached = log.last().map_or(0, |a| a.sequence).max(reached);
     let asked = Asked {
         run,
         log,
-        under_way: Some(stamp(writer, run, next)),
+        under_way: Some(stamp(writer, run, reached + 1)),
+        reached,
         prepared: writer.slots().unwrap_or(0),
         named: writer.named(),
         names_synced: writer.names_synced(),

@@ -32,7 +32,7 @@ fn after(writer: &'static dyn Writer, records: u64, damage: impl FnOnce(&Path)) 
         .collect();
     drop(witness);
     damage(&site.dir);
-    judge(writer, RUN, &log, &look(writer, &site))
+    judge(writer, RUN, &log, &look(writer, &site).unwrap())
 }
 
 fn outcomes(checked: &Checked) -> Vec<Outcome> {

@@ -83,7 +83,11 @@ impl Report {
                 );
             }
             let open = "cuts at other moments, and what the disk below does with a flush".into();
-            return ["L3".into(), "kept".into(), evidence, open];
+            let verdict = match sum.unrecovered {
+                0 => "kept",
+                _ => "kept where it was set up again",
+            };
+            return ["L3".into(), verdict.into(), evidence, open];
         }
         if sum.unrecovered > 0 {
             let why = sum.unrecovered_why.unwrap_or_default();

@@ -22,7 +22,23 @@ pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
             log.head.dir
         ))
     })?;
+    let record = usize::try_from(log.head.record).unwrap_or(usize::MAX);
+    if !witness::takes(record) {
+        return Err(Failure::usage(format!(
+            "{}: records of {} bytes",
+            args.from.display(),
+            log.head.record
+        ))
+        .hint("name the log that `layermark durability record --to FILE DIR` has written"));
+    }
     let home = record::home(&dir, log.run);
+    if !home.is_dir() {
+        let why = format!("{} is absent, so nothing can be said", home.display());
+        return Err(Failure::usage(why).hint(format!(
+            "mount what was {} when the records were written",
+            log.head.dir
+        )));
+    }
     let mut trials = Vec::new();
     for name in &log.head.writers {
         let writer = witness::find(name).ok_or_else(|| {
@@ -32,18 +48,13 @@ pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
         let site = Site {
             dir: home.join(name),
             run: log.run,
-            record: usize::try_from(log.head.record).unwrap_or(usize::MAX),
+            record,
         };
-        if !witness::takes(site.record) {
-            return Err(Failure::usage(format!(
-                "{}: records of {} bytes",
-                args.from.display(),
-                log.head.record
-            ))
-            .hint("name the log that `layermark durability record --to FILE DIR` has written"));
-        }
         let acks = log.of.get(name).map_or(&[][..], Vec::as_slice);
-        let checked = witness::judge(writer, log.run, acks, &witness::look(writer, &site));
+        let survey = witness::look(writer, &site).map_err(|e| {
+            Failure::usage(e.message).hint("check as the user who recorded, on a writable mount")
+        })?;
+        let checked = witness::judge_by_hand(writer, log.run, acks, &survey);
         let mut trial = WitnessTrial {
             layer: args.dir.display().to_string(),
             writer: name.clone(),
@@ -64,8 +75,7 @@ pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
         }));
         made.map_err(Failure::failed)? + "\n"
     } else {
-        let absent = (!home.is_dir()).then(|| format!("{} is absent: if {} is not the directory that was tested, or is not mounted, nothing follows from this\n", home.display(), args.dir.display()));
-        absent.unwrap_or_default() + &words(&trials)
+        words(&trials)
     };
     output::print(&text)?;
     Ok(if lied {

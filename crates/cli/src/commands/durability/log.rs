@@ -4,11 +4,12 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    io::{self, Write},
+    io::{self, Read, Write},
     path::Path,
 };
 
 use layermark_model::witness::Acknowledged;
+use layermark_probe::witness;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -16,7 +17,7 @@ use crate::failure::Failure;
 /// Version of the format.
 const SCHEMA: &str = "layermark.witness/1";
 /// Longest log that is read, bytes: more than a week of records.
-const MOST: u64 = 4 << 30;
+const MOST: u64 = 1 << 30;
 
 /// First line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,13 +97,16 @@ pub fn read(path: &Path) -> Result<Log, Failure> {
         Failure::usage(format!("{}: {why}", path.display()))
             .hint("name the log that `layermark durability record --to FILE DIR` has written")
     };
-    let size = fs::metadata(path).map_err(|e| bad(e.to_string()))?.len();
-    if size > MOST {
-        return Err(bad(format!(
-            "{size} bytes are too many for a log of records"
-        )));
+    if !fs::metadata(path).is_ok_and(|m| m.is_file()) {
+        return Err(bad("it is not a file".into()));
     }
-    let text = fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST + 1).read_to_end(&mut text))
+        .map_err(|e| bad(e.to_string()))?;
+    if text.len() as u64 > MOST {
+        return Err(bad(format!("a log of records has at most {MOST} bytes")));
+    }
     let whole = text
         .iter()
         .rposition(|b| *b == b'\n')
@@ -120,13 +124,19 @@ pub fn read(path: &Path) -> Result<Log, Failure> {
     for (line, number) in lines.zip(2..) {
         let entry: Entry =
             serde_json::from_slice(line).map_err(|e| bad(format!("line {number}: {e}")))?;
-        let log = of.entry(entry.writer).or_default();
+        let writer = entry.writer;
+        let log = of.entry(writer.clone()).or_default();
         if log.last().map_or(0, |a| a.sequence) + 1 != entry.ack.sequence {
             let what = format!(
                 "line {number}: record {} is out of order",
                 entry.ack.sequence
             );
             return Err(bad(what));
+        }
+        let ack = &entry.ack;
+        let wrote = witness::find(&writer).map(|w| witness::stamp(w, run, ack.sequence));
+        if wrote.is_some_and(|s| (s.block, s.generation) != (ack.block, ack.generation)) {
+            return Err(bad(format!("line {number}: no such record was written")));
         }
         log.push(entry.ack);
     }

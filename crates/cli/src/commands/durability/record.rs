@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     io,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Instant,
@@ -146,7 +147,10 @@ fn open(args: &RecordArgs) -> Result<Sink, Failure> {
         return Ok(Sink::Stdout);
     }
     let mut options = File::options();
-    options.write(true);
+    // Not through a link that somebody else put there.
+    options
+        .write(true)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
     let options = if args.force {
         options.create(true).truncate(true)
     } else {

@@ -65,7 +65,8 @@ impl Renaming {
 impl Writing for Renaming {
     fn write(&mut self, stamp: Stamp, record: &[u8]) -> io::Result<()> {
         let new = self.0.join("new");
-        let mut file = File::create(&new)?;
+        // Not through a link that somebody else put there.
+        let mut file = File::create_new(&new)?;
         file.write_all(record)?;
         file.sync_all()?;
         fs::rename(&new, self.path(stamp.block))?;

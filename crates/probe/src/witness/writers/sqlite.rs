@@ -84,7 +84,12 @@ impl Writer for Sqlite {
             })?;
             rows.collect::<Result<_, _>>().map(Ok)
         };
-        let damaged = |why| io::Error::other(format!("integrity_check: {why}"));
+        let damaged = |why| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("integrity_check: {why}"),
+            )
+        };
         rows().map_err(words)?.map_err(damaged)
     }
 }
@@ -95,7 +100,15 @@ fn path(site: &Site) -> PathBuf {
 
 #[allow(clippy::needless_pass_by_value, reason = "used in `map_err`")]
 fn words(e: rusqlite::Error) -> io::Error {
-    io::Error::other(format!("SQLite: {e}"))
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, SystemIoFailure, Unknown};
+    // Unknown: the statement is wrong, as it is when its table is gone.
+    let kind = match e.sqlite_error_code() {
+        Some(DatabaseCorrupt | NotADatabase | SystemIoFailure | Unknown) => {
+            io::ErrorKind::InvalidData
+        }
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, format!("SQLite: {e}"))
 }
 
 struct Committing(Connection);
