@@ -95,7 +95,6 @@ const LINES: &[&str] = &[
     "file -l netns..vm..vm",
     "file -l native..netns",
     "file --dir /nowhere",
-    "file --dir /proc",
     "file --store nowhere/x.db -l mock",
     // Where reports go.
     "file -o report.pdf",

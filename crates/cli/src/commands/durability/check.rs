@@ -31,6 +31,12 @@ pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
         ))
         .hint("name the log that `layermark durability record --to FILE DIR` has written"));
     }
+    if let Some(name) = log.head.writers.iter().find(|w| witness::find(w).is_none()) {
+        return Err(
+            Failure::usage(format!("{}: no writer `{name}`", args.from.display()))
+                .hint("check it with the version that wrote it"),
+        );
+    }
     let home = record::home(&dir, log.run);
     if !home.is_dir() {
         let why = format!("{} is absent, so nothing can be said", home.display());
@@ -41,10 +47,9 @@ pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
     }
     let mut trials = Vec::new();
     for name in &log.head.writers {
-        let writer = witness::find(name).ok_or_else(|| {
-            Failure::usage(format!("{}: no writer `{name}`", args.from.display()))
-                .hint("check it with the version that wrote it")
-        })?;
+        let Some(writer) = witness::find(name) else {
+            continue;
+        };
         let site = Site {
             dir: home.join(name),
             run: log.run,
