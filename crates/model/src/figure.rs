@@ -22,6 +22,9 @@ pub struct FigureTable {
     /// The rate is drawn over that quantity, and rows are sorted by layer and quantity.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub curve: bool,
+    /// The tables are what the user asked for: they are printed with the short answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answer: bool,
     /// The figures in the order of their columns. A figure may refer to those before it.
     pub figures: Vec<Figure>,
 }
@@ -209,6 +212,7 @@ impl FigureTable {
             about: about.into(),
             across: None,
             curve: false,
+            answer: false,
             figures: Vec::new(),
         }
     }
@@ -225,6 +229,13 @@ impl FigureTable {
     pub fn curve_over(mut self, quantity: Quantity) -> Self {
         self.curve = true;
         self.across(quantity)
+    }
+
+    /// Prints the tables with the short answer.
+    #[must_use]
+    pub fn answer(mut self) -> Self {
+        self.answer = true;
+        self
     }
 
     /// Adds figures.

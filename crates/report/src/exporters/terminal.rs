@@ -4,9 +4,7 @@
 use std::io::Write;
 
 use super::{Exporter, Files, own::own_line};
-use crate::{
-    Report, ResultRow, Section, TrustState, Verdict, code_span::unmarked, number, views::rows,
-};
+use crate::{Report, ResultRow, TrustState, Verdict, code_span::unmarked, number, views::rows};
 
 mod columns;
 mod matrix;
@@ -73,7 +71,7 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     if let Some(study) = report.study.as_ref().filter(|_| !report.results.is_empty()) {
         return summary::study(report, study, style, out);
     }
-    let answers = report.sections().iter().any(Section::is_answer);
+    let answers = report.sections().iter().any(|s| s.is_answer);
     if answers || report.results.is_empty() {
         return print_full(report, style, out);
     }
@@ -94,7 +92,7 @@ pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow:
     for verdict in &report.verdicts {
         wrapped(out, style, "  ", "    ", &plain(&verdict.text))?;
     }
-    let (answers, others): (Vec<_>, Vec<_>) = others.iter().partition(|s| s.is_answer());
+    let (answers, others): (Vec<_>, Vec<_>) = others.iter().partition(|s| s.is_answer);
     for section in answers {
         writeln!(out)?;
         sections::print(section, style, out)?;

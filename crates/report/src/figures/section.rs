@@ -24,6 +24,7 @@ impl Report {
                     name: group.workload.clone(),
                     title: group.declared.title.clone(),
                     about: group.declared.about.clone(),
+                    is_answer: group.declared.answer,
                     ..Section::default()
                 });
             }

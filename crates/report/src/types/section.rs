@@ -12,6 +12,9 @@ pub struct Section {
     pub title: String,
     /// What it shows, in a sentence or two.
     pub about: String,
+    /// Whether it is the answer itself: a summary of ratios without it would leave out what was asked for.
+    #[serde(skip)]
+    pub is_answer: bool,
     /// Tables in order.
     pub tables: Vec<DataTable>,
     /// What the tables do not show, in sentences without a full stop.
@@ -191,12 +194,6 @@ impl Section {
     /// Whether it is the main content of such a run, and not a model that any results can have.
     pub fn is_own(&self) -> bool {
         !matches!(self.name.as_str(), "buffer" | "cost" | "seek")
-    }
-
-    /// Whether it is the answer itself: a summary of ratios without it would leave out what was asked for.
-    pub fn is_answer(&self) -> bool {
-        matches!(self.name.as_str(), "db" | "durability" | "iops" | "launch")
-            || self.name.starts_with("beside-")
     }
 
     /// Its conclusions as a matrix; `None` without conclusions.

@@ -48,6 +48,7 @@ pub fn section(of: &ExternalResults) -> Section {
         name: format!("beside-{}", of.import),
         title: format!("Beside {}", of.tool),
         about: "Results of another program, read from its file.".into(),
+        is_answer: true,
         tables: vec![table],
         ..Section::default()
     }

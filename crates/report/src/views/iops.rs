@@ -27,6 +27,7 @@ pub fn section(report: &Report) -> Option<Section> {
         name: "iops".into(),
         title: "I/Os a second".into(),
         about: "As in Iometer: response times are milliseconds of single I/Os over all workers. MiB/s counts 1,048,576 bytes and MB/s 1,000,000. %CPU is of the whole machine, interrupts included.".into(),
+        is_answer: true,
         tables,
         charts: charts(&report.depth_curves),
         ..Section::default()

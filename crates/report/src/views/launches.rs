@@ -19,6 +19,7 @@ pub fn section(report: &Report) -> Option<Section> {
         name: "launch".into(),
         title: "Launches".into(),
         about: "From just before the process is created to the event. Runs before and after a step are counted separately. The first run is set apart if it was cold and the others were not.".into(),
+        is_answer: true,
         tables: vec![levels(report)],
         remarks: remarks(report),
         details: report.series.iter().map(every_launch).collect(),

@@ -58,6 +58,7 @@ pub fn table(op: DbOp) -> FigureTable {
             ),
     ];
     FigureTable::new("Databases", about)
+        .answer()
         .with([
             Figure::new("transactions_s", FigureUnit::Number, FigureSource::Rate).head(rate),
             latency("p50_us", FigureSource::MedianLatency).head("p50"),
