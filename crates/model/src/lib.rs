@@ -21,6 +21,7 @@ mod random;
 mod run;
 mod size;
 mod spec;
+mod stopped;
 mod trial;
 mod warmth;
 pub mod witness;
@@ -50,6 +51,7 @@ pub use size::{
     parse_size, parse_sizes,
 };
 pub use spec::{LAYERS, Spec, SpecError, layers_command, split_layer};
+pub use stopped::Stopped;
 pub use trial::{
     BackgroundFlushes, CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,
     Restarted, SelfTest, ThreadRates, Trial, Turn, Verified,

@@ -16,12 +16,10 @@ use std::{
     time::Duration,
 };
 
+use layermark_model::Stopped;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{
-    apart, sys,
-    tree::{Stopped, Tree},
-};
+use super::{apart, sys, tree::Tree};
 use crate::{ProbeError, error::panicked, motion};
 
 /// Programs that a guard starts.

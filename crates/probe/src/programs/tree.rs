@@ -6,9 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::CpuUse;
+use layermark_model::{CpuUse, Stopped};
 use rustix::process::{Pid, Signal, kill_process};
-use serde::{Deserialize, Serialize};
 
 use super::sys::{self, Reaped};
 
@@ -27,19 +26,6 @@ pub struct Tree {
     /// Exit code of the program's own process, when it has ended.
     pub code: Option<i32>,
     ended: Sum,
-}
-
-/// How a program was stopped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stopped {
-    /// It had ended by itself.
-    #[default]
-    Itself,
-    /// `SIGTERM` ended it.
-    Term,
-    /// Something was still running after the grace time and was killed.
-    Kill,
 }
 
 /// Resources used by processes.

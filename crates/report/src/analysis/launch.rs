@@ -1,6 +1,6 @@
 //! Launches as a series in the order of the run, with a cold start and steps.
 
-use layermark_model::{LayerRun, Run, Trial, TrialRecord, Unit, Warmth};
+use layermark_model::{LayerRun, Run, Stopped, Trial, TrialRecord, Unit, Warmth};
 use layermark_stats as stats;
 use serde::Deserialize;
 
@@ -10,10 +10,7 @@ use crate::{
         index::{Index, cost},
     },
     number,
-    types::{
-        ChangePoint, Estimate, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace, ResultRow,
-        Stopped,
-    },
+    types::{ChangePoint, Estimate, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace, ResultRow},
 };
 
 /// Fewest further launches for setting the first one apart.

@@ -1,6 +1,6 @@
 //! Series of launches in the report.
 
-use layermark_model::Restarted;
+use layermark_model::{Restarted, Stopped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -104,19 +104,6 @@ pub struct LaunchRun {
     pub stopped: Stopped,
     /// Number of its level, from 1. Absent if the launch is set apart.
     pub level: Option<usize>,
-}
-
-/// How a program was stopped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Stopped {
-    /// It had ended by itself.
-    #[default]
-    Itself,
-    /// `SIGTERM` ended it.
-    Term,
-    /// Something was still running after the grace time and was killed.
-    Kill,
 }
 
 /// Launches between two steps.

@@ -27,7 +27,7 @@ pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow};
 pub use figure::{FigureGroup, FigureRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
-pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace, Stopped};
+pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use result::{
     Average, BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs,
     ResultRow, ServedBy, SlowOperations, Stalls, Tail, ThreadsRow, TwoKinds, Verdict,

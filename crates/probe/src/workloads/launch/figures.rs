@@ -1,8 +1,7 @@
 //! What a trial of the workload `launch` sends besides its time.
 
+use layermark_model::Stopped;
 use serde::{Deserialize, Serialize};
-
-use crate::programs::tree::Stopped;
 
 /// What the workload `launch` recorded about one start of a program, besides its time. The
 /// fields have the names of the values.
