@@ -34,7 +34,7 @@ pub struct Sum<'a> {
     pub unrecovered: u64,
     pub flushes: Option<u64>,
     pub control: Option<WitnessControl>,
-    /// The writer that lost the earliest record, measured by the clock.
+    /// The writer that lost something in most cuts.
     pub worst: Option<&'a WitnessTrial>,
     pub uncut: Option<&'a str>,
     pub error: Option<&'a str>,
@@ -135,8 +135,31 @@ pub fn controls(trials: &[WitnessTrial]) -> String {
     )
 }
 
-/// The sentence for the headline, where a layer that is not a control lost what it had acknowledged.
+/// What is wrong with the controls: then no acquittal and no conviction can be believed.
+pub fn controls_failed(trials: &[WitnessTrial]) -> Option<String> {
+    layers(trials).into_iter().find_map(|name| {
+        let sum = sum(trials, name);
+        match sum.control? {
+            WitnessControl::Liar if sum.cuts > 0 && sum.losing == 0 => {
+                Some(format!("{} is known to lie and was not caught", code(name)))
+            }
+            WitnessControl::Honest if sum.losing > 0 => Some(format!(
+                "{} is known to be honest and lost data",
+                code(name)
+            )),
+            _ => None,
+        }
+    })
+}
+
+/// The sentence for the headline: a layer that is not a control lost what it had acknowledged, or the
+/// controls say that nothing can be believed.
 pub fn sentence(trials: &[WitnessTrial]) -> Option<String> {
+    if let Some(why) = controls_failed(trials) {
+        return Some(format!(
+            "no verdict of the power cuts can be believed: {why}"
+        ));
+    }
     let asked = layers(trials)
         .into_iter()
         .filter(|name| sum(trials, name).control != Some(WitnessControl::Liar));
@@ -153,7 +176,9 @@ pub fn sentence(trials: &[WitnessTrial]) -> Option<String> {
             }
         ),
     };
-    Some(format!("{first}{more}. {}", controls(trials)))
+    let controls = controls(trials);
+    // The headline ends without a full stop.
+    Some(format!("{first}{more}. {}", controls.trim_end_matches('.')))
 }
 
 #[cfg(test)]
@@ -201,7 +226,14 @@ mod tests {
             "`vm:cache=unsafe` lies: record 137 of `append`, fsync returned at 12:00:03.413 UTC, is absent after a \
              power cut; data was lost in 38 of 38 cuts; 500 fsyncs acknowledged inside, 0 flushes below. Honest \
              control `native`: data was lost in 0 of 38 cuts. Lying control `overlay:volatile`: data was lost in \
-             38 of 38 cuts."
+             38 of 38 cuts"
+        );
+        // Controls that came out wrong convict nobody.
+        let lost = trial("native", Some(WitnessControl::Honest), 1);
+        let told = sentence(&[lost, trial("fuse", None, 38)]).unwrap();
+        assert!(
+            told.ends_with("`native` is known to be honest and lost data"),
+            "{told}"
         );
         // A liar that is only there as one convicts nobody.
         assert_eq!(sentence(&[honest, liar]), None);

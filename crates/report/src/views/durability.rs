@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use layermark_model::witness::{Outcome, WitnessControl, WitnessTrial};
+use layermark_model::witness::{Outcome, WitnessTrial};
 
 use crate::{
-    analysis::power_cuts::{controls, layers, lie, sentence, sum, time},
+    analysis::power_cuts::{controls, controls_failed, layers, lie, sentence, sum, time},
     code_span::code,
     number::count,
     types::{Cell, Conclusion, DataTable, DurabilityVerdict, Holds, Report, ResultRow, Section},
@@ -17,24 +17,12 @@ const CLAIM: &str = "keeps what fsync acknowledged";
 impl Report {
     /// Whether a layer that is not known to lie lost what it had acknowledged.
     pub fn lost_data(&self) -> bool {
-        sentence(&self.power_cuts).is_some()
+        sentence(&self.power_cuts).is_some() && self.controls_failed().is_none()
     }
 
     /// What is wrong with the controls: then no acquittal and no conviction can be believed.
     pub fn controls_failed(&self) -> Option<String> {
-        layers(&self.power_cuts).into_iter().find_map(|name| {
-            let sum = sum(&self.power_cuts, name);
-            let cut = sum.cuts > 0;
-            match sum.control? {
-                WitnessControl::Liar if cut && sum.losing == 0 => {
-                    Some(format!("{name} is known to lie and was not caught"))
-                }
-                WitnessControl::Honest if sum.losing > 0 => {
-                    Some(format!("{name} is known to be honest and lost data"))
-                }
-                _ => None,
-            }
-        })
+        controls_failed(&self.power_cuts)
     }
 
     /// The level that was reached, what is not proven, and what was lost.
@@ -50,6 +38,7 @@ impl Report {
             name: "durability".into(),
             title: "Does it keep what it acknowledged?".into(),
             about: "Each layer stood on a disk whose unflushed writes a power cut loses. Records were written and synced in it, and looked for after each cut, when the layer had been set up again on what survived.".into(),
+            is_answer: true,
             tables,
             conclusions: names.iter().map(|name| self.conclusion(name)).collect(),
             ..Section::default()
@@ -65,6 +54,11 @@ impl Report {
     /// Level, evidence, and what is not proven.
     fn level(&self, layer: &str) -> [String; 4] {
         let sum = sum(&self.power_cuts, layer);
+        if let Some(why) = self.controls_failed().filter(|_| sum.cuts > 0) {
+            let cuts = count(sum.cuts as usize, "cut");
+            let evidence = format!("{why}; here data was lost in {} of {cuts}", sum.losing);
+            return ["L3", "cannot tell", &evidence, "all"].map(str::to_owned);
+        }
         if let Some(lie) = lie(&self.power_cuts, layer) {
             return ["L3".into(), "lies".into(), lie, String::new()];
         }

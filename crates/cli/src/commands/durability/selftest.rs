@@ -41,7 +41,7 @@ const LIARS: [(&str, Option<Lie>, &str); 5] = [
     ("vm:cache=unsafe", None, "vm:cache=unsafe"),
 ];
 
-/// A layer, what is known of it, and what came of it.
+/// A layer, the known answer, and the result.
 struct Known {
     name: String,
     expected: WitnessControl,
@@ -58,11 +58,13 @@ impl Known {
         self.trials.iter().find_map(|t| t.uncut.as_deref())
     }
 
-    /// Whether the result is as expected; absent where no power was cut.
+    /// Whether the result is as expected; absent where no power was cut, and where nothing was lost but
+    /// the layer was not set up again after each cut.
     fn as_expected(&self) -> Option<bool> {
-        let cut = self.uncut().is_none() && self.sum(|t| t.cuts) > 0;
         let lied = self.trials.iter().any(WitnessTrial::lied);
-        cut.then_some(lied == (self.expected == WitnessControl::Liar))
+        let cut = self.uncut().is_none() && self.sum(|t| t.cuts) > 0;
+        let known = cut && (lied || self.sum(|t| t.unrecovered) == 0);
+        known.then_some(lied == (self.expected == WitnessControl::Liar))
     }
 
     fn line(&self) -> String {
@@ -71,6 +73,9 @@ impl Known {
             WitnessControl::Honest => "honest",
         };
         let result = match (self.as_expected(), self.expected) {
+            (None, _) if self.sum(|t| t.unrecovered) > 0 => {
+                format!("cannot tell: it was not set up again: {}", self.why_not())
+            }
             (None, _) => format!("not cut: {}", self.why_not()),
             (Some(true), WitnessControl::Liar) => "caught".into(),
             (Some(true), WitnessControl::Honest) => "acquitted".into(),
