@@ -35,7 +35,7 @@ use rustix::{
     },
 };
 
-use crate::{fd, removal, served, view, workdir};
+use crate::{fd, loopdev, removal, served, view, workdir};
 
 /// Longest name it accepts, bytes (`NAME_MAX`).
 const LONGEST: usize = 255;
@@ -146,7 +146,8 @@ impl Drop for Janitor {
 }
 
 /// Runs the child: receives directories from `socket` until it is closed, then removes them. Those
-/// without a descriptor are removed only if they are work directories of layermark.
+/// without a descriptor are removed only if they are work directories of layermark. Then loop devices get
+/// back the caches that the run had denied them.
 pub fn run(socket: impl AsFd) -> io::Result<()> {
     ignore_signals();
     let mut outcome = Ok(());
@@ -155,6 +156,7 @@ pub fn run(socket: impl AsFd) -> io::Result<()> {
             outcome = Err(e);
         }
     }
+    loopdev::give_caches();
     outcome
 }
 

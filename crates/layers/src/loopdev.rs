@@ -7,7 +7,7 @@ use std::{
     os::fd::AsRawFd,
     path::{Path, PathBuf},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::devices;
@@ -102,6 +102,39 @@ fn give_cache(device: &Path) -> io::Result<()> {
         Some("write through") => fs::write(&switch, "write back"),
         _ => Ok(()),
     }
+}
+
+/// How long a device that a killed run held may take to be free.
+const FREED: Duration = Duration::from_secs(2);
+
+/// Gives free devices their caches back after a run that denied one was killed: the next user of such a
+/// device would lose what was synced. Waits for devices that are not free yet.
+pub(crate) fn give_caches() {
+    let until = Instant::now() + FREED;
+    loop {
+        let (free, held): (Vec<_>, Vec<_>) = denied().partition(|(_, free)| *free);
+        for (device, _) in free {
+            // As another user than root nothing was denied either.
+            let _ = give_cache(&device);
+        }
+        if held.is_empty() || Instant::now() >= until {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Writable loop devices that have been denied their caches, and whether each is free. One that is only
+/// read has no cache by itself.
+fn denied() -> impl Iterator<Item = (PathBuf, bool)> {
+    let all = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let loops = all.filter(|e| e.file_name().to_string_lossy().starts_with("loop"));
+    loops.filter_map(|entry| {
+        let (at, device) = (entry.path(), Path::new("/dev").join(entry.file_name()));
+        let writable = devices::read(&at.join("ro")).as_deref() == Some("0");
+        let denied = devices::read(&cache_switch(&device)).as_deref() == Some("write through");
+        (writable && denied).then(|| (device, !at.join("loop/backing_file").exists()))
+    })
 }
 
 fn free(control: &File) -> io::Result<u32> {

@@ -56,7 +56,7 @@ fn a_liar_is_convicted_and_an_honest_layer_is_acquitted() {
         "{headline}"
     );
     assert!(
-        headline.contains("Honest control `native`: data was lost in 0 of 6 cuts."),
+        headline.contains("Honest control `native`: data was lost in 0 of 6 cuts"),
         "{headline}"
     );
 }
@@ -159,4 +159,42 @@ fn the_selftest_tells_a_liar_from_an_honest_layer() {
         [(&liar, &yes), (&liar, &yes), (&honest, &yes)],
         "{report:#}"
     );
+}
+
+/// Writable loop devices that say they have no cache.
+fn denied() -> Vec<String> {
+    let all = std::fs::read_dir("/sys/block").unwrap().flatten();
+    let denied = all.filter(|e| {
+        let is = |file: &str, wanted: &str| {
+            std::fs::read_to_string(e.path().join(file)).is_ok_and(|text| text.trim() == wanted)
+        };
+        is("ro", "0") && is("queue/write_cache", "write through")
+    });
+    let names = denied.map(|e| e.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("loop")).collect()
+}
+
+#[test]
+fn a_killed_selftest_gives_loop_devices_their_caches_back() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let work = lm.work();
+    let lm = lm
+        .args([
+            "selftest",
+            "durability",
+            "--only",
+            "write_cache overridden",
+            "--dir",
+        ])
+        .args([work]);
+    let (mut child, _home) = lm.start();
+    crate::common::wait_for("a device without a cache", || {
+        (!denied().is_empty()).then_some(())
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    crate::common::wait_for("its cache", || denied().is_empty().then_some(()));
 }

@@ -1,18 +1,14 @@
 //! Which unflushed writes a power cut leaves on a disk.
 
-use std::{fmt, str::FromStr};
-
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
 use crate::fuse_options::mixed;
 
 /// Up to this many unflushed writes, every subset of them is tried.
 pub const EXHAUSTIVE: usize = 10;
 
-/// Which of the writes that are only in the cache survive. Written as `all`, `none`, `subset=5`, `seed=7`,
-/// `torn=7`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+/// Which of the writes that are only in the cache survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Choice {
     /// Each of them: the cache was written back just before the cut.
     All,
@@ -104,54 +100,17 @@ impl fmt::Display for Choice {
     }
 }
 
-impl FromStr for Choice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |n: &str| n.parse().ok();
-        let choice = match text.split_once('=') {
-            None if text == "all" => Some(Self::All),
-            None if text == "none" => Some(Self::None),
-            Some(("subset", n)) => number(n).map(Self::Subset),
-            Some(("seed", n)) => number(n).map(Self::Seeded),
-            Some(("torn", n)) => number(n).map(Self::Torn),
-            _ => None,
-        };
-        choice.ok_or_else(|| format!("`{text}` is not all, none, subset=N, seed=N or torn=N"))
-    }
-}
-
-impl From<Choice> for String {
-    fn from(choice: Choice) -> Self {
-        choice.to_string()
-    }
-}
-
-impl TryFrom<String> for Choice {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn choices_read_back_and_cover_every_subset() {
+    fn choices_cover_every_subset() {
         let choices = Choice::of_cached(3, 2);
         assert_eq!(choices.len(), 8 + 2);
         let many = Choice::of_cached(EXHAUSTIVE + 1, 4);
         assert_eq!(many.len(), 2 + 4 + 4);
         assert_eq!(Choice::of_cached(0, 4), [Choice::None]);
-        for choice in choices.into_iter().chain(many) {
-            assert_eq!(choice.to_string().parse(), Ok(choice));
-        }
-        for bad in ["", "some", "seed", "seed=", "seed=-1", "all=1"] {
-            assert!(bad.parse::<Choice>().is_err(), "{bad}");
-        }
     }
 
     #[test]

@@ -256,8 +256,8 @@ impl PowerCutBase {
         })
     }
 
-    /// The switch outlives the disk, so it is put back. [`loopdev::attach`] does that too, for a run that
-    /// was killed.
+    /// The switch outlives the disk, so it is put back. [`loopdev::give_caches`] does that too, for a run
+    /// that was killed.
     fn deny_cache(&self, undo: &mut Undo) -> Result<(), LayerError> {
         let switch = loopdev::cache_switch(&self.device);
         fs::write(&switch, "write through").map_err(failed("write to", &switch))?;
