@@ -16,7 +16,7 @@ use layermark_layers::{
     },
 };
 
-use crate::results::Claim;
+use crate::results::{Claim, lacks};
 
 /// Records that are overwritten in their places, each flushed.
 const RECORDS: u64 = 200;
@@ -28,11 +28,7 @@ const TIME: Duration = Duration::from_secs(10);
 /// Every claim about power cuts.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     sandbox::enter()?;
-    let missing = PowerCutBase::missing();
-    if !missing.is_empty() {
-        for m in missing {
-            eprintln!("skipped: durability: {} is missing ({})", m.what, m.hint);
-        }
+    if lacks("durability", &PowerCutBase::missing()) {
         return Ok(Vec::new());
     }
     let dir = tempfile::Builder::new()

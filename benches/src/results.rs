@@ -3,6 +3,7 @@
 use std::{fmt, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result};
+use layermark_model::Missing;
 use serde_json::json;
 
 /// A claim, and the value measured for it.
@@ -83,6 +84,14 @@ fn first_match(path: &str, key: &str) -> String {
         .trim()
         .trim_matches('"')
         .to_owned()
+}
+
+/// Whether programs or rights are missing, each of which is printed.
+pub fn lacks(what: &str, missing: &[Missing]) -> bool {
+    for m in missing {
+        eprintln!("skipped: {what}: {} is missing ({})", m.what, m.hint);
+    }
+    !missing.is_empty()
 }
 
 /// Writes `benches/results/NAME.json`.

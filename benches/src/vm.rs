@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use layermark_layers::{Base, Content, LayerError, Place, Spec, Undo, find};
 
-use crate::results::Claim;
+use crate::results::{Claim, lacks};
 
 /// Number of guests booted one after the other.
 const BOOTS: usize = 5;
@@ -29,11 +29,7 @@ const LOADED: Duration = Duration::from_secs(30);
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
     let spec: Spec = "vm:disk=virtio-blk,size=256M".parse()?;
     let layer = find("vm").context("the layer vm")?;
-    let missing = layer.missing(&spec);
-    if !missing.is_empty() {
-        for m in missing {
-            eprintln!("skipped: vm: {} is missing ({})", m.what, m.hint);
-        }
+    if lacks("vm", &layer.missing(&spec)) {
         return Ok(Vec::new());
     }
     // Its file system must be able to hold images. One in memory would count as the guests' memory.

@@ -1,5 +1,5 @@
-//! Power cuts: a layer stands on a disk of ours whose unflushed writes a cut loses, writers write and sync
-//! records in it, and after each cut it is set up again on what survived and every record is looked for.
+//! Power cuts: a layer stands on a disk of ours whose unflushed writes a cut loses. Writers write and sync
+//! records in it. After each cut it is set up again on what survived, and every record is looked for.
 //!
 //! The disk logs what completes, so one stretch of writing is cut at many moments. The log of acknowledged
 //! records is kept here, outside the layer. A record is requested only after the one before it was
@@ -12,16 +12,18 @@ use std::{
 };
 
 use layermark_layers::{
-    Base, Content, Undo, in_words,
+    Base, Content, Layer, Undo, in_words,
     volatile::{Choice, DiskOptions, History, Lie, Mark, PowerCutBase, Recovery, recover},
     workdir::WorkDir,
 };
 use layermark_model::{
     Spec,
     protocol::{FromProbe, ToProbe, WitnessJob},
-    witness::{Acknowledged, WitnessControl, WitnessTrial},
+    witness::{Acknowledged, Survey, WitnessControl, WitnessTrial},
 };
 use layermark_probe::witness::{self, Writer};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use crate::{
     Catalog, LabError, Stop, check, machine,
@@ -161,8 +163,7 @@ struct Cutter<'a> {
 
 impl Cutter<'_> {
     fn go(&self) -> Result<Vec<WitnessTrial>, LayerFailure> {
-        let layer = Catalog::default().layer(&self.layer.spec.layer);
-        let layer = layer.ok_or_else(|| LayerFailure::new("no such layer"))?;
+        let layer = self.kind()?;
         if let Some(why) = layer.uncut(&self.layer.spec) {
             return Err(LayerFailure::new(format!("cannot be cut: {why}")));
         }
@@ -204,34 +205,44 @@ impl Cutter<'_> {
     /// Sets the layer up on the disk, and writes records with every writer in turn. Then the disk takes
     /// no more writes.
     fn write(&self, disk: &mut PowerCutBase) -> Result<Written, LayerFailure> {
-        let catalog = Catalog::default();
-        let layer = catalog.layer(&self.layer.spec.layer);
-        let layer = layer.ok_or_else(|| LayerFailure::new("no such layer"))?;
         let base = self.base(disk.dir().join("layer"), Content::Left);
         fs::create_dir(&base.dir)
             .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
         let mut undo = Undo::new();
-        let mut place = layer.open(&base, &self.layer.spec, &mut undo)?;
+        let mut place = self.kind()?.open(&base, &self.layer.spec, &mut undo)?;
         let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
         // The layer was set up long before the cut.
         File::open(disk.dir())
             .and_then(|dir| Ok(rustix::fs::syncfs(dir)?))
             .map_err(|e| LayerFailure::new(format!("{}: {e}", disk.dir().display())))?;
+        let writing = self.prepare(&mut probe, &place.dir().join("witness"))?;
+        let mut written = Written {
+            writing,
+            prepared: disk.mark()?,
+            begun: disk.mark()?,
+            started_ms: machine::now_ms(),
+        };
+        self.request_records(disk, &mut probe, &mut written)?;
+        disk.cut()?;
+        probe.end();
+        drop(probe);
+        drop(place);
+        undo.run();
+        Ok(written)
+    }
+
+    /// Has each writer make its files.
+    fn prepare(&self, probe: &mut ProbeClient, dir: &Path) -> Result<Vec<Writing>, LayerFailure> {
         let mut writing = Vec::new();
         for (id, writer) in (0..).zip(witness::ALL) {
             let job = WitnessJob {
                 id,
                 writer: writer.id().into(),
-                dir: place
-                    .dir()
-                    .join("witness")
-                    .join(writer.id())
-                    .to_string_lossy()
-                    .into_owned(),
+                dir: dir.join(writer.id()).to_string_lossy().into_owned(),
                 run: self.request.seed ^ id,
                 record: RECORD,
             };
-            let error = match self.ask(&mut probe, &ToProbe::Witness(job.clone()))? {
+            let error = match self.ask(probe, &ToProbe::Witness(job.clone()))? {
                 FromProbe::Error { message, .. } => Some(in_words(&message)),
                 _ => None,
             };
@@ -243,17 +254,21 @@ impl Cutter<'_> {
                 error,
             });
         }
-        let mut written = Written {
-            writing,
-            prepared: disk.mark()?,
-            begun: disk.mark()?,
-            started_ms: machine::now_ms(),
-        };
+        Ok(writing)
+    }
+
+    /// Requests records of all writers in turn, and marks the disk's log after each acknowledgement.
+    fn request_records(
+        &self,
+        disk: &PowerCutBase,
+        probe: &mut ProbeClient,
+        written: &mut Written,
+    ) -> Result<(), LayerFailure> {
         let since = Instant::now();
         for record in 0..self.request.records {
             for writing in written.writing.iter_mut().filter(|w| w.error.is_none()) {
                 let id = writing.job.id;
-                match self.ask(&mut probe, &ToProbe::Write { id })? {
+                match self.ask(probe, &ToProbe::Write { id })? {
                     FromProbe::Acknowledged { stamp, .. } => {
                         writing.marks.push(disk.mark()?);
                         writing.log.push(Acknowledged {
@@ -274,12 +289,12 @@ impl Cutter<'_> {
                 break;
             }
         }
-        disk.cut()?;
-        probe.end();
-        drop(probe);
-        drop(place);
-        undo.run();
-        Ok(written)
+        Ok(())
+    }
+
+    fn kind(&self) -> Result<&'static dyn Layer, LayerFailure> {
+        let kind = Catalog::default().layer(&self.layer.spec.layer);
+        kind.ok_or_else(|| LayerFailure::new("no such layer"))
     }
 
     fn ask(&self, probe: &mut ProbeClient, message: &ToProbe) -> Result<FromProbe, LayerFailure> {
@@ -310,31 +325,16 @@ impl Cutter<'_> {
                 ..WitnessTrial::default()
             })
             .collect();
-        let boundaries: Vec<usize> = journal
-            .points()
-            .into_iter()
-            .filter(|p| *p >= from)
-            .collect();
-        let mut draw = Draw(self.request.seed | 1);
+        let mut boundaries = journal.points();
+        boundaries.retain(|p| *p >= from);
+        let mut random = ChaCha8Rng::seed_from_u64(self.request.seed);
         for number in 0..self.request.cuts {
             if self.stop.asked() {
                 break;
             }
-            let point = match number {
-                0 | 1 => to,
-                _ if draw.below(2) == 0 && !boundaries.is_empty() => {
-                    boundaries[draw.below(boundaries.len() as u64) as usize]
-                }
-                _ => from + draw.below((to - from) as u64 + 1) as usize,
-            };
-            let choice = match number % 4 {
-                0 => Choice::None,
-                1 if number == 1 => Choice::All,
-                1 | 2 => Choice::Seeded(draw.next()),
-                _ => Choice::Torn(draw.next()),
-            };
-            let before = journal.mark(point);
-            let looked = self.look(disk, history, (point, choice), written);
+            let cut = drawn(&mut random, number, (from, to), &boundaries);
+            let before = journal.mark(cut.0);
+            let looked = self.look(disk, history, cut, written);
             if looked.is_err() && self.stop.asked() {
                 break;
             }
@@ -373,7 +373,7 @@ impl Cutter<'_> {
         history: &History,
         (point, choice): (usize, Choice),
         written: &Written,
-    ) -> Result<Vec<layermark_model::witness::Survey>, LayerFailure> {
+    ) -> Result<Vec<Survey>, LayerFailure> {
         let (image, at) = (disk.images().join("image"), disk.images().join("mnt"));
         let io = |e: std::io::Error| LayerFailure::new(format!("{}: {e}", image.display()));
         let mut undo = Undo::new();
@@ -386,9 +386,7 @@ impl Cutter<'_> {
             return Err(LayerFailure::new(why));
         }
         let base = self.base(at.join("layer"), Content::Survived);
-        let layer = Catalog::default().layer(&self.layer.spec.layer);
-        let layer = layer.ok_or_else(|| LayerFailure::new("no such layer"))?;
-        let mut place = layer.open(&base, &self.layer.spec, &mut undo)?;
+        let mut place = self.kind()?.open(&base, &self.layer.spec, &mut undo)?;
         let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
         let mut surveys = Vec::new();
         for writing in &written.writing {
@@ -411,18 +409,25 @@ impl Cutter<'_> {
     }
 }
 
-/// Numbers drawn from a seed (xorshift64).
-struct Draw(u64);
-
-impl Draw {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
+/// The moment and the losses of a cut, by its number. The first two are at the end of the writing: nothing
+/// that was not flushed survives, or all of it. Half of the others are where a flush ended.
+fn drawn(
+    random: &mut ChaCha8Rng,
+    number: u32,
+    (from, to): (usize, usize),
+    boundaries: &[usize],
+) -> (usize, Choice) {
+    let at_boundary = random.random() && !boundaries.is_empty();
+    let point = match number {
+        0 | 1 => to,
+        _ if at_boundary => boundaries[random.random_range(0..boundaries.len())],
+        _ => random.random_range(from..=to),
+    };
+    let choice = match (number, number % 4) {
+        (1, _) => Choice::All,
+        (_, 0) => Choice::None,
+        (_, 3) => Choice::Torn(random.random()),
+        _ => Choice::Seeded(random.random()),
+    };
+    (point, choice)
 }

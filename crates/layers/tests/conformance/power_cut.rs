@@ -15,7 +15,7 @@ use layermark_layers::{
     },
 };
 
-use crate::inside::open;
+use crate::inside::{Up, open};
 
 mod guests;
 
@@ -71,14 +71,19 @@ impl Cut<'_> {
         }
     }
 
+    /// A layer that is up on a disk. What its set-up has left unflushed, such as sockets, is flushed.
+    fn up(&self, lie: Option<Lie>, undo: &mut Undo) -> (PowerCutBase, Up) {
+        let disk = self.disk(lie, 256 << 20, undo);
+        let base = self.on(&disk.dir(), Content::Left);
+        let up = open(self.layer, self.spec, &base).unwrap();
+        rustix::fs::syncfs(File::open(disk.dir()).unwrap()).unwrap();
+        (disk, up)
+    }
+
     /// Writes and flushes records on a disk, and cuts its power.
     fn written(&self, lie: Option<Lie>, undo: &mut Undo) -> (PowerCutBase, History, Acks) {
-        let mut disk = self.disk(lie, 256 << 20, undo);
-        let base = self.on(&disk.dir(), Content::Left);
-        let mut up = open(self.layer, self.spec, &base).unwrap();
+        let (mut disk, mut up) = self.up(lie, undo);
         let dir = up.place.dir().to_owned();
-        // What setting up has left unflushed is not the layer's to keep.
-        rustix::fs::syncfs(File::open(disk.dir()).unwrap()).unwrap();
         let mut acks = Acks::new();
         for n in 0..RECORDS {
             let file = File::create_new(record(&dir, n)).unwrap();
@@ -252,10 +257,7 @@ impl Cut<'_> {
     /// The power is cut while the layer is set up: it comes up again, or fails and leaves nothing.
     fn early(&self) {
         let mut undo = Undo::new();
-        let mut disk = self.disk(None, 256 << 20, &mut undo);
-        let base = self.on(&disk.dir(), Content::Left);
-        let up = open(self.layer, self.spec, &base).unwrap();
-        rustix::fs::syncfs(File::open(disk.dir()).unwrap()).unwrap();
+        let (mut disk, up) = self.up(None, &mut undo);
         disk.cut().unwrap();
         drop(up);
         let history = disk.history().unwrap();

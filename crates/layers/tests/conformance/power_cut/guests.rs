@@ -1,9 +1,6 @@
 //! The power of a guest's host is cut.
 
-use std::{
-    fs::{self, File},
-    path::Path,
-};
+use std::{fs, path::Path};
 
 use layermark_layers::{
     Content, Undo,
@@ -43,10 +40,7 @@ impl Cut<'_> {
         let kept = self.has_packaged(&at.join("layer/vm/disk"), &disk);
         assert_eq!(kept, honest);
         if honest {
-            let mut again = open(self.layer, self.spec, &self.on(&at, Content::Survived)).unwrap();
-            inside::trial(&mut again);
-            drop(again.place);
-            assert_eq!(again.undo.run(), 0);
+            self.again(&at);
         }
         assert_eq!(survived.run(), 0);
         assert_eq!(undo.run(), 0);
@@ -55,23 +49,24 @@ impl Cut<'_> {
     /// A share is served again from what survived.
     pub(super) fn share(&self) {
         let mut undo = Undo::new();
-        let mut disk = self.disk(None, 256 << 20, &mut undo);
-        let base = self.on(&disk.dir(), Content::Left);
-        let up = open(self.layer, self.spec, &base).unwrap();
-        // With what its server has made, such as sockets.
-        rustix::fs::syncfs(File::open(disk.dir()).unwrap()).unwrap();
+        let (mut disk, up) = self.up(None, &mut undo);
         disk.cut().unwrap();
         drop(up);
         let history = disk.history().unwrap();
         let end = history.journal().events().len();
         let mut survived = Undo::new();
         let at = mounted(&disk, &history, (end, Choice::None), &mut survived);
-        let mut again = open(self.layer, self.spec, &self.on(&at, Content::Survived)).unwrap();
+        self.again(&at);
+        assert_eq!(survived.run(), 0);
+        assert_eq!(undo.run(), 0);
+    }
+
+    /// The layer works on what survived.
+    fn again(&self, at: &Path) {
+        let mut again = open(self.layer, self.spec, &self.on(at, Content::Survived)).unwrap();
         inside::trial(&mut again);
         drop(again.place);
         assert_eq!(again.undo.run(), 0);
-        assert_eq!(survived.run(), 0);
-        assert_eq!(undo.run(), 0);
     }
 
     /// Whether a guest's image has its packaged files.
