@@ -234,7 +234,8 @@ fn read_file(name: &str) -> io::Result<(String, bool)> {
 fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     if !common.layers.is_empty() {
         plan.layers.clone_from(&common.layers);
-        plan.keep.retain(|kept| plan.layers.contains(kept));
+        // The user's own order says which layers come first.
+        plan.keep.clear();
     }
     if let Some(profile) = common.profile {
         plan.profile = profile.into();

@@ -39,7 +39,11 @@ pub fn until_the_power_is_cut(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let home = home(&dir, run);
     let mut writing = prepare(args, &home, run, record)?;
     let names = writing.iter().map(|(w, _)| w.id().to_owned()).collect();
-    let shown = args.to.display();
+    // The file at the other end of standard output has a name that only its reader knows.
+    let shown = match args.to.to_string_lossy() {
+        to if to == "-" => "LOG".into(),
+        to => to,
+    };
     let full = |e: io::Error, records: u64| {
         Failure::failed(format!(
             "the log {shown}: {e}; {records} acknowledged records are in it and can be checked"
