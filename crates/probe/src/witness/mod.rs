@@ -267,8 +267,8 @@ fn is_damage(e: &io::Error) -> bool {
     ) || e.kind() == io::ErrorKind::InvalidData
 }
 
-/// Compares what is there with a log that may lack the last acknowledgements: it was kept by another
-/// program or host, and the link to it may have ended before the power did.
+/// Compares what is there with a log that may lack the last acknowledgements. Another program or host
+/// kept it, and the link to it may have ended before the power did.
 pub fn judge_by_hand(
     writer: &dyn Writer,
     run: u64,
