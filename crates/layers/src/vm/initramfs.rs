@@ -152,10 +152,12 @@ mod tests {
         let (before, slim) = (whole.len(), slim(whole));
         assert!(slim.len() < before, "{} of {before}", slim.len());
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("slim");
-        fs::write(&path, slim).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&path, mode).unwrap();
+        let (data, path) = (dir.path().join("data"), dir.path().join("slim"));
+        fs::write(&data, slim).unwrap();
+        // Another program writes it. A child that another test forks meanwhile would hold our
+        // descriptor, and the file could not be executed (ETXTBSY).
+        let mut install = std::process::Command::new("install");
+        assert!(install.arg(&data).arg(&path).status().unwrap().success());
         let output = std::process::Command::new(&path).arg("--list").output();
         assert!(output.unwrap().status.success());
     }
