@@ -80,7 +80,11 @@ fn stopped(layer: &str, name: &str, when: When, cache: &str) -> Option<Said> {
         return None;
     }
     assert!(took < LONGEST, "{what}: {took:?}: {}", said.stderr);
-    assert!(matches!(said.code, Some(0 | 4)), "{what}: {}", said.stderr);
+    // QEMU is started a second time. A server of its devices that is not ready in time is not, and the layer is left out.
+    let left_out =
+        when == When::Boot && said.stderr.contains(&format!("layer {layer} is left out"));
+    let expected = matches!(said.code, Some(0 | 4)) || (left_out && said.code == Some(3));
+    assert!(expected, "{what}: {}", said.stderr);
     machine::nothing_left(said.dir.path(), &family);
     Some(said)
 }
@@ -103,7 +107,6 @@ fn each(cases: &[(&str, &str, When, &str)]) {
     });
 }
 
-/// It is booted a second time.
 #[test]
 fn a_guest_that_is_stopped_while_it_boots_is_given_up() {
     each(&[
