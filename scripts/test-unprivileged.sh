@@ -34,7 +34,7 @@ sed -n '/crates\/\(cli\|layers\)[#"]/s/.*"executable":"\([^"]*\)".*/\1/p' "$stag
 [ -s "$stage/list" ] || { echo "test-unprivileged: no test program found" >&2; exit 1; }
 while read -r program; do cp "$program" "$stage/bin/"; done <"$stage/list"
 cp "${CARGO_TARGET_DIR:-target}/$(rustc --print host-tuple)/debug/layermark" "$stage/layermark"
-cp -r plans docs crates README.md "$stage/"
+cp -r plans docs crates README.md scripts/timed-test.sh "$stage/"
 
 # Debian's udev rules let every user open /dev/fuse; a machine without udev gets the same in this namespace only.
 cat >"$stage/as-user.sh" <<'IN'
@@ -48,7 +48,6 @@ if [ -e /dev/fuse ]; then
 fi
 cd "$stage"
 failed=
-# As in scripts/timed-test.sh: the time of each test is printed.
 for program in "$stage"/bin/*; do
     set --
     case $program in */e2e-*)
@@ -57,9 +56,9 @@ for program in "$stage"/bin/*; do
     esac
     echo "test-unprivileged: $(basename "$program")"
     setpriv --reuid 65534 --regid 65534 --clear-groups \
-        env -i RUSTC_BOOTSTRAP=1 PATH="$PATH" HOME="$stage/home" LAYERMARK_TMP="$stage/tmp" TMPDIR="$stage/tmp" \
+        env -i PATH="$PATH" HOME="$stage/home" LAYERMARK_TMP="$stage/tmp" TMPDIR="$stage/tmp" \
         LAYERMARK_BIN="$stage/layermark" LAYERMARK_ROOT="$stage" RUST_TEST_THREADS="$RUST_TEST_THREADS" \
-        LAYERMARK_TESTED_AS_ROOT=1 "$program" "$@" -Z unstable-options --report-time ||
+        LAYERMARK_TESTED_AS_ROOT=1 "$stage/timed-test.sh" "$program" "$@" ||
         failed="$failed $(basename "$program")"
 done
 [ -z "$failed" ] || { echo "test-unprivileged: failed:$failed" >&2; exit 1; }

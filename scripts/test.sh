@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs targets of the Makefile one after the other, then lists the time of each and the ten slowest tests.
+# Runs targets of the Makefile one after the other, then lists the time of each, the ten slowest tests, and tests that
+# passed only when they were run alone.
 # usage: scripts/test.sh TARGET...
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,6 +12,7 @@ finish() {
     # awk reads to the end: after `head` a sort that still writes would end with SIGPIPE and fail the script.
     sed -nE 's/^test (.+) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' "$log" | sort -rn |
         awk 'NR <= 10 { seconds = $1; sub(/^[^ ]+ /, ""); printf "%7.1f s  %s\n", seconds, $0 }'
+    sed -n '/^flaky: /p' "$log"
     printf '%s' "$times"
     rm -f "$log"
 }
