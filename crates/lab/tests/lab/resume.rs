@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Bench, CATALOG, plan, settled};
 use layermark_lab::{Ended, Event, LabError, Stop};
-use layermark_model::{Plan, Run, RunStatus, TrialRecord};
+use layermark_model::{
+    BASELINE, Plan, Run, RunStatus, TrialRecord,
+    flags::{CUT_OFF, MADE_AGAIN},
+};
 use layermark_report::Report;
 
 fn noisy() -> Plan {
@@ -116,6 +119,10 @@ fn stopped_at_any_trial_and_resumed_is_the_same_run() {
 fn a_block_that_was_stored_in_part_is_made_again() {
     let (run, uninterrupted) = whole();
     let report = told(&Report::build(&run, &uninterrupted));
+    let flagged = |report: &Report, flag: &str| {
+        let has = |flags: &[String]| flags.iter().any(|f| f == flag);
+        report.trials.iter().filter(|t| has(&t.flags)).count()
+    };
     for stored in [1, 3, 5, 10] {
         let mut bench = Bench::new();
         let mut killed = run.clone();
@@ -125,11 +132,24 @@ fn a_block_that_was_stored_in_part_is_made_again() {
         for record in &uninterrupted[..stored] {
             bench.store.trial(&killed.id, record).unwrap();
         }
+        let ended = Run {
+            status: RunStatus::Interrupted,
+            ..killed.clone()
+        };
+        let before = Report::build(&ended, &uninterrupted[..stored]);
+        // Trials without the baseline, or the baseline alone, have nothing to be compared with.
+        let rest = &uninterrupted[stored - stored % 4..stored];
+        let whole = rest.len() > 1 && rest.iter().any(|t| t.cell.layer == BASELINE);
+        let cut_off = if whole { 0 } else { rest.len() };
+        assert_eq!(flagged(&before, CUT_OFF), cut_off, "{stored} stored");
         bench.reopen();
         assert!(settled(&bench.resume(CATALOG)), "{stored} stored");
         let (again, trials) = bench.last();
+        let after = Report::build(&again, &trials);
+        assert_eq!(flagged(&after, CUT_OFF), 0, "{stored} stored");
+        assert_eq!(flagged(&after, MADE_AGAIN), stored % 4, "{stored} stored");
         assert_eq!(cells(&trials), cells(&uninterrupted), "{stored} stored");
-        assert_eq!(told(&Report::build(&again, &trials)), report);
+        assert_eq!(told(&after), report);
         // Two points of four layers each.
         let part = stored % 4;
         let twice = trials.len() - uninterrupted.len();
