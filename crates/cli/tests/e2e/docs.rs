@@ -36,6 +36,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "layermark durability",
         "it cuts the power of layers for a minute; power_cut.rs has fewer cuts",
     ),
+    (
+        "layermark selftest durability",
+        "it does so for minutes; power_cut.rs has fewer layers",
+    ),
     ("git add ", "a repository of the reader's"),
     ("createdb ", "a server of the reader's; team.rs starts one"),
     ("postgres://", "the same"),
