@@ -16,6 +16,7 @@ use crate::{
 pub mod barrier;
 pub mod drive;
 pub mod recorder;
+pub mod team;
 
 use drive::Span;
 

@@ -1,5 +1,5 @@
 //! Common parts of workloads with two ends: the far end's listener, the lines of the control
-//! connection, CPUs of both ends, threads that start together, and errors in words.
+//! connection, CPUs of both ends, and errors in words.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -13,7 +13,6 @@ pub mod listening;
 pub mod place;
 #[cfg(test)]
 pub mod testing;
-pub mod together;
 
 /// How long a peer may be silent before it counts as failed.
 pub const PATIENCE: Duration = Duration::from_secs(5);

@@ -2,15 +2,19 @@
 
 use super::{
     first_write::FirstWrite,
-    open::advice,
+    open::{advice, refused},
     params::{FileParams, Op, Sync},
     slot::ThreadSlot,
 };
 use crate::{
+    ProbeError,
     clock::{Source, monotonic_ns},
     engines::{After, PassProgress, RecordOrder, Seek, Stride, Task, Transfer},
     permutation::Permutation,
-    run::drive::{self, LoopError, OpRange, Span},
+    run::{
+        drive::{self, LoopError, OpRange, Span},
+        team::{Begin, Member},
+    },
 };
 
 /// Common parameters of all passes of a trial.
@@ -196,6 +200,45 @@ impl FileJob {
         };
         runner.pass(file, task)
     }
+}
+
+impl Member for FileJob {
+    type Slot = ThreadSlot;
+    type Order = Amount;
+    type Done = Worked;
+
+    fn run(
+        &mut self,
+        slot: &mut ThreadSlot,
+        amount: Amount,
+        begin: Begin<'_>,
+        beat: &mut dyn FnMut(u64),
+    ) -> Result<Worked, ProbeError> {
+        let start_ns = begin();
+        // With more threads than CPUs it had to wait for a CPU. A turn ends for all at the same
+        // time, and that wait is part of it.
+        let late_ns = match amount {
+            Amount::Passes(_) => 0,
+            Amount::Time { .. } => monotonic_ns() - start_ns,
+        };
+        let worked = self.work(slot, amount.shortened(late_ns), beat);
+        let mut worked = worked.map_err(|stopped| failed(&self.p, slot, &stopped))?;
+        worked.span.start -= late_ns;
+        Ok(worked)
+    }
+}
+
+/// The error of an operation.
+pub fn failed(p: &FileParams, slot: &ThreadSlot, stopped: &LoopError) -> ProbeError {
+    let what = if slot.op.writes() { "write" } else { "read" };
+    if stopped.at == 0 {
+        return refused(p, &slot.path, what, &stopped.error);
+    }
+    ProbeError::io(
+        &format!("{what} record {} of", stopped.at),
+        &slot.path,
+        &stopped.error,
+    )
 }
 
 /// Order of the records. It differs for each pass. Random reads and random writes with the same

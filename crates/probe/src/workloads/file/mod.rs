@@ -26,7 +26,6 @@ mod prepare;
 mod proofs;
 mod rates;
 mod slot;
-mod team;
 #[cfg(test)]
 mod tests;
 

@@ -5,18 +5,20 @@ use std::{fs, io};
 use layermark_model::{Trial, Verified};
 
 use super::{
-    job::{Amount, FileJob, Worked, ends_together},
+    job::{Amount, FileJob, Worked, ends_together, failed},
     open::{advise, open, refused},
     params::{FileParams, Op, Sync},
     prepare::FileWork,
     rates::{self, Did},
     slot::ThreadSlot,
-    team::{Together, failed},
 };
 use crate::{
     Context, ProbeError,
     clock::{Source, monotonic_ns},
-    run::{Edge, Extent, Mark, Passes, Repeat, Stretch},
+    run::{
+        Edge, Extent, Mark, Passes, Repeat, Stretch,
+        team::{Together, as_if_equally_long},
+    },
 };
 
 /// Minimum duration of a pass with several threads, nanoseconds: they start within about a
@@ -92,7 +94,7 @@ impl Repeat for FileWork {
                 rates::from_first_to_last(&did)
             }
             Amount::Time { counted, .. } => {
-                let elapsed_ns = rates::as_if_equally_long(&each);
+                let elapsed_ns = as_if_equally_long(each.iter().map(|w| (w.ops, w.span)));
                 if counted {
                     rates::add(&mut self.seen.each, &did, elapsed_ns);
                 }

@@ -15,7 +15,6 @@ use super::{
     params::{Cache, FileParams, Op},
     rates::Did,
     slot::ThreadSlot,
-    team::Team,
 };
 use crate::{
     Context, ProbeError,
@@ -24,7 +23,7 @@ use crate::{
     data, engines,
     files::evict,
     queue, resident,
-    run::recorder::Recorder,
+    run::{recorder::Recorder, team::Team},
     selftest,
     workloads::work_dir::WorkDir,
 };
@@ -55,7 +54,7 @@ pub struct FileWork {
     pub slots: Vec<ThreadSlot>,
     pub seen: TrialProofs,
     /// Present if there are several files.
-    pub team: Option<Team>,
+    pub team: Option<Team<FileJob>>,
     /// The layer's directory.
     pub dir: PathBuf,
     /// Removed on drop; declared after `slots`, whose files are in it.
@@ -126,7 +125,8 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
     made.warm_up()?;
     if made.job.p.threads > 1 {
         let devices = Devices::open(&context.devices);
-        made.team = Some(Team::start(made.slots.len(), &made.job, devices)?);
+        let members = vec![made.job.clone(); made.slots.len()];
+        made.team = Some(Team::start(members, devices, "threads")?);
     }
     if leaves_debt {
         // Dirty data of other programs must not count as this point's debt. Checking takes

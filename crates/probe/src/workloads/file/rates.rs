@@ -42,16 +42,6 @@ pub fn from_first_to_last(did: &[Did]) -> u64 {
     Span { start, end, paused }.net_ns()
 }
 
-/// Duration of a turn, ns: the time in which all operations would have been done if each thread had
-/// continued at its own speed to the same moment. No thread's last operation counts longer than it
-/// was.
-pub fn as_if_equally_long(each: &[Worked]) -> u64 {
-    let ops: u64 = each.iter().map(|w| w.ops).sum();
-    let per_ns = |w: &Worked| w.ops as f64 / w.span.net_ns() as f64;
-    let per_ns: f64 = each.iter().map(per_ns).sum();
-    ((ops as f64 / per_ns).round() as u64).max(1)
-}
-
 /// Rates of threads that did the same work, or worked for the same time; `None` for a single
 /// thread.
 pub fn of(threads: &[Did]) -> Option<ThreadRates> {
@@ -152,18 +142,5 @@ mod tests {
         assert_eq!(turns.each, pass.each);
         assert!((turns.stonewall - pass.stonewall).abs() < 1.0);
         assert!((turns.least_done - pass.least_done).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_last_operation_that_takes_long_costs_the_other_thread_nothing() {
-        let worked = |ns, ops| Worked {
-            span: did(0, ns, 0).span,
-            ops,
-            passes: 0,
-        };
-        // 10 and 1 operations in 1000 ns.
-        let each = [worked(1000, 10), worked(3000, 3)];
-        assert_eq!(as_if_equally_long(&each), 1182);
-        assert_eq!(as_if_equally_long(&[worked(700, 5)]), 700);
     }
 }

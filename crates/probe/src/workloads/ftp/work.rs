@@ -18,14 +18,13 @@ use crate::{
     clock::monotonic_ns,
     counters::Devices,
     limits::HEARTBEAT_NS,
-    run::{Extent, Mark, Passes, Repeat, Stretch, drive::Span, recorder::Recorder},
-    workloads::{
-        ends::{
-            error::PeerAddress,
-            together::{Sent, all_at_once, elapsed_ns},
-        },
-        work_dir::WorkDir,
+    run::{
+        Extent, Mark, Passes, Repeat, Stretch,
+        drive::Span,
+        recorder::Recorder,
+        team::{ThreadWork, Together, all_at_once, as_if_equally_long},
     },
+    workloads::{ends::error::PeerAddress, work_dir::WorkDir},
 };
 
 /// Transfers of each client per pass, if a trial is one stretch of passes.
@@ -245,7 +244,7 @@ impl Give {
         client: &mut Client,
         limit: Limit,
         beat: &mut dyn FnMut(u64),
-    ) -> Result<Sent, ProbeError> {
+    ) -> Result<ThreadWork, ProbeError> {
         let start = monotonic_ns();
         let (mut last_beat, mut paused, mut ops) = (start, 0, 0);
         let mut before = start;
@@ -295,9 +294,9 @@ impl Repeat for FtpWork {
         let done = all_at_once(&mut self.clients, &self.devices, beat, |client, beat| {
             Ok(give.work(client, limit, beat))
         });
-        let (each, edges) =
+        let Together { each, edges } =
             done.map_err(|e| ProbeError::new(format!("cannot start the clients: {e}")))?;
-        let each: Vec<Sent> = each.into_iter().collect::<Result<_, _>>()?;
+        let each: Vec<ThreadWork> = each.into_iter().collect::<Result<_, _>>()?;
         if let Some(before) = before {
             self.ftp.far_cpu_ns += self.control.count()?.saturating_sub(before);
         }
@@ -310,7 +309,7 @@ impl Repeat for FtpWork {
             }
         })?;
         Ok(Stretch {
-            elapsed_ns: elapsed_ns(&each),
+            elapsed_ns: as_if_equally_long(each.into_iter()),
             ops,
             bytes: ops * self.p.file_size,
             over: extent == Extent::Pass,

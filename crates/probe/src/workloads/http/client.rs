@@ -27,11 +27,13 @@ use crate::{
     clock::monotonic_ns,
     counters::Devices,
     limits::HEARTBEAT_NS,
-    run::{Edge, drive::Span, recorder::Recorder},
-    workloads::ends::{
-        PATIENCE, lock,
-        together::{Sent, all_at_once, elapsed_ns},
+    run::{
+        Edge,
+        drive::Span,
+        recorder::Recorder,
+        team::{ThreadWork, Together, all_at_once, as_if_equally_long},
     },
+    workloads::ends::{PATIENCE, lock},
 };
 
 /// The request and the expected answer of all connections.
@@ -112,7 +114,7 @@ struct Log {
 struct Outcome {
     number: u64,
     link: Option<Link>,
-    sent: Sent,
+    sent: ThreadWork,
 }
 
 /// At a fixed rate, the first request is due this long after the threads are started.
@@ -146,13 +148,12 @@ impl Client {
         let ahead = if turn.rate > 0 { AHEAD_NS } else { 0 };
         let start = monotonic_ns() + ahead;
         let work = |crew: &mut Crew, beat: &mut dyn FnMut(u64)| crew.work(turn, start, beat);
-        let (each, edges) = all_at_once(&mut self.crews, devices, beat, work)?;
-        let sent = each.concat();
+        let Together { each, edges } = all_at_once(&mut self.crews, devices, beat, work)?;
         let mut worked = Worked {
             elapsed_ns: if turn.rate > 0 {
                 turn.ns
             } else {
-                elapsed_ns(&sent)
+                as_if_equally_long(each.into_iter().flatten())
             },
             edges,
             ..Worked::default()
@@ -214,7 +215,7 @@ impl Crew {
         turn: ClientTurn,
         start: u64,
         beat: &mut dyn FnMut(u64),
-    ) -> io::Result<Vec<Sent>> {
+    ) -> io::Result<Vec<ThreadWork>> {
         let Self {
             runtime,
             links,

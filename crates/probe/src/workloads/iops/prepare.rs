@@ -5,6 +5,7 @@ use std::{
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use rustix::fs::Advice;
@@ -20,29 +21,37 @@ use super::{
 use crate::{
     Context, ProbeError,
     buffer::{ALIGN, Buffer},
+    counters::Devices,
     data::{self, Pattern},
     engines,
     files::{direct_refused, evict},
     queue, resident,
-    run::{Mark, recorder},
+    run::{Mark, recorder, team::Team},
     workloads::work_dir::WorkDir,
 };
 
 /// Bytes of one write that lays the file out.
 const LAID_OUT: u64 = 1 << 20;
 
-/// A prepared point.
-pub struct IopsWork {
+/// Common parameters of all workers.
+pub struct IopsJob {
     pub p: IopsParams,
-    pub spec: AccessSpec,
-    pub context: Context,
-    /// The layer's directory.
-    pub dir: PathBuf,
     pub path: PathBuf,
     pub file: File,
     /// Bytes per place in a buffer.
     pub piece: usize,
+}
+
+/// A prepared point.
+pub struct IopsWork {
+    pub job: Arc<IopsJob>,
+    pub spec: AccessSpec,
+    pub context: Context,
+    /// The layer's directory.
+    pub dir: PathBuf,
     pub workers: Vec<(Worker, Buffer)>,
+    /// A thread for each worker. Declared before the directory, because they have the file open.
+    pub team: Team<Arc<IopsJob>>,
     /// The moment at which all workers had ended.
     pub stopped: Option<Mark>,
     /// Removed on drop, with the file in it.
@@ -71,20 +80,25 @@ pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork,
     }
     let file = open(&p, &spec, &path)?;
     let piece = spec.largest().next_multiple_of(ALIGN as u64);
-    let workers = (0..p.workers)
+    let workers: Vec<_> = (0..p.workers)
         .map(|index| worker(&p, &spec, context, index, piece))
         .collect();
-    Ok(IopsWork {
-        spec,
-        context: context.clone(),
-        dir: dir.to_owned(),
+    let job = Arc::new(IopsJob {
+        p,
         path,
         file,
         piece: piece as usize,
+    });
+    let members = vec![Arc::clone(&job); workers.len()];
+    Ok(IopsWork {
+        job,
+        spec,
+        context: context.clone(),
+        dir: dir.to_owned(),
         workers,
+        team: Team::start(members, Devices::open(&context.devices), "workers")?,
         stopped: None,
         _work: work,
-        p,
     })
 }
 

@@ -2,36 +2,32 @@
 
 use std::{
     fs::{self, File},
-    io,
-    os::fd::{AsFd, BorrowedFd},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc,
-    },
-    thread::{self, ScopedJoinHandle},
-    time::Duration,
+    os::fd::AsFd,
+    sync::Arc,
 };
 
 use layermark_model::{CpuUse, DeviceBytes, DirectIo, Pass, Trial, Turn};
 
 use super::{
     engine::PreadEngine,
-    params::IopsParams,
-    prepare::IopsWork,
+    prepare::{IopsJob, IopsWork},
     worker::{PATIENCE_NS, StopWatch, Window, Worker},
 };
 use crate::{
     Beat, ProbeError, TurnRequest, Turned, Work,
+    buffer::Buffer,
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     counters::Devices,
     engines::{Engine, find},
-    error::panicked,
     files::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
-    limits::HEARTBEAT_NS,
     queue::{FailedIo, Queue},
     resident,
-    run::{self, Edge, Mark, Used, barrier::SpinBarrier, recorder::Recorder},
+    run::{
+        self, Mark, Used,
+        drive::Span,
+        recorder::Recorder,
+        team::{Begin, Member, as_if_equally_long},
+    },
     selftest,
 };
 
@@ -45,17 +41,6 @@ struct Counted {
     uncounted_ns: u64,
 }
 
-/// State shared by the workers.
-struct WorkerState {
-    barrier: SpinBarrier,
-    /// Set when one could not get ready, so that none starts.
-    off: AtomicBool,
-    /// Readings of the workers' clock and of `CLOCK_MONOTONIC` when all had arrived.
-    start: Mutex<(u64, u64)>,
-    /// I/Os so far, as last reported.
-    told: AtomicU64,
-}
-
 impl Work for IopsWork {
     fn turn(
         &mut self,
@@ -63,15 +48,12 @@ impl Work for IopsWork {
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
-        if trial.passes.is_empty() && self.spec.reads() && !self.p.direct {
-            trial.resident = resident::share_of(&self.file);
+        if trial.passes.is_empty() && self.spec.reads() && !self.job.p.direct {
+            trial.resident = resident::share_of(&self.job.file);
         }
         let mut window = self.window(ask);
         let counted = loop {
-            let counted = match selftest::source() {
-                Source::Tsc { mult } => self.go(Tsc { mult }, window, beat)?,
-                Source::Monotonic => self.go(Monotonic, window, beat)?,
-            };
+            let counted = self.go(window, beat)?;
             let length = window.until - window.from;
             if counted.pass.ops > 0 {
                 break counted;
@@ -113,7 +95,7 @@ impl Work for IopsWork {
     }
 
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
-        if self.p.direct {
+        if self.job.p.direct {
             trial.direct = Some(self.direct(trial));
         } else if self.spec.writes() {
             let devices = Devices::open(&self.context.devices);
@@ -124,8 +106,8 @@ impl Work for IopsWork {
                 // Flushes its own file. A flush of the whole file system would also pay for other
                 // layers.
                 since = Some(Mark::read(&devices));
-                let flushed = File::open(&self.path).and_then(|file| file.sync_all());
-                flushed.map_err(|e| ProbeError::io("flush", &self.path, &e))?;
+                let flushed = File::open(&self.job.path).and_then(|file| file.sync_all());
+                flushed.map_err(|e| ProbeError::io("flush", &self.job.path, &e))?;
             }
             trial.debt = since.map(|since| since.debt(&devices));
         }
@@ -143,10 +125,10 @@ impl Work for IopsWork {
         trial.latency = response.latency();
         trial.service = service.latency();
         // With pauses, the cost of an I/O is the time spent waiting for it.
-        if self.p.rate > 0 || self.spec.pauses() {
+        if self.job.p.rate > 0 || self.spec.pauses() {
             trial.response_ns = trial.latency.as_ref().map(|l| l.mean);
         }
-        if find(&self.p.engine).is_some_and(Engine::queues) {
+        if find(&self.job.p.engine).is_some_and(Engine::queues) {
             let all = self.workers.iter().map(|(worker, _)| worker.kernel_workers);
             trial.kernel_workers = Some(all.sum());
         }
@@ -162,7 +144,7 @@ impl IopsWork {
         let (from, length) = if ask.ns > 0 {
             (ask.lead_in_ns, ask.ns)
         } else {
-            (ms(self.p.ramp), ms(self.p.stretch()))
+            (ms(self.job.p.ramp), ms(self.job.p.stretch()))
         };
         Window {
             from,
@@ -171,53 +153,19 @@ impl IopsWork {
         }
     }
 
-    fn go<C: Clock>(
-        &mut self,
-        clock: C,
-        window: Window,
-        beat: &mut Beat<'_>,
-    ) -> Result<Counted, ProbeError> {
-        let shared = WorkerState {
-            barrier: SpinBarrier::new(self.workers.len() + 1),
-            off: AtomicBool::new(false),
-            start: Mutex::new((0, 0)),
-            told: AtomicU64::new(0),
+    fn go(&mut self, window: Window, beat: &mut Beat<'_>) -> Result<Counted, ProbeError> {
+        // After the window's end, only an I/O that hangs can take long.
+        let until = monotonic_ns().saturating_add(window.until);
+        let beat = &mut |ops| {
+            if monotonic_ns() < until {
+                beat(ops, 0);
+            }
         };
-        let (file, p) = ((self.file.as_fd(), self.piece), &self.p);
-        let devices = Devices::open(&self.context.devices);
+        let together = self.team.work(&mut self.workers, window, beat)?;
+        let [before, after] = together.edges;
         let mut used = Used::default();
-        let (ended, stopped) = thread::scope(|scope| {
-            let mut handles = Vec::with_capacity(self.workers.len());
-            let mut orders = Vec::with_capacity(self.workers.len());
-            for (worker, buffer) in &mut self.workers {
-                let shared = &shared;
-                let (order, ordered) = mpsc::channel::<()>();
-                let body = move || {
-                    // Closed when another thread could not be started.
-                    ordered.recv().ok()?;
-                    work(clock, shared, window, p, worker, buffer.bytes_mut(), file)
-                };
-                let handle = thread::Builder::new().spawn_scoped(scope, body);
-                handles.push(handle.map_err(|e| no_thread(&e))?);
-                orders.push(order);
-            }
-            for order in &orders {
-                let _ = order.send(());
-            }
-            shared.barrier.wait(|| shared.begin(clock));
-            let before = Edge::read(&devices);
-            let (_, start) = *lock(&shared.start);
-            if !shared.off.load(Ordering::Relaxed) {
-                let beat = &mut || beat(shared.told.load(Ordering::Relaxed), 0);
-                pause(start + window.until, beat);
-            }
-            let ended = joined(handles);
-            let after = Edge::read(&devices);
-            used.add(&before, &after);
-            Ok::<_, ProbeError>((ended, after.mark))
-        })?;
-        self.stopped = Some(stopped);
-        ended?.map_or(Ok(()), |failed| Err(self.failed(&failed)))?;
+        used.add(&before, &after);
+        self.stopped = Some(after.mark);
         Ok(self.sum_up(window, &used))
     }
 
@@ -226,18 +174,18 @@ impl IopsWork {
         if !window.whole {
             return window.until - window.from;
         }
-        let (mut ops, mut per_ns) = (0, 0.0);
-        for (worker, _) in &self.workers {
-            if let Some((first, last)) = worker.span.filter(|(first, last)| last > first) {
-                ops += worker.ops;
-                per_ns += worker.ops as f64 / (last - first) as f64;
-            }
-        }
-        if per_ns > 0.0 {
-            (ops as f64 / per_ns) as u64
-        } else {
-            0
-        }
+        let worked = self.workers.iter().filter_map(|(worker, _)| {
+            let (start, end) = worker.span.filter(|(first, last)| last > first)?;
+            Some((
+                worker.ops,
+                Span {
+                    start,
+                    end,
+                    paused: 0,
+                },
+            ))
+        });
+        as_if_equally_long(worked)
     }
 
     fn sum_up(&self, window: Window, used: &Used) -> Counted {
@@ -278,18 +226,9 @@ impl IopsWork {
         }
     }
 
-    fn failed(&self, failed: &FailedIo) -> ProbeError {
-        let what = if failed.op.write { "write" } else { "read" };
-        let refused = direct_refused(&self.path, what, &failed.error).filter(|_| self.p.direct);
-        refused.unwrap_or_else(|| {
-            let what = format!("{what} {} bytes at {} of", failed.op.len, failed.op.at);
-            ProbeError::io(&what, &self.path, &failed.error)
-        })
-    }
-
     /// As in `file`: nothing of it is cached, and the bytes crossed the device.
     fn direct(&self, trial: &Trial) -> DirectIo {
-        let cached = resident::share(&self.path).is_some_and(|share| share > DIRECT_CACHED);
+        let cached = resident::share(&self.job.path).is_some_and(|share| share > DIRECT_CACHED);
         let crossed = trial
             .device
             .is_none_or(|d| (d.read + d.written) as f64 >= DIRECT_SHARE * trial.bytes() as f64);
@@ -303,59 +242,76 @@ impl IopsWork {
     /// Records a rate that was not reached, because I/Os still due are missing from the histogram.
     fn tell_of_the_rate(&self, trial: &mut Trial) {
         let reached = trial.ops() as f64 / (trial.elapsed_ns() as f64 / 1e9);
-        if self.p.rate > 0 && reached < 0.95 * self.p.rate as f64 {
+        if self.job.p.rate > 0 && reached < 0.95 * self.job.p.rate as f64 {
             trial.notes.push(format!(
                 "the layer did {reached:.0} of the {} I/Os a second that were requested: those that waited longest are missing from the response times",
-                self.p.rate
+                self.job.p.rate
             ));
         }
     }
 }
 
-impl WorkerState {
-    fn begin<C: Clock>(&self, clock: C) {
-        *lock(&self.start) = (clock.now(), monotonic_ns());
+impl Member for Arc<IopsJob> {
+    type Slot = (Worker, Buffer);
+    type Order = Window;
+    type Done = ();
+
+    fn run(
+        &mut self,
+        slot: &mut (Worker, Buffer),
+        window: Window,
+        begin: Begin<'_>,
+        beat: &mut dyn FnMut(u64),
+    ) -> Result<(), ProbeError> {
+        let ended = match selftest::source() {
+            Source::Tsc { mult } => self.work(Tsc { mult }, slot, window, begin, beat),
+            Source::Monotonic => self.work(Monotonic, slot, window, begin, beat),
+        };
+        ended.map_err(|failed| self.failed(&failed))
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs one worker's thread. Returns `None` when nothing failed.
-fn work<C: Clock>(
-    clock: C,
-    shared: &WorkerState,
-    window: Window,
-    p: &IopsParams,
-    worker: &mut Worker,
-    bytes: &mut [u8],
-    (file, piece): (BorrowedFd<'_>, usize),
-) -> Option<FailedIo> {
-    let begin = || {
-        shared.barrier.wait(|| shared.begin(clock));
-        let (start, _) = *lock(&shared.start);
-        (!shared.off.load(Ordering::Relaxed)).then_some(StopWatch { clock, start })
-    };
-    // A sleep ends on time, and not up to 50 us late.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    if !find(&p.engine).is_some_and(Engine::queues) {
-        let mut one = PreadEngine::new(file, bytes, piece);
-        return worker.run(begin()?, window, &mut one, &shared.told).err();
+impl IopsJob {
+    /// Runs one worker in its thread.
+    fn work<C: Clock>(
+        &self,
+        clock: C,
+        (worker, buffer): &mut (Worker, Buffer),
+        window: Window,
+        begin: Begin<'_>,
+        beat: &mut dyn FnMut(u64),
+    ) -> Result<(), FailedIo> {
+        // A sleep ends on time, and not up to 50 us late.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let (file, bytes) = (self.file.as_fd(), buffer.bytes_mut());
+        let watch = |begin: Begin<'_>| {
+            let start_ns = begin();
+            let late = clock.ticks(monotonic_ns() - start_ns);
+            let start = clock.now().saturating_sub(late);
+            StopWatch { clock, start }
+        };
+        if !find(&self.p.engine).is_some_and(Engine::queues) {
+            let mut one = PreadEngine::new(file, bytes, self.piece);
+            return worker.run(watch(begin), window, &mut one, beat);
+        }
+        let queue = Queue::new(self.p.iodepth as usize, file, bytes, self.piece);
+        let mut queue = queue.map_err(|error| FailedIo {
+            op: crate::queue::QueuedIo::default(),
+            error,
+        })?;
+        let ended = worker.run(watch(begin), window, &mut queue, beat);
+        // They live as long as this thread, and their names have its number.
+        worker.kernel_workers = worker.kernel_workers.max(kernel_workers());
+        ended
     }
-    match Queue::new(p.iodepth as usize, file, bytes, piece) {
-        Ok(mut queue) => {
-            let failed = worker.run(begin()?, window, &mut queue, &shared.told).err();
-            // They live as long as this thread, and their names have its number.
-            worker.kernel_workers = worker.kernel_workers.max(kernel_workers());
-            failed
-        }
-        Err(error) => {
-            shared.off.store(true, Ordering::Relaxed);
-            let op = crate::queue::QueuedIo::default();
-            begin();
-            Some(FailedIo { op, error })
-        }
+
+    fn failed(&self, failed: &FailedIo) -> ProbeError {
+        let what = if failed.op.write { "write" } else { "read" };
+        let refused = direct_refused(&self.path, what, &failed.error).filter(|_| self.p.direct);
+        refused.unwrap_or_else(|| {
+            let what = format!("{what} {} bytes at {} of", failed.op.len, failed.op.at);
+            ProbeError::io(&what, &self.path, &failed.error)
+        })
     }
 }
 
@@ -372,39 +328,4 @@ fn kernel_workers() -> u64 {
         comm.is_ok_and(|comm| comm.trim_end() == name)
     };
     tasks.filter(is_one).count() as u64
-}
-
-/// Waits for all threads. Returns the first failure.
-fn joined(
-    handles: Vec<ScopedJoinHandle<'_, Option<FailedIo>>>,
-) -> Result<Option<FailedIo>, ProbeError> {
-    let mut first = None;
-    for handle in handles {
-        let failed = handle.join().map_err(|panic| panicked(panic.as_ref()))?;
-        first = first.or(failed);
-    }
-    Ok(first)
-}
-
-/// Sleeps until a moment of `CLOCK_MONOTONIC`, with a progress line from time to time.
-fn pause(until: u64, beat: &mut dyn FnMut()) {
-    loop {
-        let left = until.saturating_sub(monotonic_ns());
-        if left == 0 {
-            return;
-        }
-        thread::sleep(Duration::from_nanos(left.min(HEARTBEAT_NS)));
-        if left > HEARTBEAT_NS {
-            beat();
-        }
-    }
-}
-
-fn no_thread(error: &io::Error) -> ProbeError {
-    ProbeError {
-        message: format!("cannot start a thread: {error}"),
-        hint: None,
-        errno: error.raw_os_error(),
-    }
-    .hint("use fewer `workers`, or raise the limit: `ulimit -u` shows it")
 }

@@ -1,11 +1,6 @@
 //! One worker: starts I/Os, waits for them and counts them until the time is over.
 
-use std::{
-    hint,
-    sync::atomic::{AtomicU64, Ordering},
-    thread,
-    time::Duration,
-};
+use std::{hint, thread, time::Duration};
 
 use super::{
     draw::Draw,
@@ -79,13 +74,13 @@ impl Worker {
         watch: StopWatch<C>,
         window: Window,
         engine: &mut W,
-        told: &AtomicU64,
+        beat: &mut dyn FnMut(u64),
     ) -> Result<(), FailedIo> {
         (self.ops, self.bytes, self.all_ops, self.all_bytes) = (0, 0, 0, 0);
         (self.spun, self.span) = (0, None);
         self.pace.restart();
         let mut now = watch.now();
-        let (mut tell_at, mut before) = (now + HEARTBEAT_NS, 0);
+        let mut tell_at = now + HEARTBEAT_NS;
         let late = window.until.saturating_add(PATIENCE_NS);
         while now < window.until
             || (window.whole && now < late && self.waits_for_an_end(window, engine.in_flight()))
@@ -110,8 +105,8 @@ impl Worker {
                 self.spun += now - entered;
             }
             if now >= tell_at {
-                told.fetch_add(self.ops - before, Ordering::Relaxed);
-                (tell_at, before) = (now + HEARTBEAT_NS, self.ops);
+                beat(self.ops);
+                tell_at = now + HEARTBEAT_NS;
             }
         }
         // The device counts their bytes, whenever they end.
@@ -348,8 +343,7 @@ mod tests {
                 until: 2_000_000,
                 whole: true,
             };
-            let told = AtomicU64::new(0);
-            worker.run(watch, window, &mut engine, &told).unwrap();
+            worker.run(watch, window, &mut engine, &mut |_| {}).unwrap();
             let (first, last) = worker.span.unwrap();
             (ops, took) = (ops + worker.ops, took + last - first);
         }
@@ -381,9 +375,8 @@ mod tests {
                 until: 1_000_000 + ms * 1_000_000,
                 whole: true,
             };
-            let told = AtomicU64::new(0);
             worker
-                .run(watch, window, &mut Slow::default(), &told)
+                .run(watch, window, &mut Slow::default(), &mut |_| {})
                 .unwrap();
             let (first, last) = worker.span.unwrap();
             let took = (last - first) as f64;

@@ -9,7 +9,7 @@ use std::{
 use layermark_model::{Trial, Verified};
 
 use super::{
-    contenders::{ContenderTurn, Contenders, What},
+    contenders::{ContenderTurn, Contenders, Open, What},
     ops::counter,
     params::{LockOp, LockParams},
     sys,
@@ -51,7 +51,7 @@ impl LockWork {
         dir: &Path,
         p: LockParams,
         context: &Context,
-        open: fn(LockOp, &Path) -> io::Result<File>,
+        open: Open,
     ) -> Result<Self, ProbeError> {
         let work = WorkDir::new(dir)?;
         let path = work.path().join("locked");
@@ -137,11 +137,8 @@ impl Repeat for LockWork {
         };
         let done = self.contenders.work(turn, beat)?;
         Ok(Stretch {
-            elapsed_ns: done.elapsed_ns,
-            ops: done.ops,
             over: extent == Extent::Pass,
-            edges: Some(done.edges),
-            ..Stretch::default()
+            ..done
         })
     }
 

@@ -16,14 +16,12 @@ use crate::{
     clock::{Source, monotonic_ns},
     counters::Devices,
     run::{
-        Edge,
+        Stretch,
         drive::{self, OpRange, Span, Step},
         recorder::Recorder,
+        team::{ThreadWork, Together, all_at_once, as_if_equally_long},
     },
-    workloads::ends::{
-        lines::Hidden,
-        together::{Sent, all_at_once, elapsed_ns},
-    },
+    workloads::ends::lines::Hidden,
 };
 
 /// One permanent connection, or a series of connections.
@@ -52,16 +50,6 @@ pub struct Limit {
     pub ns: u64,
     /// Whether operations enter the histogram.
     pub counted: bool,
-}
-
-/// Work of all lanes.
-pub struct Together {
-    /// Number of transactions, or of messages sent.
-    pub ops: u64,
-    /// Duration in which all operations would have been done if each lane had continued at its own
-    /// speed to the same moment, ns.
-    pub elapsed_ns: u64,
-    pub edges: [Edge; 2],
 }
 
 /// All lanes of a trial.
@@ -104,7 +92,7 @@ impl Lane {
         clock: Source,
         limit: Limit,
         beat: &mut dyn FnMut(u64),
-    ) -> io::Result<Sent> {
+    ) -> io::Result<ThreadWork> {
         let Self {
             link,
             out,
@@ -169,7 +157,7 @@ struct Transactions<'a> {
 }
 
 impl Transactions<'_> {
-    fn make(self, step: &mut impl Step, beat: &mut dyn FnMut(u64)) -> io::Result<Sent> {
+    fn make(self, step: &mut impl Step, beat: &mut dyn FnMut(u64)) -> io::Result<ThreadWork> {
         let done = drive::drive(self.clock, self.part, self.recorder, beat, step);
         let done = done.map_err(|stopped| stopped.error)?;
         let span = Span {
@@ -204,20 +192,22 @@ impl Lanes {
         sum.latency()
     }
 
-    /// Makes all of them work at the same time.
+    /// Makes all of them work at the same time. Returns the number of transactions, or of messages
+    /// sent.
     pub fn work(
         &mut self,
         limit: Limit,
         devices: &Devices,
         beat: &mut dyn FnMut(u64),
-    ) -> io::Result<Together> {
+    ) -> io::Result<Stretch> {
         let (p, clock) = (&self.p, self.clock);
         let work = |lane: &mut Lane, beat: &mut dyn FnMut(u64)| lane.work(p, clock, limit, beat);
-        let (each, edges) = all_at_once(&mut self.each, devices, beat, work)?;
-        Ok(Together {
+        let Together { each, edges } = all_at_once(&mut self.each, devices, beat, work)?;
+        Ok(Stretch {
             ops: each.iter().map(|(ops, _)| ops).sum(),
-            elapsed_ns: elapsed_ns(&each),
-            edges,
+            elapsed_ns: as_if_equally_long(each.into_iter()),
+            edges: Some(edges),
+            ..Stretch::default()
         })
     }
 }

@@ -16,8 +16,7 @@ use crate::{
     clock::monotonic_ns,
     data::{Noise, derive},
     limits::HEARTBEAT_NS,
-    run::drive::Span,
-    workloads::ends::together::Sent,
+    run::{drive::Span, team::ThreadWork},
 };
 
 /// First byte of a message of a TCP stream.
@@ -137,7 +136,7 @@ pub fn push(
     message: &mut [u8],
     ns: u64,
     beat: &mut dyn FnMut(u64),
-) -> io::Result<Sent> {
+) -> io::Result<ThreadWork> {
     let mut watch = Watch::start(ns, beat);
     let sent = send_until(fd, message, &mut watch)?;
     let mut answer = [0];
@@ -185,7 +184,7 @@ pub fn pull(
     buffer: &mut [u8],
     ns: u64,
     beat: &mut dyn FnMut(u64),
-) -> io::Result<Sent> {
+) -> io::Result<ThreadWork> {
     let mut messages = Messages::new(p);
     let mut watch = Watch::start(u64::MAX, beat);
     send_all(fd, &ns.to_le_bytes())?;
@@ -273,7 +272,7 @@ pub fn push_datagrams(
     message: &[u8],
     ns: u64,
     beat: &mut dyn FnMut(u64),
-) -> io::Result<Sent> {
+) -> io::Result<ThreadWork> {
     let mut watch = Watch::start(ns, beat);
     let mut sent = 0;
     loop {

@@ -8,7 +8,7 @@ use super::{
     ceiling,
     control::{Counters, Hello},
     figures::NetTrial,
-    lanes::{Lane, Lanes, Limit, Link, Together},
+    lanes::{Lane, Lanes, Limit, Link},
     near::{Control, Welcome},
     params::{NetOp, NetParams},
     sockets::{self, ANSWER},
@@ -135,7 +135,7 @@ impl NetWork {
     }
 
     /// Determines how many datagrams have arrived, and how long that took.
-    fn arrive(&mut self, done: &mut Together, counted: bool) -> Result<(), ProbeError> {
+    fn arrive(&mut self, done: &mut Stretch, counted: bool) -> Result<(), ProbeError> {
         let (arrived, span_ns) = self.control.arrived(self.arrived + done.ops)?;
         let came = arrived.saturating_sub(self.arrived);
         self.arrived = arrived;
@@ -217,12 +217,9 @@ impl Repeat for NetWork {
             self.count_far(&before, &after);
         }
         Ok(Stretch {
-            elapsed_ns: done.elapsed_ns,
-            ops: done.ops,
             bytes: done.ops * self.p.op_bytes(),
             over: extent == Extent::Pass,
-            edges: Some(done.edges),
-            ..Stretch::default()
+            ..done
         })
     }
 
