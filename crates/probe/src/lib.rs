@@ -214,6 +214,15 @@ impl Context {
         self.sync_below(dir)
     }
 
+    /// The far end of a workload with two ends.
+    pub(crate) fn far_end(&self, workload: &str) -> Result<&Peer, ProbeError> {
+        self.peer.as_ref().ok_or_else(|| {
+            ProbeError::new(format!(
+                "`{workload}` has two ends, and the job names no far one"
+            ))
+        })
+    }
+
     /// Like [`Self::sync`], without the file system of `dir` itself.
     pub(crate) fn sync_below(&self, dir: &Path) -> Result<(), ProbeError> {
         let device = |dir: &Path| std::fs::metadata(dir).map(|m| m.dev()).ok();

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+pub mod ceiling;
 pub mod control;
 pub mod error;
 pub mod lines;

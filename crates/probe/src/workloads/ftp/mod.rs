@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings, protocol::Peer};
+use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
 use crate::{Context, FarEnd, ProbeError, Work, Workload, param, run::Repeated};
 
@@ -65,7 +65,8 @@ impl Workload for Ftp {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn FarEnd>, ProbeError> {
-        let far = far::FtpFarEnd::start(dir, param::read(at)?, peer(context)?, context)?;
+        let far =
+            far::FtpFarEnd::start(dir, param::read(at)?, context.far_end(self.id())?, context)?;
         Ok(Box::new(far))
     }
 
@@ -75,14 +76,8 @@ impl Workload for Ftp {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError> {
-        let work = work::FtpWork::prepare(dir, param::read(at)?, peer(context)?, context)?;
+        let work =
+            work::FtpWork::prepare(dir, param::read(at)?, context.far_end(self.id())?, context)?;
         Ok(Box::new(Repeated::new(work)))
     }
-}
-
-fn peer(context: &Context) -> Result<&Peer, ProbeError> {
-    context
-        .peer
-        .as_ref()
-        .ok_or_else(|| ProbeError::new("`ftp` has two ends, and the job names no far one"))
 }

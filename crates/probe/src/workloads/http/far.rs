@@ -59,12 +59,11 @@ pub fn check_program(p: &HttpParams) -> Result<(), ProbeError> {
 
 impl HttpFarEnd {
     pub fn start(dir: &Path, p: HttpParams, context: &Context) -> Result<Self, ProbeError> {
-        let no_peer = || ProbeError::new("`http` has two ends, and the job names no far one");
         let Peer {
             address,
             port,
             secret,
-        } = context.peer.clone().ok_or_else(no_peer)?;
+        } = context.far_end("http")?.clone();
         let at = SocketAddr::new(address, port);
         // Checked now, for a clear error before the near end connects.
         check_program(&p)?;

@@ -225,8 +225,7 @@ impl Endpoint {
                 far_cpus: Vec::new(),
             });
         }
-        let no_peer = || ProbeError::new("`http` has two ends, and the job names no far one");
-        let peer = context.peer.as_ref().ok_or_else(no_peer)?;
+        let peer = context.far_end("http")?;
         let (control, welcome) = Control::open(p, peer, host)?;
         let to = SocketAddr::new(peer.address, welcome.port);
         let token = String::from_utf8_lossy(welcome.token.as_bytes()).into_owned();

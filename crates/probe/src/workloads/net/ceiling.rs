@@ -1,10 +1,10 @@
 //! Rate of the generator without a network: the same loops over socket pairs, whose other ends are
-//! threads of the same process. A result close to it is limited by the generator, not by the path.
+//! threads of the same process.
 
 use std::{
     io,
     os::fd::{AsFd, OwnedFd},
-    sync::{Mutex, atomic::AtomicU64, mpsc},
+    sync::{atomic::AtomicU64, mpsc},
     thread,
 };
 
@@ -18,30 +18,20 @@ use super::{
 use crate::{
     clock::Source,
     counters::Devices,
-    workloads::ends::{PATIENCE, lock, place::PinnedCpus},
+    workloads::ends::{
+        PATIENCE,
+        ceiling::{self, Ceilings, Cpus},
+        place::PinnedCpus,
+    },
 };
 
-/// Number of stretches, of which the best counts: other load can only slow them.
-const STRETCHES: u32 = 4;
-/// Length of each stretch, and of the uncounted time before it, nanoseconds.
-const STRETCH_NS: u64 = 10_000_000;
-
 /// Results measured in this process.
-static KNOWN: Mutex<Vec<(NetParams, Cpus, f64)>> = Mutex::new(Vec::new());
+static KNOWN: Ceilings<(NetParams, Cpus)> = Ceilings::new(Vec::new());
 
-/// CPUs of the near and of the far end.
-type Cpus = [Vec<u32>; 2];
-
-/// Operations per second, measured once for each kind of work on these CPUs; `None` if it cannot be
-/// measured.
+/// Operations per second of this kind of work on these CPUs; `None` if it cannot be measured.
 pub fn of(p: &NetParams, clock: Source, cpus: &Cpus) -> Option<f64> {
-    let same = |known: &&(NetParams, Cpus, f64)| known.0 == *p && known.1 == *cpus;
-    if let Some((_, _, rate)) = lock(&KNOWN).iter().find(same) {
-        return Some(*rate);
-    }
-    let rate = measure(p, clock, cpus).ok()?;
-    lock(&KNOWN).push((p.clone(), cpus.clone(), rate));
-    Some(rate)
+    let kind = (p.clone(), cpus.clone());
+    ceiling::of(&KNOWN, kind, |_| measure(p, clock, cpus))
 }
 
 fn measure(p: &NetParams, clock: Source, cpus: &Cpus) -> io::Result<f64> {
@@ -81,21 +71,15 @@ fn measure(p: &NetParams, clock: Source, cpus: &Cpus) -> io::Result<f64> {
         let _pinned = PinnedCpus::on(near_cpus)?;
         let mut lanes = Lanes::new(p, clock, each);
         let devices = Devices::open(&[]);
-        let mut work = |counted| {
+        ceiling::best(|ns, counted| {
             let limit = Limit {
                 ops: u64::MAX,
-                ns: STRETCH_NS,
+                ns,
                 counted,
             };
-            lanes.work(limit, &devices, &mut |_| {})
-        };
-        work(false)?;
-        let mut best = 0.0f64;
-        for _ in 0..STRETCHES {
-            let done = work(true)?;
-            best = best.max(done.ops as f64 * 1e9 / done.elapsed_ns as f64);
-        }
-        Ok(best)
+            let done = lanes.work(limit, &devices, &mut |_| {})?;
+            Ok((done.ops, done.elapsed_ns))
+        })
     })
 }
 
@@ -117,7 +101,10 @@ mod tests {
     use layermark_model::Settings;
 
     use super::*;
-    use crate::{Workload, selftest, workloads::net::Net};
+    use crate::{
+        Workload, selftest,
+        workloads::{ends::lock, net::Net},
+    };
 
     #[test]
     fn each_placement_has_a_ceiling_of_its_own() {
@@ -130,8 +117,11 @@ mod tests {
             assert!(of(&p, selftest::source(), cpus) > Some(0.0));
         }
         let known = lock(&KNOWN);
-        let ours = known.iter().filter(|known| known.0 == p);
-        let cpus: Vec<&Cpus> = ours.map(|known| &known.1).collect();
+        let ours = known
+            .iter()
+            .map(|(kind, _)| kind)
+            .filter(|kind| kind.0 == p);
+        let cpus: Vec<&Cpus> = ours.map(|kind| &kind.1).collect();
         assert_eq!(cpus, [&free, &all]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings, protocol::Peer};
+use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
 use crate::{Context, FarEnd, ProbeError, Work, Workload, param, run::Repeated};
 
@@ -62,7 +62,7 @@ impl Workload for Net {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn FarEnd>, ProbeError> {
-        let far = far::NetFarEnd::start(param::read(at)?, peer(context)?)?;
+        let far = far::NetFarEnd::start(param::read(at)?, context.far_end(self.id())?)?;
         Ok(Box::new(far))
     }
 
@@ -72,14 +72,7 @@ impl Workload for Net {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError> {
-        let work = work::NetWork::prepare(param::read(at)?, peer(context)?, context)?;
+        let work = work::NetWork::prepare(param::read(at)?, context.far_end(self.id())?, context)?;
         Ok(Box::new(Repeated::new(work)))
     }
-}
-
-fn peer(context: &Context) -> Result<&Peer, ProbeError> {
-    context
-        .peer
-        .as_ref()
-        .ok_or_else(|| ProbeError::new("`net` has two ends, and the job names no far one"))
 }
