@@ -8,7 +8,10 @@
 //! Work with two ends has a probe at each. The far probe gets `serve` -> `serving` and serves until
 //! `settle` -> `settled`. The near probe gets the job, with the port that the far probe reported.
 
-use std::{fmt, net::IpAddr};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -151,6 +154,13 @@ pub struct Peer {
     pub port: u16,
     /// The secret that a client must send first, so that no other client on this machine is served.
     pub secret: String,
+}
+
+impl Peer {
+    /// The address with the port.
+    pub fn socket(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port)
+    }
 }
 
 /// Leaves the secret out.

@@ -15,7 +15,7 @@ use std::{
 use rustix::net::Shutdown;
 
 use super::lock;
-use crate::{ProbeError, error::panicked};
+use crate::{FarEnd, ProbeError, error::panicked};
 
 /// Maximum number of open connections, including those of strangers.
 const MOST: usize = 512;
@@ -34,13 +34,15 @@ pub struct OpenConnections {
     /// Open connections, which are shut down at the end.
     open: Mutex<HashMap<u64, TcpStream>>,
     opened: AtomicU64,
+    /// The first error of a connection.
+    failed: Mutex<Option<ProbeError>>,
 }
 
 impl Listening {
-    /// Runs `serve` for each connection.
+    /// Runs `serve` for each connection. Its errors do not count while it is ending.
     pub fn start(
         listener: TcpListener,
-        serve: impl Fn(TcpStream, &OpenConnections) + Send + Sync + 'static,
+        serve: impl Fn(TcpStream, &OpenConnections) -> Result<(), ProbeError> + Send + Sync + 'static,
     ) -> Result<Self, ProbeError> {
         let no_address = |e| ProbeError::new(format!("cannot tell where it listens: {e}"));
         let at = listener.local_addr().map_err(no_address)?;
@@ -49,6 +51,7 @@ impl Listening {
             ending: AtomicBool::new(false),
             open: Mutex::default(),
             opened: AtomicU64::new(0),
+            failed: Mutex::default(),
         });
         let body = Arc::clone(&connections);
         let thread = thread::Builder::new()
@@ -61,9 +64,15 @@ impl Listening {
             thread: Some(thread),
         })
     }
+}
+
+impl FarEnd for Listening {
+    fn port(&self) -> u16 {
+        self.at.port()
+    }
 
     /// Closes all connections and waits for their threads.
-    pub fn end(&mut self) -> Result<(), ProbeError> {
+    fn end(&mut self) -> Result<(), ProbeError> {
         self.connections.ending.store(true, Ordering::SeqCst);
         // On Linux this ends accept(2), too.
         let _ = rustix::net::shutdown(&self.connections.listener, Shutdown::Both);
@@ -71,7 +80,7 @@ impl Listening {
         let ended = self.thread.take().map(JoinHandle::join);
         match ended {
             Some(Err(panic)) => Err(panicked(panic.as_ref())),
-            _ => Ok(()),
+            _ => lock(&self.connections.failed).take().map_or(Ok(()), Err),
         }
     }
 }
@@ -88,7 +97,7 @@ impl OpenConnections {
         self.ending.load(Ordering::SeqCst)
     }
 
-    fn listen(&self, serve: &(impl Fn(TcpStream, &Self) + Sync)) {
+    fn listen(&self, serve: &(impl Fn(TcpStream, &Self) -> Result<(), ProbeError> + Sync)) {
         thread::scope(|scope| {
             while !self.is_ending() {
                 let Ok((stream, _)) = self.listener.accept() else {
@@ -100,7 +109,11 @@ impl OpenConnections {
                     continue;
                 };
                 let body = move || {
-                    serve(stream, self);
+                    if let Err(e) = serve(stream, self)
+                        && !self.is_ending()
+                    {
+                        lock(&self.failed).get_or_insert(e);
+                    }
                     lock(&self.open).remove(&number);
                 };
                 if thread::Builder::new().spawn_scoped(scope, body).is_err() {

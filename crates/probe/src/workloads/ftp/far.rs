@@ -13,7 +13,7 @@ use layermark_model::{protocol::Peer, random_name};
 
 use super::{
     content::{Content, Sum, Tick, sum_of_file, touched},
-    control::{Answer, BUSY, ControlRequest, Hello, VERSION},
+    control::{BUSY, Welcome},
     params::{FtpOp, FtpParams, ServerChoice, Sink},
     server::{FILE, Site},
     session::Login,
@@ -23,8 +23,8 @@ use crate::{
     Context, FarEnd, ProbeError, usage,
     workloads::{
         ends::{
-            PATIENCE,
-            lines::{Hidden, LineError, Lines},
+            control::{Answer, Request, admit, done, refuse, serve, unknown},
+            lines::{Hidden, Lines},
             listening::{Listening, OpenConnections, no_listener},
             lock,
         },
@@ -46,11 +46,7 @@ pub struct FtpFarEnd {
 struct FtpFarState {
     p: FtpParams,
     secret: Hidden,
-    /// Name and version, and port, of the server.
-    server: String,
-    port: u16,
-    login: Login,
-    file: Option<Sum>,
+    welcome: Welcome,
     files: PathBuf,
     site: Option<Arc<Site>>,
     vsftpd: Mutex<Option<Vsftpd>>,
@@ -63,7 +59,7 @@ impl FtpFarEnd {
         peer: &Peer,
         context: &Context,
     ) -> Result<Self, ProbeError> {
-        let at = SocketAddr::new(peer.address, peer.port);
+        let at = peer.socket();
         // Done first, so that a taken port is detected at once.
         let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
         let work = WorkDir::new(dir)?;
@@ -78,14 +74,16 @@ impl FtpFarEnd {
         let data = content(&p, &files, context.seed)?;
         let mut shared = FtpFarState {
             secret: peer.secret.clone().into(),
-            server: "layermark's own".into(),
-            port: 0,
-            login: Login {
-                user: random_name(""),
-                password: (random_name("") + &random_name("")).into(),
-                folder: String::new(),
+            welcome: Welcome {
+                server: "layermark's own".into(),
+                port: 0,
+                login: Login {
+                    user: random_name(""),
+                    password: (random_name("") + &random_name("")).into(),
+                    folder: String::new(),
+                },
+                file: data.as_ref().map(Content::sum),
             },
-            file: data.as_ref().map(Content::sum),
             files,
             site: None,
             vsftpd: Mutex::default(),
@@ -103,6 +101,7 @@ impl FtpFarEnd {
         // The near end reports a connection that fails.
         let control = Listening::start(listener, move |stream, _: &OpenConnections| {
             let _ = body.serve(stream);
+            Ok(())
         })?;
         Ok(Self {
             control,
@@ -160,9 +159,9 @@ fn content(p: &FtpParams, files: &Path, seed: u64) -> Result<Option<Content>, Pr
 
 impl FtpFarState {
     fn take(&mut self, vsftpd: Vsftpd) {
-        self.server.clone_from(&vsftpd.version);
-        self.port = vsftpd.port;
-        self.login = vsftpd.login.clone();
+        self.welcome.server.clone_from(&vsftpd.version);
+        self.welcome.port = vsftpd.port;
+        self.welcome.login = vsftpd.login.clone();
         self.vsftpd = Mutex::new(Some(vsftpd));
     }
 
@@ -178,7 +177,7 @@ impl FtpFarState {
             _ => 0,
         };
         let site = Arc::new(Site {
-            login: self.login.clone(),
+            login: self.welcome.login.clone(),
             content: data,
             sink: p.sink,
             length: p.file_size,
@@ -192,46 +191,24 @@ impl FtpFarState {
         let listening = Listening::start(listener, move |stream, _: &OpenConnections| {
             // The client detects any failure.
             let _ = site.serve(&stream);
+            Ok(())
         })?;
-        self.port = listening.at.port();
+        self.welcome.port = listening.at.port();
         Ok(listening)
     }
 
     /// A client that does not send the secret is disconnected without an answer.
     fn serve(&self, stream: TcpStream) -> io::Result<()> {
         let mut lines = Lines::new(stream);
-        let Ok(Some(Hello::Control {
-            version,
-            secret,
-            params,
-        })) = lines.next(Some(PATIENCE))
-        else {
-            return Ok(());
-        };
-        if !self.secret.is(&secret) {
+        if admit(&mut lines, &self.secret, &self.p).is_none() {
             return Ok(());
         }
-        if version != VERSION || params != self.p {
-            let why = format!("it serves another point, in version {VERSION}");
-            return lines.say(&Answer::Refused { why });
-        }
-        lines.say(&Answer::Welcome {
-            server: self.server.clone(),
-            port: self.port,
-            user: self.login.user.clone(),
-            token: self.login.password.clone(),
-            folder: self.login.folder.clone(),
-            file: self.file,
-        })?;
-        loop {
-            match lines.next(None) {
-                Ok(Some(ControlRequest::Count)) => lines.say(&Answer::Counted {
-                    cpu_ns: self.cpu_ns(),
-                })?,
-                Ok(Some(ControlRequest::Check { names })) => self.check(&names, &lines)?,
-                Ok(None) | Err(LineError::Io(_) | LineError::Foreign(_)) => return Ok(()),
-            }
-        }
+        done(&lines, &self.welcome)?;
+        serve(&mut lines, |lines, request| match request {
+            Request::Count => done(lines, self.cpu_ns()),
+            Request::Check { names } => self.check(&names, lines),
+            _ => unknown(lines),
+        })
     }
 
     fn cpu_ns(&self) -> u64 {
@@ -248,7 +225,7 @@ impl FtpFarState {
             let tick = &mut || {
                 if said.elapsed() >= BUSY {
                     // Sending the answer shows whether the near end is still connected.
-                    let _ = lines.say(&Answer::Busy);
+                    let _ = lines.say(&Answer::<()>::Busy);
                     said = Instant::now();
                 }
             };
@@ -256,11 +233,11 @@ impl FtpFarState {
                 Ok(sum) => files.push(sum),
                 Err(e) => {
                     let why = format!("it cannot read the uploaded file {name}: {e}");
-                    return lines.say(&Answer::Refused { why });
+                    return refuse(lines, why);
                 }
             }
         }
-        lines.say(&Answer::Checked { files })
+        done(lines, files)
     }
 
     fn sum(&self, name: &str, tick: &mut Tick<'_>) -> io::Result<Sum> {

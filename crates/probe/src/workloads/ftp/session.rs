@@ -6,6 +6,8 @@ use std::{
     net::{SocketAddr, TcpStream},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     content::{Content, PIECE, Received, Room, Tick, touched},
     replies::{self, Replies, ReplyError},
@@ -20,7 +22,7 @@ use crate::{
 };
 
 /// Login data of a client.
-#[derive(Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Login {
     pub user: String,
     pub password: Hidden,

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{
     Ftp,
     content::{Content, Sum},
-    control::{Answer, Control, ControlRequest as Question, Hello},
+    control::{self, Welcome},
     params::{FtpParams, Source},
     session::{Login, Session},
     vsftpd,
@@ -22,6 +22,7 @@ use super::{
 use crate::{
     FarEnd, ProbeError, TurnRequest, Workload, param,
     workloads::ends::{
+        control::{Control, Hello, Request, done},
         error::PeerAddress,
         lines::Lines,
         testing::{self, Ends, context},
@@ -168,8 +169,9 @@ fn server_of(
     let far = Ftp.serve(dir.path(), &point, &context(0)).unwrap();
     let p: FtpParams = param::read(&point).unwrap();
     let peer = context(far.port()).peer.unwrap();
-    let (control, welcome) = Control::connect(&p, &peer).unwrap();
-    (far, control, welcome.to, welcome.login, welcome.file, dir)
+    let (control, welcome) = control::connect(&p, &peer).unwrap();
+    let to = SocketAddr::new(peer.address, welcome.port);
+    (far, control, to, welcome.login, welcome.file, dir)
 }
 
 /// With options; the password is in its configuration, which other users cannot read.
@@ -218,7 +220,7 @@ fn curl_gets_and_puts_the_same_files_from_the_same_servers() {
         fs::write(&path, &data).unwrap();
         let upload = ["--upload-file", path.to_str().unwrap()];
         curl(&login, &format!("ftp://{at}/{}0-0", login.folder), &upload);
-        let sums = control.check(&["0-0".into()], &mut || {}).unwrap();
+        let sums = control::check(&mut control, &["0-0".into()], &mut || {}).unwrap();
         let sent = Sum {
             bytes: data.len() as u64,
             hash: xxh3_64(&data),
@@ -240,7 +242,7 @@ fn more_files_than_a_line_has_room_for_are_checked() {
     for name in &names {
         session.put(name, &content, &mut || {}).unwrap();
     }
-    let sums = control.check(&names, &mut || {}).unwrap();
+    let sums = control::check(&mut control, &names, &mut || {}).unwrap();
     assert_eq!(sums, vec![content.sum(); 600]);
     far.end().unwrap();
 }
@@ -278,7 +280,7 @@ fn who_does_not_know_the_password_or_the_secret_gets_nothing() {
             json!({"op": "get", "file_size": "1K", "server": server}),
         ))
         .unwrap();
-        let e = Control::connect(&p, &other).err().unwrap();
+        let e = control::connect(&p, &other).err().unwrap();
         assert!(
             e.message.contains("closed the control connection"),
             "{}",
@@ -316,21 +318,24 @@ fn bad(greeting: &'static str, script: Script) -> (ProbeError, Duration) {
     );
     let far = thread::spawn(move || {
         let mut lines = Lines::new(control.accept().unwrap().0);
-        let Hello::Control { .. } = lines.next(None).unwrap().unwrap();
-        let _ = lines.say(&Answer::Welcome {
+        let _: Hello<FtpParams> = lines.next(None).unwrap().unwrap();
+        let welcome = Welcome {
             server: "bad".into(),
             port: ftp_port,
-            user: "user".into(),
-            token: "password".to_owned().into(),
-            folder: String::new(),
+            login: Login {
+                user: "user".into(),
+                password: "password".to_owned().into(),
+                folder: String::new(),
+            },
             file: Some(Sum {
                 bytes: 64 << 10,
                 hash: xxh3_64(&vec![7; 64 << 10]),
             }),
-        });
-        while let Ok(Some(question)) = lines.next::<Question>(None) {
-            assert_eq!(question, Question::Count);
-            let _ = lines.say(&Answer::Counted { cpu_ns: 0 });
+        };
+        let _ = done(&lines, welcome);
+        while let Ok(Some(request)) = lines.next::<Request>(None) {
+            assert_eq!(request, Request::Count);
+            let _ = done(&lines, 0);
         }
     });
     let server = thread::spawn(move || {

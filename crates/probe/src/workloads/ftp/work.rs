@@ -1,13 +1,16 @@
 //! A prepared point: clients that are logged in, and their transfers.
 
-use std::path::{Path, PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use layermark_model::{FigureValues, Trial, Verified, protocol::Peer};
 
 use super::{
     ceiling,
     content::{Content, Received, Room, Sum, touched},
-    control::Control,
+    control,
     figures::FtpTrial,
     params::{FtpOp, FtpParams, Sink},
     server::FILE,
@@ -24,7 +27,13 @@ use crate::{
         recorder::Recorder,
         team::{ThreadWork, Together, all_at_once, as_if_equally_long},
     },
-    workloads::{ends::error::PeerAddress, work_dir::WorkDir},
+    workloads::{
+        ends::{
+            control::{Control, Request},
+            error::PeerAddress,
+        },
+        work_dir::WorkDir,
+    },
 };
 
 /// Transfers of each client per pass, if a trial is one stretch of passes.
@@ -98,7 +107,7 @@ impl FtpWork {
         peer: &Peer,
         context: &Context,
     ) -> Result<Self, ProbeError> {
-        let (control, welcome) = Control::connect(&p, peer)?;
+        let (control, welcome) = control::connect(&p, peer)?;
         let work = WorkDir::new(dir)?;
         let data = match p.op {
             FtpOp::Get => None,
@@ -114,7 +123,7 @@ impl FtpWork {
             peer.error("does not say what can be got")
         })?;
         let server = PeerAddress {
-            to: welcome.to,
+            to: SocketAddr::new(peer.address, welcome.port),
             ..control.peer
         };
         let client = |number| {
@@ -176,7 +185,7 @@ impl FtpWork {
             }
             if !client.put.is_empty() {
                 let names = std::mem::take(&mut client.put);
-                sums.extend(self.control.check(&names, tick)?);
+                sums.extend(control::check(&mut self.control, &names, tick)?);
             }
             looked += sums.len() as u64;
             wrong.extend(sums.into_iter().filter(|sum| *sum != self.expected));
@@ -195,6 +204,11 @@ impl FtpWork {
         Err(self.control.peer.error(&what).hint(
             "the path alters or loses data: `ip -s link` shows errors, `dmesg` may tell more",
         ))
+    }
+
+    /// CPU time of the far end and its server, ns.
+    fn count(&mut self) -> Result<u64, ProbeError> {
+        self.control.ask(&Request::Count)
     }
 
     fn limit(&self, extent: Extent) -> Limit {
@@ -289,7 +303,7 @@ impl Repeat for FtpWork {
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
         let limit = self.limit(extent);
-        let before = limit.counted.then(|| self.control.count()).transpose()?;
+        let before = limit.counted.then(|| self.count()).transpose()?;
         let give = &self.give;
         let done = all_at_once(&mut self.clients, &self.devices, beat, |client, beat| {
             Ok(give.work(client, limit, beat))
@@ -298,7 +312,7 @@ impl Repeat for FtpWork {
             done.map_err(|e| ProbeError::new(format!("cannot start the clients: {e}")))?;
         let each: Vec<ThreadWork> = each.into_iter().collect::<Result<_, _>>()?;
         if let Some(before) = before {
-            self.ftp.far_cpu_ns += self.control.count()?.saturating_sub(before);
+            self.ftp.far_cpu_ns += self.count()?.saturating_sub(before);
         }
         let ops = each.iter().map(|(ops, _)| ops).sum();
         let mut last_beat = monotonic_ns();

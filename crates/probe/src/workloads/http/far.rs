@@ -1,36 +1,32 @@
 //! The far end: starts the server for the near end, and reports its resource usage.
 
 use std::{
+    io,
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     sync::Mutex,
 };
 
-use layermark_model::{protocol::Peer, random_name};
+use layermark_model::random_name;
 
 use super::{
     answer,
     hosted::{self, HostedServer, Site},
+    near::Welcome,
     params::{HttpParams, Server},
-    protocol::{Answer, ControlRequest, Hello, VERSION, Welcome},
     server::OwnServer,
 };
 use crate::{
-    Context, FarEnd, ProbeError,
+    Context, ProbeError,
     programs::PATH,
     usage,
     workloads::ends::{
-        PATIENCE,
-        lines::{Hidden, LineError, Lines},
+        control::{Answer, Hello, Request, admit, done, refuse, serve, unknown},
+        lines::{Hidden, Lines},
         listening::{Listening, OpenConnections, no_listener},
         place::{self, Host, PinnedCpus},
     },
 };
-
-/// A far end that listens.
-pub struct HttpFarEnd {
-    listening: Listening,
-}
 
 /// State shared by its threads.
 struct HttpFarState {
@@ -57,83 +53,52 @@ pub fn check_program(p: &HttpParams) -> Result<(), ProbeError> {
     }
 }
 
-impl HttpFarEnd {
-    pub fn start(dir: &Path, p: HttpParams, context: &Context) -> Result<Self, ProbeError> {
-        let Peer {
-            address,
-            port,
-            secret,
-        } = context.far_end("http")?.clone();
-        let at = SocketAddr::new(address, port);
-        // Checked now, for a clear error before the near end connects.
-        check_program(&p)?;
-        let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
-        let shared = HttpFarState {
-            p,
-            dir: dir.to_owned(),
-            seed: context.seed,
-            at,
-            secret: secret.into(),
-            serving: Mutex::default(),
-        };
-        let serve = move |stream, connections: &OpenConnections| shared.serve(stream, connections);
-        Ok(Self {
-            listening: Listening::start(listener, serve)?,
-        })
-    }
-}
-
-impl FarEnd for HttpFarEnd {
-    fn port(&self) -> u16 {
-        self.listening.at.port()
-    }
-
-    fn end(&mut self) -> Result<(), ProbeError> {
-        self.listening.end()
-    }
+/// Starts a far end.
+pub fn start(dir: &Path, p: HttpParams, context: &Context) -> Result<Listening, ProbeError> {
+    let peer = context.far_end("http")?;
+    let at = peer.socket();
+    // Checked now, for a clear error before the near end connects.
+    check_program(&p)?;
+    let listener = TcpListener::bind(at).map_err(|e| no_listener(at, &e))?;
+    let state = HttpFarState {
+        p,
+        dir: dir.to_owned(),
+        seed: context.seed,
+        at,
+        secret: peer.secret.clone().into(),
+        serving: Mutex::default(),
+    };
+    // The near end detects failures.
+    Listening::start(listener, move |stream, connections| {
+        let _ = state.serve(stream, connections);
+        Ok(())
+    })
 }
 
 impl HttpFarState {
-    /// A client that does not send the secret is disconnected without an answer. The near end
-    /// detects other failures.
-    fn serve(&self, stream: TcpStream, connections: &OpenConnections) {
+    /// A client that does not send the secret is disconnected without an answer.
+    fn serve(&self, stream: TcpStream, connections: &OpenConnections) -> io::Result<()> {
         let mut lines = Lines::new(stream);
-        let Ok(Some(Hello::Control {
-            version,
-            secret,
-            params,
-            host,
-        })) = lines.next(Some(PATIENCE))
-        else {
-            return;
+        let Some(Hello::Control { host, .. }) = admit(&mut lines, &self.secret, &self.p) else {
+            return Ok(());
         };
-        if !self.secret.is(&secret) || connections.is_ending() {
-            return;
+        if connections.is_ending() {
+            return Ok(());
         }
         let Ok(_serving) = self.serving.try_lock() else {
-            let _ = lines.say(&refused("it serves another trial"));
-            return;
+            return refuse(&lines, "it serves another trial");
         };
-        if version != VERSION || params != self.p {
-            let _ = lines.say(&refused("it was told to serve another point"));
-            return;
-        }
         let (running, welcome) = match self.run(&host) {
             Ok(started) => started,
             Err(ProbeError { message, hint, .. }) => {
-                let _ = lines.say(&Answer::Refused { why: message, hint });
-                return;
+                return lines.say(&Answer::<()>::Refused { why: message, hint });
             }
         };
-        let mut said = lines.say(&Answer::Welcome(welcome));
-        while said.is_ok() {
-            said = match lines.next(None) {
-                Ok(Some(ControlRequest::Count)) => lines.say(&Answer::Counted {
-                    cpu_ns: running.cpu_ns(),
-                }),
-                Ok(None) | Err(LineError::Io(_) | LineError::Foreign(_)) => return,
-            };
-        }
+        done(&lines, welcome)?;
+        serve(&mut lines, |lines, request| match request {
+            Request::Count => done(lines, running.cpu_ns()),
+            _ => unknown(lines),
+        })
     }
 
     /// Starts the server on its CPUs, at a free port.
@@ -190,12 +155,5 @@ impl Running {
             }
             Self::Hosted(hosted) => hosted.cpu_ns(),
         }
-    }
-}
-
-fn refused(why: &str) -> Answer {
-    Answer::Refused {
-        why: why.into(),
-        hint: None,
     }
 }

@@ -17,7 +17,6 @@ mod hosted;
 mod link;
 mod near;
 mod params;
-mod protocol;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -80,7 +79,7 @@ impl Workload for Http {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn FarEnd>, ProbeError> {
-        let far = far::HttpFarEnd::start(dir, param::read(at)?, context)?;
+        let far = far::start(dir, param::read(at)?, context)?;
         Ok(Box::new(far))
     }
 

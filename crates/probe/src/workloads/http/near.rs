@@ -6,26 +6,27 @@ use std::{
 };
 
 use layermark_model::protocol::Peer;
+use serde::{Deserialize, Serialize};
 
-use super::{
-    params::HttpParams,
-    protocol::{Answer, ControlRequest, Hello, VERSION, Welcome},
-};
+use super::params::HttpParams;
 use crate::{
     ProbeError,
-    workloads::ends::{
-        PATIENCE,
-        control::{self, Reply},
-        error::PeerAddress,
-        place::Host,
-    },
+    workloads::ends::{PATIENCE, control::Control, error::PeerAddress, lines::Hidden, place::Host},
 };
 
 /// How long a server may take to start, in a guest with an emulated CPU.
 const START: Duration = Duration::from_mins(1);
 
-/// A control connection.
-pub type Control = control::Control<Answer>;
+/// A running server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    pub host: Host,
+    pub port: u16,
+    /// The path to request, which is secret.
+    pub token: Hidden,
+    /// CPUs to which it is bound; empty: left to the scheduler.
+    pub cpus: Vec<u32>,
+}
 
 /// Address for error messages.
 pub fn peer_address(to: SocketAddr, patience: Duration) -> PeerAddress {
@@ -37,43 +38,13 @@ pub fn peer_address(to: SocketAddr, patience: Duration) -> PeerAddress {
     }
 }
 
-impl Control {
-    /// Sends the secret, and waits until the server is running.
-    pub fn open(p: &HttpParams, peer: &Peer, host: &Host) -> Result<(Self, Welcome), ProbeError> {
-        let to = SocketAddr::new(peer.address, peer.port);
-        let address = peer_address(to, PATIENCE);
-        let stream = TcpStream::connect_timeout(&to, PATIENCE);
-        let mut control = Self::over(stream, address, &peer.secret)?;
-        let hello = Hello::Control {
-            version: VERSION,
-            secret: control.secret(),
-            params: p.clone(),
-            host: host.clone(),
-        };
-        control.peer.patience = START;
-        match control.ask(&hello)? {
-            Answer::Welcome(welcome) => {
-                control.peer.patience = PATIENCE;
-                Ok((control, welcome))
-            }
-            other => Err(control.out_of_turn(&other)),
-        }
-    }
-
-    /// CPU time of the server so far, ns.
-    pub fn count(&mut self) -> Result<Option<u64>, ProbeError> {
-        match self.ask(&ControlRequest::Count)? {
-            Answer::Counted { cpu_ns } => Ok(cpu_ns),
-            other => Err(self.out_of_turn(&other)),
-        }
-    }
-}
-
-impl Reply for Answer {
-    fn refusal(&self) -> Option<(&str, Option<&str>)> {
-        match self {
-            Self::Refused { why, hint } => Some((why, hint.as_deref())),
-            _ => None,
-        }
-    }
+/// Sends the secret, and waits until the server is running.
+pub fn connect(p: &HttpParams, peer: &Peer, host: &Host) -> Result<(Control, Welcome), ProbeError> {
+    let to = peer.socket();
+    let address = peer_address(to, START);
+    let stream = TcpStream::connect_timeout(&to, PATIENCE);
+    let mut control = Control::over(stream, address, &peer.secret)?;
+    let welcome = control.open(p, host, Vec::new())?;
+    control.peer.patience = PATIENCE;
+    Ok((control, welcome))
 }

@@ -14,7 +14,7 @@ use super::{
     client::{Client, ClientTurn, Target, Worked, ask_once},
     figures::HttpTrial,
     link::Question,
-    near::{Control, peer_address},
+    near::{self, peer_address},
     params::HttpParams,
     url::Url,
 };
@@ -24,6 +24,7 @@ use crate::{
     run::{Extent, Mark, Passes, Repeat, Stretch},
     workloads::ends::{
         PATIENCE,
+        control::{self, Control},
         error::PeerAddress,
         place::{self, Host, PinnedCpus},
     },
@@ -135,8 +136,9 @@ impl HttpWork {
 
     /// CPU time of the server so far, ns, if layermark started it.
     fn far_cpu(&mut self) -> Result<Option<u64>, ProbeError> {
-        let counted = self.control.as_mut().map(Control::count).transpose()?;
-        Ok(counted.flatten())
+        let control = self.control.as_mut();
+        let counted = control.map(|control| control.ask::<Option<u64>>(&control::Request::Count));
+        Ok(counted.transpose()?.flatten())
     }
 }
 
@@ -226,7 +228,7 @@ impl Endpoint {
             });
         }
         let peer = context.far_end("http")?;
-        let (control, welcome) = Control::open(p, peer, host)?;
+        let (control, welcome) = near::connect(p, peer, host)?;
         let to = SocketAddr::new(peer.address, welcome.port);
         let token = String::from_utf8_lossy(welcome.token.as_bytes()).into_owned();
         Ok(Self {

@@ -8,16 +8,11 @@ use std::{
 
 use layermark_model::protocol::Peer;
 
-use super::{
-    control::{Answer, Hello, VERSION},
-    far_trial::FarTrial,
-    params::NetParams,
-    sockets,
-};
+use super::{far_trial::FarTrial, params::NetParams, sockets};
 use crate::{
-    FarEnd, ProbeError,
+    ProbeError,
     workloads::ends::{
-        PATIENCE,
+        control::{Hello, admit, refuse},
         lines::{Hidden, Lines},
         listening::{Listening, OpenConnections, no_listener},
         lock,
@@ -25,61 +20,37 @@ use crate::{
     },
 };
 
-/// A far end that listens.
-pub struct NetFarEnd {
-    listening: Listening,
-    shared: Arc<NetFarState>,
-}
-
-/// State shared by its threads.
+/// State shared by the threads of a far end.
 pub struct NetFarState {
     pub p: NetParams,
     pub at: SocketAddr,
     secret: Hidden,
     trial: Mutex<Option<Arc<FarTrial>>>,
-    /// The first error.
-    failed: Mutex<Option<ProbeError>>,
 }
 
-impl NetFarEnd {
-    pub fn start(p: NetParams, peer: &Peer) -> Result<Self, ProbeError> {
-        let at = SocketAddr::new(peer.address, peer.port);
-        let listener = sockets::listen(&p, at).map_err(|e| no_listener(at, &e))?;
-        let shared = Arc::new(NetFarState {
-            p,
-            at: listener.local_addr().map_err(|e| no_listener(at, &e))?,
-            secret: peer.secret.clone().into(),
-            trial: Mutex::default(),
-            failed: Mutex::default(),
-        });
-        let body = Arc::clone(&shared);
-        let serve = move |stream, connections: &OpenConnections| body.serve(stream, connections);
-        Ok(Self {
-            listening: Listening::start(listener, serve)?,
-            shared,
-        })
-    }
-}
-
-impl FarEnd for NetFarEnd {
-    fn port(&self) -> u16 {
-        self.listening.at.port()
-    }
-
-    fn end(&mut self) -> Result<(), ProbeError> {
-        self.listening.end()?;
-        lock(&self.shared.failed).take().map_or(Ok(()), Err)
-    }
+/// Starts a far end.
+pub fn start(p: NetParams, peer: &Peer) -> Result<Listening, ProbeError> {
+    let at = peer.socket();
+    let listener = sockets::listen(&p, at).map_err(|e| no_listener(at, &e))?;
+    let state = NetFarState {
+        p,
+        at: listener.local_addr().map_err(|e| no_listener(at, &e))?,
+        secret: peer.secret.clone().into(),
+        trial: Mutex::default(),
+    };
+    Listening::start(listener, move |stream, connections| {
+        state.serve(stream, connections)
+    })
 }
 
 impl NetFarState {
     /// A client that does not send the secret, or the token of a trial, is disconnected without an
     /// answer.
-    fn serve(&self, stream: TcpStream, connections: &OpenConnections) {
+    fn serve(&self, stream: TcpStream, connections: &OpenConnections) -> Result<(), ProbeError> {
         let from = stream.peer_addr();
         let mut lines = Lines::new(stream);
-        let (Ok(Some(hello)), Ok(from)) = (lines.next::<Hello>(Some(PATIENCE)), from) else {
-            return;
+        let (Some(hello), Ok(from)) = (admit(&mut lines, &self.secret, &self.p), from) else {
+            return Ok(());
         };
         let served = match hello {
             Hello::Lane { token, number } => {
@@ -87,45 +58,29 @@ impl NetFarState {
                 let ours = trial.filter(|trial| trial.token.is(&token));
                 ours.map_or(Ok(()), |trial| trial.lane(number, lines.stream()))
             }
-            Hello::Control { ref secret, .. } if !self.secret.is(secret) => Ok(()),
-            Hello::Control {
-                version,
-                params,
-                host,
-                ports,
-                ..
-            } => match self.begin(connections, version, &params, &host, ports, from) {
-                Ok(trial) => {
-                    let served = trial.serve(&mut lines);
-                    self.leave(&trial);
-                    served
+            Hello::Control { host, ports, .. } => {
+                match self.begin(connections, &host, ports, from) {
+                    Ok(trial) => {
+                        let served = trial.serve(&mut lines);
+                        trial.shut_down();
+                        *lock(&self.trial) = None;
+                        served
+                    }
+                    Err(why) => refuse(&lines, why),
                 }
-                Err(why) => lines.say(&Answer::Refused { why }),
-            },
+            }
         };
-        if let Err(e) = served
-            && !connections.is_ending()
-        {
-            self.keep(&e, from);
-        }
+        served.or_else(|e| self.failed(&e, from))
     }
 
     /// Starts a trial. There is at most one at a time.
     fn begin(
         &self,
         connections: &OpenConnections,
-        version: u32,
-        params: &NetParams,
         host: &Host,
         ports: Vec<u16>,
         from: SocketAddr,
     ) -> Result<Arc<FarTrial>, String> {
-        if version != VERSION {
-            return Err(format!("it speaks version {VERSION}, not {version}"));
-        }
-        if *params != self.p {
-            return Err("it was told to serve another point".into());
-        }
         let mut current = lock(&self.trial);
         if current.is_some() {
             return Err("it serves another trial".into());
@@ -139,14 +94,9 @@ impl NetFarState {
         Ok(trial)
     }
 
-    fn leave(&self, trial: &FarTrial) {
-        trial.shut_down();
-        *lock(&self.trial) = None;
-    }
-
-    /// Records an error. The near end reports its own side of a closed connection; other errors are
-    /// only recorded here.
-    fn keep(&self, error: &io::Error, from: SocketAddr) {
+    /// The near end reports its own side of a closed connection; other errors are only reported
+    /// here.
+    fn failed(&self, error: &io::Error, from: SocketAddr) -> Result<(), ProbeError> {
         let closed = matches!(
             error.kind(),
             io::ErrorKind::ConnectionReset
@@ -154,17 +104,16 @@ impl NetFarState {
                 | io::ErrorKind::UnexpectedEof
         );
         if closed {
-            return;
+            return Ok(());
         }
         let text = format!(
             "cannot serve {from} at {} ({}): {error}",
             self.at,
             self.p.op.id()
         );
-        let error = ProbeError {
+        Err(ProbeError {
             errno: error.raw_os_error(),
             ..ProbeError::new(text)
-        };
-        lock(&self.failed).get_or_insert(error);
+        })
     }
 }

@@ -17,9 +17,9 @@ use layermark_model::random_name;
 use rustix::net::Shutdown;
 
 use super::{
-    control::{Answer, ControlRequest, Counters},
     far::NetFarState,
     figures::NetEnd,
+    near::{Counters, Welcome},
     params::{NetOp, NetParams},
     sockets,
     traffic::{self, Arrived},
@@ -30,7 +30,8 @@ use crate::{
     usage,
     workloads::ends::{
         PATIENCE,
-        lines::{Hidden, LineError, Lines},
+        control::{Request, done, refuse, serve, unknown},
+        lines::{Hidden, Lines},
         lock,
         place::{self, Host, PinnedCpus},
     },
@@ -215,32 +216,23 @@ impl FarTrial {
 
     fn talk(&self, lines: &mut Lines) -> io::Result<()> {
         let port = |listener: &TcpListener| Some(listener.local_addr().ok()?.port());
-        lines.say(&Answer::Welcome {
+        let welcome = Welcome {
             token: self.token.clone(),
             host: self.host.clone(),
             transactions: self.transactions.as_ref().and_then(port),
             ports: self.datagrams.iter().map(|(_, port)| *port).collect(),
-        })?;
-        let Some(end) = self.all_there() else {
-            let why = "its data connections did not come".into();
-            return lines.say(&Answer::Refused { why });
         };
-        lines.say(&Answer::Ready { end })?;
-        loop {
-            let answer = match lines.next(None) {
-                Ok(Some(ControlRequest::Ping)) => Answer::Pong,
-                Ok(Some(ControlRequest::Count)) => self.count(),
-                Ok(Some(ControlRequest::Arrived { sent })) => self.arrived(sent),
-                Ok(None) | Err(LineError::Io(_)) => return Ok(()),
-                // The line is not shown, because it may hold the token.
-                Err(LineError::Foreign(_)) => {
-                    return Err(io::Error::other(
-                        "it sent a line that is not part of the protocol",
-                    ));
-                }
-            };
-            lines.say(&answer)?;
-        }
+        done(lines, welcome)?;
+        let Some(end) = self.all_there() else {
+            return refuse(lines, "its data connections did not come");
+        };
+        done(lines, end)?;
+        serve(lines, |lines, request| match request {
+            Request::Ping => done(lines, ()),
+            Request::Count => self.count(lines),
+            Request::Arrived { sent } => done(lines, self.arrived(sent)),
+            Request::Check { .. } => unknown(lines),
+        })
     }
 
     /// Waits for all data connections. Returns the buffers of the first.
@@ -261,20 +253,21 @@ impl FarTrial {
         })
     }
 
-    fn count(&self) -> Answer {
+    fn count(&self, lines: &Lines) -> io::Result<()> {
         self.arrived.begin();
         if let Some(e) = &*lock(&self.failed) {
-            let why = format!("its data connection failed: {e}");
-            return Answer::Refused { why };
+            return refuse(lines, format!("its data connection failed: {e}"));
         }
-        Answer::Counted(Counters {
+        let counters = Counters {
             cpu: usage::now().cpu,
             received: self.received.load(Ordering::Relaxed),
-        })
+        };
+        done(lines, counters)
     }
 
-    /// Waits until all datagrams have arrived, or until none has arrived for a while.
-    fn arrived(&self, sent: u64) -> Answer {
+    /// Waits until all datagrams have arrived, or until none has arrived for a while. Returns their
+    /// number, and the time from the first one since the last request to the last one, ns.
+    fn arrived(&self, sent: u64) -> (u64, u64) {
         let began = Instant::now();
         loop {
             let datagrams = self.arrived.datagrams.load(Ordering::Acquire);
@@ -285,7 +278,7 @@ impl FarTrial {
             let quiet = waited.min(Duration::from_nanos(idle_ns)) >= QUIET && !self.some_wait();
             if datagrams >= sent || quiet || waited >= PATIENCE / 2 {
                 let span_ns = last_ns.saturating_sub(self.arrived.begin());
-                return Answer::Arrived { datagrams, span_ns };
+                return (datagrams, span_ns);
             }
             thread::sleep(Duration::from_micros(50));
         }

@@ -7,7 +7,6 @@ use layermark_model::{Meaning, Param, Point, PointError, Settings};
 use crate::{Context, FarEnd, ProbeError, Work, Workload, param, run::Repeated};
 
 mod ceiling;
-mod control;
 mod far;
 mod far_trial;
 mod figures;
@@ -62,7 +61,7 @@ impl Workload for Net {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn FarEnd>, ProbeError> {
-        let far = far::NetFarEnd::start(param::read(at)?, context.far_end(self.id())?)?;
+        let far = far::start(param::read(at)?, context.far_end(self.id())?)?;
         Ok(Box::new(far))
     }
 

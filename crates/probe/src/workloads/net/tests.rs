@@ -10,18 +10,20 @@ use std::{
 use layermark_model::{
     FigureValue, FigureValues, Point, PointError, Target, Trial, Unit, WorkGroup,
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
     Net,
-    control::{Answer, ControlRequest as Question, Counters, Hello, VERSION},
     figures::NetEnd,
+    near::{Counters, Welcome},
     params::NetParams,
 };
 use crate::{
     FarEnd, ProbeError, TurnRequest, Workload,
     workloads::ends::{
         PATIENCE,
+        control::{Answer, Hello, Request, done},
         lines::Lines,
         place::Host,
         testing::{self, Ends, LOOPBACK, context, in_a_network_of_its_own},
@@ -255,7 +257,7 @@ fn what_is_hidden_is_in_no_error() {
     let ways: [fn(&str) -> String; 4] = [
         str::to_owned,
         |line| line[..line.find("secret\":\"").unwrap() + 14].to_owned(),
-        |line| json!({"answer": "refused", "why": line}).to_string(),
+        |line| json!({"answer": "refused", "with": {"why": line}}).to_string(),
         |_| "the secret".into(),
     ];
     for say in ways {
@@ -272,7 +274,7 @@ fn what_is_hidden_is_in_no_error() {
         let all = format!("{e:?} {e}");
         assert!(!all.contains("the s"), "{all}");
     }
-    let hello = Hello::Lane {
+    let hello = Hello::<NetParams>::Lane {
         token: secret.to_owned().into(),
         number: 0,
     };
@@ -318,8 +320,8 @@ fn nobody_is_served_without_the_secret() {
     let long = vec![b'x'; 1 << 20];
     for line in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
-        b"{\"net\":\"control\"",
-        b"{\"net\":\"lane\",\"token\":\"\",\"number\":0}\n",
+        b"{\"hello\":\"control\"",
+        b"{\"hello\":\"lane\",\"token\":\"\",\"number\":0}\n",
         b"\n",
         &long,
     ] {
@@ -338,18 +340,24 @@ fn nobody_is_served_without_the_secret() {
     );
 }
 
+fn answer<A: DeserializeOwned>(control: &mut Lines) -> A {
+    match control.next(Some(PATIENCE)).unwrap() {
+        Some(Answer::Done(answer)) => answer,
+        _ => panic!("no answer"),
+    }
+}
+
 /// The near end's messages on the control connection of a trial.
-fn opened(far: &dyn FarEnd, point: &Point) -> (Lines, Answer) {
+fn opened(far: &dyn FarEnd, point: &Point) -> (Lines, Welcome) {
     let mut control = Lines::new(TcpStream::connect((LOOPBACK, far.port())).unwrap());
     let hello = Hello::Control {
-        version: VERSION,
         secret: "the secret".to_owned().into(),
-        params: point.typed().unwrap(),
+        params: point.typed::<NetParams>().unwrap(),
         host: Host::here(),
         ports: Vec::new(),
     };
     control.say(&hello).unwrap();
-    let welcome = control.next(Some(PATIENCE)).unwrap().unwrap();
+    let welcome = answer(&mut control);
     (control, welcome)
 }
 
@@ -358,12 +366,8 @@ fn a_connection_that_says_nothing_does_not_keep_the_far_end() {
     let crr = point(json!({"op": "crr"}));
     let mut far = Net.serve(Path::new("/"), &crr, &context(0)).unwrap();
     let (mut control, welcome) = opened(&*far, &crr);
-    let ready: Option<Answer> = control.next(Some(PATIENCE)).unwrap();
-    assert!(matches!(ready, Some(Answer::Ready { .. })), "{ready:?}");
-    let Answer::Welcome { transactions, .. } = welcome else {
-        panic!("{welcome:?}")
-    };
-    let silent = TcpStream::connect((LOOPBACK, transactions.unwrap())).unwrap();
+    let _: NetEnd = answer(&mut control);
+    let silent = TcpStream::connect((LOOPBACK, welcome.transactions.unwrap())).unwrap();
     // So that its thread receives it before the end.
     thread::sleep(Duration::from_millis(100));
     let began = Instant::now();
@@ -428,23 +432,21 @@ fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         let mut control = Lines::new(listener.accept().unwrap().0);
-        let _: Option<Hello> = control.next(None).unwrap();
-        let welcome = Answer::Welcome {
+        let _: Option<Hello<NetParams>> = control.next(None).unwrap();
+        let welcome = Welcome {
             token: "token".to_owned().into(),
             host: Host::here(),
             transactions: None,
             ports: Vec::new(),
         };
-        control.say(&welcome).unwrap();
+        done(&control, welcome).unwrap();
         let _lane = listener.accept().unwrap();
-        let end = NetEnd::default();
-        control.say(&Answer::Ready { end }).unwrap();
-        while let Ok(Some(question)) = control.next(None) {
-            let answer = match question {
-                Question::Ping => Answer::Pong,
-                _ => Answer::Counted(Counters::default()),
-            };
-            control.say(&answer).unwrap();
+        done(&control, NetEnd::default()).unwrap();
+        while let Ok(Some(request)) = control.next(None) {
+            match request {
+                Request::Ping => done(&control, ()).unwrap(),
+                _ => done(&control, Counters::default()).unwrap(),
+            }
         }
     });
     let rr = point(json!({"op": "rr"}));

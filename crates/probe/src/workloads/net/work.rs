@@ -6,10 +6,9 @@ use layermark_model::{CpuUse, FigureValues, Trial, protocol::Peer};
 
 use super::{
     ceiling,
-    control::{Counters, Hello},
     figures::NetTrial,
     lanes::{Lane, Lanes, Limit, Link},
-    near::{Control, Welcome},
+    near::{self, Counters, Welcome},
     params::{NetOp, NetParams},
     sockets::{self, ANSWER},
     transactions::{Dial, LOST_IN_A_ROW},
@@ -21,6 +20,7 @@ use crate::{
     selftest,
     workloads::ends::{
         PATIENCE,
+        control::{Control, Hello, Request},
         error::PeerAddress,
         lines::Lines,
         place::{self, Host, PinnedCpus},
@@ -60,13 +60,13 @@ pub struct NetWork {
 impl NetWork {
     /// Opens all connections, so that a turn opens none.
     pub fn prepare(p: NetParams, to: &Peer, context: &Context) -> Result<Self, ProbeError> {
-        let mut control = Control::connect(&p, to)?;
+        let mut control = near::connect(&p, to)?;
         let address = control.peer;
         let host = Host::here();
         let failed = |doing: &'static str| move |e: std::io::Error| address.io(doing, &e);
         let datagrams = datagrams(&p, &control).map_err(failed("making sockets"))?;
         let ports = datagrams.iter().map(|(_, port)| *port).collect();
-        let welcome = control.open(&p, &host, ports)?;
+        let welcome: Welcome = control.open(&p, &host, ports)?;
         let [near_cpus, _] = place::cpus(p.placement, p.streams as usize, &host, &welcome.host);
         let pinned = PinnedCpus::on(&near_cpus).map_err(|e| {
             ProbeError::new(format!("net {}: {e}", p.op.id()))
@@ -75,9 +75,9 @@ impl NetWork {
         let links = links(&p, address.to, &welcome, datagrams);
         let links = links.map_err(failed("making data connections"))?;
         let mut net = NetTrial {
-            far: control.ready()?,
+            far: control.answer(&mut || {})?,
             one_host: host.is(&welcome.host),
-            round_trip_ns: round_trip(&mut control)?,
+            round_trip_ns: near::round_trip(&mut control)?,
             ..NetTrial::default()
         };
         net.near = if let Some(Link::Permanent(fd)) = links.first() {
@@ -136,7 +136,8 @@ impl NetWork {
 
     /// Determines how many datagrams have arrived, and how long that took.
     fn arrive(&mut self, done: &mut Stretch, counted: bool) -> Result<(), ProbeError> {
-        let (arrived, span_ns) = self.control.arrived(self.arrived + done.ops)?;
+        let sent = self.arrived + done.ops;
+        let (arrived, span_ns): (u64, u64) = self.control.ask(&Request::Arrived { sent })?;
         let came = arrived.saturating_sub(self.arrived);
         self.arrived = arrived;
         let sent = done.ops;
@@ -159,6 +160,10 @@ impl NetWork {
         Ok(())
     }
 
+    fn count(&mut self) -> Result<Counters, ProbeError> {
+        self.control.ask(&Request::Count)
+    }
+
     /// Adds the far end's resource usage in a turn.
     fn count_far(&mut self, before: &Counters, after: &Counters) {
         let sum = &mut self.net.far_cpu;
@@ -171,7 +176,7 @@ impl NetWork {
 
     /// Compares the bytes sent with those that the far end has counted.
     fn compare(&mut self) -> Result<(), ProbeError> {
-        let received = self.control.count()?.received;
+        let received = self.count()?.received;
         if received == self.pushed {
             return Ok(());
         }
@@ -199,7 +204,7 @@ impl Repeat for NetWork {
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
         let limit = self.limit(extent);
         let lost = self.lanes.lost();
-        let before = limit.counted.then(|| self.control.count()).transpose()?;
+        let before = limit.counted.then(|| self.count()).transpose()?;
         let done = self.lanes.work(limit, &self.devices, beat);
         let mut done = done.map_err(|e| self.peer.io("in a turn", &e))?;
         match self.p.op {
@@ -213,7 +218,7 @@ impl Repeat for NetWork {
             _ => {}
         }
         if let Some(before) = before {
-            let after = self.control.count()?;
+            let after = self.count()?;
             self.count_far(&before, &after);
         }
         Ok(Stretch {
@@ -243,7 +248,7 @@ fn datagrams(p: &NetParams, control: &Control) -> std::io::Result<Vec<(OwnedFd, 
     if !p.op.is_udp() {
         return Ok(Vec::new());
     }
-    let own = control.own_address().map_err(std::io::Error::other)?;
+    let own = near::own_address(control).map_err(std::io::Error::other)?;
     let each = (0..p.lanes()).map(|_| sockets::datagrams(p, own));
     each.collect()
 }
@@ -264,7 +269,7 @@ fn links(
             });
         }
         let lines = Lines::new(sockets::connect(p, far)?);
-        lines.say(&Hello::Lane {
+        lines.say(&Hello::<NetParams>::Lane {
             token: welcome.token.clone(),
             number: number as usize,
         })?;
@@ -281,13 +286,4 @@ fn links(
         Ok(Link::Permanent(fd))
     };
     datagrams.into_iter().zip(&welcome.ports).map(udp).collect()
-}
-
-/// The shortest of several round trips, ns.
-fn round_trip(control: &mut Control) -> Result<u64, ProbeError> {
-    let mut best = Duration::MAX;
-    for _ in 0..5 {
-        best = best.min(control.ping()?);
-    }
-    Ok(best.as_nanos() as u64)
 }
