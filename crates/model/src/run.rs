@@ -136,8 +136,10 @@ pub struct TrialRecord {
     /// When its clock started, milliseconds after the start of the run.
     pub at_ms: u64,
     /// What the probe measured; absent if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Trial>,
     /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// CPU time of the layer's helpers during the trial, nanoseconds.
     pub upkeep_ns: u64,
@@ -146,6 +148,7 @@ pub struct TrialRecord {
     /// Share of all CPUs that the hypervisor took (0..=1).
     pub steal: f64,
     /// Share of the backing files in the page cache before the clock started (0..=1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_resident: Option<f64>,
     /// Remarks: `contaminated`, `cache not as asked`, `O_DIRECT ignored`, ...
     pub flags: Vec<String>,
