@@ -9,48 +9,26 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, sqlite::SqliteConnectOptio
 use crate::{SLOW, sample, texts, written};
 
 /// Columns that are read back.
-const COLUMNS: [(&str, &str); 37] = [
+const COLUMNS: [(&str, &str); 15] = [
     ("runs", "name"),
-    ("runs", "version"),
     ("runs", "started_ms"),
     ("runs", "ended_ms"),
     ("runs", "status"),
-    ("runs", "seed"),
-    ("runs", "dir"),
-    ("runs", "plan"),
-    ("runs", "machine"),
+    ("runs", "point_count"),
+    ("runs", "run"),
+    ("runs", "points"),
     ("layers", "idx"),
     ("layers", "name"),
     ("layers", "spec"),
-    ("layers", "status"),
-    ("layers", "reason"),
-    ("layers", "facts"),
-    ("layers", "setup_s"),
-    ("layers", "self_test"),
-    ("layers", "read_only"),
     ("layers", "control"),
-    ("layers", "skips"),
-    ("points", "workload"),
-    ("points", "label"),
-    ("points", "params"),
-    ("trials", "session"),
-    ("trials", "block"),
-    ("trials", "layer"),
-    ("trials", "point"),
-    ("trials", "at_ms"),
-    ("trials", "error"),
-    ("trials", "passes"),
-    ("trials", "latency_min"),
-    ("trials", "latency_mean"),
-    ("trials", "histogram"),
-    ("trials", "detail"),
-    ("trials", "upkeep_ns"),
-    ("trials", "foreign_cpu"),
-    ("trials", "flags"),
+    ("trials", "seq"),
+    ("trials", "trial"),
+    ("runs", "run"),
+    ("trials", "trial"),
 ];
 
 /// The new values, as SQL; `OLD` is the old value.
-const VALUES: [&str; 22] = [
+const VALUES: [&str; 32] = [
     "NULL",
     "0",
     "-1",
@@ -73,6 +51,16 @@ const VALUES: [&str; 22] = [
     "replace(OLD, '\"', '')",
     "substr(OLD, 1, length(OLD) / 2)",
     "replace(OLD, 'e', char(27))",
+    "json_set(OLD, '$.cell.session', 4294967295)",
+    "json_set(OLD, '$.cell.block', 4294967295)",
+    "json_set(OLD, '$.cell.layer', 9223372036854775807)",
+    "json_set(OLD, '$.cell.point', 9)",
+    "json_set(OLD, '$.trial.latency.min', 9223372036854775807, '$.trial.latency.mean', 1e308)",
+    "json_set(OLD, '$.trial.latency.histogram', 'x')",
+    "json_set(OLD, '$.error', char(27, 7, 8238, 65535) || 'red', '$.trial', NULL)",
+    "json_set(OLD, '$.layers[1].name', char(27, 7, 8238) || 'red', '$.dir', char(27, 65535))",
+    "json_set(OLD, '$[0].label', char(27, 7, 8238) || 'red', '$[0].workload', char(27, 65535))",
+    "replace(OLD, ':1', ':9')",
 ];
 
 /// A valid store with one run in it, as bytes.

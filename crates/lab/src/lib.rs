@@ -41,6 +41,7 @@ mod watch;
 
 use layermark_layers::{served, workdir::WorkDir};
 use layermark_model::{Run, RunStatus, random};
+use layermark_probe::workloads;
 use layermark_store::Store;
 
 pub use error::LabError;
@@ -118,6 +119,7 @@ pub fn resume(
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, LabError> {
     let (mut run, trials) = store.load(&again.run)?;
+    workloads::complete(&mut run.points);
     resolve::possible(&run, &trials)?;
     // More time adds nothing once a fixed number of blocks is complete.
     let made = trials.iter().map(|t| t.cell.block + 1).max();

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::Meaning;
@@ -20,9 +20,15 @@ pub struct Point {
     pub label: String,
     /// The workload's own parameters. Only the workload knows their types. Sizes are bytes.
     pub params: Map<String, Value>,
-    /// Its meaning, declared by the workload.
-    #[serde(default)]
+    /// Its meaning, declared by the workload. Empty if it was stored without one, or with terms that
+    /// only a later version knows.
+    #[serde(default, deserialize_with = "known_meaning")]
     pub meaning: Meaning,
+}
+
+fn known_meaning<'de, D: Deserializer<'de>>(from: D) -> Result<Meaning, D::Error> {
+    let stored = Value::deserialize(from)?;
+    Ok(serde_json::from_value(stored).unwrap_or_default())
 }
 
 /// A point or setting that is not possible: a usage error, exit code 2.

@@ -12,7 +12,7 @@ use sqlx::{
     migrate::{MigrateError, Migration, MigrationType, Migrator},
 };
 
-use crate::{StoreError, database::from_sqlx, directory::Directory};
+use crate::{StoreError, alive, database::from_sqlx, directory::Directory, server};
 
 /// How long a writer waits for another process's transaction. A transaction lasts milliseconds, or
 /// as long as a slow disk takes to sync. A locked store is also retried for this long: `SQLite`
@@ -25,37 +25,45 @@ const TRIES: u32 = 20;
 /// The table in which the migrator records the completed steps.
 pub(crate) const FORMATS: &str = "_sqlx_migrations";
 
-pub(crate) fn migrations() -> Vec<Migration> {
-    const ALL: [(i64, &str, &str); 5] = [
-        (1, "runs", include_str!("../migrations/0001_runs.sql")),
-        (2, "imports", include_str!("../migrations/0002_imports.sql")),
-        (3, "meaning", include_str!("../migrations/0003_meaning.sql")),
-        (4, "skips", include_str!("../migrations/0004_skips.sql")),
-        (
-            5,
-            "by layer",
-            include_str!("../migrations/0005_by_layer.sql"),
-        ),
-    ];
-    ALL.into_iter()
-        .map(|(version, name, sql)| {
-            Migration::new(
-                version,
-                name.into(),
-                MigrationType::Simple,
-                sql.into_sql_str(),
-                false,
-            )
-        })
-        .collect()
-}
+/// The format that this layermark writes.
+pub(crate) const FORMAT: i64 = 6;
 
-/// The oldest format that can be read completely. Later ones are faster.
-pub(crate) const READABLE: i64 = 4;
+/// The only earlier format that can be read and converted. Those before it were never released.
+pub(crate) const EARLIER: i64 = 5;
 
-/// The newest format this layermark knows.
-pub(crate) fn known() -> i64 {
-    migrations().iter().map(|m| m.version).max().unwrap_or(0)
+const TABLES: &str = include_str!("../migrations/0006_runs.sql");
+
+/// The tables whose rows differ in [`EARLIER`], each with the query that converts `old_runs`,
+/// `old_layers`, `old_points` and `old_trials`.
+pub(crate) const CONVERTED: [(&str, &str); 2] = [
+    ("runs", include_str!("../migrations/runs_of_5.sql")),
+    ("trials", include_str!("../migrations/trials_of_5.sql")),
+];
+
+/// `SQLite`'s functions in [`CONVERTED`], for `PostgreSQL`.
+const FUNCTIONS: [&str; 2] = [
+    "CREATE FUNCTION json_quote(text) RETURNS text LANGUAGE sql
+         AS 'SELECT coalesce(to_json($1)::text, ''null'')';
+     CREATE FUNCTION printf(text, double precision) RETURNS text LANGUAGE sql
+         AS 'SELECT $2::text';",
+    "DROP FUNCTION json_quote(text); DROP FUNCTION printf(text, double precision);",
+];
+
+/// Converts the tables of [`EARLIER`].
+fn conversion(is_sqlite: bool) -> String {
+    let [begin, end] = if is_sqlite { ["", ""] } else { FUNCTIONS };
+    let [runs, trials] = CONVERTED.map(|(_, query)| query);
+    format!(
+        "{begin} DROP INDEX runs_by_time; DROP INDEX layers_by_spec;
+         ALTER TABLE runs RENAME TO old_runs; ALTER TABLE layers RENAME TO old_layers;
+         ALTER TABLE points RENAME TO old_points; ALTER TABLE trials RENAME TO old_trials;
+         {TABLES}
+         INSERT INTO runs {runs};
+         INSERT INTO layers SELECT run_id, idx, name, spec, control FROM old_layers;
+         INSERT INTO trials {trials};
+         DROP TABLE old_trials; DROP TABLE old_points; DROP TABLE old_layers; DROP TABLE old_runs;
+         {end}"
+    )
 }
 
 /// Opens a store in a held directory, and creates it if it does not exist.
@@ -99,9 +107,11 @@ async fn open_once(
         .execute(&mut connection)
         .await
         .map_err(|e| from_sqlx(e, path.to_owned()))?;
-    if found < known() {
-        let migrator = Migrator::with_migrations(migrations());
-        migrate(&mut connection, &migrator, path).await?;
+    migrate(&mut connection, found, path).await?;
+    if found == EARLIER {
+        // Gives back the space of the old tables, more than half of the file. Without space for it,
+        // the file stays large.
+        let _ = sqlx::query("VACUUM").execute(&mut connection).await;
     }
     Ok(connection)
 }
@@ -197,27 +207,33 @@ pub(crate) async fn format(connection: &mut AnyConnection, path: &Path) -> Resul
             table: table.clone(),
         });
     }
-    newer(path, found)?;
-    Ok(found)
-}
-
-fn newer(path: &Path, found: i64) -> Result<(), StoreError> {
-    let known = known();
-    if found > known {
-        return Err(StoreError::Newer {
-            path: path.to_owned(),
-            found,
-            known,
-        });
+    let (path, known) = (path.to_owned(), FORMAT);
+    match found {
+        0 | EARLIER | FORMAT => Ok(found),
+        _ if found < FORMAT => Err(StoreError::Older { path, found, known }),
+        _ => Err(StoreError::Newer { path, found, known }),
     }
-    Ok(())
 }
 
+/// Creates the tables of a new store, or converts those of the `found` format.
 pub(crate) async fn migrate(
     connection: &mut AnyConnection,
-    migrator: &Migrator,
+    found: i64,
     path: &Path,
 ) -> Result<(), StoreError> {
+    if found == FORMAT {
+        return Ok(());
+    }
+    let is_sqlite = connection.backend_name() == "SQLite";
+    let sql = if found == EARLIER {
+        check_idle(connection, is_sqlite, path).await?;
+        AssertSqlSafe(conversion(is_sqlite)).into_sql_str()
+    } else {
+        TABLES.into_sql_str()
+    };
+    let step = Migration::new(FORMAT, "runs".into(), MigrationType::Simple, sql, false);
+    let mut migrator = Migrator::with_migrations(vec![step]);
+    migrator.set_ignore_missing(true);
     let mut tries = 0;
     loop {
         let error = match migrator.run(&mut *connection).await {
@@ -225,23 +241,46 @@ pub(crate) async fn migrate(
             Err(e) => e,
         };
         tries += 1;
-        if connection.backend_name() == "SQLite" {
+        if is_sqlite {
             // The transaction that a full disk kept from committing. Otherwise the next attempt
             // would consider it done.
             let _ = sqlx::query("ROLLBACK").execute(&mut *connection).await;
         }
         match &error {
-            MigrateError::VersionMissing(found) => newer(path, *found)?,
             // `SQLite` does not lock migrations. If two processes create the same store, one fails,
             // and finds everything done on its next attempt.
             MigrateError::Execute(_) | MigrateError::ExecuteMigration(..) if tries < TRIES => {
                 std::thread::sleep(Duration::from_millis(25));
-                continue;
             }
-            _ => {}
+            _ => return Err(of_migration(error, path)),
         }
-        return Err(of_migration(error, path));
     }
+}
+
+/// Refuses a store in which an earlier layermark is at work: after the conversion, it could store no
+/// more trials.
+async fn check_idle(
+    connection: &mut AnyConnection,
+    is_sqlite: bool,
+    path: &Path,
+) -> Result<(), StoreError> {
+    let running: Vec<String> = sqlx::query_scalar("SELECT id FROM runs WHERE status = 'running'")
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(|e| from_sqlx(e, path.to_owned()))?;
+    for run in running {
+        let held = if is_sqlite {
+            matches!(alive::hold(path, &run), Ok(None))
+        } else {
+            let held = server::is_held(connection, &run).await;
+            held.map_err(|e| e.at(path))?
+        };
+        if held {
+            let path = path.to_owned();
+            return Err(StoreError::AtWork { run, path });
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn of_migration(error: MigrateError, path: &Path) -> StoreError {

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use sqlx::postgres::PgConnectOptions;
 
-use crate::path::is_server;
+use crate::{connect::EARLIER, path::is_server};
 
 /// An error of a store. The failed call changed nothing.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +74,8 @@ pub enum StoreError {
         /// What the server said.
         reason: String,
     },
-    /// A store on a server that was written by an older layermark, opened for reading.
+    /// A store written by an older layermark, in a format that is not converted, or not on a server
+    /// that is only read.
     #[error("the store {path} was written by an older layermark (format {found}, this one reads {known})", path = path.display())]
     Older {
         /// The store.
@@ -271,10 +272,12 @@ impl StoreError {
                 "let the tables' owner allow it; or use a database of your own: createdb{}-2",
                 options(path, true)
             ),
-            Self::Older { .. } => {
+            Self::Older { found, .. } if *found == EARLIER => {
                 "use that layermark; the next run that this one stores there brings it up to date".into()
             }
-            Self::Newer { path, .. } | Self::Foreign { path, .. } if is_server(path) => format!(
+            Self::Older { path, .. } | Self::Newer { path, .. } | Self::Foreign { path, .. }
+                if is_server(path) =>
+            format!(
                 "keep these runs in another database: createdb{}-2",
                 options(path, true)
             ),
@@ -299,12 +302,10 @@ impl StoreError {
                 "see whose it is, and remove it: ls -l {0}; rm {0}",
                 shell_words::quote(&file.to_string_lossy())
             ),
-            Self::Newer { path, .. } => {
-                format!(
-                    "use that layermark, or start a new store: mv {0} {0}.newer",
-                    path.display()
-                )
-            }
+            Self::Older { path, .. } | Self::Newer { path, .. } => format!(
+                "use that layermark, or start a new store: mv {0} {0}.kept",
+                path.display()
+            ),
             Self::Corrupt { path, .. } => aside(path),
             Self::Foreign { .. } => "keep runs elsewhere: export XDG_DATA_HOME=DIR".into(),
             Self::Full { path } => format!(

@@ -2,11 +2,11 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-use sqlx::{AnyConnection, Connection, migrate::Migrator};
+use sqlx::{AnyConnection, AssertSqlSafe};
 
 use crate::{
     StoreError,
-    connect::{FORMATS, READABLE, beside, connect, format, known, look, migrate, migrations},
+    connect::{CONVERTED, EARLIER, beside, connect, format, migrate},
     database::from_sqlx,
 };
 
@@ -45,13 +45,12 @@ pub(crate) async fn open(
     path: &Path,
     safe: bool,
 ) -> Result<(AnyConnection, Option<Stamp>), StoreError> {
-    let sql = |e| from_sqlx(e, path.to_owned());
     match fs::metadata(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            return Ok((memory(path, known()).await?, None));
+            return Ok((memory(path).await?, None));
         }
         Ok(file) if file.is_file() && file.len() == 0 => {
-            return Ok((memory(path, known()).await?, None));
+            return Ok((memory(path).await?, None));
         }
         Err(source) => {
             return Err(StoreError::Directory {
@@ -97,17 +96,14 @@ pub(crate) async fn open(
         },
         Err(e) => Err(e),
     };
-    let (connection, found) = opened.map_err(|e| if log { of_log(e) } else { e })?;
-    if found >= READABLE {
-        return Ok((connection, stamp));
+    let (mut connection, found) = opened.map_err(|e| if log { of_log(e) } else { e })?;
+    match found {
+        // Another process is creating the store right now.
+        0 => return Ok((memory(path).await?, None)),
+        EARLIER => convert(&mut connection, path).await?,
+        _ => {}
     }
-    // An older format, which is read without converting the file.
-    connection.close().await.map_err(sql)?;
-    match copied(path, found, log).await {
-        // Another process is creating or changing the store right now.
-        Err(_) if safe && look(path).await? != found => Box::pin(open(path, safe)).await,
-        copy => Ok((copy?, None)),
-    }
+    Ok((connection, stamp))
 }
 
 /// Why a file with a log could not be read. In most cases `SQLite` needs the log's index next to
@@ -128,52 +124,24 @@ fn has_log(path: &Path) -> bool {
     fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// An empty store in memory, in the given format.
-pub(crate) async fn memory(path: &Path, version: i64) -> Result<AnyConnection, StoreError> {
+/// An empty store in memory.
+pub(crate) async fn memory(path: &Path) -> Result<AnyConnection, StoreError> {
     let mut connection = connect(Path::new(":memory:"), "mode=rwc").await?;
-    let wanted = migrations().into_iter().filter(|m| m.version <= version);
-    let migrator = Migrator::with_migrations(wanted.collect());
-    migrate(&mut connection, &migrator, path).await?;
+    migrate(&mut connection, 0, path).await?;
     Ok(connection)
 }
 
-/// A copy of a store in memory, converted to the newest format.
-async fn copied(path: &Path, found: i64, log: bool) -> Result<AnyConnection, StoreError> {
-    let sql = |e| from_sqlx(e, path.to_owned());
-    let mut to = memory(path, found).await?;
-    let mode = if log { "mode=ro" } else { "immutable=1" };
-    sqlx::query("ATTACH DATABASE $1 AS old")
-        .bind(format!("file:{}?{mode}", escaped(path)))
-        .execute(&mut to)
-        .await
-        .map_err(sql)?;
-    // Names of our own tables, just created; none of them comes from the file.
-    let tables: Vec<String> = sqlx::query_scalar(
-        "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name <> $1",
-    )
-    .bind(FORMATS)
-    .fetch_all(&mut to)
-    .await
-    .map_err(sql)?;
-    for table in tables {
-        let copy = format!("INSERT INTO main.{table} SELECT * FROM old.{table}");
-        sqlx::query(sqlx::AssertSqlSafe(copy))
-            .execute(&mut to)
-            .await
-            .map_err(sql)?;
-    }
-    sqlx::query("DETACH DATABASE old")
-        .execute(&mut to)
-        .await
-        .map_err(sql)?;
-    migrate(&mut to, &Migrator::with_migrations(migrations()), path).await?;
-    Ok(to)
-}
-
-/// Percent-encodes a path for a URI.
-fn escaped(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    text.replace('%', "%25")
-        .replace('?', "%3f")
-        .replace('#', "%23")
+/// Converts rows of the earlier format when they are read: temporary views replace its tables. Only
+/// memory is written.
+async fn convert(connection: &mut AnyConnection, path: &Path) -> Result<(), StoreError> {
+    let [runs, trials] = CONVERTED.map(|(table, query)| {
+        let query = query.replace("old_", "main.");
+        format!("CREATE TEMP VIEW {table} AS {query};")
+    });
+    let views = format!("PRAGMA temp_store = MEMORY; {runs} {trials}");
+    let created = sqlx::raw_sql(AssertSqlSafe(views))
+        .execute(connection)
+        .await;
+    created.map_err(|e| from_sqlx(e, path.to_owned()))?;
+    Ok(())
 }

@@ -6,16 +6,14 @@
 use std::{path::PathBuf, time::Duration};
 
 use sqlx::{
-    AnyConnection, ConnectOptions,
-    any::AnyConnectOptions,
-    migrate::{Migrate, Migrator},
+    AnyConnection, ConnectOptions, any::AnyConnectOptions, migrate::Migrate,
     postgres::PgConnectOptions,
 };
 
 use crate::{
     StoreError,
     alive::hash,
-    connect::{READABLE, format, known, migrate, migrations, of_migration},
+    connect::{FORMAT, format, migrate, of_migration},
     database::{Inner, from_sqlx},
     path,
     reading::memory,
@@ -61,10 +59,8 @@ impl Server {
     /// Opens the store, and creates its tables if there are none.
     pub(crate) async fn open(&self) -> Result<AnyConnection, StoreError> {
         let mut connection = self.connect().await?;
-        if format(&mut connection, &self.shown).await? < known() {
-            let migrator = Migrator::with_migrations(migrations());
-            migrate(&mut connection, &migrator, &self.shown).await?;
-        }
+        let found = format(&mut connection, &self.shown).await?;
+        migrate(&mut connection, found, &self.shown).await?;
         Ok(connection)
     }
 
@@ -72,7 +68,7 @@ impl Server {
     pub(crate) async fn open_read(&self) -> Result<AnyConnection, StoreError> {
         let mut connection = self.connect().await?;
         let mut found = format(&mut connection, &self.shown).await?;
-        if found < READABLE {
+        if found < FORMAT {
             // Another process may be creating the tables: it holds this lock meanwhile.
             let waited = async {
                 connection.lock().await?;
@@ -82,13 +78,13 @@ impl Server {
             found = format(&mut connection, &self.shown).await?;
         }
         match found {
-            0 => memory(&self.shown, known()).await,
-            found if found < READABLE => Err(StoreError::Older {
+            0 => memory(&self.shown).await,
+            FORMAT => Ok(connection),
+            found => Err(StoreError::Older {
                 path: self.shown.clone(),
                 found,
-                known: known(),
+                known: FORMAT,
             }),
-            _ => Ok(connection),
         }
     }
 

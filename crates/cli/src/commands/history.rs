@@ -108,7 +108,7 @@ fn json_text(value: &Value) -> Result<String, Failure> {
 
 /// The tally of a run's verdicts; `None` if the run has none or cannot be read.
 pub fn tally(store: &mut Store, run: &Summary) -> Option<Tally> {
-    let (run, trials) = store.load(&run.id).ok()?;
+    let (run, trials) = output::load(store, &run.id).ok()?;
     Some(Tally::of(&run, &trials)).filter(|tally| tally.asked > 0)
 }
 

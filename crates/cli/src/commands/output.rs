@@ -7,7 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::plain;
+use layermark_model::{Run, TrialRecord, plain};
+use layermark_probe::workloads;
 use layermark_report::{Report, exporters};
 use layermark_store::{Store, StoreError};
 
@@ -64,9 +65,17 @@ pub fn read_store(path: Option<&Path>) -> Result<Store, Failure> {
     })
 }
 
+/// Loads a stored run with its trials. Its points have the meaning that this version gives them if an
+/// earlier one stored none.
+pub fn load(store: &mut Store, id: &str) -> Result<(Run, Vec<TrialRecord>), Failure> {
+    let (mut run, trials) = store.load(id)?;
+    workloads::complete(&mut run.points);
+    Ok((run, trials))
+}
+
 /// The report of a stored run.
 pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
-    let (run, trials) = store.load(run)?;
+    let (run, trials) = load(store, run)?;
     Ok(Report::build(&run, &trials))
 }
 

@@ -97,7 +97,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
 
 /// Loads a stored run. Refuses its programs if other users can change the store, unless `allowed`.
 fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
-    let (run, _) = store.load(run)?;
+    let (run, _) = output::load(&mut store, run)?;
     if store.is_shared() && !allowed {
         run.plan.check().map_err(Failure::usage)?;
         let what = format!("run {} in the store {}", run.id, store.path().display());

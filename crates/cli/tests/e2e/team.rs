@@ -209,7 +209,7 @@ fn a_run_outlives_its_server_and_its_process() {
     assert_eq!(count, last, "a trial is missing");
 
     // The process is killed instead, and another one goes on.
-    server.sql(&store, "TRUNCATE runs, layers, points, trials");
+    server.sql(&store, "TRUNCATE runs, layers, trials");
     let (mut child, home) = begun();
     let resume = ["run", "--resume", "last", "--store", &store];
     let said = safe(Lm::with(home.path()).args(resume).run());

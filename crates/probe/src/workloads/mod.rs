@@ -44,6 +44,18 @@ pub fn meaning(at: &Point) -> Meaning {
     said.unwrap_or_default()
 }
 
+/// Completes points that an earlier version stored without a meaning, or without its figures.
+pub fn complete(points: &mut [Point]) {
+    for at in points.iter_mut().filter(|at| at.meaning.figures.is_none()) {
+        let own = meaning(at);
+        if at.meaning == Meaning::default() {
+            at.meaning = own;
+        } else {
+            at.meaning.figures = own.figures;
+        }
+    }
+}
+
 /// Parameters of every workload, in addition to its own.
 pub const COMMON: &[Param] = &[Param::new(
     CPUS,

@@ -6,65 +6,108 @@ use crate::{
     made::{record, run},
     places::assert_newer,
 };
-use layermark_model::{Meaning, Plan, RunStatus};
+use layermark_model::{LayerStatus, Meaning, Run, RunStatus, Trial, TrialRecord};
 use layermark_store::{Store, StoreError};
 
-/// Makes a store one of the first format, without what came later.
-const FIRST: &str =
-    "DROP INDEX layers_by_spec; DROP TABLE imports; ALTER TABLE points DROP COLUMN meaning;
-     ALTER TABLE layers DROP COLUMN skips;
-     DELETE FROM _sqlx_migrations WHERE version > 1";
+/// Makes a store one of format 5, with the run and the trials of [`earlier`] as that version wrote
+/// them.
+pub const FORMAT_5: &str = include_str!("format5.sql");
 
-/// A store of the first format gets what came later, and keeps what it had.
+/// What [`FORMAT_5`] contains.
+pub fn earlier() -> (Run, Vec<TrialRecord>) {
+    let mut run = run("01RUN", 1);
+    run.status = RunStatus::Done;
+    run.ended_ms = Some(2000);
+    run.layers[1].status = LayerStatus::LeftOut;
+    run.layers[1].reason = Some("a \"quoted\" reason, \u{1f4a5}".into());
+    run.layers[1].hint = Some("look".into());
+    run.layers[1]
+        .skips
+        .insert("large read".into(), "no 'x'".into());
+    run.layers[0].setup_s = 0.1 + 0.2;
+    let failed = TrialRecord {
+        trial: None,
+        error: Some("no: \u{1f4a5} 'x'; \"y\" --\n".into()),
+        seq: 1,
+        ..record(1)
+    };
+    let plain = TrialRecord {
+        trial: Some(Trial::default()),
+        backing_resident: None,
+        ..record(2)
+    };
+    (run, vec![record(0), failed, plain])
+}
+
 #[test]
-fn an_older_store_is_taken_over() {
+fn a_store_of_the_earlier_format_is_read_and_converted() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("s.db");
+    drop(Store::open(&path).unwrap());
+    sql(&path, FORMAT_5);
+    let before = fs::read(&path).unwrap();
+    let mut read = Store::open_read(&path).unwrap();
+    assert_eq!(read.load("last").unwrap(), earlier());
+    let list = read.list(9).unwrap();
+    assert_eq!(
+        (list[0].points, list[0].trials, list[0].layers.len()),
+        (1, 3, 2)
+    );
+    drop(read);
+    assert_eq!(fs::read(&path).unwrap(), before, "it was changed");
+    let mut store = Store::open(&path).unwrap();
+    assert_eq!(store.load("last").unwrap(), earlier());
+    assert_eq!(store.list(9).unwrap(), list);
+    store.trial("01RUN", &record(3)).unwrap();
+    assert_eq!(store.load("last").unwrap().1.len(), 4);
+    drop(store);
+    sql(
+        &path,
+        "DELETE FROM _sqlx_migrations WHERE version = 6; UPDATE _sqlx_migrations SET version = 4",
+    );
+    let error = refused(&path);
+    assert!(
+        matches!(error, StoreError::Older { found: 4, .. }),
+        "{error:?}"
+    );
+    assert!(error.hint().unwrap().contains(".kept"));
+}
+
+/// Otherwise the earlier layermark could not store its next trial.
+#[test]
+fn a_store_of_the_earlier_format_is_not_converted_during_a_run() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("s.db");
+    let mut at_work = Store::open(&path).unwrap();
+    at_work.begin(&run("01RUN", 1)).unwrap();
+    sql(&path, FORMAT_5);
+    sql(&path, "UPDATE runs SET status = 'running'");
+    let e = refused(&path);
+    assert!(
+        matches!(&e, StoreError::AtWork { run, .. } if run == "01RUN"),
+        "{e:?}"
+    );
+    let mut read = Store::open_read(&path).unwrap();
+    let (run, trials) = read.load("last").unwrap();
+    assert_eq!((run.status, &trials), (RunStatus::Running, &earlier().1));
+    drop((at_work, read));
+    let mut store = Store::open(&path).unwrap();
+    assert_eq!(store.load("last").unwrap().1, trials);
+}
+
+/// A later layermark may describe points with terms that this one does not know.
+#[test]
+fn a_meaning_with_an_unknown_term_is_empty() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("s.db");
     Store::open(&path).unwrap().begin(&run("01RUN", 1)).unwrap();
-    sql(&path, FIRST);
-    let mut store = Store::open(&path).unwrap();
-    assert_eq!(store.load("01RUN").unwrap().0.id, "01RUN");
-    assert!(store.list_imports(5).unwrap().is_empty());
-}
-
-/// Points of before did not say what they mean: their workload does, whether the store is changed by
-/// that or only read.
-#[test]
-fn points_of_an_older_store_mean_what_their_workload_says() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("s.db");
-    let mut stored = run("01RUN", 1);
-    stored.points = [
-        ("meta", "op = 'unlink'"),
-        ("file", "op = 'mix'\nthreads = 2"),
-    ]
-    .map(|(workload, params)| {
-        let plan = format!("name = 'x'\n[[work]]\nworkload = '{workload}'\n{params}");
-        let settings = Plan::from_toml(&plan).unwrap().work.remove(0);
-        let workload = layermark_probe::workloads::find(workload).unwrap();
-        workload.points(&settings, 1.0).unwrap().remove(0)
-    })
-    .to_vec();
-    let mut stranger = stored.points[0].clone();
-    stranger.workload = "of a later layermark".into();
-    stored.points.push(stranger);
-    Store::open(&path).unwrap().begin(&stored).unwrap();
-    let meanings = |mut store: Store| -> Vec<Meaning> {
-        let points = store.load("01RUN").unwrap().0.points;
-        points.into_iter().map(|p| p.meaning).collect()
-    };
-    let said: Vec<Meaning> = stored.points.iter().map(|p| p.meaning.clone()).collect();
-    assert_eq!(meanings(Store::open_read(&path).unwrap()), said);
-    // Said with a word that only a later layermark has.
     sql(
         &path,
-        "UPDATE points SET meaning = json_set(meaning, '$.target', 'sockets')",
+        "UPDATE runs SET points = json_set(points, '$[0].meaning.target', 'sockets')",
     );
-    let expected = [said[0].clone(), said[1].clone(), Meaning::default()];
-    assert_eq!(meanings(Store::open_read(&path).unwrap()), expected);
-    sql(&path, FIRST);
-    assert_eq!(meanings(Store::open_read(&path).unwrap()), expected);
-    assert_eq!(meanings(Store::open(&path).unwrap()), expected);
+    let (run, _) = Store::open_read(&path).unwrap().load("01RUN").unwrap();
+    assert_eq!(run.points[0].meaning, Meaning::default());
+    assert_eq!(run.points[0].label, "large read");
 }
 
 /// The file must be refused, and still be what it was.
@@ -145,7 +188,7 @@ fn a_newer_store_and_a_strangers_database_are_refused_and_left_alone() {
     );
     let e = refused(&path);
     assert_newer(&e);
-    assert!(e.hint().unwrap().contains(".newer"));
+    assert!(e.hint().unwrap().contains(".kept"));
 
     let other = temp.path().join("photos.db");
     sql(&other, "CREATE TABLE photos (id BIGINT)");
@@ -247,11 +290,11 @@ fn reading_writes_nothing() {
     drop(store);
     for doctored in [false, true] {
         if doctored {
-            sql(&path, FIRST);
+            sql(&path, FORMAT_5);
         }
         let before = listing(path.parent().unwrap());
         let mut read = Store::open_read(&path).unwrap();
-        assert_eq!(read.load("01").unwrap().1, [record(0)]);
+        assert_eq!(read.load("01").unwrap().1[0], record(0));
         assert!(read.list_imports(5).unwrap().is_empty());
         assert!(read.trial("01RUN", &record(1)).is_err() || doctored);
         drop(read);

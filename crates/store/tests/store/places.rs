@@ -60,7 +60,7 @@ pub fn assert_newer(e: &StoreError) {
         e,
         StoreError::Newer {
             found: 99,
-            known: 5,
+            known: 6,
             ..
         }
     );

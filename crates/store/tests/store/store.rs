@@ -275,7 +275,7 @@ fn a_trial_is_stored_once_and_only_for_a_run_that_is_there(at: &str) {
     assert!(store.trial("02", &record(0)).is_err(), "no such run");
     assert!(store.begin(&run("01", 1)).is_err());
     let large = TrialRecord {
-        upkeep_ns: u64::MAX,
+        seq: u64::MAX,
         ..record(1)
     };
     assert!(matches!(

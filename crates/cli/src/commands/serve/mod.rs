@@ -403,10 +403,7 @@ impl Site {
                     return;
                 }
                 let (of, id) = (Arc::clone(&site), id.clone());
-                let look = move || {
-                    of.live
-                        .look(&id, || of.store()?.load(&id).map_err(Failure::from))
-                };
+                let look = move || of.live.look(&id, || output::load(&mut of.store()?, &id));
                 // If the run is missing, the stream ends and the browser reconnects.
                 let Ok(Ok(view)) = spawn_blocking(look).await else {
                     return;

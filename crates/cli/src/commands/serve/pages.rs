@@ -103,7 +103,7 @@ impl Site {
 
     /// The page of a run: live until it ends, then its report.
     pub fn run(&self, name: &str) -> Result<Answer, Failure> {
-        let (run, trials) = self.store()?.load(name)?;
+        let (run, trials) = output::load(&mut self.store()?, name)?;
         if run.id != name {
             return Ok(Answer::To(format!("/run/{}", run.id)));
         }
