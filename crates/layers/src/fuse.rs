@@ -56,9 +56,10 @@ const OPTIONS: &[LayerOption] = &[
     },
     LayerOption {
         name: "fsync",
-        values: &["pass", "drop"],
+        values: &["pass", "drop", "einval", "eio"],
         default: "pass",
-        help: "fsync is passed on, or succeeds without a flush: a power cut then loses what was written",
+        help: "fsync is passed on; succeeds without a flush, so that a power cut loses what was written; fails \
+               with EINVAL; or fails once with EIO",
     },
     LayerOption {
         name: "delay",
@@ -215,6 +216,8 @@ fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
         direct: value(spec, OPTIONS, "direct") == "pass",
         fsync: match value(spec, OPTIONS, "fsync") {
             "drop" => FuseFsync::Drop,
+            "einval" => FuseFsync::Invalid,
+            "eio" => FuseFsync::FailOnce,
             _ => FuseFsync::Pass,
         },
         delay: time("delay")?,

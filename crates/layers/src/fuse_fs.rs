@@ -34,6 +34,8 @@ pub(crate) struct Through {
     ttl: Duration,
     /// Number of requests so far, without `forget`.
     requests: AtomicU64,
+    /// The fsync that has to fail has failed.
+    sync_failed: AtomicBool,
     #[cfg(feature = "mock")]
     held: Option<std::path::PathBuf>,
 }
@@ -60,6 +62,7 @@ impl Through {
             agreed,
             ttl,
             requests: AtomicU64::new(0),
+            sync_failed: AtomicBool::new(false),
             #[cfg(feature = "mock")]
             held: std::env::var_os("LAYERMARK_FUSE_HOLDS").map(Into::into),
         })
@@ -74,6 +77,17 @@ impl Through {
         let _ = call;
         let n = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         Self::hold(self.options.delay + self.options.stalls.of(n));
+    }
+
+    /// The answer to an fsync that flushes nothing.
+    fn without_flush(&self) -> Option<Result<(), Errno>> {
+        match self.options.fsync {
+            FuseFsync::Pass => None,
+            FuseFsync::Drop => Some(Ok(())),
+            FuseFsync::Invalid => Some(Err(Errno::EINVAL)),
+            FuseFsync::FailOnce if self.sync_failed.swap(true, Ordering::Relaxed) => None,
+            FuseFsync::FailOnce => Some(Err(Errno::EIO)),
+        }
     }
 
     fn hold(time: Duration) {
@@ -583,8 +597,8 @@ impl Filesystem for Through {
         let synced = self.table.opened(handle.0).and_then(|open| {
             let first = !open.flushed.swap(true, Ordering::Relaxed);
             Self::hold(self.options.stalls.of_flush(first));
-            if self.options.fsync == FuseFsync::Drop {
-                return Ok(());
+            if let Some(answer) = self.without_flush() {
+                return answer;
             }
             if data_only {
                 open.file.sync_data()
@@ -605,8 +619,8 @@ impl Filesystem for Through {
         reply: ReplyEmpty,
     ) {
         self.pause("fsyncdir");
-        if self.options.fsync == FuseFsync::Drop {
-            return reply.ok();
+        if let Some(answer) = self.without_flush() {
+            return reply_empty(answer, reply);
         }
         let dir = self.table.reopen(ino, OFlags::RDONLY | OFlags::DIRECTORY);
         let synced = dir.and_then(|dir| {

@@ -28,6 +28,10 @@ pub(crate) enum FuseFsync {
     Pass,
     /// It succeeds, and nothing is flushed.
     Drop,
+    /// It fails with `EINVAL`, as where fsync is not supported.
+    Invalid,
+    /// The first one fails with `EIO`, and later ones are passed on.
+    FailOnce,
 }
 
 /// Options that control how requests are served.
