@@ -25,7 +25,7 @@ SHELLS="zsh:zsh fish:fish"
 SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
 # A clean root for `make test-dist`.
 ROOT="mmdebstrap:mmdebstrap"
-TEST="$RUN $VM $DIST $ROOT $PROGRAMS fio:fio bindfs:bindfs sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS $SHELLS"
+TEST="$RUN $VM $DIST $ROOT $PROGRAMS fio:fio bindfs:bindfs eatmydata:eatmydata sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS $SHELLS"
 BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-light ab:apache2-utils wrk:wrk curl:curl vsftpd:vsftpd"
 
 as_root() {

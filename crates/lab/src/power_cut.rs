@@ -6,6 +6,7 @@
 //! acknowledged and the disk's log was marked, so at each moment at most one is under way.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -13,23 +14,29 @@ use std::{
 
 use layermark_layers::{
     Base, Content, Layer, Undo, in_words,
-    volatile::{Choice, DiskOptions, History, Lie, Mark, PowerCutBase, Recovery, recover},
+    volatile::{
+        Choice, DiskOptions, History, Lie, Mark, PowerCutBase, Recovery, recover, serve_with,
+    },
     workdir::WorkDir,
 };
 use layermark_model::{
     Spec,
     protocol::{FromProbe, ToProbe, WitnessJob},
-    witness::{Acknowledged, Survey, WitnessControl, WitnessTrial},
+    witness::{Acknowledged, GuestKilled, Storey, Survey, WitnessControl, WitnessTrial},
 };
 use layermark_probe::witness::{self, Writer};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+use stack::Stack;
 
 use crate::{
     Catalog, LabError, Stop, check, machine,
     probe_client::ProbeClient,
     session::{self, LayerFailure},
 };
+
+mod stack;
 
 /// Size of the disk, bytes; it is sparse.
 const DISK: u64 = 512 << 20;
@@ -66,6 +73,9 @@ pub struct CutLayer {
     pub control: Option<WitnessControl>,
     /// What is wrong below it.
     pub lie: Option<Lie>,
+    /// A file system in user space between it and the disk: the command without the directory that it
+    /// serves and the mount point. Empty: none.
+    pub server: Vec<String>,
 }
 
 impl CutLayer {
@@ -76,6 +86,16 @@ impl CutLayer {
             spec,
             control: None,
             lie: None,
+            server: Vec::new(),
+        }
+    }
+
+    /// A directory in a file system that the user's command serves.
+    pub fn served(command: &[String]) -> Self {
+        Self {
+            name: command.join(" "),
+            server: command.to_vec(),
+            ..Self::new(Spec::bare("native"))
         }
     }
 }
@@ -149,6 +169,11 @@ struct Written {
     prepared: Mark,
     /// Each writer had written a record.
     begun: Mark,
+    /// The last record was acknowledged.
+    end: Mark,
+    /// What was there after only the guest was killed; absent for layers that are not guests.
+    killed: Option<Result<Vec<Survey>, LayerFailure>>,
+    storeys: Vec<Storey>,
     started_ms: i64,
 }
 
@@ -202,13 +227,29 @@ impl Cutter<'_> {
         }
     }
 
+    /// The directory that the layer stands below: on the disk, or in a file system of the user's, which has
+    /// its files on the disk.
+    fn ground(&self, disk: PathBuf, undo: &mut Undo) -> Result<PathBuf, LayerFailure> {
+        if self.layer.server.is_empty() {
+            return Ok(disk);
+        }
+        let (source, at) = (disk.join("served"), self.home.join("server"));
+        for dir in [&source, &at] {
+            fs::create_dir_all(dir)
+                .map_err(|e| LayerFailure::new(format!("{}: {e}", dir.display())))?;
+        }
+        serve_with(&self.layer.server, &source, &at, undo)?;
+        Ok(at)
+    }
+
     /// Sets the layer up on the disk, and writes records with every writer in turn. Then the disk takes
     /// no more writes.
     fn write(&self, disk: &mut PowerCutBase) -> Result<Written, LayerFailure> {
-        let base = self.base(disk.dir().join("layer"), Content::Left);
+        let mut undo = Undo::new();
+        let ground = self.ground(disk.dir(), &mut undo)?;
+        let base = self.base(ground.join("layer"), Content::Left);
         fs::create_dir(&base.dir)
             .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
-        let mut undo = Undo::new();
         let mut place = self.kind()?.open(&base, &self.layer.spec, &mut undo)?;
         let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
         // The layer was set up long before the cut.
@@ -220,13 +261,33 @@ impl Cutter<'_> {
             writing,
             prepared: disk.mark()?,
             begun: disk.mark()?,
+            end: Mark::default(),
+            killed: None,
+            storeys: Vec::new(),
             started_ms: machine::now_ms(),
         };
+        let mut facts = place.facts()?;
+        // The disk itself, whose own journal counts its flushes.
+        facts.mounts.retain(|m| m.at != self.home.join("disk/disk"));
+        let stack = Stack::of(facts);
         self.request_records(disk, &mut probe, &mut written)?;
-        disk.cut()?;
+        written.end = disk.mark()?;
+        written.storeys = stack.storeys();
+        let is_guest = !place.on_this_host();
+        if !is_guest {
+            disk.cut()?;
+        }
         probe.end();
         drop(probe);
+        // A guest is killed with its place. Its host goes on, and so does the disk.
         drop(place);
+        if is_guest {
+            let mut again = Undo::new();
+            let found = self.survey(&base.dir, &written, &mut again);
+            again.run();
+            written.killed = Some(found);
+            disk.cut()?;
+        }
         undo.run();
         Ok(written)
     }
@@ -310,7 +371,7 @@ impl Cutter<'_> {
     /// Cuts the power at moments drawn from the seed, and looks for the records after each.
     fn cut(&self, disk: &PowerCutBase, history: &History, written: &Written) -> Vec<WitnessTrial> {
         let journal = history.journal();
-        let (from, to) = (journal.point(written.begun), journal.events().len());
+        let (from, to) = (journal.point(written.begun), journal.point(written.end));
         let flushes = journal.flushes(journal.point(written.prepared), to) as u64;
         let mut trials: Vec<WitnessTrial> = written
             .writing
@@ -325,8 +386,23 @@ impl Cutter<'_> {
                 ..WitnessTrial::default()
             })
             .collect();
+        if let Some(first) = trials.first_mut() {
+            let records = written.writing.iter().map(|w| w.log.len() as u64);
+            first.storeys = stack::whole(&written.storeys, records.sum(), flushes);
+        }
+        if let Some(found) = &written.killed {
+            for (at, (trial, writing)) in trials.iter_mut().zip(&written.writing).enumerate() {
+                trial.guest_killed = Some(match found {
+                    Ok(surveys) => killed(writing, &surveys[at]),
+                    Err(why) => GuestKilled {
+                        lost: None,
+                        why: Some(why.reason.clone()),
+                    },
+                });
+            }
+        }
         let mut boundaries = journal.points();
-        boundaries.retain(|p| *p >= from);
+        boundaries.retain(|p| (from..=to).contains(p));
         let mut random = ChaCha8Rng::seed_from_u64(self.request.seed);
         for number in 0..self.request.cuts {
             if self.stop.asked() {
@@ -385,8 +461,21 @@ impl Cutter<'_> {
         if let Recovery::Failed { why } = recover(&image, &at, &mut undo)? {
             return Err(LayerFailure::new(why));
         }
-        let base = self.base(at.join("layer"), Content::Survived);
-        let mut place = self.kind()?.open(&base, &self.layer.spec, &mut undo)?;
+        let ground = self.ground(at, &mut undo)?;
+        let surveys = self.survey(&ground.join("layer"), written, &mut undo)?;
+        undo.run();
+        Ok(surveys)
+    }
+
+    /// Sets the layer up on what is in its directory, and reads what is there of each writer.
+    fn survey(
+        &self,
+        dir: &Path,
+        written: &Written,
+        undo: &mut Undo,
+    ) -> Result<Vec<Survey>, LayerFailure> {
+        let base = self.base(dir.into(), Content::Survived);
+        let mut place = self.kind()?.open(&base, &self.layer.spec, undo)?;
         let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
         let mut surveys = Vec::new();
         for writing in &written.writing {
@@ -404,8 +493,17 @@ impl Cutter<'_> {
         probe.end();
         drop(probe);
         drop(place);
-        undo.run();
         Ok(surveys)
+    }
+}
+
+/// What was there of a writer's records after only the guest was killed. Each record was acknowledged.
+fn killed(writing: &Writing, survey: &Survey) -> GuestKilled {
+    let checked = witness::judge(writing.writer, writing.job.run, &writing.log, survey);
+    let broken = checked.broken().map(|f| f.sequence);
+    GuestKilled {
+        lost: Some(broken.collect::<BTreeSet<_>>().len() as u64),
+        why: None,
     }
 }
 

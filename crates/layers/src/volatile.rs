@@ -34,6 +34,7 @@ mod log;
 mod model_test;
 mod recovery;
 mod serve;
+mod server;
 mod view;
 
 use std::{io, path::Path};
@@ -46,6 +47,7 @@ pub use history::History;
 pub use journal::{Event, Fate, Journal, Mark, Write};
 pub use recovery::{Recovery, recover};
 pub use serve::disk_serve;
+pub use server::serve_with;
 pub use view::{ReadAt, View};
 
 /// Bytes that a disk writes whole or not at all.

@@ -219,10 +219,42 @@ pub struct WitnessTrial {
     /// Why nothing, or no more, was written: what a write or fsync failed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What was there after only the guest was killed; absent for layers that are not guests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_killed: Option<GuestKilled>,
+    /// The layer's stack, and the flushes that each storey counted while all writers wrote. Only the first
+    /// trial of a layer has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub storeys: Vec<Storey>,
+}
+
+/// A guest was killed, and its host went on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct GuestKilled {
+    /// Acknowledged records of the writer that were missing or damaged afterwards. Absent if the guest
+    /// could not be set up again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// Why it could not be set up again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// One part of the stack between an application and the disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Storey {
+    /// What it is: `fsync(2)`, a file system and its mount point, or a device.
+    pub name: String,
+    /// What is known of its cache: `write back`, `write through` or a mount option. Empty: unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cache: String,
+    /// Flushes, or calls of fsync(2), while the records were written. Absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushes: Option<u64>,
 }
 
 impl WitnessTrial {
-    /// It lost what it had acknowledged.
+    /// It lost what it had acknowledged in a power cut.
     pub fn lied(&self) -> bool {
         self.losing > 0
     }
@@ -302,6 +334,51 @@ impl LostRecord {
             finding: finding.clone(),
             at_ms: log.get(at).map_or(started_ms, |ack| at_ms(ack.ns)),
             timeline: log[around].iter().map(row).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times are those of the monotonic clock since the start. The time of day is read once.
+    #[test]
+    fn times_of_records_go_forward_whatever_becomes_of_the_clock() {
+        let log: Vec<Acknowledged> = (1..=9)
+            .map(|sequence| Acknowledged {
+                sequence,
+                block: sequence - 1,
+                generation: 1,
+                ns: sequence * 1_500_000,
+            })
+            .collect();
+        let finding = WitnessFinding {
+            outcome: Outcome::Lost,
+            sequence: 5,
+            block: 4,
+            text: "it is absent".into(),
+            permitted: false,
+        };
+        let checked = Checked {
+            acknowledged: 9,
+            kept: 8,
+            missing: vec![5],
+            findings: vec![finding],
+        };
+        for started_ms in [-5, 0, i64::MAX] {
+            let mut trial = WitnessTrial::default();
+            trial.add(&checked, &log, started_ms);
+            let first = trial.first.unwrap();
+            assert_eq!(first.at_ms, started_ms.saturating_add(7));
+            assert!(first.timeline.is_sorted_by_key(|r| r.at_ms), "{first:?}");
+            let missing: Vec<u64> = first
+                .timeline
+                .iter()
+                .filter(|r| !r.kept)
+                .map(|r| r.sequence)
+                .collect();
+            assert_eq!(missing, [5]);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use layermark_model::{
     LayerRun, Run,
-    witness::{Outcome, WitnessControl, WitnessTrial},
+    witness::{Outcome, Storey, WitnessControl, WitnessTrial},
 };
 
 use crate::{code_span::code, number::count};
@@ -39,6 +39,12 @@ pub struct Sum<'a> {
     pub uncut: Option<&'a str>,
     pub error: Option<&'a str>,
     pub unrecovered_why: Option<&'a str>,
+    /// Records of all writers that were lost when only the guest was killed.
+    pub killed_lost: Option<u64>,
+    /// Why the guest could not be set up again after it was killed.
+    pub killed_why: Option<&'a str>,
+    /// The stack, from fsync(2) to the disk.
+    pub storeys: &'a [Storey],
 }
 
 pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
@@ -53,6 +59,14 @@ pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
         sum.uncut = sum.uncut.or(trial.uncut.as_deref());
         sum.error = sum.error.or(trial.error.as_deref());
         sum.unrecovered_why = sum.unrecovered_why.or(trial.unrecovered_why.as_deref());
+        if let Some(killed) = &trial.guest_killed {
+            let lost = killed.lost.map(|n| sum.killed_lost.unwrap_or(0) + n);
+            sum.killed_lost = lost.or(sum.killed_lost);
+            sum.killed_why = sum.killed_why.or(killed.why.as_deref());
+        }
+        if sum.storeys.is_empty() {
+            sum.storeys = &trial.storeys;
+        }
         let more = |known: &&WitnessTrial| known.losing >= trial.losing;
         if trial.lied() && !sum.worst.as_ref().is_some_and(more) {
             sum.worst = Some(trial);
@@ -93,6 +107,18 @@ pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
         worst.losing,
         count(worst.cuts as usize, "cut"),
     ))
+}
+
+/// What was there after only the guest was killed, and its host went on. Absent for other layers.
+pub fn killed(sum: &Sum) -> Option<String> {
+    match (sum.killed_lost, sum.killed_why) {
+        (Some(0), _) => Some("0 lost when only the guest was killed".into()),
+        (Some(n), _) => Some(format!("{n} lost when only the guest was killed")),
+        (None, Some(why)) => Some(format!(
+            "when only the guest was killed it could not be set up again ({why})"
+        )),
+        (None, None) => None,
+    }
 }
 
 fn flushed(n: u64) -> String {

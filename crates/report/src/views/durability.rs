@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use layermark_model::witness::{Outcome, WitnessTrial};
+use layermark_model::witness::{Outcome, Storey, WitnessTrial};
 
 use crate::{
-    analysis::power_cuts::{controls, controls_failed, layers, lie, sentence, sum, time},
+    analysis::power_cuts::{controls, controls_failed, killed, layers, lie, sentence, sum, time},
     code_span::code,
     number::count,
     types::{Cell, Conclusion, DataTable, DurabilityVerdict, Holds, Report, ResultRow, Section},
@@ -33,6 +33,7 @@ impl Report {
         }
         let names = layers(trials);
         let mut tables = vec![self.levels(&names), cuts(trials)];
+        tables.extend(names.iter().filter_map(|name| stack(trials, name)));
         tables.extend(names.iter().filter_map(|name| timeline(trials, name)));
         Some(Section {
             name: "durability".into(),
@@ -59,8 +60,9 @@ impl Report {
             let evidence = format!("{why}; here data was lost in {} of {cuts}", sum.losing);
             return ["L3", "cannot tell", &evidence, "all"].map(str::to_owned);
         }
+        let killed = killed(&sum).map_or_else(String::new, |text| format!("; {text}"));
         if let Some(lie) = lie(&self.power_cuts, layer) {
-            return ["L3".into(), "lies".into(), lie, String::new()];
+            return ["L3".into(), "lies".into(), lie + &killed, String::new()];
         }
         if sum.cuts > 0 {
             let mut evidence = format!(
@@ -68,6 +70,7 @@ impl Report {
                 sum.records,
                 count(sum.cuts as usize, "power cut")
             );
+            evidence += &killed;
             if sum.unrecovered > 0 {
                 let _ = write!(
                     evidence,
@@ -202,6 +205,31 @@ fn cuts(trials: &[WitnessTrial]) -> DataTable {
         head: head.map(str::to_owned).collect(),
         rows: cut.iter().map(row).collect(),
     }
+}
+
+/// The stack of a layer, from fsync(2) to the disk, with the flushes at each storey.
+fn stack(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
+    let sum = sum(trials, layer);
+    if sum.storeys.is_empty() {
+        return None;
+    }
+    let or_unknown = |text: &str| Cell::text(if text.is_empty() { "unknown" } else { text });
+    let row = |storey: &Storey| {
+        let flushes = storey
+            .flushes
+            .map(|n| Cell::number(n.to_string(), n as f64));
+        vec![
+            Cell::text(storey.name.clone()),
+            or_unknown(&storey.cache),
+            flushes.unwrap_or_else(|| Cell::text("unknown")),
+        ]
+    };
+    Some(DataTable {
+        title: format!("{}: flushes at each storey", code(layer)),
+        note: "While all writers wrote, from the call down to the disk. Only devices of this host count their flushes. A file system may flush more often than it is called, or once for several calls.".into(),
+        head: ["storey", "cache", "flushes"].map(str::to_owned).to_vec(),
+        rows: sum.storeys.iter().map(row).collect(),
+    })
 }
 
 /// Acknowledged records around the first lost one.

@@ -1,6 +1,6 @@
 //! `layermark selftest durability`: layers that are known to lie have to be caught, honest ones acquitted.
 
-use std::{fmt::Write as _, process::ExitCode, time::Instant};
+use std::{fmt::Write as _, fs, path::PathBuf, process::ExitCode, time::Instant};
 
 use layermark_lab::{
     Stop,
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Layers whose fsync reaches the disk.
-const HONEST: [&str; 8] = [
+const HONEST: [&str; 10] = [
     "native",
     "overlay:upper",
     "loop:ext4",
@@ -31,15 +31,71 @@ const HONEST: [&str; 8] = [
     "fuse",
     "vm:cache=none",
     "vm:cache=writeback",
+    "vm:cache=writethrough",
+    "vm:cache=directsync",
 ];
-/// Layers that skip flushes, and what is wrong below native.
-const LIARS: [(&str, Option<Lie>, &str); 5] = [
-    ("overlay:volatile", None, "overlay:volatile"),
-    ("native", Some(Lie::NoBarrier), "ext4 mounted nobarrier"),
-    ("native", Some(Lie::WriteThrough), "write_cache overridden"),
-    ("fuse:fsync=drop", None, "FUSE with an empty fsync"),
-    ("vm:cache=unsafe", None, "vm:cache=unsafe"),
+/// Layers that skip flushes: their name, the layer, and what is wrong below it.
+const LIARS: [(&str, &str, Below); 7] = [
+    ("overlay:volatile", "overlay:volatile", Below::Disk),
+    (
+        "ext4 mounted nobarrier",
+        "native",
+        Below::Lying(Lie::NoBarrier),
+    ),
+    (
+        "write_cache overridden",
+        "native",
+        Below::Lying(Lie::WriteThrough),
+    ),
+    ("FUSE with an empty fsync", "fuse:fsync=drop", Below::Disk),
+    ("bindfs: directories unsynced", "native", Below::Bindfs),
+    ("bindfs: fsync preloaded away", "native", Below::NoSync),
+    ("vm:cache=unsafe", "vm:cache=unsafe", Below::Disk),
 ];
+
+/// What a layer of the selftest stands on.
+#[derive(Clone, Copy)]
+enum Below {
+    /// The disk that is cut.
+    Disk,
+    /// The same, with something wrong.
+    Lying(Lie),
+    /// Debian's bindfs, which does not implement fsync of directories.
+    Bindfs,
+    /// bindfs with an fsync that does nothing (libeatmydata).
+    NoSync,
+}
+
+impl Below {
+    fn lie(self) -> Option<Lie> {
+        match self {
+            Self::Lying(lie) => Some(lie),
+            _ => None,
+        }
+    }
+
+    /// The command of its file system, if it has one.
+    fn server(self) -> Result<Vec<String>, &'static str> {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+        match self {
+            Self::Disk | Self::Lying(_) => Ok(Vec::new()),
+            Self::Bindfs => Ok(words("bindfs -f")),
+            Self::NoSync => {
+                let library =
+                    no_sync().ok_or("it lacks libeatmydata: sudo apt-get install eatmydata")?;
+                let preload = format!("LD_PRELOAD={}", library.display());
+                Ok([vec!["env".into(), preload], words("bindfs -f")].concat())
+            }
+        }
+    }
+}
+
+/// The library whose fsync does nothing.
+fn no_sync() -> Option<PathBuf> {
+    let dirs = fs::read_dir("/usr/lib").ok()?.flatten().map(|e| e.path());
+    let mut found = dirs.map(|dir| dir.join("libeatmydata.so"));
+    found.find(|path| path.is_file())
+}
 
 /// A layer, the known answer, and the result.
 struct Known {
@@ -84,7 +140,7 @@ impl Known {
         };
         let (losing, cuts) = (self.sum(|t| t.losing), self.sum(|t| t.cuts));
         format!(
-            "{:<26} {expected:<8} {losing:>4} of {cuts:<6} {:>6.1} s  {result}",
+            "{:<28} {expected:<8} {losing:>4} of {cuts:<6} {:>6.1} s  {result}",
             self.name, self.seconds
         )
     }
@@ -116,21 +172,31 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
         seed: args.seed.unwrap_or_else(random),
     };
     let mut all = Vec::new();
-    for (spec, lie, name, expected) in known() {
+    for (name, spec, below, expected) in known() {
         if stop.asked() || !args.only.is_empty() && !args.only.iter().any(|o| o == name) {
             continue;
         }
         let spec: Spec = spec
             .parse()
             .map_err(|e| Failure::failed(format!("{spec}: {e}")))?;
-        let layer = CutLayer {
-            lie,
-            name: name.to_owned(),
-            control: Some(expected),
-            ..CutLayer::new(spec)
-        };
         let since = Instant::now();
-        let trials = power_cuts(&request, &[layer], &stop, &mut |text| say(text))?;
+        let trials = match below.server() {
+            Ok(server) => {
+                let layer = CutLayer {
+                    lie: below.lie(),
+                    server,
+                    name: name.to_owned(),
+                    control: Some(expected),
+                    ..CutLayer::new(spec)
+                };
+                power_cuts(&request, &[layer], &stop, &mut |text| say(text))?
+            }
+            Err(lacks) => vec![WitnessTrial {
+                layer: name.to_owned(),
+                uncut: Some(lacks.into()),
+                ..WitnessTrial::default()
+            }],
+        };
         all.push(Known {
             name: name.to_owned(),
             expected,
@@ -170,15 +236,15 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn known() -> impl Iterator<Item = (&'static str, Option<Lie>, &'static str, WitnessControl)> {
-    let liars = LIARS.map(|(spec, lie, name)| (spec, lie, name, WitnessControl::Liar));
-    let honest = HONEST.map(|spec| (spec, None, spec, WitnessControl::Honest));
+fn known() -> impl Iterator<Item = (&'static str, &'static str, Below, WitnessControl)> {
+    let liars = LIARS.map(|(name, spec, below)| (name, spec, below, WitnessControl::Liar));
+    let honest = HONEST.map(|spec| (spec, spec, Below::Disk, WitnessControl::Honest));
     liars.into_iter().chain(honest)
 }
 
 fn table(all: &[Known], seed: u64) -> String {
     let mut text = format!(
-        "{:<26} {:<8} {:<14} {:>8}  result\n",
+        "{:<28} {:<8} {:<14} {:>8}  result\n",
         "layer", "known to", "cuts with loss", "time"
     );
     for known in all {
@@ -198,4 +264,44 @@ fn as_json(all: &[Known], seed: u64) -> Result<String, Failure> {
         "schema": "layermark.selftest/1", "seed": seed, "layers": rows,
     }));
     Ok(text.map_err(Failure::failed)? + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(expected: WitnessControl, losing: u64, unrecovered: u64) -> Known {
+        let trial = WitnessTrial {
+            cuts: 10 - unrecovered,
+            losing,
+            unrecovered,
+            unrecovered_why: (unrecovered > 0).then(|| "mount: it is broken".into()),
+            ..WitnessTrial::default()
+        };
+        Known {
+            name: "x".into(),
+            expected,
+            trials: vec![trial],
+            seconds: 1.0,
+        }
+    }
+
+    #[test]
+    fn a_layer_that_was_not_always_set_up_again_is_not_acquitted() {
+        use WitnessControl::{Honest, Liar};
+        assert_eq!(known(Honest, 0, 0).as_expected(), Some(true));
+        let open = known(Honest, 0, 3);
+        assert_eq!(open.as_expected(), None);
+        let line = open.line();
+        assert!(
+            line.contains("cannot tell: it was not set up again: mount: it is broken"),
+            "{line}"
+        );
+        assert!(!line.contains("acquitted"), "{line}");
+        assert_eq!(known(Liar, 0, 3).as_expected(), None);
+        // What it lost after the other cuts convicts it.
+        assert_eq!(known(Liar, 2, 3).as_expected(), Some(true));
+        assert_eq!(known(Honest, 2, 3).as_expected(), Some(false));
+        assert_eq!(known(Honest, 0, 10).as_expected(), None);
+    }
 }
