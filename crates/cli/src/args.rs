@@ -192,6 +192,10 @@ pub struct DurabilityArgs {
     /// Records that each writer writes before the cuts
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub records: u64,
+    /// A file system in user space to cut as well: its command without the directory that it serves and the
+    /// mount point, which are added; it has to stay in the foreground, as `bindfs -f` does; repeatable
+    #[arg(long = "server", value_name = "COMMAND")]
+    pub servers: Vec<String>,
     #[command(flatten)]
     pub common: CommonArgs,
 }

@@ -42,7 +42,7 @@ pub use meaning::{
 pub use near::nearest;
 pub use pair::{Cost, Ledger, Site};
 pub use plain::plain;
-pub use plan::{MOST_TEXT, Plan, PlanError, Profile, Settings, StudyId};
+pub use plan::{MOST_TEXT, Plan, PlanCuts, PlanError, Profile, Settings, StudyId};
 pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError};
 pub use random::{random, random_name, try_random};
 pub use run::{BASELINE, Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};

@@ -66,8 +66,52 @@ pub struct Plan {
     /// Factor for file sizes and counts, for a small run of a large plan.
     #[serde(default = "one")]
     pub scale: f64,
+    /// Cut the power of each layer after the measurement, as `layermark durability` does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_cuts: Option<PlanCuts>,
     /// The work: each table is one workload's settings; lists make several points.
     pub work: Vec<Settings>,
+}
+
+/// Power cuts after the measurement. All layers of the run are cut, and `overlay:volatile`, which is
+/// known to lie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanCuts {
+    /// Power cuts of each layer.
+    pub cuts: u32,
+    /// Records that each writer writes before the cuts.
+    pub records: u64,
+    /// Layers that are cut as well, and not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Spec>,
+}
+
+impl PlanCuts {
+    /// Cuts of each layer in a run of this scale. Two at least: with one nothing unflushed survives,
+    /// with the other all of it.
+    pub fn scaled(&self, scale: f64) -> u32 {
+        let cuts = (f64::from(self.cuts) * scale).round();
+        (cuts as u32).clamp(self.cuts.min(2), MOST_CUTS)
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        let range = |key, value: String, must| Err(PlanError::Range { key, value, must });
+        let allowed = 1..=u64::from(MOST_CUTS);
+        for (key, number) in [
+            ("power_cuts.cuts", u64::from(self.cuts)),
+            ("power_cuts.records", self.records),
+        ] {
+            if !allowed.contains(&number) {
+                return range(key, number.to_string(), "it must be between 1 and 10000");
+            }
+        }
+        if self.also.len() > MOST_LAYERS {
+            let value = format!("[{} of them]", self.also.len());
+            return range("power_cuts.also", value, "name at most 100 layers");
+        }
+        Ok(())
+    }
 }
 
 fn default_delta() -> f64 {
@@ -199,7 +243,7 @@ pub enum PlanError {
     },
 }
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "name",
     "about",
     "study",
@@ -217,6 +261,7 @@ const KEYS: [&str; 18] = [
     "control",
     "seed",
     "scale",
+    "power_cuts",
     "work",
 ];
 
@@ -228,6 +273,8 @@ const MOST_WORK: usize = 1000;
 const MOST_LAYERS: usize = 100;
 /// Most blocks of a plan.
 const MOST_BLOCKS: u32 = 10_000;
+/// Most power cuts of a layer, and most records of a writer before them.
+const MOST_CUTS: u32 = 10_000;
 /// Longest turn of a plan.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 
@@ -326,6 +373,9 @@ impl Plan {
                 self.scale.to_string(),
                 "write a factor above 0 and up to 1000",
             );
+        }
+        if let Some(cuts) = &self.power_cuts {
+            cuts.check()?;
         }
         if self
             .work
@@ -525,6 +575,9 @@ mod tests {
             "turn = '1h'",
             "budget = 'x'",
             "layer_budget = '0s'",
+            "power_cuts = { cuts = 0, records = 8 }",
+            "power_cuts = { cuts = 4, records = 10001 }",
+            "power_cuts = { cuts = 4 }",
         ] {
             assert!(
                 Plan::from_toml(&format!("{line}\n{SMALL}")).is_err(),
@@ -533,6 +586,12 @@ mod tests {
         }
         assert!(Plan::from_toml("name = 'x'\nwork = []\n").is_err());
         assert!(Plan::from_toml("name = ").is_err());
+        let cut = format!("power_cuts = {{ cuts = 4, records = 8 }}\n{SMALL}");
+        let cuts = Plan::from_toml(&cut).unwrap().power_cuts.unwrap();
+        assert_eq!(
+            [0.1, 1.0, 2.0, 1000.0].map(|s| cuts.scaled(s)),
+            [2, 4, 8, 4000]
+        );
     }
 
     #[test]

@@ -176,6 +176,7 @@ pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failu
         control: true,
         seed: None,
         scale: 1.0,
+        power_cuts: None,
         work: vec![settings],
     };
     let request = request(with_flags(plan, common)?, common)?;
@@ -236,6 +237,9 @@ fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
         plan.layers.clone_from(&common.layers);
         // The user's own order says which layers come first.
         plan.keep.clear();
+        if let Some(cuts) = &mut plan.power_cuts {
+            cuts.also.clear();
+        }
     }
     if let Some(profile) = common.profile {
         plan.profile = profile.into();
@@ -264,6 +268,9 @@ fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     let given = flags.iter().filter(|(_, given)| *given);
     plan.check()
         .map_err(|e| Failure::usage(e).with_flags(given.map(|(key, _)| *key)))?;
+    for spec in plan.power_cuts.iter().flat_map(|cuts| &cuts.also) {
+        layermark_layers::check(spec)?;
+    }
     Ok(plan)
 }
 

@@ -223,4 +223,17 @@ fn development_machines() {
             "no {words} in {said:#?}"
         );
     }
+    if common::is_root() {
+        let about = "`fuse` acknowledges a sync it has not done";
+        let kept = said
+            .iter()
+            .find(|c| c.starts_with(about))
+            .expect("a conclusion");
+        assert!(
+            kept.contains(": 0 of ") && kept.contains(" lost in 2 power cuts"),
+            "{kept}"
+        );
+    } else {
+        common::skipped("power cuts need root");
+    }
 }

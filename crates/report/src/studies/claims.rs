@@ -9,12 +9,13 @@ use layermark_stats::Verdict;
 use super::{
     Data,
     iozone_vm::{Part, pairs},
-    rows::{is_emulated, judged, layers, marked, request_size, usable},
+    rows::{is_emulated, judged, layers, marked, request_size},
+    syncs::{self, flushed, is_kept, is_lost},
 };
 use crate::{
     code_span::code,
     number as text,
-    types::{Conclusion, CostRow, DurabilityVerdict, Estimate, Holds, ResultRow, ServedBy},
+    types::{Conclusion, CostRow, Estimate, Holds, ResultRow, ServedBy},
 };
 
 /// All conclusions, for every layer except native.
@@ -28,7 +29,7 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
     all.extend(each(&|l| ceiling(charts, native, l)));
     all.extend(each(&|l| constant(data, l)));
     all.extend(each(&|l| caches(data, charts, l)));
-    all.extend(each(&|l| acknowledged(data, l)));
+    all.extend(syncs::conclusions(data, &others));
     all.extend(each(&|l| database(data, native, l)));
     all.extend(prefer(data, charts, &others));
     all.extend(
@@ -42,7 +43,7 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
     all
 }
 
-fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
+pub fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
     rows.into_iter().map(|r| r.id.clone()).collect()
 }
 
@@ -200,55 +201,6 @@ fn caches(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
     })
 }
 
-/// Results with a flush after every record.
-fn flushed<'a>(data: &Data<'a>, layer: &str) -> Vec<&'a ResultRow> {
-    let rows = data.results.iter();
-    rows.filter(|r| r.layer == layer && usable(r) && r.meaning.flushes)
-        .collect()
-}
-
-/// Whether a sync was acknowledged but not done.
-fn acknowledged(data: &Data, layer: &str) -> Option<Conclusion> {
-    let rows = flushed(data, layer);
-    let with = |verdict: DurabilityVerdict| {
-        rows.iter()
-            .copied()
-            .find(|r| r.durability.verdict == verdict)
-    };
-    let told = |r: &ResultRow| r.durability.because.clone().unwrap_or_default();
-    let proof = |r: &ResultRow| match r.durability.flushes {
-        Some(n) => format!("{n} device flushes for {} syncs", r.durability.syncs),
-        None => told(r),
-    };
-    let (row, holds, what) = if let Some(row) = with(DurabilityVerdict::Absorbed) {
-        let faster = row
-            .ratio
-            .filter(|_| judged(data, &[row]) == [Verdict::Faster]);
-        let win = faster.map_or_else(String::new, |e| {
-            format!(
-                "; that is why it takes {}x native's time",
-                text::ratio(e.estimate)
-            )
-        });
-        (row, Holds::Yes, format!("{}{win}", proof(row)))
-    } else if let Some(row) = with(DurabilityVerdict::Honoured) {
-        (row, Holds::No, proof(row))
-    } else {
-        let row = with(DurabilityVerdict::CannotTell)?;
-        (row, Holds::Open, told(row))
-    };
-    Some(Conclusion {
-        claim: "acknowledges a sync it has not done".into(),
-        layer: layer.into(),
-        text: format!(
-            "{} acknowledges a sync it has not done: {what}",
-            code(layer)
-        ),
-        holds,
-        evidence: vec![row.id.clone()],
-    })
-}
-
 /// Whether a database should move off the layer.
 fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
     let row = *flushed(data, layer).first()?;
@@ -261,7 +213,7 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
         // Native's CPU is different, so the layer is compared with the other guests on an emulated
         // CPU.
         let guests = layers(data).into_iter().filter(|l| is_emulated(data, l));
-        among_guests(row, guests.filter_map(of))
+        among_guests(data, row, guests.filter_map(of))
     } else {
         let there = of(native)?;
         let slower = match judged(data, &[row])[0] {
@@ -272,12 +224,11 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
         let than = format!(", natively {}", text::time(there.op_us?));
         (slower, than, there)
     };
-    let (holds, what) = match row.durability.verdict {
-        DurabilityVerdict::Absorbed => (
-            Holds::Yes,
-            format!("it loses what it has acknowledged when the power goes; {time}{than}"),
-        ),
-        _ => (slower, format!("{time}{than}")),
+    let (holds, what) = if is_lost(data, row) {
+        let what = format!("it loses what it has acknowledged when the power goes; {time}{than}");
+        (Holds::Yes, what)
+    } else {
+        (slower, format!("{time}{than}"))
     };
     Some(Conclusion {
         claim: "move the database off it".into(),
@@ -291,10 +242,11 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
 /// Whether a guest's synced writes are slower than those of the fastest guest that flushes, in
 /// words. Also returns that guest's row, or the guest's own without such a guest.
 fn among_guests<'a>(
+    data: &Data,
     row: &'a ResultRow,
     guests: impl Iterator<Item = &'a ResultRow>,
 ) -> (Holds, String, &'a ResultRow) {
-    let honest = guests.filter(|r| r.durability.verdict == DurabilityVerdict::Honoured);
+    let honest = guests.filter(|r| is_kept(data, r));
     let timed = honest.filter_map(|r| Some((r.op_us?, r)));
     let Some((least, best)) = timed.min_by(|a, b| a.0.total_cmp(&b.0)) else {
         return (Holds::Open, String::new(), row);

@@ -15,6 +15,7 @@ mod iozone_vm;
 mod launch_share;
 mod repeats;
 mod rows;
+mod syncs;
 mod virtual_io;
 
 /// Input of a study.

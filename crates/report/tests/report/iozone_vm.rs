@@ -3,6 +3,9 @@
 use std::path::Path;
 
 use crate::made::{Made, mark};
+use layermark_model::witness::{
+    GuestKilled, LostRecord, Outcome, WitnessControl, WitnessFinding, WitnessTrial,
+};
 use layermark_report::{Conclusion, Holds, Report, exporters};
 use serde_json::json;
 
@@ -235,4 +238,143 @@ fn a_database_in_the_only_guest_which_absorbs_flushes_should_move() {
         "{}",
         off.text
     );
+}
+
+/// What four cuts did to 64 records of a layer.
+fn cuts(layer: &str, losing: u64) -> WitnessTrial {
+    let first = LostRecord {
+        finding: WitnessFinding {
+            outcome: Outcome::Lost,
+            sequence: 3,
+            block: 2,
+            text: "it is absent".into(),
+            permitted: false,
+        },
+        at_ms: 43_203_413,
+        timeline: Vec::new(),
+    };
+    let is_guest = layer.starts_with("vm");
+    WitnessTrial {
+        layer: layer.into(),
+        writer: "append".into(),
+        control: match layer {
+            "native" => Some(WitnessControl::Honest),
+            "overlay:volatile" => Some(WitnessControl::Liar),
+            _ => None,
+        },
+        records: 64,
+        cuts: 4,
+        losing,
+        first: (losing > 0).then_some(first),
+        flushes_below: Some(if losing > 0 { 0 } else { 90 }),
+        guest_killed: is_guest.then_some(GuestKilled {
+            lost: Some(0),
+            why: None,
+        }),
+        ..WitnessTrial::default()
+    }
+}
+
+/// The device counts no flush of `cache=unsafe`, and cannot tell of 9p; the cuts decide both.
+fn cut_report(change: impl FnOnce(&mut Vec<WitnessTrial>)) -> Report {
+    let layers = ["native", "vm:disk=ide", "vm:cache=unsafe", "vm:share=9p"];
+    let mut made = Made::new(&layers, 8).study("iozone-vm");
+    for layer in &layers[1..] {
+        made = made.emulated(layer);
+    }
+    let mut trials = vec![
+        cuts("native", 0),
+        cuts("vm:disk=ide", 0),
+        cuts("vm:cache=unsafe", 3),
+        cuts("vm:share=9p", 0),
+        cuts("vm:cache=none", 0),
+        cuts("overlay:volatile", 4),
+    ];
+    change(&mut trials);
+    for trial in trials {
+        made = made.power_cut(trial);
+    }
+    made.points_with("rand-write", &[4096], 4 << 20, &json!({"sync": "each"}))
+        .cost(|layer, _, _| match layer {
+            "native" => 100.0,
+            "vm:cache=unsafe" => 300.0,
+            _ => 3000.0,
+        })
+        .change(|layer, _, _, trial| {
+            trial.syncs = trial.ops();
+            let flushes = match layer {
+                "vm:cache=unsafe" => 0,
+                "vm:share=9p" => trial.ops() / 2,
+                _ => trial.ops(),
+            };
+            trial.device = trial
+                .device
+                .map(|d| layermark_model::DeviceBytes { flushes, ..d });
+            trial.idle_flushes = Some(0.0);
+        })
+        .build()
+}
+
+#[test]
+fn power_cuts_decide_which_layers_acknowledge_a_sync_they_have_not_done() {
+    let report = cut_report(|_| {});
+    let says = |layer| about(&report, layer, "acknowledges a sync it has not done");
+    let liar = says("vm:cache=unsafe");
+    assert_eq!(liar.holds, Holds::Yes);
+    for words in [
+        "record 3 of `append`, fsync returned at 12:00:03.413 UTC, is absent after a power cut",
+        "data was lost in 3 of 4 cuts",
+        "64 fsyncs acknowledged inside, 0 flushes below",
+        "0 lost when only the guest was killed",
+    ] {
+        assert!(liar.text.contains(words), "{words}: {}", liar.text);
+    }
+    // Also where flushes cannot tell, and of a layer that was only cut.
+    for layer in ["vm:disk=ide", "vm:share=9p", "vm:cache=none"] {
+        let honest = says(layer);
+        assert_eq!(honest.holds, Holds::No, "{honest:?}");
+        let words = "0 of 64 acknowledged records lost in 4 power cuts; 0 lost when only the guest";
+        assert!(honest.text.contains(words), "{}", honest.text);
+    }
+    let off = about(&report, "vm:cache=unsafe", "move the database off");
+    assert_eq!(off.holds, Holds::Yes);
+    let fast = about(&report, "vm:cache=unsafe", "a guest syncs fast");
+    assert_eq!(fast.holds, Holds::Yes, "{fast:?}");
+    for words in [
+        "a synced write takes 301 us in `vm:cache=unsafe` (emulated CPU), and 2.99 ms in `vm:disk=ide`",
+        "the fastest guest that keeps its data. Power cuts",
+        "lost acknowledged data in `vm:cache=unsafe` (emulated CPU), and none in `native`, ",
+        "Honest control `native`: data was lost in 0 of 4 cuts.",
+        "Lying control `overlay:volatile`: data was lost in 4 of 4 cuts",
+    ] {
+        assert!(fast.text.contains(words), "{words}: {}", fast.text);
+    }
+}
+
+#[test]
+fn cuts_that_prove_nothing_leave_the_flushes_to_decide() {
+    // A layer that was not set up again once is not acquitted.
+    let report = cut_report(|trials| {
+        trials[1].unrecovered = 1;
+        trials[1].unrecovered_why = Some("it does not boot".into());
+    });
+    let ide = about(&report, "vm:disk=ide", "acknowledges a sync");
+    let words = "8192 device flushes for 8192 syncs; no power cut says so: it does not boot";
+    assert!(ide.text.contains(words), "{}", ide.text);
+    // Nor is anything believed where the honest control lost data.
+    let report = cut_report(|trials| *trials = vec![cuts("native", 1), cuts("vm:cache=unsafe", 4)]);
+    let liar = about(&report, "vm:cache=unsafe", "acknowledges a sync");
+    assert!(
+        liar.text.contains("0 device flushes for 8192 syncs"),
+        "{}",
+        liar.text
+    );
+    let study = report.study.as_ref().expect("a study");
+    assert!(
+        !study
+            .conclusions
+            .iter()
+            .any(|c| c.text.contains("syncs fast"))
+    );
+    assert!(!report.trustworthy());
 }

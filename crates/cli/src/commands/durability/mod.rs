@@ -1,27 +1,23 @@
 //! `layermark durability`: does a layer keep what it acknowledged?
 
 mod check;
+pub mod cuts;
 mod log;
 mod record;
 pub mod selftest;
 
 use std::process::ExitCode;
 
-use layermark_lab::{
-    LabError, Stop,
-    power_cut::{CutLayer, PowerCuts, power_cuts},
-};
-use layermark_model::{BASELINE, Run, Settings, Spec, witness::WitnessControl};
+use layermark_model::{PlanCuts, Settings, Spec};
 use serde_json::{Map, Value};
 
 use super::{
-    measure::{exe, go_on},
+    measure::{Order, go_on},
     run::new_order,
 };
 use crate::{
     args::{ByHand, DurabilityArgs},
     failure::Failure,
-    say::say,
 };
 
 pub fn wants_json(args: &DurabilityArgs) -> bool {
@@ -42,34 +38,36 @@ pub fn main(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
 
 /// Counts flushes, then cuts the power.
 fn of_layers(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
-    if args.common.layers.is_empty() {
+    let servers = servers(&args.servers)?;
+    if args.common.layers.is_empty() && servers.is_empty() {
         return Err(Failure::usage("durability: no layer").hint(
             "layermark durability -l overlay:upper; all that can be set up: layermark layers",
         ));
     }
-    let order = new_order(appends(), &args.common)?;
-    let exe = exe()?;
-    let mut cut = |run: &mut Run, stop: &Stop| -> Result<(), LabError> {
-        if args.cuts == 0 {
-            return Ok(());
+    let mut order = new_order(appends(), &args.common)?;
+    if let Order::New(request) = &mut order {
+        if args.common.layers.is_empty() {
+            request.plan.layers = vec![Spec::bare("native")];
         }
-        let request = PowerCuts {
-            dir: run.dir.clone().into(),
-            exe: exe.clone(),
-            silence: args.common.silence,
+        request.plan.power_cuts = (args.cuts > 0).then_some(PlanCuts {
             cuts: args.cuts,
             records: args.records,
-            seed: run.seed,
-        };
-        let trials = power_cuts(&request, &layers(run), stop, &mut |text| say(text))?;
-        for trial in trials {
-            let own = run.layers.iter().position(|l| l.name == trial.layer);
-            let at = own.unwrap_or(BASELINE);
-            run.layers[at].facts.power_cuts.push(trial);
-        }
-        Ok(())
+            also: Vec::new(),
+        });
+    }
+    go_on(order, &args.common, None, &servers)
+}
+
+/// The words of each command.
+fn servers(commands: &[String]) -> Result<Vec<Vec<String>>, Failure> {
+    let words = |command: &String| {
+        let words = shell_words::split(command).ok().filter(|w| !w.is_empty());
+        words.ok_or_else(|| {
+            Failure::usage(format!("`--server` = {command}: not a command"))
+                .hint("layermark durability --server 'bindfs -f'")
+        })
     };
-    go_on(order, &args.common, None, Some(&mut cut))
+    commands.iter().map(words).collect()
 }
 
 /// Writes of 4 KiB at the end of a file, each followed by fsync.
@@ -81,25 +79,4 @@ fn appends() -> Settings {
         label: None,
         params: Map::from_iter(params),
     }
-}
-
-/// The layers of the run, and the two controls.
-fn layers(run: &Run) -> Vec<CutLayer> {
-    let mut layers: Vec<CutLayer> = Vec::new();
-    for layer in run.layers.iter().filter(|l| !l.control) {
-        let mut cut = CutLayer::new(layer.spec.clone());
-        cut.name.clone_from(&layer.name);
-        cut.control = layer.spec.is_native().then_some(WitnessControl::Honest);
-        layers.push(cut);
-    }
-    let liar = Spec {
-        variant: Some("volatile".into()),
-        ..Spec::bare("overlay")
-    };
-    if !layers.iter().any(|l| l.spec == liar) {
-        let mut cut = CutLayer::new(liar);
-        cut.control = Some(WitnessControl::Liar);
-        layers.push(cut);
-    }
-    layers
 }

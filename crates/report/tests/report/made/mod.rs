@@ -4,7 +4,7 @@
 use layermark_model::{
     CacheState, Cell, CpuUse, Debt, Device, DeviceBytes, Facts, GuestFacts, LayerRun, LayerStatus,
     Machine, Meaning, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest, Settings, Target, Trial,
-    TrialRecord, Unit,
+    TrialRecord, Unit, witness::WitnessTrial,
 };
 use layermark_probe::workloads;
 use layermark_report::Report;
@@ -192,6 +192,14 @@ impl Made {
             emulated_cpu: true,
             ..GuestFacts::default()
         });
+        self
+    }
+
+    /// Power cuts of a layer, or of one that was only cut.
+    pub fn power_cut(mut self, trial: WitnessTrial) -> Self {
+        let layers = &mut self.run.layers;
+        let own = layers.iter().position(|l| l.name == trial.layer);
+        layers[own.unwrap_or(0)].facts.power_cuts.push(trial);
         self
     }
 
