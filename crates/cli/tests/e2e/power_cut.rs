@@ -161,6 +161,20 @@ fn the_selftest_tells_a_liar_from_an_honest_layer() {
     );
 }
 
+#[test]
+fn a_layer_that_the_selftest_does_not_have_is_refused_with_the_nearest() {
+    Lm::new()
+        .args(["selftest", "durability", "--only", "overlay:volatil"])
+        .run()
+        .fails(
+            2,
+            &[
+                "`--only` = overlay:volatil",
+                "did you mean `overlay:volatile`?",
+            ],
+        );
+}
+
 /// Writable loop devices that say they have no cache.
 fn denied() -> Vec<String> {
     let all = std::fs::read_dir("/sys/block").unwrap().flatten();

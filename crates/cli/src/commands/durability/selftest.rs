@@ -8,7 +8,7 @@ use layermark_lab::{
 };
 use layermark_layers::{janitor, sandbox, volatile::Lie};
 use layermark_model::{
-    Spec, random,
+    Spec, nearest, random,
     witness::{WitnessControl, WitnessTrial},
 };
 use serde_json::json;
@@ -156,6 +156,11 @@ impl Known {
 }
 
 pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
+    for only in &args.only {
+        if !known().any(|(name, ..)| name == only) {
+            return Err(unknown(only));
+        }
+    }
     let exe = exe()?;
     // Held until the end: when we go, however we go, it removes the work directory.
     let _janitor = janitor::spawn(&exe)
@@ -234,6 +239,15 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
         });
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// No layer of the table has this name.
+fn unknown(name: &str) -> Failure {
+    let near = nearest(name, known().map(|(name, ..)| name));
+    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    let names: Vec<&str> = known().map(|(name, ..)| name).collect();
+    Failure::usage(format!("`--only` = {name}: not a layer of the selftest"))
+        .hint(format!("{near}its layers: {}", names.join("; ")))
 }
 
 fn known() -> impl Iterator<Item = (&'static str, &'static str, Below, WitnessControl)> {

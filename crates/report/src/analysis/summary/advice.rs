@@ -102,7 +102,7 @@ fn suspected(f: &Findings) -> Option<Advice> {
         },
         |layers| {
             format!(
-                "Do not rely on fsync in {layers} before it is proved: it is several times faster than the disk below can be. Look again while nothing else uses the disk: layermark file --op append --record 4K --sync each -l LAYER"
+                "Do not rely on fsync in {layers} before it is proved: it is several times faster than the disk below can be. Count its flushes while nothing else uses the disk, and cut its power: layermark durability -l LAYER"
             )
         },
     )
