@@ -14,9 +14,7 @@ use std::{
 
 use layermark_layers::{
     Base, Content, Layer, Undo, in_words,
-    volatile::{
-        Choice, DiskOptions, History, Lie, Mark, PowerCutBase, Recovery, recover, serve_with,
-    },
+    volatile::{DiskOptions, History, Lie, Mark, PowerCutBase, Recovery, recover, serve_with},
     workdir::WorkDir,
 };
 use layermark_model::{
@@ -25,10 +23,9 @@ use layermark_model::{
     witness::{Acknowledged, GuestKilled, Storey, Survey, WitnessControl, WitnessTrial},
 };
 use layermark_probe::witness::{self, Writer};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use stack::Stack;
+use states::State;
 
 use crate::{
     Catalog, LabError, Stop, check, machine,
@@ -37,6 +34,7 @@ use crate::{
 };
 
 mod stack;
+mod states;
 
 /// Size of the disk, bytes; it is sparse.
 const DISK: u64 = 512 << 20;
@@ -401,14 +399,13 @@ impl Cutter<'_> {
                 });
             }
         }
-        let mut boundaries = journal.points();
-        boundaries.retain(|p| (from..=to).contains(p));
-        let mut random = ChaCha8Rng::seed_from_u64(self.request.seed);
-        for number in 0..self.request.cuts {
+        let last = written.writing.iter().filter_map(|w| w.marks.last());
+        let last = last.map(|mark| journal.point(*mark));
+        let (seed, cuts) = (self.request.seed, self.request.cuts as usize);
+        for cut in states::drawn(seed, cuts, (from, to), last, journal) {
             if self.stop.asked() {
                 break;
             }
-            let cut = drawn(&mut random, number, (from, to), &boundaries);
             let before = journal.mark(cut.0);
             let looked = self.look(disk, history, cut, written);
             if looked.is_err() && self.stop.asked() {
@@ -447,7 +444,7 @@ impl Cutter<'_> {
         &self,
         disk: &PowerCutBase,
         history: &History,
-        (point, choice): (usize, Choice),
+        (point, choice): State,
         written: &Written,
     ) -> Result<Vec<Survey>, LayerFailure> {
         let (image, at) = (disk.images().join("image"), disk.images().join("mnt"));
@@ -505,27 +502,4 @@ fn killed(writing: &Writing, survey: &Survey) -> GuestKilled {
         lost: Some(broken.collect::<BTreeSet<_>>().len() as u64),
         why: None,
     }
-}
-
-/// The moment and the losses of a cut, by its number. The first two are at the end of the writing: nothing
-/// that was not flushed survives, or all of it. Half of the others are where a flush ended.
-fn drawn(
-    random: &mut ChaCha8Rng,
-    number: u32,
-    (from, to): (usize, usize),
-    boundaries: &[usize],
-) -> (usize, Choice) {
-    let at_boundary = random.random() && !boundaries.is_empty();
-    let point = match number {
-        0 | 1 => to,
-        _ if at_boundary => boundaries[random.random_range(0..boundaries.len())],
-        _ => random.random_range(from..=to),
-    };
-    let choice = match (number, number % 4) {
-        (1, _) => Choice::All,
-        (_, 0) => Choice::None,
-        (_, 3) => Choice::Torn(random.random()),
-        _ => Choice::Seeded(random.random()),
-    };
-    (point, choice)
 }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Layers whose fsync reaches the disk.
-const HONEST: [&str; 10] = [
+const HONEST: [&str; 12] = [
     "native",
     "overlay:upper",
     "loop:ext4",
@@ -33,6 +33,8 @@ const HONEST: [&str; 10] = [
     "vm:cache=writeback",
     "vm:cache=writethrough",
     "vm:cache=directsync",
+    "vm:share=virtiofs",
+    "vm:share=9p",
 ];
 /// Layers that skip flushes: their name, the layer, and what is wrong below it.
 const LIARS: [(&str, &str, Below); 7] = [
