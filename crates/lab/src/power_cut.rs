@@ -390,6 +390,10 @@ impl Cutter<'_> {
         }
         if let Some(found) = &written.killed {
             for (at, (trial, writing)) in trials.iter_mut().zip(&written.writing).enumerate() {
+                // It acknowledged nothing that could be lost.
+                if writing.log.is_empty() {
+                    continue;
+                }
                 trial.guest_killed = Some(match found {
                     Ok(surveys) => killed(writing, &surveys[at]),
                     Err(why) => GuestKilled {
