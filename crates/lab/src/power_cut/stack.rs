@@ -4,7 +4,7 @@ use layermark_model::{Device, Facts, Mount, witness::Storey};
 use layermark_probe::counters::Devices;
 
 /// Mount options that leave flushes out.
-const NO_FLUSH: [&str; 3] = ["volatile", "nobarrier", "barrier=0"];
+const NO_FLUSH: [&str; 4] = ["volatile", "fsync=volatile", "nobarrier", "barrier=0"];
 
 /// A layer's mounts and devices, and what the devices had counted before.
 pub(super) struct Stack {
@@ -126,7 +126,7 @@ mod tests {
     fn each_device_follows_the_file_system_on_it_and_what_is_not_counted_is_unknown() {
         let facts = Facts {
             mounts: vec![
-                mount("overlay", "overlay", "rw,volatile,upperdir=/u"),
+                mount("overlay", "overlay", "rw,upperdir=/u,fsync=volatile"),
                 mount("ext4", "/dev/loop1", "rw"),
                 mount("ext4", "/dev/dm-0", "rw,nobarrier"),
             ],
@@ -142,7 +142,7 @@ mod tests {
             all,
             [
                 ("fsync(2) that returned 0", "", Some(500)),
-                ("overlay", "volatile", None),
+                ("overlay", "fsync=volatile", None),
                 ("ext4 on loop1", "", None),
                 ("loop1", "write back", None),
                 ("ext4 on dm-0", "nobarrier", None),
