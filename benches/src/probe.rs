@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use layermark_model::{
     CpuUse, Point, Settings, Trial, Turn,
-    protocol::{FromProbe, Job, Peer, ToProbe},
+    protocol::{FromProbe, Job, Peer, ToProbe, TurnRequest},
     random_name,
 };
 use serde_json::Value;
@@ -126,12 +126,14 @@ impl Probe {
     pub fn turned(&mut self, round: u32, lead_in_ns: u64, ns: u64) -> Result<(Turn, CpuUse)> {
         self.process.say(&ToProbe::Turn {
             id: self.job.id,
-            round,
-            ns,
-            lead_in_ns,
+            ask: TurnRequest {
+                round,
+                ns,
+                lead_in_ns,
+            },
         })?;
         match self.process.answer()? {
-            FromProbe::Turned { turn, cpu, .. } => Ok((turn, cpu)),
+            FromProbe::Turned { turned, .. } => Ok((turned.turn, turned.cpu)),
             other => bail!("the probe answered a turn with {other:?}"),
         }
     }

@@ -8,9 +8,8 @@ use std::{
 use layermark_layers::{BackingExtents, LayerError, served};
 use layermark_model::{
     BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Environment, Point, Trial,
-    Turn,
     flags::{CONTAMINATED, LAYER_LOST},
-    protocol::{FromProbe, Job, JobCpus, Peer, ToProbe},
+    protocol::{FromProbe, Job, JobCpus, Peer, ToProbe, TurnRequest},
     random,
 };
 use layermark_probe::{
@@ -255,21 +254,19 @@ impl Attempt {
         let host = self.host.as_ref().and_then(|(devices, _)| devices.sum());
         let message = ToProbe::Turn {
             id: request.id,
-            round,
-            ns: length.ns,
-            lead_in_ns: length.lead_in_ns,
+            ask: TurnRequest {
+                round,
+                ns: length.ns,
+                lead_in_ns: length.lead_in_ns,
+            },
         };
         say(up, request, &message)?;
-        let (turn, probe_ns, uncounted_ns, device, more) = match hear(up, request)? {
+        let (turned, probe_ns) = match hear(up, request)? {
             FromProbe::Turned {
                 id,
-                turn: turn @ Turn { round: told, .. },
+                turned,
                 probe_ns,
-                uncounted_ns,
-                device,
-                more,
-                ..
-            } if (id, told) == (request.id, round) => (turn, probe_ns, uncounted_ns, device, more),
+            } if (id, turned.turn.round) == (request.id, round) => (turned, probe_ns),
             other => return Err(unexpected(&other, "turned")),
         };
         if let Some((devices, read)) = &mut self.host {
@@ -287,10 +284,10 @@ impl Attempt {
                 }
                 more
             }
-            None => device,
+            None => turned.device,
         };
         self.written.extend(crossed.map(|crossed| Written {
-            turn,
+            turn: turned.turn,
             bytes: crossed.written,
         }));
         // The CPU time of a guest's probe is part of the layer's.
@@ -298,9 +295,9 @@ impl Attempt {
         self.used.add([&before, moment], upkeep, own_ns);
         // All of it, because upkeep is also read around the lead-in and the pauses between passes.
         self.cpu_ns = self.cpu_ns.saturating_add(probe_ns);
-        self.elapsed_ns = self.elapsed_ns.saturating_add(turn.elapsed_ns);
-        self.uncounted_ns = self.uncounted_ns.saturating_add(uncounted_ns);
-        self.more = more;
+        self.elapsed_ns = self.elapsed_ns.saturating_add(turned.turn.elapsed_ns);
+        self.uncounted_ns = self.uncounted_ns.saturating_add(turned.uncounted_ns);
+        self.more = turned.more;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use layermark_model::{
     CpuUse, Pass, Quantity, SelfTest, Trial, Turn,
-    protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION},
+    protocol::{FromProbe, Job, MAX_LINE, ToProbe, Turned, VERSION},
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -76,7 +76,7 @@ fn speak(
                 say(&mut out, &FromProbe::Done)?;
                 return Ok("exit code 0");
             }
-            ToProbe::Turn { id, round, ns, .. } => {
+            ToProbe::Turn { id, ask } => {
                 let Some((job, trial)) = job.as_mut().filter(|(j, _)| j.id == id) else {
                     return Err(not_ready("turn", id));
                 };
@@ -84,8 +84,8 @@ fn speak(
                     return Ok("exit code 101");
                 }
                 let turn = Asked {
-                    round,
-                    ns,
+                    round: ask.round,
+                    ns: ask.ns,
                     number: done,
                 };
                 if script.error_after == Some(done) && trial.passes.is_empty() {
@@ -199,12 +199,13 @@ fn take(
     }
     let turned = FromProbe::Turned {
         id: job.id,
-        turn,
-        cpu,
+        turned: Turned {
+            turn,
+            cpu,
+            more: ns > 0,
+            ..Turned::default()
+        },
         probe_ns: cpu.user_ns + cpu.sys_ns,
-        uncounted_ns: 0,
-        device: None,
-        more: ns > 0,
     };
     say(out, &turned)
 }
@@ -263,6 +264,7 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use layermark_model::protocol::TurnRequest;
 
     fn run(script: &Script, jobs: u64) -> (Vec<String>, String) {
         let mut input = String::new();
@@ -288,9 +290,11 @@ mod tests {
             };
             let turn = |round| ToProbe::Turn {
                 id,
-                round,
-                ns: 2_000_000,
-                lead_in_ns: 0,
+                ask: TurnRequest {
+                    round,
+                    ns: 2_000_000,
+                    lead_in_ns: 0,
+                },
             };
             for message in [
                 ToProbe::Job(Box::new(job)),

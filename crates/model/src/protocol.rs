@@ -38,13 +38,9 @@ pub enum ToProbe {
     Turn {
         /// The job's id.
         id: u64,
-        /// Number of the round; each has one turn at most.
-        round: u32,
-        /// Length, nanoseconds: the operation in progress at its end is the last one. 0: the whole
-        /// work in one stretch, limited by [`Job::min_ms`] and [`Job::min_ops`].
-        ns: u64,
-        /// Uncounted work before the turn, nanoseconds.
-        lead_in_ns: u64,
+        /// Its limits.
+        #[serde(flatten)]
+        ask: TurnRequest,
     },
     /// No more turns: flush the written data, so that it slows down no other turn.
     Settle {
@@ -76,9 +72,7 @@ impl ToProbe {
         Some(match *said {
             FromProbe::Ready { id } => Self::Turn {
                 id,
-                round: 0,
-                ns: 0,
-                lead_in_ns: 0,
+                ask: TurnRequest::default(),
             },
             FromProbe::Turned { id, .. } => Self::Settle { id },
             FromProbe::Settled { id } => Self::End { id },
@@ -133,6 +127,35 @@ pub struct WitnessJob {
     pub run: u64,
     /// Bytes of a record.
     pub record: u64,
+}
+
+/// Limits of a turn. By default all work is done in one stretch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnRequest {
+    /// Number of the round; each has one turn at most.
+    pub round: u32,
+    /// Length, nanoseconds: the operation in progress at its end is the last one. 0: the whole work
+    /// in one stretch, limited by [`Job::min_ms`] and [`Job::min_ops`].
+    pub ns: u64,
+    /// Uncounted work before the turn, nanoseconds.
+    pub lead_in_ns: u64,
+}
+
+/// Result of a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Turned {
+    /// Its round, time and operations.
+    #[serde(flatten)]
+    pub turn: Turn,
+    /// CPU time of the probe, or of the programs that it started.
+    pub cpu: CpuUse,
+    /// Bytes that crossed the devices below; absent if no device is known.
+    pub device: Option<DeviceBytes>,
+    /// Duration of uncounted work (the lead-in), ns.
+    #[serde(default)]
+    pub uncounted_ns: u64,
+    /// Whether there is work for another turn.
+    pub more: bool,
 }
 
 /// How many CPUs a job may use, and how the limit is enforced.
@@ -212,19 +235,10 @@ pub enum FromProbe {
         id: u64,
         /// What was done.
         #[serde(flatten)]
-        turn: Turn,
-        /// CPU time of the probe in the turn.
-        cpu: CpuUse,
+        turned: Turned,
         /// All CPU time of the probe since it received `turn`, nanoseconds. Includes the lead-in
         /// and the time between two passes.
         probe_ns: u64,
-        /// Nanoseconds of the same work that are not counted: the lead-in.
-        #[serde(default)]
-        uncounted_ns: u64,
-        /// Bytes that crossed the devices below in the turn; absent if no device is known.
-        device: Option<DeviceBytes>,
-        /// Whether work for another turn is left.
-        more: bool,
     },
     /// Written data is flushed; a far end has stopped serving.
     Settled {
@@ -276,17 +290,17 @@ mod tests {
     fn a_turn_is_one_flat_line() {
         let turned = FromProbe::Turned {
             id: 7,
-            turn: Turn {
-                round: 3,
-                elapsed_ns: 2_000_000,
-                ops: 11,
-                bytes: 45_056,
+            turned: Turned {
+                turn: Turn {
+                    round: 3,
+                    elapsed_ns: 2_000_000,
+                    ops: 11,
+                    bytes: 45_056,
+                },
+                more: true,
+                ..Turned::default()
             },
-            cpu: CpuUse::default(),
             probe_ns: 0,
-            uncounted_ns: 0,
-            device: None,
-            more: true,
         };
         let line = serde_json::to_value(&turned).unwrap();
         let shown = ["type", "id", "round", "elapsed_ns"].map(|key| line[key].to_string());

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use layermark_model::{
-    CpuUse, DeviceBytes, Environment, Meaning, Param, Point, PointError, Settings, Spec, Trial,
-    Turn, protocol::Peer,
+    Environment, Meaning, Param, Point, PointError, Settings, Spec, Trial,
+    protocol::{Peer, TurnRequest, Turned},
 };
 
 mod buffer;
@@ -257,33 +257,6 @@ impl Context {
 /// Called during a trial at least once a second, with the operations and bytes so far. The caller
 /// must subtract the time this takes.
 pub type Beat<'a> = dyn FnMut(u64, u64) + 'a;
-
-/// Limits of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TurnRequest {
-    /// Number of its round.
-    pub round: u32,
-    /// The turn ends with the operation that is in flight after this many nanoseconds. 0: all work
-    /// in one stretch.
-    pub ns: u64,
-    /// Duration of uncounted work before it, ns.
-    pub lead_in_ns: u64,
-}
-
-/// Result of a turn.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Turned {
-    /// Its round, time and operations.
-    pub turn: Turn,
-    /// CPU time of the probe, or of the programs that it started.
-    pub cpu: CpuUse,
-    /// Bytes that crossed the devices below; `None` when no device is known.
-    pub device: Option<DeviceBytes>,
-    /// Duration of uncounted work (the lead-in), ns.
-    pub uncounted_ns: u64,
-    /// Whether there is work for another turn.
-    pub more: bool,
-}
 
 /// Prepared work: its files exist and its buffers are touched. Dropping it removes the files it
 /// made, or leaves that to the owner of the layer.

@@ -18,7 +18,7 @@ use layermark_model::{
 };
 
 use crate::{
-    Context, FarEnd, ProbeError, TurnRequest, Turned, Work, Workload,
+    Context, FarEnd, ProbeError, TurnRequest, Work, Workload,
     cpus::Cpus,
     error::panicked,
     heartbeat::Heartbeat,
@@ -71,19 +71,7 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
                 Ok(ToProbe::Quit) => break,
                 Ok(ToProbe::Job(job)) => server.prepare(&job)?,
                 Ok(ToProbe::Serve(job)) => server.be_far_end(&job)?,
-                Ok(ToProbe::Turn {
-                    id,
-                    round,
-                    ns,
-                    lead_in_ns,
-                }) => {
-                    let ask = TurnRequest {
-                        round,
-                        ns,
-                        lead_in_ns,
-                    };
-                    server.turn(id, &ask)?;
-                }
+                Ok(ToProbe::Turn { id, ask }) => server.turn(id, &ask)?,
                 Ok(ToProbe::Settle { id }) => server.settle(id)?,
                 Ok(ToProbe::End { id }) => server.end(id)?,
                 Ok(ToProbe::Witness(job)) => server.witness(&job)?,
@@ -318,23 +306,13 @@ impl<'env, W: Write> Server<'env, W> {
         }))
         .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
         match turned {
-            Ok(Turned {
-                turn,
-                cpu,
-                device,
-                uncounted_ns,
-                more,
-            }) => self.say(&FromProbe::Turned {
+            Ok(turned) => self.say(&FromProbe::Turned {
                 id,
-                turn,
-                cpu,
+                turned,
                 // Programs that it started are not among its threads.
                 probe_ns: cpu_ns()
                     .saturating_sub(before_ns)
-                    .max(cpu.user_ns + cpu.sys_ns),
-                uncounted_ns,
-                device,
-                more,
+                    .max(turned.cpu.user_ns + turned.cpu.sys_ns),
             }),
             Err(e) => self.give_up(id, e),
         }

@@ -16,7 +16,7 @@ use rustix::fs::Advice;
 
 use crate::{
     clock::{Source, monotonic_ns},
-    run::drive::{self, Done, LoopError, OpRange, Span},
+    run::drive::{self, Done, LoopError, OpRange},
     run::recorder::Recorder,
 };
 
@@ -171,22 +171,11 @@ pub trait Engine: Sync {
 pub trait Runner: Send {
     /// Runs a part of a pass over the open file; `None` for engines that touch no file. A pass that
     /// ends with a close takes the file.
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, LoopError>;
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Done, LoopError>;
     /// Ends a pass early, outside the clock: writes buffered data.
     fn leave(&mut self, _file: &mut Option<File>) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Progress of a part of a pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PassProgress {
-    /// Its time.
-    pub span: Span,
-    /// Number of operations of the pass that are done.
-    pub next: u64,
-    /// Operations that count within that time.
-    pub ops: u64,
 }
 
 /// What is done to each record.
@@ -257,7 +246,7 @@ impl<T: Io> Engine for Compiled<T> {
 struct EngineRunner<T>(Option<T>);
 
 impl<T: Io> Runner for EngineRunner<T> {
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, LoopError> {
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Done, LoopError> {
         let (part, after) = (task.part, task.after);
         let shape = Shape {
             record: task.record,
@@ -277,22 +266,14 @@ impl<T: Io> Runner for EngineRunner<T> {
             io
         };
         let open = file.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
-        let done = records(&mut io, open, task)?;
+        let mut done = records(&mut io, open, task)?;
         let over = done.next == part.to;
         if over {
             io.end(file, after).map_err(stopped(part.to))?;
+            done.span.end = monotonic_ns();
         }
-        let span = Span {
-            start: done.start_ns,
-            end: monotonic_ns(),
-            paused: done.paused_ns,
-        };
         self.0 = (!over).then_some(io);
-        Ok(PassProgress {
-            span,
-            next: done.next,
-            ops: done.next - part.from,
-        })
+        Ok(done)
     }
 
     fn leave(&mut self, file: &mut Option<File>) -> io::Result<()> {

@@ -9,13 +9,13 @@ use std::{
 
 use layermark_model::Verified;
 
-use super::{After, Engine, PassProgress, RecordOrder, Runner, Task, Transfer, steps::look};
+use super::{After, Engine, RecordOrder, Runner, Task, Transfer, steps::look};
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     data::{self, Stamp},
     limits::HEARTBEAT_NS,
     queue::{FailedIo, Queue, QueuedIo},
-    run::drive::{LoopError, OpRange, Span},
+    run::drive::{Done, LoopError, OpRange, Span},
     run::recorder::Recorder,
 };
 
@@ -45,7 +45,7 @@ impl Engine for Uring {
 }
 
 impl Runner for Uring {
-    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<PassProgress, LoopError> {
+    fn pass(&mut self, file: &mut Option<File>, task: Task<'_>) -> Result<Done, LoopError> {
         match task.clock {
             Some(Source::Tsc { mult }) => pass(Tsc { mult }, file, task),
             // Without latencies the clock is still read once per batch, for progress lines.
@@ -54,11 +54,7 @@ impl Runner for Uring {
     }
 }
 
-fn pass<C: Clock>(
-    clock: C,
-    file: &mut Option<File>,
-    task: Task<'_>,
-) -> Result<PassProgress, LoopError> {
+fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<Done, LoopError> {
     let (write, buffer) = match task.transfer {
         Transfer::Read(buffer) => (false, buffer),
         Transfer::Write(pool) => (true, pool),
@@ -88,30 +84,20 @@ fn pass<C: Clock>(
         ended: part.from,
         paused: 0,
     };
-    let mut counted = pass.run(part, task.beat)?;
+    let mut done = pass.run(part, task.beat)?;
     pass.look();
-    let (mut paused, next) = (pass.paused, pass.ended);
+    done.span.paused = pass.paused;
     // Releases the registered memory, which is not part of the work, and the registered file.
     // Without that, the close would have no effect.
     drop(pass);
-    if next == part.to && task.after != After::Nothing {
+    if done.next == part.to && task.after != After::Nothing {
         if !task.after.closes() {
-            paused += monotonic_ns() - counted.end;
+            done.span.paused += monotonic_ns() - done.span.end;
         }
         task.after.apply(file).map_err(stopped(part.to))?;
-        counted.end = monotonic_ns();
+        done.span.end = monotonic_ns();
     }
-    let Counted { start, end, ops } = counted;
-    let span = Span { start, end, paused };
-    Ok(PassProgress { span, next, ops })
-}
-
-/// Operations that count, with their time.
-#[derive(Clone, Copy)]
-struct Counted {
-    start: u64,
-    end: u64,
-    ops: u64,
+    Ok(done)
 }
 
 struct Pass<'a, C> {
@@ -144,7 +130,7 @@ impl<C: Clock> Pass<'_, C> {
     /// With several operations in flight, the queue of a turn fills at its start and drains at its
     /// end. The counted part begins when the first operation completes. It ends with the last
     /// completion after which another operation was started.
-    fn run(&mut self, part: OpRange, beat: &mut dyn FnMut(u64)) -> Result<Counted, LoopError> {
+    fn run(&mut self, part: OpRange, beat: &mut dyn FnMut(u64)) -> Result<Done, LoopError> {
         let in_part = part.limit_ns != u64::MAX && self.queue.depth() > 1;
         let start = monotonic_ns();
         let mut beat_at = self.clock.now();
@@ -190,23 +176,19 @@ impl<C: Clock> Pass<'_, C> {
             }
         }
         let end = monotonic_ns();
-        let all = Counted {
-            start,
-            end,
-            ops: self.ended - part.from,
+        let done = |start, end, ops| {
+            let (next, paused) = (self.ended, self.paused);
+            let span = Span { start, end, paused };
+            Done { span, ops, next }
         };
         Ok(match (first, last) {
-            (Some((start, from)), Some((end, to))) if to > from => Counted {
-                start,
-                end,
-                ops: to - from,
-            },
+            (Some((start, from)), Some((end, to))) if to > from => done(start, end, to - from),
             _ => {
                 // Too few to tell those apart: all count.
                 if let Some(recorder) = &mut self.recorder {
                     self.outside.iter().for_each(|ns| recorder.record(*ns));
                 }
-                all
+                done(start, end, self.ended - part.from)
             }
         })
     }

@@ -19,15 +19,27 @@ pub trait Step {
     fn run(&mut self, i: u64) -> io::Result<()>;
 }
 
-/// Result of a completed loop.
+/// Operations of one thread that were done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// `CLOCK_MONOTONIC` before the first operation.
-    pub start_ns: u64,
-    /// Time since then that does not belong to the work, ns: progress lines and preparation.
-    pub paused_ns: u64,
+    /// Their time. Progress lines and preparation are pauses.
+    pub span: Span,
+    /// Operations that count within that time.
+    pub ops: u64,
     /// Number of the next operation.
     pub next: u64,
+}
+
+impl Done {
+    /// Operations of `part` that ended just now.
+    fn now(part: OpRange, next: u64, start: u64, paused: u64) -> Self {
+        let end = monotonic_ns();
+        Self {
+            span: Span { start, end, paused },
+            ops: next - part.from,
+            next,
+        }
+    }
 }
 
 /// A range of operations, with a time limit.
@@ -53,7 +65,7 @@ impl OpRange {
     }
 }
 
-/// A thread's time on one pass: `CLOCK_MONOTONIC`, nanoseconds.
+/// A thread's time: `CLOCK_MONOTONIC`, nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
     /// Before the first operation.
@@ -154,11 +166,7 @@ fn timed<C: Clock, S: Step>(
         }
     }
     record(clock, recorder, &mut last, &readings[..count]);
-    Ok(Done {
-        start_ns,
-        paused_ns: clock.ns(paused),
-        next,
-    })
+    Ok(Done::now(part, next, start_ns, clock.ns(paused)))
 }
 
 /// Records operations that ended at `ends`, one after the other since `last`, in the histogram.
@@ -213,11 +221,7 @@ fn untimed<S: Step>(
             next_look = next + stride;
         }
     }
-    Ok(Done {
-        start_ns,
-        paused_ns,
-        next,
-    })
+    Ok(Done::now(part, next, start_ns, paused_ns))
 }
 
 #[cfg(test)]
@@ -263,8 +267,8 @@ mod tests {
     /// Recorded and paused time add up to at most the time that passed. The real duration of a
     /// sleep is not checked: on a busy machine it can be anything.
     fn adds_up(recorder: &Recorder, done: Done) {
-        let elapsed = (monotonic_ns() - done.start_ns) as f64;
-        let total = recorder.total_ns() + done.paused_ns as f64;
+        let elapsed = (done.span.end - done.span.start) as f64;
+        let total = recorder.total_ns() + done.span.paused as f64;
         assert!(total <= 1.01 * elapsed, "{total} of {elapsed} ns");
     }
 
@@ -281,7 +285,7 @@ mod tests {
             )
             .unwrap();
             adds_up(&recorder, done);
-            assert_eq!(done.paused_ns, 0);
+            assert_eq!(done.span.paused, 0);
             assert!(recorder.latency().unwrap().min >= 1_990_000);
         }
     }
@@ -299,7 +303,7 @@ mod tests {
             )
             .unwrap();
             adds_up(&recorder, done);
-            assert!(done.paused_ns >= 99_000_000, "{source:?} {done:?}");
+            assert!(done.span.paused >= 99_000_000, "{source:?} {done:?}");
         }
     }
 
@@ -323,7 +327,7 @@ mod tests {
             adds_up(&recorder, done);
             let beats_ns = 49_500_000 * beats.len() as u64;
             assert!(
-                !beats.is_empty() && done.paused_ns >= beats_ns,
+                !beats.is_empty() && done.span.paused >= beats_ns,
                 "{source:?} {beats:?} {done:?}"
             );
         }
@@ -367,7 +371,7 @@ mod tests {
                 let done = drive(source, part, &mut Recorder::new(), &mut |_| {}, &mut Spins);
                 let done = done.unwrap();
                 assert!(done.next > 7);
-                monotonic_ns() - done.start_ns - done.paused_ns
+                done.span.net_ns()
             };
             let best = (0..10).map(|_| took()).min().unwrap();
             assert!((2_000_000..2_300_000).contains(&best), "{source:?} {best}");
@@ -385,7 +389,7 @@ mod tests {
             let done = drive(source, part, &mut Recorder::new(), &mut |_| {}, &mut Slow).unwrap();
             // Each takes 1 ms and is prepared for 20.
             assert!((1..=3).contains(&done.next), "{source:?} {done:?}");
-            assert!(done.paused_ns >= done.next * 19_000_000, "{done:?}");
+            assert!(done.span.paused >= done.next * 19_000_000, "{done:?}");
         }
     }
 }

@@ -94,18 +94,57 @@ impl Used {
     }
 }
 
-/// Limit of [`Repeat::go`].
+/// How much to do: until one of the limits is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// To the end of a pass; short files are covered several times.
-    Pass,
+pub struct Extent {
+    /// Number of passes; `u64::MAX`: the time is the limit.
+    pub passes: u64,
     /// Until this many nanoseconds of work have passed, or until the end of a pass after which
-    /// [`Repeat::renew`] is needed. Work that cannot be divided is done as a whole.
-    Time {
-        ns: u64,
-        /// Whether operations enter the histogram; `false` in a lead-in.
-        counted: bool,
-    },
+    /// [`Repeat::renew`] is needed; `u64::MAX`: the passes are the limit. Work that cannot be divided
+    /// is done as a whole.
+    pub ns: u64,
+    /// Whether operations enter the histogram; `false` in a lead-in.
+    pub counted: bool,
+}
+
+impl Extent {
+    /// To the end of a pass.
+    pub const PASS: Self = Self {
+        passes: 1,
+        ns: u64::MAX,
+        counted: true,
+    };
+
+    /// For this many nanoseconds.
+    pub fn time(ns: u64, counted: bool) -> Self {
+        Self {
+            passes: u64::MAX,
+            ns,
+            counted,
+        }
+    }
+
+    /// Whether it is limited by passes.
+    pub fn is_pass(self) -> bool {
+        self.ns == u64::MAX
+    }
+
+    /// Maximum number of operations where a pass has `pass` of them.
+    pub fn ops(self, pass: u64) -> u64 {
+        self.passes.saturating_mul(pass)
+    }
+
+    /// What is left of a time after `late_ns`: at least one operation.
+    pub fn late(self, late_ns: u64) -> Self {
+        Self {
+            ns: if self.is_pass() {
+                self.ns
+            } else {
+                self.ns.saturating_sub(late_ns).max(1)
+            },
+            ..self
+        }
+    }
 }
 
 /// Result of [`Repeat::go`].
@@ -224,8 +263,7 @@ impl<W: Repeat> Repeated<W> {
         if ns == 0 || awake || self.work.passes().whole || self.through() {
             return Ok(0);
         }
-        let counted = false;
-        let extent = Extent::Time { ns, counted };
+        let extent = Extent::time(ns, false);
         let worked = self.stretch(extent, &mut Used::default(), &mut |_| beat(0, 0))?;
         Ok(worked.elapsed_ns)
     }
@@ -244,10 +282,7 @@ impl<W: Repeat> Repeated<W> {
         };
         // A new pass is not started for the last tenth of a turn.
         while turn.elapsed_ns < ask.ns - ask.ns / 10 && !self.through() {
-            let extent = Extent::Time {
-                ns: ask.ns - turn.elapsed_ns,
-                counted: true,
-            };
+            let extent = Extent::time(ask.ns - turn.elapsed_ns, true);
             let sofar = turn.ops;
             let done = self.stretch(extent, &mut used, &mut |n| beat(sofar + n, 0))?;
             turn.elapsed_ns += done.elapsed_ns;
@@ -286,7 +321,7 @@ impl<W: Repeat> Repeated<W> {
         let rules = self.work.passes();
         while more(rules, self.work.context(), trial.passes.len() as u64, &sum) {
             let Turn { ops, bytes, .. } = sum;
-            let done = self.stretch(Extent::Pass, &mut used, &mut |n| beat(ops + n, bytes))?;
+            let done = self.stretch(Extent::PASS, &mut used, &mut |n| beat(ops + n, bytes))?;
             trial.syncs += done.syncs;
             trial.passes.push(Pass {
                 elapsed_ns: done.elapsed_ns,

@@ -47,9 +47,11 @@ impl Repeat for Script {
     }
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
         let (limit_ns, word) = match extent {
-            Extent::Pass => (u64::MAX, "pass"),
-            Extent::Time { ns, counted: true } => (ns, "turn"),
-            Extent::Time { ns, counted: false } => (ns, "lead-in"),
+            Extent { ns, .. } if extent.is_pass() => (ns, "pass"),
+            Extent {
+                ns, counted: true, ..
+            } => (ns, "turn"),
+            Extent { ns, .. } => (ns, "lead-in"),
         };
         self.asked.push(word);
         let ops = limit_ns.div_ceil(self.op_ns).min(self.ops - self.at);

@@ -1,4 +1,7 @@
-use layermark_model::{CpuUse, Turn, protocol::Peer};
+use layermark_model::{
+    CpuUse, Turn,
+    protocol::{Peer, Turned},
+};
 
 use super::*;
 

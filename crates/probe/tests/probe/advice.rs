@@ -19,10 +19,10 @@ fn cached(lab: &mut Lab, more: &Value) -> f64 {
     let (mut bytes, mut round) = (0, 0);
     while bytes < FILE / 2 {
         said = lab.turn(round, 100_000);
-        let FromProbe::Turned { turn, .. } = &said else {
+        let FromProbe::Turned { turned, .. } = &said else {
             panic!("{said:?}");
         };
-        (bytes, round) = (bytes + turn.bytes, round + 1);
+        (bytes, round) = (bytes + turned.turn.bytes, round + 1);
     }
     let share = resident::share(&path).expect("a share");
     assert!(matches!(lab.finish(said), FromProbe::Trial { .. }));

@@ -18,9 +18,9 @@ use std::{
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire};
 use layermark_model::{
-    CpuTime, CpuUse, DeviceBytes, DroppedCaches, Facts, Meaning, Missing, Param, Pass, Plan, Point,
+    CpuTime, DeviceBytes, DroppedCaches, Facts, Meaning, Missing, Param, Pass, Plan, Point,
     PointError, Run, SelfTest, Settings, Spec, Trial, TrialRecord, Turn,
-    protocol::{FromProbe, Job, ToProbe, VERSION},
+    protocol::{FromProbe, Job, ToProbe, Turned, VERSION},
 };
 use layermark_probe::{Context, ProbeError, Work, Workload};
 use layermark_store::Store;
@@ -364,7 +364,8 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 say(&FromProbe::Ready { id: new.id })?;
                 job = Some((new, Trial::default()));
             }
-            ToProbe::Turn { id, round, .. } => {
+            ToProbe::Turn { id, ask } => {
+                let round = ask.round;
                 let (job, trial) = job.as_mut().unwrap();
                 let first = trial.turns.is_empty();
                 if first {
@@ -390,15 +391,17 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                 }
                 let turned = |id, turn: Turn| FromProbe::Turned {
                     id,
-                    turn,
-                    cpu: CpuUse::default(),
+                    turned: Turned {
+                        turn,
+                        uncounted_ns: turn.elapsed_ns / 4,
+                        device: Some(DeviceBytes {
+                            written: place.write_back(),
+                            ..DeviceBytes::default()
+                        }),
+                        more: true,
+                        ..Turned::default()
+                    },
                     probe_ns: 0,
-                    uncounted_ns: turn.elapsed_ns / 4,
-                    device: Some(DeviceBytes {
-                        written: place.write_back(),
-                        ..DeviceBytes::default()
-                    }),
-                    more: true,
                 };
                 let turn = place.turn(job, round, trial);
                 let said = if place.at("protocol", round) {

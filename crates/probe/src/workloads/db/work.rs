@@ -10,7 +10,6 @@ use layermark_model::{FigureValues, Trial, Verified};
 use super::{figures::DbTrial, params::DbParams, sql::Table};
 use crate::{
     Context, ProbeError,
-    clock::monotonic_ns,
     counters::Devices,
     run::{
         Extent, Mark, Passes, Repeat, Stretch,
@@ -94,23 +93,18 @@ impl Repeat for DbWork {
     }
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
-        let (ops, limit_ns, counted) = match extent {
-            Extent::Pass => (PASS, u64::MAX, true),
-            Extent::Time { ns, counted } => (u64::MAX - self.next, ns, counted),
-        };
         let part = OpRange {
             from: self.next,
-            to: self.next + ops,
-            limit_ns,
+            to: self.next.saturating_add(extent.ops(PASS)),
+            limit_ns: extent.ns,
         };
-        let (source, recorder) = if counted {
+        let (source, recorder) = if extent.counted {
             (Some(selftest::source()), &mut self.recorder)
         } else {
             (None, &mut self.uncounted)
         };
         self.table.done = DbTrial::default();
         let driven = drive::drive(source, part, recorder, beat, &mut self.table);
-        let end = monotonic_ns();
         let driven = driven.map_err(|e| {
             ProbeError::new(format!(
                 "db: {} in {}: {}",
@@ -120,20 +114,18 @@ impl Repeat for DbWork {
             ))
             .hint("see whether the same works on the host's own disk: layermark db -l native")
         })?;
-        let ops = driven.next - self.next;
+        let ops = driven.ops;
         self.next = driven.next;
         let done = self.table.done;
-        if counted {
+        if extent.counted {
             self.done.add(done);
         }
         Ok(Stretch {
-            elapsed_ns: (end - driven.start_ns)
-                .saturating_sub(driven.paused_ns)
-                .max(1),
+            elapsed_ns: driven.span.net_ns(),
             ops,
             bytes: ops * self.p.rows_an_op() * self.p.row_size,
             syncs: done.syncs,
-            over: extent == Extent::Pass,
+            over: extent.is_pass(),
             ..Stretch::default()
         })
     }

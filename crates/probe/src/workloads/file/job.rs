@@ -9,10 +9,11 @@ use super::{
 use crate::{
     ProbeError,
     clock::{Source, monotonic_ns},
-    engines::{After, PassProgress, RecordOrder, Seek, Stride, Task, Transfer},
+    engines::{After, RecordOrder, Seek, Stride, Task, Transfer},
     permutation::Permutation,
     run::{
-        drive::{self, LoopError, OpRange, Span},
+        Extent,
+        drive::{self, Done, LoopError, OpRange, Span},
         team::{Begin, Member},
     },
 };
@@ -26,36 +27,8 @@ pub struct FileJob {
     pub ops: u64,
 }
 
-/// Amount of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Amount {
-    /// This many passes.
-    Passes(u64),
-    /// For this many nanoseconds. The end of a pass also ends it if another pass needs preparation.
-    Time { ns: u64, counted: bool },
-}
-
-impl Amount {
-    /// The rest of the time after `by_ns` has passed, at least one operation.
-    pub fn shortened(self, by_ns: u64) -> Self {
-        match self {
-            Self::Time { ns, counted } => Self::Time {
-                ns: ns.saturating_sub(by_ns).max(1),
-                counted,
-            },
-            passes @ Self::Passes(_) => passes,
-        }
-    }
-}
-
-/// Result of the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worked {
-    pub span: Span,
-    pub ops: u64,
-    /// Number of completed passes.
-    pub passes: u64,
-}
+/// What a thread has done, and the number of completed passes.
+pub type Worked = (Done, u64);
 
 impl FileJob {
     pub fn new(p: FileParams, clock: Option<Source>) -> Self {
@@ -70,14 +43,10 @@ impl FileJob {
     pub fn work(
         &self,
         slot: &mut ThreadSlot,
-        amount: Amount,
+        extent: Extent,
         beat: &mut dyn FnMut(u64),
     ) -> Result<Worked, LoopError> {
-        let (limit_ns, counted) = match amount {
-            Amount::Passes(_) => (u64::MAX, true),
-            Amount::Time { ns, counted } => (ns, counted),
-        };
-        let mut worked: Option<Worked> = None;
+        let (mut worked, mut passes): (Option<Done>, u64) = (None, 0);
         loop {
             if slot.at == self.ops || slot.generation == 0 {
                 (slot.generation, slot.at) = (slot.generation + 1, 0);
@@ -90,32 +59,26 @@ impl FileJob {
                 limit_ns: if ends_together(&self.p) {
                     u64::MAX
                 } else {
-                    limit_ns - net_ns
+                    extent.ns - net_ns
                 },
             };
             let generation = slot.generation;
-            let way = self.part(slot, generation, part, counted, &mut |n| beat(so_far + n))?;
+            let way = self.part(slot, generation, part, extent.counted, &mut |n| {
+                beat(so_far + n);
+            })?;
             slot.at = way.next;
             let over = way.next == self.ops;
-            let mut sum = worked.unwrap_or(Worked {
-                span: way.span,
-                ops: 0,
-                passes: 0,
-            });
-            if worked.is_some() {
+            passes += u64::from(over);
+            let mut sum = way;
+            if let Some(before) = worked {
                 // Time in which an engine prepares the next pass is not work.
+                sum.span = before.span;
                 sum.span.join(way.span);
+                sum.ops += before.ops;
             }
-            sum.ops += way.ops;
-            sum.passes += u64::from(over);
-            let enough = match amount {
-                Amount::Passes(n) => sum.passes >= n,
-                Amount::Time { ns, .. } => {
-                    sum.span.net_ns() >= ns || (over && needs_renewal(&self.p))
-                }
-            };
-            if enough {
-                return Ok(sum);
+            let ends = over && !extent.is_pass() && needs_renewal(&self.p);
+            if passes >= extent.passes || sum.span.net_ns() >= extent.ns || ends {
+                return Ok((sum, passes));
             }
             worked = Some(sum);
         }
@@ -135,7 +98,7 @@ impl FileJob {
         part: OpRange,
         counted: bool,
         beat: &mut dyn FnMut(u64),
-    ) -> Result<PassProgress, LoopError> {
+    ) -> Result<Done, LoopError> {
         let ThreadSlot {
             op,
             path,
@@ -158,20 +121,13 @@ impl FileJob {
                 file,
             };
             first.mark();
-            let done = drive::drive(self.clock, OpRange::whole(1), recorder, beat, &mut first)?;
+            let one = OpRange::whole(1);
+            let mut done = drive::drive(self.clock, one, recorder, beat, &mut first)?;
             if self.p.sync.closes() {
                 drop(file.take());
+                done.span.end = monotonic_ns();
             }
-            let span = Span {
-                start: done.start_ns,
-                end: monotonic_ns(),
-                paused: done.paused_ns,
-            };
-            return Ok(PassProgress {
-                span,
-                next: 1,
-                ops: 1,
-            });
+            return Ok(done);
         }
         let task = Task {
             record: self.p.unit() as usize,
@@ -204,27 +160,28 @@ impl FileJob {
 
 impl Member for FileJob {
     type Slot = ThreadSlot;
-    type Order = Amount;
+    type Order = Extent;
     type Done = Worked;
 
     fn run(
         &mut self,
         slot: &mut ThreadSlot,
-        amount: Amount,
+        extent: Extent,
         begin: Begin<'_>,
         beat: &mut dyn FnMut(u64),
     ) -> Result<Worked, ProbeError> {
         let start_ns = begin();
         // With more threads than CPUs it had to wait for a CPU. A turn ends for all at the same
         // time, and that wait is part of it.
-        let late_ns = match amount {
-            Amount::Passes(_) => 0,
-            Amount::Time { .. } => monotonic_ns() - start_ns,
+        let late_ns = if extent.is_pass() {
+            0
+        } else {
+            monotonic_ns() - start_ns
         };
-        let worked = self.work(slot, amount.shortened(late_ns), beat);
-        let mut worked = worked.map_err(|stopped| failed(&self.p, slot, &stopped))?;
-        worked.span.start -= late_ns;
-        Ok(worked)
+        let worked = self.work(slot, extent.late(late_ns), beat);
+        let (mut done, passes) = worked.map_err(|stopped| failed(&self.p, slot, &stopped))?;
+        done.span.start -= late_ns;
+        Ok((done, passes))
     }
 }
 

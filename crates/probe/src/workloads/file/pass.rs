@@ -5,7 +5,7 @@ use std::{fs, io};
 use layermark_model::{Trial, Verified};
 
 use super::{
-    job::{Amount, FileJob, Worked, ends_together, failed},
+    job::{FileJob, Worked, ends_together, failed},
     open::{advise, open, refused},
     params::{FileParams, Op, Sync},
     prepare::FileWork,
@@ -68,38 +68,35 @@ impl Repeat for FileWork {
     }
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
-        let amount = match extent {
-            Extent::Pass => Amount::Passes(self.rounds),
-            Extent::Time { ns, counted } => Amount::Time { ns, counted },
-        };
+        let mut extent = extent;
+        if extent.is_pass() {
+            extent.passes = self.rounds;
+        }
         let (job, slots) = (&self.job, &mut self.slots);
         let Some(team) = &self.team else {
             // With several files, each has one pass, the last file first. So data that an image
             // reads ahead belongs to a file that was already read.
             let fresh = slots.iter().rposition(|slot| slot.generation == 0);
             let slot = &mut slots[fresh.unwrap_or(0)];
-            let worked = job.work(slot, amount, beat);
+            let worked = job.work(slot, extent, beat);
             let worked = worked.map_err(|s| failed(&job.p, slot, &s))?;
-            return Ok(self.stretch(&[worked], worked.span.net_ns(), None));
+            return Ok(self.stretch(&[worked], worked.0.span.net_ns(), None));
         };
-        let amount = match amount {
-            Amount::Time { .. } if ends_together(&job.p) => Amount::Passes(1),
-            amount => amount,
-        };
-        let Together { each, edges } = team.work(slots, amount, beat)?;
-        let did: Vec<Did> = each.iter().map(|w| Did::of(w, job.p.unit())).collect();
-        let elapsed_ns = match amount {
-            Amount::Passes(_) => {
-                self.seen.threads.extend(rates::of(&did));
-                rates::from_first_to_last(&did)
+        if !extent.is_pass() && ends_together(&job.p) {
+            extent = Extent::PASS;
+        }
+        let Together { each, edges } = team.work(slots, extent, beat)?;
+        let did = each.iter().map(|(done, _)| Did::of(done, job.p.unit()));
+        let did: Vec<Did> = did.collect();
+        let elapsed_ns = if extent.is_pass() {
+            self.seen.threads.extend(rates::of(&did));
+            rates::from_first_to_last(&did)
+        } else {
+            let elapsed_ns = as_if_equally_long(each.iter().map(|(done, _)| (done.ops, done.span)));
+            if extent.counted {
+                rates::add(&mut self.seen.each, &did, elapsed_ns);
             }
-            Amount::Time { counted, .. } => {
-                let elapsed_ns = as_if_equally_long(each.iter().map(|w| (w.ops, w.span)));
-                if counted {
-                    rates::add(&mut self.seen.each, &did, elapsed_ns);
-                }
-                elapsed_ns
-            }
+            elapsed_ns
         };
         Ok(self.stretch(&each, elapsed_ns, Some(edges)))
     }
@@ -116,7 +113,7 @@ impl Repeat for FileWork {
 impl FileWork {
     fn stretch(&self, each: &[Worked], elapsed_ns: u64, edges: Option<[Edge; 2]>) -> Stretch {
         let p = &self.job.p;
-        let ops = each.iter().map(|w| w.ops).sum();
+        let ops = each.iter().map(|(done, _)| done.ops).sum();
         let with_slots = each.iter().zip(&self.slots);
         Stretch {
             elapsed_ns,
@@ -244,11 +241,11 @@ fn renew(p: &FileParams, slot: &mut ThreadSlot) -> Result<(), ProbeError> {
 }
 
 /// Number of flushing calls in the work of one thread.
-fn syncs(p: &FileParams, op: Op, worked: &Worked) -> u64 {
+fn syncs(p: &FileParams, op: Op, (done, passes): &Worked) -> u64 {
     match p.sync {
         _ if !p.touches() || !op.writes() => 0,
         Sync::None | Sync::Close => 0,
-        Sync::Fsync | Sync::Fdatasync | Sync::FsyncClose => worked.passes,
-        Sync::Each | Sync::Osync | Sync::Odsync => worked.ops,
+        Sync::Fsync | Sync::Fdatasync | Sync::FsyncClose => *passes,
+        Sync::Each | Sync::Osync | Sync::Odsync => done.ops,
     }
 }

@@ -2,8 +2,7 @@
 
 use layermark_model::ThreadRates;
 
-use super::job::Worked;
-use crate::run::drive::Span;
+use crate::run::drive::{Done, Span};
 
 /// Work of a thread in a pass, or in all turns together.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,10 +13,10 @@ pub struct Did {
 
 impl Did {
     /// From operations of this many bytes each.
-    pub fn of(worked: &Worked, unit: u64) -> Self {
+    pub fn of(done: &Done, unit: u64) -> Self {
         Self {
-            span: worked.span,
-            bytes: worked.ops * unit,
+            span: done.span,
+            bytes: done.ops * unit,
         }
     }
 }

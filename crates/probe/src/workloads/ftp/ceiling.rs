@@ -51,7 +51,7 @@ fn measure(p: &FtpParams, dir: &Path, context: &Context) -> Result<f64, ProbeErr
     peer.port = far.port();
     let mut near = FtpWork::connect(dir, p, &peer, context)?;
     let best = ceiling::best(|ns, _| {
-        let extent = Extent::Time { ns, counted: false };
+        let extent = Extent::time(ns, false);
         let done = near.go(extent, &mut |_| {})?;
         Ok::<_, ProbeError>((done.bytes, done.elapsed_ns))
     })?;

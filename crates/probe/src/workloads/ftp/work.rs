@@ -78,14 +78,6 @@ struct Client {
     phases: Vec<Phases>,
 }
 
-/// Limits of a client's work.
-#[derive(Clone, Copy)]
-struct Limit {
-    transfers: u64,
-    ns: u64,
-    counted: bool,
-}
-
 impl FtpWork {
     /// Prepares the point and measures the clients' ceiling.
     pub fn prepare(
@@ -210,19 +202,6 @@ impl FtpWork {
     fn count(&mut self) -> Result<u64, ProbeError> {
         self.control.ask(&Request::Count)
     }
-
-    fn limit(&self, extent: Extent) -> Limit {
-        let most = self.p.transfers();
-        let (transfers, ns, counted) = match extent {
-            Extent::Pass => (PASS.min(most), u64::MAX, true),
-            Extent::Time { ns, counted } => (most, ns, counted),
-        };
-        Limit {
-            transfers,
-            ns,
-            counted,
-        }
-    }
 }
 
 /// Checks the length that the server reports before the first transfer.
@@ -252,11 +231,12 @@ impl Give {
         Ok(phases)
     }
 
-    /// Runs the transfers of a client in a stretch.
+    /// Runs the transfers of a client in a stretch, at most this many.
     fn work(
         &self,
         client: &mut Client,
-        limit: Limit,
+        extent: Extent,
+        most: u64,
         beat: &mut dyn FnMut(u64),
     ) -> Result<ThreadWork, ProbeError> {
         let start = monotonic_ns();
@@ -275,7 +255,7 @@ impl Give {
             tick();
             ops += 1;
             let now = monotonic_ns();
-            if limit.counted {
+            if extent.counted {
                 client.recorder.record(now - before);
                 client.phases.push(phases);
             }
@@ -284,7 +264,7 @@ impl Give {
                 end: now,
                 paused,
             };
-            if ops >= limit.transfers || span.net_ns() >= limit.ns {
+            if ops >= most || span.net_ns() >= extent.ns {
                 return Ok((ops, span));
             }
             before = now;
@@ -302,11 +282,11 @@ impl Repeat for FtpWork {
     }
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
-        let limit = self.limit(extent);
-        let before = limit.counted.then(|| self.count()).transpose()?;
+        let most = extent.ops(PASS).min(self.p.transfers());
+        let before = extent.counted.then(|| self.count()).transpose()?;
         let give = &self.give;
         let done = all_at_once(&mut self.clients, &self.devices, beat, |client, beat| {
-            Ok(give.work(client, limit, beat))
+            Ok(give.work(client, extent, most, beat))
         });
         let Together { each, edges } =
             done.map_err(|e| ProbeError::new(format!("cannot start the clients: {e}")))?;
@@ -326,7 +306,7 @@ impl Repeat for FtpWork {
             elapsed_ns: as_if_equally_long(each.into_iter()),
             ops,
             bytes: ops * self.p.file_size,
-            over: extent == Extent::Pass,
+            over: extent.is_pass(),
             edges: Some(edges),
             ..Stretch::default()
         })

@@ -7,13 +7,14 @@ use std::{
 
 use super::{
     answer::{self, Body, Expected},
-    client::{Client, ClientTurn, Target},
+    client::{Client, Target},
     params::{Connections, HttpParams},
     server::OwnServer,
     work::question,
 };
 use crate::{
     counters::Devices,
+    run::Extent,
     workloads::ends::{
         ceiling::{self, Ceilings, Cpus, LARGEST},
         place::{self, PinnedCpus},
@@ -52,20 +53,16 @@ fn measure((length, concurrency, connection, cpus): &Kind) -> io::Result<f64> {
             status: hyper::StatusCode::OK,
             body: Some(body),
         },
+        rate: 0,
     };
     let _pinned = PinnedCpus::on(near_cpus)?;
     let mut client = Client::new(&target, *concurrency, place::threads(near_cpus))?;
     let devices = Devices::open(&[]);
     ceiling::best(|ns, _| {
-        let turn = ClientTurn {
-            ns,
-            counted: false,
-            rate: 0,
-        };
-        let worked = client.work(turn, &devices, &mut |_| {})?;
+        let worked = client.work(Extent::time(ns, false), &devices, &mut |_| {})?;
         if worked.errors.count() > 0 {
             return Err(io::Error::other("the server within this process failed"));
         }
-        Ok((worked.ops, worked.elapsed_ns))
+        Ok((worked.stretch.ops, worked.stretch.elapsed_ns))
     })
 }

@@ -28,7 +28,7 @@ use crate::{
     counters::Devices,
     limits::HEARTBEAT_NS,
     run::{
-        Edge,
+        Extent, Stretch,
         drive::Span,
         recorder::Recorder,
         team::{ThreadWork, Together, all_at_once, as_if_equally_long},
@@ -44,33 +44,27 @@ pub struct Target {
     /// Whether connections are kept from one request to the next.
     pub keeps: bool,
     pub expected: Expected,
-}
-
-/// The work of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClientTurn {
-    /// Duration, ns. 0: one request of each connection.
-    pub ns: u64,
-    /// Whether requests enter the histogram.
-    pub counted: bool,
     /// Requests per second of all connections together; 0: as many as possible.
     pub rate: u64,
 }
 
+impl Target {
+    /// Whether requests have fixed moments. Without a duration, each connection makes one request.
+    fn paces(&self, extent: Extent) -> bool {
+        self.rate > 0 && extent.ns > 0
+    }
+}
+
 /// Results of all connections.
 #[derive(Debug, Default)]
-pub struct Worked {
-    /// Number of requests with a correct answer.
-    pub ops: u64,
-    pub elapsed_ns: u64,
-    /// Bytes of bodies.
-    pub bytes: u64,
+pub struct ClientWork {
+    /// Requests with a correct answer, and the bytes of their bodies.
+    pub stretch: Stretch,
     /// Number of new connections.
     pub connections: u64,
     /// Number of requests that were due but not started before the time was over.
     pub unsent: u64,
     pub errors: Errors,
-    pub edges: [Edge; 2],
 }
 
 /// All connections of a trial.
@@ -140,28 +134,32 @@ impl Client {
     /// Makes all connections work at the same time.
     pub fn work(
         &mut self,
-        turn: ClientTurn,
+        extent: Extent,
         devices: &Devices,
         beat: &mut dyn FnMut(u64),
-    ) -> io::Result<Worked> {
+    ) -> io::Result<ClientWork> {
         // Moments count from the common start of the threads.
-        let ahead = if turn.rate > 0 { AHEAD_NS } else { 0 };
+        let paces = self.crews[0].shared.target.paces(extent);
+        let ahead = if paces { AHEAD_NS } else { 0 };
         let start = monotonic_ns() + ahead;
-        let work = |crew: &mut Crew, beat: &mut dyn FnMut(u64)| crew.work(turn, start, beat);
+        let work = |crew: &mut Crew, beat: &mut dyn FnMut(u64)| crew.work(extent, start, beat);
         let Together { each, edges } = all_at_once(&mut self.crews, devices, beat, work)?;
-        let mut worked = Worked {
-            elapsed_ns: if turn.rate > 0 {
-                turn.ns
-            } else {
-                as_if_equally_long(each.into_iter().flatten())
+        let mut worked = ClientWork {
+            stretch: Stretch {
+                elapsed_ns: if paces {
+                    extent.ns
+                } else {
+                    as_if_equally_long(each.into_iter().flatten())
+                },
+                edges: Some(edges),
+                ..Stretch::default()
             },
-            edges,
-            ..Worked::default()
+            ..ClientWork::default()
         };
         for crew in &self.crews {
             let mut log = lock(&crew.shared.log);
-            worked.ops += std::mem::take(&mut log.ops);
-            worked.bytes += std::mem::take(&mut log.bytes);
+            worked.stretch.ops += std::mem::take(&mut log.ops);
+            worked.stretch.bytes += std::mem::take(&mut log.bytes);
             worked.connections += std::mem::take(&mut log.connections);
             worked.unsent += std::mem::take(&mut log.unsent);
             worked.errors.merge(std::mem::take(&mut log.errors));
@@ -212,7 +210,7 @@ pub fn ask_once(to: SocketAddr, question: &Question) -> Result<Answered, Wrong> 
 impl Crew {
     fn work(
         &mut self,
-        turn: ClientTurn,
+        extent: Extent,
         start: u64,
         beat: &mut dyn FnMut(u64),
     ) -> io::Result<Vec<ThreadWork>> {
@@ -225,7 +223,7 @@ impl Crew {
         let (outcomes, paused) = runtime.block_on(async {
             let mut tasks = JoinSet::new();
             for (number, link) in links.drain(..) {
-                tasks.spawn(Arc::clone(shared).work(number, link, turn, start));
+                tasks.spawn(Arc::clone(shared).work(number, link, extent, start));
             }
             shared.watch(tasks, numbers.len(), beat).await
         })?;
@@ -310,7 +308,7 @@ impl CrewState {
         self: Arc<Self>,
         number: u64,
         mut link: Option<Link>,
-        turn: ClientTurn,
+        extent: Extent,
         start: u64,
     ) -> Outcome {
         let mut span = Span {
@@ -318,10 +316,10 @@ impl CrewState {
             ..Span::default()
         };
         let mut ops = 0;
-        let result = if turn.rate > 0 {
-            self.paced(&mut link, number, turn, start, &mut ops).await
+        let result = if self.target.paces(extent) {
+            self.paced(&mut link, number, extent, start, &mut ops).await
         } else {
-            self.at_will(&mut link, turn, span.start, &mut ops).await
+            self.at_will(&mut link, extent, span.start, &mut ops).await
         };
         if let Err(wrong) = result {
             link = None;
@@ -339,17 +337,17 @@ impl CrewState {
     async fn at_will(
         &self,
         link: &mut Option<Link>,
-        turn: ClientTurn,
+        extent: Extent,
         start: u64,
         ops: &mut u64,
     ) -> Result<(), Wrong> {
-        let until = start.saturating_add(turn.ns);
+        let until = start.saturating_add(extent.ns);
         let mut last = start;
         while *ops == 0 || last < until {
             let body = self.exchange(link).await?;
             let now = monotonic_ns();
             let mut log = lock(&self.log);
-            if turn.counted {
+            if extent.counted {
                 log.response.record(now - last);
             }
             log.ops += 1;
@@ -366,15 +364,15 @@ impl CrewState {
         &self,
         link: &mut Option<Link>,
         number: u64,
-        turn: ClientTurn,
+        extent: Extent,
         start: u64,
         ops: &mut u64,
     ) -> Result<(), Wrong> {
         let alarm = Alarm::new().map_err(|e| Wrong::Io("making a timer", e))?;
-        let until = start.saturating_add(turn.ns);
+        let until = start.saturating_add(extent.ns);
         let due = |nth: u64| {
             let index = u128::from(nth) * u128::from(self.all) + u128::from(number);
-            start + (index * 1_000_000_000 / u128::from(turn.rate)) as u64
+            start + (index * 1_000_000_000 / u128::from(self.target.rate)) as u64
         };
         let mut nth = 0;
         while due(nth) < until {
@@ -390,7 +388,7 @@ impl CrewState {
             let body = self.exchange(link).await?;
             let now = monotonic_ns();
             let mut log = lock(&self.log);
-            if turn.counted {
+            if extent.counted {
                 log.response.record(now.saturating_sub(due(nth)));
                 log.service.record(now - begun);
             }
@@ -399,14 +397,14 @@ impl CrewState {
             nth += 1;
             *ops += 1;
         }
-        lock(&self.log).unsent += self.moments(number, turn).saturating_sub(nth);
+        lock(&self.log).unsent += self.moments(number, extent).saturating_sub(nth);
         Ok(())
     }
 
     /// Number of requests of a connection in a stretch. The moments of a rate are dealt to the
     /// connections in turn.
-    fn moments(&self, number: u64, turn: ClientTurn) -> u64 {
-        let all = (u128::from(turn.ns) * u128::from(turn.rate)).div_ceil(1_000_000_000);
+    fn moments(&self, number: u64, extent: Extent) -> u64 {
+        let all = (u128::from(extent.ns) * u128::from(self.target.rate)).div_ceil(1_000_000_000);
         let own = all.saturating_sub(u128::from(number));
         own.div_ceil(u128::from(self.all)) as u64
     }

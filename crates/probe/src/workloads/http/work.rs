@@ -11,7 +11,7 @@ use layermark_model::{FigureValues, Trial};
 use super::{
     answer::{self, Body, Expected},
     ceiling,
-    client::{Client, ClientTurn, Target, Worked, ask_once},
+    client::{Client, ClientWork, Target, ask_once},
     figures::HttpTrial,
     link::Question,
     near::{self, peer_address},
@@ -86,6 +86,7 @@ impl HttpWork {
             question,
             keeps: p.keeps(),
             expected,
+            rate: p.rate,
         };
         let length = expected.body.map_or(p.body, |body| body.length);
         let cpus = place::of_ceiling(p.placement, most, &host, far);
@@ -114,20 +115,19 @@ impl HttpWork {
             p,
         };
         // One request of each connection.
-        let once = ClientTurn {
-            ns: 0,
-            counted: false,
-            rate: 0,
-        };
-        work.obey(once, &mut |_| {})?;
+        work.obey(Extent::time(0, false), &mut |_| {})?;
         Ok(work)
     }
 
     /// Makes the client work. An error ends the trial and reports all errors of the same turn.
-    fn obey(&mut self, turn: ClientTurn, beat: &mut dyn FnMut(u64)) -> Result<Worked, ProbeError> {
-        let worked = self.client.work(turn, &self.devices, beat);
+    fn obey(
+        &mut self,
+        extent: Extent,
+        beat: &mut dyn FnMut(u64),
+    ) -> Result<ClientWork, ProbeError> {
+        let worked = self.client.work(extent, &self.devices, beat);
         let worked = worked.map_err(|e| self.peer.io("in a turn", &e))?;
-        self.answered += worked.ops;
+        self.answered += worked.stretch.ops;
         match worked.errors.error(self.peer, self.answered) {
             Some(error) => Err(error),
             None => Ok(worked),
@@ -155,23 +155,17 @@ impl Repeat for HttpWork {
     }
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
-        let rate = self.p.rate;
-        let (ns, counted) = match extent {
-            Extent::Pass if rate > 0 => (self.p.time * 1_000_000, true),
-            Extent::Pass => (PASS_NS, true),
-            Extent::Time { ns, counted } => (ns, counted),
+        let timed = match extent {
+            _ if !extent.is_pass() => extent,
+            _ if self.p.rate > 0 => Extent::time(self.p.time * 1_000_000, true),
+            _ => Extent::time(PASS_NS, true),
         };
-        if rate > 0 {
-            let ramp = ClientTurn {
-                ns: RAMP_NS,
-                counted: false,
-                rate,
-            };
-            self.obey(ramp, beat)?;
+        if self.p.rate > 0 {
+            self.obey(Extent::time(RAMP_NS, false), beat)?;
         }
-        let before = counted.then(|| self.far_cpu()).transpose()?.flatten();
-        let worked = self.obey(ClientTurn { ns, counted, rate }, beat)?;
-        if counted {
+        let before = timed.counted.then(|| self.far_cpu()).transpose()?.flatten();
+        let worked = self.obey(timed, beat)?;
+        if timed.counted {
             let after = self.far_cpu()?;
             if let Some((before, after)) = before.zip(after) {
                 *self.http.far_cpu_ns.get_or_insert_default() += after.saturating_sub(before);
@@ -180,12 +174,8 @@ impl Repeat for HttpWork {
             self.http.unsent += worked.unsent;
         }
         Ok(Stretch {
-            elapsed_ns: worked.elapsed_ns,
-            ops: worked.ops,
-            bytes: worked.bytes,
-            over: extent == Extent::Pass,
-            edges: Some(worked.edges),
-            ..Stretch::default()
+            over: extent.is_pass(),
+            ..worked.stretch
         })
     }
 

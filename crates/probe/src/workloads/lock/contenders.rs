@@ -18,32 +18,23 @@ use crate::{
     clock::{Source, monotonic_ns},
     counters::Devices,
     run::{
-        Stretch,
-        drive::{self, OpRange, Span},
+        Extent, Stretch,
+        drive::{self, Done, OpRange, Span},
         recorder::Recorder,
         team::{Begin, Member, Team, ThreadWork, Together, as_if_equally_long},
     },
     selftest,
 };
 
-/// The next work of all threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ContenderTurn {
-    /// Number of operations of each, if there is time.
-    pub ops: u64,
-    /// Time limit from the common start, ns.
-    pub limit_ns: u64,
-    pub what: What,
-}
+/// Locks of each thread per pass, if a trial is one stretch of passes.
+const PASS: u64 = 100;
 
 /// The kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// Counted operations.
-    Timed,
-    /// The same operations, uncounted.
-    LeadIn,
-    /// Increments of the number in the file.
+    /// Takes the lock and releases it.
+    Lock,
+    /// Increments the number in the file under the lock.
     Count,
 }
 
@@ -90,7 +81,7 @@ impl Contenders {
     /// Makes all of them work. `beat` gets the number of operations so far.
     pub fn work(
         &mut self,
-        turn: ContenderTurn,
+        order: (What, Extent),
         beat: &mut dyn FnMut(u64),
     ) -> Result<Stretch, ProbeError> {
         let mut before = 0;
@@ -100,7 +91,7 @@ impl Contenders {
                 beat(now);
             }
         };
-        let Together { each, edges } = self.team.work(&mut self.recorders, turn, beat)?;
+        let Together { each, edges } = self.team.work(&mut self.recorders, order, beat)?;
         Ok(Stretch {
             ops: each.iter().map(|(ops, _)| ops).sum(),
             elapsed_ns: as_if_equally_long(each.into_iter()),
@@ -121,17 +112,17 @@ impl Contenders {
 
 impl Member for Contender {
     type Slot = Recorder;
-    type Order = ContenderTurn;
+    type Order = (What, Extent);
     type Done = ThreadWork;
 
     fn run(
         &mut self,
         recorder: &mut Recorder,
-        turn: ContenderTurn,
+        order: (What, Extent),
         begin: Begin<'_>,
         beat: &mut dyn FnMut(u64),
     ) -> Result<ThreadWork, ProbeError> {
-        let did = self.contend(recorder, turn, begin, beat);
+        let did = self.contend(recorder, order, begin, beat);
         did.map_err(|e| {
             // Also releases a lock for which others wait.
             self.file = None;
@@ -144,7 +135,7 @@ impl Contender {
     fn contend(
         &mut self,
         recorder: &mut Recorder,
-        turn: ContenderTurn,
+        (what, extent): (What, Extent),
         begin: Begin<'_>,
         beat: &mut dyn FnMut(u64),
     ) -> io::Result<ThreadWork> {
@@ -159,18 +150,16 @@ impl Contender {
         let late_ns = monotonic_ns() - start;
         let part = OpRange {
             from: 0,
-            to: turn.ops,
-            limit_ns: turn.limit_ns.saturating_sub(late_ns).max(1),
+            to: extent.ops(PASS),
+            limit_ns: extent.late(late_ns).ns,
         };
-        let lock = &mut LockUnlock { op, file };
-        let done = match turn.what {
-            What::Timed => drive::drive(self.clock, part, recorder, beat, lock),
-            What::LeadIn => drive::drive(None, part, recorder, beat, lock),
-            What::Count => drive::drive(None, part, recorder, beat, &mut Count { op, file }),
+        let clock = self.clock.filter(|_| extent.counted);
+        let done = match what {
+            What::Lock => drive::drive(clock, part, recorder, beat, &mut LockUnlock { op, file }),
+            What::Count => drive::drive(clock, part, recorder, beat, &mut Count { op, file }),
         };
-        let done = done.map_err(|stopped| stopped.error)?;
-        let (end, paused) = (monotonic_ns(), done.paused_ns);
-        Ok((done.next, Span { start, end, paused }))
+        let Done { ops, span, .. } = done.map_err(|stopped| stopped.error)?;
+        Ok((ops, Span { start, ..span }))
     }
 }
 

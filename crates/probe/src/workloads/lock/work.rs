@@ -9,7 +9,7 @@ use std::{
 use layermark_model::{Trial, Verified};
 
 use super::{
-    contenders::{ContenderTurn, Contenders, Open, What},
+    contenders::{Contenders, Open, What},
     ops::counter,
     params::{LockOp, LockParams},
     sys,
@@ -20,9 +20,6 @@ use crate::{
     run::{Extent, Mark, Passes, Repeat, Stretch},
     workloads::work_dir::WorkDir,
 };
-
-/// Locks of each thread per pass, if a trial is one stretch of passes.
-const PASS: u64 = 100;
 
 /// How long the threads increment the number in the file, before the first turn and after the last.
 const PROOF_NS: u64 = 20_000_000;
@@ -75,12 +72,9 @@ impl LockWork {
     /// Makes all threads increment the number in the file. It must then be the number of
     /// increments.
     fn prove(&mut self) -> Result<Verified, ProbeError> {
-        let turn = ContenderTurn {
-            ops: u64::MAX,
-            limit_ns: PROOF_NS,
-            what: What::Count,
-        };
-        let added = self.contenders.work(turn, &mut |_| {})?.ops;
+        let extent = Extent::time(PROOF_NS, false);
+        let added = self.contenders.work((What::Count, extent), &mut |_| {});
+        let added = added?.ops;
         self.counted += added;
         let found = File::open(&self.path).and_then(|file| counter(&file));
         let found = found.map_err(|e| ProbeError::io("read", &self.path, &e))?;
@@ -125,19 +119,9 @@ impl Repeat for LockWork {
     }
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
-        let (ops, limit_ns, counted) = match extent {
-            Extent::Pass => (PASS, u64::MAX, true),
-            Extent::Time { ns, counted } => (u64::MAX, ns, counted),
-        };
-        let what = if counted { What::Timed } else { What::LeadIn };
-        let turn = ContenderTurn {
-            ops,
-            limit_ns,
-            what,
-        };
-        let done = self.contenders.work(turn, beat)?;
+        let done = self.contenders.work((What::Lock, extent), beat)?;
         Ok(Stretch {
-            over: extent == Extent::Pass,
+            over: extent.is_pass(),
             ..done
         })
     }

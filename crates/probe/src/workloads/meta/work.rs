@@ -358,10 +358,6 @@ impl Repeat for MetaWork {
     }
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
-        let (limit_ns, counted) = match extent {
-            Extent::Pass => (u64::MAX, true),
-            Extent::Time { ns, counted } => (ns, counted),
-        };
         let mut sum = Stretch::default();
         let mut span: Option<Span> = None;
         loop {
@@ -369,9 +365,9 @@ impl Repeat for MetaWork {
             let part = OpRange {
                 from,
                 to: self.p.files,
-                limit_ns: limit_ns - sum.elapsed_ns,
+                limit_ns: extent.ns - sum.elapsed_ns,
             };
-            let done = match self.drive(part, counted, &mut |n| beat(so_far + n)) {
+            let done = match self.drive(part, extent.counted, &mut |n| beat(so_far + n)) {
                 Ok(done) => done,
                 Err(stopped) => {
                     let failed = self.failed(&stopped);
@@ -380,21 +376,16 @@ impl Repeat for MetaWork {
                     return Err(failed);
                 }
             };
-            let this = Span {
-                start: done.start_ns,
-                end: monotonic_ns(),
-                paused: done.paused_ns,
-            };
-            let all = span.get_or_insert(this);
+            let all = span.get_or_insert(done.span);
             if so_far > 0 {
-                all.join(this);
+                all.join(done.span);
             }
             sum.elapsed_ns = all.net_ns();
             self.at = done.next;
-            sum.ops += done.next - from;
+            sum.ops += done.ops;
             sum.over = done.next == self.p.files;
-            let goes_on = extent != Extent::Pass && self.rolls();
-            if sum.elapsed_ns >= limit_ns || (sum.over && !goes_on) {
+            let goes_on = !extent.is_pass() && self.rolls();
+            if sum.elapsed_ns >= extent.ns || (sum.over && !goes_on) {
                 break;
             }
         }
@@ -445,7 +436,7 @@ mod tests {
         let p = params(r#"{"op": "create", "files": 150}"#);
         let mut work = prepare(dir.path(), p, &Context::least()).unwrap();
         work.renew().unwrap();
-        work.go(Extent::Pass, &mut |_| {}).unwrap();
+        work.go(Extent::PASS, &mut |_| {}).unwrap();
         let names = |at: &Path| -> Vec<PathBuf> {
             let entries = fs::read_dir(at).unwrap().map(|e| e.unwrap().path());
             entries.collect()
@@ -471,7 +462,7 @@ mod tests {
             }
             drop(file);
             work.renew().unwrap();
-            work.go(Extent::Pass, &mut |_| {}).unwrap();
+            work.go(Extent::PASS, &mut |_| {}).unwrap();
             work.make().unwrap();
         }
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    lanes::{Lane, Lanes, Limit, Link},
+    lanes::{Lane, Lanes, Link},
     params::{NetOp, NetParams},
     sockets,
     traffic::{self, Arrived},
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     clock::Source,
     counters::Devices,
+    run::Extent,
     workloads::ends::{
         PATIENCE,
         ceiling::{self, Ceilings, Cpus},
@@ -72,12 +73,8 @@ fn measure(p: &NetParams, clock: Source, cpus: &Cpus) -> io::Result<f64> {
         let mut lanes = Lanes::new(p, clock, each);
         let devices = Devices::open(&[]);
         ceiling::best(|ns, counted| {
-            let limit = Limit {
-                ops: u64::MAX,
-                ns,
-                counted,
-            };
-            let done = lanes.work(limit, &devices, &mut |_| {})?;
+            let extent = Extent::time(ns, counted);
+            let done = lanes.work(extent, &devices, &mut |_| {})?;
             Ok((done.ops, done.elapsed_ns))
         })
     })

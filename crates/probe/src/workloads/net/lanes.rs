@@ -13,11 +13,11 @@ use super::{
     transactions::{self, ConnectTransact, Dial, Transact, TransactDatagram},
 };
 use crate::{
-    clock::{Source, monotonic_ns},
+    clock::Source,
     counters::Devices,
     run::{
-        Stretch,
-        drive::{self, OpRange, Span, Step},
+        Extent, Stretch,
+        drive::{self, OpRange, Step},
         recorder::Recorder,
         team::{ThreadWork, Together, all_at_once, as_if_equally_long},
     },
@@ -42,15 +42,8 @@ pub enum Link {
     Dialled { dial: Dial, token: Hidden },
 }
 
-/// Limits of the lanes' work.
-#[derive(Debug, Clone, Copy)]
-pub struct Limit {
-    /// Number of transactions of each.
-    pub ops: u64,
-    pub ns: u64,
-    /// Whether operations enter the histogram.
-    pub counted: bool,
-}
+/// Transactions of each stream per pass, if a trial is one stretch of passes.
+const PASS: u64 = 200;
 
 /// All lanes of a trial.
 pub struct Lanes {
@@ -90,7 +83,7 @@ impl Lane {
         &mut self,
         p: &NetParams,
         clock: Source,
-        limit: Limit,
+        extent: Extent,
         beat: &mut dyn FnMut(u64),
     ) -> io::Result<ThreadWork> {
         let Self {
@@ -102,11 +95,11 @@ impl Lane {
             ..
         } = self;
         let transactions = Transactions {
-            clock: limit.counted.then_some(clock),
+            clock: extent.counted.then_some(clock),
             part: OpRange {
                 from: 0,
-                to: limit.ops,
-                limit_ns: limit.ns,
+                to: extent.ops(PASS),
+                limit_ns: extent.ns,
             },
             recorder,
         };
@@ -139,12 +132,12 @@ impl Lane {
                 transactions.make(&mut step, beat)
             }
             (Link::Permanent(fd), NetOp::UdpStream) => {
-                traffic::push_datagrams(fd.as_fd(), out, limit.ns, beat)
+                traffic::push_datagrams(fd.as_fd(), out, extent.ns, beat)
             }
             (Link::Permanent(fd), _) if self.back => {
-                traffic::pull(fd.as_fd(), p, space, limit.ns, beat)
+                traffic::pull(fd.as_fd(), p, space, extent.ns, beat)
             }
-            (Link::Permanent(fd), _) => traffic::push(fd.as_fd(), out, limit.ns, beat),
+            (Link::Permanent(fd), _) => traffic::push(fd.as_fd(), out, extent.ns, beat),
         }
     }
 }
@@ -160,12 +153,7 @@ impl Transactions<'_> {
     fn make(self, step: &mut impl Step, beat: &mut dyn FnMut(u64)) -> io::Result<ThreadWork> {
         let done = drive::drive(self.clock, self.part, self.recorder, beat, step);
         let done = done.map_err(|stopped| stopped.error)?;
-        let span = Span {
-            start: done.start_ns,
-            end: monotonic_ns(),
-            paused: done.paused_ns,
-        };
-        Ok((done.next, span))
+        Ok((done.ops, done.span))
     }
 }
 
@@ -196,12 +184,12 @@ impl Lanes {
     /// sent.
     pub fn work(
         &mut self,
-        limit: Limit,
+        extent: Extent,
         devices: &Devices,
         beat: &mut dyn FnMut(u64),
     ) -> io::Result<Stretch> {
         let (p, clock) = (&self.p, self.clock);
-        let work = |lane: &mut Lane, beat: &mut dyn FnMut(u64)| lane.work(p, clock, limit, beat);
+        let work = |lane: &mut Lane, beat: &mut dyn FnMut(u64)| lane.work(p, clock, extent, beat);
         let Together { each, edges } = all_at_once(&mut self.each, devices, beat, work)?;
         Ok(Stretch {
             ops: each.iter().map(|(ops, _)| ops).sum(),

@@ -7,7 +7,7 @@ use layermark_model::{CpuUse, FigureValues, Trial, protocol::Peer};
 use super::{
     ceiling,
     figures::NetTrial,
-    lanes::{Lane, Lanes, Limit, Link},
+    lanes::{Lane, Lanes, Link},
     near::{self, Counters, Welcome},
     params::{NetOp, NetParams},
     sockets::{self, ANSWER},
@@ -27,8 +27,6 @@ use crate::{
     },
 };
 
-/// Transactions of each stream per pass, if a trial is one stretch of passes.
-const PASS: u64 = 200;
 /// Duration of a pass of a stream, nanoseconds.
 const PASS_NS: u64 = 20_000_000;
 
@@ -115,22 +113,22 @@ impl NetWork {
         })
     }
 
-    fn limit(&self, extent: Extent) -> Limit {
-        let (ops, ns, counted) = match extent {
-            Extent::Pass if self.p.op.transacts() => (PASS, u64::MAX, true),
-            Extent::Pass => (u64::MAX, PASS_NS, true),
-            Extent::Time { ns, counted } => (u64::MAX, ns, counted),
+    /// The extent as this operation can be limited.
+    fn limit(&self, extent: Extent) -> Extent {
+        let limit = if extent.is_pass() && !self.p.op.transacts() {
+            Extent::time(PASS_NS, true)
+        } else {
+            extent
         };
         let trips = match self.p.op {
-            op if op.is_tcp_stream() && counted => TURN_TRIPS,
+            op if op.is_tcp_stream() && limit.counted => TURN_TRIPS,
             op if op.is_tcp_stream() => LEAD_IN_TRIPS,
             _ => 0,
         };
         let least = (trips * self.net.round_trip_ns).min(LONGEST_NS);
-        Limit {
-            ops,
-            ns: ns.max(least),
-            counted,
+        Extent {
+            ns: limit.ns.max(least),
+            ..limit
         }
     }
 
@@ -223,7 +221,7 @@ impl Repeat for NetWork {
         }
         Ok(Stretch {
             bytes: done.ops * self.p.op_bytes(),
-            over: extent == Extent::Pass,
+            over: extent.is_pass(),
             ..done
         })
     }

@@ -10,7 +10,7 @@ use std::{
 
 use layermark_model::{
     Point, PointError, Settings, Trial,
-    protocol::{FromProbe, Job, ToProbe},
+    protocol::{FromProbe, Job, ToProbe, TurnRequest},
 };
 use layermark_probe::{packaged, workloads};
 use serde_json::{Map, Value};
@@ -138,9 +138,11 @@ impl Lab {
     pub fn turn(&mut self, round: u32, ns: u64) -> FromProbe {
         self.say(&ToProbe::Turn {
             id: self.next,
-            round,
-            ns,
-            lead_in_ns: self.lead_in_ns,
+            ask: TurnRequest {
+                round,
+                ns,
+                lead_in_ns: self.lead_in_ns,
+            },
         });
         self.answer()
     }
@@ -150,7 +152,7 @@ impl Lab {
         let mut said = self.prepare(point);
         for round in 0..count {
             assert!(!matches!(said, FromProbe::Error { .. }), "{said:?}");
-            if matches!(said, FromProbe::Turned { more: false, .. }) {
+            if matches!(&said, FromProbe::Turned { turned, .. } if !turned.more) {
                 break;
             }
             said = self.turn(round, ns);
