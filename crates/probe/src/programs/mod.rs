@@ -7,6 +7,7 @@ use std::{
 };
 
 mod apart;
+pub mod daemon;
 pub mod guard;
 pub mod last_output;
 pub mod spawn;

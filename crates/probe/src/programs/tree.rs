@@ -157,11 +157,6 @@ impl Tree {
         Stopped::Kill
     }
 
-    /// Living processes of the tree.
-    pub fn pids(&self) -> impl Iterator<Item = u32> {
-        self.alive().into_keys()
-    }
-
     /// Descendants of this process that are not spared.
     fn alive(&self) -> BTreeMap<u32, Stat> {
         let all = everybody();

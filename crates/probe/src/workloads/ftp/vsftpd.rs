@@ -5,43 +5,27 @@ use std::{
     fs,
     io::{self, Write},
     net::{IpAddr, SocketAddr, TcpListener, TcpStream},
-    os::{
-        fd::{AsFd, BorrowedFd},
-        unix::fs::{OpenOptionsExt, chown},
-    },
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
 };
 
 use layermark_model::random_name;
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fs::{MemfdFlags, memfd_create},
-};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{replies::Replies, session::Login};
 use crate::{
     ProbeError,
-    clock::monotonic_ns,
-    motion,
     programs::{
         PATH,
-        guard::{Guard, Guarded},
-        last_output::{LastOutput, capture_stderr},
-        spawn::{Program, Started},
-        tree::Tree,
+        daemon::{Daemon, Served},
+        guard::Guard,
         user::{self, User},
         which,
     },
     workloads::ends::{PATIENCE, listening::no_listener},
 };
 
-/// Time between SIGTERM and SIGKILL.
-const GRACE: Duration = Duration::from_secs(1);
-/// Interval of checks whether it answers.
-const LOOK: Duration = Duration::from_millis(2);
 /// Maximum number of attempts, in case another program takes the free port.
 const ATTEMPTS: u32 = 5;
 /// Its root directory, within its home. It refuses a root that the client may change.
@@ -55,7 +39,7 @@ const ACCOUNTS: [&str; 2] = ["ftp", "nobody"];
 
 /// A server that answers.
 pub struct Vsftpd {
-    guard: Guard<Daemon>,
+    guard: Guard<Served>,
     pub port: u16,
     pub version: String,
     pub login: Login,
@@ -85,15 +69,8 @@ impl Vsftpd {
             let at = free_port(address)?;
             let text = configuration(at, home, &greeting, account)?;
             fs::write(home.join("vsftpd.conf"), text).map_err(fail)?;
-            let guard = Guard::start(Daemon {
-                program: program.to_owned(),
-                home: home.to_owned(),
-                at,
-                greeting: greeting.clone(),
-                running: None,
-            });
-            match guard {
-                Err(e) if e.message.contains("could not bind") && attempt < ATTEMPTS => {}
+            match daemon(program, home, at, greeting.clone()).start() {
+                Err(e) if e.errno == Some(libc::EADDRINUSE) && attempt < ATTEMPTS => {}
                 guard => {
                     return Ok(Self {
                         guard: guard?,
@@ -113,17 +90,33 @@ impl Vsftpd {
 
     /// CPU time of all its processes, nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
-        motion::descendants_cpu_ns(self.guard.pid())
+        self.guard.cpu_ns()
     }
 
     /// Ends it. Fails if it had already ended.
-    pub fn end(mut self) -> Result<(), ProbeError> {
-        let ended = self.guard.work(GRACE, &mut || {})?;
-        self.guard.stop()?;
-        match *ended {
-            Some(how) => Err(ProbeError::new(format!("vsftpd ended by itself{how}"))),
-            None => Ok(()),
-        }
+    pub fn end(self) -> Result<(), ProbeError> {
+        self.guard.end()
+    }
+}
+
+fn daemon(program: &Path, home: &Path, at: SocketAddr, greets: String) -> Daemon {
+    // It reports errors in its configuration or directory with code 500.
+    let answers = move |at| match greeting(at) {
+        said if said.ends_with(&greets) => Ok(true),
+        said if said.starts_with("500 ") => Err(said),
+        _ => Ok(false),
+    };
+    Daemon {
+        name: "ftp: vsftpd",
+        commands: vec![vec![
+            program.to_string_lossy().into_owned(),
+            "vsftpd.conf".into(),
+        ]],
+        dir: home.to_owned(),
+        at,
+        user: None,
+        answers: Box::new(answers),
+        hint: "see whether it runs here at all, or use `server` = own".into(),
     }
 }
 
@@ -143,10 +136,7 @@ fn lay_out(home: &Path, password: &str, account: Option<Account>) -> io::Result<
     fs::create_dir(home.join(EMPTY))?;
     let files = files(home);
     fs::create_dir_all(&files)?;
-    match account {
-        Some((_, User { uid, gid })) => chown(&files, Some(uid), Some(gid)),
-        None => Ok(()),
-    }
+    Daemon::give(account.map(|(_, user)| user), &files)
 }
 
 /// If it cannot change to an account, it runs as this user.
@@ -218,78 +208,6 @@ fn version(program: &Path) -> String {
     }
 }
 
-/// Started by the guard.
-struct Daemon {
-    program: PathBuf,
-    home: PathBuf,
-    at: SocketAddr,
-    greeting: String,
-    running: Option<(Started, LastOutput)>,
-}
-
-impl Guarded for Daemon {
-    /// How it ended, if it ended by itself.
-    type Done = Option<String>;
-
-    fn grace(&self) -> Duration {
-        GRACE
-    }
-
-    fn prepare(&mut self, tree: &mut Tree, _: BorrowedFd<'_>) -> Result<(), ProbeError> {
-        let fail = |e: io::Error| ProbeError::io("start", &self.program, &e);
-        let argv = [
-            self.program.to_string_lossy().into_owned(),
-            "vsftpd.conf".into(),
-        ];
-        let mut program = Program::new(&argv, None, self.home.clone()).map_err(fail)?;
-        let said = capture_stderr(&mut program).map_err(fail)?;
-        // It takes its standard input for the client's connection, and prints errors there.
-        program.stdin(said.writer().map_err(fail)?);
-        let mut began = 0;
-        let started = program
-            .prepared()
-            .and_then(|p| p.start(monotonic_ns, &mut began));
-        let started = started.map_err(fail)?;
-        tree.main = Some(started.pid);
-        let (started, said) = self.running.insert((started, said));
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let heard = greeting(self.at);
-            if heard.ends_with(&self.greeting) {
-                return Ok(());
-            }
-            if ended(started) {
-                let text = said.text();
-                return Err(ProbeError::new(format!("vsftpd ended at its start{text}"))
-                    .hint("see whether it runs here at all, or use `server` = own"));
-            }
-            // It reports errors in its configuration or directory in this way.
-            if heard.starts_with("500 ") || Instant::now() > until {
-                let (at, text) = (self.at, said.text());
-                return Err(ProbeError::new(format!(
-                    "vsftpd does not greet at {at}, but said {heard:?}{text}"
-                ))
-                .hint("a firewall may be in its way; use `server` = own"));
-            }
-            thread::sleep(LOOK);
-        }
-    }
-
-    /// It serves all the time. This only checks whether it still runs.
-    fn work(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<Option<String>, ProbeError> {
-        let gone = self.running.as_ref().filter(|(started, _)| ended(started));
-        Ok(gone.map(|(_, said)| said.text()))
-    }
-}
-
-fn ended(started: &Started) -> bool {
-    let mut fds = [PollFd::from_borrowed_fd(
-        started.pidfd.as_fd(),
-        PollFlags::IN,
-    )];
-    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|n| n > 0)
-}
-
 /// The greeting of a server; empty if none answers.
 fn greeting(at: SocketAddr) -> String {
     let connect = || -> io::Result<Replies> {
@@ -310,6 +228,8 @@ fn greeting(at: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{thread, time::Instant};
+
     use super::*;
 
     fn daemon(home: &Path, at: SocketAddr) -> Option<Daemon> {
@@ -320,13 +240,7 @@ mod tests {
         lay_out(home, "password", account()).unwrap();
         let text = configuration(at, home, "hello", account()).unwrap();
         fs::write(home.join("vsftpd.conf"), text).unwrap();
-        Some(Daemon {
-            program,
-            home: home.to_owned(),
-            at,
-            greeting: "hello".into(),
-            running: None,
-        })
+        Some(super::daemon(&program, home, at, "hello".into()))
     }
 
     #[test]
@@ -337,8 +251,9 @@ mod tests {
             return;
         };
         // No server accepts connections there, so none sends a greeting.
-        let e = Guard::start(daemon).err().unwrap();
+        let e = daemon.start().err().unwrap();
         assert!(e.message.contains("could not bind"), "{}", e.message);
+        assert_eq!(e.errno, Some(libc::EADDRINUSE));
         assert!(e.hint.unwrap().contains("`server` = own"));
     }
 
@@ -351,8 +266,8 @@ mod tests {
         };
         fs::remove_dir(dir.path().join(EMPTY)).unwrap();
         let began = Instant::now();
-        let e = Guard::start(daemon).err().unwrap();
-        assert!(e.message.contains("said \"500 OOPS"), "{}", e.message);
+        let e = daemon.start().err().unwrap();
+        assert!(e.message.contains("answered \"500 OOPS"), "{}", e.message);
         assert!(began.elapsed() < PATIENCE);
     }
 
@@ -382,11 +297,11 @@ mod tests {
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         let at = SocketAddr::new(address, server.port);
         while TcpStream::connect(at).is_ok() {
-            thread::sleep(LOOK);
+            thread::yield_now();
         }
         let e = server.end().unwrap_err();
         assert!(
-            e.message.starts_with("vsftpd ended by itself"),
+            e.message.starts_with("ftp: vsftpd ended by itself"),
             "{}",
             e.message
         );
@@ -399,13 +314,10 @@ mod tests {
         let Some(daemon) = daemon(dir.path(), at) else {
             return;
         };
-        let mut guard = Guard::start(daemon).unwrap();
+        let guard = daemon.start().unwrap();
         assert_eq!(greeting(at), "220 hello");
-        let before = motion::descendants_cpu_ns(guard.pid());
-        assert!(before > 0);
-        assert!(guard.work(GRACE, &mut || {}).unwrap().is_none());
-        guard.stop().unwrap();
-        drop(guard);
+        assert!(guard.cpu_ns() > 0);
+        guard.end().unwrap();
         assert!(TcpStream::connect(at).is_err(), "it still listens");
     }
 

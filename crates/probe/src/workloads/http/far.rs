@@ -42,7 +42,7 @@ struct HttpFarState {
 /// A running server.
 enum Running {
     Own(#[allow(dead_code)] OwnServer),
-    Hosted(HostedServer),
+    Hosted(Box<HostedServer>),
 }
 
 /// An error if the server that the point names is not installed here.
@@ -133,7 +133,7 @@ impl HttpFarState {
                 connections: p.concurrency,
             };
             let hosted = HostedServer::start(server, &self.dir, &site)?;
-            (Running::Hosted(hosted), at)
+            (Running::Hosted(Box::new(hosted)), at)
         };
         let welcome = Welcome {
             host,
