@@ -16,6 +16,7 @@ mod report;
 mod run;
 pub mod serve;
 mod target;
+mod written;
 
 use std::{env, process::ExitCode};
 

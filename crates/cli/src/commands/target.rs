@@ -15,6 +15,7 @@ use layermark_report::{
 use rustix::fs::{FileType, Stat};
 use tempfile::NamedTempFile;
 
+use super::written;
 use crate::{args::OutArgs, failure::Failure};
 
 /// An exporter and its destination.
@@ -121,12 +122,12 @@ impl Target {
         })
     }
 
-    /// The target for the page in the user's data directory.
+    /// The target for the page in the user's data directory, where every file is ours.
     pub fn page(path: PathBuf) -> Result<Self, Failure> {
         Ok(Self {
             exporter: exporter(&path)?,
             place: Destination::File(path),
-            force: false,
+            force: true,
         })
     }
 
@@ -200,7 +201,7 @@ impl Target {
 
 /// Whether another user could redirect root here: through a symbolic link, or in a directory where
 /// others can replace files.
-fn misleads(_: &Path, stat: &Stat) -> bool {
+pub fn misleads(_: &Path, stat: &Stat) -> bool {
     let link = FileType::from_raw_mode(stat.st_mode).is_symlink();
     let sticky = stat.st_mode & 0o1000 != 0;
     layermark_fd::is_root()
@@ -239,7 +240,7 @@ fn hold(path: &Path) -> Result<HeldDir, (String, String)> {
 enum Existing {
     /// Nothing.
     Free,
-    /// A report, or an empty file.
+    /// A file that layermark wrote, or an empty one.
     Own(Metadata),
     /// Something else, described in words.
     Other(String),
@@ -269,13 +270,13 @@ fn standing(path: &Path) -> Existing {
     } else {
         match is_own(path) {
             Ok(true) => Existing::Own(found),
-            Ok(false) => Existing::Other("layermark did not write this file".into()),
+            Ok(false) => Existing::Other("no record that layermark wrote this file".into()),
             Err(e) => Existing::Other(format!("whose file this is cannot be seen: {e}")),
         }
     }
 }
 
-fn is_ours(file: &Metadata) -> bool {
+pub fn is_ours(file: &Metadata) -> bool {
     file.uid() == rustix::process::geteuid().as_raw()
 }
 
@@ -285,7 +286,7 @@ fn is_own(path: &Path) -> io::Result<bool> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = File::options();
     let options = options.read(true).custom_flags(flags.bits().cast_signed());
-    exporters::is_own(&mut options.open(path)?)
+    written::is_own(&mut options.open(path)?)
 }
 
 /// The destination with `--force`: the file itself, or the target of a symbolic link.
@@ -362,6 +363,7 @@ fn put(
     dir: &HeldDir,
     force: bool,
 ) -> anyhow::Result<PathBuf> {
+    written::add(part.as_file_mut());
     let mut number = 1;
     let mut path = wanted.to_path_buf();
     loop {

@@ -454,7 +454,7 @@ fn history_tells_verdicts_and_trends() {
     let said = said.then().args(page).run().code(0);
     fs::write(said.dir.path().join("trend.html"), "mine").unwrap();
     let said = said.then().args(page).run();
-    let said = said.fails(2, &["did not write", "--force"]);
+    let said = said.fails(2, &["no record that layermark wrote", "--force"]);
     let other = ["history", "--trend", &label, SLOWER, "-o", "trend.csv"];
     let said = said.then().args(other).run();
     let said = said.fails(2, &["trend.csv", "--json"]);

@@ -37,7 +37,11 @@ fn a_file_of_somebody_elses_is_kept() {
         "n.txt",
     ] {
         let mine = "name,layermark\nmine,1\n";
-        let said = refused(Lm::new().file(name, mine), name, "did not write this file");
+        let said = refused(
+            Lm::new().file(name, mine),
+            name,
+            "no record that layermark wrote this file",
+        );
         assert_eq!(read(&said, name), mine);
     }
     let lm = Lm::new().file("t.json", "{}").args([
@@ -133,6 +137,52 @@ fn an_own_file_is_replaced_and_keeps_its_mode() {
         "the same files, and no temporary one"
     );
     assert!(read(&said, "empty.md").starts_with("<!-- layermark "));
+}
+
+#[test]
+fn a_report_is_known_by_its_content() {
+    let said = Lm::new().mock().args(["-o", "r.html"]).run().code(4);
+    let dir = said.dir.path().to_owned();
+    let at = |name: &str| dir.join(name);
+    fs::rename(at("r.html"), at("moved.html")).unwrap();
+    // Of a run in another store.
+    let other = ["--store", "other.db", "-o", "moved.html"];
+    let said = said.then().mock().args(other).run().code(4);
+    let mut text = read(&said, "moved.html");
+    text.push(' ');
+    fs::write(at("moved.html"), &text).unwrap();
+    let report = |said: Said, more: &[&str]| {
+        let args = ["report", "-o", "moved.html"];
+        said.then().args(args).args(more).run()
+    };
+    let said = report(said, &[]);
+    let said = said.fails(2, &["no record that layermark wrote this file", "--force"]);
+    assert_eq!(read(&said, "moved.html"), text);
+    let said = report(said, &["--force"]).code(0);
+    let said = report(said, &[]).code(0);
+    // Without the record, as for a file of an earlier version.
+    fs::remove_file(at("data/layermark/written")).unwrap();
+    report(said, &[]).fails(2, &["no record", "--force"]);
+}
+
+#[test]
+fn the_record_of_reports_stays_small_and_is_no_link() {
+    let said = Lm::new().mock().run().code(4);
+    let data = said.dir.path().join("data/layermark");
+    let record = data.join("written");
+    let known = read(&said, "data/layermark/written");
+    let old = format!("1 {}\n", "0".repeat(64)).repeat(20_000);
+    fs::write(&record, format!("{old}{known}")).unwrap();
+    let args = ["report", "-o", "r.csv"];
+    let said = said.then().args(args).run().code(0);
+    assert!(fs::metadata(&record).unwrap().len() < 1 << 20);
+    let said = said.then().args(args).run().code(0);
+    let victim = data.join("victim");
+    fs::write(&victim, "theirs").unwrap();
+    fs::remove_file(&record).unwrap();
+    symlink(&victim, &record).unwrap();
+    let said = said.then().args(["report", "-o", "r.md"]).run().code(0);
+    assert_eq!(read(&said, "data/layermark/victim"), "theirs");
 }
 
 /// Names of charts are known only when they are drawn.

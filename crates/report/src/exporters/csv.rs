@@ -2,7 +2,6 @@
 
 use super::{
     Exporter, Files,
-    own::has_columns,
     tables::{self, Field, LongTable},
 };
 use crate::Report;
@@ -11,8 +10,6 @@ use crate::Report;
 pub struct Csv {
     id: &'static str,
     endings: &'static [&'static str],
-    /// Columns that every such file begins with.
-    columns: fn() -> Vec<&'static str>,
     table: for<'a> fn(&'a Report) -> LongTable<'a>,
     /// Digits after the decimal point; absent: all digits.
     decimals: Option<usize>,
@@ -24,7 +21,6 @@ pub struct Csv {
 pub const RESULTS: Csv = Csv {
     id: "csv",
     endings: &["csv"],
-    columns: || tables::names(tables::RESULTS),
     table: tables::results,
     decimals: None,
     rests_on: None,
@@ -34,7 +30,6 @@ pub const RESULTS: Csv = Csv {
 pub const WIDE: Csv = Csv {
     id: "csv_wide",
     endings: &["wide.csv"],
-    columns: || tables::POINT.to_vec(),
     table: tables::wide,
     decimals: None,
     rests_on: None,
@@ -44,7 +39,6 @@ pub const WIDE: Csv = Csv {
 pub const TRIALS: Csv = Csv {
     id: "csv_trials",
     endings: &["trials.csv"],
-    columns: || tables::names(tables::TRIALS),
     table: tables::trials,
     decimals: None,
     rests_on: None,
@@ -55,7 +49,6 @@ pub const TRIALS: Csv = Csv {
 pub const SECTIONS: Csv = Csv {
     id: "csv_sections",
     endings: &["sections.csv"],
-    columns: || tables::SECTION_CELL.to_vec(),
     table: tables::section_cells,
     decimals: None,
     rests_on: Some("tables beside its results"),
@@ -66,7 +59,6 @@ pub const SECTIONS: Csv = Csv {
 pub const LAUNCHES: Csv = Csv {
     id: "launches",
     endings: &["launches.csv"],
-    columns: || tables::names(tables::LAUNCHES),
     table: tables::launches,
     decimals: Some(3),
     rests_on: Some("launches"),
@@ -79,10 +71,6 @@ impl Exporter for Csv {
 
     fn extensions(&self) -> &'static [&'static str] {
         self.endings
-    }
-
-    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        has_columns(head, (self.columns)().into_iter())
     }
 
     fn lacks(&self, report: &Report) -> Option<&'static str> {

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Exporter, Files, own::NAME};
+use super::{Exporter, Files};
 use crate::{Report, TrustState, number, views::rows};
 
 mod figures;
@@ -33,10 +33,6 @@ impl Exporter for Html {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["html", "htm"]
-    }
-
-    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        head.contains(&format!("<meta name=\"generator\" content=\"{NAME}"))
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

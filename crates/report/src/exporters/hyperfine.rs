@@ -17,10 +17,6 @@ impl Exporter for Hyperfine {
         &["hyperfine.json"]
     }
 
-    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        head.starts_with("{\n  \"generated_by\": \"layermark ")
-    }
-
     fn lacks(&self, report: &Report) -> Option<&'static str> {
         report.series.is_empty().then_some("launches")
     }

@@ -7,7 +7,7 @@
 
 use std::io::Write;
 
-use super::{Exporter, Files, PartNames, own::own_line};
+use super::{Exporter, Files, PartNames};
 use crate::{
     Report,
     analysis::size_table::SizeTable,
@@ -24,10 +24,6 @@ impl Exporter for Iozone {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["iozone", "iozone.txt"]
-    }
-
-    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        own_line(head).is_some_and(|line| line.contains(", run "))
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

@@ -15,11 +15,6 @@ impl Exporter for Json {
         &["json"]
     }
 
-    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        // Its first field: "layermark.report/1".
-        head.starts_with("{\n  \"schema\": \"layermark.report/")
-    }
-
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let out = out.open("")?;
         serde_json::to_writer_pretty(&mut *out, report)?;

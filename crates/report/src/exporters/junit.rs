@@ -3,7 +3,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::{Exporter, Files, own::own_line};
+use super::{Exporter, Files};
 use crate::{GateRow, LayerReport, Report, ResultRow, Verdict, views::rows};
 
 /// See the module.
@@ -16,10 +16,6 @@ impl Exporter for Junit {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["junit.xml"]
-    }
-
-    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        head.strip_prefix(HEAD).and_then(own_line).is_some()
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

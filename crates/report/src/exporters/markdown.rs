@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Exporter, Files, own::NAME};
+use super::{Exporter, Files};
 use crate::{
     Cell, DataTable, Report, Section,
     code_span::{Part, code, parts},
@@ -35,10 +35,6 @@ impl Exporter for Markdown {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["md", "markdown"]
-    }
-
-    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        head.starts_with(&format!("<!-- {NAME}"))
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

@@ -5,7 +5,6 @@ use std::io::Write;
 use super::{
     Exporter, Files,
     markdown::{cell, cells, headline, name_cell, prose},
-    own::NAME,
 };
 use crate::{
     DataTable, Report, ResultRow, Section,
@@ -23,10 +22,6 @@ impl Exporter for MarkdownFull {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["full.md"]
-    }
-
-    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        head.starts_with(&format!("<!-- {NAME}"))
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

@@ -1,7 +1,6 @@
 //! Formats of a report: one file each, listed here.
 
 use std::{
-    fs::File,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -18,7 +17,6 @@ mod json;
 mod junit;
 mod markdown;
 mod markdown_full;
-mod own;
 mod png;
 mod svg;
 mod tables;
@@ -26,7 +24,6 @@ mod terminal;
 mod xlsx;
 
 pub use html::{STYLE, comparison, live_matrix, trend, trend_page};
-pub use own::is_own;
 pub use terminal::{Style, print, print_full};
 
 /// One format.
@@ -36,9 +33,6 @@ pub trait Exporter: Sync {
     /// File name endings that select it, without the first dot; the longest match wins. An ending
     /// with a dot is also a whole file name: `iozone.txt`.
     fn extensions(&self) -> &'static [&'static str];
-    /// Whether it wrote a file. `head` is the first 4 KiB as text; `file` is at its beginning.
-    /// Every format contains a mark, so that no other file is replaced.
-    fn is_own(&self, head: &str, file: &mut File) -> bool;
     /// What the format is made of, where a report has none of it: the file is then empty.
     fn lacks(&self, _report: &Report) -> Option<&'static str> {
         None
@@ -169,7 +163,7 @@ mod tests {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap();
-            if !["mod", "own", "tables"].contains(&name) {
+            if !["mod", "tables"].contains(&name) {
                 assert!(
                     listed.contains(&name),
                     "add `&{name}::...` to ALL in exporters/mod.rs"

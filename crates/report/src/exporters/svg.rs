@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Exporter, Files, PartNames, own::NAME};
+use super::{Exporter, Files, PartNames};
 use crate::{
     Report,
     charts::{self, Chart},
@@ -18,10 +18,6 @@ impl Exporter for Svg {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["svg"]
-    }
-
-    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        head.starts_with("<?xml ") && head.contains(&format!("<!-- {NAME}"))
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

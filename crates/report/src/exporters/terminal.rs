@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use super::{Exporter, Files, own::own_line};
+use super::{Exporter, Files};
 use crate::{Report, ResultRow, TrustState, Verdict, code_span::unmarked, number, views::rows};
 
 mod columns;
@@ -52,10 +52,6 @@ impl Exporter for Text {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["txt"]
-    }
-
-    fn is_own(&self, head: &str, _: &mut std::fs::File) -> bool {
-        own_line(head).is_some_and(|version| version.ends_with(':')) && head.contains(":\n\n")
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

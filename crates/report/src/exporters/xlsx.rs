@@ -2,12 +2,9 @@
 //! for each test, and iozone's own tables. The ratios of all layers with a chart, every result and
 //! every trial follow.
 
-use std::io::Read as _;
-
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
-use zip::ZipArchive;
 
-use super::{Exporter, Files, own::NAME, tables};
+use super::{Exporter, Files, tables};
 use crate::{Report, Section, views::iozone};
 
 mod lists;
@@ -29,17 +26,6 @@ impl Exporter for Xlsx {
 
     fn extensions(&self) -> &'static [&'static str] {
         &["xlsx"]
-    }
-
-    fn is_own(&self, head: &str, file: &mut std::fs::File) -> bool {
-        let creator = || {
-            let mut book = ZipArchive::new(file).ok()?;
-            let mut properties = String::new();
-            let part = book.by_name("docProps/core.xml").ok()?;
-            part.take(64 << 10).read_to_string(&mut properties).ok()?;
-            Some(properties.contains(&format!("<dc:creator>{NAME}")))
-        };
-        head.starts_with("PK") && creator().unwrap_or(false)
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

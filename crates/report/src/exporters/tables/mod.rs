@@ -98,11 +98,6 @@ impl<'a> LongTable<'a> {
     }
 }
 
-/// Names of columns.
-pub fn names<F>(columns: &[Column<F>]) -> Vec<&'static str> {
-    columns.iter().map(|(name, ..)| *name).collect()
-}
-
 /// Every result, the control's last.
 pub fn results(report: &Report) -> LongTable<'_> {
     let control = report.control.iter().flat_map(|c| &c.results);

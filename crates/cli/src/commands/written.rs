@@ -1,0 +1,102 @@
+//! The record of the files that `-o` wrote: only those are replaced without `--force`.
+//!
+//! It is the file `written` in the user's data directory, with the size and the SHA-256 of each. So
+//! a report is known under any name, whichever store its run is in. One that was changed is not.
+
+use std::{
+    fmt::Write as _,
+    fs::File,
+    io::{self, Read, Seek, Write},
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
+
+use layermark_fd::{HeldDir, path_of};
+use rustix::fs::{Mode, OFlags, openat};
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+
+use super::target::{is_ours, misleads};
+
+const NAME: &str = "written";
+/// The record's maximum size in bytes, enough for 14,000 files. Then its older half is dropped.
+const LONGEST: u64 = 1 << 20;
+
+/// Whether layermark wrote this file and nobody changed it since. An empty file may be replaced too.
+pub fn is_own(file: &mut File) -> io::Result<bool> {
+    let size = file.metadata()?.len();
+    if size == 0 {
+        return Ok(true);
+    }
+    let known = lines();
+    // Otherwise a large file of another program would be read.
+    let of_size = format!("{size} ");
+    if !known.iter().any(|line| line.starts_with(&of_size)) {
+        return Ok(false);
+    }
+    Ok(known.contains(&line(file)?))
+}
+
+/// Records a complete file. Where that is not possible, replacing it will need `--force`.
+pub fn add(file: &mut File) {
+    let _ = append(file);
+}
+
+fn append(file: &mut File) -> io::Result<()> {
+    let (new, known) = (line(file)?, lines());
+    if known.contains(&new) {
+        return Ok(());
+    }
+    let dir = directory(true)?;
+    let mut record = open(&dir, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
+    record.write_all(format!("{new}\n").as_bytes())?;
+    if record.metadata()?.len() > LONGEST {
+        let mut newer = NamedTempFile::new_in(path_of(&dir.fd))?;
+        newer.write_all(known[known.len() / 2..].join("\n").as_bytes())?;
+        newer.write_all(format!("\n{new}\n").as_bytes())?;
+        newer.persist(path_of(&dir.fd).join(NAME))?;
+    }
+    Ok(())
+}
+
+/// The lines of the record; none if it does not exist or is not ours.
+fn lines() -> Vec<String> {
+    let text = || -> io::Result<String> {
+        let mut text = String::new();
+        open(&directory(false)?, OFlags::RDONLY)?.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = text().unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The line of a file: its size in bytes and its SHA-256.
+fn line(file: &mut File) -> io::Result<String> {
+    let mut content = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut content)?;
+    let mut line = format!("{} ", content.len());
+    for byte in Sha256::digest(&content) {
+        let _ = write!(line, "{byte:02x}");
+    }
+    Ok(line)
+}
+
+fn directory(make: bool) -> io::Result<HeldDir> {
+    let store = layermark_store::default_path().map_err(io::Error::other)?;
+    let data = store.parent().unwrap_or(Path::new("/"));
+    HeldDir::find(data, make, &mut misleads).map_err(|_| io::ErrorKind::NotFound.into())
+}
+
+/// Opens the record. As root, the data directory may be another user's, who could put a link to a
+/// file of root's there.
+fn open(dir: &HeldDir, how: OFlags) -> io::Result<File> {
+    let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let record = File::from(openat(&dir.fd, NAME, flags, Mode::RUSR | Mode::WUSR)?);
+    let found = record.metadata()?;
+    if found.is_file() && found.nlink() == 1 && is_ours(&found) {
+        Ok(record)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+}
