@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Some("probe") => commands::inner::probe(),
         Some("janitor") => commands::inner::janitor(),
         Some("guest") => commands::inner::guest(),
+        Some("place") => commands::inner::place(arguments),
         Some("fuse-serve") => commands::inner::fuse_serve(arguments),
         Some("disk-serve") => commands::inner::disk_serve(arguments),
         _ => limits::check().unwrap_or_else(commands::main),

@@ -231,7 +231,7 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
     {
         let storage = catalog.layer(&layer.spec.layer);
         match storage.map_or(Storage::Base, |l| l.storage(&layer.spec)) {
-            Storage::Nowhere | Storage::Memory => {}
+            Storage::Nowhere | Storage::Memory | Storage::Elsewhere => {}
             Storage::Directory(other) => {
                 layers += served::ask(&other, || {
                     let device = fs::metadata(&other).map(|m| m.dev()).ok();

@@ -175,6 +175,14 @@ impl Place for Path {
         self.server.as_ref().is_none_or(|s| s.on_this_host())
     }
 
+    fn owns_kernel(&self) -> bool {
+        self.server.as_ref().is_some_and(|s| s.owns_kernel())
+    }
+
+    fn near_owns_kernel(&self) -> bool {
+        self.client.owns_kernel()
+    }
+
     fn near_dir(&self) -> Option<&FilePath> {
         Some(self.client.dir())
     }

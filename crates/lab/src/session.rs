@@ -210,6 +210,14 @@ impl RunningLayer {
         }
     }
 
+    /// Whether the kernel below the probe at an end is layermark's: see [`Place::owns_kernel`].
+    pub(crate) fn owns_kernel(&self, end: End) -> bool {
+        match end {
+            End::Near => self.place.near_owns_kernel(),
+            End::Far => self.place.owns_kernel(),
+        }
+    }
+
     /// Whether the near end is in a layer, too.
     pub(crate) fn near_is_a_layer(&self) -> bool {
         self.place.near_dir().is_some()

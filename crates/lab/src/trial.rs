@@ -547,10 +547,10 @@ fn cpus_of(up: &RunningLayer, asked: Option<u32>, end: End) -> Option<JobCpus> {
     if end == End::Near && !up.near_is_a_layer() {
         return None;
     }
-    if up.is_here(end) {
-        return asked.map(|count| JobCpus::Kept(cpus::at_hand(count)));
+    if up.owns_kernel(end) {
+        return Some(JobCpus::Online(asked));
     }
-    Some(JobCpus::Online(asked))
+    asked.map(|count| JobCpus::Kept(cpus::at_hand(count)))
 }
 
 /// The files of this host that hold the data the point reads; otherwise all image files of the

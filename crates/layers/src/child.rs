@@ -22,7 +22,7 @@ use std::{
 };
 
 use rustix::{
-    fs::CWD,
+    fs::{CWD, Mode, OFlags, open},
     mount::{
         MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
         mount_bind_recursive, mount_change, move_mount, open_tree,
@@ -64,6 +64,21 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     // no lock; that is allowed between fork and exec.
     unsafe { command.pre_exec(die_with_parent) };
     command
+}
+
+/// Takes the terminal from the process, so that it cannot ask its user for a password.
+pub(crate) fn without_terminal(command: &mut Command) {
+    let leave = || {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        // Without a terminal there is nothing to leave.
+        if let Ok(terminal) = open(c"/dev/tty", flags, Mode::empty()) {
+            // SAFETY: the request has no argument.
+            unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCNOTTY) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls, and touches no lock; that is allowed between fork and exec.
+    unsafe { command.pre_exec(leave) };
 }
 
 /// Moves the process into this network namespace.
@@ -334,6 +349,11 @@ impl Process {
             tail,
             killed: None,
         })
+    }
+
+    /// The last lines of its standard error. Waits a short time for the end of it.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        self.tail.whole()
     }
 
     pub(crate) fn child(&mut self) -> &mut Child {

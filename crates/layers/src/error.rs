@@ -103,6 +103,18 @@ pub enum LayerError {
         /// The last lines of QEMU and of the guest's console.
         tail: Vec<String>,
     },
+    /// A place could not be entered, or its agent did not carry out a request.
+    #[error("layer `{layer}`: {what}{}", tail_text(tail))]
+    Entered {
+        /// The layer.
+        layer: String,
+        /// What failed, as the rest of a sentence.
+        what: String,
+        /// The last lines that its command printed.
+        tail: Vec<String>,
+        /// What may help.
+        hint: Option<String>,
+    },
     /// A guest's clock is too inaccurate to measure with.
     #[error(
         "layer `{layer}`: the guest's clock ran {percent:+.2} % against this host's over {over:.1?}"
@@ -225,6 +237,7 @@ impl LayerError {
                 known.join(", ")
             )),
             Self::NoNetwork { hint, .. } => Some(hint.clone()),
+            Self::Entered { hint, .. } => hint.clone(),
             Self::BadValue { value, .. } if options::ONLY_MOUNTED.contains(&value.as_str()) => {
                 Some(format!("where {value} is mounted already: -l dir:DIR"))
             }

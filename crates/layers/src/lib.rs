@@ -13,11 +13,14 @@ use std::{
 
 pub use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec};
 
+mod agent;
 mod bind;
 mod child;
 mod devices;
 mod dir;
+mod entered;
 mod error;
+mod exec;
 mod extents;
 mod foreign;
 mod fuse;
@@ -42,6 +45,7 @@ mod net;
 mod netns;
 mod options;
 mod overlay;
+mod process_tree;
 mod removal;
 pub mod sandbox;
 pub mod served;
@@ -58,6 +62,7 @@ pub mod workdir;
 use layermark_fd as fd;
 
 pub use child::cpu_ns;
+pub use entered::place;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
 pub use options::{LayerOption, check, listed, unknown};
@@ -139,6 +144,8 @@ pub enum Storage {
     Directory(PathBuf),
     /// In memory.
     Memory,
+    /// Where this host does not see its free space.
+    Elsewhere,
     /// Nowhere: it has no files, so there is no disk to compare it with. It can be the baseline.
     Nowhere,
 }
@@ -171,6 +178,10 @@ pub trait Layer: Sync {
     /// Checks values that [`LayerOption::values`] cannot list.
     fn check(&self, _spec: &Spec) -> Result<(), LayerError> {
         Ok(())
+    }
+    /// The command of the user's that it runs, if it runs one.
+    fn command(&self, _spec: &Spec) -> Option<String> {
+        None
     }
     /// Where its files are stored.
     fn storage(&self, _spec: &Spec) -> Storage {
@@ -220,6 +231,10 @@ pub trait Place: Send {
     fn on_this_host(&self) -> bool {
         true
     }
+    /// Whether layermark has started the kernel that the probe runs on, and may switch its CPUs off.
+    fn owns_kernel(&self) -> bool {
+        false
+    }
     /// Whether it is read-only.
     fn read_only(&self) -> bool {
         false
@@ -252,6 +267,10 @@ pub trait Place: Send {
     /// Like [`Place::on_this_host`], for the second probe.
     fn near_on_this_host(&self) -> bool {
         true
+    }
+    /// Like [`Place::owns_kernel`], for the second probe.
+    fn near_owns_kernel(&self) -> bool {
+        false
     }
     /// Facts that prove where the probe runs. Fails with [`LayerError::NotMounted`] when the layer
     /// is not mounted.
@@ -315,6 +334,7 @@ pub const ALL: &[&dyn Layer] = &[
     &image::Image,
     &netns::Netns,
     &vm::Vm,
+    &exec::Exec,
     #[cfg(feature = "mock")]
     &mock::Mock,
 ];

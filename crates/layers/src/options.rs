@@ -61,9 +61,15 @@ pub fn unknown(name: &str) -> LayerError {
 /// uses layers.
 pub(crate) fn instead(name: &str) -> Option<String> {
     match name {
-        "docker" | "podman" | "container" | "lxc" | "lxd" | "kubernetes" => {
+        "docker" | "podman" | "container" => {
             return Some(
-                "containers are not a layer yet: their own files are as in `overlay:upper`, their volumes as in `bind:rw`, their network as in `netns`; layermark layers"
+                "a container that runs is behind a command: -l 'exec:podman exec -i ID,dir=/data'; layermark layers exec"
+                    .into(),
+            );
+        }
+        "lxc" | "lxd" | "kubernetes" | "kubectl" | "ssh" | "vagrant" | "lima" | "wsl" => {
+            return Some(
+                "any place behind a command is a layer: -l 'exec:kubectl exec -i POD --,dir=/data'; layermark layers exec"
                     .into(),
             );
         }
@@ -199,7 +205,11 @@ mod tests {
                 "nfs",
                 "did you mean `vm:share=nfs`? Where it is mounted already: -l dir:DIR",
             ),
-            ("docker", "containers are not a layer yet"),
+            (
+                "docker",
+                "a container that runs is behind a command: -l 'exec:",
+            ),
+            ("ssh", "any place behind a command is a layer: -l 'exec:"),
             ("kvm", "did you mean `vm`?"),
             ("teleport", "what there is: layermark layers"),
         ] {

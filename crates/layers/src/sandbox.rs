@@ -77,7 +77,7 @@ pub(crate) fn is_root() -> bool {
 }
 
 /// Whether a map (`user_namespaces(7)`) is that of the first namespace: every id maps to itself.
-fn is_of_machine(map: &str) -> bool {
+pub(crate) fn is_of_machine(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 

@@ -5,8 +5,6 @@ use crate::{
     options::value,
 };
 
-mod agent_client;
-mod agent_protocol;
 mod boot;
 mod cache;
 mod clock;
@@ -19,7 +17,6 @@ mod modules;
 mod net;
 mod options;
 mod place;
-mod process_tree;
 mod root;
 mod rootfs;
 mod secrets;

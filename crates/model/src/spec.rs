@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// Ids that a layer can have. In a path, one of them must follow the two dots, so that
 /// `dir:/mnt/a..b` remains a directory.
-pub const LAYERS: [&str; 11] = [
-    "native", "dir", "tmpfs", "bind", "overlay", "fuse", "loop", "image", "netns", "vm", "mock",
+pub const LAYERS: [&str; 12] = [
+    "native", "dir", "tmpfs", "bind", "overlay", "fuse", "loop", "image", "netns", "vm", "exec",
+    "mock",
 ];
 
 /// A layer as a user writes it: `name[:variant][,key=value]...`. Two of them joined by two dots are
@@ -159,10 +160,11 @@ impl FromStr for Spec {
     }
 }
 
-/// Whether a part is `key=value`. A path may contain `=`, but an option's key may not contain `/`.
+/// Whether a part is `key=value`. A path or a command may contain `=`, but an option's key contains neither
+/// `/` nor a blank within it.
 fn is_option(part: &str) -> bool {
     part.split_once('=')
-        .is_some_and(|(key, _)| !key.contains('/'))
+        .is_some_and(|(key, _)| !key.trim().contains(['/', ' ']))
 }
 
 impl fmt::Display for Spec {
@@ -254,6 +256,9 @@ mod tests {
         assert_eq!(spec.options["direct-io"], "off");
         let spec: Spec = "vm:disk=nvme,cache=none".parse().unwrap();
         assert_eq!((spec.variant, spec.options.len()), (None, 2));
+        let spec: Spec = "exec:env A=b in --x=y,dir=/d".parse().unwrap();
+        assert_eq!(spec.variant.as_deref(), Some("env A=b in --x=y"));
+        assert_eq!(spec.options["dir"], "/d");
         let spec: Spec = "dir:/mnt/a=b".parse().unwrap();
         assert_eq!(spec.variant.as_deref(), Some("/mnt/a=b"));
         for text in [

@@ -32,6 +32,12 @@ pub fn guest() -> ExitCode {
     ended(layermark_layers::guest(), "guest")
 }
 
+/// Serves the layermark that has started this process in a place behind a command.
+pub fn place(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.collect();
+    ended(layermark_layers::place(&arguments), "place")
+}
+
 /// Serves a FUSE layer until it is unmounted.
 pub fn fuse_serve(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::{Plan, Point};
+use layermark_model::{Plan, Point, Spec};
 use layermark_probe::workloads;
 
 use crate::failure::Failure;
@@ -10,14 +10,24 @@ use crate::failure::Failure;
 /// How many programs a message names.
 const NAMED: usize = 8;
 
-/// Refuses points that run programs, and names the programs. `what` is their source, which other
-/// users can change.
-pub fn refuse(what: &str, points: &[Point]) -> Result<(), Failure> {
+/// Refuses points and layers that run programs, and names the programs. `what` is their source, which
+/// other users can change.
+pub fn refuse(what: &str, points: &[Point], layers: &[Spec]) -> Result<(), Failure> {
     let all = points.iter().flat_map(|point| {
         let workload = workloads::find(&point.workload);
         workload.map(|w| w.programs(point)).unwrap_or_default()
     });
-    let all: BTreeSet<String> = all.map(|text| format!("`{text}`")).collect();
+    let commands = layers.iter().flat_map(|spec| {
+        let (near, far) = spec.ends();
+        [near, far].into_iter().filter_map(|spec| {
+            let layer = layermark_layers::find(&spec.layer)?;
+            layer.command(&spec)
+        })
+    });
+    let all: BTreeSet<String> = all
+        .chain(commands)
+        .map(|text| format!("`{text}`"))
+        .collect();
     if all.is_empty() {
         return Ok(());
     }

@@ -86,7 +86,8 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
             let (plan, shared) = read_plan(name)?;
             let plan = with_flags(plan, &common)?;
             if shared && !args.allow_programs {
-                programs::refuse(&format!("plan {name}"), &programs::points(&plan))?;
+                let points = programs::points(&plan);
+                programs::refuse(&format!("plan {name}"), &points, &plan.layers)?;
             }
             let request = request(plan, &common)?;
             Order::New(Box::new(Request { env, ..request }))
@@ -102,7 +103,7 @@ fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
         run.plan.check().map_err(Failure::usage)?;
         let what = format!("run {} in the store {}", run.id, store.path().display());
         let points = [&run.points[..], &programs::points(&run.plan)].concat();
-        programs::refuse(&what, &points)?;
+        programs::refuse(&what, &points, &run.plan.layers)?;
     }
     Ok(run)
 }

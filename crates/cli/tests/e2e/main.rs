@@ -35,6 +35,7 @@ mod net;
 mod one_cpu;
 mod output;
 mod paths;
+mod places;
 mod plans;
 mod power_cut;
 mod printed_commands;

@@ -16,14 +16,12 @@ use std::{
 
 use crate::{
     Control, LayerError,
-    child::{self, Change, Process, Tail},
-    vm::{
-        agent_client::{AgentClient, AgentError},
-        agent_protocol::{AgentReply, PORT},
-        cache, cycles, guest, initramfs,
-        kernel::Kernel,
-        net::Network,
+    agent::{
+        client::{AgentClient, AgentError},
+        protocol::{AgentReply, PORT},
     },
+    child::{self, Change, Process, Tail},
+    vm::{cache, cycles, guest, initramfs, kernel::Kernel, net::Network},
 };
 
 /// The program, and its package in Debian.

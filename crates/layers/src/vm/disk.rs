@@ -8,9 +8,11 @@ use std::{
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, LayerError, child, loop_fs, needs,
+    Base, LayerError,
+    agent::protocol::Mounting,
+    child, loop_fs, needs,
     options::{bad, on, value},
-    vm::{agent_protocol::Mounting, options::OPTIONS},
+    vm::options::OPTIONS,
 };
 
 /// A disk controller as the guest sees it.

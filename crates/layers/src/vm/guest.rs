@@ -7,7 +7,9 @@ use std::{
     fs::{self, File},
     io,
     net::Ipv4Addr,
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
+    process::Command,
     sync::{Arc, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -16,6 +18,9 @@ use std::{
 use layermark_model::DroppedCaches;
 
 use crate::{
+    agent::protocol::{self, AT, AgentReply, AgentRequest, Channel, LONGEST, Mounting, ROOT_TAG},
+    agent::{Packaged, Port, Probe},
+    child,
     host::sync,
     mounts,
     net::{
@@ -23,21 +28,13 @@ use crate::{
         echo,
     },
     vm::{
-        agent_protocol::{
-            self, AT, AgentReply, AgentRequest, Channel, LONGEST, Mounting, ROOT_TAG,
-        },
-        initramfs::LIST,
+        initramfs::{INIT, LIST},
         net::card,
         rootfs,
     },
 };
 
-mod packaged;
 mod port;
-mod probe;
-
-use packaged::Packaged;
-use probe::Probe;
 
 /// A word on the command line of every kernel that layermark boots, and of no other.
 pub(crate) const WORD: &str = "layermark.guest";
@@ -46,8 +43,6 @@ pub(crate) const SERIAL: &str = "layermark.serial";
 
 /// How long devices may take to appear.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-type Port = Arc<Mutex<File>>;
 
 /// Serves the host until the connection ends, then powers the machine off. Refuses to run anywhere
 /// but in a guest of layermark, whatever its process id.
@@ -106,7 +101,7 @@ fn agent(command_line: &str) -> io::Result<()> {
         card: None,
         has_rootfs: false,
     };
-    while let Some((channel, bytes)) = agent_protocol::receive(&mut input)? {
+    while let Some((channel, bytes)) = protocol::receive(&mut input)? {
         agent.hear(channel, &bytes)?;
     }
     Ok(())
@@ -118,7 +113,7 @@ fn now() -> Duration {
 }
 
 fn tell(port: &Port, answer: &AgentReply) -> io::Result<()> {
-    agent_protocol::say(
+    protocol::say(
         &mut *port.lock().unwrap_or_else(PoisonError::into_inner),
         answer,
     )
@@ -224,6 +219,7 @@ impl Agent {
             Err(e) => AgentReply::Failed(e.to_string()),
         };
         Some(match ask {
+            AgentRequest::Enter { .. } => AgentReply::Failed("a guest mounts its layer".into()),
             AgentRequest::Network { address } => done(self.connect(address)),
             AgentRequest::Reach { to } => done(echo::reach(to)),
             AgentRequest::Ping { to } => done(echo::ping(to)),
@@ -293,7 +289,15 @@ impl Agent {
     fn start(&mut self, name: &str) -> io::Result<()> {
         // There is at most one.
         self.probe = None;
-        self.probe = Some(Probe::start(&self.port, name, self.has_rootfs)?);
+        let mut command = if self.has_rootfs {
+            rootfs::show_layer()?;
+            let mut command = Command::new(rootfs::PROGRAM);
+            child::in_root(&mut command, rootfs::ROOTFS);
+            command
+        } else {
+            Command::new(Path::new("/").join(INIT))
+        };
+        self.probe = Some(Probe::start(&self.port, command.arg0(name))?);
         Ok(())
     }
 

@@ -15,7 +15,9 @@ use std::{
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    LayerError, child, needs,
+    LayerError,
+    agent::{client::AgentError, protocol::AgentRequest},
+    child, needs,
     net::{
         self, HOST,
         card_facts::CardFacts,
@@ -27,7 +29,7 @@ use crate::{
     },
     options::{bad, value},
     sandbox,
-    vm::{agent_client::AgentError, agent_protocol::AgentRequest, options::OPTIONS},
+    vm::options::OPTIONS,
 };
 
 pub(crate) mod card;

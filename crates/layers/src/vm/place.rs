@@ -1,30 +1,31 @@
 //! A layer inside a running guest.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     net::IpAddr,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts};
 
 use crate::{
     BackingExtents, Base, LayerError, Place, Wire,
+    agent::{
+        client::{AgentClient, AgentError},
+        files,
+        protocol::{AT, AgentReply, AgentRequest, Mounting},
+    },
     host::{HostPlace, start_probe},
     net::card_facts::CardFacts,
-    removal, tree,
+    process_tree::{GuestWork, ProcessTree},
+    removal,
     vm::{
-        agent_client::{AgentClient, AgentError},
-        agent_protocol::{AT, AgentReply, AgentRequest, Mounting},
         boot::{Accel, Guest},
         clock::{self, Reading},
         disk,
         net::{self, Network},
-        process_tree::{GuestWork, ProcessTree},
     },
 };
 
@@ -204,23 +205,15 @@ impl VmPlace {
 
     /// Copies the packaged files into the guest.
     pub(crate) fn package(&mut self) -> Result<(), LayerError> {
-        let mut paths = Vec::new();
-        let listed = tree::all(&self.master, &mut |path, _| {
-            let below = path.strip_prefix(&self.master).map_err(io::Error::other)?;
-            let name = below.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
-            paths.push(name.to_owned());
-            Ok(())
-        });
-        listed.map_err(LayerError::io(&self.layer, "read", &self.master))?;
-        // A directory comes before its content.
-        paths.sort();
+        let paths = files::list(&self.master);
+        let paths = paths.map_err(LayerError::io(&self.layer, "read", &self.master))?;
         self.put(&paths)
     }
 
     fn put(&self, paths: &[String]) -> Result<(), LayerError> {
         for name in paths {
             let path = self.master.join(name);
-            self.put_one(name, &path).map_err(LayerError::io(
+            files::send(&self.agent, name, &path).map_err(LayerError::io(
                 &self.layer,
                 "bring into the guest",
                 &path,
@@ -233,31 +226,6 @@ impl VmPlace {
         }
         .map_err(self.broken("take in the packaged files"))
     }
-
-    fn put_one(&self, name: &str, from: &Path) -> io::Result<()> {
-        let meta = from.symlink_metadata()?;
-        // Times are sent as seconds since 1970.
-        let modified = meta.modified()?.max(SystemTime::UNIX_EPOCH);
-        let path = name.to_owned();
-        if meta.is_file() {
-            let put = AgentRequest::Put {
-                path,
-                size: meta.len(),
-                runs: meta.permissions().mode() & 0o111 != 0,
-                modified,
-            };
-            return self.agent.put(&put, &mut File::open(from)?);
-        }
-        let text = meta.is_symlink().then(|| fs::read_link(from)).transpose()?;
-        let text = text.map(|t| t.into_os_string().into_string()).transpose();
-        let link = text.map_err(|_| io::ErrorKind::InvalidFilename)?;
-        let make = AgentRequest::Make {
-            path,
-            link,
-            modified,
-        };
-        self.agent.put(&make, &mut io::empty())
-    }
 }
 
 impl Place for VmPlace {
@@ -267,6 +235,10 @@ impl Place for VmPlace {
 
     fn on_this_host(&self) -> bool {
         false
+    }
+
+    fn owns_kernel(&self) -> bool {
+        true
     }
 
     fn start(&mut self) -> Result<Wire, LayerError> {

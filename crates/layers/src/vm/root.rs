@@ -7,14 +7,11 @@ use layermark_model::{Missing, Spec};
 
 use crate::{
     LayerError,
+    agent::protocol::{Mounting, ROOT_TAG},
     child::Change,
     options::{bad, on, value},
     sandbox,
-    vm::{
-        agent_protocol::{Mounting, ROOT_TAG},
-        options::OPTIONS,
-        secrets,
-    },
+    vm::{options::OPTIONS, secrets},
 };
 
 /// Source of the guest's programs.

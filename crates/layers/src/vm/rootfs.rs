@@ -9,12 +9,10 @@ use std::{
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 
 use crate::{
+    agent::protocol::{AT, Mounting, ROOT_TAG},
     mounts,
     net::device,
-    vm::{
-        agent_protocol::{AT, Mounting, ROOT_TAG},
-        initramfs::INIT,
-    },
+    vm::initramfs::INIT,
 };
 
 /// Mount point. It does not include the guest's own mounts.

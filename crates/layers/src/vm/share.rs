@@ -12,9 +12,10 @@ use layermark_model::{Missing, Spec};
 
 use crate::{
     Control, LayerError,
+    agent::protocol::Mounting,
     child::Process,
     options::{bad, value},
-    vm::{agent_protocol::Mounting, disk, net::Network, options::OPTIONS},
+    vm::{disk, net::Network, options::OPTIONS},
 };
 
 mod nfs;

@@ -5,12 +5,11 @@ use std::{path::Path, time::Duration};
 use layermark_model::{Missing, Spec};
 
 use super::{
-    agent_protocol::Mounting,
     disk::Disk,
     net::Network,
     share::{self, Share},
 };
-use crate::{Base, LayerError, child::Process, host::HostPlace};
+use crate::{Base, LayerError, agent::protocol::Mounting, child::Process, host::HostPlace};
 
 /// The storage in which the guest works.
 pub(super) enum GuestStorage<'a> {

@@ -44,6 +44,10 @@ const MORE: &[&str] = &[
     "image:squashfuse,upper=on",
     "netns",
     "netns:mtu=9000,rate=1gbit",
+    "exec:env",
+    "exec:nice -n 0 env",
+    "exec:sh -c 'echo welcome; printf \"no end of line\"; exec \"$0\" \"$@\" 2>&1'",
+    "exec:bwrap --dev-bind / / --proc /proc --unshare-pid --die-with-parent",
 ];
 
 /// Every kind of disk, format, file system, share, root, network card and backend once: guests boot

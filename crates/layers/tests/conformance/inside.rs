@@ -39,7 +39,7 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
     // As in `layermark`: the janitor stays outside, and one thread enters.
     let janitor = janitor::spawn(&exe).map_err(|e| e.to_string())?;
     sandbox::enter().map_err(|e| e.to_string())?;
-    let spec: Spec = spec.to_string_lossy().parse().map_err(|e| format!("{e}"))?;
+    let mut spec: Spec = spec.to_string_lossy().parse().map_err(|e| format!("{e}"))?;
     layermark_layers::check(&spec).map_err(|e| e.to_string())?;
     let layer = find(&spec.layer).ok_or("no such layer")?;
     let missing = layer.missing(&spec);
@@ -68,6 +68,11 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
         &exe,
         if by_serial_port { BIG / 16 } else { BIG },
     );
+    if spec.layer == "exec" {
+        // What it leaves behind must be seen.
+        let dir = base.dir.to_string_lossy().into_owned();
+        spec.options.insert("dir".into(), dir);
+    }
     let mode = mode.to_string_lossy();
     match &*mode {
         "conform" => conform(layer, &spec, &base),
@@ -138,7 +143,14 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
         wire(&up);
         trial(&mut up);
         writing(&mut up);
-        linked(&mut up);
+        if spec.layer == "exec" {
+            let e = up.place.link().unwrap_err();
+            assert!(e.to_string().contains("cannot be an end of a path"), "{e}");
+            assert_eq!(facts.notes["kernel"], "shared with this host");
+            assert!(facts.guest.is_none());
+        } else {
+            linked(&mut up);
+        }
     }
     let cooled = up.place.drop_caches().unwrap();
     assert!(!cooled.how.is_empty());
@@ -320,7 +332,7 @@ pub fn linked(up: &mut Up) {
 /// Up with a probe at work, until somebody kills us.
 fn hang(layer: &dyn Layer, spec: &Spec, base: &Base) {
     let mut up = open(layer, spec, base).unwrap();
-    let two_ends = spec.layer != "mock";
+    let two_ends = !matches!(spec.layer.as_str(), "mock" | "exec");
     if two_ends {
         up.place.link().unwrap();
     }
@@ -339,7 +351,7 @@ fn half_way(layer: &dyn Layer, spec: &Spec, base: &Base) {
     match spec.layer.as_str() {
         "fuse" => broken.exe = "/nonexistent/layermark".into(),
         // Nothing is mounted: it fails when the packaged files are copied.
-        "native" | "dir" | "netns" => broken.packaged = "/nonexistent/packaged".into(),
+        "native" | "dir" | "netns" | "exec" => broken.packaged = "/nonexistent/packaged".into(),
         // The others mount at one of these.
         _ => {
             for name in ["mnt", "merged", "mock"] {

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Some("disk-serve") => {
             layermark_layers::volatile::disk_serve(rest).map_err(|e| e.to_string())
         }
+        Some("place") => layermark_layers::place(rest).map_err(|e| e.to_string()),
         Some("guest") => layermark_layers::guest().map_err(|e| e.to_string()),
         Some("own") => roots::own(),
         Some("inside") => inside::main(rest),

@@ -1,5 +1,6 @@
 //! The agent's end of the connection to the host: a virtio-serial port, or a serial port.
 
+use crate::agent::protocol::{PIECE, PORT, Pieces};
 use std::{
     fs::{self, File},
     io::{self, Read},
@@ -12,7 +13,6 @@ use std::{
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use super::{SERIAL, wait_for};
-use crate::vm::agent_protocol::{PIECE, PORT, Pieces};
 
 /// The second serial port; the first is the console.
 const TTY: &str = "/dev/ttyS1";

@@ -12,12 +12,10 @@ use layermark_model::Missing;
 use super::{DIR, Serve, ShareProtocol};
 use crate::{
     LayerError,
+    agent::protocol::Mounting,
     child::{self, Process},
     needs,
-    vm::{
-        agent_protocol::Mounting,
-        net::{self, server},
-    },
+    vm::net::{self, server},
 };
 
 const PROGRAM: (&str, &str) = ("ganesha.nfsd", "nfs-ganesha");

@@ -3,7 +3,7 @@
 use layermark_model::Missing;
 
 use super::{DIR, Serve, ShareProtocol, TAG};
-use crate::{LayerError, child::Process, vm::agent_protocol::Mounting};
+use crate::{LayerError, agent::protocol::Mounting, child::Process};
 
 /// 9p, served by QEMU.
 pub(super) struct Plan9;

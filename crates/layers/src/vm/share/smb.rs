@@ -12,9 +12,10 @@ use layermark_model::Missing;
 use super::{DIR, Serve, ShareProtocol};
 use crate::{
     Control, LayerError,
+    agent::protocol::Mounting,
     child::{self, Process},
     needs,
-    vm::{agent_protocol::Mounting, net::server},
+    vm::net::server,
 };
 
 const PROGRAM: (&str, &str) = ("smbd", "samba");

@@ -7,8 +7,9 @@ use layermark_model::Missing;
 use super::{DIR, Serve, ShareProtocol, TAG};
 use crate::{
     LayerError,
+    agent::protocol::Mounting,
     child::{self, Process},
-    vm::{agent_protocol::Mounting, net::server},
+    vm::net::server,
 };
 
 const SOCKET: &str = "virtiofs.sock";

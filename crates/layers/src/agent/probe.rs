@@ -1,44 +1,33 @@
-//! The probe: a process of the guest whose three streams are forwarded to the host.
+//! The probe: a process of the agent whose three streams are forwarded to the host.
 
 use std::{
+    fs::File,
     io::{self, Read, Write},
-    os::unix::process::{CommandExt, ExitStatusExt},
-    path::Path,
+    os::unix::process::ExitStatusExt,
     process::{Child, ChildStdin, Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
     time::Duration,
 };
 
-use super::Port;
 use crate::{
+    agent::protocol::{self, Channel, PIECE},
     child,
-    vm::{
-        agent_protocol::{self, Channel, PIECE},
-        initramfs::INIT,
-        rootfs,
-    },
 };
 
-pub(super) struct Probe {
+/// The connection to the host.
+pub(crate) type Port = Arc<Mutex<File>>;
+
+pub(crate) struct Probe {
     child: Arc<Mutex<Child>>,
     stdin: Option<ChildStdin>,
     watch: Option<JoinHandle<()>>,
 }
 
 impl Probe {
-    /// Starts it under this name. `has_rootfs`: in the user's tree of files.
-    pub(super) fn start(port: &Port, name: &str, has_rootfs: bool) -> io::Result<Self> {
-        let mut command = if has_rootfs {
-            rootfs::show_layer()?;
-            let mut command = Command::new(rootfs::PROGRAM);
-            child::in_root(&mut command, rootfs::ROOTFS);
-            command
-        } else {
-            Command::new(Path::new("/").join(INIT))
-        };
-        let mut child = command
-            .arg0(name)
+    /// Starts `PROGRAM probe`.
+    pub(crate) fn start(port: &Port, program: &mut Command) -> io::Result<Self> {
+        let mut child = program
             .arg("probe")
             .env_clear()
             .env("PATH", child::PROGRAM_PATH)
@@ -57,7 +46,7 @@ impl Probe {
             }
             let how = end_of(&watched);
             let mut port = port.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = agent_protocol::send(&mut *port, Channel::Ended, how.as_bytes());
+            let _ = protocol::send(&mut *port, Channel::Ended, how.as_bytes());
         });
         Ok(Self {
             child,
@@ -67,7 +56,7 @@ impl Probe {
     }
 
     /// Writes to its input. Data that it no longer reads is dropped.
-    pub(super) fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             self.stdin = None;
         } else if let Some(stdin) = &mut self.stdin {
@@ -102,7 +91,7 @@ fn pump(port: &Port, channel: Channel, mut from: impl Read + Send + 'static) -> 
                 return;
             }
             let mut port = port.lock().unwrap_or_else(PoisonError::into_inner);
-            if agent_protocol::send(&mut *port, channel, &piece[..got]).is_err() || got == 0 {
+            if protocol::send(&mut *port, channel, &piece[..got]).is_err() || got == 0 {
                 return;
             }
         }

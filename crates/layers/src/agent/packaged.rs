@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The files received so far.
-pub(super) struct Packaged {
+pub(crate) struct Packaged {
     /// Directory of the layer.
     at: PathBuf,
     root: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct Packaged {
 
 impl Packaged {
     /// An empty set, in the layer at `at`.
-    pub(super) fn below(at: impl Into<PathBuf>) -> Self {
+    pub(crate) fn below(at: impl Into<PathBuf>) -> Self {
         let at = at.into();
         Self {
             root: at.join(PACKAGED),
@@ -50,13 +50,13 @@ impl Packaged {
     }
 
     /// Makes a file. [`Packaged::store`] receives its bytes.
-    pub(super) fn begin(&mut self, path: &str, size: u64, runs: bool, modified: SystemTime) {
+    pub(crate) fn begin(&mut self, path: &str, size: u64, runs: bool, modified: SystemTime) {
         let made = self.begun(path, size, runs, modified);
         self.note(path, made);
     }
 
     /// Makes a directory, or a link with this text.
-    pub(super) fn make(&mut self, path: &str, link: Option<&str>, modified: SystemTime) {
+    pub(crate) fn make(&mut self, path: &str, link: Option<&str>, modified: SystemTime) {
         let made = self.made(path, link, modified);
         self.note(path, made);
     }
@@ -111,7 +111,7 @@ impl Packaged {
     }
 
     /// Writes received bytes to the current file.
-    pub(super) fn store(&mut self, bytes: &[u8]) {
+    pub(crate) fn store(&mut self, bytes: &[u8]) {
         let Some((mut file, left, modified)) = self.file.take() else {
             return;
         };
@@ -131,7 +131,7 @@ impl Packaged {
     }
 
     /// Records all of it as it is now, and writes it to its disk.
-    pub(super) fn seal(&mut self) -> io::Result<()> {
+    pub(crate) fn seal(&mut self) -> io::Result<()> {
         if let Some(why) = self.failed.take() {
             return Err(io::Error::other(why));
         }
@@ -146,7 +146,7 @@ impl Packaged {
     }
 
     /// Removes files that were never sent, and lists those that changed after they were sealed.
-    pub(super) fn changed(&self) -> io::Result<Vec<String>> {
+    pub(crate) fn changed(&self) -> io::Result<Vec<String>> {
         fs::create_dir_all(&self.root)?;
         prune(&self.root, Path::new(""), &self.known)?;
         let now = tree::see(&self.root)?;

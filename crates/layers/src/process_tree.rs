@@ -21,6 +21,17 @@ impl ProcessTree {
         }
     }
 
+    /// The trees of these processes. One that is in the tree of another is left out.
+    pub(crate) fn apart(heads: [Option<u32>; 2]) -> Vec<Self> {
+        let [first, second] = heads;
+        let second = second.filter(|pid| !first.is_some_and(|first| descends(*pid, first)));
+        [first, second]
+            .into_iter()
+            .flatten()
+            .map(|head| Self::of(Some(head)))
+            .collect()
+    }
+
     /// CPU time of all of them so far, ns; it never decreases.
     pub(crate) fn cpu_ns(&mut self) -> u64 {
         let mut left: Vec<u32> = self.head.into_iter().collect();
@@ -34,6 +45,17 @@ impl ProcessTree {
         }
         self.seen.values().sum()
     }
+}
+
+/// Whether `pid` is `of` or one of its descendants.
+fn descends(pid: u32, of: u32) -> bool {
+    let parent = |pid: u32| -> Option<u32> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name, in brackets, may hold anything.
+        let after = text.rsplit_once(')')?.1;
+        after.split_whitespace().nth(1)?.parse().ok()
+    };
+    std::iter::successors(Some(pid), |pid| parent(*pid)).any(|pid| pid == of)
 }
 
 /// Processes that `pid` has started and not waited for.

@@ -6,6 +6,7 @@ use std::{
     os::unix::net::UnixStream,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
     },
     thread,
@@ -14,8 +15,8 @@ use std::{
 
 use crate::{
     Control, Wire,
+    agent::protocol::{self, AgentReply, AgentRequest, Channel, PIECE, Pieces},
     child::Tail,
-    vm::agent_protocol::{self, AgentReply, AgentRequest, Channel, PIECE, Pieces},
 };
 
 /// Frames of the probe's output that may be queued.
@@ -24,20 +25,20 @@ const QUEUE: usize = 256;
 /// Longest interval of checks for progress.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Why the guest did not answer a request.
+/// Why the agent did not answer a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AgentError {
     /// It answered that the request failed.
     #[error("{0}")]
     Failed(String),
     /// No answer arrived.
-    #[error("the guest gave no answer for {0:?}")]
+    #[error("it gave no answer for {0:?}")]
     Silent(Duration),
     /// The connection is closed.
-    #[error("the guest is gone")]
+    #[error("the connection to it has ended")]
     Gone,
     /// The answer was for another request.
-    #[error("the guest sent an unexpected answer")]
+    #[error("it sent an unexpected answer")]
     OutOfTurn,
 }
 
@@ -52,6 +53,8 @@ pub(crate) struct AgentClient {
     /// How long the guest was silent when it was given up. It gets no more requests: each would be waited for
     /// again, and a late answer could be taken for the answer to another request.
     given_up: Mutex<Option<Duration>>,
+    /// Nothing more can be received.
+    ended: AtomicBool,
 }
 
 /// The guest's probe, as the host sees it.
@@ -97,18 +100,22 @@ impl AgentClient {
             probe: Mutex::new(Probe::new(None)),
             reads_within,
             given_up: Mutex::new(None),
+            ended: AtomicBool::new(false),
         });
         // A weak reference, because the thread ends only when the last owner closes the connection.
         let weak = Arc::downgrade(&client);
         thread::Builder::new().name("guest".into()).spawn(move || {
-            while let Ok(Some((channel, bytes))) = agent_protocol::receive(&mut input) {
+            while let Ok(Some((channel, bytes))) = protocol::receive(&mut input) {
                 let Some(client) = weak.upgrade() else { return };
                 if !client.take(channel, bytes, &sender) {
                     break;
                 }
             }
             if let Some(client) = weak.upgrade() {
-                client.current().end("the guest is gone");
+                client.ended.store(true, Ordering::Release);
+                client
+                    .current()
+                    .end("the connection to its agent has ended");
             }
         })?;
         Ok(client)
@@ -160,11 +167,16 @@ impl AgentClient {
     ) -> Result<AgentReply, AgentError> {
         let answers = lock(&self.answers);
         self.still_speaks()?;
-        agent_protocol::say(&mut *lock(&self.out), ask).map_err(|e| match e.kind() {
+        protocol::say(&mut *lock(&self.out), ask).map_err(|e| match e.kind() {
             io::ErrorKind::WouldBlock => self.give_up(self.reads_within),
             _ => AgentError::Gone,
         })?;
         self.wait(&answers, (silence, limit), works)
+    }
+
+    /// Whether it was not given up and its connection has not ended.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.still_speaks().is_ok() && !self.ended.load(Ordering::Acquire)
     }
 
     fn still_speaks(&self) -> Result<(), AgentError> {
@@ -233,7 +245,7 @@ impl AgentClient {
         let _turn = lock(&self.answers);
         self.still_speaks().map_err(io::Error::other)?;
         let mut out = lock(&self.out);
-        agent_protocol::say(&mut *out, what)?;
+        protocol::say(&mut *out, what)?;
         let mut left = match what {
             AgentRequest::Put { size, .. } => *size,
             _ => 0,
@@ -242,7 +254,7 @@ impl AgentClient {
         while left > 0 {
             let length = PIECE.min(usize::try_from(left).unwrap_or(PIECE));
             from.read_exact(&mut piece[..length])?;
-            agent_protocol::send(&mut *out, Channel::File, &piece[..length])?;
+            protocol::send(&mut *out, Channel::File, &piece[..length])?;
             left -= length as u64;
         }
         Ok(())
@@ -285,7 +297,7 @@ impl Write for Input {
         let piece = &bytes[..bytes.len().min(PIECE)];
         // An empty frame is the end of the input.
         if !piece.is_empty() {
-            agent_protocol::send(&mut *lock(&self.0.out), Channel::Probe, piece)?;
+            protocol::send(&mut *lock(&self.0.out), Channel::Probe, piece)?;
         }
         Ok(piece.len())
     }
@@ -298,7 +310,7 @@ impl Write for Input {
 impl Drop for Input {
     fn drop(&mut self) {
         // A guest that has ended does not need it.
-        let _ = agent_protocol::send(&mut *lock(&self.0.out), Channel::Probe, &[]);
+        let _ = protocol::send(&mut *lock(&self.0.out), Channel::Probe, &[]);
     }
 }
 
@@ -362,16 +374,16 @@ mod tests {
     ) -> Arc<AgentClient> {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         thread::spawn(move || {
-            while let Ok(Some((channel, bytes))) = agent_protocol::receive(&mut theirs) {
+            while let Ok(Some((channel, bytes))) = protocol::receive(&mut theirs) {
                 match channel {
                     Channel::Control => {
                         with(serde_json::from_slice(&bytes).unwrap(), &mut theirs);
                     }
                     Channel::Probe if bytes.is_empty() => {
-                        agent_protocol::send(&mut theirs, Channel::Probe, &[]).unwrap();
-                        agent_protocol::send(&mut theirs, Channel::Ended, b"exit code 0").unwrap();
+                        protocol::send(&mut theirs, Channel::Probe, &[]).unwrap();
+                        protocol::send(&mut theirs, Channel::Ended, b"exit code 0").unwrap();
                     }
-                    other => agent_protocol::send(&mut theirs, other, &bytes).unwrap(),
+                    other => protocol::send(&mut theirs, other, &bytes).unwrap(),
                 }
             }
         });
@@ -380,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_probe_speaks_through_the_guest() {
-        let client = pair(|_, out| agent_protocol::say(out, &AgentReply::Done).unwrap());
+        let client = pair(|_, out| protocol::say(out, &AgentReply::Done).unwrap());
         let data = vec![7; 200_000];
         for _ in 0..2 {
             let mut wire = client.start("x".into(), Duration::from_secs(5)).unwrap();
@@ -397,9 +409,9 @@ mod tests {
     #[test]
     fn silence_and_a_cut_line_are_told_apart() {
         let client = pair(|ask, out| match ask {
-            AgentRequest::Time => agent_protocol::say(out, &AgentReply::Time { ns: 1 }).unwrap(),
+            AgentRequest::Time => protocol::say(out, &AgentReply::Time { ns: 1 }).unwrap(),
             AgentRequest::DropCaches => {
-                agent_protocol::say(out, &AgentReply::Failed("no".into())).unwrap();
+                protocol::say(out, &AgentReply::Failed("no".into())).unwrap();
             }
             _ => {}
         });

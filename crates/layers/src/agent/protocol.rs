@@ -1,5 +1,5 @@
-//! Protocol between this host and the agent in the guest: frames on one virtio-serial port, or on a
-//! serial port.
+//! Protocol between this host and an agent: frames on a virtio-serial port or a serial port of a guest, or on
+//! the standard input and output of a command.
 //!
 //! A frame is a channel (1 byte), a length (4 bytes, little-endian) and that many bytes. Requests
 //! and replies are JSON. Both ends are the same binary, so there are no versions.
@@ -7,6 +7,7 @@
 use std::{
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddrV4},
+    path::PathBuf,
     sync::mpsc::{Receiver, RecvTimeoutError},
     time::{Duration, SystemTime},
 };
@@ -106,6 +107,8 @@ pub(crate) const ROOT_TAG: &str = "root";
 /// A request of this host to the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum AgentRequest {
+    /// Make a work directory below this one. Not for a guest, which mounts its layer instead.
+    Enter { dir: PathBuf },
     /// Give the network card this address and bring it up.
     Network { address: Ipv4Addr },
     /// Send data to this address until it comes back.
@@ -163,6 +166,8 @@ pub(crate) struct Mounting {
 /// A reply of the guest to this host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum AgentReply {
+    /// The work directory that was made, and its device and inode numbers.
+    Entered { dir: PathBuf, id: (u64, u64) },
     /// The agent is running; its first message.
     Ready {
         /// The guest's kernel.

@@ -1,0 +1,180 @@
+//! Places behind a command of the user's.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, chown},
+    path::Path,
+    time::Instant,
+};
+
+use crate::common::{Lm, READ, is_root, needs_root, result, skipped};
+
+/// What writes and flushes.
+const WRITE: &[&str] = &[
+    "file",
+    "--op",
+    "write",
+    "--record",
+    "4K",
+    "--file-size",
+    "64K",
+    "--sync",
+    "each",
+];
+
+fn has(program: &str) -> bool {
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|dir| dir.join(program).is_file());
+    if !found {
+        skipped(&format!("{program} is not installed"));
+    }
+    found
+}
+
+/// A place with programs of this host, the work directory at `/data`, and nothing else of it.
+fn bubble(work: &Path) -> String {
+    let work = work.display();
+    format!(
+        "exec:bwrap --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64 \
+         --dev /dev --proc /proc --tmpfs /tmp --bind {work} /data --unshare-all --die-with-parent,dir=/data"
+    )
+}
+
+/// The place does not see the binary, so it is brought there, and nothing of it is left.
+#[test]
+fn a_place_without_layermark_gets_it_and_keeps_nothing() {
+    if !has("bwrap") {
+        return;
+    }
+    let lm = Lm::new();
+    let place = bubble(&lm.work());
+    let said = lm
+        .work_with(WRITE, &["native", &place])
+        .args(["--blocks", "9", "--json"])
+        .run()
+        .code(0)
+        .left_nothing();
+    let report = said.json();
+    let label = report["results"][0]["label"].as_str().expect("a label");
+    let row = result(&report, label, &place);
+    assert!(row["value"].as_f64().is_some_and(|v| v > 0.0), "{row:#}");
+    let layers = report["layers"].as_array().expect("layers");
+    let facts = &layers
+        .iter()
+        .find(|l| l["name"] == *place)
+        .expect("the place")["facts"];
+    assert_eq!(
+        facts["notes"]["kernel"], "shared with this host",
+        "{facts:#}"
+    );
+    assert_eq!(facts["mounts"][0]["at"], "/data", "{facts:#}");
+    if is_root() {
+        // Counted from here: the place does not see its devices.
+        let device = facts["devices"][0]["number"].as_str();
+        let native = &layers[0]["facts"]["devices"][0]["number"];
+        assert_eq!(device, native.as_str(), "{facts:#}");
+        let [inside, outside] = [row, result(&report, label, "native")].map(|r| &r["durability"]);
+        assert_eq!(
+            inside["verdict"], outside["verdict"],
+            "{inside:#} {outside:#}"
+        );
+        assert_ne!(inside["flushes"], 0, "{inside:#}");
+    }
+}
+
+/// A command that never starts the probe is given up, with the reason and a command to try.
+#[test]
+fn a_command_that_leads_nowhere_is_told_with_what_it_said() {
+    let silent = "exec:sh -c 'exec sleep 1000'";
+    let start = Instant::now();
+    for (place, says) in [
+        (
+            "exec:false",
+            &[
+                "ended before the probe spoke (exit code 1)",
+                "see what it does: false true",
+            ][..],
+        ),
+        (
+            "exec:sh -c 'echo Enter your password: >&2; exit 1'",
+            &[
+                "Enter your password:",
+                "types no password",
+                "a key or an agent",
+            ],
+        ),
+        (
+            "exec:sh -c 'test ! -t 0 && test ! -e /dev/tty/x; cat >&2 /dev/tty; exit 7'",
+            &["exit code 7", "/dev/tty"],
+        ),
+        (silent, &["did not start the probe within 10s"]),
+        (
+            "exec:nonesuch-command -i x",
+            &["needs nonesuch-command", "write its absolute path"],
+        ),
+        (
+            "exec:env,dir=/nonexistent",
+            &["cannot work in /nonexistent: it does not exist"],
+        ),
+    ] {
+        Lm::new()
+            .work_with(READ, &["native", place])
+            .args(["--blocks", "2", "--silence", "10s"])
+            .run()
+            .fails(3, says)
+            .left_nothing();
+    }
+    assert!(
+        start.elapsed().as_secs() < 300,
+        "nothing is waited for without end"
+    );
+}
+
+/// A terminal between both ends would change what they send.
+#[test]
+fn a_command_with_a_terminal_is_refused() {
+    if !has("script") {
+        return;
+    }
+    let lm = Lm::new();
+    // Runs its arguments in a terminal.
+    let script = lm.dir.path().join("in-a-terminal");
+    fs::write(&script, "#!/bin/sh\nexec script -qec \"$*\" /dev/null\n").expect("a file");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a program");
+    let place = format!("exec:{}", script.display());
+    lm.work_with(READ, &["native", &place])
+        .args(["--blocks", "2"])
+        .run()
+        .fails(3, &["gives the probe a terminal", "leave out"])
+        .left_nothing();
+}
+
+#[test]
+fn a_place_is_no_end_of_a_path() {
+    Lm::new()
+        .args(["net", "-l", "exec:env", "--blocks", "2"])
+        .run()
+        .fails(2, &["cannot be an end of a path"]);
+}
+
+/// A layer's command is a program of the plan.
+#[test]
+fn a_command_in_another_users_plan_runs_only_when_it_is_allowed() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let ran = lm.dir.path().join("ran");
+    let layer = format!("exec:touch {}", ran.display());
+    let plan = format!(
+        "name = \"x\"\nlayers = [\"native\", \"{layer}\"]\nblocks = 2\n[[work]]\nworkload = \"file\"\nop = \"read\"\n"
+    );
+    let lm = lm.plan(&plan);
+    chown(lm.dir.path().join("plan.toml"), Some(65534), Some(65534)).expect("chown");
+    let said = lm.run().fails(
+        2,
+        &["can be changed by other users", "touch", "--allow-programs"],
+    );
+    assert!(!ran.exists());
+    drop(said);
+}

@@ -1,0 +1,420 @@
+//! A place that a command leads into: the probe behind `podman exec`, `nsenter`, `ssh` and the like.
+//!
+//! The command runs `layermark place TOKEN` in the place, with a socket of this host as its standard input and
+//! output. A place on this kernel is looked into from here, through `/proc/PID/root`; any other one answers
+//! for itself.
+
+use std::{
+    ffi::OsString,
+    net::IpAddr,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts, Spec, random_name};
+
+use crate::{
+    Base, Control, LayerError, Place, Wire,
+    agent::{
+        client::{AgentClient, AgentError},
+        files,
+        protocol::{AgentReply, AgentRequest},
+    },
+    child::{self, PROGRAM_PATH, Process},
+    process_tree::{GuestWork, ProcessTree},
+};
+
+mod agent;
+mod greeting;
+mod here;
+mod limits;
+mod push;
+
+pub use agent::place;
+use greeting::{Failed, Greeting};
+use here::Here;
+
+/// What the agent prints first. Its token and the hash of its binary follow.
+const HELLO: &str = "layermark place ";
+/// Prefix of names of directories that hold nothing but a binary that was brought there.
+const PUSHED: &str = "layermark-bin-";
+
+/// Time limit for packaged files and dropped caches, as long as the place's processes work.
+const SLOW: Duration = Duration::from_mins(5);
+/// Time limit of other requests, and for the agent to speak, unless `--silence` is shorter.
+const QUICK: Duration = Duration::from_secs(30);
+/// Minimum of these limits.
+const FLOOR: Duration = Duration::from_secs(10);
+/// How long the agent may take to remove its directory.
+const LAST_WORD: Duration = Duration::from_secs(10);
+
+/// Variables that commands of the user's get: where their configuration, sockets and agents are.
+const PASSED: [&str; 14] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "SSH_AUTH_SOCK",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "CONTAINER_HOST",
+    "KUBECONFIG",
+    "TMPDIR",
+];
+
+/// How to get into a place.
+pub(crate) struct Way {
+    /// Runs the arguments that follow it in the place.
+    pub(crate) command: Vec<OsString>,
+    /// The binary in the place; `None`: at the same path as here, else it is brought there.
+    pub(crate) binary: Option<PathBuf>,
+    /// A directory in the place. The probe works in a new one below it.
+    pub(crate) dir: PathBuf,
+    /// Notes and versions for the facts.
+    pub(crate) notes: Vec<(String, String)>,
+    pub(crate) versions: Vec<(String, String)>,
+}
+
+/// A command that the user named, or whose program needs the user's configuration.
+pub(crate) fn users_command(words: &[OsString]) -> Command {
+    let (program, rest) = words
+        .split_first()
+        .map_or((None, words), |(p, r)| (Some(p), r));
+    let mut command = child::command(program.map_or("".as_ref(), OsString::as_os_str));
+    command.args(rest).env("PATH", search_path());
+    for name in PASSED {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    // A program that wants a password must fail and not wait for one.
+    child::without_terminal(&mut command);
+    command
+}
+
+/// Directories in which a command's program is searched.
+fn search_path() -> OsString {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    if !path.is_empty() {
+        path.push(":");
+    }
+    path.push(PROGRAM_PATH);
+    path
+}
+
+/// Whether a command's program can be found.
+pub(crate) fn is_found(program: &Path) -> bool {
+    program.is_absolute() && program.exists()
+        || std::env::split_paths(&search_path()).any(|dir| dir.join(program).is_file())
+}
+
+/// A process of a command, with our end of its standard input and output.
+struct Line {
+    process: Process,
+    stream: UnixStream,
+}
+
+impl Line {
+    fn start(layer: &str, words: &[OsString]) -> Result<Self, LayerError> {
+        let program = PathBuf::from(words.first().map_or("".into(), OsString::clone));
+        let failed = |e| LayerError::io(layer, "run", &program)(e);
+        let (stream, its) = UnixStream::pair().map_err(failed)?;
+        let (input, output) = (its.try_clone().map_err(failed)?, its);
+        let mut command = users_command(words);
+        command
+            .stdin(OwnedFd::from(input))
+            .stdout(OwnedFd::from(output))
+            .stderr(std::process::Stdio::piped());
+        let process = Process::start_with(&mut command).map_err(failed)?;
+        // The command holds copies of the other end, which would keep the stream open.
+        drop(command);
+        Ok(Self { process, stream })
+    }
+}
+
+/// A layer in a place that was entered.
+pub(crate) struct EnteredPlace {
+    layer: String,
+    /// The work directory in the place.
+    dir: PathBuf,
+    /// Path of the probe's program.
+    exe: String,
+    agent: Arc<AgentClient>,
+    /// The process that leads there.
+    process: Mutex<Process>,
+    /// The agent as a process of this host, if it is one.
+    here: Option<Here>,
+    trees: Mutex<Vec<ProcessTree>>,
+    master: PathBuf,
+    notes: Vec<(String, String)>,
+    versions: Vec<(String, String)>,
+    silence: Duration,
+    quick: Duration,
+}
+
+/// Enters a place and brings the packaged files there.
+pub(crate) fn open(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, LayerError> {
+    let layer = spec.to_string();
+    let silence = base.silence.max(FLOOR);
+    let quick = QUICK.min(silence);
+    let token = random_name("");
+    let greeting = greet(&layer, base, &way, &token, quick)?;
+    let Greeting { process, stream } = greeting;
+    let io = |what: &str, path: &Path| LayerError::io(&layer, what, path);
+    let agent = AgentClient::new(stream, silence).map_err(io("connect to", &way.dir))?;
+    let entered = agent.ask(
+        &AgentRequest::Enter {
+            dir: way.dir.clone(),
+        },
+        quick,
+    );
+    let mut process = Mutex::new(process);
+    let (dir, id) = match entered {
+        Ok(AgentReply::Entered { dir, id }) => (dir, id),
+        Ok(_) => {
+            return Err(failed(
+                &layer,
+                &mut process,
+                "make a directory",
+                &AgentError::OutOfTurn,
+            ));
+        }
+        Err(why) => return Err(failed(&layer, &mut process, "make a directory", &why)),
+    };
+    let here = Here::find(&token, base, spec, (&dir, id));
+    let heads = [
+        process
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pid(),
+        here.as_ref().map(|here| here.pid),
+    ];
+    let place = EnteredPlace {
+        layer,
+        dir,
+        exe: base
+            .exe
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+        agent,
+        process,
+        trees: Mutex::new(ProcessTree::apart(heads)),
+        here,
+        master: base.packaged.clone(),
+        notes: way.notes,
+        versions: way.versions,
+        silence,
+        quick,
+    };
+    place.package()?;
+    Ok(place)
+}
+
+/// Starts the agent. If the place does not see this host's binary, it is brought there first.
+fn greet(
+    layer: &str,
+    base: &Base,
+    way: &Way,
+    token: &str,
+    limit: Duration,
+) -> Result<Greeting, LayerError> {
+    let own = std::fs::read(&base.exe)
+        .map(|bytes| (agent::hash(&bytes), bytes))
+        .map_err(LayerError::io(layer, "read", &base.exe))?;
+    let attempt = |binary: &Path| {
+        let mut words = way.command.clone();
+        words.extend([binary.into(), "place".into(), token.into()]);
+        Line::start(layer, &words).map(|line| greeting::wait(line, token, &own.0, limit))
+    };
+    let failed = |why: Failed| why.error(layer, &way.command);
+    if let Some(binary) = &way.binary {
+        return attempt(binary)?.map_err(failed);
+    }
+    if push::is_plain(&base.exe) {
+        match attempt(&base.exe)? {
+            Err(Failed::Ended { .. } | Failed::OtherBinary) => {}
+            outcome => return outcome.map_err(failed),
+        }
+    }
+    let line = Line::start(layer, &push::shell(&way.command))?;
+    let line = push::push(line, &own.1, (&way.dir, token), limit).map_err(failed)?;
+    greeting::wait(line, token, &own.0, limit).map_err(failed)
+}
+
+/// The error for a place that did not carry out a request.
+fn failed(layer: &str, process: &mut Mutex<Process>, what: &str, why: &AgentError) -> LayerError {
+    let process = process.get_mut().unwrap_or_else(PoisonError::into_inner);
+    broken(layer, process, what, why)
+}
+
+fn broken(layer: &str, process: &mut Process, what: &str, why: &AgentError) -> LayerError {
+    let ended = matches!(why, AgentError::Gone).then(|| process.wait(Duration::from_secs(1)));
+    let why = match ended.flatten() {
+        Some(how) => format!("its command has ended: {how}"),
+        None => why.to_string(),
+    };
+    LayerError::Entered {
+        layer: layer.into(),
+        what: format!("its probe could not {what}: {why}"),
+        tail: process.last_lines(),
+        hint: None,
+    }
+}
+
+impl EnteredPlace {
+    fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn broken(&self, what: &str) -> impl FnOnce(AgentError) -> LayerError {
+        move |why| broken(&self.layer, &mut self.process(), what, &why)
+    }
+
+    fn ask(&self, what: &str, asked: &AgentRequest) -> Result<AgentReply, LayerError> {
+        let pids = [
+            self.process().pid(),
+            self.here.as_ref().map(|here| here.pid),
+        ];
+        let mut work = GuestWork::of(pids.into_iter().flatten());
+        self.agent
+            .ask_long(asked, (self.silence, SLOW), || work.is_seen())
+            .map_err(self.broken(what))
+    }
+
+    /// Brings all packaged files there.
+    fn package(&self) -> Result<(), LayerError> {
+        let names = files::list(&self.master);
+        self.put(&names.map_err(LayerError::io(&self.layer, "read", &self.master))?)
+    }
+
+    fn put(&self, names: &[String]) -> Result<(), LayerError> {
+        for name in names {
+            let path = self.master.join(name);
+            files::send(&self.agent, name, &path).map_err(LayerError::io(
+                &self.layer,
+                "send to the place",
+                &path,
+            ))?;
+        }
+        match self.ask("take in the packaged files", &AgentRequest::Seal)? {
+            AgentReply::Done => Ok(()),
+            _ => Err(self.broken("take in the packaged files")(
+                AgentError::OutOfTurn,
+            )),
+        }
+    }
+}
+
+impl Drop for EnteredPlace {
+    /// The agent removes what it made when its connection ends, and then its command ends.
+    fn drop(&mut self) {
+        self.agent.cut();
+        let _ = self.process().wait(LAST_WORD.min(self.quick));
+    }
+}
+
+impl Place for EnteredPlace {
+    fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn on_this_host(&self) -> bool {
+        false
+    }
+
+    fn start(&mut self) -> Result<Wire, LayerError> {
+        self.agent
+            .start(self.exe.clone(), self.quick)
+            .map_err(self.broken("start"))
+    }
+
+    fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
+        Err(no_network(&self.layer))
+    }
+
+    fn facts(&self) -> Result<Facts, LayerError> {
+        let answer = self.ask("report its facts", &AgentRequest::Facts);
+        let (mut facts, clock) = match answer {
+            Ok(AgentReply::Facts { facts, clock, .. }) => (*facts, clock),
+            Ok(_) => return Err(self.broken("report its facts")(AgentError::OutOfTurn)),
+            Err(e) => match &self.here {
+                // A place without /proc cannot report its mounts, but this host can.
+                Some(_) if self.agent.is_connected() => (Facts::default(), String::new()),
+                _ => return Err(e),
+            },
+        };
+        if let Some(here) = &self.here {
+            facts = here.facts(facts)?;
+        } else {
+            // Numbers of devices of another kernel are not those of this host.
+            facts.guest = Some(GuestFacts {
+                kernel: facts.versions.get("kernel").cloned().unwrap_or_default(),
+                accelerator: "unknown".into(),
+                emulated_cpu: false,
+                clock,
+                devices: std::mem::take(&mut facts.devices),
+            });
+            facts.backing.clear();
+            let why = "flushes and bytes at the device, and the CPU time of its processes: they \
+                       cannot be seen from this host";
+            facts.notes.insert("not_proved".into(), why.into());
+        }
+        facts.notes.extend(self.notes.iter().cloned());
+        facts.versions.extend(self.versions.iter().cloned());
+        Ok(facts)
+    }
+
+    fn ground(&self) -> Option<(u64, i64)> {
+        self.here.as_ref()?.ground()
+    }
+
+    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+        if let Some(here) = &mut self.here {
+            return here.drop_caches();
+        }
+        match self.ask("drop its caches", &AgentRequest::DropCaches)? {
+            AgentReply::DroppedCaches(mut dropped) => {
+                for how in &mut dropped.how {
+                    *how = format!("in the place: {how}");
+                }
+                Ok(dropped)
+            }
+            _ => Err(self.broken("drop its caches")(AgentError::OutOfTurn)),
+        }
+    }
+
+    fn refresh(&mut self) -> Result<(), LayerError> {
+        match self.ask("check its packaged files", &AgentRequest::Changed)? {
+            AgentReply::Changed { paths } => self.put(&paths),
+            _ => Err(self.broken("check its packaged files")(
+                AgentError::OutOfTurn,
+            )),
+        }
+    }
+
+    fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
+        let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(CpuTime {
+            ns: trees.iter_mut().map(ProcessTree::cpu_ns).sum(),
+            within_ns: 0,
+        })
+    }
+}
+
+/// The error for work with two ends.
+pub(crate) fn no_network(layer: &str) -> LayerError {
+    LayerError::NoNetwork {
+        layer: layer.into(),
+        why: "cannot be an end of a path: its network is not set up by layermark".into(),
+        hint: "netns and vm can be: layermark net -l netns".into(),
+    }
+}

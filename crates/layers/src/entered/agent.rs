@@ -1,0 +1,227 @@
+//! The agent in a place that was entered by a command: `layermark place TOKEN`.
+//!
+//! Its standard input and output are the connection. When the input ends, for whatever reason, it ends the
+//! probe, removes its work directory and, if it was brought here, its own binary.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+    io::{self, BufReader, Write},
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use layermark_model::Spec;
+
+use super::{HELLO, PUSHED, here::directory_id, limits};
+use crate::{
+    Base, Content, LayerError, Place, WorkDir,
+    agent::{
+        Packaged, Port, Probe,
+        protocol::{self, AgentReply, AgentRequest, Channel, LONGEST, PIECE},
+    },
+    host::{HostPlace, PACKAGED},
+};
+
+/// Serves the host that has started this process, until the connection ends.
+pub fn place(arguments: &[OsString]) -> io::Result<()> {
+    ignore_signals();
+    let [token] = arguments else {
+        return Err(io::Error::other("this is started by layermark itself"));
+    };
+    let own = env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let served = serve(token, &own);
+    let removed = remove_pushed(&own);
+    served.and(removed)
+}
+
+/// A closed terminal and Ctrl-C end the connection, and that is when this ends.
+#[allow(unsafe_code)]
+fn ignore_signals() {
+    for signal in [libc::SIGINT, libc::SIGHUP] {
+        // SAFETY: ignoring a signal installs no handler.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Removes the binary and its directory, if layermark has brought it here.
+fn remove_pushed(own: &Path) -> io::Result<()> {
+    let dir = own.parent().unwrap_or(Path::new(""));
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    if !own.is_absolute() || !name.starts_with(PUSHED) {
+        return Ok(());
+    }
+    fs::remove_file(own)?;
+    fs::remove_dir(dir)
+}
+
+fn serve(token: &OsStr, own: &Path) -> io::Result<()> {
+    let input = File::from(rustix::io::dup(rustix::stdio::stdin())?);
+    let mut output = File::from(rustix::io::dup(rustix::stdio::stdout())?);
+    // A place may not have /proc.
+    let program = Some(Path::new("/proc/self/exe")).filter(|exe| exe.exists());
+    let program = program.unwrap_or(own);
+    let hash = hash(&fs::read(program)?);
+    // What was printed before this may have no end of line.
+    write!(output, "\n{HELLO}{} {hash}\n", token.display())?;
+    output.flush()?;
+    let mut agent = Agent {
+        port: Arc::new(Mutex::new(output)),
+        program: program.into(),
+        probe: None,
+        work: None,
+    };
+    let mut input = BufReader::with_capacity(2 * PIECE, input);
+    while let Some((channel, bytes)) = protocol::receive(&mut input)? {
+        agent.hear(channel, &bytes)?;
+    }
+    agent.leave()
+}
+
+/// Hash of a binary, to compare both ends of a connection.
+pub(super) fn hash(bytes: &[u8]) -> String {
+    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
+}
+
+struct Agent {
+    port: Port,
+    /// The binary that runs the probe.
+    program: PathBuf,
+    probe: Option<Probe>,
+    work: Option<Work>,
+}
+
+/// The directory that the probe works in.
+struct Work {
+    dir: WorkDir,
+    packaged: Packaged,
+}
+
+impl Work {
+    fn make(parent: &Path) -> Result<Self, LayerError> {
+        let dir = WorkDir::shared(parent)?;
+        let packaged = Packaged::below(dir.path());
+        Ok(Self { dir, packaged })
+    }
+
+    fn as_place(&self) -> HostPlace {
+        let dir = self.dir.path().to_owned();
+        let base = Base {
+            packaged: dir.join(PACKAGED),
+            dir: dir.clone(),
+            exe: PathBuf::new(),
+            silence: Duration::ZERO,
+            content: Content::Fresh,
+        };
+        HostPlace::new(&base, &Spec::bare("place"), dir)
+    }
+}
+
+impl Agent {
+    fn hear(&mut self, channel: Channel, bytes: &[u8]) -> io::Result<()> {
+        match channel {
+            Channel::Control => {
+                let asked = serde_json::from_slice(bytes)?;
+                let answer = self.answer(asked);
+                let answer = answer.unwrap_or_else(|why| Some(AgentReply::Failed(why)));
+                if let Some(answer) = answer {
+                    let mut port = self.port.lock().unwrap_or_else(PoisonError::into_inner);
+                    protocol::say(&mut *port, &answer)?;
+                }
+            }
+            Channel::Probe => {
+                if let Some(probe) = &mut self.probe {
+                    probe.feed(bytes);
+                }
+            }
+            Channel::File => {
+                if let Some(work) = &mut self.work {
+                    work.packaged.store(bytes);
+                }
+            }
+            Channel::Errors | Channel::Ended => {}
+        }
+        Ok(())
+    }
+
+    /// `None`: the request has no reply.
+    fn answer(&mut self, asked: AgentRequest) -> Result<Option<AgentReply>, String> {
+        let said = |e: io::Error| e.to_string();
+        if let AgentRequest::Enter { dir } = asked {
+            let work = Work::make(&dir).map_err(|e| e.reason())?;
+            let dir = work.dir.path().to_owned();
+            let id = directory_id(&dir).map_err(said)?;
+            self.work = Some(work);
+            return Ok(Some(AgentReply::Entered { dir, id }));
+        }
+        let work = self.work.as_mut().ok_or("it has no directory yet")?;
+        Ok(Some(match asked {
+            AgentRequest::Start { name } => {
+                // There is at most one.
+                self.probe = None;
+                let mut command = Command::new(&self.program);
+                let started = Probe::start(&self.port, command.arg0(name));
+                self.probe = Some(started.map_err(said)?);
+                AgentReply::Done
+            }
+            AgentRequest::Kill => {
+                self.probe = None;
+                AgentReply::Done
+            }
+            AgentRequest::Facts => {
+                let mut facts = work.as_place().facts().map_err(|e| e.reason())?;
+                facts.notes.extend(limits::of(Path::new("/proc/self")));
+                let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+                AgentReply::Facts {
+                    facts: Box::new(facts),
+                    clock: fs::read_to_string(clock).unwrap_or_default().trim().into(),
+                    card: None,
+                }
+            }
+            AgentRequest::DropCaches => {
+                let dropped = work.as_place().drop_caches();
+                AgentReply::DroppedCaches(dropped.map_err(|e| e.reason())?)
+            }
+            AgentRequest::Changed => {
+                let paths = work.packaged.changed().map_err(said)?;
+                // A longer list would not fit into a frame.
+                if paths.iter().map(String::len).sum::<usize>() > LONGEST / 2 {
+                    return Err(format!("{} packaged files have changed", paths.len()));
+                }
+                AgentReply::Changed { paths }
+            }
+            AgentRequest::Put {
+                path,
+                size,
+                runs,
+                modified,
+            } => {
+                work.packaged.begin(&path, size, runs, modified);
+                return Ok(None);
+            }
+            AgentRequest::Make {
+                path,
+                link,
+                modified,
+            } => {
+                work.packaged.make(&path, link.as_deref(), modified);
+                return Ok(None);
+            }
+            AgentRequest::Seal => {
+                work.packaged.seal().map_err(said)?;
+                AgentReply::Done
+            }
+            other => return Err(format!("{other:?} is only for a guest of layermark")),
+        }))
+    }
+
+    /// Removes what it has made.
+    fn leave(self) -> io::Result<()> {
+        drop(self.probe);
+        self.work.map_or(Ok(()), |mut work| work.dir.remove())
+    }
+}

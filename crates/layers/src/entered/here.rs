@@ -1,0 +1,89 @@
+//! The agent as a process of this host: a place that shares this kernel is looked into from here.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{DroppedCaches, Facts, Spec};
+
+use super::limits;
+use crate::{Base, LayerError, Place, host::HostPlace};
+
+/// An agent that runs on this kernel, and its directory as this host sees it.
+pub(super) struct Here {
+    pub(super) pid: u32,
+    /// Root directory of the agent, such as `/proc/4711/root`.
+    root: PathBuf,
+    place: HostPlace,
+}
+
+impl Here {
+    /// The process that was started as `PROGRAM place TOKEN`, if this host has it and may look into its
+    /// directory, of this path and these device and inode numbers. Command lines are readable to all users, so
+    /// another user could start a process with the same token: but not with the same directory.
+    pub(super) fn find(
+        token: &str,
+        base: &Base,
+        spec: &Spec,
+        (dir, id): (&Path, (u64, u64)),
+    ) -> Option<Self> {
+        let processes = fs::read_dir("/proc").ok()?.flatten();
+        let (pid, root, at) = processes
+            .filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok())
+            .filter(|pid| is_agent(*pid, token))
+            .map(|pid| {
+                let root = PathBuf::from(format!("/proc/{pid}/root"));
+                let at = root.join(dir.strip_prefix("/").unwrap_or(dir));
+                (pid, root, at)
+            })
+            .find(|(.., at)| directory_id(at).is_ok_and(|found| found == id))?;
+        Some(Self {
+            pid,
+            root,
+            place: HostPlace::new(base, spec, at),
+        })
+    }
+
+    /// Facts as this host sees them, with those of the agent that are about itself.
+    pub(super) fn facts(&self, inside: Facts) -> Result<Facts, LayerError> {
+        let mut facts = self.place.facts()?;
+        for mount in &mut facts.mounts {
+            if let Ok(below) = mount.at.strip_prefix(&self.root) {
+                mount.at = Path::new("/").join(below);
+            }
+        }
+        facts.notes.extend(inside.notes);
+        let process = PathBuf::from(format!("/proc/{}", self.pid));
+        facts.notes.extend(limits::of(&process));
+        facts
+            .notes
+            .insert("kernel".into(), "shared with this host".into());
+        Ok(facts)
+    }
+
+    pub(super) fn ground(&self) -> Option<(u64, i64)> {
+        self.place.ground()
+    }
+
+    pub(super) fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+        self.place.drop_caches()
+    }
+}
+
+/// Device and inode numbers of a directory. A link is not followed.
+pub(super) fn directory_id(dir: &Path) -> io::Result<(u64, u64)> {
+    let found = fs::symlink_metadata(dir)?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// Whether a process was started as `PROGRAM place TOKEN`. The command that leads to it has more arguments.
+fn is_agent(pid: u32, token: &str) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut words = line.split(|b| *b == 0).skip(1);
+    words.next() == Some(b"place")
+        && words.next() == Some(token.as_bytes())
+        && words.next() == Some(b"")
+        && words.next().is_none()
+}

@@ -1,0 +1,156 @@
+use std::{ffi::OsString, path::Path};
+
+use layermark_model::{Missing, Spec};
+
+use crate::{
+    Base, Layer, LayerError, LayerOption, Place, Storage, Undo,
+    entered::{self, Way},
+    options::{bad, value},
+};
+
+/// Any place that a command of the user's leads into.
+pub(crate) struct Exec;
+
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "variant",
+        values: &[],
+        default: "",
+        help: "the command, such as 'podman exec -i ID': it runs the words that follow it in the place, and \
+               passes its standard input and output on. No shell reads it",
+    },
+    LayerOption {
+        name: "dir",
+        values: &[],
+        default: "/tmp",
+        help: "a directory in the place; work is done in a new one below it",
+    },
+];
+
+impl Layer for Exec {
+    fn id(&self) -> &'static str {
+        "exec"
+    }
+
+    fn about(&self, _: &str) -> &'static str {
+        "any place behind a command of yours (-l 'exec:podman exec -i ID,dir=/data')"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    fn default_specs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        words(spec)?;
+        let dir = value(spec, OPTIONS, "dir");
+        if !Path::new(dir).is_absolute() {
+            return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
+        }
+        Ok(())
+    }
+
+    fn command(&self, spec: &Spec) -> Option<String> {
+        spec.variant.clone()
+    }
+
+    fn storage(&self, _: &Spec) -> Storage {
+        Storage::Elsewhere
+    }
+
+    fn linked(&self, spec: &Spec, _: Option<&str>) -> Result<Spec, LayerError> {
+        Err(entered::no_network(&spec.to_string()))
+    }
+
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        Some("its disk belongs to a place of yours")
+    }
+
+    fn missing(&self, spec: &Spec) -> Vec<Missing> {
+        let words = words(spec).unwrap_or_default();
+        let program = words.first().filter(|p| !entered::is_found(Path::new(p)));
+        program.map_or_else(Vec::new, |program| {
+            vec![Missing {
+                what: program.to_string_lossy().into_owned(),
+                hint: "install it, or write its absolute path".into(),
+                installable: false,
+            }]
+        })
+    }
+
+    fn open(&self, base: &Base, spec: &Spec, _: &mut Undo) -> Result<Box<dyn Place>, LayerError> {
+        let way = Way {
+            command: words(spec)?,
+            binary: None,
+            dir: value(spec, OPTIONS, "dir").into(),
+            notes: Vec::new(),
+            versions: Vec::new(),
+        };
+        Ok(Box::new(entered::open(base, spec, way)?))
+    }
+}
+
+/// The words of the command. Quotes join words, as in a shell; nothing else is special.
+fn words(spec: &Spec) -> Result<Vec<OsString>, LayerError> {
+    let text = value(spec, OPTIONS, "variant");
+    let bad = |must: &str| bad(spec, "variant", text, must.into());
+    let mut words = shell_words::split(text).map_err(|_| bad("has a quote that is not closed"))?;
+    // A plan has no shell that takes the quotes off: `exec:'podman exec -i ID'`.
+    if let [one] = &words[..]
+        && text.starts_with(['\'', '"'])
+    {
+        words = shell_words::split(one).map_err(|_| bad("has a quote that is not closed"))?;
+    }
+    if words.is_empty() {
+        return Err(bad(
+            "has to be given: a command, such as 'podman exec -i ID'",
+        ));
+    }
+    Ok(words.into_iter().map(OsString::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_words_and_no_shell_reads_it() {
+        let read = |text: &str| words(&text.parse().unwrap()).unwrap();
+        for (text, expected) in [
+            (
+                "exec:podman exec -i x,dir=/data",
+                vec!["podman", "exec", "-i", "x"],
+            ),
+            (
+                "exec:'podman exec -i x',dir=/data",
+                vec!["podman", "exec", "-i", "x"],
+            ),
+            (
+                "exec:env A=b '/my place/in'",
+                vec!["env", "A=b", "/my place/in"],
+            ),
+            ("exec:sh; rm -rf $HOME", vec!["sh;", "rm", "-rf", "$HOME"]),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused() {
+        for (text, says) in [
+            ("exec", "has to be given"),
+            ("exec:''", "has to be given"),
+            ("exec:podman 'exec", "not closed"),
+            ("exec:podman exec -i x,dir=data", "not an absolute path"),
+            ("exec:podman exec -i x,at=root", "no option `at`"),
+        ] {
+            let e = crate::check(&text.parse().unwrap()).unwrap_err();
+            assert!(e.is_usage() && e.to_string().contains(says), "{text}: {e}");
+        }
+        let missing = Exec.missing(&"exec:/nonexistent/enter x".parse().unwrap());
+        assert_eq!(missing[0].what, "/nonexistent/enter");
+    }
+}
