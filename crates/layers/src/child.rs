@@ -107,6 +107,8 @@ pub(crate) enum Change {
     },
     /// Shows nothing below this directory. The second string holds mount options of a tmpfs.
     Empty(CString, CString),
+    /// Shows version 2 of control groups, also where the host has both versions.
+    ControlGroups,
     /// Shows the first file in place of the second one.
     Cover(CString, CString),
 }
@@ -140,6 +142,13 @@ impl Change {
                 c"tmpfs",
                 MountFlags::NOSUID | MountFlags::NODEV,
                 Some(options.as_c_str()),
+            ),
+            Self::ControlGroups => mount(
+                c"none",
+                c"/sys/fs/cgroup",
+                c"cgroup2",
+                MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+                None,
             ),
             Self::Cover(with, at) => mount_bind(with.as_c_str(), at.as_c_str()),
         };

@@ -6,6 +6,7 @@
 
 use std::{
     ffi::OsString,
+    io,
     net::IpAddr,
     os::{fd::OwnedFd, unix::net::UnixStream},
     path::{Path, PathBuf},
@@ -23,7 +24,8 @@ use crate::{
         files,
         protocol::{AgentReply, AgentRequest},
     },
-    child::{self, PROGRAM_PATH, Process},
+    child::{self, Change, PROGRAM_PATH, Process},
+    container::SEEN_AT,
     process_tree::{GuestWork, ProcessTree},
 };
 
@@ -71,15 +73,36 @@ const PASSED: [&str; 14] = [
 
 /// How to get into a place.
 pub(crate) struct Way {
-    /// Runs the arguments that follow it in the place.
+    /// Runs the arguments that follow it in the place; a command of layermark's own starts the agent.
     pub(crate) command: Vec<OsString>,
-    /// The binary in the place; `None`: at the same path as here, else it is brought there.
-    pub(crate) binary: Option<PathBuf>,
+    /// `None`: the command is the user's.
+    pub(crate) own: Option<Own>,
     /// A directory in the place. The probe works in a new one below it.
     pub(crate) dir: PathBuf,
     /// Notes and versions for the facts.
     pub(crate) notes: Vec<(String, String)>,
     pub(crate) versions: Vec<(String, String)>,
+}
+
+/// What a command of layermark's own is about.
+pub(crate) struct Own {
+    /// The token of the agent that it starts.
+    pub(crate) token: String,
+    /// Changes of the files that it sees.
+    pub(crate) view: Vec<Change>,
+}
+
+/// A command of layermark's own, which sees changed files and none of the user's configuration.
+pub(crate) fn own_command(words: &[OsString], view: &[Change]) -> io::Result<Command> {
+    let (program, rest) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = child::command(program);
+    command.args(rest);
+    // Programs want a home, and write large files below TMPDIR: the layer's directory is both.
+    for name in ["HOME", "TMPDIR"] {
+        command.env(name, SEEN_AT);
+    }
+    child::with_view(&mut command, view.to_vec());
+    Ok(command)
 }
 
 /// A command that the user named, or whose program needs the user's configuration.
@@ -122,12 +145,15 @@ struct Line {
 }
 
 impl Line {
-    fn start(layer: &str, words: &[OsString]) -> Result<Self, LayerError> {
+    fn start(layer: &str, words: &[OsString], own: Option<&Own>) -> Result<Self, LayerError> {
         let program = PathBuf::from(words.first().map_or("".into(), OsString::clone));
-        let failed = |e| LayerError::io(layer, "run", &program)(e);
+        let failed = |e: io::Error| LayerError::io(layer, "run", &program)(e);
         let (stream, its) = UnixStream::pair().map_err(failed)?;
         let (input, output) = (its.try_clone().map_err(failed)?, its);
-        let mut command = users_command(words);
+        let mut command = match own {
+            Some(own) => own_command(words, &own.view).map_err(failed)?,
+            None => users_command(words),
+        };
         command
             .stdin(OwnedFd::from(input))
             .stdout(OwnedFd::from(output))
@@ -164,7 +190,10 @@ pub(crate) fn open(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, L
     let layer = spec.to_string();
     let silence = base.silence.max(FLOOR);
     let quick = QUICK.min(silence);
-    let token = random_name("");
+    let token = way
+        .own
+        .as_ref()
+        .map_or_else(|| random_name(""), |own| own.token.clone());
     let greeting = greet(&layer, base, &way, &token, quick)?;
     let Greeting { process, stream } = greeting;
     let io = |what: &str, path: &Path| LayerError::io(&layer, what, path);
@@ -230,22 +259,21 @@ fn greet(
     let own = std::fs::read(&base.exe)
         .map(|bytes| (agent::hash(&bytes), bytes))
         .map_err(LayerError::io(layer, "read", &base.exe))?;
-    let attempt = |binary: &Path| {
-        let mut words = way.command.clone();
-        words.extend([binary.into(), "place".into(), token.into()]);
-        Line::start(layer, &words).map(|line| greeting::wait(line, token, &own.0, limit))
-    };
     let failed = |why: Failed| why.error(layer, &way.command);
-    if let Some(binary) = &way.binary {
-        return attempt(binary)?.map_err(failed);
+    if way.own.is_some() {
+        let line = Line::start(layer, &way.command, way.own.as_ref())?;
+        return greeting::wait(line, token, &own.0, limit)
+            .map_err(|why| why.of_own(layer, &way.command));
     }
     if push::is_plain(&base.exe) {
-        match attempt(&base.exe)? {
+        let agent = [base.exe.clone().into(), "place".into(), token.into()];
+        let line = Line::start(layer, &[&way.command[..], &agent].concat(), None)?;
+        match greeting::wait(line, token, &own.0, limit) {
             Err(Failed::Ended { .. } | Failed::OtherBinary) => {}
             outcome => return outcome.map_err(failed),
         }
     }
-    let line = Line::start(layer, &push::shell(&way.command))?;
+    let line = Line::start(layer, &push::shell(&way.command), None)?;
     let line = push::push(line, &own.1, (&way.dir, token), limit).map_err(failed)?;
     greeting::wait(line, token, &own.0, limit).map_err(failed)
 }

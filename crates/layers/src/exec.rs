@@ -84,7 +84,7 @@ impl Layer for Exec {
     fn open(&self, base: &Base, spec: &Spec, _: &mut Undo) -> Result<Box<dyn Place>, LayerError> {
         let way = Way {
             command: words(spec)?,
-            binary: None,
+            own: None,
             dir: value(spec, OPTIONS, "dir").into(),
             notes: Vec::new(),
             versions: Vec::new(),

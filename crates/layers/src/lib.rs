@@ -16,6 +16,7 @@ pub use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec};
 mod agent;
 mod bind;
 mod child;
+mod container;
 mod devices;
 mod dir;
 mod entered;
@@ -334,6 +335,7 @@ pub const ALL: &[&dyn Layer] = &[
     &image::Image,
     &netns::Netns,
     &vm::Vm,
+    &container::Container,
     &exec::Exec,
     #[cfg(feature = "mock")]
     &mock::Mock,

@@ -61,7 +61,7 @@ pub fn unknown(name: &str) -> LayerError {
 /// uses layers.
 pub(crate) fn instead(name: &str) -> Option<String> {
     match name {
-        "docker" | "podman" | "container" => {
+        "docker" => {
             return Some(
                 "a container that runs is behind a command: -l 'exec:podman exec -i ID,dir=/data'; layermark layers exec"
                     .into(),

@@ -4,8 +4,19 @@ use serde::{Deserialize, Serialize};
 
 /// Ids that a layer can have. In a path, one of them must follow the two dots, so that
 /// `dir:/mnt/a..b` remains a directory.
-pub const LAYERS: [&str; 12] = [
-    "native", "dir", "tmpfs", "bind", "overlay", "fuse", "loop", "image", "netns", "vm", "exec",
+pub const LAYERS: [&str; 13] = [
+    "native",
+    "dir",
+    "tmpfs",
+    "bind",
+    "overlay",
+    "fuse",
+    "loop",
+    "image",
+    "netns",
+    "vm",
+    "container",
+    "exec",
     "mock",
 ];
 

@@ -178,3 +178,57 @@ fn a_command_in_another_users_plan_runs_only_when_it_is_allowed() {
     assert!(!ran.exists());
     drop(said);
 }
+
+/// podman mounts the root of a container with `--rm` so that fsync does nothing: flushes are counted from
+/// here. Without it, and in a volume, they reach the disk.
+#[test]
+fn a_container_started_with_rm_skips_fsync_and_others_do_not() {
+    if !needs_root() || !has("podman") || !has("crun") {
+        return;
+    }
+    let [fast, root, volume] = [
+        "container:podman,rm=on",
+        "container:podman",
+        "container:podman,at=volume",
+    ];
+    let said = Lm::new()
+        .work_with(WRITE, &["native", fast, root, volume])
+        .args(["--blocks", "9", "--json"])
+        .run()
+        .code(0)
+        .left_nothing();
+    let report = said.json();
+    let label = report["results"][0]["label"].as_str().expect("a label");
+    let verdict = |layer| &result(&report, label, layer)["durability"]["verdict"];
+    let layers = report["layers"].as_array().expect("layers");
+    let facts = |name: &str| {
+        let layer = layers.iter().find(|l| l["name"] == *name);
+        &layer.expect("a layer")["facts"]
+    };
+    for layer in [fast, root] {
+        let mount = &facts(layer)["mounts"][0];
+        assert_eq!(mount["fs"], "overlay", "{mount:#}");
+        let volatile = mount["options"].to_string().contains("volatile");
+        assert_eq!(volatile, layer == fast, "{mount:#}");
+        assert_eq!(facts(layer)["notes"]["storage_driver"], "overlay");
+    }
+    // A conviction needs silence around it: on a busy machine the flushes of others count too.
+    assert_ne!(verdict(fast), "honoured", "{report:#}");
+    for layer in [root, volume] {
+        assert_ne!(verdict(layer), "absorbed", "{report:#}");
+    }
+    if verdict(fast) == "cannot tell" {
+        skipped("whether --rm skips fsync: others flush this disk, or it does not count flushes");
+    }
+}
+
+/// What only one runtime has is refused with the others.
+#[test]
+fn an_option_of_another_runtime_is_refused() {
+    for layer in ["container:crun,rm=on", "container:bubblewrap,at=named"] {
+        Lm::new()
+            .work_with(READ, &["native", layer])
+            .run()
+            .fails(2, &["is an option of podman"]);
+    }
+}

@@ -133,6 +133,21 @@ fn ended(process: &mut Process, mut said: Vec<String>) -> Failed {
 }
 
 impl Failed {
+    /// The error where the command is layermark's own: the user can only read what it printed.
+    pub(super) fn of_own(self, layer: &str, command: &[OsString]) -> LayerError {
+        match self.error(layer, command) {
+            LayerError::Entered {
+                layer, what, tail, ..
+            } => LayerError::Entered {
+                layer,
+                what,
+                tail,
+                hint: None,
+            },
+            other => other,
+        }
+    }
+
     pub(super) fn error(self, layer: &str, command: &[OsString]) -> LayerError {
         let words = command.iter().map(|word| word.to_string_lossy());
         let command = shell_words::join(words);

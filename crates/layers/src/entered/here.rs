@@ -8,8 +8,13 @@ use std::{
 
 use layermark_model::{DroppedCaches, Facts, Spec};
 
+use rustix::fs::{FsWord, statfs};
+
 use super::limits;
 use crate::{Base, LayerError, Place, host::HostPlace};
+
+/// Type of a tmpfs (`TMPFS_MAGIC` in `linux/magic.h`).
+const TMPFS: FsWord = 0x0102_1994;
 
 /// An agent that runs on this kernel, and its directory as this host sees it.
 pub(super) struct Here {
@@ -39,10 +44,13 @@ impl Here {
                 (pid, root, at)
             })
             .find(|(.., at)| directory_id(at).is_ok_and(|found| found == id))?;
+        // Files of a tmpfs cannot be made cold.
+        let in_memory = statfs(&at).is_ok_and(|fs| fs.f_type == TMPFS);
+        let place = HostPlace::new(base, spec, at);
         Some(Self {
             pid,
             root,
-            place: HostPlace::new(base, spec, at),
+            place: if in_memory { place.in_memory() } else { place },
         })
     }
 

@@ -47,6 +47,10 @@ const MORE: &[&str] = &[
     "exec:env",
     "exec:nice -n 0 env",
     "exec:sh -c 'echo welcome; printf \"no end of line\"; exec \"$0\" \"$@\" 2>&1'",
+    "container:podman,at=volume",
+    "container:podman,at=named,rm=on",
+    "container:bubblewrap,at=volume",
+    "container:nspawn,at=tmpfs",
     "exec:bwrap --dev-bind / / --proc /proc --unshare-pid --die-with-parent",
 ];
 

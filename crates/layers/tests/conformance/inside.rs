@@ -143,7 +143,7 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
         wire(&up);
         trial(&mut up);
         writing(&mut up);
-        if spec.layer == "exec" {
+        if is_entered(spec) {
             let e = up.place.link().unwrap_err();
             assert!(e.to_string().contains("cannot be an end of a path"), "{e}");
             assert_eq!(facts.notes["kernel"], "shared with this host");
@@ -171,11 +171,30 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     before.comes_back(&base.dir).unwrap();
 }
 
+/// Whether a command leads into the layer.
+fn is_entered(spec: &Spec) -> bool {
+    matches!(spec.layer.as_str(), "exec" | "container")
+}
+
+/// The layer's directory as this process sees it: that of a container through one of its processes.
+fn seen(up: &Up) -> PathBuf {
+    let dir = up.place.dir();
+    if up.spec.layer != "container" {
+        return dir.to_owned();
+    }
+    let below = dir.strip_prefix("/").unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .map(|process| process.path().join("root").join(below))
+        .find(|dir| dir.join("packaged").is_dir())
+        .unwrap()
+}
+
 /// The packaged files are there, byte by byte.
 pub fn same_as_packaged(up: &Up) {
     for name in ["big", "sub/small"] {
         let want = fs::read(up.base.packaged.join(name)).unwrap();
-        let have = fs::read(up.place.dir().join("packaged").join(name)).unwrap();
+        let have = fs::read(seen(up).join("packaged").join(name)).unwrap();
         assert!(want == have, "{name} differs");
     }
 }
@@ -272,22 +291,23 @@ pub fn trial_of(up: &mut Up, point: &Point) -> String {
 
 /// Writing works and is undone by `refresh`, or is refused.
 fn writing(up: &mut Up) {
-    let file = up.place.dir().join("packaged/big");
+    let dir = seen(up);
+    let file = dir.join("packaged/big");
     if up.place.read_only() {
-        assert!(fs::write(up.place.dir().join("new"), b"x").is_err());
+        assert!(fs::write(dir.join("new"), b"x").is_err());
         return;
     }
-    exercise::all(up.place.dir());
+    exercise::all(&dir);
     for _ in 0..2 {
         use std::os::unix::fs::FileExt;
         let open = fs::File::options().write(true).open(&file).unwrap();
         open.write_all_at(&[0xee; 4096], 1 << 20).unwrap();
         drop(open);
-        fs::remove_file(up.place.dir().join("packaged/sub/small")).unwrap();
-        fs::write(up.place.dir().join("packaged/extra"), b"x").unwrap();
+        fs::remove_file(dir.join("packaged/sub/small")).unwrap();
+        fs::write(dir.join("packaged/extra"), b"x").unwrap();
         up.place.refresh().unwrap();
         same_as_packaged(up);
-        assert!(!up.place.dir().join("packaged/extra").exists());
+        assert!(!dir.join("packaged/extra").exists());
     }
     let master = fs::read(up.base.packaged.join("big")).unwrap();
     assert_eq!(master.len() as u64, BIG);
@@ -332,7 +352,7 @@ pub fn linked(up: &mut Up) {
 /// Up with a probe at work, until somebody kills us.
 fn hang(layer: &dyn Layer, spec: &Spec, base: &Base) {
     let mut up = open(layer, spec, base).unwrap();
-    let two_ends = !matches!(spec.layer.as_str(), "mock" | "exec");
+    let two_ends = !matches!(spec.layer.as_str(), "mock" | "exec" | "container");
     if two_ends {
         up.place.link().unwrap();
     }
@@ -351,7 +371,9 @@ fn half_way(layer: &dyn Layer, spec: &Spec, base: &Base) {
     match spec.layer.as_str() {
         "fuse" => broken.exe = "/nonexistent/layermark".into(),
         // Nothing is mounted: it fails when the packaged files are copied.
-        "native" | "dir" | "netns" | "exec" => broken.packaged = "/nonexistent/packaged".into(),
+        "native" | "dir" | "netns" | "exec" | "container" => {
+            broken.packaged = "/nonexistent/packaged".into();
+        }
         // The others mount at one of these.
         _ => {
             for name in ["mnt", "merged", "mock"] {

@@ -1,0 +1,34 @@
+//! bubblewrap: namespaces and nothing else. The root is a directory.
+
+use super::{At, Bundle, Runtime, words};
+
+pub(super) const BUBBLEWRAP: Runtime = Runtime {
+    program: ("bwrap", "bubblewrap"),
+    about: "a container of bubblewrap: its root is a directory, so it should cost nothing",
+    by_users: true,
+    command: |bundle| Ok(command(bundle)),
+};
+
+fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {
+    let root = words([
+        "bwrap",
+        "--bind",
+        "/mnt/root",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--ro-bind",
+        "/mnt/layermark",
+        "/layermark",
+        "--unshare-all",
+        "--die-with-parent",
+    ]);
+    let at = match bundle.at {
+        At::Root | At::Named => Vec::new(),
+        At::Volume => words(["--bind", "/mnt/volume", "/data"]),
+        At::Tmpfs => words(["--tmpfs", "/data"]),
+    };
+    [root, at, words(bundle.agent)].concat()
+}

@@ -1,0 +1,29 @@
+//! systemd-nspawn, without the services of systemd. The root is a directory.
+
+use super::{At, Bundle, Runtime, contained, words};
+
+pub(super) const NSPAWN: Runtime = Runtime {
+    program: ("systemd-nspawn", "systemd-container"),
+    about: "a container of systemd-nspawn: its root is a directory, so it should cost nothing",
+    by_users: false,
+    command: |bundle| Ok(command(bundle)),
+};
+
+fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {
+    let root = contained([
+        "systemd-nspawn",
+        "--quiet",
+        "--register=no",
+        "--keep-unit",
+        "--pipe",
+        "--private-network",
+        "--directory=/mnt/root",
+        "--bind-ro=/mnt/layermark:/layermark",
+    ]);
+    let at = match bundle.at {
+        At::Root | At::Named => Vec::new(),
+        At::Volume => words(["--bind=/mnt/volume:/data"]),
+        At::Tmpfs => words(["--tmpfs=/data"]),
+    };
+    [root, at, words(bundle.agent)].concat()
+}

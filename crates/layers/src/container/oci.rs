@@ -1,0 +1,95 @@
+//! crun and runc as podman and Kubernetes start them, with a bundle whose root is a directory.
+
+use std::{ffi::OsString, fs, path::Path, process};
+
+use serde_json::{Value, json};
+
+use super::{At, Bundle, Runtime, contained};
+use crate::LayerError;
+
+pub(super) const CRUN: Runtime = Runtime {
+    program: ("crun", "crun"),
+    about: "a container of crun: its root is a directory, so it should cost nothing",
+    by_users: false,
+    command: |bundle| {
+        describe(bundle, None)?;
+        let mut words = contained(["crun", "--cgroup-manager=disabled", "run"]);
+        words.extend(["--bundle=/mnt".into(), name(bundle)]);
+        Ok(words)
+    },
+};
+
+pub(super) const RUNC: Runtime = Runtime {
+    program: ("runc", "runc"),
+    about: "a container of runc: its root is a directory, so it should cost nothing",
+    by_users: false,
+    command: |bundle| {
+        remove_groups();
+        describe(bundle, Some(format!("/{GROUP}{}", process::id())))?;
+        let mut words = contained(["runc", "run", "--bundle", "/mnt"]);
+        words.push(name(bundle));
+        Ok(words)
+    },
+};
+
+/// Prefix of the names of runc's control groups. The process id of layermark follows.
+const GROUP: &str = "layermark-";
+
+/// Removes the control groups of layermarks that have ended: a runc that is killed leaves its own. Only empty
+/// ones can be removed.
+fn remove_groups() {
+    for dir in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
+        for group in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = group.file_name().to_string_lossy().into_owned();
+            let id = name
+                .strip_prefix(GROUP)
+                .and_then(|id| id.parse::<u32>().ok());
+            if id.is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists()) {
+                let _ = fs::remove_dir(group.path());
+            }
+        }
+    }
+}
+
+/// The container's name: the token of its agent.
+fn name(bundle: &Bundle) -> OsString {
+    bundle.agent[2].into()
+}
+
+/// Writes `config.json` (OCI runtime specification 1.0).
+fn describe(bundle: &Bundle, group: Option<String>) -> Result<(), LayerError> {
+    let mut mounts = vec![
+        json!({"destination": "/proc", "type": "proc", "source": "proc"}),
+        json!({"destination": "/dev", "type": "tmpfs", "source": "tmpfs",
+               "options": ["nosuid", "mode=755"]}),
+        bind("/mnt/layermark", "/layermark", "ro"),
+    ];
+    match bundle.at {
+        At::Root | At::Named => {}
+        At::Volume => mounts.push(bind("/mnt/volume", "/data", "rw")),
+        At::Tmpfs => {
+            mounts.push(json!({"destination": "/data", "type": "tmpfs", "source": "tmpfs"}));
+        }
+    }
+    let namespaces = ["pid", "network", "ipc", "uts", "mount"].map(|name| json!({"type": name}));
+    let mut linux = json!({"namespaces": namespaces});
+    if let Some(group) = group {
+        linux["cgroupsPath"] = group.into();
+    }
+    let config = json!({
+        "ociVersion": "1.0.0",
+        "process": {
+            "terminal": false, "user": {"uid": 0, "gid": 0}, "cwd": "/", "env": ["PATH=/"],
+            "args": bundle.agent, "noNewPrivileges": true,
+        },
+        "root": {"path": "root", "readonly": false},
+        "mounts": mounts,
+        "linux": linux,
+    });
+    fs::write(bundle.dir.join("config.json"), config.to_string())
+        .map_err(|e| bundle.io("describe a container in", e))
+}
+
+fn bind(from: &str, at: &str, access: &str) -> Value {
+    json!({"destination": at, "type": "bind", "source": from, "options": ["bind", access]})
+}
