@@ -13,7 +13,7 @@ use crate::{
     failure::Failure,
     launch,
     refused::refused,
-    workload_args,
+    steps, workload_args,
 };
 
 /// What does a virtual layer cost an application's I/O, and can its answers be trusted?
@@ -534,7 +534,11 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
             let times = sub.get_one::<String>("export-json").map(PathBuf::from);
             return Ok(Parsed::Launch(made, Box::new(common), times));
         }
-        let settings = workload_args::settings(workload, sub);
+        let mut settings = workload_args::settings(workload, sub);
+        if name == "steps" {
+            steps::settings(sub, &mut settings)?;
+            launch::defaults(&mut common);
+        }
         workload_args::of_url(&settings, &mut common)?;
         return Ok(Parsed::Workload(settings, Box::new(common)));
     }
@@ -556,10 +560,10 @@ fn workload_command(workload: &'static dyn Workload) -> Command {
         .args(workload_args::flags(workload))
         .next_help_heading("Measuring and reporting");
     let command = CommonArgs::augment_args(command);
-    if workload.id() == "launch" {
-        launch::augment(command)
-    } else {
-        command
+    match workload.id() {
+        "launch" => launch::augment(command),
+        "steps" => steps::augment(command),
+        _ => command,
     }
 }
 

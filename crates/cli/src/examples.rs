@@ -83,6 +83,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     (
+        "steps",
+        [
+            "layermark steps -l fuse -- ls -l",
+            "layermark steps --setup 'git init .' --expect 'line=No commits yet' -l fuse 'git status'",
+        ],
+    ),
+    (
         "net",
         [
             "layermark net --op rr,stream -l netns",

@@ -126,7 +126,7 @@ fn put_first(commands: &mut Vec<Value>, reference: &str) -> Result<(), Failure> 
     Ok(())
 }
 
-fn texts<'a>(matches: &'a ArgMatches, name: &str) -> impl Iterator<Item = String> + use<'a> {
+pub fn texts<'a>(matches: &'a ArgMatches, name: &str) -> impl Iterator<Item = String> + use<'a> {
     matches
         .get_many::<String>(name)
         .into_iter()
@@ -135,7 +135,7 @@ fn texts<'a>(matches: &'a ArgMatches, name: &str) -> impl Iterator<Item = String
 }
 
 /// Joins words into one line that splits into the same words.
-fn words(argv: &[String]) -> String {
+pub fn words(argv: &[String]) -> String {
     shell_words::join(argv)
 }
 

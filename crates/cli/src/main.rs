@@ -10,6 +10,7 @@ mod progress;
 mod refused;
 mod say;
 mod signals;
+mod steps;
 mod workload_args;
 
 use std::process::ExitCode;

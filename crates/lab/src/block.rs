@@ -8,9 +8,7 @@ use std::{
 };
 
 use layermark_layers::spread;
-use layermark_model::{
-    BASELINE, Cell, LayerStatus, Point, Restarted, Run, Target, TrialRecord, TurnCost,
-};
+use layermark_model::{BASELINE, Cell, LayerStatus, Point, Restarted, Run, TrialRecord, TurnCost};
 use layermark_store::Store;
 
 use crate::{
@@ -207,11 +205,16 @@ impl<'a> Lab<'a> {
         }
         let at = &self.run.points[due.point];
         let Some(divided) = at.meaning.divided else {
-            for layer in &due.layers {
+            let mut layers = due.layers.clone();
+            if at.meaning.same_outcome && !self.outcomes.contains_key(&due.point) {
+                // The others are compared with the baseline.
+                layers.sort_by_key(|layer| *layer != BASELINE);
+            }
+            for layer in layers {
                 if self.stop.asked() {
                     return Ok(true);
                 }
-                self.alone(*layer, due.point)?;
+                self.alone(layer, due.point)?;
             }
             return Ok(false);
         };
@@ -317,17 +320,41 @@ impl<'a> Lab<'a> {
             if let Some(made) = &mut this.attempt.trial {
                 made.restarted = restarted;
             }
+            self.same_outcome(point, this);
         }
         self.count(point, trials, begun)?;
         Ok(next_round)
+    }
+
+    /// Makes a trial an error if the work has left something else than natively.
+    fn same_outcome(&mut self, point: usize, this: &mut ActiveTrial<'_>) {
+        let made = this.attempt.trial.as_ref();
+        let Some(outcome) = made.and_then(|made| made.outcome.as_ref()) else {
+            return;
+        };
+        let native = match self.outcomes.get(&point) {
+            Some(native) => native,
+            None if this.layer == BASELINE => {
+                self.outcomes.insert(point, outcome.clone());
+                return;
+            }
+            None => return,
+        };
+        if native != outcome {
+            let baseline = &self.run.layers[BASELINE].name;
+            this.attempt.failure = Some(Failure::Work {
+                message: format!("the outcome is wrong: {outcome}; in {baseline} {native}"),
+                errno: None,
+            });
+            this.attempt.trial = None;
+        }
     }
 
     /// Control windows, where flushes are counted: at points that flush, and of launched programs,
     /// which may flush.
     fn control_windows(&self, trials: &[ActiveTrial<'_>], point: usize) -> ControlWindows {
         let meaning = &self.run.points[point].meaning;
-        let programs = matches!(meaning.target, Target::Program | Target::Script);
-        if !meaning.flushes && !programs {
+        if !meaning.flushes && !meaning.runs_programs() {
             return ControlWindows::default();
         }
         let running = trials

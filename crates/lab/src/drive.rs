@@ -1,7 +1,7 @@
 //! A whole run: sessions, each of several blocks, until enough is known or the time is up.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -74,6 +74,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) work: Option<WorkDir>,
     /// Sessions, layers and points in which an extra trial was made.
     pub(crate) extras: BTreeSet<(u32, usize, usize)>,
+    /// What the work has left at each point, as the baseline's first trial had it.
+    pub(crate) outcomes: BTreeMap<usize, String>,
     /// Points whose blocks had to be divided.
     pub(crate) divided: BTreeSet<usize>,
     /// How many times each layer's probe was restarted.
@@ -120,6 +122,7 @@ impl<'a> Lab<'a> {
             ends,
             work: Some(work),
             extras: BTreeSet::new(),
+            outcomes: BTreeMap::new(),
             divided: BTreeSet::new(),
             restarts: vec![0; layers],
             block: 0,
@@ -156,6 +159,10 @@ impl<'a> Lab<'a> {
                 self.block = record.cell.block;
             }
             self.tally.add(record);
+            let outcome = record.trial.as_ref().and_then(|t| t.outcome.clone());
+            if let Some(outcome) = outcome.filter(|_| record.cell.layer == BASELINE) {
+                self.outcomes.entry(record.cell.point).or_insert(outcome);
+            }
         }
         // Going through its groups shows whether the last block was complete.
         self.block = last;

@@ -4,7 +4,7 @@
 use std::env;
 
 use layermark_model::{Environment, ParamKind, Plan};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{Catalog, LabError};
 
@@ -19,10 +19,7 @@ pub(crate) fn take(
     for settings in &mut plan.work {
         let params = catalog.workload(&settings.workload)?.params();
         for param in params.iter().filter(|p| p.kind == ParamKind::Env) {
-            let Some(value) = settings.params.get_mut(param.name) else {
-                continue;
-            };
-            for text in texts(value) {
+            for text in all_texts(&mut settings.params, param.name) {
                 let split = text.split_once('=');
                 let name = split.map_or(text.as_str(), |(name, _)| name).to_owned();
                 if let Some((_, value)) = split {
@@ -56,6 +53,22 @@ pub(crate) fn take(
         return Ok(found);
     }
     Err(LabError::NoValue { names: lacking })
+}
+
+/// The texts of this parameter, also in tables within the settings.
+fn all_texts<'a>(params: &'a mut Map<String, Value>, name: &str) -> Vec<&'a mut String> {
+    let mut found = Vec::new();
+    for (key, value) in params {
+        match value {
+            value if key == name => found.extend(texts(value)),
+            Value::Array(items) => {
+                let tables = items.iter_mut().filter_map(Value::as_object_mut);
+                found.extend(tables.flat_map(|table| all_texts(table, name)));
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The text, or the texts of a list.
@@ -98,6 +111,20 @@ mod tests {
         assert_eq!(env["PATH"], env::var("PATH").unwrap());
         let (_, env) = taken("'A=1'", &[("A", "2")]).unwrap();
         assert_eq!(env["A"], "2", "what is given wins");
+    }
+
+    #[test]
+    fn a_step_of_a_plan_keeps_names_and_no_values() {
+        let text = "name = 'x'\n[[work]]\nworkload = 'steps'\nenv = 'A=1'\n\
+            [[work.steps]]\nrun = 'b'\nenv = ['B=secret']\n";
+        let mut plan = Plan::from_toml(text).unwrap();
+        let env = take(&mut plan, &Environment::new(), Catalog::default()).unwrap();
+        assert_eq!((env["A"].as_str(), env["B"].as_str()), ("1", "secret"));
+        let kept = serde_json::to_string(&plan).unwrap();
+        assert!(
+            kept.contains("[\"B\"]") && !kept.contains("secret"),
+            "{kept}"
+        );
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub struct Meaning {
     /// Data is flushed to the device within the measured time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub flushes: bool,
+    /// What it leaves must be what it leaves natively ([`crate::Trial::outcome`]).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub same_outcome: bool,
     /// How durable a write is when its clock stops, in the workload's term.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<String>,
@@ -79,6 +82,7 @@ impl Default for Meaning {
             concurrency: 1,
             paced: false,
             flushes: false,
+            same_outcome: false,
             sync: None,
             cache: None,
             direct: None,
@@ -114,6 +118,8 @@ pub enum Target {
     Network,
     /// Files and programs of users, each with a script.
     Script,
+    /// A command that does a step of somebody's work, from start to end.
+    Step,
 }
 
 /// Direction of the data.
@@ -309,6 +315,8 @@ pub enum WorkGroup {
     Networking,
     /// Runs the scripts of users.
     Scripts,
+    /// Runs commands.
+    Commands,
     /// A stored point of a workload that this version does not know.
     Unknown,
 }
@@ -327,6 +335,7 @@ impl WorkGroup {
             Self::Launching => "launching",
             Self::Networking => "the network",
             Self::Scripts => "users' scripts",
+            Self::Commands => "commands",
             Self::Unknown => "unknown work",
         }
     }
@@ -415,6 +424,7 @@ impl Meaning {
         match (self.target, self.direction) {
             (Target::Program, _) => WorkGroup::Launching,
             (Target::Script, _) => WorkGroup::Scripts,
+            (Target::Step, _) => WorkGroup::Commands,
             (Target::PackagedFile, _) => WorkGroup::Changing,
             (Target::Names, _) => WorkGroup::Names,
             (Target::Lock, _) => WorkGroup::Locking,
@@ -439,13 +449,13 @@ impl Meaning {
 
     /// It starts programs, whose actions are unknown.
     pub fn runs_programs(&self) -> bool {
-        matches!(self.target, Target::Program | Target::Script)
+        matches!(self.target, Target::Program | Target::Script | Target::Step)
     }
 
     /// Whether the state of its caches is proved by the faults and blocks of the program that it starts, and
     /// not by the bytes that crossed a device.
     pub fn proves_cache_by_faults(&self) -> bool {
-        self.target == Target::Program
+        matches!(self.target, Target::Program | Target::Step)
     }
 
     /// It reads data and writes none.

@@ -75,6 +75,10 @@ pub struct Trial {
     /// Records checked with `verify`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
+    /// What the work has left, in words that are the same in every layer if it has done the same.
+    /// Absent if that is not checked. A trial whose outcome is not the baseline's is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
     /// Calls that flush (fsync, fdatasync, sync writes) while the clock ran.
     #[serde(default)]
     pub syncs: u64,

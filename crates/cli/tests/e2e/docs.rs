@@ -100,7 +100,7 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
 
 /// Commands that measure; the others run as they are.
 const MEASURE: &[&str] = &[
-    "run", "file", "meta", "lock", "db", "iops", "launch", "net", "ftp", "http", "devload",
+    "run", "file", "meta", "lock", "db", "iops", "launch", "steps", "net", "ftp", "http", "devload",
 ];
 
 /// A plan whose point and layers the pages name.

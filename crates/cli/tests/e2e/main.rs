@@ -44,6 +44,7 @@ mod serve;
 mod setup;
 mod signals;
 mod stalls;
+mod steps;
 mod stopped_guests;
 mod store;
 mod studies;

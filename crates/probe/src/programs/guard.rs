@@ -35,9 +35,10 @@ pub trait Guarded: Send {
     fn prepare(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError>;
     /// The measured work. All started processes are stopped afterwards in any case.
     fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<Self::Done, ProbeError>;
-    /// Remaining work after everything was stopped on request.
-    fn conclude(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<(), ProbeError> {
-        Ok(())
+    /// Remaining work after everything was stopped on request. Returns texts for the probe that say
+    /// what the work has left.
+    fn conclude(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<Vec<String>, ProbeError> {
+        Ok(Vec::new())
     }
     /// Removes its files outside the layer. Called in the guard, and in the probe in case the guard
     /// was killed.
@@ -53,12 +54,21 @@ pub trait Guarded: Send {
 enum Says<D> {
     Ready,
     Done(Box<D>),
-    Ended(Stopped),
+    Ended(Concluded),
     Failed {
         message: String,
         hint: Option<String>,
         errno: Option<i32>,
     },
+}
+
+/// How the programs ended.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Concluded {
+    /// How those were stopped that had not ended.
+    pub stopped: Stopped,
+    /// Result of [`Guarded::conclude`].
+    pub outcome: Vec<String>,
 }
 
 const GO: u8 = b'g';
@@ -148,10 +158,10 @@ impl<G: Guarded> Guard<G> {
     }
 
     /// Stops the programs and runs [`Guarded::conclude`].
-    pub fn stop(&mut self) -> Result<Stopped, ProbeError> {
+    pub fn stop(&mut self) -> Result<Concluded, ProbeError> {
         self.tell(STOP)?;
         match self.hear()? {
-            Says::Ended(stopped) => Ok(stopped),
+            Says::Ended(concluded) => Ok(concluded),
             _ => Err(lost()),
         }
     }
@@ -245,8 +255,8 @@ fn serve<G: Guarded>(programs: &mut G, socket: &UnixStream) {
         let asked = hear(socket) == Some(STOP);
         let stopped = tree.stop(programs.grace());
         if asked {
-            programs.conclude(&mut tree, socket.as_fd())?;
-            say::<G>(socket, &Says::Ended(stopped))?;
+            let outcome = programs.conclude(&mut tree, socket.as_fd())?;
+            say::<G>(socket, &Says::Ended(Concluded { stopped, outcome }))?;
         }
         Ok(())
     }))

@@ -16,6 +16,7 @@ pub mod launch;
 pub mod lock;
 pub mod meta;
 pub mod net;
+pub mod steps;
 mod work_dir;
 
 /// Every workload.
@@ -29,6 +30,7 @@ pub const ALL: &[&dyn Workload] = &[
     &ftp::Ftp,
     &http::Http,
     &launch::Launch,
+    &steps::Steps,
     &devload::DevLoad,
 ];
 

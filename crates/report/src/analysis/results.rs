@@ -1,7 +1,7 @@
 //! One row for each point in each layer: its own results, and the comparison with native.
 
 use layermark_model::{
-    DirectIo, LayerRun, LayerStatus, Meaning, Point, Run, Target, Trial, TrialRecord, flags,
+    DirectIo, LayerRun, LayerStatus, Meaning, Point, Run, Trial, TrialRecord, flags,
 };
 use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
 
@@ -389,10 +389,7 @@ impl<'a> ResultSite<'a> {
     fn reference(&self, layer: usize) -> Option<usize> {
         let devices = |l: usize| facts::physical(&self.run.layers[l].facts);
         let is_like = |l: &usize| devices(*l).iter().any(|d| devices(layer).contains(d));
-        let programs = matches!(
-            self.point().meaning.target,
-            Target::Program | Target::Script
-        );
+        let programs = self.point().meaning.runs_programs();
         let of = |l: usize| {
             let trials = self.index.parts(l, self.point).iter();
             trials.filter_map(|r| r.trial.as_ref())

@@ -383,7 +383,7 @@ fn verified(run: &Run, trials: &[TrialRecord]) -> TrustItem {
         let target = |t: &TrialRecord| run.points.get(t.cell.point).map(|p| p.meaning.target);
         let trials = trials.iter();
         trials
-            .filter(|t| (target(t) == Some(Target::Script)) == scripts)
+            .filter(|t| matches!(target(t), Some(Target::Script | Target::Step)) == scripts)
             .filter_map(|t| t.trial.as_ref()?.verified)
             .fold((0, 0), |(r, b), v| (r + v.records, b + v.bad))
     };

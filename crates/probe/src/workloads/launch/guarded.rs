@@ -25,7 +25,7 @@ pub struct Launches {
     pub site: LaunchSite,
     /// Number of uncounted launches before the counted one.
     pub warmups: u64,
-    counting: Counting,
+    pub counting: Counting,
 }
 
 /// A completed launch.
@@ -51,7 +51,8 @@ impl Launches {
         }
     }
 
-    fn scene(&mut self, tree: &mut Tree) -> Result<(), ProbeError> {
+    /// Makes what the programs need besides the layer. Called in the guard.
+    pub fn scene(&mut self, tree: &mut Tree) -> Result<(), ProbeError> {
         let site = &mut self.site;
         if site.outside {
             let made = DirBuilder::new().mode(0o700).create(&site.home);
@@ -115,9 +116,14 @@ impl Guarded for Launches {
         }
     }
 
-    fn conclude(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
-        self.site
-            .aside("conclude", &self.site.p.conclude, tree, asker)
+    fn conclude(
+        &mut self,
+        tree: &mut Tree,
+        asker: BorrowedFd<'_>,
+    ) -> Result<Vec<String>, ProbeError> {
+        let site = &self.site;
+        site.aside("conclude", &site.p.conclude, tree, asker)?;
+        Ok(Vec::new())
     }
 
     fn tidy(&mut self) {

@@ -28,16 +28,16 @@ use crate::{
 
 mod counting;
 mod display;
-mod figures;
+pub(super) mod figures;
 mod forks;
 mod group;
-mod guarded;
+pub(super) mod guarded;
 mod inside;
 mod meaning;
 mod package;
-mod params;
-mod ready;
-mod start;
+pub(super) mod params;
+pub(super) mod ready;
+pub(super) mod start;
 mod trace;
 
 use guarded::{Launched, Launches};
@@ -141,7 +141,7 @@ impl Workload for Launch {
         } else {
             p.warmup
         };
-        let env = p.environment(&context.env)?;
+        let env = params::environment("launch", &p.env, &context.env)?;
         let traced = p.tracing;
         let (site, work) = site(dir, p, env)?;
         Ok(Box::new(LaunchWork {
@@ -161,7 +161,7 @@ fn first_time(at: &Point) -> bool {
 }
 
 /// Where the program is started: in the layer's directory, or with a package as its root.
-fn site(
+pub(super) fn site(
     dir: &Path,
     p: LaunchParams,
     env: Environment,
@@ -261,7 +261,7 @@ impl Work for LaunchWork {
     }
 
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
-        let stopped = self.guard.stop()?;
+        let stopped = self.guard.stop()?.stopped;
         if !self.traced {
             let stopped = FigureValues::of(&BTreeMap::from([("stopped", stopped)]));
             trial.figures.extend(stopped);

@@ -87,17 +87,6 @@ impl LaunchParams {
         found.map(Some)
     }
 
-    /// The variables of this program, from those of a run.
-    pub fn environment(&self, all: &Environment) -> Result<Environment, PointError> {
-        let value = |name: &String| {
-            let value = all.get(name).ok_or_else(|| {
-                PointError::new(format!("launch: `env` = {name}: it has no value"))
-            })?;
-            Ok((name.clone(), value.clone()))
-        };
-        self.env.iter().map(value).collect()
-    }
-
     /// Whether its texts contain a value of `parameters`.
     fn is_one_of_several(&self) -> bool {
         !self.parameters.is_empty()
@@ -117,10 +106,26 @@ impl LaunchParams {
     }
 }
 
-/// The words of a command line, or an error when there is none.
+/// The variables of a workload's program, from those of a run.
+pub fn environment(
+    workload: &str,
+    names: &[String],
+    all: &Environment,
+) -> Result<Environment, PointError> {
+    let value = |name: &String| {
+        let value = all.get(name).ok_or_else(|| {
+            PointError::new(format!("{workload}: `env` = {name}: it has no value"))
+        })?;
+        Ok((name.clone(), value.clone()))
+    };
+    names.iter().map(value).collect()
+}
+
+/// The words of a command line, or an error when there is none. `name` is that of the parameter,
+/// with its workload's: "launch: `command`".
 pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
     let error = |why: &str| {
-        Err(PointError::new(format!("launch: `{name}` = {text}: {why}"))
+        Err(PointError::new(format!("{name} = {text}: {why}"))
             .hint("quote words with spaces: 'my program' --file 'a b'"))
     };
     match shell_words::split(text) {
@@ -274,24 +279,24 @@ fn with_value(p: &LaunchParams, name: &str, value: &str) -> LaunchParams {
 }
 
 /// Like [`words`], for a text as the user wrote it. An error if it needs a shell.
-fn words_alone(name: &str, text: &str) -> Result<Vec<String>, PointError> {
+pub fn words_alone(name: &str, text: &str) -> Result<Vec<String>, PointError> {
     if let Some(special) = for_a_shell(text) {
         let why = format!("`{special}` needs a shell, and the command runs without one");
         let hint = format!(
             "a shell can be the program: sh -c {}; or put '{special}' in quotes",
             shell_words::quote(text)
         );
-        return Err(PointError::new(format!("launch: `{name}` = {text}: {why}")).hint(hint));
+        return Err(PointError::new(format!("{name} = {text}: {why}")).hint(hint));
     }
     words(name, text)
 }
 
 /// Checks texts and dependent parameters.
 fn check(p: &LaunchParams) -> Result<(), PointError> {
-    words_alone("command", &p.command)?;
+    words_alone("launch: `command`", &p.command)?;
     for (name, text) in [("prepare", &p.prepare), ("conclude", &p.conclude)] {
         if !text.is_empty() {
-            words_alone(name, text)?;
+            words_alone(&format!("launch: `{name}`"), text)?;
         }
     }
     for cmd in &p.cmd {
@@ -304,35 +309,44 @@ fn check(p: &LaunchParams) -> Result<(), PointError> {
         layer
             .parse::<Spec>()
             .map_err(|e| PointError::new(format!("launch: `cmd`: {e}")))?;
-        words_alone("cmd", command)?;
+        words_alone("launch: `cmd`", command)?;
     }
     ready::parse(&p.ready)?;
-    // The text is not shown, because it may be a secret value.
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-    if p.env
-        .iter()
-        .any(|n| n.is_empty() || !n.chars().all(allowed))
-    {
-        return Err(PointError::new(
-            "launch: `env`: a variable's name has letters, digits and `_`",
-        )
-        .hint("write NAME=VALUE, or NAME to take the value from layermark's own environment"));
-    }
-    for (name, text) in [("timeout", &p.timeout), ("grace", &p.grace)] {
-        let time =
-            parse_duration(text).map_err(|e| PointError::new(format!("launch: `{name}`: {e}")))?;
-        if !(SHORTEST..=LONGEST).contains(&time) {
-            return Err(PointError::new(format!(
-                "launch: `{name}` = {text}: it must be between 1ms and 1h"
-            ))
-            .hint("write a time such as 500ms, 60s or 5m"));
-        }
-    }
+    check_names("launch", &p.env)?;
+    check_times("launch", &p.timeout, &p.grace)?;
     if p.user()?.is_some() && !p.package && !p.listing {
         return Err(PointError::new("launch: `user` needs `package`: other users may not enter a layer's directory, but they may enter a package")
             .hint("add --package"));
     }
     check_screen(&p.screen)
+}
+
+/// Checks the names of variables.
+pub fn check_names(workload: &str, env: &[String]) -> Result<(), PointError> {
+    // The text is not shown, because it may be a secret value.
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if env.iter().any(|n| n.is_empty() || !n.chars().all(allowed)) {
+        return Err(PointError::new(format!(
+            "{workload}: `env`: a variable's name has letters, digits and `_`"
+        ))
+        .hint("write NAME=VALUE, or NAME to take the value from layermark's own environment"));
+    }
+    Ok(())
+}
+
+/// Checks `timeout` and `grace`.
+pub fn check_times(workload: &str, timeout: &str, grace: &str) -> Result<(), PointError> {
+    for (name, text) in [("timeout", timeout), ("grace", grace)] {
+        let time = parse_duration(text)
+            .map_err(|e| PointError::new(format!("{workload}: `{name}`: {e}")))?;
+        if !(SHORTEST..=LONGEST).contains(&time) {
+            return Err(PointError::new(format!(
+                "{workload}: `{name}` = {text}: it must be between 1ms and 1h"
+            ))
+            .hint("write a time such as 500ms, 60s or 5m"));
+        }
+    }
+    Ok(())
 }
 
 fn check_screen(text: &str) -> Result<(), PointError> {
@@ -347,7 +361,7 @@ fn check_screen(text: &str) -> Result<(), PointError> {
 }
 
 /// Long command lines are cut in labels.
-fn shorter(command: &str) -> String {
+pub fn shorter(command: &str) -> String {
     const LONGEST: usize = 40;
     if command.chars().count() <= LONGEST {
         return command.to_owned();

@@ -14,7 +14,7 @@ use super::{
     figures::LaunchTrial,
     guarded::Launched,
     params::{LaunchParams, words},
-    ready::{self, Ready, ReadyEvent, Scene},
+    ready::{self, Ready, ReadyEvent, ReadyKind, Scene},
     trace,
 };
 use crate::{
@@ -85,7 +85,7 @@ impl LaunchSite {
         Ok((program, said))
     }
 
-    /// Runs `--prepare` or `--conclude` to its end, or until the other end of `asker` is closed.
+    /// Runs a command beside the program, such as `--prepare`, to its end, or until the other end of `asker` is closed.
     pub fn aside(
         &self,
         name: &str,
@@ -96,7 +96,7 @@ impl LaunchSite {
         if text.is_empty() {
             return Ok(());
         }
-        let words = words(name, text)?;
+        let words = words(&format!("`{name}`"), text)?;
         let (program, said) = self.command(&words)?;
         tree.clear();
         let mut start_ns = 0;
@@ -144,7 +144,19 @@ impl LaunchSite {
         gone: BorrowedFd<'_>,
     ) -> Result<Launched, ProbeError> {
         let (kind, value) = ready::parse(&self.p.ready)?;
-        let program = words("command", &self.p.command)?;
+        self.launch_until(kind, value, tree, counting, gone)
+    }
+
+    /// Like [`Self::launch`], until this condition with this value comes true.
+    pub fn launch_until(
+        &self,
+        kind: &dyn ReadyKind,
+        value: &str,
+        tree: &mut Tree,
+        counting: &mut Counting,
+        gone: BorrowedFd<'_>,
+    ) -> Result<Launched, ProbeError> {
+        let program = words("`command`", &self.p.command)?;
         let tracer = self.p.tracing.then(|| trace::Tracer::new(self));
         let argv = tracer
             .as_ref()
@@ -233,6 +245,12 @@ impl LaunchSite {
                 self.p.ready,
                 said.text()
             ))),
+            Came::Late if is_exit => Err(ProbeError::new(format!(
+                "`{program}` did not end within {}{}",
+                self.p.timeout,
+                said.text()
+            ))
+            .hint("give it more time with --timeout")),
             Came::Late => Err(ProbeError::new(format!(
                 "`{program}` was not ready ({}) after {}{}",
                 self.p.ready,
@@ -253,7 +271,7 @@ fn cannot_start(program: &str, e: &std::io::Error) -> ProbeError {
 }
 
 /// The error for a program that is not there.
-pub(super) fn not_found(program: &str) -> ProbeError {
+pub fn not_found(program: &str) -> ProbeError {
     let text = format!("`{program}` was not found, or the interpreter that it names");
     ProbeError::new(text).hint(format!(
         "name a program below the layer's directory, or one of {PATH}"

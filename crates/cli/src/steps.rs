@@ -1,0 +1,44 @@
+//! Arguments of `layermark steps` beyond the flags of its parameters: the commands.
+
+use clap::{Arg, ArgMatches, Command};
+use layermark_model::Settings;
+use serde_json::{Value, json};
+
+use crate::{
+    failure::Failure,
+    launch::{texts, words},
+};
+
+/// Adds the arguments for the commands.
+pub fn augment(command: Command) -> Command {
+    let own = |arg: Arg| arg.help_heading("Workload");
+    command
+        .mut_arg("layers", |arg| {
+            arg.help("A layer to compare with native; repeatable [default: native alone]")
+        })
+        .arg(own(Arg::new("command").num_args(0..).value_name("COMMAND").help(
+            "A command in one argument, split into words without running a shell; each is a step of its own",
+        )))
+        .arg(own(Arg::new("argv").last(true).num_args(1..).value_name("PROGRAM").help(
+            "After --: one program and its arguments, as they are; or a command in one argument",
+        )))
+}
+
+/// Adds the commands to the parameters' settings.
+pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Failure> {
+    let mut commands: Vec<String> = texts(matches, "command").collect();
+    let argv: Vec<String> = texts(matches, "argv").collect();
+    match argv.as_slice() {
+        [] => {}
+        [line] => commands.push(line.clone()),
+        words_of_one => commands.push(words(words_of_one)),
+    }
+    if commands.is_empty() {
+        return Err(
+            Failure::usage("steps: no command").hint("layermark steps -- PROGRAM [ARGUMENT]...")
+        );
+    }
+    let steps: Vec<Value> = commands.iter().map(|run| json!({"run": run})).collect();
+    settings.params.insert("steps".into(), steps.into());
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! What a step prints: lines that are looked for, and the end of it for messages. However much it
+//! is, little of it is kept.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, ErrorKind, Read},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use regex::bytes::Regex;
+use rustix::{
+    fs::{OFlags, fcntl_setfl},
+    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
+};
+
+use crate::{
+    ProbeError,
+    workloads::launch::ready::{Ready, ReadyEvent, ReadyKind, Scene},
+};
+
+/// Size of the pipes, bytes: a step that prints less is not waited for. It is the most that a user may
+/// have without privileges (`pipe-max-size`).
+const PIPE: usize = 1 << 20;
+/// Bytes read at once.
+const CHUNK: usize = 64 << 10;
+/// Most reads in one go: a step that never stops printing would keep the clock from being checked.
+const MOST: usize = 32;
+/// Longest part of a line that is searched, bytes.
+const LONGEST: usize = 64 << 10;
+/// Bytes of the end of the output that are kept for messages.
+const LAST: usize = 2000;
+
+/// The condition `exit`, for a program whose output is read.
+#[derive(Clone)]
+pub struct Capture(Arc<Mutex<Printed>>);
+
+/// What was printed so far.
+struct Printed {
+    wanted: Vec<(Regex, bool)>,
+    /// The last line of each stream, which has not ended.
+    open: [Vec<u8>; 2],
+    last: Vec<u8>,
+}
+
+impl Capture {
+    /// Looks for a line that matches each of these.
+    pub fn new(wanted: impl Iterator<Item = Regex>) -> Self {
+        Self(Arc::new(Mutex::new(Printed {
+            wanted: wanted.map(|regex| (regex, false)).collect(),
+            open: [Vec::new(), Vec::new()],
+            last: Vec::new(),
+        })))
+    }
+
+    /// A line that was looked for and not printed.
+    pub fn missing(&self) -> Option<String> {
+        let printed = self.printed();
+        let missing = printed.wanted.iter().find(|(_, found)| !found);
+        missing.map(|(regex, _)| regex.as_str().to_owned())
+    }
+
+    /// `; it said: ...`, or an empty text.
+    pub fn said(&self) -> String {
+        let printed = self.printed();
+        let text = String::from_utf8_lossy(&printed.last);
+        let shown = |c: &char| !c.is_control() || *c == '\n';
+        let text: String = text.chars().filter(shown).collect();
+        match text.trim() {
+            "" => String::new(),
+            text => format!("; it said: {text}"),
+        }
+    }
+
+    fn printed(&self) -> MutexGuard<'_, Printed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Printed {
+    fn add(&mut self, stream: usize, bytes: &[u8]) {
+        let mut open = std::mem::take(&mut self.open[stream]);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // A slice is read without errors.
+            let _ = rest.read_until(b'\n', &mut open);
+            let ended = open.ends_with(b"\n");
+            open.truncate(LONGEST);
+            if ended {
+                self.line(&open);
+                open.clear();
+            }
+        }
+        self.open[stream] = open;
+        self.last
+            .extend_from_slice(&bytes[bytes.len().saturating_sub(LAST)..]);
+        let old = self.last.len().saturating_sub(LAST);
+        self.last.drain(..old);
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let line = line.trim_ascii_end();
+        for (regex, found) in &mut self.wanted {
+            *found = *found || regex.is_match(line);
+        }
+    }
+}
+
+impl ReadyKind for Capture {
+    fn id(&self) -> &'static str {
+        "exit"
+    }
+    fn value(&self) -> &'static str {
+        ""
+    }
+    fn arm(&self, _: &str, scene: &mut Scene<'_>) -> Result<Box<dyn Ready>, ProbeError> {
+        let fail = |e: io::Error| ProbeError::new(format!("cannot make a pipe for the step: {e}"));
+        let (out, its_out) = pipe().map_err(fail)?;
+        let (err, its_err) = pipe().map_err(fail)?;
+        scene.command.stdout(its_out).stderr(its_err);
+        Ok(Box::new(Reading {
+            pipes: [Some(out), Some(err)],
+            chunk: vec![0; CHUNK].into_boxed_slice(),
+            to: self.clone(),
+        }))
+    }
+}
+
+/// A pipe whose read end never blocks.
+fn pipe() -> io::Result<(File, OwnedFd)> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    fcntl_setfl(&read, OFlags::NONBLOCK)?;
+    // A smaller one only makes a step that prints much wait for the reader.
+    let _ = fcntl_setpipe_size(&read, PIPE);
+    Ok((read.into(), write))
+}
+
+/// A step that is being watched.
+struct Reading {
+    pipes: [Option<File>; 2],
+    chunk: Box<[u8]>,
+    to: Capture,
+}
+
+impl Reading {
+    fn drain(&mut self) {
+        let mut printed = self.to.printed();
+        let chunk = &mut self.chunk;
+        for (stream, end) in self.pipes.iter_mut().enumerate() {
+            for _ in 0..MOST {
+                let Some(pipe) = end else { break };
+                match pipe.read(chunk) {
+                    Ok(0) => *end = None,
+                    Ok(n) => printed.add(stream, &chunk[..n]),
+                    Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+}
+
+impl Ready for Reading {
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        self.pipes.iter().flatten().map(AsFd::as_fd).collect()
+    }
+    fn look(&mut self) -> Result<Option<ReadyEvent>, ProbeError> {
+        self.drain();
+        Ok(None)
+    }
+    fn is_exit(&self) -> bool {
+        true
+    }
+}
+
+/// The clock has stopped: reads what is still in the pipes, and ends the last lines.
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.drain();
+        let mut printed = self.to.printed();
+        for stream in 0..2 {
+            let open = std::mem::take(&mut printed.open[stream]);
+            printed.line(&open);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_in_pieces_and_little_is_kept() {
+        let wanted = ["^ab c$", "end$", "never"].map(|text| Regex::new(text).unwrap());
+        let capture = Capture::new(wanted.into_iter());
+        let mut printed = capture.printed();
+        for (stream, bytes) in [(0, "x\na"), (1, "b c\n"), (0, "b c\r\nx"), (1, "the end\n")] {
+            printed.add(stream, bytes.as_bytes());
+        }
+        for _ in 0..100 {
+            printed.add(0, &[b'x'; 10_000]);
+        }
+        assert!(printed.open[0].len() <= LONGEST && printed.last.len() <= LAST);
+        drop(printed);
+        assert_eq!(capture.missing().as_deref(), Some("never"));
+    }
+}

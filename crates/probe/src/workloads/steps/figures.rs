@@ -1,0 +1,47 @@
+//! Figures of the workload `steps`.
+
+use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen};
+
+use super::params::StepParams;
+
+/// Whether processes had to be ended that the step had left running.
+pub const LEFT: &str = "left_running";
+
+/// The table of figures of a step.
+pub fn table(p: &StepParams) -> FigureTable {
+    let of =
+        |amount: Amount, name: &str, unit| Figure::per(name, unit, [amount], [Amount::Operations]);
+    let each = |what: &str| match p.count {
+        1 => what.to_owned(),
+        _ => format!("{what} a {}", p.unit()),
+    };
+    let rate = Figure::new(
+        "rate_per_s",
+        FigureUnit::Number,
+        FigureSource::RateInInterval,
+    )
+    .head(&format!("{}/s", p.unit()));
+    let figures = [
+        of(Amount::Cpu, "cpu_s", FigureUnit::Seconds).head(&each("CPU")),
+        of(Amount::DeviceFlushes, "device_flushes", FigureUnit::Number)
+            .head(&each("flushes"))
+            .optional(),
+        of(
+            Amount::DeviceWritten,
+            "device_written_bytes",
+            FigureUnit::Kib,
+        )
+        .head(&each("KiB written"))
+        .optional(),
+        Figure::sum(LEFT).note(
+            NoteWhen::Above(0),
+            "{layer}: processes that the step had left running were ended.",
+        ),
+    ];
+    let rate = (p.count > 1).then_some(rate);
+    FigureTable::new(
+        "Steps",
+        "Commands of daily work. The clock runs from just before the process is created until it has ended. Exit code, lines and trees were as expected in every execution that has a time. Flushes and bytes written are those of the devices below while the clock ran.",
+    )
+    .with(rate.into_iter().chain(figures))
+}

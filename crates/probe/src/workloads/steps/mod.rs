@@ -1,0 +1,181 @@
+//! `steps`: commands of somebody's daily work, one step each. What a step has done is checked in every
+//! layer, and a wrong outcome is an error, never a time.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use layermark_model::{Environment, Meaning, Param, Point, PointError, Settings};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{
+    Context, Placed, ProbeError, Work, Workload,
+    param::{self, read},
+    programs::{PATH, guard::Guard, which},
+    workloads::launch,
+};
+
+mod capture;
+mod expect;
+mod figures;
+mod params;
+mod programs;
+mod tree;
+mod work;
+
+use params::StepParams;
+use programs::StepPrograms;
+
+/// Directory of trees below `packaged/`.
+const TREES: &str = "steps";
+
+/// The workload `steps`.
+pub struct Steps;
+
+impl Workload for Steps {
+    fn id(&self) -> &'static str {
+        params::ID
+    }
+
+    fn about(&self) -> &'static str {
+        "commands of daily work: the time of each, and whether its outcome is right"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        params::PARAMS
+    }
+
+    fn points(&self, settings: &Settings, _: f64) -> Result<Vec<Point>, PointError> {
+        params::points(settings)
+    }
+
+    /// A step may write anywhere: in a read-only layer it still has its home.
+    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
+        param::meaning::<StepParams>(at)
+    }
+
+    fn placed(&self, at: &Point, _: &Environment) -> Result<Vec<Placed>, PointError> {
+        let p = read::<StepParams>(at)?;
+        if p.tree.is_empty() {
+            return Ok(Vec::new());
+        }
+        tree::placed(Path::new(&p.tree), &Path::new(TREES).join(name(&p.tree)))
+            .map_err(|e| PointError::new(format!("steps: `tree`: {e}")))
+    }
+
+    /// Looks for programs that are named without their directory, where natively they are started.
+    fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
+        let p = read::<StepParams>(at)?;
+        let found = |program: &str| p.has_path() || which(program, PATH).is_some();
+        let missing = p
+            .programs()
+            .find(|name| !name.contains('/') && !found(name));
+        missing.map_or(Ok(()), |name| Err(launch::start::not_found(&name)))
+    }
+
+    /// As stored, even if the point is invalid.
+    fn programs(&self, at: &Point) -> Vec<String> {
+        let all = params::COMMANDS.map(|key| at.params.get(key));
+        let all = all.into_iter().flatten().filter_map(|text| text.as_str());
+        all.filter(|text| !text.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn space(&self, _: &Point) -> u64 {
+        0
+    }
+
+    fn prepare(
+        &self,
+        dir: &Path,
+        at: &Point,
+        context: &Context,
+    ) -> Result<Box<dyn Work>, ProbeError> {
+        let p = read::<StepParams>(at)?;
+        let env = launch::params::environment(params::ID, &p.env, &context.env)?;
+        let (mut site, home) = launch::site(dir, p.launched(), env)?;
+        let place = StepDir::of(dir, &p)?;
+        site.dir.clone_from(&place.path);
+        let count = p.count;
+        let guard = Guard::start(StepPrograms::new(site, p, place.new))?;
+        place.keep();
+        Ok(Box::new(work::StepWork::new(
+            guard,
+            at.key(),
+            count,
+            context.devices.clone(),
+            home,
+        )))
+    }
+}
+
+/// A name that is the same for the same text.
+fn name(text: &str) -> String {
+    format!("{:016x}", xxh3_64(text.as_bytes()))
+}
+
+/// The directory in which a step works: its tree, or one that steps with the same `setup` share. It
+/// stays until the layer is torn down.
+struct StepDir {
+    path: PathBuf,
+    /// Whether it has to be set up.
+    new: bool,
+    setup: String,
+}
+
+/// Directories that this process has set up, and how. A layer's probe lives for a session.
+static SET_UP: Mutex<BTreeSet<(PathBuf, String)>> = Mutex::new(BTreeSet::new());
+
+impl StepDir {
+    fn of(dir: &Path, p: &StepParams) -> Result<Self, ProbeError> {
+        let setup = p.setup.clone();
+        let at = |path: PathBuf| {
+            let seen = SET_UP.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = !seen.contains(&(path.clone(), setup.clone()));
+            Self { path, new, setup }
+        };
+        if !p.tree.is_empty() {
+            let path = dir.join("packaged").join(TREES).join(name(&p.tree));
+            if !path.is_dir() {
+                return Err(ProbeError::new(format!(
+                    "{} is not there: the layer was set up without the tree",
+                    path.display()
+                )));
+            }
+            return Ok(at(path));
+        }
+        let own = at(dir.join(format!("steps-{}", name(&p.setup))));
+        if own.new {
+            match afresh(&own.path) {
+                Ok(()) => {}
+                // A read-only layer has only what it came with.
+                Err(e) if matches!(e.raw_os_error(), Some(libc::EROFS | libc::EACCES)) => {
+                    return Ok(Self {
+                        path: dir.to_owned(),
+                        ..own
+                    });
+                }
+                Err(e) => return Err(ProbeError::io("make", &own.path, &e)),
+            }
+        }
+        Ok(own)
+    }
+
+    fn keep(self) {
+        let mut seen = SET_UP.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.insert((self.path, self.setup));
+    }
+}
+
+/// An empty directory, in place of one whose setup failed or whose probe was killed.
+fn afresh(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    fs::create_dir(path)
+}

@@ -1,0 +1,294 @@
+//! Parameters of the workload `steps`.
+
+use std::{collections::BTreeSet, path::Path};
+
+use layermark_model::{
+    CacheState, Meaning, Param, ParamKind, Point, PointError, Settings, Target, Unit,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{expect::Expect, figures};
+use crate::{
+    param::{self, Means, Params, words},
+    workloads::launch::params::{
+        LaunchCache, LaunchParams, check_names, check_times, shorter, words as split, words_alone,
+    },
+};
+
+/// Id of the workload.
+pub const ID: &str = "steps";
+/// The key of a plan with a table for each step.
+const STEPS: &str = "steps";
+/// Parameters that are command lines. In a plan, a list is an argument vector.
+pub const COMMANDS: [&str; 5] = ["run", "setup", "prepare", "check", "cleanup"];
+/// Most steps of one table.
+const MOST_STEPS: usize = 1000;
+
+words! {
+    /// State of the caches before each execution.
+    pub enum StepCache {
+        /// As `prepare` and the execution before left them.
+        AsIs = "as-is",
+        /// Dropped by the lab.
+        Cold = "cold",
+    }
+}
+
+type Row = param::Row<StepParams>;
+
+/// The parameters of one step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepParams {
+    pub run: String,
+    pub name: String,
+    pub setup: String,
+    pub prepare: String,
+    pub check: String,
+    pub cleanup: String,
+    pub expect: Vec<String>,
+    pub tree: String,
+    pub cache: StepCache,
+    pub count: u64,
+    pub unit: String,
+    /// Names of variables. Their values are kept separately, since they may be secrets.
+    pub env: Vec<String>,
+    pub timeout: String,
+    pub grace: String,
+}
+
+/// Parameters, for help and flags.
+pub const PARAMS: &[Param] = &param::list::<_, { StepParams::TABLE.len() }>(StepParams::TABLE);
+
+impl Params for StepParams {
+    const WORKLOAD: &'static str = ID;
+    const TABLE: &'static [Row] = &[
+        Row::text("run", "true")
+            .kind(ParamKind::Command)
+            .help("the command of the step; split into words as a shell does, without a shell")
+            .label(|p| Some(if p.name.is_empty() { shorter(&p.run) } else { p.name.clone() })),
+        Row::text("name", "").help("name of the step in the report; its command when absent"),
+        Row::text("setup", "")
+            .help("a command to run once in each layer and session; steps with the same one share a directory"),
+        Row::text("prepare", "").help("a command to run before each execution, outside the clock"),
+        Row::text("check", "")
+            .help("a command to run after each execution, outside the clock; its exit code must be 0"),
+        Row::text("cleanup", "")
+            .help("a command to run at the end of each execution, outside the clock"),
+        Row::texts("expect")
+            .help("an outcome that every execution must have: exit=CODE (0 when absent), line=REGEX in what it prints, tree=DIRECTORY (the same before and after it each time, and the same as natively)"),
+        Row::text("tree", "")
+            .help("a directory of this machine that is put into each layer, and in which the steps work"),
+        Row::word("cache", StepCache::WORDS, "as-is")
+            .list()
+            .help("state of the caches before each execution, proved by faults and blocks read")
+            .label(|p| (p.cache != StepCache::AsIs).then(|| p.cache.id().into())),
+        Row::count("count", "1")
+            .range(1, 1_000_000_000)
+            .help("how many things a step does, for a rate"),
+        Row::text("unit", "").help("what it does so many of, such as commit"),
+        Row::texts("env")
+            .kind(ParamKind::Env)
+            .help("NAME=VALUE: a variable of the step's environment, which is empty except for PATH, HOME and the language; NAME alone takes the value from layermark's own environment. Values are never stored"),
+        Row::text("timeout", "60s").help("a command that has not ended after this time has failed"),
+        Row::text("grace", "5s").help("time between SIGTERM and SIGKILL for processes that a step leaves behind"),
+    ];
+
+    fn check(&self) -> Result<(), PointError> {
+        for (key, text) in COMMANDS.iter().zip(self.commands()) {
+            if *key == "run" || !text.is_empty() {
+                words_alone(&format!("{ID}: `{key}`"), text)?;
+            }
+        }
+        self.expected()?;
+        check_names(ID, &self.env)?;
+        check_times(ID, &self.timeout, &self.grace)
+    }
+}
+
+impl Means for StepParams {
+    fn meaning(&self) -> Result<Meaning, PointError> {
+        let cold = self.cache == StepCache::Cold;
+        let said = Meaning {
+            operation: self.run.clone(),
+            target: Target::Step,
+            unit: Unit::Operation,
+            cache: cold.then_some(CacheState::Cold),
+            same_outcome: self.expect.iter().any(|text| text.starts_with("tree=")),
+            ..Meaning::default()
+        };
+        let counted = format!("{} x {}", self.count, self.unit());
+        Ok(said
+            .part("run", self.run.as_str())
+            .part_if(
+                !self.prepare.is_empty(),
+                "prepare",
+                format!("after {}", self.prepare),
+            )
+            .part_if(cold, "cache", "cold")
+            .part_if(self.count > 1, "count", counted)
+            .figures(figures::table(self)))
+    }
+}
+
+impl StepParams {
+    /// In the order of [`COMMANDS`].
+    fn commands(&self) -> [&String; 5] {
+        [
+            &self.run,
+            &self.setup,
+            &self.prepare,
+            &self.check,
+            &self.cleanup,
+        ]
+    }
+
+    /// The programs of all its commands.
+    pub fn programs(&self) -> impl Iterator<Item = String> {
+        let all = self.commands().into_iter();
+        all.filter_map(|text| split("", text).ok()?.into_iter().next())
+    }
+
+    /// Whether programs are looked for in a `PATH` of the user's.
+    pub fn has_path(&self) -> bool {
+        self.env.iter().any(|name| name == "PATH")
+    }
+
+    /// Its expected outcomes.
+    pub fn expected(&self) -> Result<Vec<Expect>, PointError> {
+        self.expect.iter().map(|text| Expect::parse(text)).collect()
+    }
+
+    /// What it does `count` of.
+    pub fn unit(&self) -> &str {
+        if self.unit.is_empty() {
+            "operation"
+        } else {
+            &self.unit
+        }
+    }
+
+    /// The start of its command, as the workload `launch` has it. What the exit code must be is
+    /// checked afterwards.
+    pub fn launched(&self) -> LaunchParams {
+        LaunchParams {
+            command: self.run.clone(),
+            cmd: Vec::new(),
+            ready: "exit".into(),
+            cache: LaunchCache::AsIs,
+            package: false,
+            add: Vec::new(),
+            env: self.env.clone(),
+            prepare: self.prepare.clone(),
+            conclude: self.cleanup.clone(),
+            warmup: 0,
+            timeout: self.timeout.clone(),
+            grace: self.grace.clone(),
+            screen: String::new(),
+            ignore_failure: true,
+            trace: false,
+            parameters: Vec::new(),
+            user: String::new(),
+            restart: false,
+            tracing: false,
+            listing: false,
+        }
+    }
+}
+
+/// A point for each step. What stands beside `steps` is that of all steps that do not set it.
+pub fn points(settings: &Settings) -> Result<Vec<Point>, PointError> {
+    let mut common = settings.params.clone();
+    let tables = match common.remove(STEPS) {
+        None => vec![Map::new()],
+        Some(Value::Array(all)) if (1..=MOST_STEPS).contains(&all.len()) => {
+            all.iter().map(table).collect::<Result<_, _>>()?
+        }
+        Some(_) => return Err(no_tables()),
+    };
+    let mut all = Vec::new();
+    for own in tables {
+        let mut params = common.clone();
+        params.extend(own);
+        if !params.is_empty() && !params.contains_key("run") {
+            return Err(PointError::new("steps: a step has no `run`")
+                .hint("write run = [\"git\", \"status\"]"));
+        }
+        for key in COMMANDS {
+            if let Some(value) = params.get_mut(key) {
+                *value = line(key, value)?;
+            }
+        }
+        if let Some(tree) = params.get_mut("tree") {
+            *tree = directory(tree)?;
+        }
+        let own = Settings {
+            label: None,
+            params,
+            ..settings.clone()
+        };
+        all.extend(param::points::<StepParams>(&own, 1.0)?);
+    }
+    let mut labels = BTreeSet::new();
+    if let Some(twice) = all.iter().find(|at| !labels.insert(at.label.clone())) {
+        let label = &twice.label;
+        return Err(
+            PointError::new(format!("steps: two steps are called `{label}`"))
+                .hint("give each a `name` of its own"),
+        );
+    }
+    if let Some(label) = &settings.label {
+        let single = all.len() == 1;
+        for at in &mut all {
+            at.label = if single {
+                label.clone()
+            } else {
+                format!("{label} ({})", at.label)
+            };
+        }
+    }
+    Ok(all)
+}
+
+fn no_tables() -> PointError {
+    PointError::new(format!(
+        "steps: `steps` must be tables, at least 1 and at most {MOST_STEPS}"
+    ))
+    .hint("write [[work.steps]], and run = [\"git\", \"status\"] below it")
+}
+
+fn table(value: &Value) -> Result<Map<String, Value>, PointError> {
+    value.as_object().cloned().ok_or_else(no_tables)
+}
+
+/// A command line: an argument vector is quoted so that it splits into the same words.
+fn line(key: &str, value: &Value) -> Result<Value, PointError> {
+    let Value::Array(words) = value else {
+        return Ok(value.clone());
+    };
+    let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
+    let words = words.ok_or_else(|| {
+        PointError::new(format!("steps: `{key}`: an argument is not text"))
+            .hint("write each argument in quotes: [\"head\", \"-n\", \"1\"]")
+    })?;
+    Ok(shell_words::join(words).into())
+}
+
+/// The absolute path of a directory of this machine.
+fn directory(value: &Value) -> Result<Value, PointError> {
+    let Some(text) = value.as_str().filter(|text| !text.is_empty()) else {
+        return Ok(value.clone());
+    };
+    let wrong = |why: String| {
+        Err(PointError::new(format!("steps: `tree` = {text}: {why}"))
+            .hint("name a directory of this machine"))
+    };
+    if !Path::new(text).is_dir() {
+        return wrong("it is not a directory".into());
+    }
+    match std::path::absolute(text) {
+        Ok(path) => Ok(path.to_string_lossy().into_owned().into()),
+        Err(e) => wrong(e.to_string()),
+    }
+}

@@ -1,0 +1,131 @@
+//! The guard's part of a step: setup, prepare, the execution, and what it has left.
+
+use std::{os::fd::BorrowedFd, time::Duration};
+
+use super::{capture::Capture, expect::Expect, params::StepParams, tree};
+use crate::{
+    ProbeError,
+    programs::{guard::Guarded, tree::Tree},
+    workloads::launch::{
+        guarded::{Launched, Launches},
+        start::LaunchSite,
+    },
+};
+
+/// The commands of one execution of a step.
+pub struct StepPrograms {
+    launches: Launches,
+    p: StepParams,
+    /// Whether `setup` has to be run first.
+    set_up: bool,
+    /// The trees before the execution, in words.
+    before: Vec<String>,
+}
+
+impl StepPrograms {
+    pub fn new(site: LaunchSite, p: StepParams, set_up: bool) -> Self {
+        Self {
+            launches: Launches::new(site, 0),
+            p,
+            set_up,
+            before: Vec::new(),
+        }
+    }
+
+    /// The content of the expected trees: `src: 3 entries, 0123456789abcdef`.
+    fn trees(&self) -> Result<Vec<String>, ProbeError> {
+        let mut all = Vec::new();
+        for expected in self.p.expected()? {
+            if let Expect::Tree(dir) = expected {
+                let at = self.launches.site.dir.join(&dir);
+                let content =
+                    tree::content(&at).map_err(|e| ProbeError::io("read the tree", &at, &e))?;
+                all.push(format!("`{dir}`: {content}"));
+            }
+        }
+        Ok(all)
+    }
+
+    /// An error unless the step has ended as expected.
+    fn judge(&self, code: Option<i32>, capture: &Capture) -> Result<(), ProbeError> {
+        let (run, said) = (&self.p.run, capture.said());
+        let mut wanted = 0;
+        for expected in self.p.expected()? {
+            if let Expect::Exit(code) = expected {
+                wanted = code;
+            }
+        }
+        if code != Some(wanted) {
+            let code = code.map_or_else(|| "unknown".into(), |code| code.to_string());
+            let text = format!("`{run}` ended with exit code {code} instead of {wanted}{said}");
+            return Err(
+                ProbeError::new(text).hint("--expect exit=CODE, where another exit code is right")
+            );
+        }
+        if let Some(missing) = capture.missing() {
+            let text = format!("`{run}` printed no line that matches `{missing}`{said}");
+            return Err(ProbeError::new(text));
+        }
+        Ok(())
+    }
+}
+
+impl Guarded for StepPrograms {
+    type Done = Launched;
+
+    fn grace(&self) -> Duration {
+        self.launches.site.p.grace()
+    }
+
+    fn prepare(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        self.launches.scene(tree)?;
+        self.launches.counting.enter();
+        let site = &self.launches.site;
+        if self.set_up {
+            site.aside("setup", &self.p.setup, tree, asker)?;
+        }
+        site.aside("prepare", &self.p.prepare, tree, asker)?;
+        self.before = self.trees()?;
+        Ok(())
+    }
+
+    /// The execution on the clock.
+    fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<Launched, ProbeError> {
+        let lines = self.p.expected()?.into_iter().filter_map(|e| match e {
+            Expect::Line(regex) => Some(regex),
+            _ => None,
+        });
+        let capture = Capture::new(lines);
+        let Launches { site, counting, .. } = &mut self.launches;
+        let launched = site.launch_until(&capture, "", tree, counting, asker);
+        let launched = launched.map_err(|e| ProbeError {
+            message: e.message + &capture.said(),
+            ..e
+        })?;
+        self.judge(launched.launch.exit, &capture)?;
+        Ok(launched)
+    }
+
+    /// Checks what the step has left, and removes it.
+    fn conclude(
+        &mut self,
+        tree: &mut Tree,
+        asker: BorrowedFd<'_>,
+    ) -> Result<Vec<String>, ProbeError> {
+        let after = self.trees()?;
+        let site = &self.launches.site;
+        site.aside("check", &self.p.check, tree, asker)?;
+        site.aside("cleanup", &self.p.cleanup, tree, asker)?;
+        let before = self.before.iter().map(|text| format!("before, {text}"));
+        let after = after.iter().map(|text| format!("after, {text}"));
+        Ok(before.chain(after).collect())
+    }
+
+    fn tidy(&mut self) {
+        self.launches.tidy();
+    }
+
+    fn masked(&self, text: String) -> String {
+        self.launches.masked(text)
+    }
+}
