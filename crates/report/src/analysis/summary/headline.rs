@@ -17,9 +17,9 @@ const ALL_BUT: f64 = 0.01;
 /// From this ratio on, a cell with failed trials is reported although it is not certain.
 const MAY_FROM: f64 = 1.5;
 /// Longest headline, words.
-const WORDS: usize = 20;
+const WORDS: usize = 24;
 
-/// One sentence for the whole run, of at most 20 words.
+/// One sentence for the whole run, of at most [`WORDS`] words.
 pub fn headline(f: &Findings, control_failed: bool) -> String {
     // Lost data comes before any cost, and with its evidence.
     if let Some(lost) = power_cuts::sentence(&power_cuts::of(f.run)) {
@@ -366,28 +366,93 @@ where
     rows.max_by(|a, b| a.ratio.total_cmp(&b.ratio).then(a.sure.cmp(&b.sure)))
 }
 
-/// The certain row with the largest ratio, then a larger one that is less certain. Empty if no row
-/// is certain.
+/// The layer that slows the most operations, if it slows more than one.
+struct Commonest<'a> {
+    layer: &'a str,
+    /// Operations that it slows for certain, including those without a single number.
+    slowed: usize,
+    /// Operations that a verdict was asked on.
+    asked: usize,
+    /// The largest certain ratio.
+    most: Option<&'a ResultRow>,
+}
+
+impl<'a> Commonest<'a> {
+    fn of(f: &Findings<'a>) -> Option<Self> {
+        let of_layer = |layer: &'a str| {
+            let rows = f.rows(layer);
+            let asked = rows.len();
+            let slower = rows.into_iter().filter(|r| r.verdict == Verdict::Slower);
+            let slower: Vec<&ResultRow> = slower.collect();
+            let known = slower.iter().copied().filter(|r| r.ratio.is_some());
+            Self {
+                layer,
+                slowed: slower.len(),
+                asked,
+                most: known.max_by(|a, b| factor(a).total_cmp(&factor(b))),
+            }
+        };
+        let layers = f.compared().into_iter().map(of_layer);
+        let most = |c: &Self| c.most.map_or(0.0, factor);
+        let by = |a: &Self, b: &Self| a.slowed.cmp(&b.slowed).then(most(a).total_cmp(&most(b)));
+        layers.max_by(by).filter(|c| c.slowed > 1)
+    }
+
+    /// `` `fuse` slows 11 of 12 operations``.
+    fn words(&self) -> String {
+        let of = count(self.asked, "operation");
+        format!("{} slows {} of {of}", code(self.layer), self.slowed)
+    }
+}
+
+fn factor(row: &ResultRow) -> f64 {
+    row.ratio.map_or(0.0, |e| e.estimate)
+}
+
+/// Whether a layer may take longer somewhere than this certain ratio: at an operation with a less
+/// certain ratio, or at one without a steady state, whose largest ratio is unknown.
+fn goes_beyond(f: &Findings, slower: &[Slower], layer: &str, ratio: f64) -> bool {
+    let unknown = |r: &&ResultRow| r.leaning() == Verdict::Slower && r.ratio.is_none();
+    let larger = |s: &Slower| s.row.layer == layer && s.ratio > ratio;
+    slower.iter().any(larger) || f.rows(layer).iter().any(unknown)
+}
+
+/// The commonest cost, then the certain row with the largest ratio, then a larger one that is less
+/// certain. Empty if no row is certain.
 fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
     let Some(worst) = most(slower.iter().filter(|s| s.sure == Sure::Yes)) else {
         return Vec::new();
     };
     let larger = most(slower.iter().filter(|s| s.ratio > worst.ratio));
-    let layer = &worst.row.layer;
-    let alone = slower.iter().all(|s| s.row.layer == *layer);
-    let verb = if larger.is_none() && !alone {
-        "is slowest, taking"
-    } else {
-        "takes"
+    let layer = worst.row.layer.as_str();
+    let at_most = !goes_beyond(f, slower, layer, worst.ratio);
+    let up_to = if at_most { "up to " } else { "" };
+    let mut parts = match Commonest::of(f) {
+        Some(common) if common.layer == layer => {
+            let joint = if at_most { "up to" } else { "taking" };
+            vec![format!(
+                "{}, {joint} {}",
+                common.words(),
+                at(worst.row, "")
+            )]
+        }
+        Some(common) => {
+            let most = common.most.filter(|r| !goes_beyond(f, slower, &r.layer, factor(r)));
+            let most = most.and_then(|r| r.ratio.as_ref());
+            let most = most.map(|e| format!(", up to {}", times(e)));
+            let common = common.words() + &most.unwrap_or_default();
+            vec![common, format!("{} takes {}", code(layer), at(worst.row, ""))]
+        }
+        None => {
+            let alone = slower.iter().all(|s| s.row.layer == layer);
+            let verb = if larger.is_none() && !alone {
+                "is slowest, taking"
+            } else {
+                "takes"
+            };
+            vec![format!("{} {verb} {up_to}{}", code(layer), cost(worst.row))]
+        }
     };
-    // Without a steady state, the upper end of a cell's ratio is unknown.
-    let unknown = |r: &&ResultRow| r.leaning() == Verdict::Slower && r.ratio.is_none();
-    let beyond = slower
-        .iter()
-        .any(|s| s.row.layer == *layer && s.ratio > worst.ratio)
-        || f.rows(layer).iter().any(unknown);
-    let up_to = if beyond { "" } else { "up to " };
-    let mut parts = vec![format!("{} {verb} {up_to}{}", code(layer), cost(worst.row))];
     parts.extend(larger.map(|s| {
         let may = match s.sure {
             Sure::Probably | Sure::Yes => "probably takes",
@@ -414,13 +479,14 @@ fn probable(slower: &[Slower]) -> Option<String> {
 
 /// `37x native's time (untar; 1 of 5 trials failed)`.
 fn cost(row: &ResultRow) -> String {
+    at(row, " native's time")
+}
+
+/// `37x (untar; 1 of 5 trials failed)`, with what it is a multiple of after the number.
+fn at(row: &ResultRow, of: &str) -> String {
     let times = row.ratio.as_ref().map(times).unwrap_or_default();
     let failed = failed_of(row).map(|f| format!("; {f}"));
-    format!(
-        "{times} native's time ({}{})",
-        row.label,
-        failed.unwrap_or_default()
-    )
+    format!("{times}{of} ({}{})", row.label, failed.unwrap_or_default())
 }
 
 /// `1 of 5 trials failed`.

@@ -370,18 +370,42 @@ fn whole(report: &Report) -> TestCaseResult {
     Ok(())
 }
 
-/// The row that a part of the headline describes: `... 37x native's time (untar; 1 of 5 ...)`.
+/// The row that a part of the headline describes: `... 37x native's time (untar; 1 of 5 ...)`, or
+/// without the words between.
 fn cost_of<'a>(report: &'a Report, part: &str) -> Option<&'a ResultRow> {
     let layer = names(part).pop()?;
-    let label = part.split(" native's time (").nth(1)?;
+    let part = part.replace(" native's time", "");
+    let label = part.split("x (").nth(1)?;
     let label = label.split([';', ')']).next()?;
     let mut rows = report.results.iter();
     rows.find(|r| r.layer == layer && r.label == label)
 }
 
+/// A part such as "`fuse` slows 11 of 12 operations, up to 12x": no layer slows more operations, and
+/// none of its operations takes longer.
+fn slows(report: &Report, part: &str, found: (usize, usize)) -> TestCaseResult {
+    let slowed = |layer: &str| {
+        let rows = column(report, layer).into_iter();
+        rows.filter(|r| r.verdict == Verdict::Slower).count()
+    };
+    let layer = names(part).remove(0);
+    prop_assert_eq!(found, (slowed(&layer), column(report, &layer).len()));
+    prop_assert!(LAYERS.iter().all(|l| slowed(l) <= found.0), "{part}");
+    let mut leaning = column(report, &layer);
+    leaning.retain(|r| r.leaning() == Verdict::Slower);
+    if let Some(most) = part.split("operations, up to ").nth(1) {
+        let told = factors(most)[0];
+        prop_assert!(leaning.iter().all(|r| r.ratio.is_some()), "{part}");
+        let ratios = leaning.iter().filter_map(|r| r.ratio);
+        let largest = ratios.max_by(|a, b| a.estimate.total_cmp(&b.estimate));
+        prop_assert_eq!(Some(told.to_owned()), largest.as_ref().map(times));
+    }
+    Ok(())
+}
+
 fn headline(report: &Report) -> TestCaseResult {
     let text = &report.headline;
-    prop_assert!(text.split_whitespace().count() <= 20, "{text}");
+    prop_assert!(text.split_whitespace().count() <= 24, "{text}");
     // A semicolon in brackets does not end a part.
     let parts: Vec<&str> = text.split("; `").collect();
     for part in parts {
@@ -392,8 +416,11 @@ fn headline(report: &Report) -> TestCaseResult {
         if part.contains("too noisy to tell") {
             for row in rows() {
                 let sign = sign(Some(row));
-                prop_assert!(["?", "<", "!"].contains(&&*sign), "{sign} below {text}");
+                prop_assert!(sign.starts_with(['?', '<', '!']), "{sign} below {text}");
             }
+        }
+        if let Some(found) = counts(&part, " slows ") {
+            slows(report, &part, found)?;
         }
         let Some(row) = cost_of(report, &part) else {
             continue;
