@@ -10,8 +10,8 @@ use crate::{
 const SIGNS: [(&str, &str); 8] = [
     ("~", "probably"),
     ("=", "same"),
-    ("?", "too noisy"),
-    ("<", "too few blocks"),
+    ("?", "no verdict: too noisy, or too few blocks"),
+    (DRIFTS, "no steady state, so no number"),
     ("!", "not trusted"),
     ("-", "none"),
     ("(", "no verdict asked"),
@@ -20,6 +20,9 @@ const SIGNS: [(&str, &str); 8] = [
         "usual time alone: a few operations take so long that the average is another",
     ),
 ];
+
+/// The sign without a number: the ratio changed during the run.
+const DRIFTS: &str = "?drift";
 
 /// Results by point and layer; the baseline has no column.
 pub struct Overview<'a> {
@@ -143,8 +146,10 @@ pub fn sign(row: Option<&ResultRow>) -> String {
         Verdict::Same => "=".into(),
         Verdict::Slower | Verdict::Faster => ratio(),
         Verdict::Undecided if row.probably.is_some() => format!("~{}", ratio()),
-        Verdict::Undecided if row.more_blocks.is_some() => "<".into(),
-        Verdict::Undecided => "?".into(),
+        // The estimate, although it is not known on which side of 1 the ratio is.
+        Verdict::Undecided => row
+            .ratio
+            .map_or(DRIFTS.into(), |r| format!("?{}", times(&r))),
         Verdict::Untrusted => "!".into(),
         Verdict::Descriptive | Verdict::Baseline => format!("({})", ratio()),
     };
@@ -173,6 +178,28 @@ mod tests {
                 .any(|(_, c)| (size(c) - largest).abs() < 1e-12)
         );
         assert_eq!(sign(None), "-");
+        // Too noisy, too few blocks, no steady state: never a bare `?`.
+        let noisy = ResultRow {
+            trials: 1,
+            verdict: Verdict::Undecided,
+            ratio: Some(crate::types::Estimate {
+                estimate: 0.97,
+                interval: None,
+                average: None,
+            }),
+            ..ResultRow::default()
+        };
+        assert_eq!(sign(Some(&noisy)), "?0.97x");
+        let few = ResultRow {
+            more_blocks: Some(2),
+            ..noisy.clone()
+        };
+        assert_eq!(sign(Some(&few)), "?0.97x");
+        let drifting = ResultRow {
+            ratio: None,
+            ..noisy
+        };
+        assert_eq!(sign(Some(&drifting)), "?drift");
     }
 
     #[test]

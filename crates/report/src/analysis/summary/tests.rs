@@ -416,7 +416,7 @@ fn headline(report: &Report) -> TestCaseResult {
         if part.contains("too noisy to tell") {
             for row in rows() {
                 let sign = sign(Some(row));
-                prop_assert!(sign.starts_with(['?', '<', '!']), "{sign} below {text}");
+                prop_assert!(sign.starts_with(['?', '!']), "{sign} below {text}");
             }
         }
         if let Some(found) = counts(&part, " slows ") {
