@@ -46,7 +46,7 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
         None => String::new(),
     };
     // Blank lines follow the matrix and the findings.
-    let fixed = lines(&head) + lines(&foot) + 3;
+    let fixed = lines(&head) + lines(&advice) + lines(&foot) + 3;
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
     let room = LINES.saturating_sub(fixed + least);
     let table = table(report, style)?.filter(|table| lines(table) <= room);
@@ -65,12 +65,9 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     }
     let choices = choices(report, style)?;
     if lines(&choices) <= room {
-        room = room.saturating_sub(lines(&choices));
         body += &choices;
     }
-    if lines(&advice) <= room {
-        body += &advice;
-    }
+    body += &advice;
     Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
 }
 
