@@ -42,12 +42,6 @@ impl Report {
         });
         let control_failed = control.as_ref().is_some_and(Control::failed);
         let alternatives = alternatives::rows(run, &index, &results);
-        let findings = Findings {
-            run,
-            results: &results,
-            alternatives: &alternatives,
-        };
-        let words = Words::of(&findings, trials, control_failed);
         let cost = cost::rows(run, &index, baseline, &results);
         let buffer = recommend::rows(run, &index, &results);
         let study = studies::build(&studies::Data {
@@ -58,6 +52,13 @@ impl Report {
             cost: &cost,
             buffer: &buffer,
         });
+        let findings = Findings {
+            run,
+            results: &results,
+            alternatives: &alternatives,
+            study: study.as_ref().and_then(|s| s.headline.as_deref()),
+        };
+        let words = Words::of(&findings, trials, control_failed);
         let iops = iops::rows(run, &index, &results);
         // Causes are not texts and are not read back.
         let causes: Vec<Vec<Cause>> = results.iter().map(|r| r.causes.clone()).collect();

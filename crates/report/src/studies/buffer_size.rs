@@ -45,6 +45,29 @@ impl Study for BufferSize {
             ..Section::default()
         }
     }
+
+    fn headline(&self, data: &Data, _: &Section) -> Option<String> {
+        let native = data.run.layers[data.baseline].name.as_str();
+        let ops = ["write", "read"].map(|op| Op { data, op });
+        let picks: Vec<&BufferRow> = data.buffer.iter().filter(|b| b.layer == native).collect();
+        let pick = picks.iter().max_by_key(|b| b.wall.record)?.wall;
+        let smaller = RECOMMENDED.min(pick.record);
+        let costs: Vec<String> = ops
+            .iter()
+            .filter_map(|op| Some((op, op.times(native, smaller, pick.record)?)))
+            .map(|(op, times)| format!("{}x ({})", text::ratio(times), op.op))
+            .collect();
+        let size = said(&pick);
+        if smaller == pick.record || costs.is_empty() {
+            return Some(format!(
+                "{size} are enough: within 5 % of the best throughput"
+            ));
+        }
+        Some(format!(
+            "use {size}; {RECOMMENDED} costs {}",
+            costs.join(", ")
+        ))
+    }
 }
 
 /// One operation of the study.
@@ -63,6 +86,12 @@ impl<'a> Op<'a> {
     fn find(&self, layer: &str, record: u64) -> Option<&'a ResultRow> {
         self.rows()
             .find(|r| r.layer == layer && request_size(r) == record)
+    }
+
+    /// Time for the file in records of one size, over that in records of another.
+    fn times(&self, layer: &str, record: u64, other: u64) -> Option<f64> {
+        let of = |record| seconds(self.find(layer, record)?);
+        Some(of(record)? / of(other)?)
     }
 
     fn table(&self) -> DataTable {

@@ -201,7 +201,12 @@ fn caches(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
     })
 }
 
-/// Whether a database should move off the layer.
+/// Claim about the place of a database.
+pub const DATABASE: &str = "keep the database here";
+/// Claim about the layer that reads best.
+pub const READING: &str = "prefer it for reading";
+
+/// Whether a database can stay in the layer.
 fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
     let row = *flushed(data, layer).first()?;
     let of = |layer| {
@@ -231,10 +236,10 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
         (slower, format!("{time}{than}"))
     };
     Some(Conclusion {
-        claim: "move the database off it".into(),
+        claim: DATABASE.into(),
         layer: layer.into(),
-        text: format!("move the database off {}: {what}", code(layer)),
-        holds,
+        text: format!("keep the database in {}: {what}", code(layer)),
+        holds: !holds,
         evidence: ids([row, other]),
     })
 }
@@ -307,7 +312,7 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
     };
     let (wins, losses) = (surely(&first.2, &second.2), surely(&second.2, &first.2));
     Some(Conclusion {
-        claim: "prefer it for reading".into(),
+        claim: READING.into(),
         layer: first.1.into(),
         text: format!(
             "prefer {} for reading: {}x native's time in the mean of all reads, {} {}x, {} {}x",

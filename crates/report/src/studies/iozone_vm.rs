@@ -9,8 +9,9 @@ use super::{
     rows::{data_size, engine_used, heading, layers, request_size, usable, values},
 };
 use crate::{
+    analysis::summary::some_of,
     number as text,
-    types::{Axis, Cell, DataTable, LineChart, Mark, ResultRow, Section, Series},
+    types::{Axis, Cell, DataTable, Holds, LineChart, Mark, ResultRow, Section, Series},
 };
 
 /// Largest of the study's small files.
@@ -51,6 +52,31 @@ impl Study for IozoneVm {
             conclusions: claims::conclusions(data, &charts),
             ..Section::default()
         }
+    }
+
+    /// Which layers lose acknowledged writes, where a database should not be, and where to read.
+    fn headline(&self, _: &Data, section: &Section) -> Option<String> {
+        let all = &section.conclusions;
+        let layers = |claim, holds| super::layers_where(all, claim, holds);
+        let said = |layers: Vec<String>, text: &dyn Fn(String) -> String| {
+            (!layers.is_empty()).then(|| text(some_of(&layers)))
+        };
+        let parts = [
+            said(layers(super::syncs::HONEST, Holds::No), &|l| {
+                format!("acknowledged writes can be lost in {l}")
+            }),
+            said(layers(claims::DATABASE, Holds::No), &|l| {
+                format!("keep databases off {l}")
+            }),
+            said(layers(claims::DATABASE, Holds::Yes), &|l| {
+                format!("a database can be in {l}")
+            }),
+            said(layers(claims::READING, Holds::Yes), &|l| {
+                format!("prefer {l} for reading")
+            }),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 }
 

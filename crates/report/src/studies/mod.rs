@@ -4,8 +4,10 @@
 use layermark_model::{Run, StudyId};
 
 use crate::{
-    analysis::index::Index,
-    types::{BufferRow, CostRow, ResultRow, Section},
+    analysis::{index::Index, summary::some_of},
+    code_span::code,
+    number::count,
+    types::{BufferRow, Conclusion, CostRow, Holds, ResultRow, Section},
 };
 
 mod buffer_size;
@@ -40,6 +42,50 @@ pub trait Study: Sync {
     fn id(&self) -> StudyId;
     /// Its tables, charts and conclusions.
     fn section(&self, data: &Data) -> Section;
+    /// Its answer, made from the same data as its section. Without a full stop.
+    fn headline(&self, _data: &Data, section: &Section) -> Option<String> {
+        by_claim(&section.conclusions)
+    }
+}
+
+/// Most claims of a headline.
+const CLAIMS: usize = 2;
+
+/// The first decided claims, with the layers that they hold in and those that they do not hold in.
+fn by_claim(all: &[Conclusion]) -> Option<String> {
+    let mut claims: Vec<&str> = Vec::new();
+    for c in all.iter().filter(|c| c.holds != Holds::Open) {
+        if !claims.contains(&c.claim.as_str()) {
+            claims.push(&c.claim);
+        }
+    }
+    let said = |claim: &&str| {
+        let of = |holds: Holds, word: &str| {
+            let layers = layers_where(all, claim, holds);
+            (!layers.is_empty()).then(|| format!("{word} in {}", some_of(&layers)))
+        };
+        let sides = [of(Holds::Yes, "yes"), of(Holds::No, "no")];
+        let sides: Vec<String> = sides.into_iter().flatten().collect();
+        format!("{claim}: {}", sides.join(", "))
+    };
+    let said: Vec<String> = claims.iter().take(CLAIMS).map(said).collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// Names of the layers whose answer to a claim is this one.
+fn layers_where(all: &[Conclusion], claim: &str, holds: Holds) -> Vec<String> {
+    let of = all.iter().filter(|c| c.claim == claim && c.holds == holds);
+    of.map(|c| code(&c.layer)).collect()
+}
+
+/// How many claims hold, do not hold, and are not decided.
+fn counted(all: &[Conclusion]) -> Option<String> {
+    let of = |holds: Holds| all.iter().filter(|c| c.holds == holds).count();
+    let (yes, no, open) = (of(Holds::Yes), of(Holds::No), of(Holds::Open));
+    (yes + no > 0).then(|| {
+        let claims = count(all.len(), "claim");
+        format!("of {claims} of the study, {yes} hold here, {no} do not, {open} are not decided")
+    })
 }
 
 /// Every study.
@@ -55,7 +101,9 @@ pub const ALL: &[&dyn Study] = &[
 pub fn build(data: &Data) -> Option<Section> {
     let id = data.run.plan.study?;
     let study = ALL.iter().find(|s| s.id() == id)?;
-    Some(study.section(data))
+    let mut section = study.section(data);
+    section.headline = study.headline(data, &section);
+    Some(section)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which layers acknowledge a sync that they have not done: by power cuts (L3) where the plan makes
+//! Which layers flush honestly, and which acknowledge a sync that they have not done: by power cuts (L3) where the plan makes
 //! them, else by the flushes that the device counted (L2).
 
 use layermark_model::witness::{WitnessControl, WitnessTrial};
@@ -16,7 +16,8 @@ use crate::{
     types::{Conclusion, DurabilityVerdict, Holds, ResultRow},
 };
 
-const CLAIM: &str = "acknowledges a sync it has not done";
+/// Claim about flushes.
+pub const HONEST: &str = "flushes honestly";
 
 /// A conclusion for each layer, and those that were only cut; then whether a fast sync is one that was not
 /// done.
@@ -77,13 +78,13 @@ pub fn is_lost(data: &Data, row: &ResultRow) -> bool {
     }
 }
 
-/// Whether a sync was acknowledged but not done.
+/// Whether syncs are done, and not only acknowledged.
 fn acknowledged(data: &Data, trials: &[WitnessTrial], layer: &str) -> Option<Conclusion> {
     let rows = flushed(data, layer);
     let made = |what: String, holds, evidence| Conclusion {
-        claim: CLAIM.into(),
+        claim: HONEST.into(),
         layer: layer.into(),
-        text: format!("{} {CLAIM}: {what}", code(layer)),
+        text: format!("{} {HONEST}: {what}", code(layer)),
         holds,
         evidence,
     };
@@ -95,13 +96,13 @@ fn acknowledged(data: &Data, trials: &[WitnessTrial], layer: &str) -> Option<Con
             if let Some(killed) = killed(&sum) {
                 what = format!("{what}; {killed}");
             }
-            Some(made(what, Holds::Yes, evidence()))
+            Some(made(what, Holds::No, evidence()))
         }
-        Cut::Kept => Some(made(kept(&sum), Holds::No, evidence())),
+        Cut::Kept => Some(made(kept(&sum), Holds::Yes, evidence())),
         Cut::Unknown => {
             let (row, holds, what) = counted(data, &rows)?;
             let why = sum.uncut.or(sum.unrecovered_why);
-            let why = why.map_or_else(String::new, |why| format!("; no power cut says so: {why}"));
+            let why = why.map_or_else(String::new, |why| format!("; power cuts say nothing: {why}"));
             Some(made(what + &why, holds, ids([row])))
         }
     }
@@ -148,10 +149,10 @@ fn counted<'a>(data: &Data, rows: &[&'a ResultRow]) -> Option<(&'a ResultRow, Ho
                 text::ratio(e.estimate)
             )
         });
-        return Some((row, Holds::Yes, format!("{}{win}", proof(row))));
+        return Some((row, Holds::No, format!("{}{win}", proof(row))));
     }
     if let Some(row) = with(DurabilityVerdict::Honoured) {
-        return Some((row, Holds::No, proof(row)));
+        return Some((row, Holds::Yes, proof(row)));
     }
     let row = with(DurabilityVerdict::CannotTell)?;
     Some((row, Holds::Open, told(row)))

@@ -45,6 +45,10 @@ impl Study for VirtualIo {
             ..Section::default()
         }
     }
+
+    fn headline(&self, _: &Data, section: &Section) -> Option<String> {
+        super::counted(&section.conclusions)
+    }
 }
 
 /// A claim of the study.

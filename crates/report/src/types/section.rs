@@ -12,6 +12,9 @@ pub struct Section {
     pub title: String,
     /// What it shows, in a sentence or two.
     pub about: String,
+    /// A study's answer in one sentence, without a full stop. It is the report's headline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headline: Option<String>,
     /// Whether it is the answer itself: a summary of ratios without it would leave out what was asked for.
     #[serde(skip)]
     pub is_answer: bool,
@@ -248,6 +251,19 @@ pub enum Holds {
     /// The data does not decide.
     #[serde(rename = "cannot be decided here")]
     Open,
+}
+
+impl std::ops::Not for Holds {
+    type Output = Self;
+
+    /// For the opposite claim.
+    fn not(self) -> Self {
+        match self {
+            Self::Yes => Self::No,
+            Self::No => Self::Yes,
+            Self::Open => Self::Open,
+        }
+    }
 }
 
 impl Holds {

@@ -76,28 +76,33 @@ fn the_conclusions_follow_from_the_data() {
     assert_eq!(about(&report, "loop:ext4", "never passes").holds, Holds::No);
     let constant = about(&report, "fuse", "a constant 11");
     assert_eq!(constant.holds, Holds::Yes, "{constant:?}");
-    let liar = about(&report, "overlay:volatile", "acknowledges a sync");
-    assert_eq!(liar.holds, Holds::Yes);
+    let liar = about(&report, "overlay:volatile", "flushes honestly");
+    assert_eq!(liar.holds, Holds::No);
     assert!(
         liar.text.contains("0 device flushes for 8192 syncs"),
         "{}",
         liar.text
     );
     assert_eq!(
-        about(&report, "loop:ext4", "acknowledges a sync").holds,
+        about(&report, "loop:ext4", "flushes honestly").holds,
+        Holds::Yes
+    );
+    assert_eq!(
+        about(&report, "overlay:volatile", "keep the database in").holds,
         Holds::No
     );
     assert_eq!(
-        about(&report, "overlay:volatile", "move the database off").holds,
-        Holds::Yes
-    );
-    assert_eq!(
-        about(&report, "fuse", "move the database off").holds,
-        Holds::Yes
+        about(&report, "fuse", "keep the database in").holds,
+        Holds::No
     );
     assert_ne!(
-        about(&report, "loop:ext4", "move the database off").holds,
-        Holds::Yes
+        about(&report, "loop:ext4", "keep the database in").holds,
+        Holds::No
+    );
+    assert_eq!(
+        report.headline,
+        "Acknowledged writes can be lost in `overlay:volatile`; keep databases off \
+         `fuse` and `overlay:volatile`; a database can be in `loop:ext4`"
     );
     assert_eq!(
         about(&report, "fuse", "reads small files faster").holds,
@@ -202,11 +207,11 @@ fn a_database_on_an_emulated_cpu_is_compared_with_other_guests() {
             trial.idle_flushes = Some(0.0);
         })
         .build();
-    let says = |layer: &str| about(&report, layer, "move the database off");
-    assert_eq!(says("vm:share=9p").holds, Holds::No);
+    let says = |layer: &str| about(&report, layer, "keep the database in");
+    assert_eq!(says("vm:share=9p").holds, Holds::Yes);
     assert!(says("vm:share=9p").text.contains("the least of all"));
     let nfs = says("vm:share=nfs");
-    assert_eq!(nfs.holds, Holds::Yes);
+    assert_eq!(nfs.holds, Holds::No);
     assert!(
         nfs.text.contains("2.4") && nfs.text.contains("in `vm:share=9p` (emulated CPU) "),
         "{}",
@@ -231,8 +236,8 @@ fn a_database_in_the_only_guest_which_absorbs_flushes_should_move() {
             trial.idle_flushes = Some(0.0);
         })
         .build();
-    let off = about(&report, "vm:cache=unsafe", "move the database off");
-    assert_eq!(off.holds, Holds::Yes);
+    let off = about(&report, "vm:cache=unsafe", "keep the database in");
+    assert_eq!(off.holds, Holds::No);
     assert!(
         off.text.contains("loses what it has acknowledged"),
         "{}",
@@ -316,11 +321,11 @@ fn cut_report(change: impl FnOnce(&mut Vec<WitnessTrial>)) -> Report {
 }
 
 #[test]
-fn power_cuts_decide_which_layers_acknowledge_a_sync_they_have_not_done() {
+fn power_cuts_decide_which_layers_flush_honestly() {
     let report = cut_report(|_| {});
-    let says = |layer| about(&report, layer, "acknowledges a sync it has not done");
+    let says = |layer| about(&report, layer, "flushes honestly");
     let liar = says("vm:cache=unsafe");
-    assert_eq!(liar.holds, Holds::Yes);
+    assert_eq!(liar.holds, Holds::No);
     for words in [
         "record 3 of `append`, fsync returned at 12:00:03.413 UTC, is absent after a power cut",
         "data was lost in 3 of 4 cuts",
@@ -332,12 +337,12 @@ fn power_cuts_decide_which_layers_acknowledge_a_sync_they_have_not_done() {
     // Also where flushes cannot tell, and of a layer that was only cut.
     for layer in ["vm:disk=ide", "vm:share=9p", "vm:cache=none"] {
         let honest = says(layer);
-        assert_eq!(honest.holds, Holds::No, "{honest:?}");
+        assert_eq!(honest.holds, Holds::Yes, "{honest:?}");
         let words = "0 of 64 acknowledged records lost in 4 power cuts; 0 lost when only the guest";
         assert!(honest.text.contains(words), "{}", honest.text);
     }
-    let off = about(&report, "vm:cache=unsafe", "move the database off");
-    assert_eq!(off.holds, Holds::Yes);
+    let here = about(&report, "vm:cache=unsafe", "keep the database");
+    assert_eq!(here.holds, Holds::No);
     let fast = about(&report, "vm:cache=unsafe", "a guest syncs fast");
     assert_eq!(fast.holds, Holds::Yes, "{fast:?}");
     for words in [
@@ -358,12 +363,12 @@ fn cuts_that_prove_nothing_leave_the_flushes_to_decide() {
         trials[1].unrecovered = 1;
         trials[1].unrecovered_why = Some("it does not boot".into());
     });
-    let ide = about(&report, "vm:disk=ide", "acknowledges a sync");
-    let words = "8192 device flushes for 8192 syncs; no power cut says so: it does not boot";
+    let ide = about(&report, "vm:disk=ide", "flushes honestly");
+    let words = "8192 device flushes for 8192 syncs; power cuts say nothing: it does not boot";
     assert!(ide.text.contains(words), "{}", ide.text);
     // Nor is anything believed where the honest control lost data.
     let report = cut_report(|trials| *trials = vec![cuts("native", 1), cuts("vm:cache=unsafe", 4)]);
-    let liar = about(&report, "vm:cache=unsafe", "acknowledges a sync");
+    let liar = about(&report, "vm:cache=unsafe", "flushes honestly");
     assert!(
         liar.text.contains("0 device flushes for 8192 syncs"),
         "{}",

@@ -5,7 +5,7 @@ use layermark_model::LayerStatus;
 use crate::{
     analysis::{
         power_cuts,
-        summary::{Findings, LISTED},
+        summary::{Findings, some_of},
     },
     code_span::code,
     number::{self, count, first_line, list, times},
@@ -25,7 +25,11 @@ pub fn headline(f: &Findings, control_failed: bool) -> String {
     if let Some(lost) = power_cuts::sentence(&power_cuts::of(f.run)) {
         return lost;
     }
-    let mut parts = choices(f)
+    let answer = f.study.map(str::to_owned).filter(|_| nothing(f).is_none());
+    let is_study = answer.is_some();
+    let mut parts = answer
+        .map(|answer| vec![answer])
+        .or_else(|| choices(f))
         .or_else(|| nothing(f).map(|text| vec![text]))
         .unwrap_or_else(|| gist(f));
     if parts.is_empty() {
@@ -38,7 +42,12 @@ pub fn headline(f: &Findings, control_failed: bool) -> String {
     if control_failed {
         parts.insert(0, "native differed from itself: trust no figure".into());
     }
-    let text = fitted(&parts);
+    // A study's answer is not cut.
+    let text = if is_study {
+        parts.join("; ")
+    } else {
+        fitted(&parts)
+    };
     let mut chars = text.chars();
     let first = chars.next().into_iter().flat_map(char::to_uppercase);
     first.chain(chars).collect()
@@ -350,14 +359,6 @@ fn said(names: &[String], one: &str, many: &str) -> Option<String> {
     (!names.is_empty()).then(|| format!("{} {verb}", some_of(names)))
 }
 
-fn some_of(names: &[String]) -> String {
-    if names.len() > LISTED {
-        format!("{} layers", names.len())
-    } else {
-        list(names)
-    }
-}
-
 /// The rows with the largest cost, largest first.
 fn most<'a, 'b>(rows: impl Iterator<Item = &'b Slower<'a>>) -> Option<&'b Slower<'a>>
 where
@@ -430,18 +431,19 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
     let mut parts = match Commonest::of(f) {
         Some(common) if common.layer == layer => {
             let joint = if at_most { "up to" } else { "taking" };
-            vec![format!(
-                "{}, {joint} {}",
-                common.words(),
-                at(worst.row, "")
-            )]
+            vec![format!("{}, {joint} {}", common.words(), at(worst.row, ""))]
         }
         Some(common) => {
-            let most = common.most.filter(|r| !goes_beyond(f, slower, &r.layer, factor(r)));
+            let most = common
+                .most
+                .filter(|r| !goes_beyond(f, slower, &r.layer, factor(r)));
             let most = most.and_then(|r| r.ratio.as_ref());
             let most = most.map(|e| format!(", up to {}", times(e)));
             let common = common.words() + &most.unwrap_or_default();
-            vec![common, format!("{} takes {}", code(layer), at(worst.row, ""))]
+            vec![
+                common,
+                format!("{} takes {}", code(layer), at(worst.row, "")),
+            ]
         }
         None => {
             let alone = slower.iter().all(|s| s.row.layer == layer);
@@ -502,7 +504,7 @@ mod tests {
     #[test]
     fn a_headline_keeps_what_has_room_and_drops_a_long_label() {
         let parts = |all: &[&str]| -> Vec<String> { all.iter().map(|p| (*p).to_owned()).collect() };
-        let long = "`a` is slowest, taking up to 12x native's time (a label that has far more words than anybody wants to read in one line)";
+        let long = "`a` is slowest, taking up to 12x native's time (a label that has far more words than anybody wants to read in one line, or in two)";
         let told = fitted(&parts(&[
             long,
             "`b` skips fsync",
@@ -513,7 +515,7 @@ mod tests {
             "`a` is slowest, taking up to 12x native's time; `b` skips fsync; `c` costs nothing measurable"
         );
         assert!(words(&told) <= WORDS);
-        let last = fitted(&parts(&["one two three", &"x ".repeat(18), "four"]));
+        let last = fitted(&parts(&["one two three", &"x ".repeat(WORDS - 2), "four"]));
         assert_eq!(last, "one two three; four");
     }
 }

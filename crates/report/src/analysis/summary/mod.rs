@@ -37,6 +37,8 @@ pub struct Findings<'a> {
     pub results: &'a [ResultRow],
     /// Results that are compared with others of their layer.
     pub alternatives: &'a [AlternativeRow],
+    /// The answer of the study that the plan repeats.
+    pub study: Option<&'a str>,
 }
 
 impl<'a> Findings<'a> {
@@ -161,6 +163,15 @@ pub fn name_all(all: &[&ResultRow], some: &[&ResultRow]) -> String {
         names.push(format!("{rest} more"));
     }
     list(&names)
+}
+
+/// Names of layers for a sentence; many layers are only counted.
+pub fn some_of(names: &[String]) -> String {
+    if names.len() > LISTED {
+        format!("{} layers", names.len())
+    } else {
+        list(names)
+    }
 }
 
 /// A label in curly quotes, because labels contain commas and spaces.

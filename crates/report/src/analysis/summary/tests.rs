@@ -219,6 +219,7 @@ fn report(layers: usize, cells: &[Cell]) -> Report {
             run: &run,
             results: &results,
             alternatives: &[],
+            study: None,
         },
         &disturbed,
         false,
