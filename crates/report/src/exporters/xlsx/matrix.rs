@@ -6,7 +6,7 @@
 
 use rust_xlsxwriter::{
     Chart, ChartFormat, ChartLine, ChartMarker, ChartMarkerType, ChartSeries, ChartSolidFill,
-    ChartType, ConditionalFormat3ColorScale, ConditionalFormatType, Format, Worksheet,
+    ChartType, Color, ConditionalFormat3ColorScale, Format, Worksheet,
 };
 
 use super::{Result, bold, text};
@@ -16,7 +16,11 @@ use crate::{
         size_table::{LayerTable, SizeTable},
         stalls,
     },
-    views::iozone::{TableSet, kib_per_s},
+    views::{
+        heat::Shade,
+        iozone::{TableSet, kib_per_s},
+        overview::sign,
+    },
 };
 
 const FIRST: u32 = 3;
@@ -33,32 +37,53 @@ const MARKERS: [ChartMarkerType; 5] = [
     ChartMarkerType::Star,
 ];
 
-/// The content and format of a table.
-struct Look {
-    /// Low, middle and high. They differ in brightness, so the scale also works without colour.
-    colours: [&'static str; 3],
-    /// The middle is this number instead of the median.
-    middle: Option<f64>,
-    pattern: &'static str,
-    is_a_ratio: bool,
-    /// The number of a cell.
-    cell: fn(&ResultRow) -> Option<f64>,
+/// Colours of the lowest, the median and the highest throughput. They differ in brightness, so the
+/// scale also works without colour.
+const RATES: [&str; 3] = ["#FDE0C5", "#FFFFFF", "#56B4E9"];
+
+/// The content of a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Throughput,
+    Ratio,
 }
 
-const RATE: Look = Look {
-    colours: ["#FDE0C5", "#FFFFFF", "#56B4E9"],
-    middle: None,
-    pattern: "#,##0",
-    is_a_ratio: false,
-    cell: kib_per_s,
-};
-const COST: Look = Look {
-    colours: ["#56B4E9", "#FFFFFF", "#E58A3C"],
-    middle: Some(1.0),
-    pattern: "0.00",
-    is_a_ratio: true,
-    cell: |row| Some(row.ratio?.estimate),
-};
+impl Look {
+    /// The number of a cell.
+    fn number(self, row: &ResultRow) -> Option<f64> {
+        match self {
+            Self::Throughput => kib_per_s(row),
+            Self::Ratio => Some(row.ratio?.estimate),
+        }
+    }
+}
+
+/// Format of a ratio: three digits, the shade of its size, and the sign of a verdict that is not
+/// certain before it.
+pub fn ratio_format(row: &ResultRow, ratio: f64) -> Format {
+    let decimals = (2 - ratio.abs().max(1e-9).log10().floor() as i32).clamp(0, 9) as usize;
+    let digits = match decimals {
+        0 => "0".to_owned(),
+        n => format!("0.{}", "0".repeat(n)),
+    };
+    let mark = sign(Some(row))
+        .chars()
+        .next()
+        .filter(|c| "?~!".contains(*c));
+    let mark = mark.map_or(String::new(), |c| format!("\"{c}\""));
+    let stalls = match stalls::sign(row) {
+        "" => String::new(),
+        sign => format!("\"{sign}\""),
+    };
+    let format = Format::new().set_num_format(format!("{mark}{digits}{stalls}"));
+    match Shade::of(row).rgb() {
+        Some([r, g, b]) => {
+            let rgb = u32::from_be_bytes([0, r, g, b]);
+            format.set_background_color(Color::RGB(rgb))
+        }
+        None => format.set_font_color("#59626C").set_italic(),
+    }
+}
 
 /// Writes the sheet of a test.
 pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
@@ -68,12 +93,15 @@ pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
     sheet.write_string(
         2,
         0,
-        "Below: time an operation divided by native's; above 1 is slower; with ^ a few operations take so long that the average is another.",
+        "Below: time an operation divided by native's; above 1 is slower; ? means no verdict; with ^ a few operations take so long that the average is another.",
     )?;
     sheet.set_column_width(0, 16)?;
-    let rates = test.layers.iter().map(|t| (t, t.layer.name.clone(), &RATE));
+    let rates = test
+        .layers
+        .iter()
+        .map(|t| (t, t.layer.name.clone(), Look::Throughput));
     let others = test.layers.iter().filter(|t| !t.layer.baseline);
-    let costs = others.map(|t| (t, format!("{}: time / native", t.layer.name), &COST));
+    let costs = others.map(|t| (t, format!("{}: time / native", t.layer.name), Look::Ratio));
     for (n, (of, title, look)) in (0u32..).zip(rates.chain(costs)) {
         table(sheet, FIRST + pitch * n, &title, test, of, look)?;
     }
@@ -101,7 +129,7 @@ pub fn iozone(sheet: &mut Worksheet, set: &TableSet) -> Result<()> {
     for t in &set.tables {
         let title = format!("{} report", t.title);
         let at = FIRST + pitch * t.place;
-        table(sheet, at, &title, t.test, t.in_layer, &RATE)?;
+        table(sheet, at, &title, t.test, t.in_layer, Look::Throughput)?;
     }
     Ok(())
 }
@@ -112,11 +140,10 @@ fn table(
     title: &str,
     test: &SizeTable,
     of: &LayerTable,
-    look: &Look,
+    look: Look,
 ) -> Result<()> {
     let size = bold().set_num_format("0");
-    let number = |sign: &str| Format::new().set_num_format(format!("{}{sign}", look.pattern));
-    let (usual, stalls) = (number(""), number(&format!("\"{}\"", stalls::SIGN)));
+    let rate = Format::new().set_num_format("#,##0");
     sheet.write_string_with_format(at, 0, text(title), &bold())?;
     for (col, record) in (1u16..).zip(&test.records) {
         sheet.write_number_with_format(at + 1, col, (record / 1024) as f64, &size)?;
@@ -124,22 +151,24 @@ fn table(
     for (row, (file, cells)) in (at + 2..).zip(test.files.iter().zip(&of.cells)) {
         sheet.write_number_with_format(row, 0, (file / 1024) as f64, &size)?;
         for (col, cell) in (1u16..).zip(cells) {
-            let value = cell.and_then(look.cell).filter(|v| v.is_finite());
+            let value = cell.and_then(|c| look.number(c)).filter(|v| v.is_finite());
             if let Some((cell, value)) = cell.zip(value) {
-                let marked = look.is_a_ratio && !stalls::sign(cell).is_empty();
-                let number = if marked { &stalls } else { &usual };
-                sheet.write_number_with_format(row, col, value, number)?;
+                let format = match look {
+                    Look::Throughput => rate.clone(),
+                    Look::Ratio => ratio_format(cell, value),
+                };
+                sheet.write_number_with_format(row, col, value, &format)?;
             }
         }
     }
-    let [low, middle, high] = look.colours;
-    let mut scale = ConditionalFormat3ColorScale::new()
+    if look == Look::Ratio {
+        return Ok(());
+    }
+    let [low, middle, high] = RATES;
+    let scale = ConditionalFormat3ColorScale::new()
         .set_minimum_color(low)
         .set_midpoint_color(middle)
         .set_maximum_color(high);
-    if let Some(value) = look.middle {
-        scale = scale.set_midpoint(ConditionalFormatType::Number, value);
-    }
     let last = (at + 1 + test.files.len() as u32, test.records.len() as u16);
     sheet.add_conditional_format(at + 2, 1, last.0, last.1, &scale)?;
     Ok(())

@@ -1,13 +1,10 @@
 //! The answer as a sheet: operations as rows, layers as columns, and a bar chart of the same
 //! numbers. If only native was measured, they are times.
 
-use rust_xlsxwriter::{
-    Chart, ChartAxisCrossing, ChartType, ConditionalFormat3ColorScale, ConditionalFormatType,
-    Format, Worksheet,
-};
+use rust_xlsxwriter::{Chart, ChartAxisCrossing, ChartType, Format, Worksheet};
 
 use super::{Result, bold, matrix, text};
-use crate::{Report, views::overview::Overview};
+use crate::{Report, ResultRow, views::overview::Overview};
 
 /// Most operations of a readable chart; those with the largest differences are kept.
 const MOST: usize = 30;
@@ -15,16 +12,17 @@ const MOST: usize = 30;
 const HEAD: u32 = 3;
 /// Characters of the widest column.
 const WIDEST: usize = 60;
+/// Height of a line, points.
+pub const LINE: f64 = 15.0;
 
 /// Columns of numbers with their heads, and a label for each line.
 struct Numbers<'a> {
     title: &'static str,
-    about: &'static str,
-    pattern: &'static str,
-    /// The neutral number: time in the layer equals native's.
-    middle: Option<f64>,
+    about: String,
+    /// Whether the numbers are ratios to native, or else times.
+    are_ratios: bool,
     heads: Vec<&'a str>,
-    lines: Vec<(&'a str, Vec<Option<f64>>)>,
+    lines: Vec<(&'a str, Vec<Option<&'a ResultRow>>)>,
 }
 
 impl<'a> Numbers<'a> {
@@ -34,31 +32,36 @@ impl<'a> Numbers<'a> {
             let lines = report.results.iter().take(MOST);
             return Self {
                 title: "Time an operation",
-                about: "Microseconds, centres of the trials.",
-                pattern: "#,##0.000",
-                middle: None,
+                about: "Microseconds, centres of the trials.".into(),
+                are_ratios: false,
                 heads: vec!["microseconds"],
-                lines: lines.map(|r| (r.label.as_str(), vec![r.op_us])).collect(),
+                lines: lines.map(|r| (r.label.as_str(), vec![Some(r)])).collect(),
             };
         }
-        let ratios = |(label, cells): (&'a str, Vec<Option<&crate::ResultRow>>)| {
-            let cells = cells.into_iter();
-            let ratio = |r: Option<&crate::ResultRow>| Some(r?.ratio?.estimate);
-            (label, cells.map(ratio).collect())
-        };
         Self {
             title: "Time in each layer over native's",
-            about: "1 is native's time, above 1 is slower. Verdicts and intervals are on the sheet Results.",
-            pattern: "0.00",
-            middle: Some(1.0),
+            about: format!(
+                "{}. Above 1 is slower. Intervals are on the sheet Results.",
+                all.legend()
+            ),
+            are_ratios: true,
             heads: all.layers,
-            lines: all.points.into_iter().map(ratios).collect(),
+            lines: all.points,
         }
     }
 
+    fn number(&self, row: &ResultRow) -> Option<f64> {
+        let ratio = row.ratio.map(|e| e.estimate);
+        let number = if self.are_ratios { ratio } else { row.op_us };
+        number.filter(|n| n.is_finite())
+    }
+
     fn is_empty(&self) -> bool {
-        let mut numbers = self.lines.iter().flat_map(|(_, cells)| cells);
-        !numbers.any(|n| n.is_some_and(f64::is_finite))
+        let mut cells = self
+            .lines
+            .iter()
+            .flat_map(|(_, cells)| cells.iter().flatten());
+        !cells.any(|row| self.number(row).is_some())
     }
 }
 
@@ -70,35 +73,38 @@ pub fn write<'b>(report: &Report, new: impl FnOnce() -> Result<&'b mut Worksheet
     }
     let sheet = new()?;
     sheet.write_string_with_format(0, 0, numbers.title, &bold().set_font_size(14))?;
-    sheet.write_string(1, 0, numbers.about)?;
+    sheet.write_string(1, 0, text(&numbers.about))?;
     let widest = numbers.lines.iter().map(|(label, _)| label.chars().count());
     let widest = widest.max().unwrap_or(0).clamp(16, WIDEST);
     sheet.set_column_width(0, widest as f64 + 2.0)?;
+    let mut lines = 1.0_f64;
     for (col, head) in (1u16..).zip(&numbers.heads) {
-        sheet.set_column_width(col, (head.chars().count() as f64 + 2.0).clamp(9.0, 24.0))?;
+        let letters = head.chars().count() as f64 + 2.0;
+        let width = letters.clamp(9.0, 24.0);
+        lines = lines.max((letters / width).ceil());
+        sheet.set_column_width(col, width)?;
         sheet.write_string_with_format(HEAD, col, text(head), &bold().set_text_wrap())?;
     }
-    let format = Format::new().set_num_format(numbers.pattern);
+    sheet.set_row_height(HEAD, LINE * lines)?;
+    let time = Format::new().set_num_format("#,##0.000");
     for (row, (label, cells)) in (HEAD + 1..).zip(&numbers.lines) {
         sheet.write_string(row, 0, text(label))?;
         for (col, cell) in (1u16..).zip(cells) {
-            if let Some(value) = cell.filter(|v| v.is_finite()) {
-                sheet.write_number_with_format(row, col, value, &format)?;
-            }
+            let Some((of, value)) = cell.and_then(|r| Some((r, numbers.number(r)?))) else {
+                continue;
+            };
+            let format = if numbers.are_ratios {
+                matrix::ratio_format(of, value)
+            } else {
+                time.clone()
+            };
+            sheet.write_number_with_format(row, col, value, &format)?;
         }
     }
     let last = (
         HEAD + numbers.lines.len() as u32,
         numbers.heads.len() as u16,
     );
-    if let Some(middle) = numbers.middle {
-        let scale = ConditionalFormat3ColorScale::new()
-            .set_minimum_color("#56B4E9")
-            .set_midpoint_color("#FFFFFF")
-            .set_maximum_color("#E58A3C")
-            .set_midpoint(ConditionalFormatType::Number, middle);
-        sheet.add_conditional_format(HEAD + 1, 1, last.0, last.1, &scale)?;
-    }
     let chart = chart(&sheet.name(), &numbers, last);
     sheet.insert_chart(last.0 + 2, 0, &chart)?;
     Ok(())
@@ -118,7 +124,7 @@ fn chart(sheet: &str, numbers: &Numbers, last: (u32, u16)) -> Chart {
     }
     chart.title().set_name(numbers.title);
     chart.y_axis().set_log_base(10);
-    if numbers.middle.is_some() {
+    if numbers.are_ratios {
         let axis = chart.y_axis();
         axis.set_crossing(ChartAxisCrossing::AxisValue(1.0));
     }

@@ -6,6 +6,11 @@ use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 use super::{Result, bold, text};
 use crate::{Report, code_span::unmarked, views::rows};
 
+/// Widths of the columns, characters.
+const WIDTHS: [f64; 4] = [34.0, 90.0, 40.0, 40.0];
+/// Excel's limit of a row's height, points.
+const HIGHEST: f64 = 409.0;
+
 /// Lines, one below another.
 struct Page<'a> {
     sheet: &'a mut Worksheet,
@@ -23,8 +28,16 @@ impl Page<'_> {
         Ok(())
     }
 
+    /// Wrapped cells, in a row as high as the longest of them needs.
     fn words(&mut self, cells: &[&str]) -> Result<()> {
         let format = self.words.clone();
+        let lines = |(cell, width): (&&str, f64)| {
+            let of_line = |line: &str| (line.chars().count() as f64 / width).ceil().max(1.0);
+            cell.lines().map(of_line).sum::<f64>()
+        };
+        let lines = cells.iter().zip(WIDTHS).map(lines).fold(1.0, f64::max);
+        let height = (lines * super::overview::LINE).min(HIGHEST);
+        self.sheet.set_row_height(self.row, height)?;
         self.line(cells, &format)
     }
 
@@ -36,7 +49,7 @@ impl Page<'_> {
 
 /// Fills the sheet. `room` is the number of trials that fit a sheet.
 pub fn write(sheet: &mut Worksheet, report: &Report, room: u32) -> Result<()> {
-    for (col, width) in [(0, 34.0), (1, 90.0), (2, 40.0), (3, 40.0)] {
+    for (col, width) in (0u16..).zip(WIDTHS) {
         sheet.set_column_width(col, width)?;
     }
     let words = Format::new().set_text_wrap().set_align(FormatAlign::Top);
