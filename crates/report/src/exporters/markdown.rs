@@ -63,7 +63,7 @@ impl Exporter for Markdown {
 pub fn headline(report: &Report) -> String {
     let mut text = format!("# {}\n\n", prose(&report.headline));
     for caveat in &report.caveats {
-        let _ = write!(text, "**{}.**\n\n", prose(caveat));
+        let _ = write!(text, "\u{26a0} **{}.**\n\n", prose(caveat));
     }
     text
 }
@@ -154,7 +154,7 @@ fn matrix(all: Overview, room: usize) -> String {
     }
     let points = all.points.len();
     let shown = all.largest(room.saturating_sub(AROUND).max(POINTS));
-    let heads = shown.layers.iter().map(|l| name_cell(l));
+    let heads = shown.heads.iter().map(|l| name_cell(l));
     let mut text = line(std::iter::once("operation".to_owned()).chain(heads));
     let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(shown.layers.len()));
     for (label, results) in &shown.points {

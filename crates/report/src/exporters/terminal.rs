@@ -117,9 +117,9 @@ pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow:
 
 /// The headline and its caveats.
 fn headline(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let lines = std::iter::once(&report.headline).chain(&report.caveats);
-    for line in lines {
-        wrapped(out, style, "", "", &plain(&format!("{line}.")))?;
+    wrapped(out, style, "", "", &plain(&format!("{}.", report.headline)))?;
+    for caveat in &report.caveats {
+        wrapped(out, style, "!! ", "   ", &plain(&format!("{caveat}.")))?;
     }
     Ok(())
 }

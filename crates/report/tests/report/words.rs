@@ -722,7 +722,10 @@ fn a_disturbed_row_is_not_left_out_of_the_headline() {
     let (_, row) = largest.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
     let told = format!("({})", row.label);
     assert!(
-        report.headline.starts_with("`fuse` takes up to ") && report.headline.contains(&told),
+        report
+            .headline
+            .starts_with("`fuse` slows 4 of 5 operations, up to ")
+            && report.headline.contains(&told),
         "{}",
         report.headline
     );
@@ -758,7 +761,7 @@ fn up_to_is_the_largest_of_its_column() {
         row.unwrap().ratio.unwrap().estimate
     };
     assert!(row("small read, cold") > row("open and stat"));
-    let told = "`overlay:upper` takes up to 1.7";
+    let told = "`overlay:upper` slows 2 of 5 operations, up to 1.7";
     assert!(
         report.headline.starts_with(told) && report.headline.contains("(small read, cold)"),
         "{}",
@@ -794,12 +797,18 @@ fn a_headline_is_a_sentence() {
         contaminate(trials, &[0, 1]);
     });
     assert!(
-        report.headline.starts_with("`fuse` takes up to "),
+        report
+            .headline
+            .starts_with("`fuse` slows 2 of 2 operations, up to "),
         "{:?}",
         report.headline
     );
     let all = made(&["fuse"], |_, trials| contaminate(trials, &[0, 1, 2, 3, 4]));
-    assert!(all.headline.starts_with("`fuse` takes"), "{}", all.headline);
+    assert!(
+        all.headline.starts_with("`fuse` slows 5 of 5"),
+        "{}",
+        all.headline
+    );
     assert_eq!(
         all.caveats,
         [

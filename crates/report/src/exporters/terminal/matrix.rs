@@ -55,16 +55,6 @@ impl Matrix {
         groups.collect::<Vec<_>>().join("\n")
     }
 
-    /// The number of groups of layers, and of the lines of all their heads, including blank lines
-    /// between groups.
-    pub fn groups_and_heads(&self, window: usize) -> (usize, usize) {
-        let widths = self.widths();
-        let groups = self.groups(&widths, self.label(), window);
-        let head = |group: &Group| group.heads.iter().map(Vec::len).max().unwrap_or(0);
-        let heads: usize = groups.iter().map(head).sum();
-        (groups.len(), heads + groups.len().saturating_sub(1))
-    }
-
     fn label(&self) -> usize {
         let lines = self.rows.iter().flat_map(|row| &row.label);
         lines.map(|line| display_width(line)).max().unwrap_or(0)

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::{
     Style,
-    columns::cut,
+    columns::{cut, display_width},
     matrix::{Matrix, Row},
     name_parts, plain, plain_name, sections, wrapped,
 };
@@ -21,6 +21,9 @@ use crate::{
 
 /// Most lines, including the one with the page's path, which goes to standard error.
 const LINES: usize = 40;
+/// Most lines in a window narrower than [`NARROW`].
+const LINES_IF_NARROW: usize = 60;
+const NARROW: usize = 100;
 /// Longest label of a point; longer ones are cut.
 const LABEL: usize = 32;
 /// Most sentences of a study.
@@ -29,6 +32,9 @@ const SENTENCES: usize = 5;
 const FINDINGS: usize = 2;
 /// Fewest points, whatever the space.
 const POINTS: usize = 6;
+/// Widths of a layer's name and of a point's label, where layers are rows.
+const NAME: usize = 22;
+const HEAD: usize = 8;
 
 /// Up to this many results are printed as the table, which also has times and intervals.
 const TABLE: usize = 12;
@@ -48,13 +54,18 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     // Blank lines follow the matrix and the findings.
     let fixed = lines(&head) + lines(&advice) + lines(&foot) + 3;
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
-    let room = LINES.saturating_sub(fixed + least);
+    let most = if style.width < NARROW {
+        LINES_IF_NARROW
+    } else {
+        LINES
+    };
+    let room = most.saturating_sub(fixed + least);
     let table = table(report, style)?.filter(|table| lines(table) <= room);
     let matrix = match table {
         Some(table) => table,
         None => matrix(report, style, room)?,
     };
-    let mut room = LINES.saturating_sub(fixed + lines(&matrix));
+    let mut room = most.saturating_sub(fixed + lines(&matrix));
     let mut body = head;
     for (n, finding) in findings.iter().enumerate() {
         if n >= FINDINGS && lines(finding) > room {
@@ -221,45 +232,87 @@ fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
     Ok(parts.collect::<anyhow::Result<Vec<String>>>()?.concat())
 }
 
-/// Operations as rows, layers as columns, in as many groups of layers as the window needs.
+/// Operations as rows, layers as columns, in as many groups of layers as the window needs; or the
+/// other way round, if more operations have room so.
 fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> {
     let all = Overview::new(report);
     if all.layers.is_empty() {
         return Ok(String::new());
     }
     let points = all.points.len();
-    let (groups, heads) = cells(&all).groups_and_heads(style.width);
-    let legend = text(style, "", "  ", &all.legend())?;
-    let lines = room.saturating_sub(heads + lines(&legend)) / groups;
-    let shown = if points <= lines.max(POINTS) {
-        all
-    } else {
-        all.largest(lines.saturating_sub(1).max(POINTS))
-    };
-    let mut out = cells(&shown).print(style);
-    let left = points - shown.points.len();
-    if left > 0 {
-        let more = format!(
-            "and {} with smaller differences: --full",
-            count(left, "more point")
-        );
-        out += &text(style, "", "  ", &more)?;
+    let least = points.min(POINTS);
+    for shown in (least..=points.min(room).max(least)).rev() {
+        let part = all.clone().largest(shown);
+        let mut below = text(style, "", "  ", &part.legend())?;
+        if shown < points {
+            let more = format!(
+                "and {} with smaller differences: --full",
+                count(points - shown, "more point")
+            );
+            below = text(style, "", "  ", &more)? + &below;
+        }
+        for table in [cells(&part), turned(&part)] {
+            let whole = table.print(style) + &below;
+            if lines(&whole) <= room {
+                return Ok(whole);
+            }
+        }
+        if shown == least {
+            return Ok(cells(&part).print(style) + &below);
+        }
     }
-    out += &legend;
-    Ok(out)
+    Ok(String::new())
+}
+
+/// A cell with its colour.
+fn ratio(row: Option<&ResultRow>) -> (String, Option<Verdict>) {
+    (sign(row), row.map(|r| r.verdict))
 }
 
 fn cells(all: &Overview) -> Matrix {
     let row = |(label, cells): &(&str, Vec<Option<&ResultRow>>)| Row {
         label: vec![cut(&plain_name(label), LABEL).to_owned()],
-        cells: cells
-            .iter()
-            .map(|row| (sign(*row), row.map(|r| r.verdict)))
-            .collect(),
+        cells: cells.iter().copied().map(ratio).collect(),
     };
-    let heads = all.layers.iter().map(|name| name_parts(&plain_name(name)));
+    let heads = all.heads.iter().map(|name| name_parts(&plain_name(name)));
     Matrix {
         heads: heads.collect(),
         rows: all.points.iter().map(row).collect(),
     }
+}
+
+/// Layers as rows, operations as columns.
+fn turned(all: &Overview) -> Matrix {
+    let row = |(n, name): (usize, &String)| Row {
+        label: filled(&name_parts(&plain_name(name)), "", NAME),
+        cells: all
+            .points
+            .iter()
+            .map(|(_, cells)| ratio(cells[n]))
+            .collect(),
+    };
+    let head = |(label, _): &(&str, Vec<Option<&ResultRow>>)| {
+        let label = plain_name(label);
+        let words: Vec<String> = label.split_whitespace().map(str::to_owned).collect();
+        filled(&words, " ", HEAD)
+    };
+    Matrix {
+        heads: all.points.iter().map(head).collect(),
+        rows: all.heads.iter().enumerate().map(row).collect(),
+    }
+}
+
+/// Parts in as few lines as fit them into a width. A longer part has a line of its own.
+fn filled(parts: &[String], joint: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if display_width(line) + joint.len() + display_width(part) <= width => {
+                *line += joint;
+                *line += part;
+            }
+            _ => lines.push(part.clone()),
+        }
+    }
+    lines
 }
