@@ -64,11 +64,23 @@ fn page(report: &Report) -> Markup {
     around(&title, &report.generated_by, &meta, &body)
 }
 
-/// The headline and its caveats.
+/// The headline, its caveats, and whether the checks passed.
 fn headline(report: &Report) -> Markup {
+    let warned = report.trust.iter().any(|t| t.state == TrustState::Warn);
+    let state = if warned {
+        TrustState::Warn
+    } else {
+        TrustState::Ok
+    };
     html! {
         h1 { (rich(&report.headline)) "." }
-        @for caveat in &report.caveats { p.caveat { (rich(caveat)) "." } }
+        @for caveat in &report.caveats { p.caveat { span.icon aria-hidden="true" { "!" } " " (rich(caveat)) "." } }
+        @if !report.trust.is_empty() {
+            p class={ "believe " (class(state)) } {
+                span.icon aria-hidden="true" { (icon(state)) } " "
+                a href="#trust" { "Trust" } ": " (rows::trust(report)) "."
+            }
+        }
     }
 }
 

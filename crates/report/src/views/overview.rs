@@ -25,9 +25,14 @@ const SIGNS: [(&str, &str); 8] = [
 const DRIFTS: &str = "?drift";
 
 /// Results by point and layer; the baseline has no column.
+#[derive(Clone)]
 pub struct Overview<'a> {
     /// Names of the compared layers, in the plan's order.
     pub layers: Vec<&'a str>,
+    /// Their names for heads: without what all layers of a kind have in common.
+    pub heads: Vec<String>,
+    /// What the heads leave out, such as `all vm: cache=none`.
+    common: Vec<String>,
     /// Label of each point and its result in each layer.
     pub points: Vec<(&'a str, Vec<Option<&'a ResultRow>>)>,
     /// The meaning of a ratio.
@@ -50,11 +55,14 @@ impl<'a> Overview<'a> {
             let mut rows = report.results.iter();
             rows.find(|r| r.label == label && r.layer == layer)
         };
+        let (heads, common) = short_names(&layers);
         let labels = report.points().into_iter();
         let points = labels.map(|label| (label, layers.iter().map(|l| cell(label, l)).collect()));
         Self {
             points: points.collect(),
             layers,
+            heads,
+            common,
             ratio: ratio_of(report),
             of: match report.compared {
                 Some(_) => "the old run's",
@@ -71,7 +79,9 @@ impl<'a> Overview<'a> {
             .filter(|(s, _)| cells().any(|c| sign(*c).contains(s)));
         let shown = |sign: &'static str| if sign == "(" { "(1.80x)" } else { sign };
         let signs = used.map(|(sign, words)| format!("; {} {words}", shown(sign)));
-        format!("1.80x: {}{}", self.ratio, signs.collect::<String>())
+        let common = self.common.iter().map(|common| format!("; {common}"));
+        let rest: String = signs.chain(common).collect();
+        format!("1.80x: {}{rest}", self.ratio)
     }
 
     /// The sign of a cell in words: `slower: 1.80 times native's time, 1.75 to 1.85`.
@@ -106,6 +116,52 @@ impl<'a> Overview<'a> {
             .retain(|_| at.next().is_some_and(|n| order.contains(&n)));
         self
     }
+}
+
+/// Names without the options that all layers of a kind share, and those options. Names stay as they
+/// are where they would not differ from each other.
+fn short_names(names: &[&str]) -> (Vec<String>, Vec<String>) {
+    let (mut heads, mut common): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    for name in names {
+        let kind = kind_of(name);
+        let alike: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|n| kind_of(n) == kind)
+            .collect();
+        let shared = |option: &str| {
+            let has = |n: &&str| options(n).any(|other| other == option);
+            // A quoted command is kept whole.
+            alike.len() > 1 && alike.iter().all(|n| has(n) && !n.contains(['\'', '"']))
+        };
+        let (own, left_out): (Vec<&str>, Vec<&str>) = options(name).partition(|o| !shared(o));
+        let head = if own.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}:{}", own.join(","))
+        };
+        heads.push(head);
+        let told = format!("every {kind} has {}", left_out.join(","));
+        if !left_out.is_empty() && !common.contains(&told) {
+            common.push(told);
+        }
+    }
+    let unique: std::collections::BTreeSet<&String> = heads.iter().collect();
+    if unique.len() < names.len() {
+        return (names.iter().map(|n| (*n).to_owned()).collect(), Vec::new());
+    }
+    (heads, common)
+}
+
+/// The name before the options.
+fn kind_of(name: &str) -> &str {
+    name.split(':').next().unwrap_or(name)
+}
+
+/// The variant and the options of a layer, as written.
+fn options(name: &str) -> impl Iterator<Item = &str> {
+    let rest = name.split_once(':').map_or("", |(_, rest)| rest);
+    rest.split(',').filter(|o| !o.is_empty())
 }
 
 /// The meaning of a ratio in the report.
@@ -200,6 +256,23 @@ mod tests {
             ..noisy
         };
         assert_eq!(sign(Some(&drifting)), "?drift");
+    }
+
+    #[test]
+    fn heads_have_what_differs_between_layers() {
+        let names = [
+            "vm:cache=none,disk=ide",
+            "vm:cache=none,disk=virtio-blk",
+            "fuse",
+        ];
+        let (heads, common) = short_names(&names);
+        assert_eq!(heads, ["vm:disk=ide", "vm:disk=virtio-blk", "fuse"]);
+        assert_eq!(common, ["every vm has cache=none"]);
+        // Only one of a kind, and two that do not differ, keep their names.
+        let (heads, common) = short_names(&["vm:cache=none,disk=ide", "dir:/a,b"]);
+        assert_eq!(heads, ["vm:cache=none,disk=ide", "dir:/a,b"]);
+        assert!(common.is_empty());
+        assert_eq!(short_names(&["vm:a,b", "vm:b,a"]).0, ["vm:a,b", "vm:b,a"]);
     }
 
     #[test]

@@ -102,9 +102,15 @@ fn the_matrix_comes_first_and_each_cell_says_its_ratio_in_words() {
     let html = page(&report);
     let (before, rest) = html.split_once("<table class=\"heat\">").unwrap();
     let first = before.split_once("</h1>").unwrap().1;
+    let (trust, first) = first.split_once("</p>").unwrap();
+    assert!(
+        trust.starts_with("<p class=\"believe ok\">")
+            && trust.contains("7 checks passed, no warning"),
+        "{trust}"
+    );
     assert!(
         !first.contains("<h2") && !first.contains("<p"),
-        "nothing stands between headline and matrix: {first}"
+        "only the mark of trust is between headline and matrix: {first}"
     );
     let table = rest.split_once("</table>").unwrap().0;
     let cells: Vec<&str> = table.split("<td").skip(1).collect();

@@ -2,11 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::{matrix::shade, text::breakable};
+use super::text::breakable;
 use crate::{
-    Report, ResultRow, Verdict,
+    Report, ResultRow,
     number::count,
-    views::overview::{Overview, sign},
+    views::{
+        heat::{self, Shade},
+        overview::{Overview, sign},
+    },
 };
 
 /// Most rows; those with the largest differences are kept.
@@ -36,22 +39,24 @@ fn made(report: &Report, links: bool) -> Markup {
                             (shown.legend()) "."
                             @if left > 0 { " And " (count(left, "more operation")) " with smaller differences" @if links { ": " a href="#results" { "results" } } "." }
                         }
-                        thead { tr { th scope="col" { "Operation" } @for layer in &shown.layers { th.num scope="col" { code { (breakable(layer)) } } } } }
+                        thead { tr { th scope="col" { "Operation" } @for (head, layer) in shown.heads.iter().zip(&shown.layers) { th.num scope="col" title=(layer) { code { (breakable(head)) } } } } }
                         tbody {
                             @for (label, cells) in &shown.points {
-                                tr { th scope="row" { (label) } @for row in cells { (cell(*row, &shown.words(*row), links)) } }
+                                tr { th scope="row" { (label) } @for (row, layer) in cells.iter().zip(&shown.heads) { (cell(*row, layer, &shown.words(*row), links)) } }
                             }
                         }
                     }
                 }
+                (ramp(&shown))
             }
         }
     }
 }
 
-fn cell(row: Option<&ResultRow>, said: &str, links: bool) -> Markup {
+/// On a narrow screen the layer's name is above the ratio.
+fn cell(row: Option<&ResultRow>, layer: &str, said: &str, links: bool) -> Markup {
     html! {
-        td class={ "num " (row.map_or(String::new(), class)) } {
+        td class={ "num " (row.map_or(String::new(), class)) } data-head=(layer) {
             @if let Some(row) = row.filter(|_| links) {
                 a href={ "#" (row.id) } title=(said) { span aria-hidden="true" { (sign(Some(row))) } span.unseen { (said) } }
             } @else {
@@ -61,15 +66,36 @@ fn cell(row: Option<&ResultRow>, said: &str, links: bool) -> Markup {
     }
 }
 
-/// The CSS class of a cell: the larger the ratio, the stronger the shade. Probable verdicts have
-/// the lightest one.
+/// The CSS class of a cell.
 fn class(row: &ResultRow) -> String {
-    match (row.verdict, row.ratio, row.leaning()) {
-        (Verdict::Slower | Verdict::Faster, Some(r), _) => shade(r.estimate),
-        (Verdict::Same, ..) => "same".into(),
-        (Verdict::Untrusted, ..) => "untrusted".into(),
-        (.., Verdict::Slower) => "s1".into(),
-        (.., Verdict::Faster) => "f1".into(),
-        _ => String::new(),
+    match Shade::of(row) {
+        Shade::Slower(step) => format!("s{step}"),
+        Shade::Faster(step) => format!("f{step}"),
+        Shade::Same => "same".into(),
+        Shade::Untrusted => "untrusted".into(),
+        Shade::Open => "open".into(),
+    }
+}
+
+/// The scale of the shades: of the colours that occur.
+fn ramp(all: &Overview) -> Markup {
+    let cells = || {
+        all.points
+            .iter()
+            .flat_map(|(_, cells)| cells.iter().flatten())
+    };
+    let has = |is: fn(Shade) -> bool| cells().any(|row| is(Shade::of(row)));
+    let sides = [
+        ("s", "slower", has(|s| matches!(s, Shade::Slower(_)))),
+        ("f", "faster", has(|s| matches!(s, Shade::Faster(_)))),
+    ];
+    html! {
+        @if sides.iter().any(|(.., occurs)| *occurs) {
+            p.ramp {
+                @for (class, word, _) in sides.iter().filter(|(.., occurs)| *occurs) {
+                    span { (word) ": " @for (step, text) in (1..).zip(heat::scale()) { i class=(format!("{class}{step}")) { (text) } } }
+                }
+            }
+        }
     }
 }

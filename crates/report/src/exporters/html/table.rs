@@ -6,6 +6,8 @@ use super::{
     fold,
     text::{micro, rich},
 };
+use layermark_model::flags::CONTAMINATED;
+
 use crate::{
     Estimate, LatencyUs, Report, ResultRow, Verdict, number,
     views::{overview::ratio_of, rows},
@@ -32,6 +34,7 @@ const AUX: usize = 7;
 
 pub fn section(report: &Report) -> Markup {
     let mut notes = rows::Notes::default();
+    let busy = busy(report);
     let folds = super::matrix::folds(report);
     let mut groups = rows::groups(report);
     groups.retain(|(_, rows)| !rows.iter().all(|r| folds(r)));
@@ -43,6 +46,7 @@ pub fn section(report: &Report) -> Markup {
                 "Ratio: " (ratio_of(report)) ", with its " (number::percent(report.level))
                 " interval. Above 1 is slower, whatever the unit."
             }
+            @if let Some(busy) = &busy { p.hint { (busy) } }
             @if groups.is_empty() { p { "All of them are matrices of file sizes and records: see below." } }
             @else { div.scroll.main tabindex="0" role="region" aria-label="Results, scrolls sideways" {
                 table.results {
@@ -50,7 +54,7 @@ pub fn section(report: &Report) -> Markup {
                     thead { tr {
                         @for (n, head) in HEADS.iter().enumerate() { th.name[n == 0].num[NUMBERS.contains(&n)].aux[n >= AUX] scope="col" { (head) } }
                     } }
-                    @for (label, group) in groups { (group_of(label, &group, &mut notes)) }
+                    @for (label, group) in groups { (group_of(label, &group, &mut notes, busy.is_some())) }
                 }
             } }
         }
@@ -59,7 +63,30 @@ pub fn section(report: &Report) -> Markup {
     fold("results", "Results", &note, &body)
 }
 
-fn group_of<'a>(label: &str, group: &[&'a ResultRow], notes: &mut rows::Notes<'a>) -> Markup {
+/// Where other programs disturbed most results, they are counted once and not in each row.
+fn busy(report: &Report) -> Option<String> {
+    let made = report.results.iter().filter(|r| r.trials > 0);
+    let of = |r: &ResultRow| r.flag_counts.get(CONTAMINATED).copied().unwrap_or(0);
+    let (results, trials) = made
+        .clone()
+        .fold((0, 0), |(r, t), row| (r + 1, t + row.trials));
+    let rows = made.clone().filter(|r| of(r) > 0).count();
+    (2 * rows > results).then(|| {
+        let disturbed: usize = made.map(of).sum();
+        format!(
+            "{CONTAMINATED}: {disturbed} of {}, in {rows} of {}; not repeated in each row.",
+            number::count(trials, "trial"),
+            number::count(results, "result")
+        )
+    })
+}
+
+fn group_of<'a>(
+    label: &str,
+    group: &[&'a ResultRow],
+    notes: &mut rows::Notes<'a>,
+    busy: bool,
+) -> Markup {
     let what = group
         .first()
         .map(|r| r.meaning.describe(&[]))
@@ -67,13 +94,13 @@ fn group_of<'a>(label: &str, group: &[&'a ResultRow], notes: &mut rows::Notes<'a
     html! {
         tbody {
             tr.group { th scope="rowgroup" colspan=(HEADS.len()) { span.point { (label) } " " small { (what) } } }
-            @for row in group { (line(row, &notes.of(row))) }
+            @for row in group { (line(row, &notes.of(row), busy)) }
         }
     }
 }
 
 /// A result, with its note below.
-fn line(row: &ResultRow, note: &str) -> Markup {
+fn line(row: &ResultRow, note: &str, busy: bool) -> Markup {
     let made = if row.blocks > 0 {
         row.blocks
     } else {
@@ -95,7 +122,7 @@ fn line(row: &ResultRow, note: &str) -> Markup {
     ];
     let source = row.served_because.as_deref();
     let source = source.filter(|s| !note.contains(s)).unwrap_or_default();
-    let flags = flags(row);
+    let flags = flags(row, busy);
     let mut said = vec![note, source, &flags];
     said.retain(|s| !s.is_empty());
     html! {
@@ -183,10 +210,11 @@ fn cpu(row: &ResultRow) -> Markup {
     }
 }
 
-fn flags(row: &ResultRow) -> String {
+fn flags(row: &ResultRow, busy: bool) -> String {
     let each: Vec<String> = row
         .flag_counts
         .iter()
+        .filter(|(flag, _)| !(busy && *flag == CONTAMINATED))
         .map(|(flag, n)| format!("{flag}: {n} of {}", number::count(row.trials, "trial")))
         .collect();
     each.join("; ")
