@@ -9,6 +9,7 @@ use anyhow::bail;
 
 use crate::Report;
 
+mod card;
 mod csv;
 mod html;
 mod hyperfine;
@@ -69,6 +70,8 @@ pub const ALL: &[&dyn Exporter] = &[
     &xlsx::Xlsx,
     &svg::Svg,
     &png::Png,
+    &card::CARD,
+    &card::PICTURE,
     &csv::LAUNCHES,
     &hyperfine::Hyperfine,
     &junit::Junit,

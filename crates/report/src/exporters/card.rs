@@ -1,0 +1,462 @@
+//! The answer as one picture to share: headline, matrix, machine and date.
+
+use kuva::{
+    backend::png::PngBackend,
+    prelude::SvgBackend,
+    render::{
+        color::Color,
+        render::{Primitive, Scene, TextAnchor},
+    },
+};
+
+use super::{
+    Exporter, Files,
+    own::{NAME, marked_png},
+};
+use crate::{
+    Report, ResultRow, TrustState, Verdict,
+    code_span::unmarked,
+    number::{self, count},
+    views::{
+        heat::{self, Shade},
+        overview::{Overview, sign},
+        rows,
+    },
+};
+
+/// Pixels of the picture: the size of a link's preview.
+const WIDTH: f64 = 1200.0;
+const HEIGHT: f64 = 675.0;
+/// Blank border.
+const EDGE: f64 = 36.0;
+/// Most columns and rows that are readable.
+const LAYERS: usize = 14;
+const POINTS: usize = 14;
+/// Lines of the headline.
+const LINES: usize = 3;
+/// Height of the scale, the legend and the two lines about the run.
+const FOOT: f64 = 88.0;
+/// Width of the labels.
+const LABEL: f64 = 264.0;
+
+const INK: &str = "#1a1e23";
+const MUTED: &str = "#59626c";
+const WARNING: &str = "#b34700";
+
+/// See the module.
+pub struct Card {
+    id: &'static str,
+    endings: &'static [&'static str],
+    as_pixels: bool,
+}
+
+/// As a vector drawing.
+pub static CARD: Card = Card {
+    id: "card",
+    endings: &["card.svg"],
+    as_pixels: false,
+};
+/// As pixels.
+pub static PICTURE: Card = Card {
+    id: "card_png",
+    endings: &["card.png"],
+    as_pixels: true,
+};
+
+impl Exporter for Card {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        self.endings
+    }
+
+    fn is_own(&self, head: &str, file: &mut std::fs::File) -> bool {
+        super::svg::Svg.is_own(head, file) || super::png::Png.is_own(head, file)
+    }
+
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        let scene = scene(report);
+        let bytes = if self.as_pixels {
+            png(report, &scene)?
+        } else {
+            svg(report, &scene).into_bytes()
+        };
+        Ok(out.open("")?.write_all(&bytes)?)
+    }
+}
+
+fn svg(report: &Report, scene: &Scene) -> String {
+    let drawn = SvgBackend.render_scene(scene);
+    let body = drawn.split_once('>').map_or("", |(_, body)| body);
+    let title = format!("{}.", unmarked(&report.headline));
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- {} -->\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+         width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\" aria-labelledby=\"card-t\" font-family=\"'DejaVu Sans', Verdana, sans-serif\">\
+         <title id=\"card-t\">{title}</title>{body}\n",
+        report.generated_by,
+    )
+}
+
+fn png(report: &Report, scene: &Scene) -> anyhow::Result<Vec<u8>> {
+    let png = PngBackend::new().with_scale(1.0).render_scene(scene);
+    let png = png.map_err(|e| anyhow::anyhow!("{NAME}: the picture cannot be drawn: {e}"))?;
+    Ok(marked_png(&png, &report.generated_by))
+}
+
+fn scene(report: &Report) -> Scene {
+    let mut page = Page(vec![rect(
+        0.0,
+        0.0,
+        WIDTH,
+        HEIGHT,
+        Color::Rgb(255, 255, 255),
+    )]);
+    let top = page.headline(report);
+    let bottom = HEIGHT - EDGE - FOOT;
+    let all = Overview::new(report);
+    let (layers, points) = (all.layers.len(), all.points.len());
+    let all = all.largest(POINTS);
+    let mut notes = Vec::new();
+    if layers > 0 {
+        page.matrix(&all, top + 14.0, bottom);
+        page.scale(bottom + 14.0);
+        notes.push(all.legend());
+    } else {
+        page.times(report, top + 14.0);
+    }
+    page.trust(report, bottom + 27.0);
+    if layers > 0 && points > all.points.len() {
+        let more = count(points - all.points.len(), "more operation");
+        notes.push(format!("{more} with smaller differences"));
+    }
+    if layers > LAYERS {
+        notes.push(count(layers - LAYERS, "more layer"));
+    }
+    let notes = cut(&notes.join("; "), WIDTH - 2.0 * EDGE, 12);
+    page.text(EDGE, HEIGHT - EDGE - 40.0, &notes, 12, MUTED);
+    page.machine(report);
+    Scene {
+        background_color: Some("#ffffff".into()),
+        text_color: Some(INK.into()),
+        elements: page.0,
+        ..Scene::new(WIDTH, HEIGHT)
+    }
+}
+
+/// The shapes drawn so far.
+struct Page(Vec<Primitive>);
+
+impl Page {
+    /// Headline and caveats. Returns the height they end at.
+    fn headline(&mut self, report: &Report) -> f64 {
+        let text = format!("{}.", unmarked(&report.headline));
+        let room = WIDTH - 2.0 * EDGE;
+        let sizes = [30, 26, 22, 18];
+        let fits = |size: &u32| bold_wrapped(&text, room, *size).len() < LINES;
+        let size = sizes.into_iter().find(fits).unwrap_or(18);
+        let mut y = EDGE - 8.0;
+        for line in bold_wrapped(&text, room, size).iter().take(LINES) {
+            y += f64::from(size) * 1.25;
+            self.bold(EDGE, y, line, size, INK);
+        }
+        for caveat in &report.caveats {
+            y += 24.0;
+            let text = format!("! {}.", unmarked(caveat));
+            self.bold(EDGE, y, &cut(&text, room / 1.12, 16), 16, WARNING);
+        }
+        y
+    }
+
+    /// Operations as rows, layers as columns, each cell with the colour of its ratio.
+    fn matrix(&mut self, all: &Overview, top: f64, bottom: f64) {
+        let shown = all.layers.len().min(LAYERS);
+        let column = ((WIDTH - 2.0 * EDGE - LABEL) / shown as f64).min(120.0);
+        let heads: Vec<Vec<String>> = all.heads.iter().take(shown).map(|l| parts(l)).collect();
+        let lines = heads.iter().map(Vec::len).max().unwrap_or(0);
+        let size = if shown > 8 { 11 } else { 13 };
+        let head = lines as f64 * (f64::from(size) + 3.0) + 8.0;
+        let row = ((bottom - top - head) / all.points.len().max(1) as f64).clamp(12.0, 40.0);
+        for (n, parts) in heads.iter().enumerate() {
+            let middle = EDGE + LABEL + column * (n as f64 + 0.5);
+            for (line, part) in parts.iter().enumerate() {
+                let from_last = (parts.len() - 1 - line) as f64;
+                let y = top + head - 8.0 - from_last * (f64::from(size) + 3.0);
+                self.centred(middle, y, &cut(part, column - 4.0, size), size, MUTED);
+            }
+        }
+        let letters = (row * 0.55).clamp(9.0, 15.0) as u32;
+        for (n, (label, cells)) in all.points.iter().enumerate() {
+            let y = top + head + row * n as f64;
+            let base = y + row / 2.0 + f64::from(letters) * 0.36;
+            self.text(EDGE, base, &cut(label, LABEL, letters), letters, INK);
+            for (n, cell) in cells.iter().take(shown).enumerate() {
+                let x = EDGE + LABEL + column * n as f64;
+                self.cell(*cell, [x, y, column, row], base, letters);
+            }
+        }
+    }
+
+    fn cell(&mut self, row: Option<&ResultRow>, at: [f64; 4], base: f64, size: u32) {
+        let [x, y, width, height] = at;
+        let fill = fill(row.map_or(Shade::Open, Shade::of));
+        self.0
+            .push(rect(x + 1.0, y + 1.0, width - 2.0, height - 2.0, fill));
+        let unknown = row.is_none_or(|r| matches!(r.verdict, Verdict::Undecided));
+        let ink = if unknown { MUTED } else { INK };
+        self.centred(x + width / 2.0, base, &sign(row), size, ink);
+    }
+
+    /// The time of each operation, where nothing is compared.
+    fn times(&mut self, report: &Report, top: f64) {
+        for (n, row) in report.results.iter().take(POINTS).enumerate() {
+            let y = top + 26.0 * (n + 1) as f64;
+            self.text(EDGE, y, &cut(&row.label, 2.0 * LABEL, 15), 15, INK);
+            let time = row.op_us.map_or("-".into(), number::time);
+            self.text(EDGE + 2.0 * LABEL + 16.0, y, &time, 15, INK);
+        }
+    }
+
+    /// How many checks passed, at the right edge.
+    fn trust(&mut self, report: &Report, y: f64) {
+        let warned = report.trust.iter().any(|t| t.state == TrustState::Warn);
+        let (mark, colour) = if warned {
+            ("!", WARNING)
+        } else {
+            ("\u{2713}", MUTED)
+        };
+        if !report.trust.is_empty() {
+            let text = cut(&format!("{mark} {}", rows::trust(report)), 320.0, 12);
+            self.0.push(words(
+                WIDTH - EDGE,
+                y,
+                &text,
+                12,
+                colour,
+                TextAnchor::End,
+                false,
+            ));
+        }
+    }
+
+    /// What each shade means.
+    fn scale(&mut self, y: f64) {
+        let mut x = EDGE;
+        for (word, shade) in [
+            ("slower", Shade::Slower as fn(usize) -> Shade),
+            ("faster", Shade::Faster),
+        ] {
+            self.text(x, y + 13.0, word, 12, MUTED);
+            x += 56.0;
+            for (step, text) in (1..).zip(heat::scale()) {
+                self.0.push(rect(x, y, 52.0, 18.0, fill(shade(step))));
+                self.centred(x + 26.0, y + 13.0, &text, 11, INK);
+                x += 53.0;
+            }
+            x += 28.0;
+        }
+    }
+
+    /// Machine, date, and the program.
+    fn machine(&mut self, report: &Report) {
+        let m = &report.machine;
+        let machine = format!(
+            "{}, {}, {} of memory, {}, {}{}",
+            m.cpu,
+            count(m.cpus as usize, "CPU"),
+            number::bytes(m.memory as f64),
+            m.os,
+            m.base,
+            if m.hypervisor {
+                ", virtual machine"
+            } else {
+                ""
+            }
+        );
+        let room = WIDTH - 2.0 * EDGE;
+        self.text(
+            EDGE,
+            HEIGHT - EDGE - 18.0,
+            &cut(&machine, room, 13),
+            13,
+            INK,
+        );
+        let about = format!(
+            "{}, {}; {}",
+            report.started,
+            rows::about(report),
+            report.generated_by
+        );
+        self.text(EDGE, HEIGHT - EDGE + 2.0, &cut(&about, room, 13), 13, MUTED);
+    }
+
+    fn text(&mut self, x: f64, y: f64, text: &str, size: u32, colour: &str) {
+        self.0
+            .push(words(x, y, text, size, colour, TextAnchor::Start, false));
+    }
+
+    fn bold(&mut self, x: f64, y: f64, text: &str, size: u32, colour: &str) {
+        self.0
+            .push(words(x, y, text, size, colour, TextAnchor::Start, true));
+    }
+
+    fn centred(&mut self, x: f64, y: f64, text: &str, size: u32, colour: &str) {
+        self.0
+            .push(words(x, y, text, size, colour, TextAnchor::Middle, false));
+    }
+}
+
+fn rect(x: f64, y: f64, width: f64, height: f64, fill: Color) -> Primitive {
+    Primitive::Rect {
+        x,
+        y,
+        width,
+        height,
+        fill,
+        stroke: None,
+        stroke_width: None,
+        opacity: None,
+    }
+}
+
+/// A cell without a verdict is grey.
+fn fill(shade: Shade) -> Color {
+    let [red, green, blue] = shade.rgb().unwrap_or([0xf4, 0xf5, 0xf6]);
+    Color::Rgb(red, green, blue)
+}
+
+/// `$` would start a formula.
+fn words(
+    x: f64,
+    y: f64,
+    text: &str,
+    size: u32,
+    colour: &str,
+    anchor: TextAnchor,
+    bold: bool,
+) -> Primitive {
+    Primitive::Text {
+        x,
+        y,
+        content: text.replace('$', "\\$"),
+        size,
+        anchor,
+        rotate: None,
+        bold,
+        color: Some(colour.into()),
+    }
+}
+
+/// A layer's name, in lines that end where its own parts end.
+fn parts(name: &str) -> Vec<String> {
+    let parts = name.split_inclusive([':', ',']);
+    parts.map(|part| part.trim().to_owned()).collect()
+}
+
+/// Width of a letter of `DejaVu Sans` over its size, rounded up from the average of 0.55.
+const LETTER: f64 = 0.57;
+
+/// About how wide a text is.
+fn width(text: &str, size: u32) -> f64 {
+    LETTER * f64::from(size) * text.chars().count() as f64
+}
+
+/// The start of a text that fits, with an ellipsis if it does not fit whole.
+fn cut(text: &str, room: f64, size: u32) -> String {
+    if width(text, size) <= room {
+        return text.to_owned();
+    }
+    let most = (room / (LETTER * f64::from(size))) as usize;
+    let start = text.chars().take(most.saturating_sub(1));
+    start.chain(['\u{2026}']).collect()
+}
+
+/// Lines of bold letters, which are about an eighth wider.
+fn bold_wrapped(text: &str, room: f64, size: u32) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last().map_or("", String::as_str);
+        let longer = if line.is_empty() {
+            word.to_owned()
+        } else {
+            format!("{line} {word}")
+        };
+        if line.is_empty() || width(&longer, size) * 1.12 <= room {
+            lines.pop();
+            lines.push(longer);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use layermark_testkit::sample::Sample;
+
+    fn made(sample: &Sample) -> Report {
+        let (run, trials) = sample.build();
+        Report::build(&run, &trials)
+    }
+
+    fn written(report: &Report, name: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        let exporter = crate::exporters::for_path(name.as_ref()).expect("a format");
+        exporter.write(report, &mut out).expect("a picture");
+        out
+    }
+
+    /// Texts of the drawing, in their order.
+    fn texts(report: &Report) -> Vec<String> {
+        let svg = String::from_utf8(written(report, "card.svg")).expect("a text");
+        let text = |t: &str| Some(t.split_once('>')?.1.split_once("</text>")?.0.to_owned());
+        svg.split("<text").skip(1).filter_map(text).collect()
+    }
+
+    #[test]
+    fn it_has_headline_matrix_machine_date_and_trust() {
+        let report = made(&Sample::default());
+        let all = texts(&report);
+        let whole = all.join(" ");
+        let headline = format!("{}.", unmarked(&report.headline));
+        assert!(whole.starts_with(&headline), "{whole}");
+        let rows: Vec<String> = report
+            .results
+            .iter()
+            .filter(|r| r.verdict != Verdict::Baseline)
+            .map(|r| sign(Some(r)))
+            .collect();
+        assert!(rows.len() > 8);
+        for ratio in &rows {
+            assert!(all.contains(ratio), "{ratio}: {all:?}");
+        }
+        let trust = rows::trust(&report);
+        for part in [&report.machine.cpu, &report.started, &report.run, &trust] {
+            assert!(whole.contains(part.as_str()), "{part}: {whole}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_native_alone_has_its_times() {
+        let report = made(&Sample {
+            layers: vec![],
+            ..Sample::default()
+        });
+        let all = texts(&report);
+        for row in &report.results {
+            let time = number::time(row.op_us.expect("a time"));
+            assert!(all.contains(&row.label) && all.contains(&time), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn it_has_the_size_of_a_preview() {
+        let png = written(&made(&Sample::default()), "card.png");
+        let side = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().expect("four bytes"));
+        assert_eq!((side(16), side(20)), (1200, 675));
+    }
+}
