@@ -293,6 +293,9 @@ pub struct OutArgs {
     /// Print the whole report, not only the answer
     #[arg(long, conflicts_with = "json")]
     pub full: bool,
+    /// What the matrix on the terminal shows
+    #[arg(long, value_enum, default_value_t, conflicts_with_all = ["json", "full"])]
+    pub unit: UnitArg,
     /// Let -o replace a file that layermark did not write, what a symbolic link points to, and write into a FIFO
     #[arg(long)]
     pub force: bool,
@@ -318,11 +321,23 @@ fn output_help_of(has: impl Fn(&str) -> bool) -> String {
     )
 }
 
+/// What the cells of the matrix show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum UnitArg {
+    /// Time in the layer over native's
+    #[default]
+    Ratio,
+    /// Time of an operation, with a column for native
+    Time,
+    /// Throughput or the workload's own unit, with a column for native
+    Throughput,
+}
+
 /// What to print on standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdout {
-    /// The answer in at most 40 lines.
-    Short,
+    /// The answer in at most 40 lines, with a matrix in this unit.
+    Short(exporters::Unit),
     /// All of the report as text.
     Full,
     Json,
@@ -333,7 +348,11 @@ impl OutArgs {
         match (self.json.json, self.full) {
             (true, _) => Stdout::Json,
             (false, true) => Stdout::Full,
-            (false, false) => Stdout::Short,
+            (false, false) => Stdout::Short(match self.unit {
+                UnitArg::Ratio => exporters::Unit::Ratio,
+                UnitArg::Time => exporters::Unit::Time,
+                UnitArg::Throughput => exporters::Unit::Throughput,
+            }),
         }
     }
 }

@@ -143,13 +143,17 @@ fn to_stdout(report: &Report, what: Stdout) -> Result<(), Failure> {
     let style = exporters::Style {
         width: width(),
         colour: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        unit: match what {
+            Stdout::Short(unit) => unit,
+            Stdout::Full | Stdout::Json => exporters::Unit::Ratio,
+        },
     };
     let mut text = Vec::new();
     let printed = match what {
         Stdout::Json => exporters::for_path(Path::new("report.json"))
             .and_then(|json| json.write(report, &mut text)),
         Stdout::Full => exporters::print_full(report, style, &mut text),
-        Stdout::Short => exporters::print(report, style, &mut text),
+        Stdout::Short(_) => exporters::print(report, style, &mut text),
     };
     printed.map_err(Failure::failed)?;
     write_stdout(&text)

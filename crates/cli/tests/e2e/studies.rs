@@ -13,7 +13,7 @@ fn study(name: &str, more: &[&str]) -> (Value, String, String) {
     let page = work.join("r.html");
     let json = work.join("r.json");
     let said = lm
-        .args(["run", name])
+        .args(["run", name, "--full"])
         .args(more)
         .args([
             "-o".as_ref(),

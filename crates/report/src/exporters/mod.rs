@@ -27,6 +27,8 @@ mod xlsx;
 pub use html::{STYLE, comparison, live_matrix, trend, trend_page};
 pub use terminal::{Style, print, print_full};
 
+pub use crate::views::overview::Unit;
+
 /// One format.
 pub trait Exporter: Sync {
     /// Its name, such as `html`.

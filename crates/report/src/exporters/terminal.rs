@@ -4,7 +4,12 @@
 use std::io::Write;
 
 use super::{Exporter, Files};
-use crate::{Report, ResultRow, TrustState, Verdict, code_span::unmarked, number, views::rows};
+use crate::{
+    Report, ResultRow, TrustState, Verdict,
+    code_span::unmarked,
+    number,
+    views::{overview::Unit, rows},
+};
 
 mod columns;
 mod matrix;
@@ -20,6 +25,8 @@ pub struct Style {
     pub width: usize,
     /// Colour the verdicts. The caller respects `NO_COLOR`.
     pub colour: bool,
+    /// What the cells of the matrix show.
+    pub unit: Unit,
 }
 
 impl Style {
@@ -38,6 +45,7 @@ impl Default for Style {
         Self {
             width: 100,
             colour: false,
+            unit: Unit::Ratio,
         }
     }
 }
@@ -61,7 +69,7 @@ impl Exporter for Text {
     }
 }
 
-/// Prints the answer in at most 40 lines. For a study, its own tables follow.
+/// Prints the answer in at most 40 lines, 60 if they are short.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
     if let Some(study) = report.study.as_ref().filter(|_| !report.results.is_empty()) {

@@ -24,7 +24,18 @@ const SIGNS: [(&str, &str); 8] = [
 /// The sign without a number: the ratio changed during the run.
 const DRIFTS: &str = "?drift";
 
-/// Results by point and layer; the baseline has no column.
+/// What the cells show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Time in the layer over native's, or the verdict's sign.
+    Ratio,
+    /// Time an operation.
+    Time,
+    /// Throughput, or the result in its workload's unit.
+    Throughput,
+}
+
+/// Results by point and layer; the baseline has a column if the cells are not ratios to it.
 #[derive(Clone)]
 pub struct Overview<'a> {
     /// Names of the compared layers, in the plan's order.
@@ -39,16 +50,24 @@ pub struct Overview<'a> {
     ratio: String,
     /// The time that a ratio is a multiple of.
     of: &'static str,
+    /// What the cells show.
+    unit: Unit,
 }
 
 impl<'a> Overview<'a> {
-    /// The overview of all results in a report.
+    /// The ratios of all results in a report.
     pub fn new(report: &'a Report) -> Self {
+        Self::in_unit(report, Unit::Ratio)
+    }
+
+    /// All results in a report.
+    pub fn in_unit(report: &'a Report, unit: Unit) -> Self {
+        let shown = |baseline: bool| unit != Unit::Ratio || !baseline;
         let measured = |name: &str| report.results.iter().any(|r| r.layer == name);
         let layers: Vec<&str> = report
             .layers
             .iter()
-            .filter(|l| !l.baseline && !l.control && measured(&l.name))
+            .filter(|l| shown(l.baseline) && !l.control && measured(&l.name))
             .map(|l| l.name.as_str())
             .collect();
         let cell = |label: &str, layer: &str| {
@@ -68,20 +87,35 @@ impl<'a> Overview<'a> {
                 Some(_) => "the old run's",
                 None => "native's",
             },
+            unit,
         }
     }
 
     /// The meaning of the cells, for below the table. Of the signs, only those that occur.
     pub fn legend(&self) -> String {
+        let common = self.common.iter().map(|common| format!("; {common}"));
+        let common: String = common.collect();
+        match self.unit {
+            Unit::Ratio => {}
+            Unit::Time => {
+                return format!("time of an operation: the centre of the trials; - none{common}");
+            }
+            Unit::Throughput => {
+                return format!("the result in its unit: the centre of the trials; - none{common}");
+            }
+        }
         let cells = || self.points.iter().flat_map(|(_, cells)| cells);
         let used = SIGNS
             .iter()
             .filter(|(s, _)| cells().any(|c| sign(*c).contains(s)));
         let shown = |sign: &'static str| if sign == "(" { "(1.80x)" } else { sign };
         let signs = used.map(|(sign, words)| format!("; {} {words}", shown(sign)));
-        let common = self.common.iter().map(|common| format!("; {common}"));
-        let rest: String = signs.chain(common).collect();
-        format!("1.80x: {}{rest}", self.ratio)
+        format!("1.80x: {}{}{common}", self.ratio, signs.collect::<String>())
+    }
+
+    /// What a cell shows.
+    pub fn cell(&self, row: Option<&ResultRow>) -> String {
+        absolute(row, self.unit).unwrap_or_else(|| sign(row))
     }
 
     /// The sign of a cell in words: `slower: 1.80 times native's time, 1.75 to 1.85`.
@@ -116,6 +150,17 @@ impl<'a> Overview<'a> {
             .retain(|_| at.next().is_some_and(|n| order.contains(&n)));
         self
     }
+}
+
+/// A number that is not a ratio. None in a matrix of ratios.
+pub fn absolute(row: Option<&ResultRow>, unit: Unit) -> Option<String> {
+    let row = row.filter(|r| r.trials > 0);
+    let text = match unit {
+        Unit::Ratio => return None,
+        Unit::Time => row.and_then(|r| r.op_us).map(number::time),
+        Unit::Throughput => row.filter(|r| r.value.is_some()).map(number::result_value),
+    };
+    Some(text.unwrap_or_else(|| "-".into()))
 }
 
 /// Names without the options that all layers of a kind share, and those options. Names stay as they
@@ -256,6 +301,29 @@ mod tests {
             ..noisy
         };
         assert_eq!(sign(Some(&drifting)), "?drift");
+    }
+
+    #[test]
+    fn times_and_throughput_have_a_column_for_native() {
+        let (run, trials) = Sample::default().build();
+        let report = Report::build(&run, &trials);
+        for unit in [Unit::Time, Unit::Throughput] {
+            let all = Overview::in_unit(&report, unit);
+            assert_eq!(all.layers[0], "native");
+            for (label, cells) in &all.points {
+                let row = report
+                    .results
+                    .iter()
+                    .find(|r| r.label == *label && r.layer == "native");
+                let row = row.expect("a result");
+                let number = match unit {
+                    Unit::Time => number::time(row.op_us.expect("a time")),
+                    _ => number::result_value(row),
+                };
+                assert_eq!(all.cell(cells[0]), number);
+            }
+        }
+        assert!(!Overview::new(&report).layers.contains(&"native"));
     }
 
     #[test]

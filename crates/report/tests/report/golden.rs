@@ -63,6 +63,7 @@ fn printed(report: &Report, width: usize) -> String {
     let style = Style {
         width,
         colour: false,
+        ..Style::default()
     };
     let mut out = Vec::new();
     exporters::print(report, style, &mut out).unwrap();
@@ -133,6 +134,7 @@ fn terminal_narrow_and_coloured() {
         Style {
             width: 60,
             colour: true,
+            ..Style::default()
         },
         &mut out,
     )

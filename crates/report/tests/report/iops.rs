@@ -250,6 +250,7 @@ fn every_format_has_the_table() {
     let style = exporters::Style {
         width: 60,
         colour: false,
+        ..exporters::Style::default()
     };
     exporters::print(&report, style, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();

@@ -114,7 +114,17 @@ fn the_matrix_comes_first_and_each_cell_says_its_ratio_in_words() {
     );
     let table = rest.split_once("</table>").unwrap().0;
     let cells: Vec<&str> = table.split("<td").skip(1).collect();
-    assert_eq!(cells.len(), report.points().len() * 10);
+    // With native's column, for times and throughput.
+    assert_eq!(cells.len(), report.points().len() * 11);
+    assert_eq!(first.matches("type=\"radio\" name=\"unit\"").count(), 3);
+    for class in ["r", "t", "v"] {
+        let span = format!("<span class=\"{class}\">");
+        assert_eq!(table.matches(&span).count(), cells.len(), "{class}");
+    }
+    assert_eq!(
+        table.matches(" base\" data-head=\"native\"").count(),
+        report.points().len()
+    );
     for row in report.results.iter().filter(|r| r.layer == "fuse") {
         let link = format!("href=\"#{}\" title=\"", row.id);
         let cell = cells.iter().find(|c| c.contains(&link)).unwrap();

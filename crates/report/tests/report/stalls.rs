@@ -89,6 +89,7 @@ fn exported(report: &Report, extension: &str) -> String {
         let style = Style {
             width: 200,
             colour: false,
+            ..Style::default()
         };
         exporters::print(report, style, &mut out).unwrap();
     } else {

@@ -264,6 +264,7 @@ fn what_became_of_an_fsync_is_on_the_narrowest_terminal() {
             Style {
                 width,
                 colour: false,
+                ..Style::default()
             },
             &mut out,
         )

@@ -8,7 +8,7 @@ use crate::{
     number::count,
     views::{
         heat::{self, Shade},
-        overview::{Overview, sign},
+        overview::{Overview, Unit, absolute, sign},
     },
 };
 
@@ -25,24 +25,44 @@ pub fn matrix(report: &Report) -> Markup {
     made(report, false)
 }
 
+/// What the switch above the matrix offers: class, word and content of the cells.
+const UNITS: [(&str, &str, Unit); 3] = [
+    ("r", "ratio", Unit::Ratio),
+    ("t", "time", Unit::Time),
+    ("v", "throughput", Unit::Throughput),
+];
+
 fn made(report: &Report, links: bool) -> Markup {
-    let all = Overview::new(report);
+    let ratios = Overview::new(report);
+    // The page of a running run is replaced all the time, and a comparison has only ratios.
+    let switch = links && report.compared.is_none() && !ratios.layers.is_empty();
+    let legend = ratios.clone().largest(ROWS).legend();
+    // With the baseline's column, for numbers that are not ratios to it.
+    let all = if switch {
+        Overview::in_unit(report, Unit::Time)
+    } else {
+        ratios
+    };
     let points = all.points.len();
     let shown = all.largest(ROWS);
+    let base = |layer: &str| report.layers.iter().any(|l| l.baseline && l.name == layer);
     let left = points - shown.points.len();
     html! {
         @if !shown.layers.is_empty() {
             section.overview aria-label="All layers and operations" {
+                @if switch { (units()) }
                 div.scroll tabindex="0" role="region" aria-label="Ratios of all layers and operations" {
                     table.heat {
                         caption {
-                            (shown.legend()) "."
+                            (legend) "."
                             @if left > 0 { " And " (count(left, "more operation")) " with smaller differences" @if links { ": " a href="#results" { "results" } } "." }
                         }
-                        thead { tr { th scope="col" { "Operation" } @for (head, layer) in shown.heads.iter().zip(&shown.layers) { th.num scope="col" title=(layer) { code { (breakable(head)) } } } } }
+                        thead { tr { th scope="col" { "Operation" } @for (head, layer) in shown.heads.iter().zip(&shown.layers) { th.num.base[base(layer)] scope="col" title=(layer) { code { (breakable(head)) } } } } }
                         tbody {
                             @for (label, cells) in &shown.points {
-                                tr { th scope="row" { (label) } @for (row, layer) in cells.iter().zip(&shown.heads) { (cell(*row, layer, &shown.words(*row), links)) } }
+                                tr { th scope="row" { (label) } @for ((row, head), layer) in cells.iter().zip(&shown.heads).zip(&shown.layers) {
+                                    (cell(*row, head, base(layer), &shown.words(*row), links, switch))
+                                } }
                             }
                         }
                     }
@@ -54,14 +74,36 @@ fn made(report: &Report, links: bool) -> Markup {
 }
 
 /// On a narrow screen the layer's name is above the ratio.
-fn cell(row: Option<&ResultRow>, layer: &str, said: &str, links: bool) -> Markup {
+fn cell(
+    row: Option<&ResultRow>,
+    head: &str,
+    base: bool,
+    said: &str,
+    links: bool,
+    switch: bool,
+) -> Markup {
+    let shown = html! {
+        @if switch {
+            @for (class, _, unit) in UNITS { span class=(class) { (absolute(row, unit).unwrap_or_else(|| sign(row))) } }
+        } @else { (sign(row)) }
+    };
     html! {
-        td class={ "num " (row.map_or(String::new(), class)) } data-head=(layer) {
+        td class={ "num " (row.map_or(String::new(), class)) @if base { " base" } } data-head=(head) {
             @if let Some(row) = row.filter(|_| links) {
-                a href={ "#" (row.id) } title=(said) { span aria-hidden="true" { (sign(Some(row))) } span.unseen { (said) } }
+                a href={ "#" (row.id) } title=(said) { span aria-hidden="true" { (shown) } span.unseen { (said) } }
             } @else {
-                span aria-hidden="true" title=(said) { (sign(row)) } span.unseen { (said) }
+                span aria-hidden="true" title=(said) { (shown) } span.unseen { (said) }
             }
+        }
+    }
+}
+
+/// The switch, which needs no script.
+fn units() -> Markup {
+    html! {
+        @for (class, word, unit) in UNITS {
+            input.unit type="radio" name="unit" id={ "unit-" (class) } checked[unit == Unit::Ratio];
+            label for={ "unit-" (class) } { (word) }
         }
     }
 }

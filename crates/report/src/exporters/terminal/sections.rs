@@ -20,16 +20,13 @@ pub fn print(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Re
     tables(section, style, out)
 }
 
-pub fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     for table in &section.tables {
         if section.tables.len() > 1 {
             writeln!(out)?;
             wrapped(out, style, "  ", "    ", &plain(&table.title))?;
         }
-        if !table.note.is_empty() {
-            wrapped(out, style, "  ", "    ", &plain(&table.note))?;
-        }
-        print_table(table, style, out)?;
+        noted(table, style, out)?;
     }
     for remark in &section.remarks {
         wrapped(out, style, "  ", "    ", &plain(&format!("{remark}.")))?;
@@ -41,6 +38,20 @@ pub fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::R
         }
     }
     Ok(())
+}
+
+/// A table with its title, after a blank line.
+pub fn titled(table: &DataTable, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out)?;
+    wrapped(out, style, "", "  ", &plain(&table.title))?;
+    noted(table, style, out)
+}
+
+fn noted(table: &DataTable, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    if !table.note.is_empty() {
+        wrapped(out, style, "  ", "    ", &plain(&table.note))?;
+    }
+    print_table(table, style, out)
 }
 
 /// The matrix of conclusions and layers, then each conclusion in words.

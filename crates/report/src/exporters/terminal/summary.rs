@@ -12,11 +12,7 @@ use super::{
 use crate::{
     Claims, Conclusion, Holds, Report, ResultRow, Section, Verdict,
     number::count,
-    views::{
-        alternatives, external,
-        overview::{Overview, sign},
-        rows,
-    },
+    views::{alternatives, external, overview::Overview, rows},
 };
 
 /// Most lines, including the one with the page's path, which goes to standard error.
@@ -54,11 +50,7 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     // Blank lines follow the matrix and the findings.
     let fixed = lines(&head) + lines(&advice) + lines(&foot) + 3;
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
-    let most = if style.width < NARROW {
-        LINES_IF_NARROW
-    } else {
-        LINES
-    };
+    let most = most(style);
     let room = most.saturating_sub(fixed + least);
     let table = table(report, style)?.filter(|table| lines(table) <= room);
     let matrix = match table {
@@ -92,8 +84,8 @@ fn choices(report: &Report, style: Style) -> anyhow::Result<String> {
     Ok(String::from_utf8(out)?)
 }
 
-/// Prints the matrix of conclusions, the headline and a few sentences in the same number of lines,
-/// then the study's own tables.
+/// Prints the matrix of conclusions, the headline, a few sentences and the first table that has room
+/// in the same number of lines.
 pub fn study(
     report: &Report,
     study: &Section,
@@ -105,8 +97,9 @@ pub fn study(
         None => String::new(),
     };
     body += &headline(report, style)?;
-    // Room for the line that counts the others, and a blank one before the tables.
-    let mut room = LINES.saturating_sub(lines(&body) + 2);
+    let foot = foot(report, style)?;
+    // Room for the lines that count the others, and a blank one before the foot.
+    let mut room = most(style).saturating_sub(lines(&body) + lines(&foot) + 3);
     let conclusions = gravest(&study.conclusions);
     let mut shown = 0;
     for conclusion in conclusions.iter().take(SENTENCES) {
@@ -122,13 +115,34 @@ pub fn study(
         let more = count(conclusions.len() - shown, "more conclusion");
         body += &text(style, "  ", "    ", &format!("and {more}: --full"))?;
     }
+    let tables = study.tables.iter().map(|table| {
+        let mut text = Vec::new();
+        sections::titled(table, style, &mut text)?;
+        anyhow::Ok(String::from_utf8(text)?)
+    });
+    let tables: Vec<String> = tables.collect::<anyhow::Result<_>>()?;
+    let table = tables.iter().find(|table| lines(table) <= room);
+    body.extend(table.map(String::as_str));
+    let others = tables.len() - usize::from(table.is_some());
+    if others > 0 {
+        let word = if table.is_some() {
+            "more table"
+        } else {
+            "table"
+        };
+        body += &text(
+            style,
+            "",
+            "  ",
+            &format!("and {}: --full", count(others, word)),
+        )?;
+    }
     write!(out, "{body}")?;
-    sections::tables(study, style, out)?;
     for beside in &report.beside {
         writeln!(out)?;
         sections::print(&external::section(beside), style, out)?;
     }
-    Ok(write!(out, "\n{}", foot(report, style)?)?)
+    Ok(write!(out, "\n{foot}")?)
 }
 
 /// A study's claims as rows, layers as columns.
@@ -202,6 +216,15 @@ fn table(report: &Report, style: Style) -> anyhow::Result<Option<String>> {
     Ok(Some(String::from_utf8(table)?.trim_end().to_owned() + "\n"))
 }
 
+/// Most lines of the answer.
+fn most(style: Style) -> usize {
+    if style.width < NARROW {
+        LINES_IF_NARROW
+    } else {
+        LINES
+    }
+}
+
 fn lines(text: &str) -> usize {
     text.lines().count()
 }
@@ -235,7 +258,7 @@ fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
 /// Operations as rows, layers as columns, in as many groups of layers as the window needs; or the
 /// other way round, if more operations have room so.
 fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> {
-    let all = Overview::new(report);
+    let all = Overview::in_unit(report, style.unit);
     if all.layers.is_empty() {
         return Ok(String::new());
     }
@@ -265,14 +288,14 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
 }
 
 /// A cell with its colour.
-fn ratio(row: Option<&ResultRow>) -> (String, Option<Verdict>) {
-    (sign(row), row.map(|r| r.verdict))
+fn cell(all: &Overview, row: Option<&ResultRow>) -> (String, Option<Verdict>) {
+    (all.cell(row), row.map(|r| r.verdict))
 }
 
 fn cells(all: &Overview) -> Matrix {
     let row = |(label, cells): &(&str, Vec<Option<&ResultRow>>)| Row {
         label: vec![cut(&plain_name(label), LABEL).to_owned()],
-        cells: cells.iter().copied().map(ratio).collect(),
+        cells: cells.iter().map(|row| cell(all, *row)).collect(),
     };
     let heads = all.heads.iter().map(|name| name_parts(&plain_name(name)));
     Matrix {
@@ -288,7 +311,7 @@ fn turned(all: &Overview) -> Matrix {
         cells: all
             .points
             .iter()
-            .map(|(_, cells)| ratio(cells[n]))
+            .map(|(_, cells)| cell(all, cells[n]))
             .collect(),
     };
     let head = |(label, _): &(&str, Vec<Option<&ResultRow>>)| {
