@@ -21,6 +21,11 @@ const SIGNS: [(&str, &str); 8] = [
     ),
 ];
 
+/// Two such numbers may be of different times, and of native on other CPUs. Their quotient can be
+/// far from the ratio.
+pub const CENTRES: &str =
+    "the centre of all trials. Do not divide them: ratios compare neighbouring turns";
+
 /// The sign without a number: the ratio changed during the run.
 const DRIFTS: &str = "?drift";
 
@@ -98,10 +103,10 @@ impl<'a> Overview<'a> {
         match self.unit {
             Unit::Ratio => {}
             Unit::Time => {
-                return format!("time of an operation: the centre of the trials; - none{common}");
+                return format!("time of an operation: {CENTRES}; - none{common}");
             }
             Unit::Throughput => {
-                return format!("the result in its unit: the centre of the trials; - none{common}");
+                return format!("the result in its unit: {CENTRES}; - none{common}");
             }
         }
         let cells = || self.points.iter().flat_map(|(_, cells)| cells);

@@ -8,7 +8,7 @@ use crate::{
     number::count,
     views::{
         heat::{self, Shade},
-        overview::{Overview, Unit, absolute, sign},
+        overview::{CENTRES, Overview, Unit, absolute, sign},
     },
 };
 
@@ -55,6 +55,7 @@ fn made(report: &Report, links: bool) -> Markup {
                     table.heat {
                         caption {
                             (legend) "."
+                            @if switch { " Time and throughput: " (CENTRES) "." }
                             @if left > 0 { " And " (count(left, "more operation")) " with smaller differences" @if links { ": " a href="#results" { "results" } } "." }
                         }
                         thead { tr { th scope="col" { "Operation" } @for (head, layer) in shown.heads.iter().zip(&shown.layers) { th.num.base[base(layer)] scope="col" title=(layer) { code { (breakable(head)) } } } } }
