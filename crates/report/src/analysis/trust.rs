@@ -392,7 +392,13 @@ fn verified(run: &Run, trials: &[TrialRecord]) -> TrustItem {
         (0, _) if results == 0 => (TrustState::None, "not asked for: add --verify".into()),
         (_, 0) => {
             let read = (records > 0).then(|| format!("{records} records read back as written"));
-            let right = (results > 0).then(|| format!("{results} results of jobs were right"));
+            let is_step = |p: &Point| p.meaning.target == Target::Step;
+            let whose = if run.points.iter().any(is_step) {
+                "steps"
+            } else {
+                "jobs"
+            };
+            let right = (results > 0).then(|| format!("{results} results of {whose} were right"));
             let parts: Vec<String> = read.into_iter().chain(right).collect();
             (TrustState::Ok, parts.join("; "))
         }

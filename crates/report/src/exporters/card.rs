@@ -9,10 +9,7 @@ use kuva::{
     },
 };
 
-use super::{
-    Exporter, Files,
-    own::{NAME, marked_png},
-};
+use super::{Exporter, Files};
 use crate::{
     Report, ResultRow, TrustState, Verdict,
     code_span::unmarked,
@@ -72,14 +69,10 @@ impl Exporter for Card {
         self.endings
     }
 
-    fn is_own(&self, head: &str, file: &mut std::fs::File) -> bool {
-        super::svg::Svg.is_own(head, file) || super::png::Png.is_own(head, file)
-    }
-
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let scene = scene(report);
         let bytes = if self.as_pixels {
-            png(report, &scene)?
+            png(&scene)?
         } else {
             svg(report, &scene).into_bytes()
         };
@@ -100,10 +93,9 @@ fn svg(report: &Report, scene: &Scene) -> String {
     )
 }
 
-fn png(report: &Report, scene: &Scene) -> anyhow::Result<Vec<u8>> {
+fn png(scene: &Scene) -> anyhow::Result<Vec<u8>> {
     let png = PngBackend::new().with_scale(1.0).render_scene(scene);
-    let png = png.map_err(|e| anyhow::anyhow!("{NAME}: the picture cannot be drawn: {e}"))?;
-    Ok(marked_png(&png, &report.generated_by))
+    png.map_err(|e| anyhow::anyhow!("the picture cannot be drawn: {e}"))
 }
 
 fn scene(report: &Report) -> Scene {
