@@ -2,8 +2,8 @@
 //! and output are those of the runtime.
 //!
 //! The runtime runs in a mount and a PID namespace of its own, which end with it: it sees the layer's directory
-//! at [`SEEN_AT`], an empty `/run` and its own view of the control groups. So nothing that it mounts, starts or
-//! keeps outlives the layer.
+//! at [`SEEN_AT`], an empty `/run` and its own view of the control groups. So no process or mount of it
+//! outlives the layer. A runc that is killed leaves an empty control group, which the next one removes.
 
 use std::{
     ffi::{CString, OsString},

@@ -10,16 +10,20 @@ use std::{
 use crate::common::{binary, root};
 
 /// Words that follow `layermark` in a sentence, and are not a command.
-const PROSE: [&str; 9] = [
+const PROSE: [&str; 13] = [
     "as",
     "did",
     "guest",
     "has",
+    "is",
     "itself",
     "layermark",
     "on",
+    "place",
     "runs",
+    "takes",
     "talks",
+    "there",
 ];
 
 /// Source text that is compiled into the program: no comment, no test, strings on one line.
