@@ -5,7 +5,7 @@
 //! flushes only by trials in which the device was otherwise silent and did count another layer's
 //! flushes.
 
-use layermark_model::{BackgroundFlushes, Facts, Meaning, Trial};
+use layermark_model::{BackgroundFlushes, Facts, Meaning, Target, Trial};
 
 use crate::{
     analysis::facts,
@@ -158,7 +158,7 @@ fn quiet_answers(counts: &[Count]) -> Option<Sum> {
 
 /// The verdict on a point in a layer.
 pub fn judge(case: &Case) -> Durability {
-    let of_programs = case.meaning.runs_programs();
+    let of_programs = matches!(case.meaning.target, Target::Program | Target::Script);
     let syncs: u64 = case.trials.iter().map(|(here, _)| here.syncs).sum();
     if of_programs && syncs == 0 {
         return programs(case);

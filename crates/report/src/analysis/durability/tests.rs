@@ -1,6 +1,6 @@
 //! Rules on synthetic trials, and a simulation of other programs that flush the same disk.
 
-use layermark_model::{Device, DeviceBytes, Mount, Pass, Target};
+use layermark_model::{Device, DeviceBytes, Mount, Pass};
 
 use super::*;
 use DurabilityVerdict::{Absorbed, CannotTell, Honoured, NotAsked};
