@@ -102,7 +102,9 @@ fn acknowledged(data: &Data, trials: &[WitnessTrial], layer: &str) -> Option<Con
         Cut::Unknown => {
             let (row, holds, what) = counted(data, &rows)?;
             let why = sum.uncut.or(sum.unrecovered_why);
-            let why = why.map_or_else(String::new, |why| format!("; power cuts say nothing: {why}"));
+            let why = why.map_or_else(String::new, |why| {
+                format!("; power cuts say nothing: {why}")
+            });
             Some(made(what + &why, holds, ids([row])))
         }
     }
