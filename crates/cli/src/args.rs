@@ -295,7 +295,7 @@ pub struct OutArgs {
     pub full: bool,
     /// What the matrix on the terminal shows
     #[arg(long, value_enum, default_value_t, conflicts_with_all = ["json", "full"])]
-    pub unit: UnitArg,
+    pub show: ShowArg,
     /// Let -o replace a file that layermark did not write, what a symbolic link points to, and write into a FIFO
     #[arg(long)]
     pub force: bool,
@@ -323,7 +323,7 @@ fn output_help_of(has: impl Fn(&str) -> bool) -> String {
 
 /// What the cells of the matrix show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum UnitArg {
+pub enum ShowArg {
     /// Time in the layer over native's
     #[default]
     Ratio,
@@ -348,10 +348,10 @@ impl OutArgs {
         match (self.json.json, self.full) {
             (true, _) => Stdout::Json,
             (false, true) => Stdout::Full,
-            (false, false) => Stdout::Short(match self.unit {
-                UnitArg::Ratio => exporters::Unit::Ratio,
-                UnitArg::Time => exporters::Unit::Time,
-                UnitArg::Throughput => exporters::Unit::Throughput,
+            (false, false) => Stdout::Short(match self.show {
+                ShowArg::Ratio => exporters::Unit::Ratio,
+                ShowArg::Time => exporters::Unit::Time,
+                ShowArg::Throughput => exporters::Unit::Throughput,
             }),
         }
     }

@@ -54,6 +54,10 @@ const PLANNED: &[(&str, &str)] = &[
         "a guest takes seconds to boot; vm layers have tests of their own",
     ),
     (" vm,", "the same"),
+    (
+        "exec:",
+        "a container of the reader's; places.rs enters some",
+    ),
     ("http URL", "a server of the reader's; http.rs starts one"),
     ("http http:", "the same"),
     (" ./", "a program of the reader's"),
@@ -169,6 +173,7 @@ impl Scratch {
             "mnt/nas",
             "mnt/nas-noatime",
             "mnt/share",
+            "srv/project",
             "perf",
             "plans",
         ] {
@@ -226,6 +231,7 @@ impl Scratch {
     fn filled(&self, text: &str) -> String {
         let dir = self.path().display();
         text.replace("/mnt/", &format!("{dir}/mnt/"))
+            .replace("\"/srv/", &format!("\"{dir}/srv/"))
             .replace("~/", &format!("{dir}/"))
     }
 
