@@ -10,7 +10,7 @@ use std::{
 use crate::common::{binary, root};
 
 /// Words that follow `layermark` in a sentence, and are not a command.
-const PROSE: [&str; 13] = [
+const PROSE: [&str; 14] = [
     "as",
     "did",
     "guest",
@@ -24,6 +24,7 @@ const PROSE: [&str; 13] = [
     "takes",
     "talks",
     "there",
+    "wrote",
 ];
 
 /// Source text that is compiled into the program: no comment, no test, strings on one line.
