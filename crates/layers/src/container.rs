@@ -68,8 +68,6 @@ struct Runtime {
     /// Name of the program, and of its Debian package.
     program: (&'static str, &'static str),
     about: &'static str,
-    /// Whether an unprivileged user can start it.
-    by_users: bool,
     /// Prepares the container; the command that runs it.
     command: fn(&Bundle) -> Result<Vec<OsString>, LayerError>,
 }
@@ -194,15 +192,10 @@ impl Layer for Container {
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let runtime = runtime(spec);
-        let allowed = if runtime.by_users {
-            sandbox::no_mounts()
-        } else {
-            sandbox::not_root()
-        };
         let (program, package) = runtime.program;
         // podman starts its containers with crun.
         let crun = (program == "podman").then(|| needs::program("crun", "crun"));
-        allowed
+        sandbox::not_root()
             .into_iter()
             .chain(needs::program(program, package))
             .chain(crun.flatten())

@@ -6,6 +6,7 @@ use crate::{
     Base, Layer, LayerError, LayerOption, Place, Storage, Undo,
     entered::{self, Way},
     options::{bad, value},
+    sandbox,
 };
 
 /// Any place that a command of the user's leads into.
@@ -69,16 +70,16 @@ impl Layer for Exec {
         Some("its disk belongs to a place of yours")
     }
 
+    /// Without root, layermark is in a user namespace, where the command would not be the user's.
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let words = words(spec).unwrap_or_default();
         let program = words.first().filter(|p| !entered::is_found(Path::new(p)));
-        program.map_or_else(Vec::new, |program| {
-            vec![Missing {
-                what: program.to_string_lossy().into_owned(),
-                hint: "install it, or write its absolute path".into(),
-                installable: false,
-            }]
-        })
+        let program = program.map(|program| Missing {
+            what: program.to_string_lossy().into_owned(),
+            hint: "install it, or write its absolute path".into(),
+            installable: false,
+        });
+        sandbox::not_root().into_iter().chain(program).collect()
     }
 
     fn open(&self, base: &Base, spec: &Spec, _: &mut Undo) -> Result<Box<dyn Place>, LayerError> {
@@ -151,6 +152,6 @@ mod tests {
             assert!(e.is_usage() && e.to_string().contains(says), "{text}: {e}");
         }
         let missing = Exec.missing(&"exec:/nonexistent/enter x".parse().unwrap());
-        assert_eq!(missing[0].what, "/nonexistent/enter");
+        assert_eq!(missing.last().unwrap().what, "/nonexistent/enter");
     }
 }

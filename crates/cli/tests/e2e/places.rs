@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use crate::common::{Lm, READ, is_root, needs_root, result, skipped};
+use crate::common::{Lm, READ, needs_root, result, skipped};
 
 /// What writes and flushes.
 const WRITE: &[&str] = &[
@@ -43,7 +43,7 @@ fn bubble(work: &Path) -> String {
 /// The place does not see the binary, so it is brought there, and nothing of it is left.
 #[test]
 fn a_place_without_layermark_gets_it_and_keeps_nothing() {
-    if !has("bwrap") {
+    if !needs_root() || !has("bwrap") {
         return;
     }
     let lm = Lm::new();
@@ -68,23 +68,24 @@ fn a_place_without_layermark_gets_it_and_keeps_nothing() {
         "{facts:#}"
     );
     assert_eq!(facts["mounts"][0]["at"], "/data", "{facts:#}");
-    if is_root() {
-        // Counted from here: the place does not see its devices.
-        let device = facts["devices"][0]["number"].as_str();
-        let native = &layers[0]["facts"]["devices"][0]["number"];
-        assert_eq!(device, native.as_str(), "{facts:#}");
-        let [inside, outside] = [row, result(&report, label, "native")].map(|r| &r["durability"]);
-        assert_eq!(
-            inside["verdict"], outside["verdict"],
-            "{inside:#} {outside:#}"
-        );
-        assert_ne!(inside["flushes"], 0, "{inside:#}");
-    }
+    // Counted from here: the place does not see its devices.
+    let device = facts["devices"][0]["number"].as_str();
+    let native = &layers[0]["facts"]["devices"][0]["number"];
+    assert_eq!(device, native.as_str(), "{facts:#}");
+    let [inside, outside] = [row, result(&report, label, "native")].map(|r| &r["durability"]);
+    assert_eq!(
+        inside["verdict"], outside["verdict"],
+        "{inside:#} {outside:#}"
+    );
+    assert_ne!(inside["flushes"], 0, "{inside:#}");
 }
 
 /// A command that never starts the probe is given up, with the reason and a command to try.
 #[test]
 fn a_command_that_leads_nowhere_is_told_with_what_it_said() {
+    if !needs_root() {
+        return;
+    }
     let silent = "exec:sh -c 'exec sleep 1000'";
     let start = Instant::now();
     for (place, says) in [
@@ -133,7 +134,7 @@ fn a_command_that_leads_nowhere_is_told_with_what_it_said() {
 /// A terminal between both ends would change what they send.
 #[test]
 fn a_command_with_a_terminal_is_refused() {
-    if !has("script") {
+    if !needs_root() || !has("script") {
         return;
     }
     let lm = Lm::new();
@@ -151,6 +152,9 @@ fn a_command_with_a_terminal_is_refused() {
 
 #[test]
 fn a_place_is_no_end_of_a_path() {
+    if !needs_root() {
+        return;
+    }
     Lm::new()
         .args(["net", "-l", "exec:env", "--blocks", "2"])
         .run()

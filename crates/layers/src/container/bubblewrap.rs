@@ -5,7 +5,6 @@ use super::{At, Bundle, Runtime, words};
 pub(super) const BUBBLEWRAP: Runtime = Runtime {
     program: ("bwrap", "bubblewrap"),
     about: "a container of bubblewrap: its root is a directory, so it should cost nothing",
-    by_users: true,
     command: |bundle| Ok(command(bundle)),
 };
 

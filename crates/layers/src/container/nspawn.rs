@@ -5,7 +5,6 @@ use super::{At, Bundle, Runtime, contained, words};
 pub(super) const NSPAWN: Runtime = Runtime {
     program: ("systemd-nspawn", "systemd-container"),
     about: "a container of systemd-nspawn: its root is a directory, so it should cost nothing",
-    by_users: false,
     command: |bundle| Ok(command(bundle)),
 };
 

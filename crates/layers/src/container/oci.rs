@@ -10,7 +10,6 @@ use crate::LayerError;
 pub(super) const CRUN: Runtime = Runtime {
     program: ("crun", "crun"),
     about: "a container of crun: its root is a directory, so it should cost nothing",
-    by_users: false,
     command: |bundle| {
         describe(bundle, None)?;
         let mut words = contained(["crun", "--cgroup-manager=disabled", "run"]);
@@ -22,7 +21,6 @@ pub(super) const CRUN: Runtime = Runtime {
 pub(super) const RUNC: Runtime = Runtime {
     program: ("runc", "runc"),
     about: "a container of runc: its root is a directory, so it should cost nothing",
-    by_users: false,
     command: |bundle| {
         remove_groups();
         describe(bundle, Some(format!("/{GROUP}{}", process::id())))?;

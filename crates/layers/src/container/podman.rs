@@ -14,7 +14,6 @@ const IMAGE: &str = "layermark:run";
 pub(super) const PODMAN: Runtime = Runtime {
     program: ("podman", "podman"),
     about: "a container of podman: its root is an overlay",
-    by_users: false,
     command,
 };
 

@@ -228,7 +228,12 @@ fn greeting(at: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{thread, time::Instant};
+    use std::time::Instant;
+
+    use rustix::{
+        event::{PollFd, PollFlags, poll},
+        process::{PidfdFlags, Signal},
+    };
 
     use super::*;
 
@@ -294,11 +299,10 @@ mod tests {
         let server = Vsftpd::start(&program, dir.path(), address).unwrap();
         let pid = server_below(server.guard.pid()).expect("a server");
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        let at = SocketAddr::new(address, server.port);
-        while TcpStream::connect(at).is_ok() {
-            thread::yield_now();
-        }
+        // Its port is closed a moment before it has ended.
+        let process = rustix::process::pidfd_open(pid, PidfdFlags::empty()).unwrap();
+        rustix::process::pidfd_send_signal(&process, Signal::KILL).unwrap();
+        poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap();
         let e = server.end().unwrap_err();
         assert!(
             e.message.starts_with("ftp: vsftpd ended by itself"),
