@@ -76,8 +76,7 @@ pub fn to_probe(data: &[u8]) {
         {
             if let Some(workload) = workloads::find(&job.point.workload) {
                 let _ = workload.meaning(&job.point);
-                let _ = workload.space(&job.point);
-                let _ = workload.packaged(&job.point);
+                let _ = workload.needs(&job.point);
             }
         } else {
             rest.extend_from_slice(line);

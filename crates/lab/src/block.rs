@@ -240,13 +240,12 @@ impl<'a> Lab<'a> {
     /// Runs a trial in one stretch.
     fn alone(&mut self, layer: usize, point: usize) -> Result<(), LabError> {
         let at = &self.run.points[point];
-        let workload = self.setup.catalog.workload(&at.workload)?;
-        let (refresh, restart) = (workload.needs_refresh(at), workload.needs_restart(at));
-        if refresh || restart {
+        let needs = self.setup.catalog.needs(at)?;
+        if needs.refresh || needs.restart {
             // The layer is mounted again first, and may be lost.
             self.store_owed()?;
         }
-        let restarted = if restart {
+        let restarted = if needs.restart {
             self.set_up_again(layer)?
         } else {
             None
@@ -380,9 +379,9 @@ impl<'a> Lab<'a> {
             let first = self.extras.insert((self.session, layer, point));
             let request = TrialRequest {
                 id,
-                extra: workload.extra(&here).filter(|_| first),
+                needs: workload.needs(&here)?,
+                traces: first,
                 point: here,
-                workload,
                 cpus: at.meaning.cpus(),
                 seed: self.schedule.work_seed(self.block),
                 base: self.run.dir.clone(),
@@ -520,7 +519,7 @@ impl<'a> Lab<'a> {
     /// later results could not be trusted, so the run ends.
     fn full(&mut self, layer: usize, point: usize, message: String) -> Result<(), LabError> {
         let at = &self.run.points[point];
-        let needed = self.setup.catalog.workload(&at.workload)?.space(at);
+        let needed = self.setup.catalog.needs(at)?.space;
         let dir = std::path::PathBuf::from(&self.run.dir);
         let baseline = self.run.layers[layer].spec == self.run.layers[BASELINE].spec;
         if baseline || !check::has_room(&dir, needed) {

@@ -125,7 +125,7 @@ fn memory_fs(dir: &Path) -> Option<&'static str> {
 pub(crate) fn packaged(points: &[Point], catalog: Catalog) -> Result<Vec<PackagedFile>, LabError> {
     let mut files = BTreeSet::new();
     for point in points {
-        files.extend(catalog.workload(&point.workload)?.packaged(point)?);
+        files.extend(catalog.needs(point)?.packaged);
     }
     Ok(files.into_iter().collect())
 }
@@ -134,7 +134,7 @@ pub(crate) fn packaged(points: &[Point], catalog: Catalog) -> Result<Vec<Package
 fn kept_files(points: &[Point], catalog: Catalog) -> Result<BTreeSet<PackagedFile>, LabError> {
     let mut files = BTreeSet::new();
     for point in points {
-        files.extend(catalog.workload(&point.workload)?.kept_files(point)?);
+        files.extend(catalog.needs(point)?.kept_files);
     }
     Ok(files)
 }
@@ -204,7 +204,7 @@ fn copied(placed: &Placed) -> u64 {
 fn largest(points: &[Point], catalog: Catalog) -> Result<u64, LabError> {
     let mut largest = 0;
     for point in points {
-        largest = largest.max(catalog.workload(&point.workload)?.space(point));
+        largest = largest.max(catalog.needs(point)?.space);
     }
     Ok(largest)
 }

@@ -106,8 +106,7 @@ impl<'a> Lab<'a> {
         let ends = skips::Work::of(&run.points, setup.catalog)?;
         let mut kept_files = Vec::new();
         for point in &run.points {
-            let workload = setup.catalog.workload(&point.workload)?;
-            kept_files.push(workload.kept_file_key(point));
+            kept_files.push(setup.catalog.needs(point)?.kept_file_key);
         }
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),

@@ -27,10 +27,7 @@ pub(crate) fn clock(
     points: &[Point],
     catalog: Catalog,
 ) -> Result<Clock, LabError> {
-    let guess = |point: &Point| {
-        let workload = catalog.workload(&point.workload)?;
-        Ok(budget::guess(workload.space(point)))
-    };
+    let guess = |point: &Point| Ok(budget::guess(catalog.needs(point)?.space));
     let guesses = points.iter().map(guess);
     let clock = Clock::new(plan.budget()?, guesses.collect::<Result<_, LabError>>()?);
     let slowdowns = layers.iter().map(|l| catalog.slowdown(&l.spec));

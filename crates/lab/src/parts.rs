@@ -32,20 +32,20 @@ impl Lab<'_> {
         divided: Divided,
     ) -> Result<Vec<Vec<usize>>, LabError> {
         let at = &self.run.points[due.point];
-        let workload = self.setup.catalog.workload(&at.workload)?;
+        let needs = self.setup.catalog.needs(at)?;
         let in_memory = if divided.in_memory {
             divided.working_set
         } else {
             0
         };
-        let most = check::fit(self.run.dir.as_ref(), in_memory, workload.space(at));
+        let most = check::fit(self.run.dir.as_ref(), in_memory, needs.space);
         let one_cpu = self.fits_one_cpu(at)?;
         let mut members: Vec<Member> = due
             .layers
             .iter()
             .map(|layer| {
                 let up = self.running[*layer].as_ref().filter(|_| divided.uses_up);
-                let behind = up.map(|up| up.place.backing_extents(&workload.open_before(at)));
+                let behind = up.map(|up| up.place.backing_extents(&needs.open_before));
                 let files = behind.unwrap_or_default();
                 Member {
                     layer: *layer,
@@ -82,9 +82,9 @@ impl Lab<'_> {
     /// Whether a point can run on one CPU. Both ends of work with two ends run at the same time,
     /// and a point that requests a number of CPUs is meant to show their effect.
     pub(crate) fn fits_one_cpu(&self, at: &Point) -> Result<bool, LabError> {
-        let workload = self.setup.catalog.workload(&at.workload)?;
+        let two_ends = self.setup.catalog.needs(at)?.two_ends;
         let divided = at.meaning.divided.is_some_and(|d| d.on_one_cpu());
-        Ok(divided && at.meaning.cpus().is_none() && !workload.has_two_ends(at))
+        Ok(divided && at.meaning.cpus().is_none() && !two_ends)
     }
 
     /// The baseline, or the control.

@@ -8,8 +8,8 @@ use std::{
 };
 
 use layermark_layers::Layer;
-use layermark_model::{Environment, Gate, LayerRun, LayerStatus, Plan, Run, Spec, nearest};
-use layermark_probe::Workload;
+use layermark_model::{Environment, Gate, LayerRun, LayerStatus, Plan, Point, Run, Spec, nearest};
+use layermark_probe::{Needs, Workload};
 
 use crate::LabError;
 
@@ -46,6 +46,11 @@ impl Catalog {
         let (near, far) = spec.ends();
         let of = |end: &Spec| self.layer(&end.layer).map_or(1.0, |l| l.slowdown(end));
         of(&near).max(of(&far))
+    }
+
+    /// What a point needs, as its workload says.
+    pub(crate) fn needs(&self, point: &Point) -> Result<Needs, LabError> {
+        Ok(self.workload(&point.workload)?.needs(point)?)
     }
 
     /// The workload with this id, or an error that names the nearest.

@@ -215,7 +215,7 @@ fn unique(label: &str, taken: &mut BTreeSet<String>) -> String {
 fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     let mut all_paths = true;
     for point in points {
-        all_paths &= catalog.workload(&point.workload)?.has_two_ends(point);
+        all_paths &= catalog.needs(point)?.two_ends;
     }
     let mut specs = Vec::new();
     for layer in catalog.layers {
@@ -269,9 +269,9 @@ fn is_passed_by(spec: &Spec, points: &[Point], catalog: Catalog) -> bool {
     };
     let on_loopback = layer.linked(spec, None).is_ok() && layer.linked(spec, Some("any")).is_err();
     let of_network = |point: &Point| {
-        let workload = catalog.workload(&point.workload);
+        let needs = catalog.needs(point);
         point.meaning.target == Target::Network
-            && workload.is_ok_and(|w| w.has_two_ends(point) && w.space(point) == 0)
+            && needs.is_ok_and(|needs| needs.two_ends && needs.space == 0)
     };
     !spec.is_native() && spec.near.is_none() && on_loopback && points.iter().all(of_network)
 }

@@ -8,10 +8,10 @@ use crate::{Catalog, LabError, cpus};
 
 /// What the points of a plan need from a layer.
 pub(crate) struct Work {
-    points: Vec<Needs>,
+    points: Vec<PointNeeds>,
 }
 
-struct Needs {
+struct PointNeeds {
     label: String,
     two_ends: bool,
     cpus: Option<u32>,
@@ -20,9 +20,9 @@ struct Needs {
 impl Work {
     pub(crate) fn of(points: &[Point], catalog: Catalog) -> Result<Self, LabError> {
         let needs = |point: &Point| {
-            Ok(Needs {
+            Ok(PointNeeds {
                 label: point.label.clone(),
-                two_ends: catalog.workload(&point.workload)?.has_two_ends(point),
+                two_ends: catalog.needs(point)?.two_ends,
                 cpus: point.meaning.cpus(),
             })
         };
@@ -47,7 +47,7 @@ impl Work {
     pub(crate) fn skipped_in(&self, spec: &Spec, catalog: Catalog) -> BTreeMap<String, String> {
         let ends = self.skipped_ends(spec, catalog);
         let cpus = cpus::fixed(spec);
-        let why = |point: &Needs| {
+        let why = |point: &PointNeeds| {
             if let Some((_, why)) = ends.as_ref().filter(|(two, _)| *two == point.two_ends) {
                 return Some(why.clone());
             }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn skipped(labels: &[(&str, bool)], layer: &str) -> Vec<String> {
-        let needs = |(label, two_ends): &(&str, bool)| Needs {
+        let needs = |(label, two_ends): &(&str, bool)| PointNeeds {
             label: (*label).into(),
             two_ends: *two_ends,
             cpus: Some(2).filter(|_| label.ends_with("CPUs")),

@@ -13,7 +13,7 @@ use layermark_model::{
     random,
 };
 use layermark_probe::{
-    Workload,
+    Needs,
     counters::{self, Devices},
     resident,
 };
@@ -39,9 +39,9 @@ const MIN_OPS: u64 = 200;
 pub(crate) struct TrialRequest<'a> {
     pub id: u64,
     pub point: Point,
-    /// An extra trial that is run after it and not counted.
-    pub extra: Option<Point>,
-    pub workload: &'static dyn Workload,
+    pub needs: Needs,
+    /// Whether the extra trial of its needs is run after it.
+    pub traces: bool,
     /// Number of CPUs of the layer; `None`: all.
     pub cpus: Option<u32>,
     pub seed: u64,
@@ -55,7 +55,7 @@ pub(crate) struct TrialRequest<'a> {
 impl TrialRequest<'_> {
     /// The end whose probe takes the turns.
     pub(crate) fn end(&self) -> End {
-        if self.workload.has_two_ends(&self.point) {
+        if self.needs.two_ends {
             End::Near
         } else {
             End::Far
@@ -201,7 +201,7 @@ impl Attempt {
         request: &TrialRequest<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<(), Failure> {
-        if request.workload.needs_refresh(&request.point) {
+        if request.needs.refresh {
             up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
         }
         let peer = match request.end() {
@@ -335,7 +335,7 @@ impl Attempt {
         let meaning = &request.point.meaning;
         let reads = !meaning.changes;
         let own = (!reads).then(|| Own {
-            files: request.workload.space(&request.point),
+            files: request.needs.space,
             under_way: meaning.divided.map_or(0, |d| d.under_way),
         });
         // The amount that programs write is not known.
@@ -371,7 +371,7 @@ impl Attempt {
         if self.usage.contaminated {
             self.flags.push(CONTAMINATED.to_owned());
         }
-        if let Some(extra) = &request.extra {
+        if let Some(extra) = request.needs.extra.as_ref().filter(|_| request.traces) {
             beside(up, request, extra, &mut trial)?;
         }
         self.trial = Some(trial);
@@ -556,9 +556,7 @@ fn cpus_of(up: &RunningLayer, asked: Option<u32>, end: End) -> Option<JobCpus> {
 /// The files of this host that hold the data the point reads; otherwise all image files of the
 /// layer.
 fn behind(up: &RunningLayer, request: &TrialRequest<'_>) -> Vec<BackingExtents> {
-    let found = up
-        .place
-        .backing_extents(&request.workload.open_before(&request.point));
+    let found = up.place.backing_extents(&request.needs.open_before);
     if !found.is_empty() {
         return found;
     }

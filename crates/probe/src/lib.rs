@@ -65,10 +65,8 @@ pub trait Workload: Sync {
     fn usual_blocks(&self, _settings: &Settings) -> Option<UsualBlocks> {
         None
     }
-    /// Files that must be in `packaged/` before the layer is set up.
-    fn packaged(&self, _at: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        Ok(Vec::new())
-    }
+    /// What the point needs from the layer and from the lab.
+    fn needs(&self, at: &Point) -> Result<Needs, PointError>;
     /// Files, directories and links of this machine that must also be copied there. `env` has the
     /// values of the variables that the point names.
     fn placed(&self, _at: &Point, _env: &Environment) -> Result<Vec<Placed>, PointError> {
@@ -85,40 +83,6 @@ pub trait Workload: Sync {
     /// The point as it is run in this layer.
     fn in_layer(&self, at: &Point, _layer: &Spec) -> Result<Point, PointError> {
         Ok(at.clone())
-    }
-    /// An additional trial per layer and session that does not count, for the facts it records
-    /// ([`Trial::launch`]).
-    fn extra(&self, _at: &Point) -> Option<Point> {
-        None
-    }
-    /// Packaged files that are open before the clock starts, by path below the layer's directory.
-    /// Inspecting them, and their backing files, does not affect the measurement.
-    fn open_before(&self, _at: &Point) -> Vec<PathBuf> {
-        Vec::new()
-    }
-    /// Whether packaged files must be restored before each trial.
-    fn needs_refresh(&self, _at: &Point) -> bool {
-        false
-    }
-    /// Whether the layer itself has to be torn down and set up again before each trial.
-    fn needs_restart(&self, _at: &Point) -> bool {
-        false
-    }
-    /// Files that the point keeps in the layer's directory for later trials, until the layer is
-    /// torn down.
-    fn kept_files(&self, _at: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        Ok(Vec::new())
-    }
-    /// The kept file that it uses: its size, and how it was made. Points with the same value follow
-    /// each other in a block, so that the file is made once.
-    fn kept_file_key(&self, _: &Point) -> Option<(u64, u64)> {
-        None
-    }
-    /// The most bytes that the point needs on disk at once, in addition to packaged and kept files.
-    fn space(&self, at: &Point) -> u64;
-    /// Whether the point has two ends: a second probe serves the one that takes turns.
-    fn has_two_ends(&self, _at: &Point) -> bool {
-        false
     }
     /// Starts the far end. It listens only at the address of [`Context::peer`], and serves only
     /// clients that send the secret.
@@ -138,6 +102,33 @@ pub trait Workload: Sync {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError>;
+}
+
+/// What a point needs. By default nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Needs {
+    /// Files that must be in `packaged/` before the layer is set up.
+    pub packaged: Vec<PackagedFile>,
+    /// Packaged files that are open before the clock starts, by path below the layer's directory.
+    /// Inspecting them, and their backing files, does not affect the measurement.
+    pub open_before: Vec<PathBuf>,
+    /// Files that the point keeps in the layer's directory for later trials, until the layer is
+    /// torn down.
+    pub kept_files: Vec<PackagedFile>,
+    /// The kept file that it uses: its size, and how it was made. Points with the same value follow
+    /// each other in a block, so that the file is made once.
+    pub kept_file_key: Option<(u64, u64)>,
+    /// The most bytes that the point needs on disk at once, in addition to packaged and kept files.
+    pub space: u64,
+    /// Whether packaged files must be restored before each trial.
+    pub refresh: bool,
+    /// Whether the layer itself has to be torn down and set up again before each trial.
+    pub restart: bool,
+    /// Whether the point has two ends: a second probe serves the one that takes turns.
+    pub two_ends: bool,
+    /// An additional trial per layer and session that does not count, for the facts it records
+    /// ([`Trial::launch`]).
+    pub extra: Option<Point>,
 }
 
 /// How many blocks a command runs by default.

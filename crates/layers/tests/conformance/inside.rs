@@ -97,7 +97,13 @@ fn base(work: &Path, exe: &Path, big: u64) -> Base {
     fs::create_dir(&dir).unwrap();
     fs::create_dir(&master).unwrap();
     let mut files = vec![file("big", big), file("sub/small", 100)];
-    files.extend(workloads::find("file").unwrap().packaged(&reads()).unwrap());
+    files.extend(
+        workloads::find("file")
+            .unwrap()
+            .needs(&reads())
+            .unwrap()
+            .packaged,
+    );
     packaged::write(&master, &files, SEED).unwrap();
     Base {
         dir,

@@ -128,8 +128,9 @@ fn overlay_inside() {
     let name = lab.dir.path().file_name().unwrap().to_owned();
     let files = layermark_probe::workloads::find("file")
         .unwrap()
-        .packaged(&p)
-        .unwrap();
+        .needs(&p)
+        .unwrap()
+        .packaged;
     layermark_probe::packaged::write(&lower.join(&name).join("packaged"), &files, 1).unwrap();
     let options = format!(
         "lowerdir={},upperdir={},workdir={}",

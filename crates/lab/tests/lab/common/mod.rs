@@ -22,7 +22,7 @@ use layermark_model::{
     PointError, Run, SelfTest, Settings, Spec, Trial, TrialRecord, Turn,
     protocol::{FromProbe, Job, ToProbe, Turned, VERSION},
 };
-use layermark_probe::{Context, ProbeError, Work, Workload};
+use layermark_probe::{Context, Needs, ProbeError, Work, Workload};
 use layermark_store::Store;
 
 /// What the helpers of a scripted layer use in the first turn and its lead-in, which lasts a quarter as
@@ -96,11 +96,11 @@ impl Workload for TwoEnds {
     fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
         file().meaning(at)
     }
-    fn space(&self, _: &Point) -> u64 {
-        0
-    }
-    fn has_two_ends(&self, _: &Point) -> bool {
-        true
+    fn needs(&self, _: &Point) -> Result<Needs, PointError> {
+        Ok(Needs {
+            two_ends: true,
+            ..Needs::default()
+        })
     }
     fn prepare(&self, _: &Path, _: &Point, _: &Context) -> Result<Box<dyn Work>, ProbeError> {
         Err(ProbeError::new("it is scripted"))

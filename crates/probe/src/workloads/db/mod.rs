@@ -5,7 +5,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
-use crate::{Context, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, Needs, ProbeError, Work, Workload, param, run::Repeated};
 
 mod figures;
 mod params;
@@ -41,8 +41,12 @@ impl Workload for Db {
         param::meaning::<DbParams>(at)
     }
 
-    fn space(&self, at: &Point) -> u64 {
-        params::space(at.number("rows"), at.number("row_size"))
+    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
+        let p: DbParams = param::read(at)?;
+        Ok(Needs {
+            space: params::space(p.rows, p.row_size),
+            ..Needs::default()
+        })
     }
 
     fn prepare(

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
-use crate::{Context, ProbeError, UsualBlocks, Work, Workload, param};
+use crate::{Context, Needs, ProbeError, UsualBlocks, Work, Workload, param};
 
 mod corpus;
 mod figures;
@@ -51,8 +51,12 @@ impl Workload for DevLoad {
         Some(UsualBlocks::Most(TRIALS))
     }
 
-    fn space(&self, at: &Point) -> u64 {
-        corpus::SIZE + at.number("users") * JOB
+    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
+        let p: DevLoadParams = param::read(at)?;
+        Ok(Needs {
+            space: corpus::SIZE + p.users * JOB,
+            ..Needs::default()
+        })
     }
 
     fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {

@@ -1,11 +1,11 @@
 //! `file`: reading and writing one file per thread, by the definitions of `iozone`'s tests.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
 use crate::{
-    Context, PackagedFile, ProbeError, UsualBlocks, Work, Workload,
+    Context, Needs, PackagedFile, ProbeError, UsualBlocks, Work, Workload,
     param::{self, read},
     run::Repeated,
 };
@@ -64,59 +64,42 @@ impl Workload for File {
         matrix::is_asked(settings).then_some(UsualBlocks::Whole(MATRIX_BLOCKS))
     }
 
-    fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
+    /// A first write counts the whole file, because an overlay copies it.
+    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
         let p = read::<FileParams>(at)?;
+        let refresh = p.op == Op::FirstWrite;
         if !p.touches() {
-            return Ok(Vec::new());
+            return Ok(Needs {
+                refresh,
+                ..Needs::default()
+            });
         }
-        Ok((0..p.files_in_all())
-            .filter(|n| p.role(*n).packaged())
-            .map(|n| PackagedFile {
-                path: p.packaged_name(n),
-                size: p.file_size,
-            })
-            .collect())
-    }
-
-    fn open_before(&self, at: &Point) -> Vec<PathBuf> {
-        if read::<FileParams>(at).is_ok_and(|p| p.op == Op::FirstWrite) {
-            return Vec::new();
-        }
-        let files = self.packaged(at).unwrap_or_default();
-        let path = |f: PackagedFile| Path::new("packaged").join(f.path);
-        files.into_iter().map(path).collect()
-    }
-
-    fn kept_file_key(&self, at: &Point) -> Option<(u64, u64)> {
-        let p = read::<FileParams>(at).ok().filter(|p| p.keep)?;
-        Some((p.file_size, p.filled_with()?))
-    }
-
-    fn needs_refresh(&self, at: &Point) -> bool {
-        read::<FileParams>(at).is_ok_and(|p| p.op == Op::FirstWrite)
-    }
-
-    fn kept_files(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        let p = read::<FileParams>(at)?;
-        if !p.keep || !p.touches() {
-            return Ok(Vec::new());
-        }
-        let file = |n| PackagedFile {
-            path: p.kept_name(n),
+        let file = |path| PackagedFile {
+            path,
             size: p.file_size,
         };
-        let writers = (0..p.threads).filter(|n| p.role(*n).writes());
-        Ok(writers.map(file).collect())
-    }
-
-    /// A first write counts the whole file, because an overlay copies it.
-    fn space(&self, at: &Point) -> u64 {
-        match read::<FileParams>(at) {
-            Ok(p) if p.op.writes() && p.touches() => {
+        let packaged: Vec<PackagedFile> = (0..p.files_in_all())
+            .filter(|n| p.role(*n).packaged())
+            .map(|n| file(p.packaged_name(n)))
+            .collect();
+        let open = packaged.iter().filter(|_| !refresh);
+        let keepers = (0..p.threads).filter(|n| p.keep && p.role(*n).writes());
+        Ok(Needs {
+            open_before: open.map(|f| Path::new("packaged").join(&f.path)).collect(),
+            packaged,
+            kept_files: keepers.map(|n| file(p.kept_name(n))).collect(),
+            kept_file_key: p
+                .filled_with()
+                .filter(|_| p.keep)
+                .map(|with| (p.file_size, with)),
+            space: if p.op.writes() {
                 p.file_size.saturating_mul(p.writers().max(p.files))
-            }
-            _ => 0,
-        }
+            } else {
+                0
+            },
+            refresh,
+            ..Needs::default()
+        })
     }
 
     fn prepare(

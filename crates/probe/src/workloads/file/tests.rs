@@ -130,15 +130,21 @@ fn impossible_points_are_refused_with_what_would_be_right() {
 fn large_sizes_are_left_to_the_check_of_free_space() {
     let p = &points(&json!({"op": "write", "file_size": 1_000_000_000_000u64, "threads": 3}))
         .unwrap()[0];
-    assert_eq!(File.space(p), 3_000_000_000_000);
+    assert_eq!(File.needs(p).unwrap().space, 3_000_000_000_000);
     let p = &points(&json!({"op": "read", "file_size": "1T"})).unwrap()[0];
     assert_eq!(
-        (File.space(p), File.packaged(p).unwrap()[0].size),
+        (
+            File.needs(p).unwrap().space,
+            File.needs(p).unwrap().packaged[0].size
+        ),
         (0, 1 << 40)
     );
     let p = &points(&json!({"op": "first-write", "file_size": "1G"})).unwrap()[0];
     assert_eq!(
-        (File.space(p), File.packaged(p).unwrap().len()),
+        (
+            File.needs(p).unwrap().space,
+            File.needs(p).unwrap().packaged.len()
+        ),
         (1 << 30, 1)
     );
 }
@@ -148,12 +154,15 @@ fn what_writes_and_what_needs_a_refresh() {
     for p in points(&json!({"op": "write,rewrite,read,reread,rand-read,rand-write,first-write", "file_size": "1M"})).unwrap() {
         let op = p.text("op");
         assert_eq!(p.meaning.changes, op.contains("write"), "{op}");
-        assert_eq!(File.needs_refresh(&p), op == "first-write", "{op}");
+        assert_eq!(File.needs(&p).unwrap().refresh, op == "first-write", "{op}");
         let packaged = ["read", "reread", "rand-read", "first-write"].contains(&op);
-        assert_eq!(File.packaged(&p).unwrap().len(), usize::from(packaged), "{op}");
+        assert_eq!(File.needs(&p).unwrap().packaged.len(), usize::from(packaged), "{op}");
     }
     let null = &points(&json!({"op": "write", "engine": "null"})).unwrap()[0];
-    assert_eq!((null.meaning.changes, File.space(null)), (false, 0));
+    assert_eq!(
+        (null.meaning.changes, File.needs(null).unwrap().space),
+        (false, 0)
+    );
 }
 
 #[test]
@@ -242,7 +251,7 @@ proptest! {
             labels.dedup();
             prop_assert_eq!(labels.len(), count);
             for p in &points {
-                prop_assert!(File.packaged(p).is_ok());
+                prop_assert!(File.needs(p).is_ok());
                 prop_assert!(read::<FileParams>(p).is_ok());
             }
         }
@@ -254,14 +263,14 @@ proptest! {
         params.insert(key, json!(value));
         let meaning = layermark_model::Meaning::default();
         let p = Point { workload: "file".into(), label: String::new(), params, meaning };
-        prop_assert!(File.packaged(&p).is_err());
-        prop_assert!(File.meaning(&p).is_err() && !File.needs_refresh(&p) && File.space(&p) == 0);
+        prop_assert!(File.needs(&p).is_err());
+        prop_assert!(File.meaning(&p).is_err());
     }
 }
 
 fn ready(dir: &Path, params: &Value) -> Box<dyn Work> {
     let p = points(params).unwrap().remove(0);
-    let files = File.packaged(&p).unwrap();
+    let files = File.needs(&p).unwrap().packaged;
     crate::packaged::write(&dir.join("packaged"), &files, 3).unwrap();
     if p.text("cache") != "cold" {
         for file in &files {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
-use crate::{Context, FarEnd, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, FarEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
 
 mod ceiling;
 mod content;
@@ -47,12 +47,12 @@ impl Workload for Ftp {
     }
 
     /// Space for both ends, which may be on one disk.
-    fn space(&self, at: &Point) -> u64 {
-        param::read::<FtpParams>(at).map_or(0, |p| p.space())
-    }
-
-    fn has_two_ends(&self, _: &Point) -> bool {
-        true
+    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
+        Ok(Needs {
+            space: param::read::<FtpParams>(at)?.space(),
+            two_ends: true,
+            ..Needs::default()
+        })
     }
 
     fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {

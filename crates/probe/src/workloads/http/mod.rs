@@ -5,7 +5,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings, Spec};
 
-use crate::{Context, FarEnd, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, FarEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
 
 mod alarm;
 mod answer;
@@ -51,7 +51,7 @@ impl Workload for Http {
 
     /// The user's own server is reached from this host, without a layer in between.
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
-        if self.has_two_ends(at) || layer.is_native() {
+        if layer.is_native() || self.needs(at)?.two_ends {
             return Ok(at.clone());
         }
         Err(PointError::new(format!(
@@ -61,12 +61,13 @@ impl Workload for Http {
     }
 
     /// Space for the file that a server reads, and its logs.
-    fn space(&self, at: &Point) -> u64 {
-        at.number("body") + (1 << 20)
-    }
-
-    fn has_two_ends(&self, at: &Point) -> bool {
-        at.params.get("url").and_then(|url| url.as_str()) == Some("")
+    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
+        let p: HttpParams = param::read(at)?;
+        Ok(Needs {
+            space: p.body + (1 << 20),
+            two_ends: !p.has_url(),
+            ..Needs::default()
+        })
     }
 
     fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
 use crate::{
-    Context, PackagedFile, ProbeError, Work, Workload,
+    Context, Needs, PackagedFile, ProbeError, Work, Workload,
     param::{self, read},
 };
 
@@ -47,22 +47,18 @@ impl Workload for Iops {
     }
 
     /// A point that only reads needs no file of its own: it shares those of `file`.
-    fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
+    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
         let p = read::<IopsParams>(at)?;
+        let mut needs = Needs::default();
         if params::read_spec(&p.spec)?.writes() {
-            return Ok(Vec::new());
+            needs.space = p.file_size;
+        } else {
+            needs.packaged.push(PackagedFile {
+                path: packaged_name(&p),
+                size: p.file_size,
+            });
         }
-        Ok(vec![PackagedFile {
-            path: packaged_name(&p),
-            size: p.file_size,
-        }])
-    }
-
-    fn space(&self, at: &Point) -> u64 {
-        match read::<IopsParams>(at) {
-            Ok(p) if params::read_spec(&p.spec).is_ok_and(|s| s.writes()) => p.file_size,
-            _ => 0,
-        }
+        Ok(needs)
     }
 
     fn prepare(

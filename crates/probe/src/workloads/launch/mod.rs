@@ -13,8 +13,8 @@ use layermark_model::{
 };
 
 use crate::{
-    Beat, Context, PackagedFile, Placed, ProbeError, TurnRequest, Turned, UsualBlocks, Work,
-    Workload, counters,
+    Beat, Context, Needs, Placed, ProbeError, TurnRequest, Turned, UsualBlocks, Work, Workload,
+    counters,
     limits::HEARTBEAT_NS,
     param::{self, read},
     programs::{
@@ -76,8 +76,16 @@ impl Workload for Launch {
         Some(UsualBlocks::Most(LAUNCHES))
     }
 
-    fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
-        read::<LaunchParams>(at).map(|_| Vec::new())
+    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
+        let p = read::<LaunchParams>(at)?;
+        let (restart, traced) = (p.restart, p.trace);
+        let tracing = LaunchParams { tracing: true, ..p };
+        let extra = traced.then(|| param::point(at.label.clone(), &tracing));
+        Ok(Needs {
+            restart,
+            extra: extra.transpose()?,
+            ..Needs::default()
+        })
     }
 
     fn placed(&self, at: &Point, env: &Environment) -> Result<Vec<Placed>, PointError> {
@@ -113,20 +121,6 @@ impl Workload for Launch {
 
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
         param::point(at.label.clone(), &read::<LaunchParams>(at)?.in_layer(layer))
-    }
-
-    fn extra(&self, at: &Point) -> Option<Point> {
-        let p = read::<LaunchParams>(at).ok().filter(|p| p.trace)?;
-        let tracing = LaunchParams { tracing: true, ..p };
-        param::point(at.label.clone(), &tracing).ok()
-    }
-
-    fn needs_restart(&self, at: &Point) -> bool {
-        at.flag("restart")
-    }
-
-    fn space(&self, _: &Point) -> u64 {
-        0
     }
 
     fn prepare(

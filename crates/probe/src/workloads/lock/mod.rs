@@ -5,7 +5,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
-use crate::{Context, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, Needs, ProbeError, Work, Workload, param, run::Repeated};
 
 mod contenders;
 mod ops;
@@ -41,8 +41,11 @@ impl Workload for Lock {
         param::meaning::<LockParams>(at)
     }
 
-    fn space(&self, _: &Point) -> u64 {
-        BLOCK
+    fn needs(&self, _: &Point) -> Result<Needs, PointError> {
+        Ok(Needs {
+            space: BLOCK,
+            ..Needs::default()
+        })
     }
 
     fn prepare(

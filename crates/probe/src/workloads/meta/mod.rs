@@ -6,7 +6,7 @@ use std::path::Path;
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
 use crate::{
-    Context, PackagedFile, ProbeError, Work, Workload,
+    Context, Needs, PackagedFile, ProbeError, Work, Workload,
     param::{self, read},
     run::Repeated,
 };
@@ -47,28 +47,25 @@ impl Workload for Meta {
         param::meaning::<MetaParams>(at)
     }
 
-    fn packaged(&self, at: &Point) -> Result<Vec<PackagedFile>, PointError> {
+    /// A small file takes a block, and about the same for its inode.
+    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
         let p = read::<MetaParams>(at)?;
         if p.op.writes() {
-            return Ok(Vec::new());
+            let each = p.file_size.next_multiple_of(4096) + 4096;
+            return Ok(Needs {
+                space: p.files.saturating_mul(each),
+                ..Needs::default()
+            });
         }
         let root = packaged_root(&p);
-        Ok((0..p.files)
-            .map(|i| PackagedFile {
-                path: format!("{root}/{}", name(i)),
-                size: p.file_size,
-            })
-            .collect())
-    }
-
-    /// A small file takes a block, and about the same for its inode.
-    fn space(&self, at: &Point) -> u64 {
-        match read::<MetaParams>(at) {
-            Ok(p) if p.op.writes() => p
-                .files
-                .saturating_mul(p.file_size.next_multiple_of(4096) + 4096),
-            _ => 0,
-        }
+        let file = |i| PackagedFile {
+            path: format!("{root}/{}", name(i)),
+            size: p.file_size,
+        };
+        Ok(Needs {
+            packaged: (0..p.files).map(file).collect(),
+            ..Needs::default()
+        })
     }
 
     fn prepare(

@@ -64,18 +64,21 @@ fn packaged_files_are_spread_over_directories() {
         1.0,
     )
     .unwrap()[0];
-    let files = Meta.packaged(p).unwrap();
+    let files = Meta.needs(p).unwrap().packaged;
     assert_eq!(
         (files.len(), files[249].path.as_str(), files[249].size),
         (250, "small-2048-250/d2/f249", 2048)
     );
-    assert_eq!((p.meaning.changes, Meta.space(p)), (false, 0));
+    assert_eq!(
+        (p.meaning.changes, Meta.needs(p).unwrap().space),
+        (false, 0)
+    );
     let p = &points(&json!({"op": "unlink", "files": 10, "file_size": 1}), 1.0).unwrap()[0];
     assert_eq!(
         (
             p.meaning.changes,
-            Meta.space(p),
-            Meta.packaged(p).unwrap().len()
+            Meta.needs(p).unwrap().space,
+            Meta.needs(p).unwrap().packaged.len()
         ),
         (true, 81_920, 0)
     );

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
-use crate::{Context, FarEnd, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, FarEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
 
 mod ceiling;
 mod far;
@@ -47,12 +47,11 @@ impl Workload for Net {
         param::meaning::<NetParams>(at)
     }
 
-    fn space(&self, _: &Point) -> u64 {
-        0
-    }
-
-    fn has_two_ends(&self, _: &Point) -> bool {
-        true
+    fn needs(&self, _: &Point) -> Result<Needs, PointError> {
+        Ok(Needs {
+            two_ends: true,
+            ..Needs::default()
+        })
     }
 
     fn serve(

@@ -12,7 +12,7 @@ use layermark_model::{Environment, Meaning, Param, Point, PointError, Settings};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    Context, Placed, ProbeError, Work, Workload,
+    Context, Needs, Placed, ProbeError, Work, Workload,
     param::{self, read},
     programs::{PATH, guard::Guard, which},
     workloads::launch,
@@ -85,8 +85,8 @@ impl Workload for Steps {
             .collect()
     }
 
-    fn space(&self, _: &Point) -> u64 {
-        0
+    fn needs(&self, _: &Point) -> Result<Needs, PointError> {
+        Ok(Needs::default())
     }
 
     fn prepare(

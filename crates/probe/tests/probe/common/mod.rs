@@ -95,7 +95,7 @@ impl Lab {
     /// Packages what the point needs and has the work prepared.
     pub fn prepare(&mut self, point: &Point) -> FromProbe {
         let workload = workloads::find(&point.workload).unwrap();
-        let files = workload.packaged(point).unwrap();
+        let files = workload.needs(point).unwrap().packaged;
         packaged::write(&self.dir.path().join("packaged"), &files, 99).unwrap();
         self.job(point)
     }
