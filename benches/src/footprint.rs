@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use layermark_sys::process;
 use serde_json::Value;
 
 use crate::results::Claim;
@@ -123,12 +124,7 @@ fn watch(child: &mut std::process::Child) -> Result<BTreeMap<u32, (bool, u64)>> 
     // children.
     let mut quiet = 0;
     while child.try_wait()?.is_none() && quiet < 100 {
-        let children =
-            fs::read_to_string(format!("/proc/{lab}/task/{lab}/children")).unwrap_or_default();
-        let pids: Vec<u32> = children
-            .split_whitespace()
-            .filter_map(|p| p.parse().ok())
-            .collect();
+        let pids = process::children_of_first_thread(lab);
         quiet = if pids.iter().any(|pid| is_probe(*pid)) {
             0
         } else {
@@ -136,7 +132,8 @@ fn watch(child: &mut std::process::Child) -> Result<BTreeMap<u32, (bool, u64)>> 
         };
         let probes = pids.into_iter().filter(|pid| is_probe(*pid));
         for pid in probes.chain([lab]) {
-            if let Some(kib) = peak(pid) {
+            let kib = process::peak_memory(pid) / 1024;
+            if kib > 0 {
                 let entry = peaks.entry(pid).or_insert((pid == lab, 0));
                 entry.1 = entry.1.max(kib);
             }
@@ -149,10 +146,4 @@ fn watch(child: &mut std::process::Child) -> Result<BTreeMap<u32, (bool, u64)>> 
 fn is_probe(pid: u32) -> bool {
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     words.split(|b| *b == 0).nth(1) == Some(b"probe")
-}
-
-fn peak(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
 }

@@ -287,10 +287,8 @@ pub(crate) fn fit(dir: &Path, in_memory: u64, on_disk: u64) -> usize {
 
 /// Memory available to programs without swapping, bytes.
 fn available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib << 10)
+    let [bytes] = layermark_sys::meminfo(["MemAvailable"]).ok()?;
+    Some(bytes)
 }
 
 /// A run cannot continue on a machine with another CPU: its two halves would not be comparable.

@@ -7,12 +7,11 @@
 use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
-    path::Path,
     time::{Duration, Instant},
 };
 
 use layermark_model::CpuTime;
-use layermark_probe::counters::beginning;
+use layermark_sys::process::{self, Stat};
 use rustix::{
     param::clock_ticks_per_second,
     time::{ClockId, clock_gettime},
@@ -41,8 +40,7 @@ struct KernelThreads {
 /// Where the CPU time of a process is read.
 #[derive(Debug)]
 enum Times {
-    /// `schedstat`, whose first number is nanoseconds. It costs a fifth of `stat`, for which the
-    /// kernel collects fifty numbers under locks.
+    /// `schedstat`, in nanoseconds, which costs a fifth of `stat`.
     Schedstat(File),
     /// `stat`, in ticks: where the kernel has no `schedstat`, or keeps it at zero.
     Stat(File),
@@ -66,14 +64,11 @@ impl Times {
     /// CPU time, ns; `None` once the process has ended.
     fn ns(&self) -> Option<u64> {
         match self {
-            Self::Schedstat(file) => {
-                let mut line = [0; 128];
-                let length = file.read_at(&mut line, 0).ok()?;
-                let text = str::from_utf8(&line[..length]).ok()?;
-                text.split_ascii_whitespace().next()?.parse().ok()
-            }
+            Self::Schedstat(file) => process::read_run_ns(file),
             Self::Stat(file) => {
-                Some(read_stat(file)?.ticks * 1_000_000_000 / clock_ticks_per_second())
+                let stat = Stat::read(file)?;
+                let ticks = stat.user_ticks + stat.kernel_ticks;
+                Some(ticks * 1_000_000_000 / clock_ticks_per_second())
             }
         }
     }
@@ -90,16 +85,10 @@ impl KernelThreads {
             return;
         }
         self.listed = Some(Instant::now());
-        let Ok(processes) = fs::read_dir("/proc") else {
-            return;
-        };
-        let pids = processes
-            .flatten()
-            .filter_map(|e| e.file_name().to_str()?.parse().ok());
         let counted = Times::is_counted();
         // kthreadd is process 2 and the parent of all others.
-        self.files = pids
-            .filter(|pid| *pid == 2 || stat(*pid).is_some_and(|s| s.parent == 2))
+        self.files = process::all()
+            .filter(|pid| *pid == 2 || Stat::of(*pid).is_some_and(|s| s.parent == 2))
             .filter_map(|pid| Some((pid, Times::open(pid, counted)?)))
             .collect();
     }
@@ -305,41 +294,6 @@ fn machine(text: &str) -> Machine {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    parent: u32,
-    ticks: u64,
-}
-
-/// Room for a line of `stat`: 52 numbers of up to 20 digits and a short name.
-const STAT: usize = 2048;
-
-/// Parent, and CPU time of a process with its ended children, in ticks.
-fn stat(pid: u32) -> Option<Stat> {
-    parse_stat(beginning(
-        Path::new(&format!("/proc/{pid}/stat")),
-        &mut [0; STAT],
-    )?)
-}
-
-/// Reads `stat` from an open file; `None` once the process has ended.
-fn read_stat(file: &File) -> Option<Stat> {
-    let mut line = [0; STAT];
-    let length = file.read_at(&mut line, 0).ok()?;
-    parse_stat(&String::from_utf8_lossy(&line[..length]))
-}
-
-fn parse_stat(text: &str) -> Option<Stat> {
-    // The name may contain any characters, including brackets and blanks.
-    let (_, rest) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let number = |i: usize| fields.get(i)?.parse::<u64>().ok();
-    Some(Stat {
-        parent: fields.get(1)?.parse().ok()?,
-        ticks: number(11)? + number(12)? + number(13)? + number(14)?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -380,15 +334,6 @@ mod tests {
             }
         );
         assert_eq!(machine(""), Machine::default());
-        let line = "77 (a) b) S 2 0 0 0 -1 0 0 0 0 0 3 4 5 6 20 0 1";
-        assert_eq!(
-            parse_stat(line),
-            Some(Stat {
-                parent: 2,
-                ticks: 18
-            })
-        );
-        assert_eq!(parse_stat("rubbish"), None);
     }
 
     #[test]

@@ -20,10 +20,8 @@ pub fn read(dir: &Path) -> Machine {
         os: os_name(&text("/etc/os-release")),
         cpu: cpu_name(&cpu).unwrap_or_else(|| system.machine().to_string_lossy().into_owned()),
         cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-        memory: memory(&text("/proc/meminfo")),
-        clocksource: text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-            .trim()
-            .into(),
+        memory: layermark_sys::meminfo(["MemTotal"]).map_or(0, |[bytes]| bytes),
+        clocksource: layermark_sys::clocksource().unwrap_or_default(),
         hypervisor: has_flag(&cpu, "hypervisor"),
         privilege: match sandbox::privilege() {
             sandbox::Privilege::Root => "root",
@@ -52,7 +50,7 @@ fn os_name(os_release: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Value of the first line of `/proc/cpuinfo` or `/proc/meminfo` with this key.
+/// Value of the first line of `/proc/cpuinfo` with this key.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|l| {
         let (k, v) = l.split_once(':')?;
@@ -70,13 +68,6 @@ fn has_flag(cpuinfo: &str, flag: &str) -> bool {
     value(cpuinfo, "flags").is_some_and(|flags| flags.split_ascii_whitespace().any(|f| f == flag))
 }
 
-/// `MemTotal`, bytes.
-fn memory(meminfo: &str) -> u64 {
-    value(meminfo, "MemTotal")
-        .and_then(|v| v.trim_end_matches("kB").trim().parse::<u64>().ok())
-        .map_or(0, |kib| kib * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,8 +79,6 @@ mod tests {
         assert_eq!(cpu_name(cpuinfo).as_deref(), Some("Some CPU @ 2GHz"));
         assert!(has_flag(cpuinfo, "hypervisor") && !has_flag(cpuinfo, "hyper"));
         assert_eq!(cpu_name("processor : 0\n"), None);
-        assert_eq!(memory("MemTotal:       1024 kB\nMemFree: 1 kB\n"), 1 << 20);
-        assert_eq!(memory("rubbish"), 0);
         assert_eq!(
             os_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n"),
             "Debian GNU/Linux 12"

@@ -9,6 +9,7 @@ use std::{
 };
 
 use layermark_model::{Device, Facts};
+use layermark_sys::block;
 
 /// `major:minor` of a block device's node.
 pub(crate) fn number_of_node(path: &Path) -> Option<String> {
@@ -30,7 +31,7 @@ pub(crate) fn number(device: u64) -> String {
 /// Adds the device and those below it, the nearest first. Returns the backing files of loop
 /// devices, whose own devices come next.
 pub(crate) fn add_chain(number: &str, facts: &mut Facts) -> Vec<PathBuf> {
-    let Some(dir) = directory(number) else {
+    let Some(dir) = block::directory(number) else {
         return Vec::new();
     };
     // Queue and flush counters belong to the disk, not to its partition.
@@ -55,25 +56,11 @@ pub(crate) fn add_chain(number: &str, facts: &mut Facts) -> Vec<PathBuf> {
     files
 }
 
-/// A device's directory in sysfs. Containers hide `/sys/dev`, and show the same below `/sys/class`.
-fn directory(number: &str) -> Option<PathBuf> {
-    fs::canonicalize(Path::new("/sys/dev/block").join(number))
-        .ok()
-        .or_else(|| in_class(Path::new("/sys/class/block"), number))
-}
-
-/// The entry of `class` whose file `dev` holds the number.
-fn in_class(class: &Path, number: &str) -> Option<PathBuf> {
-    let mut entries = fs::read_dir(class).ok()?.flatten();
-    let entry = entries.find(|e| read(&e.path().join("dev")).is_some_and(|n| n == number))?;
-    fs::canonicalize(entry.path()).ok()
-}
-
 fn describe(disk: &Path, physical: bool) -> Option<Device> {
-    let queue = |name: &str| read(&disk.join("queue").join(name)).unwrap_or_default();
+    let queue = |name: &str| block::read(&disk.join("queue").join(name)).unwrap_or_default();
     Some(Device {
         name: disk.file_name()?.to_string_lossy().into_owned(),
-        number: read(&disk.join("dev"))?,
+        number: block::read(&disk.join("dev"))?,
         write_cache: queue("write_cache"),
         fua: queue("fua") == "1",
         rotational: queue("rotational") == "1",
@@ -88,7 +75,7 @@ fn slaves(disk: &Path) -> BTreeSet<String> {
     };
     entries
         .flatten()
-        .filter_map(|e| read(&e.path().join("dev")))
+        .filter_map(|e| block::read(&e.path().join("dev")))
         .collect()
 }
 
@@ -98,30 +85,4 @@ fn loop_file(disk: &Path) -> Option<PathBuf> {
         bytes.pop();
     }
     (!bytes.is_empty()).then(|| OsString::from_vec(bytes).into())
-}
-
-pub(crate) fn read(path: &Path) -> Option<String> {
-    fs::read_to_string(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn finds_a_device_by_its_number_where_sys_dev_is_hidden() {
-        let temp = tempfile::tempdir().unwrap();
-        for (name, number) in [("vda", "254:0"), ("vdb", "254:16")] {
-            let dir = temp.path().join(name);
-            fs::create_dir(&dir).unwrap();
-            fs::write(dir.join("dev"), format!("{number}\n")).unwrap();
-        }
-        let found = in_class(temp.path(), "254:16");
-        let wanted = fs::canonicalize(temp.path().join("vdb")).unwrap();
-        assert_eq!(found, Some(wanted));
-        assert_eq!(in_class(temp.path(), "254:1"), None);
-        assert_eq!(in_class(&temp.path().join("none"), "254:0"), None);
-    }
 }

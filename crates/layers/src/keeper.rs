@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Read, Write},
     mem,
     os::{fd::AsFd, unix::net::UnixStream},
@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use layermark_sys::process::{self, Stat};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     process::{
@@ -134,7 +135,7 @@ fn let_go_of_streams() {
 
 /// Kills all descendants of a process, except the janitor, which cleans up.
 fn kill_below(pid: u32) {
-    for child in children(pid) {
+    for child in process::children(pid) {
         if janitor::pid() == Some(child) {
             continue;
         }
@@ -143,18 +144,6 @@ fn kill_below(pid: u32) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
-}
-
-fn children(of: u32) -> Vec<u32> {
-    let threads = fs::read_dir(format!("/proc/{of}/task"))
-        .into_iter()
-        .flatten();
-    let texts = threads
-        .flatten()
-        .filter_map(|t| fs::read_to_string(t.path().join("children")).ok());
-    let pids =
-        |text: String| -> Vec<u32> { text.split(' ').filter_map(|pid| pid.parse().ok()).collect() };
-    texts.flat_map(pids).collect()
 }
 
 /// The signals for which [`Keeper::wait`] waits.
@@ -299,15 +288,10 @@ fn readable(line: impl AsFd) -> bool {
 }
 
 /// The exit code of a process whose first thread has ended while another has not, so it cannot be
-/// waited for. Read from proc(5): the state, and the last field.
+/// waited for.
 fn exit_code_of_first_thread(pid: Pid) -> Option<u8> {
-    let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    let (_, fields) = text.rsplit_once(") ")?;
-    let status: i32 = fields
-        .starts_with('Z')
-        .then(|| fields.split_whitespace().last())??
-        .parse()
-        .ok()?;
+    let stat = Stat::of(pid.as_raw_nonzero().get().cast_unsigned())?;
+    let status = Some(stat.exit_status).filter(|_| stat.state == 'Z')?;
     Some(match status & 0x7f {
         0 => u8::try_from(status >> 8 & 0xff).unwrap_or(1),
         signal => u8::try_from(128 + signal).unwrap_or(1),

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::devices;
+use layermark_sys::block;
 
 /// linux/loop.h
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
@@ -76,7 +76,7 @@ pub(crate) fn attach(image: &Path, read_only: bool, direct_io: bool) -> io::Resu
                 return Ok(Loop {
                     _device: device,
                     path,
-                    direct_io: devices::read(Path::new(&dio)).as_deref() == Some("1"),
+                    direct_io: block::read(Path::new(&dio)).as_deref() == Some("1"),
                 });
             }
             Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
@@ -98,7 +98,7 @@ pub(crate) fn cache_switch(device: &Path) -> PathBuf {
 /// that was attached then (Linux 6.18), and a loop device without flushes loses what was synced.
 fn give_cache(device: &Path) -> io::Result<()> {
     let switch = cache_switch(device);
-    match devices::read(&switch).as_deref() {
+    match block::read(&switch).as_deref() {
         Some("write through") => fs::write(&switch, "write back"),
         _ => Ok(()),
     }
@@ -127,12 +127,14 @@ pub(crate) fn give_caches() {
 /// Writable loop devices that have been denied their caches, and whether each is free. One that is only
 /// read has no cache by itself.
 fn denied() -> impl Iterator<Item = (PathBuf, bool)> {
-    let all = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    let loops = all.filter(|e| e.file_name().to_string_lossy().starts_with("loop"));
-    loops.filter_map(|entry| {
-        let (at, device) = (entry.path(), Path::new("/dev").join(entry.file_name()));
-        let writable = devices::read(&at.join("ro")).as_deref() == Some("0");
-        let denied = devices::read(&cache_switch(&device)).as_deref() == Some("write through");
+    block::all().filter_map(|at| {
+        let name = at.file_name()?;
+        let device = Path::new("/dev").join(name);
+        if !name.to_string_lossy().starts_with("loop") {
+            return None;
+        }
+        let writable = block::read(&at.join("ro")).as_deref() == Some("0");
+        let denied = block::read(&cache_switch(&device)).as_deref() == Some("write through");
         (writable && denied).then(|| (device, !at.join("loop/backing_file").exists()))
     })
 }

@@ -1,6 +1,8 @@
 //! CPU time of a server and of its child processes, and whether the processes of a guest work.
 
-use std::{collections::HashMap, fs, time::Instant};
+use std::{collections::HashMap, time::Instant};
+
+use layermark_sys::process::{self, Io, Stat};
 
 use crate::child;
 
@@ -36,7 +38,7 @@ impl ProcessTree {
     pub(crate) fn cpu_ns(&mut self) -> u64 {
         let mut left: Vec<u32> = self.head.into_iter().collect();
         while let Some(pid) = left.pop() {
-            left.extend(children(pid));
+            left.extend(process::children_of_first_thread(pid));
             // A process that has just ended keeps its last value.
             if let Ok(ns) = child::cpu_ns(pid) {
                 let known = self.seen.entry(pid).or_default();
@@ -49,22 +51,8 @@ impl ProcessTree {
 
 /// Whether `pid` is `of` or one of its descendants.
 fn descends(pid: u32, of: u32) -> bool {
-    let parent = |pid: u32| -> Option<u32> {
-        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name, in brackets, may hold anything.
-        let after = text.rsplit_once(')')?.1;
-        after.split_whitespace().nth(1)?.parse().ok()
-    };
-    std::iter::successors(Some(pid), |pid| parent(*pid)).any(|pid| pid == of)
-}
-
-/// Processes that `pid` has started and not waited for.
-fn children(pid: u32) -> Vec<u32> {
-    let path = format!("/proc/{pid}/task/{pid}/children");
-    let text = fs::read_to_string(path).unwrap_or_default();
-    text.split_whitespace()
-        .filter_map(|n| n.parse().ok())
-        .collect()
+    let parent = |pid: &u32| Some(Stat::of(*pid)?.parent);
+    std::iter::successors(Some(pid), parent).any(|pid| pid == of)
 }
 
 /// CPU share of processes that work, at least. An idle guest uses 1 to 5 % of a CPU for its timers, also one
@@ -109,14 +97,10 @@ impl GuestWork {
     }
 }
 
-/// Bytes that a process has read and written (proc(5), `io`); 0 for one that has ended.
+/// Bytes that a process has read and written; 0 for one that has ended.
 fn moved_by(pid: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-    let lines = text.lines().filter_map(|line| line.split_once(": "));
-    let bytes = lines.filter(|(name, _)| name.contains("char") || name.ends_with("_bytes"));
-    bytes
-        .filter_map(|(_, n)| n.trim().parse::<u64>().ok())
-        .sum()
+    let io = Io::of(pid);
+    io.read_by_calls + io.written_by_calls + io.read + io.written + io.cancelled
 }
 
 #[cfg(test)]

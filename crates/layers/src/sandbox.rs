@@ -4,6 +4,7 @@
 use std::{fmt, fs, io, path::Path, sync::OnceLock};
 
 use layermark_model::Missing;
+use layermark_sys::users::UidMap;
 use rustix::{
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
     thread::{UnshareFlags, unshare_unsafe},
@@ -69,16 +70,10 @@ pub fn privilege() -> Privilege {
 
 /// Whether we are root of this machine. In a user namespace every user may have the id 0.
 pub(crate) fn is_root() -> bool {
-    let map = fs::read_to_string("/proc/self/uid_map");
     // A kernel without user namespaces has no map.
-    let of_machine = map.is_ok_and(|map| is_of_machine(&map));
+    let of_machine = UidMap::own().is_ok_and(|map| map.is_of_machine());
     rustix::process::geteuid().is_root()
         && (of_machine || !Path::new("/proc/self/ns/user").exists())
-}
-
-/// Whether a map (`user_namespaces(7)`) is that of the first namespace: every id maps to itself.
-pub(crate) fn is_of_machine(map: &str) -> bool {
-    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,22 +198,4 @@ pub(crate) fn not_root() -> Option<Missing> {
         hint: "sudo layermark ...".into(),
         installable: false,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_map_of_the_machine_is_told_from_others() {
-        assert!(is_of_machine("         0          0 4294967295\n"));
-        for other in [
-            "         0      65534          1\n",
-            "         0     100000      65536\n",
-            "         0          0          1\n",
-            "",
-        ] {
-            assert!(!is_of_machine(other), "{other}");
-        }
-    }
 }

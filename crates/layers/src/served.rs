@@ -4,7 +4,6 @@
 //! see [`crate::keeper`].
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::{
         Mutex, MutexGuard, OnceLock, PoisonError,
@@ -13,6 +12,8 @@ use std::{
     thread,
     time::Duration,
 };
+
+use layermark_sys::process::{self, InCall};
 
 use crate::mounts;
 
@@ -144,26 +145,23 @@ pub fn watch_main(silence: Duration, lost: impl FnOnce(&Path, Duration) + Send +
 
 /// CPU time of the main thread, ns.
 fn used_ns() -> Option<u64> {
-    let pid = std::process::id();
-    let text = fs::read_to_string(format!("/proc/self/task/{pid}/schedstat")).ok()?;
-    text.split(' ').next()?.parse().ok()
+    process::run_ns(&main_thread())
+}
+
+/// Directory of the main thread in `/proc`.
+fn main_thread() -> PathBuf {
+    format!("/proc/self/task/{}", std::process::id()).into()
 }
 
 /// Whether the main thread is in a system call outside [`WAITS`], or waits for another thread
 /// without a limit: then its call runs in that thread (see [`crate::held`]).
 fn is_in_a_file_system() -> bool {
-    let pid = std::process::id();
-    let text = fs::read_to_string(format!("/proc/self/task/{pid}/syscall")).unwrap_or_default();
-    let mut words = text.split_whitespace();
-    let Some(first) = words.next().filter(|word| *word != "running") else {
-        return text.is_empty();
-    };
-    // The fourth argument of futex(2) points to the limit.
-    let limit = words.nth(3);
-    match first.parse() {
-        Ok(libc::SYS_futex) => limit == Some("0x0"),
-        Ok(call) => !WAITS.contains(&call),
-        Err(_) => true,
+    match process::in_call(&main_thread()) {
+        InCall::Runs => false,
+        // The fourth argument points to the limit.
+        InCall::Waits(libc::SYS_futex, arguments) => arguments.get(3) == Some(&0),
+        InCall::Waits(call, _) => !WAITS.contains(&call),
+        InCall::Unknown => true,
     }
 }
 

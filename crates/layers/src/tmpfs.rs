@@ -1,6 +1,7 @@
 use std::{fs, path::Path};
 
 use layermark_model::{Missing, Spec, parse_size};
+use layermark_sys::meminfo;
 
 use crate::{
     Base, Layer, LayerError, LayerOption, Place, Storage, Undo,
@@ -98,11 +99,11 @@ fn given_size(spec: &Spec) -> Result<Option<u64>, LayerError> {
 fn memory_for(base: &Base, spec: &Spec, name: &str) -> Result<u64, LayerError> {
     let packaged =
         tree::size(&base.packaged).map_err(LayerError::io(name, "read", &base.packaged))?;
-    let free = available_memory().map_err(LayerError::io(
+    let free = meminfo(["MemAvailable"]).map_err(LayerError::io(
         name,
         "read free memory from",
         Path::new("/proc/meminfo"),
-    ))?;
+    ))?[0];
     let wanted = given_size(spec)?;
     let size = wanted.unwrap_or(free / 4 * 3);
     let needed = wanted.unwrap_or(0).max(packaged + packaged / 10);
@@ -116,14 +117,4 @@ fn memory_for(base: &Base, spec: &Spec, name: &str) -> Result<u64, LayerError> {
         });
     }
     Ok(size)
-}
-
-fn available_memory() -> std::io::Result<u64> {
-    let text = fs::read_to_string("/proc/meminfo")?;
-    text.lines()
-        .find_map(|l| l.strip_prefix("MemAvailable:"))
-        .and_then(|rest| rest.trim().strip_suffix("kB"))
-        .and_then(|n| n.trim().parse::<u64>().ok())
-        .map(|kib| kib * 1024)
-        .ok_or_else(|| std::io::ErrorKind::InvalidData.into())
 }

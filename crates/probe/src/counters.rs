@@ -2,12 +2,11 @@
 
 use std::{
     fs::{self, File},
-    io::Read,
     os::unix::fs::FileExt,
-    path::Path,
 };
 
 use layermark_model::DeviceBytes;
+use layermark_sys::block;
 
 /// Sectors in these files are always 512 bytes, whatever the device's own size is.
 const SECTOR: u64 = 512;
@@ -53,12 +52,8 @@ impl Devices {
     /// The devices of this machine that store bytes themselves. Loop devices and others that depend
     /// on a device or on memory are left out.
     pub fn of_this_machine() -> Self {
-        let all = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-        let real = all
-            .map(|entry| entry.path())
-            .filter(|block| block.join("device").exists());
-        let numbers = real.filter_map(|block| fs::read_to_string(block.join("dev")).ok());
-        let numbers: Vec<String> = numbers.map(|n| n.trim().to_owned()).collect();
+        let real = block::all().filter(|block| block.join("device").exists());
+        let numbers: Vec<String> = real.filter_map(|b| block::read(&b.join("dev"))).collect();
         Self::open(&numbers)
     }
 
@@ -76,29 +71,12 @@ impl Devices {
 }
 
 fn open(device: &str) -> Option<Source> {
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let (major, minor) = device.split_once(':')?;
-    // The name comes from another process: only a device number may become part of a path.
-    if !number(major) || !number(minor) {
-        return None;
-    }
-    let by_number = File::open(Path::new("/sys/dev/block").join(device).join("stat"));
-    let by_name = || in_class(Path::new("/sys/class/block"), device);
-    if let Some(file) = by_number.ok().or_else(by_name) {
+    let stat = block::directory(device).map(|dir| File::open(dir.join("stat")));
+    if let Some(Ok(file)) = stat {
         return Some(Source::Stat(file));
     }
     let source = Source::Diskstats(device.into());
     source.read().is_some().then_some(source)
-}
-
-/// The `stat` of the device with this number in `class`.
-fn in_class(class: &Path, device: &str) -> Option<File> {
-    let is_it = |entry: &fs::DirEntry| {
-        let dev = fs::read_to_string(entry.path().join("dev"));
-        dev.is_ok_and(|number| number.trim() == device)
-    };
-    let entry = fs::read_dir(class).ok()?.flatten().find(is_it)?;
-    File::open(entry.path().join("stat")).ok()
 }
 
 /// A line has major and minor number, name, and the fields of `stat`.
@@ -110,14 +88,6 @@ fn parse_diskstats(text: &str, device: &str) -> Option<DeviceBytes> {
         let counters: Vec<&str> = fields.skip(1).collect();
         parse(&counters.join(" ")).filter(|_| is_it)
     })
-}
-
-/// The start of a file of `/proc` or `/sys`, up to the size of the buffer, in one read: the kernel
-/// returns everything at once. Reading to the end takes three more calls, and these files are read
-/// around each trial.
-pub fn beginning<'a>(path: &Path, room: &'a mut [u8]) -> Option<&'a str> {
-    let length = File::open(path).ok()?.read(room).ok()?;
-    str::from_utf8(&room[..length]).ok()
 }
 
 /// Fields, counted from 1: 3 sectors read, 7 sectors written, 16 flushes completed (Linux 5.5).
@@ -154,13 +124,8 @@ pub fn written(before: Option<DeviceBytes>, after: Option<DeviceBytes>) -> Optio
 
 /// Bytes in memory that still have to be written: Dirty and Writeback of `/proc/meminfo`.
 pub fn dirty() -> Option<u64> {
-    let mut room = [0; 8192];
-    let text = beginning(Path::new("/proc/meminfo"), &mut room)?;
-    let kib = |key: &str| -> Option<u64> {
-        let line = text.lines().find(|l| l.starts_with(key))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    };
-    Some((kib("Dirty:")? + kib("Writeback:")?) * 1024)
+    let [dirty, under_way] = layermark_sys::meminfo(["Dirty", "Writeback"]).ok()?;
+    Some(dirty + under_way)
 }
 
 #[cfg(test)]
@@ -190,29 +155,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_device_number_becomes_a_path() {
-        for device in ["", ":", "8", "../../etc:0", "8:../x", "999999:999999"] {
+    fn an_unknown_device_has_no_counters() {
+        for device in ["x", "999999:999999", "../../etc:0"] {
             assert!(open(device).is_none(), "{device}");
         }
         assert_eq!(sum(&["x".into()]), None);
     }
 
     #[test]
-    fn a_container_that_hides_sys_dev_shows_the_counters_elsewhere() {
-        let temp = tempfile::tempdir().unwrap();
-        let vda = temp.path().join("vda");
-        fs::create_dir(&vda).unwrap();
-        fs::write(vda.join("dev"), "254:0\n").unwrap();
-        fs::write(vda.join("stat"), "1 0 8 0 2 0 16 0 0 0 0 0 0 0 0 7 0\n").unwrap();
-        let stat = in_class(temp.path(), "254:0").map(Source::Stat).unwrap();
+    fn without_sysfs_all_counters_are_in_one_file() {
         let expected = DeviceBytes {
             read: 4096,
             written: 8192,
             flushes: 7,
         };
-        assert_eq!(stat.read(), Some(expected));
-        assert!(in_class(temp.path(), "254:1").is_none());
-
         let text = " 7 0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n 254 0 vda 1 0 8 0 2 0 16 0 0 0 0 0 0 0 0 7 0\n";
         assert_eq!(parse_diskstats(text, "254:0"), Some(expected));
         assert_eq!(parse_diskstats(text, "254:1"), None);

@@ -4,9 +4,13 @@
 //! sleep during one fsync of many megabytes (4 s for 12 MiB were seen). So bytes that move on the
 //! disk also count as progress while a thread waits for a disk.
 
-use std::{fs, path::Path};
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
 
 use layermark_model::DeviceBytes;
+use layermark_sys::process::{self, InCall, Stat};
 use rustix::{
     fs::statfs,
     time::{ClockId, clock_gettime},
@@ -59,10 +63,9 @@ impl Disks {
 fn some_thread_waits() -> bool {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
     threads.flatten().any(|thread| {
-        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        // The name before it, in brackets, may contain anything.
-        stat.rsplit_once(") ")
-            .is_some_and(|(_, rest)| rest.starts_with('D'))
+        let stat = File::open(thread.path().join("stat")).ok();
+        stat.and_then(|file| Stat::read(&file))
+            .is_some_and(|s| s.state == 'D')
     })
 }
 
@@ -111,13 +114,17 @@ impl Who {
                 let before = ns(ClockId::ThreadCPUTime);
                 let all = ns(ClockId::ProcessCPUTime);
                 let after = ns(ClockId::ThreadCPUTime);
-                let children: u64 = workers().into_iter().filter_map(cpu_ns).sum();
+                let children: u64 = workers()
+                    .into_iter()
+                    .filter_map(process::threads_run_ns)
+                    .sum();
                 let at = |own| children + all.saturating_sub(own);
                 (at(after), at(before))
             }
             Self::These(pids, thread) => {
-                let own = run_ns(&format!("/proc/self/task/{thread}/schedstat"));
-                let used = pids.iter().filter_map(|p| cpu_ns(*p)).sum::<u64>() + own.unwrap_or(0);
+                let own = process::run_ns(Path::new(&format!("/proc/self/task/{thread}")));
+                let others = pids.iter().filter_map(|p| process::threads_run_ns(*p));
+                let used = others.sum::<u64>() + own.unwrap_or(0);
                 (used, used)
             }
         }
@@ -134,14 +141,14 @@ impl Who {
 pub fn goes_on(child: u32, used: &mut u64) -> bool {
     let child = worker(child);
     let before = *used;
-    *used = cpu_ns(child).unwrap_or(before);
+    *used = process::threads_run_ns(child).unwrap_or(before);
     *used != before || waits_for_a_time(child)
 }
 
 /// CPU time of all living descendants of a process, ns.
 pub fn descendants_cpu_ns(pid: u32) -> u64 {
-    let each = children(&pid.to_string()).into_iter();
-    each.map(|child| cpu_ns(child).unwrap_or(0) + descendants_cpu_ns(child))
+    let each = process::children(pid).into_iter();
+    each.map(|child| process::threads_run_ns(child).unwrap_or(0) + descendants_cpu_ns(child))
         .sum()
 }
 
@@ -150,22 +157,9 @@ fn ns(clock: ClockId) -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// CPU time of an existing process, ns.
-fn cpu_ns(pid: u32) -> Option<u64> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
-    let each = threads.filter_map(|t| run_ns(t.path().join("schedstat").to_str()?));
-    Some(each.sum())
-}
-
-/// The first field: time on a CPU, nanoseconds (Documentation/scheduler/sched-stats.rst).
-fn run_ns(path: &str) -> Option<u64> {
-    let text = fs::read_to_string(path).ok()?;
-    text.split(' ').next()?.parse().ok()
-}
-
 /// Child processes that work.
 fn workers() -> Vec<u32> {
-    let children = children("self");
+    let children = process::children("self");
     children.into_iter().map(worker).collect()
 }
 
@@ -173,23 +167,8 @@ fn workers() -> Vec<u32> {
 /// process itself.
 fn worker(pid: u32) -> u32 {
     let waits = poll_of(pid).is_some_and(|limited| !limited);
-    let child = waits.then(|| children(&pid.to_string()).first().copied());
+    let child = waits.then(|| process::children(pid).first().copied());
     child.flatten().unwrap_or(pid)
-}
-
-/// Child processes of a process.
-fn children(of: &str) -> Vec<u32> {
-    let threads = fs::read_dir(format!("/proc/{of}/task"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    threads
-        .filter_map(|t| fs::read_to_string(t.path().join("children")).ok())
-        .flat_map(|text| {
-            let pids = text.split(' ').filter_map(|pid| pid.parse().ok());
-            pids.collect::<Vec<_>>()
-        })
-        .collect()
 }
 
 /// Whether a process is in poll(2) with a timeout. Returns true when this cannot be determined.
@@ -197,14 +176,13 @@ fn waits_for_a_time(pid: u32) -> bool {
     fs::metadata(format!("/proc/{pid}/syscall")).is_err() || poll_of(pid).unwrap_or(false)
 }
 
-/// For a process in poll(2) or ppoll(2): whether it has a timeout. The number of the call and its
-/// arguments are in `/proc/PID/syscall`, see proc(5).
+/// For a process in poll(2) or ppoll(2): whether it has a timeout.
 fn poll_of(pid: u32) -> Option<bool> {
-    let text = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
-    let mut words = text.split_whitespace();
-    let call: libc::c_long = words.next()?.parse().ok()?;
-    let limit = words.nth(2)?.trim_start_matches("0x");
-    let limit = u64::from_str_radix(limit, 16).ok()?;
+    let of = PathBuf::from(format!("/proc/{pid}"));
+    let InCall::Waits(call, arguments) = process::in_call(&of) else {
+        return None;
+    };
+    let limit = *arguments.get(2)?;
     match call {
         // Milliseconds; a negative 32-bit number means no timeout.
         libc::SYS_poll => Some(limit & 0x8000_0000 == 0),
@@ -272,7 +250,7 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
         }
         assert!(goes_on(child.id(), &mut 0) && goes_on(child.id(), &mut u64::MAX.clone()));
-        assert!(children("self").contains(&child.id()));
+        assert!(process::children("self").contains(&child.id()));
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -290,7 +268,7 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
         }
         let second = worker(first.id());
-        assert_eq!(children(&first.id().to_string()), [second]);
+        assert_eq!(process::children(first.id()), [second]);
         assert!(!waits_for_a_time(first.id()));
         let second = rustix::process::Pid::from_raw(second.cast_signed()).unwrap();
         first.kill().unwrap();

@@ -175,10 +175,9 @@ impl Agent {
             AgentRequest::Facts => {
                 let mut facts = work.as_place().facts().map_err(|e| e.reason())?;
                 facts.notes.extend(limits::of(Path::new("/proc/self")));
-                let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
                 AgentReply::Facts {
                     facts: Box::new(facts),
-                    clock: fs::read_to_string(clock).unwrap_or_default().trim().into(),
+                    clock: layermark_sys::clocksource().unwrap_or_default(),
                     card: None,
                 }
             }

@@ -34,9 +34,7 @@ impl Here {
         spec: &Spec,
         (dir, id): (&Path, (u64, u64)),
     ) -> Option<Self> {
-        let processes = fs::read_dir("/proc").ok()?.flatten();
-        let (pid, root, at) = processes
-            .filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok())
+        let (pid, root, at) = layermark_sys::process::all()
             .filter(|pid| is_agent(*pid, token))
             .map(|pid| {
                 let root = PathBuf::from(format!("/proc/{pid}/root"));

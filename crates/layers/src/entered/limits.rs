@@ -5,13 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::sandbox;
+use layermark_sys::users::{UidMap, UidRange};
 
 /// Notes about the process whose directory in `/proc` is given. What cannot be read is left out.
 pub(super) fn of(process: &Path) -> Vec<(String, String)> {
     let mut notes = Vec::new();
     let mut note = |name: &str, value: String| notes.push((name.to_owned(), value));
-    if let Ok(map) = fs::read_to_string(process.join("uid_map")) {
+    if let Ok(map) = UidMap::of(process) {
         note("user_namespace", user_namespace(&map));
     }
     let groups = fs::read_to_string(process.join("cgroup")).unwrap_or_default();
@@ -24,16 +24,20 @@ pub(super) fn of(process: &Path) -> Vec<(String, String)> {
     notes
 }
 
-fn user_namespace(map: &str) -> String {
-    if sandbox::is_of_machine(map) {
+fn user_namespace(map: &UidMap) -> String {
+    if map.is_of_machine() {
         return "none".into();
     }
-    let lines = map.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let (inside, outside, count) = (words.next()?, words.next()?, words.next()?);
-        Some(format!("{count} users from {inside} are {outside} outside"))
-    });
-    lines.collect::<Vec<_>>().join(", ")
+    let told = |r: &UidRange| {
+        let UidRange {
+            inside,
+            outside,
+            count,
+        } = r;
+        format!("{count} users from {inside} are {outside} outside")
+    };
+    let ranges: Vec<String> = map.ranges().iter().map(told).collect();
+    ranges.join(", ")
 }
 
 /// Files of a control group, of version 2 or 1. The last part of `names` is tried for each version.
@@ -78,9 +82,9 @@ mod tests {
 
     #[test]
     fn a_map_of_users_is_told_in_words() {
-        assert_eq!(user_namespace("0 0 4294967295\n"), "none");
+        assert_eq!(user_namespace(&"0 0 4294967295\n".into()), "none");
         assert_eq!(
-            user_namespace("         0       1000          1\n         1     100000      65536\n"),
+            user_namespace(&"0 1000 1\n         1     100000      65536\n".into()),
             "1 users from 0 are 1000 outside, 65536 users from 1 are 100000 outside"
         );
     }

@@ -313,10 +313,9 @@ impl Agent {
 
     fn facts(&self) -> io::Result<AgentReply> {
         let facts = mounts::facts_of(Path::new(AT))?;
-        let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         Ok(AgentReply::Facts {
             facts: Box::new(facts),
-            clock: fs::read_to_string(clock)?.trim().to_owned(),
+            clock: layermark_sys::clocksource()?,
             card: self.card.as_deref().map(CardFacts::of).transpose()?,
         })
     }

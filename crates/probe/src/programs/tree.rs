@@ -2,11 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, thread,
+    thread,
     time::{Duration, Instant},
 };
 
 use layermark_model::{CpuUse, Stopped};
+use layermark_sys::process::{self, Io, Stat};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::sys::{self, Reaped};
@@ -37,15 +38,6 @@ pub struct Sum {
     pub input_blocks: u64,
     pub read_bytes: u64,
     pub peak_bytes: u64,
-}
-
-/// A line of `/proc/PID/stat` (proc(5)).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Stat {
-    parent: u32,
-    major_faults: u64,
-    cpu: CpuUse,
-    zombie: bool,
 }
 
 impl Tree {
@@ -103,18 +95,19 @@ impl Tree {
     /// Resources of the processes that have not been reaped.
     pub fn living(&self) -> Sum {
         let mut living = Sum::default();
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         for (pid, stat) in &self.alive() {
-            let io = io(*pid);
-            living.read_bytes += io.0;
-            if stat.zombie && stat.parent == std::process::id() {
+            let io = Io::of(*pid);
+            living.read_bytes += io.read_by_calls;
+            if stat.state == 'Z' && stat.parent == std::process::id() {
                 continue; // counted when it is waited for, and more finely
             }
             living.processes += 1;
-            living.cpu.user_ns += stat.cpu.user_ns;
-            living.cpu.sys_ns += stat.cpu.sys_ns;
+            living.cpu.user_ns += stat.user_ticks * tick_ns;
+            living.cpu.sys_ns += stat.kernel_ticks * tick_ns;
             living.major_faults += stat.major_faults;
-            living.input_blocks += io.1 / 512;
-            living.peak_bytes += peak(*pid);
+            living.input_blocks += io.read / 512;
+            living.peak_bytes += process::peak_memory(*pid);
         }
         living
     }
@@ -159,7 +152,9 @@ impl Tree {
 
     /// Descendants of this process that are not spared.
     fn alive(&self) -> BTreeMap<u32, Stat> {
-        let all = everybody();
+        let all: BTreeMap<u32, Stat> = process::all()
+            .filter_map(|pid| Some((pid, Stat::of(pid)?)))
+            .collect();
         let me = std::process::id();
         let ours = |pid: u32| {
             let mut at = pid;
@@ -188,77 +183,5 @@ fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
         // It may have ended meanwhile.
         let _ = kill_process(pid, signal);
-    }
-}
-
-fn everybody() -> BTreeMap<u32, Stat> {
-    let Ok(dir) = fs::read_dir("/proc") else {
-        return BTreeMap::new();
-    };
-    dir.filter_map(|entry| {
-        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        Some((pid, parse(&text)?))
-    })
-    .collect()
-}
-
-/// Fields of proc(5), counted from 1: 3 state, 4 parent, 12 and 13 major faults, 14 to 17 CPU in
-/// ticks. The second of each pair is for reaped children.
-fn parse(text: &str) -> Option<Stat> {
-    let (_, rest) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    Some(Stat {
-        parent: number(4)? as u32,
-        major_faults: number(12)? + number(13)?,
-        cpu: CpuUse {
-            user_ns: (number(14)? + number(16)?) * tick_ns,
-            sys_ns: (number(15)? + number(17)?) * tick_ns,
-        },
-        zombie: fields.first() == Some(&"Z"),
-    })
-}
-
-/// `rchar` and `read_bytes` of `/proc/PID/io`, including reaped children.
-fn io(pid: u32) -> (u64, u64) {
-    let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-    let value = |key: &str| {
-        let line = text.lines().find_map(|l| l.strip_prefix(key));
-        line.and_then(|l| l.trim().parse().ok()).unwrap_or(0)
-    };
-    (value("rchar:"), value("read_bytes:"))
-}
-
-/// `VmHWM` of `/proc/PID/status`, bytes.
-fn peak(pid: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_a_line_of_stat_whatever_the_program_is_called() {
-        let line = "71 (a) b (c)) S 7 1 1 0 -1 4194560 100 200 3 4 50 60 70 80 20 0 1 0 5 6 7\n";
-        let stat = parse(line).unwrap();
-        assert_eq!((stat.parent, stat.major_faults, stat.zombie), (7, 7, false));
-        let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second();
-        assert_eq!(stat.cpu.user_ns, 120 * tick);
-        assert_eq!(stat.cpu.sys_ns, 140 * tick);
-        assert_eq!(parse("71 (a"), None);
-        assert_eq!(parse(""), None);
-    }
-
-    #[test]
-    fn knows_its_own_peak() {
-        assert!(peak(std::process::id()) > 100_000);
-        assert_eq!(peak(u32::MAX), 0);
-        assert!(everybody().contains_key(&std::process::id()));
     }
 }

@@ -11,23 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use layermark_sys::process;
+
 /// A process, told from a later one of the same number by its start.
 pub type Process = (u32, u64);
 
 /// Parent and start of a process that is not a zombie.
 fn stat(pid: u32) -> Option<(u32, u64)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in brackets and may hold anything.
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-    if matches!(*fields.first()?, "Z" | "X") {
-        return None;
-    }
-    Some((fields.get(1)?.parse().ok()?, fields.get(19)?.parse().ok()?))
-}
-
-fn pids() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").expect("/proc").flatten();
-    entries.filter_map(|e| e.file_name().to_str()?.parse().ok())
+    let stat = process::Stat::of(pid)?;
+    (!matches!(stat.state, 'Z' | 'X')).then_some((stat.parent, stat.start))
 }
 
 /// A process of a run.
@@ -42,7 +34,7 @@ pub struct Proc {
 
 /// A process and all that it has started, parents before children.
 pub fn tree(of: u32) -> Vec<Proc> {
-    let mut all: Vec<Proc> = pids()
+    let mut all: Vec<Proc> = process::all()
         .filter_map(|pid| {
             let (parent, start) = stat(pid)?;
             let command = Vec::new();
@@ -202,7 +194,7 @@ pub fn traces(dir: &Path, processes: &[Process]) -> Vec<String> {
     let mut all = VIEWS.lock().unwrap_or_else(PoisonError::into_inner);
     let views = all.entry(dir.clone()).or_default();
     let mut found = Vec::new();
-    for pid in pids() {
+    for pid in process::all() {
         // Namespaces of others too: a mount lives on in the last process that sees it.
         let Ok(mounts) = fs::read_to_string(format!("/proc/{pid}/mountinfo")) else {
             continue;

@@ -278,11 +278,8 @@ mod tests {
 
     /// The first descendant of a process that is vsftpd.
     fn server_below(pid: u32) -> Option<i32> {
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-        let mut below = text
-            .split_whitespace()
-            .filter_map(|pid| pid.parse::<u32>().ok());
-        below.find_map(|pid| {
+        let below = layermark_sys::process::children(pid);
+        below.into_iter().find_map(|pid| {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
             let found = (name.trim() == "vsftpd").then_some(pid.cast_signed());
             found.or_else(|| server_below(pid))

@@ -1,15 +1,13 @@
 //! Ready when the program reports it by `sd_notify(3)`.
 
-use std::{
-    fs,
-    os::{
-        fd::{AsFd, BorrowedFd},
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixDatagram},
-    },
+use std::os::{
+    fd::{AsFd, BorrowedFd},
+    linux::net::SocketAddrExt,
+    unix::net::{SocketAddr, UnixDatagram},
 };
 
 use layermark_model::random_name;
+use layermark_sys::process::Stat;
 use rustix::{net::sockopt::set_socket_passcred, process::geteuid};
 
 use super::{MOST, Ready, ReadyEvent, ReadyKind, Scene};
@@ -82,10 +80,8 @@ fn is_launched(pid: i32, uid: u32) -> bool {
 
 /// The parent of a process; `None` when that process has ended.
 fn parent(pid: i32) -> Option<i32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it, in brackets, may contain any characters.
-    let (_, rest) = text.rsplit_once(") ")?;
-    rest.split(' ').nth(1)?.parse().ok()
+    let stat = Stat::of(pid.cast_unsigned())?;
+    Some(stat.parent.cast_signed())
 }
 
 #[cfg(test)]
