@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use crate::{args, say::say};
+use crate::say::say;
 
 /// Exit codes, as documented in `docs/src/reference.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,10 +76,10 @@ impl Failure {
         self
     }
 
-    /// Adds a hint to the command's help, if a usage error has no hint.
-    pub fn with_help(self, command: Option<&str>) -> Self {
+    /// Adds a hint, if a usage error has none.
+    pub fn or_hint(self, hint: impl FnOnce() -> String) -> Self {
         if self.code == Code::Usage && self.hint.is_none() {
-            return self.hint(args::help_of(command));
+            return self.hint(hint());
         }
         self
     }

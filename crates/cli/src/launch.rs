@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use layermark_model::{Settings, Spec};
 use serde_json::Value;
 
-use crate::{args::CommonArgs, failure::Failure};
+use crate::{common_args::CommonArgs, failure::Failure};
 
 /// Most values of a scan.
 const MOST_VALUES: usize = 10_000;

@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod common_args;
 mod examples;
 mod failure;
 mod launch;

@@ -8,24 +8,36 @@ use clap::{
 };
 use layermark_model::nearest;
 
-use crate::{args, failure::Failure};
+use crate::failure::Failure;
 
-/// Converts a usage error of `command` (as typed). Prints help and versions itself and ends the
+/// A hint: the command that prints the flags of another one.
+pub fn help_of(known: &Command, name: Option<&str>) -> String {
+    let name = name.filter(|name| known.find_subcommand(name).is_some());
+    name.map_or("layermark --help".into(), |name| {
+        format!("layermark {name} --help")
+    })
+}
+
+/// Converts a usage error of `command` (as typed) of the `known` ones. Prints help and versions itself and ends the
 /// process.
-pub fn refused(error: &clap::Error, command: Option<&str>, line: &[OsString]) -> Failure {
+pub fn refused(
+    error: &clap::Error,
+    known: &Command,
+    command: Option<&str>,
+    line: &[OsString],
+) -> Failure {
     let text = error.to_string();
     let Some(text) = text.strip_prefix("error: ") else {
         error.exit();
     };
-    let help = args::help_of(command);
+    let help = help_of(known, command);
     if let Some(failure) = negative(error, &help, line) {
         return failure;
     }
     let (message, near) = match error.kind() {
-        ErrorKind::UnknownArgument => unknown(error, command, line),
+        ErrorKind::UnknownArgument => unknown(error, known, command, line),
         ErrorKind::InvalidSubcommand => {
             let name = value(error, ContextKind::InvalidSubcommand);
-            let known = args::command();
             let near = nearest(&name, known.get_subcommands().map(Command::get_name));
             (
                 format!("there is no command `{name}`"),
@@ -105,14 +117,14 @@ fn negative(error: &clap::Error, help: &str, line: &[OsString]) -> Option<Failur
 /// The message for an unknown option, and a similar one that the command has.
 fn unknown(
     error: &clap::Error,
+    known: &Command,
     command: Option<&str>,
     line: &[OsString],
 ) -> (String, Option<String>) {
     let name = value(error, ContextKind::InvalidArg);
-    let known = args::command();
     let its = command
         .and_then(|c| known.find_subcommand(c))
-        .unwrap_or(&known);
+        .unwrap_or(known);
     let Some(word) = name.strip_prefix("--") else {
         return (format!("`{name}` is not expected here"), None);
     };

@@ -7,11 +7,7 @@ use layermark_model::{Param, ParamKind, Settings, Spec};
 use layermark_probe::{Workload, workloads};
 use serde_json::{Map, Value};
 
-use crate::{
-    args::{self, CommonArgs},
-    failure::Failure,
-    launch,
-};
+use crate::{common_args::CommonArgs, failure::Failure, launch};
 
 /// The parameter given without a flag, as for ab and wrk.
 const URL: &str = "url";
@@ -93,7 +89,7 @@ pub fn check_values(workload: &'static dyn Workload, line: &[OsString]) -> Resul
     });
     pair.map_or(Ok(()), |flag| {
         Err(Failure::usage(format!("`--{flag}` has no value"))
-            .hint(args::help_of(Some(workload.id()))))
+            .hint(format!("layermark {} --help", workload.id())))
     })
 }
 

@@ -5,14 +5,35 @@ use std::{
     process::ExitCode,
 };
 
+use clap::Args;
 use layermark_report::{Report, TrustState};
 use layermark_store::Store;
 
-use super::{gate, output, target};
+use super::{complete, gate, output, stored, target};
 use crate::{
-    args::CompareArgs,
+    common_args::{GateArgs, OutArgs, share},
     failure::{Code, Failure},
 };
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The older run: its id or the beginning of it, `last~1`, `#12`, or a report in a JSON file
+    #[arg(add = complete::reports())]
+    pub old: String,
+    /// The newer run, likewise [default: last]
+    #[arg(add = complete::reports())]
+    pub new: Option<String>,
+    #[command(flatten)]
+    pub gates: GateArgs,
+    /// Refuse to compare runs of unlike machines or kernels
+    #[arg(long)]
+    pub same_machine: bool,
+    /// Changes below this do not matter: 5% [default: that of the newer run]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub delta: Option<f64>,
+    #[command(flatten)]
+    pub out: OutArgs,
+}
 
 /// Formats that can show a comparison of two runs. The others show one run.
 pub const FORMATS: [&str; 6] = ["html", "json", "markdown", "junit", "csv", "terminal"];
@@ -73,9 +94,9 @@ fn report(name: &str, args: &CompareArgs, store: &mut Option<Store>) -> Result<R
     }
     let store = match store {
         Some(open) => open,
-        None => store.insert(output::read_store(args.out.store.store.as_deref())?),
+        None => store.insert(stored::read_store(args.out.store.store.as_deref())?),
     };
-    output::report(store, name)
+    stored::report(store, name)
 }
 
 fn from_file(path: &str) -> Result<Report, Failure> {

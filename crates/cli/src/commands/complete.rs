@@ -16,8 +16,7 @@ use clap_complete::{
 use jiff::Timestamp;
 use layermark_layers::{ALL, Layer, listed};
 
-use super::{output, run::PLANS};
-use crate::args;
+use super::{plans::PLANS, stored};
 
 /// Environment variable that the shell's script sets when it requests candidates.
 const ASKED: &str = "LAYERMARK_COMPLETE";
@@ -31,13 +30,13 @@ const SHELLS: Shells = Shells(&[&Bash, &env::Elvish, &env::Fish, &env::Powershel
 /// Whether the requesting shell quotes candidates itself, or needs them quoted.
 static QUOTES: AtomicBool = AtomicBool::new(false);
 
-/// Answers a completion request and ends the process. Returns if there is none.
-pub fn answer() {
+/// Answers a completion request for `command` and ends the process. Returns if there is none.
+pub fn answer(command: fn() -> Command) {
     // clap removes the variable before candidates are computed.
     let shell = std::env::var(ASKED).unwrap_or_default();
     let quotes = ["bash", "zsh", "fish", "elvish"].contains(&shell.as_str());
     QUOTES.store(quotes, Ordering::Relaxed);
-    CompleteEnv::with_factory(args::command)
+    CompleteEnv::with_factory(command)
         .var(ASKED)
         .shells(SHELLS)
         .complete();
@@ -96,7 +95,7 @@ pub fn layer_names() -> ArgValueCompleter {
 /// Completes the runs of the default store, newest first.
 pub fn runs() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
-        let stored = output::read_store(None).and_then(|mut store| Ok(store.list(RUNS)?));
+        let stored = stored::read_store(None).and_then(|mut store| Ok(store.list(RUNS)?));
         let last = CompletionCandidate::new("last").help(Some("the newest run".into()));
         let ids = stored.unwrap_or_default().into_iter().map(|run| {
             let when = Timestamp::from_millisecond(run.started_ms).unwrap_or_default();
@@ -119,7 +118,7 @@ pub fn reports() -> ArgValueCompleter {
 /// Completes the imports of the default store, newest first.
 pub fn imports() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
-        let stored = output::read_store(None).and_then(|mut store| Ok(store.list_imports(RUNS)?));
+        let stored = stored::read_store(None).and_then(|mut store| Ok(store.list_imports(RUNS)?));
         let ids = stored.unwrap_or_default().into_iter().map(|import| {
             let text = format!("{}, {}", import.tool, import.file);
             CompletionCandidate::new(import.id).help(Some(text.into()))

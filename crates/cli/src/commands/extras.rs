@@ -7,11 +7,19 @@ use std::{
     process::{Command, ExitCode, Stdio},
 };
 
-use super::{complete, output};
-use crate::{
-    args::{self, SchemaOf},
-    failure::Failure,
-};
+use clap::ValueEnum;
+
+use super::{complete, stdout};
+use crate::failure::Failure;
+
+/// Formats that have a JSON schema.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum SchemaOf {
+    /// Plan files
+    Plan,
+    /// `--json` and `report -o x.json`
+    Report,
+}
 
 /// `layermark schema`
 pub fn schema(what: SchemaOf) -> Result<ExitCode, Failure> {
@@ -20,14 +28,14 @@ pub fn schema(what: SchemaOf) -> Result<ExitCode, Failure> {
         SchemaOf::Report => layermark_report::schema(),
     };
     let text = serde_json::to_string_pretty(&schema).map_err(Failure::failed)?;
-    output::print(&(text + "\n"))?;
+    stdout::print(&(text + "\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// `layermark completions`
 pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
     let text = complete::script(shell).map_err(Failure::failed)?;
-    output::print(&String::from_utf8_lossy(&text))?;
+    stdout::print(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -62,7 +70,7 @@ pub fn docs() -> Result<ExitCode, Failure> {
     let rows = rows
         .into_iter()
         .filter_map(|(what, at)| at.map(|at| format!("{what:<20}{at}\n")));
-    output::print(&rows.collect::<String>())?;
+    stdout::print(&rows.collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -82,17 +90,17 @@ fn show_page(roff: &[u8]) -> io::Result<()> {
 }
 
 /// `layermark man`: shows the page on a terminal, else prints its source.
-pub fn man(dir: Option<&Path>) -> Result<ExitCode, Failure> {
+pub fn man(all: clap::Command, dir: Option<&Path>) -> Result<ExitCode, Failure> {
     match dir {
         None => {
             let mut text = Vec::new();
-            let page = clap_mangen::Man::new(args::command());
+            let page = clap_mangen::Man::new(all);
             page.render(&mut text).map_err(Failure::failed)?;
             if !io::stdout().is_terminal() || show_page(&text).is_err() {
-                output::print(&String::from_utf8_lossy(&text))?;
+                stdout::print(&String::from_utf8_lossy(&text))?;
             }
         }
-        Some(dir) => clap_mangen::generate_to(args::command(), dir).map_err(|e| {
+        Some(dir) => clap_mangen::generate_to(all, dir).map_err(|e| {
             Failure::failed(format!("{}: {e}", dir.display()))
                 .hint(format!("mkdir -p {}", dir.display()))
         })?,

@@ -6,7 +6,7 @@ use layermark_model::{Gate, GateError, Run};
 use layermark_report::{GateState, Report};
 
 use crate::{
-    args::GateArgs,
+    common_args::GateArgs,
     failure::{Code, Failure},
     say::say,
 };

@@ -2,26 +2,82 @@
 
 pub mod trend;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
+use clap::Args;
 use jiff::{Timestamp, tz::TimeZone};
 use layermark_model::RunStatus;
 use layermark_report::{Tally, exporters};
 use layermark_store::{Filter, ImportSummary, Store, Summary};
 use serde_json::{Value, json};
 
-use super::{output, target::target};
+use super::{stdout, stored, target::target};
 use trend::Trend;
 
-use crate::{args::HistoryArgs, failure::Failure, say::say};
+use crate::{
+    common_args::{JsonArg, StoreArg},
+    failure::Failure,
+    say::say,
+};
 
 /// Default of `--limit`: for the list, and for a trend.
 const LISTED: u32 = 20;
 const OF_A_TREND: u32 = 100;
 
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// Only runs of this plan
+    #[arg(long, value_name = "NAME")]
+    pub plan: Option<String>,
+    /// Only runs with this layer, at either end of a path, with any variant and options unless some are named
+    #[arg(long, value_name = "LAYER")]
+    pub layer: Option<layermark_model::Spec>,
+    /// Only runs started since this day or time: 2026-11-02, or how long ago: 7d, 36h, 2w
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub since: Option<i64>,
+    /// At most this many [default: 20; 100 with --trend]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
+    /// How a point in a layer changed over these runs: its ratio, or the time of the baseline
+    #[arg(long, num_args = 2, value_names = ["POINT", "LAYER"])]
+    pub trend: Option<Vec<String>>,
+    /// Write a page with the chart of --trend
+    #[arg(
+        short,
+        long,
+        value_name = "FILE.html",
+        requires = "trend",
+        conflicts_with = "json"
+    )]
+    pub output: Option<PathBuf>,
+    /// Let -o replace a file that layermark did not write
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    #[command(flatten)]
+    pub store: StoreArg,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+/// Parses a day (its start in local time) or a time ago, as milliseconds since 1970 UTC.
+fn since(text: &str) -> Result<i64, String> {
+    let now = jiff::Zoned::now();
+    let day = || {
+        let day: jiff::civil::Date = text.parse().ok()?;
+        day.to_zoned(now.time_zone().clone()).ok()
+    };
+    let ago = || {
+        let span: jiff::Span = text.parse().ok().filter(|s: &jiff::Span| s.is_positive())?;
+        now.checked_sub(span).ok()
+    };
+    let then = day().or_else(ago);
+    let then = then.ok_or("write a day such as 2026-11-02, or a time such as 7d or 36h")?;
+    Ok(then.timestamp().as_millisecond())
+}
+
 /// Prints the newest runs first.
 pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
-    let mut store = output::read_store(args.store.store.as_deref())?;
+    let mut store = stored::read_store(args.store.store.as_deref())?;
     let usual = if args.trend.is_some() {
         OF_A_TREND
     } else {
@@ -58,7 +114,7 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
             "runs": runs.iter().map(run_json).collect::<Vec<_>>(),
             "imports": imports.iter().map(import_json).collect::<Vec<_>>(),
         });
-        output::print(&json_text(&all)?)?;
+        stdout::print(&json_text(&all)?)?;
     } else if runs.is_empty() && imports.is_empty() {
         let what = if filtered {
             "no such run"
@@ -72,7 +128,7 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
         };
         say(format!("{what}\nhint: {hint}"));
     } else {
-        output::print(&table(&runs, &imports))?;
+        stdout::print(&table(&runs, &imports))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -94,9 +150,9 @@ fn tell(trend: &Trend, args: &HistoryArgs) -> Result<ExitCode, Failure> {
             say(format!("page: {}", path.display()));
         }
     } else if args.json.json {
-        output::print(&json_text(&trend.json())?)?;
+        stdout::print(&json_text(&trend.json())?)?;
     } else {
-        output::print(&trend.text())?;
+        stdout::print(&trend.text())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -108,7 +164,7 @@ fn json_text(value: &Value) -> Result<String, Failure> {
 
 /// The tally of a run's verdicts; `None` if the run has none or cannot be read.
 pub fn tally(store: &mut Store, run: &Summary) -> Option<Tally> {
-    let (run, trials) = output::load(store, &run.id).ok()?;
+    let (run, trials) = stored::load(store, &run.id).ok()?;
     Some(Tally::of(&run, &trials)).filter(|tally| tally.asked > 0)
 }
 
@@ -205,4 +261,24 @@ pub fn verdicts(tally: &Tally) -> String {
         tally.asked,
         words.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_days_or_how_long_ago() {
+        let hours = |text: &str| {
+            let then = since(text).unwrap();
+            (jiff::Timestamp::now().as_millisecond() - then) / 3_600_000
+        };
+        assert_eq!((hours("36h"), hours("90min")), (36, 1));
+        // A day on which clocks change has one hour more or less.
+        assert!((167..=169).contains(&hours("7d")) && (335..=337).contains(&hours("2w")));
+        assert!(hours("2026-01-01") > hours("2026-01-02"));
+        for bad in ["", "x", "-7d", "7", "2026-13-01"] {
+            assert!(since(bad).is_err(), "{bad}");
+        }
+    }
 }

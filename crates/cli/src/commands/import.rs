@@ -1,36 +1,57 @@
 //! `layermark import`: results of another program, stored for comparison with ours.
 
-use std::{fmt::Write as _, path::Path, process::ExitCode};
+use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
+use clap::Args;
 use jiff::Timestamp;
 use layermark_import::ImportError;
 use layermark_model::{Import, ImportedPoint, format_size};
 
-use super::{output, target};
-use crate::{args::OutArgs, failure::Failure, say::say};
+use super::{output, stdout, stored, target};
+use crate::{common_args::OutArgs, failure::Failure, say::say};
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Output of that program
+    file: PathBuf,
+    /// Its format [default: detected from the content]
+    #[arg(long, value_name = "FORMAT", value_parser = import_format)]
+    format: Option<String>,
+    /// Report this run with the import: its id or the beginning of it, `last`, `last~1`, or `#12`
+    #[arg(long, value_name = "RUN")]
+    beside: Option<String>,
+    #[command(flatten)]
+    pub out: OutArgs,
+}
+
+/// Parses an `import` format. The help lists them.
+fn import_format(text: &str) -> Result<String, String> {
+    let mut ids = layermark_import::formats::ALL.iter().map(|f| f.id());
+    if ids.clone().any(|id| id == text) {
+        return Ok(text.to_owned());
+    }
+    let known = ids.by_ref().collect::<Vec<_>>().join(", ");
+    Err(format!("known are {known}"))
+}
 
 /// Reads, stores and prints an import. With `beside`, reports that run together with the import.
-pub fn keep(
-    file: &Path,
-    format: Option<&str>,
-    beside: Option<&str>,
-    out: &OutArgs,
-) -> Result<ExitCode, Failure> {
+pub fn keep(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    let (beside, out) = (args.beside.as_deref(), &args.out);
     if beside.is_none() && !out.output.is_empty() {
         let text = "-o writes a report, which an import alone is not";
         return Err(Failure::usage(text).hint("layermark import FILE --beside last -o report.html"));
     }
     let targets = target::targets(out)?;
-    let mut store = output::open_store(out.store.store.as_deref())?;
+    let mut store = stored::open_store(out.store.store.as_deref())?;
     // First, so that nothing is stored when the run does not exist.
     let report = beside
-        .map(|run| output::report(&mut store, run))
+        .map(|run| stored::report(&mut store, run))
         .transpose()?;
     let now = Timestamp::now().as_millisecond();
     let import = Import {
         id: layermark_lab::new_id(now),
         imported_ms: now,
-        ..layermark_import::read(file, format)?
+        ..layermark_import::read(&args.file, args.format.as_deref())?
     };
     store.import(&import)?;
     let points = match import.points.len() {
@@ -48,9 +69,9 @@ pub fn keep(
         }
         None if out.json.json => {
             let text = serde_json::to_string_pretty(&import).map_err(Failure::failed)?;
-            output::print(&(text + "\n"))?;
+            stdout::print(&(text + "\n"))?;
         }
-        None => output::print(&table(&import))?,
+        None => stdout::print(&table(&import))?,
     }
     Ok(ExitCode::SUCCESS)
 }

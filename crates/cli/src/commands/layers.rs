@@ -7,33 +7,42 @@ use layermark_layers::{ALL, Layer, listed, sandbox};
 use layermark_model::{Missing, Spec};
 use serde_json::{Value, json};
 
-use super::output;
-use crate::failure::Failure;
+use super::{complete, stdout};
+use crate::{common_args::JsonArg, failure::Failure};
+
+#[derive(Debug, clap::Args)]
+pub struct LayersArgs {
+    /// Only this layer, with its options
+    #[arg(add = complete::layer_names())]
+    layer: Option<String>,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
 
 /// Prints every layer, or one with its options.
-pub fn show(name: Option<&str>, json: bool) -> Result<ExitCode, Failure> {
+pub fn show(args: &LayersArgs) -> Result<ExitCode, Failure> {
     // In the sandbox, because its privileges decide which layers can be set up.
     sandbox::enter().map_err(Failure::failed)?;
-    let chosen: Vec<&dyn Layer> = match name {
+    let chosen: Vec<&dyn Layer> = match &args.layer {
         None => ALL.to_vec(),
         Some(name) => vec![find(name)?],
     };
-    if json {
+    if args.json.json {
         let layers: Vec<Value> = chosen.iter().map(|l| as_json(*l)).collect();
         let text = serde_json::to_string_pretty(
             &json!({ "schema": "layermark.layers/1", "layers": layers }),
         );
-        output::print(&(text.map_err(Failure::failed)? + "\n"))?;
+        stdout::print(&(text.map_err(Failure::failed)? + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
     for layer in &chosen {
         describe(&mut text, *layer);
-        if name.is_some() {
+        if args.layer.is_some() {
             options(&mut text, *layer);
         }
     }
-    output::print(&text)?;
+    stdout::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

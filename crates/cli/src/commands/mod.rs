@@ -2,19 +2,22 @@
 
 pub mod compare;
 pub mod complete;
-mod durability;
-mod extras;
+pub mod durability;
+pub mod extras;
 mod gate;
-mod history;
-mod import;
+pub mod history;
+pub mod import;
 pub mod inner;
-mod layers;
+pub mod layers;
 mod measure;
 mod output;
+mod plans;
 mod programs;
-mod report;
-mod run;
+pub mod report;
+pub mod run;
 pub mod serve;
+mod stdout;
+mod stored;
 mod target;
 mod written;
 
@@ -26,12 +29,12 @@ use crate::args::{self, Cmd, Parsed};
 
 /// Parses the arguments and runs the command.
 pub fn main() -> ExitCode {
-    complete::answer();
+    complete::answer(args::command);
     let parsed = match args::parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(failure) => {
             let json = env::args_os().any(|a| a == "--json");
-            return failure.with_help(asked().as_deref()).print(json);
+            return args::with_help(failure, asked().as_deref()).print(json);
         }
     };
     // Only a measurement may leave a blocked thread behind; all other commands end by themselves.
@@ -61,18 +64,10 @@ fn carry_out(parsed: Parsed) -> ExitCode {
         ),
         Parsed::Cli(cli) => match cli.command {
             Cmd::Run(args) => (args.common.out.json.json, run::plan(*args)),
-            Cmd::Layers { layer, json } => (json.json, layers::show(layer.as_deref(), json.json)),
+            Cmd::Layers(args) => (args.json.json, layers::show(&args)),
             Cmd::Compare(args) => (args.out.json.json, compare::runs(&args)),
-            Cmd::Report { run, beside, out } => (out.json.json, report::again(&run, &beside, &out)),
-            Cmd::Import {
-                file,
-                format,
-                beside,
-                out,
-            } => (
-                out.json.json,
-                import::keep(&file, format.as_deref(), beside.as_deref(), &out),
-            ),
+            Cmd::Report(args) => (args.out.json.json, report::again(&args)),
+            Cmd::Import(args) => (args.out.json.json, import::keep(&args)),
             Cmd::History(args) => (args.json.json, history::show(&args)),
             Cmd::Serve(args) => (false, serve::forever(&args)),
             Cmd::Durability(args) => (durability::wants_json(&args), durability::main(&args)),
@@ -80,10 +75,10 @@ fn carry_out(parsed: Parsed) -> ExitCode {
             Cmd::Schema { what } => (false, extras::schema(what)),
             Cmd::Completions { shell } => (false, extras::completions(shell)),
             Cmd::Docs => (false, extras::docs()),
-            Cmd::Man { dir } => (false, extras::man(dir.as_deref())),
+            Cmd::Man { dir } => (false, extras::man(args::command(), dir.as_deref())),
         },
     };
-    result.unwrap_or_else(|failure| failure.with_help(asked().as_deref()).print(json))
+    result.unwrap_or_else(|failure| args::with_help(failure, asked().as_deref()).print(json))
 }
 
 /// The name of the command, as typed.

@@ -8,6 +8,7 @@ use std::{
     process::ExitCode,
 };
 
+use clap::Args;
 use layermark_fd::{is_open_to_others, is_trusted};
 use layermark_lab::Request;
 use layermark_model::{Environment, MOST_TEXT, Plan, Profile, Run, Settings, nearest};
@@ -15,43 +16,50 @@ use layermark_probe::{UsualBlocks, Workload, workloads};
 use layermark_store::Store;
 
 use super::{
-    measure::{Order, exe, go},
-    output, programs, target,
+    complete,
+    measure::{COMMAND_BUDGET, Order, exe, go},
+    plans::{self, PLANS},
+    programs, stored, target,
 };
-use crate::{
-    args::{CommonArgs, RunArgs},
-    failure::Failure,
-    workload_args,
-};
+use crate::{common_args::CommonArgs, failure::Failure, workload_args};
 
-/// The built-in plans.
-pub const PLANS: [(&str, &str); 7] = [
-    ("card", include_str!("../../../../plans/card.toml")),
-    (
-        "fileio-appvirt",
-        include_str!("../../../../plans/fileio-appvirt.toml"),
-    ),
-    (
-        "iozone-vm",
-        include_str!("../../../../plans/iozone-vm.toml"),
-    ),
-    (
-        "buffer-size",
-        include_str!("../../../../plans/buffer-size.toml"),
-    ),
-    (
-        "virtual-io-stack",
-        include_str!("../../../../plans/virtual-io-stack.toml"),
-    ),
-    ("iops", include_str!("../../../../plans/iops.toml")),
-    (
-        "launch-share",
-        include_str!("../../../../plans/launch-share.toml"),
-    ),
+/// Flags that conflict with `--resume` and `--replay`: the earlier run has already fixed them.
+const KEPT: [&str; 11] = [
+    "layers",
+    "dir",
+    "profile",
+    "precision",
+    "blocks",
+    "sessions",
+    "turn",
+    "delta",
+    "seed",
+    "scale",
+    "no_control",
 ];
 
-fn plan_names() -> String {
-    PLANS.map(|(name, _)| name).join(", ")
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A plan file, or the name of a plan that comes with layermark: card, fileio-appvirt, buffer-size, iozone-vm, iops, launch-share, virtual-io-stack
+    #[arg(conflicts_with_all = ["resume", "replay"], add = complete::plans())]
+    pub plan: Option<String>,
+    /// Continue a run that was stopped or interrupted; with --budget, a total for all of it, also
+    /// one that has finished
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["replay", "allow_tmpfs"], conflicts_with_all = KEPT, add = complete::runs())]
+    pub resume: Option<String>,
+    /// Repeat an earlier run's plan, seed and order as a new run. Leaves out the layers that its
+    /// budget left out; with --budget, takes those that fit the new one
+    #[arg(long, value_name = "RUN", conflicts_with_all = KEPT, add = complete::runs())]
+    pub replay: Option<String>,
+    /// An environment variable of launched programs that the plan or the earlier run names:
+    /// NAME=VALUE, or NAME to copy it from layermark's own environment; repeatable
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+    /// Allow programs from a plan or a store that other users can change
+    #[arg(long)]
+    pub allow_programs: bool,
+    #[command(flatten)]
+    pub common: CommonArgs,
 }
 
 /// `layermark run`
@@ -60,14 +68,14 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     let env = environment(&args.env)?;
     let order = match (args.resume, args.replay) {
         (Some(run), _) => {
-            let store = output::read_store(common.out.store.store.as_deref())?;
+            let store = stored::read_store(common.out.store.store.as_deref())?;
             if store.is_shared() && !args.allow_programs {
                 stored(store, &run, false)?;
             }
             Order::Resume(run, env)
         }
         (_, Some(run)) => {
-            let store = output::read_store(common.out.store.store.as_deref())?;
+            let store = stored::read_store(common.out.store.store.as_deref())?;
             let run = stored(store, &run, args.allow_programs)?;
             let mut request = Request::replay(&run, exe()?);
             if common.budget.is_some() {
@@ -98,7 +106,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
 
 /// Loads a stored run. Refuses its programs if other users can change the store, unless `allowed`.
 fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
-    let (run, _) = output::load(&mut store, run)?;
+    let (run, _) = stored::load(&mut store, run)?;
     if store.is_shared() && !allowed {
         run.plan.check().map_err(Failure::usage)?;
         let what = format!("run {} in the store {}", run.id, store.path().display());
@@ -128,10 +136,6 @@ fn environment(flags: &[String]) -> Result<Environment, Failure> {
     }
     Ok(env)
 }
-
-/// Default budget of a command for one workload. A budget may be exceeded by half, so the command
-/// ends within 20 s, unless eight blocks of native and one layer take longer.
-pub const COMMAND_BUDGET: &str = "13s";
 
 /// `layermark file`, `layermark meta`, ...
 pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Failure> {
@@ -212,7 +216,7 @@ fn read_plan(name: &str) -> Result<(Plan, bool), Failure> {
             Failure::usage(format!("plan {name}: {why}")).hint(format!(
                 "{}plans that come with layermark: {}",
                 near.unwrap_or_default(),
-                plan_names()
+                plans::names()
             ))
         })?,
     };

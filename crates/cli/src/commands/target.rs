@@ -7,16 +7,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_fd::{Held, HeldDir, Refused, is_open_to_others, is_trusted};
+use layermark_fd::{Held, HeldDir, Refused};
 use layermark_report::{
     Report,
     exporters::{self, Exporter, Files},
 };
-use rustix::fs::{FileType, Stat};
 use tempfile::NamedTempFile;
 
-use super::written;
-use crate::{args::OutArgs, failure::Failure};
+use super::written::{self, is_ours, misleads};
+use crate::{common_args::OutArgs, failure::Failure};
 
 /// An exporter and its destination.
 pub struct Target {
@@ -174,7 +173,7 @@ impl Target {
             Destination::Stdout => {
                 let mut text = Vec::new();
                 write(&mut text).map_err(Failure::failed)?;
-                super::output::write_stdout(&text)?;
+                super::stdout::write(&text)?;
                 Ok(Vec::new())
             }
             Destination::Stream(path) => {
@@ -197,19 +196,6 @@ impl Target {
             }
         }
     }
-}
-
-/// Whether another user could redirect root here: through a symbolic link, or in a directory where
-/// others can replace files.
-pub fn misleads(_: &Path, stat: &Stat) -> bool {
-    let link = FileType::from_raw_mode(stat.st_mode).is_symlink();
-    let sticky = stat.st_mode & 0o1000 != 0;
-    layermark_fd::is_root()
-        && if link {
-            !is_trusted(stat)
-        } else {
-            !sticky && is_open_to_others(stat)
-        }
 }
 
 /// Why a directory cannot hold a report, and a hint.
@@ -274,10 +260,6 @@ fn standing(path: &Path) -> Existing {
             Err(e) => Existing::Other(format!("whose file this is cannot be seen: {e}")),
         }
     }
-}
-
-pub fn is_ours(file: &Metadata) -> bool {
-    file.uid() == rustix::process::geteuid().as_raw()
 }
 
 fn is_own(path: &Path) -> io::Result<bool> {

@@ -5,18 +5,16 @@
 
 use std::{
     fmt::Write as _,
-    fs::File,
+    fs::{File, Metadata},
     io::{self, Read, Seek, Write},
     os::unix::fs::MetadataExt,
     path::Path,
 };
 
-use layermark_fd::{HeldDir, path_of};
-use rustix::fs::{Mode, OFlags, openat};
+use layermark_fd::{HeldDir, is_open_to_others, is_trusted, path_of};
+use rustix::fs::{FileType, Mode, OFlags, Stat, openat};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
-
-use super::target::{is_ours, misleads};
 
 const NAME: &str = "written";
 /// The record's maximum size in bytes, enough for 14,000 files. Then its older half is dropped.
@@ -99,4 +97,21 @@ fn open(dir: &HeldDir, how: OFlags) -> io::Result<File> {
     } else {
         Err(io::ErrorKind::PermissionDenied.into())
     }
+}
+
+/// Whether another user could redirect root here: through a symbolic link, or in a directory where
+/// others can replace files.
+pub fn misleads(_: &Path, stat: &Stat) -> bool {
+    let link = FileType::from_raw_mode(stat.st_mode).is_symlink();
+    let sticky = stat.st_mode & 0o1000 != 0;
+    layermark_fd::is_root()
+        && if link {
+            !is_trusted(stat)
+        } else {
+            !sticky && is_open_to_others(stat)
+        }
+}
+
+pub fn is_ours(file: &Metadata) -> bool {
+    file.uid() == rustix::process::geteuid().as_raw()
 }

@@ -1,17 +1,29 @@
 //! `layermark durability check`: looks for every record that was acknowledged before the power cut.
 
-use std::{fmt::Write as _, fs, process::ExitCode};
+use std::{fmt::Write as _, fs, path::PathBuf, process::ExitCode};
 
+use clap::Args;
 use layermark_model::witness::{Checked, LostRecord, Outcome, WitnessTrial};
 use layermark_probe::witness::{self, Site};
 use serde_json::json;
 
 use super::{log, record};
 use crate::{
-    args::CheckArgs,
-    commands::output,
+    commands::stdout,
+    common_args::JsonArg,
     failure::{Code, Failure},
 };
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The directory that was tested
+    pub dir: PathBuf,
+    /// The log
+    #[arg(long, value_name = "FILE")]
+    pub from: PathBuf,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
 
 pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let log = log::read(&args.from)?;
@@ -82,7 +94,7 @@ pub fn after_the_power_cut(args: &CheckArgs) -> Result<ExitCode, Failure> {
     } else {
         words(&trials)
     };
-    output::print(&text)?;
+    stdout::print(&text)?;
     Ok(if lied {
         Code::Failed.into()
     } else {

@@ -8,17 +8,44 @@ pub mod selftest;
 
 use std::process::ExitCode;
 
+use clap::{Args, Subcommand};
 use layermark_model::{PlanCuts, Settings, Spec};
 use serde_json::{Map, Value};
 
+use self::{check::CheckArgs, record::RecordArgs};
 use super::{
     measure::{Order, go_on},
     run::new_order,
 };
-use crate::{
-    args::{ByHand, DurabilityArgs},
-    failure::Failure,
-};
+use crate::{common_args::CommonArgs, failure::Failure};
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct DurabilityArgs {
+    #[command(subcommand)]
+    pub by_hand: Option<ByHand>,
+    /// Power cuts of each layer; 0 counts flushes only
+    #[arg(long, value_name = "N", default_value_t = 38, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub cuts: u32,
+    /// Records that each writer writes before the cuts
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub records: u64,
+    /// A file system in user space to cut as well: its command without the directory that it serves and the
+    /// mount point, which are added; it has to stay in the foreground, as `bindfs -f` does; repeatable
+    #[arg(long = "server", value_name = "COMMAND")]
+    pub servers: Vec<String>,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// The halves of a power cut that is made by hand.
+#[derive(Debug, Subcommand)]
+pub enum ByHand {
+    /// Write records below a directory until the power is cut, and log each one that was acknowledged
+    Record(RecordArgs),
+    /// After the power cut, look for every record that the log has
+    Check(CheckArgs),
+}
 
 pub fn wants_json(args: &DurabilityArgs) -> bool {
     match &args.by_hand {

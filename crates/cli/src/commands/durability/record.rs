@@ -10,12 +10,41 @@ use std::{
     time::Instant,
 };
 
+use clap::Args;
 use layermark_layers::mounts;
 use layermark_model::{format_size, parse_size, random, witness::Acknowledged};
 use layermark_probe::witness::{self, Site, Witness, Writer};
 
 use super::log::{Entry, Head, Sink};
-use crate::{args::RecordArgs, failure::Failure, say::say};
+use crate::{failure::Failure, say::say};
+
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// The directory to test
+    pub dir: PathBuf,
+    /// The log: a file on a disk of another machine, or one that keeps its power; `-` is standard output, for ssh
+    #[arg(long, value_name = "FILE")]
+    pub to: PathBuf,
+    /// A way of writing; repeatable [default: all]
+    #[arg(long = "writer", value_name = "WRITER", value_parser = writer_names())]
+    pub writers: Vec<String>,
+    /// Stop after this many records of each writer [default: until the power is cut, or Ctrl-C]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub records: Option<u64>,
+    /// Bytes of a record: whole pages of 4K
+    #[arg(long, value_name = "SIZE", default_value = "4K")]
+    pub record: String,
+    /// Accept a log that a power cut may take as well, and replace a log that exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Names of the writers, for help and completion.
+fn writer_names() -> clap::builder::PossibleValuesParser {
+    use clap::builder::PossibleValue;
+    let value = |w: &&'static dyn witness::Writer| PossibleValue::new(w.id()).help(w.about());
+    witness::ALL.iter().map(value).collect::<Vec<_>>().into()
+}
 
 /// Records after which a writer whose files grow stops. The others go on.
 const MOST_GROWN: u64 = 20_000;

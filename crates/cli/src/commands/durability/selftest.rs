@@ -2,6 +2,7 @@
 
 use std::{fmt::Write as _, fs, path::PathBuf, process::ExitCode, time::Instant};
 
+use clap::{Args, ValueEnum};
 use layermark_lab::{
     Stop,
     power_cut::{CutLayer, PowerCuts, power_cuts},
@@ -14,12 +15,41 @@ use layermark_model::{
 use serde_json::json;
 
 use crate::{
-    args::SelftestArgs,
-    commands::{measure::exe, output},
+    commands::{measure::exe, stdout},
+    common_args::JsonArg,
     failure::{Code, Failure},
     say::say,
     signals,
 };
+
+/// What is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SelftestOf {
+    /// Power cuts: layers that are known to lie, and honest ones
+    Durability,
+}
+
+#[derive(Debug, Args)]
+pub struct SelftestArgs {
+    pub what: SelftestOf,
+    /// Only the layer of this name in the table; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub only: Vec<String>,
+    /// Directory to work in
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Power cuts of each layer
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub cuts: u32,
+    /// Records that each writer writes before the cuts
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub records: u64,
+    /// Seed of the moments and of what survives [default: drawn and printed]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
 
 /// Layers whose fsync reaches the disk.
 const HONEST: [&str; 12] = [
@@ -217,7 +247,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
             .any(|k| k.expected == control && k.as_expected() == Some(true))
     };
     let both = proved(WitnessControl::Liar) && proved(WitnessControl::Honest);
-    output::print(&if args.json.json {
+    stdout::print(&if args.json.json {
         as_json(&all, request.seed)?
     } else {
         table(&all, request.seed)

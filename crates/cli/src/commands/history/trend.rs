@@ -35,7 +35,7 @@ pub fn of<'a>(
     let mut labels: Vec<String> = Vec::new();
     let figures = runs.iter().filter_map(|run| {
         // A run that cannot be read is not part of the trend.
-        let (loaded, trials) = super::output::load(store, &run.id).ok()?;
+        let (loaded, trials) = crate::commands::stored::load(store, &run.id).ok()?;
         let figure = Figure::of(&loaded, &trials, layer, point);
         labels.extend(loaded.points.into_iter().map(|p| p.label));
         Some((run, figure?))

@@ -18,7 +18,7 @@ use layermark_report::exporters;
 use maud::{DOCTYPE, Markup, html};
 use tokio::sync::mpsc::Receiver;
 
-use super::{pages, token::Token};
+use super::{frame, token::Token};
 use crate::failure::{Code, Failure};
 
 /// Content security policy of our own pages: nothing from other sites, and no script but our file.
@@ -125,7 +125,7 @@ impl Answer {
                     Code::Usage => StatusCode::NOT_FOUND,
                     _ => StatusCode::INTERNAL_SERVER_ERROR,
                 };
-                (HTML, pages::failed(&failure).into_string().into())
+                (HTML, frame::failed(&failure).into_string().into())
             }
         };
         let mut answer = Response::new(Either::Left(Full::new(body)));

@@ -4,6 +4,7 @@
 //! arrives. It uses hyper alone: six addresses need no router such as axum.
 
 mod answer;
+mod frame;
 mod live;
 mod pages;
 mod token;
@@ -12,7 +13,7 @@ use std::{
     collections::BTreeMap,
     convert::Infallible,
     io,
-    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     path::PathBuf,
     process::ExitCode,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -20,6 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clap::Args;
 use hyper::{
     Method, Request, StatusCode,
     body::{Bytes, Incoming},
@@ -42,8 +44,23 @@ use self::{
     live::{Live, View},
     token::Token,
 };
-use super::output;
-use crate::{args::ServeArgs, failure::Failure, say::say, signals};
+use super::{stdout, stored};
+use crate::{
+    common_args::{LOOPBACK, StoreArg, parse_address},
+    failure::Failure,
+    say::say,
+    signals,
+};
+
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Address to listen on: a port, or an address such as 127.0.0.1:8080; 0.0.0.0:8080 lets other
+    /// machines in
+    #[arg(default_value = LOOPBACK, value_name = "ADDR", value_parser = parse_address, hide_default_value = true)]
+    pub addr: SocketAddr,
+    #[command(flatten)]
+    pub store: StoreArg,
+}
 
 /// Most simultaneous connections. A further one replaces the oldest that has sent no request yet.
 const CONNECTIONS: usize = 64;
@@ -97,25 +114,11 @@ pub fn forever(args: &ServeArgs) -> Result<ExitCode, Failure> {
     server.site.store()?;
     let mut signals = signals::caught().map_err(|e| Failure::failed(format!("signals: {e}")))?;
     server.start()?;
-    output::print(&format!("{}\n", server.address("/")))?;
+    stdout::print(&format!("{}\n", server.address("/")))?;
     say("ends with Ctrl-C");
     signals.forever().next();
     server.goodbye();
     Ok(ExitCode::SUCCESS)
-}
-
-/// Parses an address to listen on: `8080`, `127.0.0.1:8080`, `[::1]:8080`, `0.0.0.0`.
-pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let local = IpAddr::from(Ipv4Addr::LOCALHOST);
-    let port = |text: &str| text.parse::<u16>().ok();
-    let of_localhost = || match text.strip_prefix("localhost")? {
-        "" => Some(0),
-        rest => port(rest.strip_prefix(':')?),
-    };
-    let found = text.parse().ok();
-    let found = found.or_else(|| Some((text.parse::<IpAddr>().ok()?, 0).into()));
-    let found = found.or_else(|| Some((local, port(text).or_else(of_localhost)?).into()));
-    found.ok_or_else(|| "write an address such as 127.0.0.1:8080, or a port".into())
 }
 
 impl Server {
@@ -378,7 +381,7 @@ impl Site {
     }
 
     fn store(&self) -> Result<Store, Failure> {
-        output::read_store(self.store.as_deref())
+        stored::read_store(self.store.as_deref())
     }
 
     fn tallies(&self) -> MutexGuard<'_, Tallies> {
@@ -403,7 +406,7 @@ impl Site {
                     return;
                 }
                 let (of, id) = (Arc::clone(&site), id.clone());
-                let look = move || of.live.look(&id, || output::load(&mut of.store()?, &id));
+                let look = move || of.live.look(&id, || stored::load(&mut of.store()?, &id));
                 // If the run is missing, the stream ends and the browser reconnects.
                 let Ok(Ok(view)) = spawn_blocking(look).await else {
                     return;
@@ -435,36 +438,6 @@ fn event(name: &str, data: &str) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_is_on_the_loopback_unless_it_says_otherwise() {
-        for (text, at) in [
-            ("8080", "127.0.0.1:8080"),
-            ("127.0.0.1", "127.0.0.1:0"),
-            ("127.0.0.1:8080", "127.0.0.1:8080"),
-            ("localhost", "127.0.0.1:0"),
-            ("localhost:80", "127.0.0.1:80"),
-            ("[::1]:8080", "[::1]:8080"),
-            ("::1", "[::1]:0"),
-            ("0.0.0.0:8080", "0.0.0.0:8080"),
-        ] {
-            assert_eq!(
-                parse_address(text).map(|a| a.to_string()),
-                Ok(at.to_owned())
-            );
-        }
-        for wrong in [
-            "",
-            "x",
-            "70000",
-            "127.0.0.1:x",
-            "example.org:80",
-            "localhostx:80",
-            "/run",
-        ] {
-            assert!(parse_address(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn each_line_of_an_event_is_data() {

@@ -5,17 +5,18 @@ use std::collections::BTreeSet;
 use layermark_model::RunStatus;
 use layermark_report::{Report, Tally, exporters};
 use layermark_store::{Filter, Store, Summary};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 
 use super::{
     Site,
     answer::{Answer, Query, escaped},
+    frame::around,
 };
 use crate::{
     commands::{
         compare,
         history::{self, trend},
-        output,
+        stored,
     },
     failure::Failure,
 };
@@ -23,39 +24,6 @@ use crate::{
 /// Default of `limit`: for the list of runs, and for a trend.
 const LISTED: usize = 50;
 const OF_A_TREND: usize = 100;
-
-/// Wraps a body in the page's frame.
-pub fn around(title: &str, body: &Markup) -> Markup {
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "layermark: " (title) }
-                link rel="stylesheet" href="/style.css";
-            }
-            body {
-                header.top {
-                    p.brand { a href="/" { "layermark" } }
-                    p.meta { (title) }
-                }
-                main { (body) }
-            }
-        }
-    }
-}
-
-/// A page for an error, with its hint.
-pub fn failed(failure: &Failure) -> Markup {
-    let body = html! {
-        h1 { "This cannot be shown" }
-        p { (failure.message) }
-        @if let Some(hint) = &failure.hint { p.hint { (hint) } }
-    };
-    around("error", &body)
-}
 
 impl Site {
     /// The history page: the runs of the store.
@@ -103,7 +71,7 @@ impl Site {
 
     /// The page of a run: live until it ends, then its report.
     pub fn run(&self, name: &str) -> Result<Answer, Failure> {
-        let (run, trials) = output::load(&mut self.store()?, name)?;
+        let (run, trials) = stored::load(&mut self.store()?, name)?;
         if run.id != name {
             return Ok(Answer::To(format!("/run/{}", run.id)));
         }
@@ -131,8 +99,8 @@ impl Site {
         );
         let mut store = self.store()?;
         let (old, new) = (
-            output::report(&mut store, old)?,
-            output::report(&mut store, new)?,
+            stored::report(&mut store, old)?,
+            stored::report(&mut store, new)?,
         );
         let both = compare::of_two(&old, &new, new.delta)?;
         let title = format!("run {} against {}", new.run, old.run);

@@ -1,0 +1,32 @@
+//! Plans that come with layermark.
+
+/// The built-in plans.
+pub const PLANS: [(&str, &str); 7] = [
+    ("card", include_str!("../../../../plans/card.toml")),
+    (
+        "fileio-appvirt",
+        include_str!("../../../../plans/fileio-appvirt.toml"),
+    ),
+    (
+        "iozone-vm",
+        include_str!("../../../../plans/iozone-vm.toml"),
+    ),
+    (
+        "buffer-size",
+        include_str!("../../../../plans/buffer-size.toml"),
+    ),
+    (
+        "virtual-io-stack",
+        include_str!("../../../../plans/virtual-io-stack.toml"),
+    ),
+    ("iops", include_str!("../../../../plans/iops.toml")),
+    (
+        "launch-share",
+        include_str!("../../../../plans/launch-share.toml"),
+    ),
+];
+
+/// Their names, as a list.
+pub fn names() -> String {
+    PLANS.map(|(name, _)| name).join(", ")
+}

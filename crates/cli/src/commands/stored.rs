@@ -1,0 +1,92 @@
+//! Opens the store, and reads runs from it.
+
+use std::{io, path::Path};
+
+use layermark_model::{Run, TrialRecord};
+use layermark_probe::workloads;
+use layermark_report::Report;
+use layermark_store::{Store, StoreError};
+
+use crate::{
+    failure::{Code, Failure},
+    say::say,
+};
+
+/// Opens the store in `--store`, or the user's default one.
+pub fn open_store(path: Option<&Path>) -> Result<Store, Failure> {
+    let store = match path {
+        Some(path) => {
+            has_directory(path)?;
+            Store::open(path)?
+        }
+        None => Store::open_default()?,
+    };
+    if store.narrowed() {
+        let path = store.path().display();
+        say(format!(
+            "note: other users could open the store {path}: it is yours alone now (mode 0600)"
+        ));
+    }
+    Ok(store)
+}
+
+/// Refuses a file in a directory that is not there: a word that was typed wrong would make one. The
+/// address of a server is none.
+fn has_directory(path: &Path) -> Result<(), Failure> {
+    let missing = |dir: &&Path| {
+        let found = dir.metadata();
+        found.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+    };
+    let text = path.to_string_lossy();
+    if text.contains("://") {
+        return Ok(());
+    }
+    let path = text.strip_prefix("sqlite:").map_or(path, Path::new);
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    dir.filter(missing).map_or(Ok(()), |dir| {
+        let (path, dir) = (path.display(), dir.display());
+        let text = format!("--store {path}: there is no directory {dir}");
+        Err(Failure::usage(text).hint(format!("make it: mkdir -p {dir}")))
+    })
+}
+
+/// Opens the store to read it; writes nothing.
+pub fn read_store(path: Option<&Path>) -> Result<Store, Failure> {
+    Ok(match path {
+        Some(path) => Store::open_read(path)?,
+        None => Store::open_read(layermark_store::default_path()?)?,
+    })
+}
+
+/// Loads a stored run with its trials. Its points have the meaning that this version gives them if an
+/// earlier one stored none.
+pub fn load(store: &mut Store, id: &str) -> Result<(Run, Vec<TrialRecord>), Failure> {
+    let (mut run, trials) = store.load(id)?;
+    workloads::complete(&mut run.points);
+    Ok((run, trials))
+}
+
+/// The report of a stored run.
+pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
+    let (run, trials) = load(store, run)?;
+    Ok(Report::build(&run, &trials))
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let code = if error.is_usage() {
+            Code::Usage
+        } else {
+            Code::Failed
+        };
+        Self {
+            message: error.to_string(),
+            hint: Some(
+                error
+                    .hint()
+                    .unwrap_or_else(|| "keep runs elsewhere: --store FILE".into()),
+            ),
+            code,
+        }
+    }
+}
