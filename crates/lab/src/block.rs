@@ -14,13 +14,15 @@ use layermark_store::Store;
 use crate::{
     Ended, Event, LabError, MAX_BLOCKS,
     background::ControlWindows,
-    budget::{Clock, Due},
     check,
+    decide::{
+        budget::{Clock, Due},
+        forecast::{Forecast, ToCome},
+        stop::{Site, Stopping},
+    },
     drive::{Lab, tell_lost},
-    forecast::{Forecast, ToCome},
     rounds::{ActiveTrial, RoundOptions},
     session::{LayerFailure, RunningLayer},
-    stop::{Site, Stopping},
     trial::{self, Attempt, Failure, TrialRequest},
     turn::Length,
     watch::Watch,

@@ -12,17 +12,19 @@ use layermark_probe::packaged;
 use layermark_store::Store;
 
 use crate::{
-    Catalog, Ended, Event, LabError, Outcome, Schedule, Stop,
-    budget::Clock,
-    check,
+    Catalog, Ended, Event, LabError, Outcome, Schedule, Stop, check,
     cpu::Meter,
-    cpus, fewer,
-    forecast::Forecast,
+    cpus,
+    decide::{
+        budget::Clock,
+        fewer,
+        forecast::Forecast,
+        skips,
+        stop::{Change, Stopping},
+        tally::Tally,
+    },
     machine::now_ms,
     session::{LayerFailure, RunningLayer},
-    skips,
-    stop::{Change, Stopping},
-    tally::Tally,
     watch::Watch,
 };
 

@@ -6,22 +6,20 @@
 
 mod background;
 mod block;
-mod budget;
 mod check;
 mod cpu;
 mod cpus;
+mod decide;
 mod drive;
 mod environment;
 mod error;
 mod event;
-mod fewer;
-mod flags;
-mod forecast;
+mod leave_out;
 mod machine;
 mod others;
-mod parts;
 mod path;
 mod pin;
+mod placement;
 pub mod power_cut;
 mod probe_client;
 mod remote_layer;
@@ -29,12 +27,8 @@ mod request;
 mod resolve;
 mod restart;
 mod rounds;
-mod schedule;
 mod session;
-mod skips;
-mod stop;
 mod talk;
-mod tally;
 mod trial;
 mod turn;
 mod watch;
@@ -44,12 +38,14 @@ use layermark_model::{Run, RunStatus, random};
 use layermark_probe::workloads;
 use layermark_store::Store;
 
+use decide::{fewer, skips};
+use resolve::Resolved;
+
+pub use decide::{schedule::Schedule, stop::MAX_BLOCKS};
 pub use error::LabError;
 pub use event::{Ended, Event, Outcome, Ratio};
 pub use machine::read as machine;
 pub use request::{Catalog, Request, Resume, SILENCE, Stop};
-pub use schedule::Schedule;
-pub use stop::MAX_BLOCKS;
 
 /// A new id of a run or an import. Ids sort by creation time, `now_ms`: milliseconds since 1970
 /// UTC.
@@ -76,7 +72,13 @@ pub fn run(
         request.catalog,
     )?);
     if request.left_out.is_none() {
-        fewer::check(&resolved, request.catalog)?;
+        let Resolved {
+            plan,
+            layers,
+            points,
+            ..
+        } = &resolved;
+        fewer::check(plan, layers, points, request.catalog)?;
     }
     notes.extend(skips::notes(&resolved.layers));
     notes.extend(cpus::notes(&resolved.points));

@@ -6,10 +6,11 @@ use layermark_model::BASELINE;
 
 use crate::{
     background::ControlWindows,
+    decide::budget::MIN_MS,
     drive::Lab,
     pin::OneCpu,
     session::RunningLayer,
-    trial::{Attempt, Failure, MIN_MS, TrialRequest},
+    trial::{Attempt, Failure, TrialRequest},
     turn::Length,
     watch::Watch,
 };

@@ -22,7 +22,10 @@ use crate::{
     Stop,
     cpu::{Meter, Moment, Usage, Used},
     cpus,
-    flags::{self, TrialContext},
+    decide::{
+        budget::MIN_MS,
+        flags::{self, TrialContext},
+    },
     machine::now_ms,
     others::{self, Own, Written},
     session::{End, LayerFailure, RunningLayer},
@@ -30,8 +33,6 @@ use crate::{
     turn::Length,
 };
 
-/// Minimum duration of a trial in one stretch, ms.
-pub(crate) const MIN_MS: u64 = 50;
 /// Minimum number of operations of a trial in one stretch.
 const MIN_OPS: u64 = 200;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{budget::Clock, stop::Site};
+use crate::decide::{budget::Clock, stop::Site};
 
 /// Remaining trials and their time. A forecast never gets worse: when more trials turn out to be
 /// needed, the time left stays the same. The number of trials never falls.

@@ -8,7 +8,8 @@ use std::{
 use layermark_model::{BASELINE, TrialRecord};
 use layermark_stats::FEWEST_BLOCKS;
 
-use crate::trial::MIN_MS;
+/// Minimum duration of a trial in one stretch, ms.
+pub(crate) const MIN_MS: u64 = 50;
 
 /// The minimum number of blocks may take this many times the budget, since a result that decides
 /// nothing saves no time.

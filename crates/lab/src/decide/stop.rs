@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use layermark_model::BASELINE;
 use layermark_stats::{Estimate, FEWEST_BLOCKS, Pair, estimate_pairs};
 
-use crate::{Ratio, tally::Tally};
+use crate::{Ratio, decide::tally::Tally};
 
 /// Maximum number of blocks of a run, however wide an interval stays.
 pub const MAX_BLOCKS: u32 = 200;
