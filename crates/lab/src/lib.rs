@@ -4,34 +4,18 @@
 //!
 //! The rules are those of `docs/src/method.md`.
 
-mod background;
-mod block;
 mod check;
-mod cpu;
 mod cpus;
 mod decide;
-mod drive;
+mod ends;
 mod environment;
 mod error;
 mod event;
-mod leave_out;
+mod execute;
 mod machine;
-mod others;
-mod path;
-mod pin;
-mod placement;
 pub mod power_cut;
-mod probe_client;
-mod remote_layer;
 mod request;
 mod resolve;
-mod restart;
-mod rounds;
-mod session;
-mod talk;
-mod trial;
-mod turn;
-mod watch;
 
 use layermark_layers::{served, workdir::WorkDir};
 use layermark_model::{Run, RunStatus, random};
@@ -39,6 +23,7 @@ use layermark_probe::workloads;
 use layermark_store::Store;
 
 use decide::{fewer, skips};
+use execute::drive;
 use resolve::Resolved;
 
 pub use decide::{schedule::Schedule, stop::MAX_BLOCKS};

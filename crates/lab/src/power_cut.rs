@@ -28,9 +28,9 @@ use stack::Stack;
 use states::State;
 
 use crate::{
-    Catalog, LabError, Stop, check, machine,
-    probe_client::ProbeClient,
-    session::{self, LayerFailure},
+    Catalog, LabError, Stop, check,
+    execute::{layer_failure::LayerFailure, probe_client::ProbeClient, session},
+    machine,
 };
 
 mod stack;
@@ -357,7 +357,7 @@ impl Cutter<'_> {
     }
 
     fn ask(&self, probe: &mut ProbeClient, message: &ToProbe) -> Result<FromProbe, LayerFailure> {
-        let broken = |probe: &ProbeClient, e: crate::probe_client::Broken| {
+        let broken = |probe: &ProbeClient, e: crate::execute::probe_client::Broken| {
             LayerFailure::new(format!("{e}{}", probe.last_words()))
         };
         if let Err(e) = probe.send(message) {

@@ -9,7 +9,7 @@ use layermark_model::{
 };
 use layermark_probe::workloads;
 
-use crate::{Catalog, LabError, MAX_BLOCKS, Request, decide::skips::Work, environment, path::Ends};
+use crate::{Catalog, LabError, MAX_BLOCKS, Request, decide::skips::Work, ends::Ends, environment};
 
 /// Maximum number of blocks, and of sessions, of a run. Plans may not request more.
 const MOST: u32 = 10_000;

@@ -5,14 +5,17 @@ use std::time::{Duration, Instant};
 use layermark_model::BASELINE;
 
 use crate::{
-    background::ControlWindows,
     decide::budget::MIN_MS,
-    drive::Lab,
-    pin::OneCpu,
-    session::RunningLayer,
-    trial::{Attempt, Failure, TrialRequest},
-    turn::Length,
-    watch::Watch,
+    execute::{
+        background::ControlWindows,
+        drive::Lab,
+        pin::OneCpu,
+        session::RunningLayer,
+        trial::Attempt,
+        trial_request::{Failure, TrialRequest},
+        turn::Length,
+        watch::Watch,
+    },
 };
 
 /// The turns of a block last at least this long, times the number of layers.

@@ -10,8 +10,7 @@ use crate::{
         budget::Due,
         parts::{FileId, Member, divide},
     },
-    drive::Lab,
-    remote_layer,
+    execute::{drive::Lab, remote_layer},
 };
 
 impl Lab<'_> {
@@ -21,7 +20,7 @@ impl Lab<'_> {
     /// Layers that show the same file of this host (two overlays over one lower directory) cannot
     /// be cold at the same time: what one has read is in memory for the other. Layers that a
     /// process serves are separated from those that can be kept on one CPU: see
-    /// [`OneCpu`](crate::pin::OneCpu).
+    /// [`OneCpu`](crate::execute::pin::OneCpu).
     pub(crate) fn parts_that_fit(
         &mut self,
         due: &Due,

@@ -12,9 +12,7 @@ use layermark_probe::packaged;
 use layermark_store::Store;
 
 use crate::{
-    Catalog, Ended, Event, LabError, Outcome, Schedule, Stop, check,
-    cpu::Meter,
-    cpus,
+    Catalog, Ended, Event, LabError, Outcome, Schedule, Stop, check, cpus,
     decide::{
         budget::Clock,
         fewer,
@@ -23,9 +21,8 @@ use crate::{
         stop::{Change, Stopping},
         tally::Tally,
     },
+    execute::{cpu::Meter, layer_failure::LayerFailure, session::RunningLayer, watch::Watch},
     machine::now_ms,
-    session::{LayerFailure, RunningLayer},
-    watch::Watch,
 };
 
 /// Setting all layers up is quick if it takes less than this: then it is done at least

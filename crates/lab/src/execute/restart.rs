@@ -6,7 +6,10 @@ use std::{path::Path, time::Instant};
 use layermark_layers::{Base, Content, in_facts, workdir::WorkDir};
 use layermark_model::Restarted;
 
-use crate::{LabError, drive::Lab, session::LayerFailure};
+use crate::{
+    LabError,
+    execute::{drive::Lab, layer_failure::LayerFailure},
+};
 
 impl Lab<'_> {
     /// Unwinds a layer and builds it again with the same files. `None` when it cannot be torn down,

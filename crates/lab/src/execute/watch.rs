@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::session::LayerFailure;
+use crate::execute::layer_failure::LayerFailure;
 use layermark_probe::motion::{Motion, Who};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 

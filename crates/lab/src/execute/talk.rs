@@ -5,10 +5,10 @@ use std::time::Duration;
 use layermark_layers::in_words;
 use layermark_model::protocol::{FromProbe, ToProbe};
 
-use crate::{
+use crate::execute::{
     probe_client::Broken,
     session::{End, RunningLayer},
-    trial::{Failure, TrialRequest},
+    trial_request::{Failure, TrialRequest},
 };
 
 /// A probe's connections close shortly before the process ends.

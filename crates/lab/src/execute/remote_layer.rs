@@ -18,7 +18,7 @@ use layermark_layers::{BackingExtents, LayerError, Place, Storage, Undo, Wire, s
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 use layermark_probe::motion::{Motion, Who};
 
-use crate::{Catalog, session::LayerFailure};
+use crate::{Catalog, execute::layer_failure::LayerFailure};
 
 /// Interval of checks whether a call makes progress.
 const TICK: Duration = Duration::from_millis(500);

@@ -12,20 +12,23 @@ use layermark_model::{BASELINE, Cell, LayerStatus, Point, Restarted, Run, TrialR
 use layermark_store::Store;
 
 use crate::{
-    Ended, Event, LabError, MAX_BLOCKS,
-    background::ControlWindows,
-    check,
+    Ended, Event, LabError, MAX_BLOCKS, check,
     decide::{
         budget::{Clock, Due},
         forecast::{Forecast, ToCome},
         stop::{Site, Stopping},
     },
-    drive::{Lab, tell_lost},
-    rounds::{ActiveTrial, RoundOptions},
-    session::{LayerFailure, RunningLayer},
-    trial::{self, Attempt, Failure, TrialRequest},
-    turn::Length,
-    watch::Watch,
+    execute::{
+        background::ControlWindows,
+        drive::{Lab, tell_lost},
+        layer_failure::LayerFailure,
+        rounds::{ActiveTrial, RoundOptions},
+        session::RunningLayer,
+        trial::{self, Attempt},
+        trial_request::{Failure, TrialRequest},
+        turn::Length,
+        watch::Watch,
+    },
 };
 
 /// How many times a failed probe is restarted per run.

@@ -7,62 +7,36 @@ use std::{
 
 use layermark_layers::{BackingExtents, LayerError, served};
 use layermark_model::{
-    BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Environment, Point, Trial,
+    BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Point, Trial,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, JobCpus, Peer, ToProbe, TurnRequest},
     random,
 };
 use layermark_probe::{
-    Needs,
     counters::{self, Devices},
     resident,
 };
 
 use crate::{
-    Stop,
-    cpu::{Meter, Moment, Usage, Used},
     cpus,
     decide::{
         budget::MIN_MS,
         flags::{self, TrialContext},
     },
+    execute::{
+        cpu::{Meter, Moment, Usage, Used},
+        layer_failure::LayerFailure,
+        others::{self, Own, Written},
+        session::{End, RunningLayer},
+        talk::{hear, hear_from, say, say_to, unexpected},
+        trial_request::{Failure, TrialRequest},
+        turn::Length,
+    },
     machine::now_ms,
-    others::{self, Own, Written},
-    session::{End, LayerFailure, RunningLayer},
-    talk::{hear, hear_from, say, say_to, unexpected},
-    turn::Length,
 };
 
 /// Minimum number of operations of a trial in one stretch.
 const MIN_OPS: u64 = 200;
-
-/// The work of a trial.
-pub(crate) struct TrialRequest<'a> {
-    pub id: u64,
-    pub point: Point,
-    pub needs: Needs,
-    /// Whether the extra trial of its needs is run after it.
-    pub traces: bool,
-    /// Number of CPUs of the layer; `None`: all.
-    pub cpus: Option<u32>,
-    pub seed: u64,
-    /// Directory of the file system over which every layer is built.
-    pub base: String,
-    /// Values of the variables that points name.
-    pub env: Environment,
-    pub stop: &'a Stop,
-}
-
-impl TrialRequest<'_> {
-    /// The end whose probe takes the turns.
-    pub(crate) fn end(&self) -> End {
-        if self.needs.two_ends {
-            End::Near
-        } else {
-            End::Far
-        }
-    }
-}
 
 /// A layer's trial in progress.
 pub(crate) struct Attempt {
@@ -98,30 +72,6 @@ pub(crate) struct Attempt {
     /// For a layer that reads with `O_DIRECT` and has no known device below: all devices of this
     /// machine, and the bytes that they read in its turns.
     host: Option<(Devices, u64)>,
-}
-
-/// Why a trial failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// The probe could not do the work. It waits for the next job.
-    Work { message: String, errno: Option<i32> },
-    /// The probe or the layer is in an unknown state.
-    Broken(String),
-    /// The layer has been lost, so it is not known what was measured.
-    Lost(LayerFailure),
-    /// The user asked to stop at once.
-    CutOff,
-}
-
-impl Failure {
-    /// Text as stored with the trial.
-    pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Work { message, .. } | Self::Broken(message) => message,
-            Self::Lost(lost) => &lost.reason,
-            Self::CutOff => "cut off by the user",
-        }
-    }
 }
 
 impl Attempt {

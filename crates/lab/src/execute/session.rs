@@ -2,9 +2,7 @@
 
 use std::{mem, net::IpAddr, path::Path, time::Duration};
 
-use layermark_layers::{
-    Base, LayerError, Place, Undo, Wire, cpu_ns, in_words, mounts, served, spread, tell,
-};
+use layermark_layers::{Base, LayerError, Place, Undo, Wire, cpu_ns, mounts, served, spread, tell};
 use layermark_model::{
     CpuTime, Facts, SelfTest, Spec,
     protocol::{FromProbe, VERSION},
@@ -15,39 +13,18 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     Catalog, Stop,
-    path::{self, Ends},
-    probe_client::{Broken, ProbeClient},
-    remote_layer::{self, RemoteLayer},
-    watch::Watch,
+    ends::Ends,
+    execute::{
+        layer_failure::LayerFailure,
+        path,
+        probe_client::{Broken, ProbeClient},
+        remote_layer::{self, RemoteLayer},
+        watch::Watch,
+    },
 };
 
 /// How long a file system may take to report that its server has ended.
 const LAST_WORD: Duration = Duration::from_secs(2);
-
-/// Why a layer failed, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LayerFailure {
-    pub reason: String,
-    pub hint: Option<String>,
-    /// The user stopped the run.
-    pub cut_off: bool,
-}
-
-impl LayerFailure {
-    pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self {
-            reason: in_words(&reason.into()),
-            hint: None,
-            cut_off: false,
-        }
-    }
-
-    /// Adds the end of the path to the reason.
-    pub(crate) fn at(self, end: &str) -> Self {
-        let reason = format!("{end}: {}", self.reason);
-        Self { reason, ..self }
-    }
-}
 
 /// A probe of a layer. Work with two ends has a probe at each end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,15 +51,6 @@ struct Near {
     dir: String,
     /// Address of the far end.
     far: IpAddr,
-}
-
-impl From<LayerError> for LayerFailure {
-    fn from(e: LayerError) -> Self {
-        Self {
-            hint: e.hint().map(|hint| in_words(&hint)),
-            ..Self::new(e.reason())
-        }
-    }
 }
 
 /// A layer that is up. The fields are dropped in their order: probe, place, then the undo steps.

@@ -7,7 +7,7 @@ use layermark_model::LayerStatus;
 use crate::{
     Event, LabError,
     decide::fewer::{fewest_blocks, in_steps},
-    drive::Lab,
+    execute::drive::Lab,
 };
 
 /// Layers are left out only before this many blocks. The first block makes files that later ones

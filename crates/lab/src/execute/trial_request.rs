@@ -1,0 +1,61 @@
+//! The work of a trial, and why it can fail.
+
+use layermark_model::{Environment, Point};
+use layermark_probe::Needs;
+
+use crate::{
+    Stop,
+    execute::{layer_failure::LayerFailure, session::End},
+};
+
+/// The work of a trial.
+pub(crate) struct TrialRequest<'a> {
+    pub id: u64,
+    pub point: Point,
+    pub needs: Needs,
+    /// Whether the extra trial of its needs is run after it.
+    pub traces: bool,
+    /// Number of CPUs of the layer; `None`: all.
+    pub cpus: Option<u32>,
+    pub seed: u64,
+    /// Directory of the file system over which every layer is built.
+    pub base: String,
+    /// Values of the variables that points name.
+    pub env: Environment,
+    pub stop: &'a Stop,
+}
+
+impl TrialRequest<'_> {
+    /// The end whose probe takes the turns.
+    pub(crate) fn end(&self) -> End {
+        if self.needs.two_ends {
+            End::Near
+        } else {
+            End::Far
+        }
+    }
+}
+
+/// Why a trial failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The probe could not do the work. It waits for the next job.
+    Work { message: String, errno: Option<i32> },
+    /// The probe or the layer is in an unknown state.
+    Broken(String),
+    /// The layer has been lost, so it is not known what was measured.
+    Lost(LayerFailure),
+    /// The user asked to stop at once.
+    CutOff,
+}
+
+impl Failure {
+    /// Text as stored with the trial.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Work { message, .. } | Self::Broken(message) => message,
+            Self::Lost(lost) => &lost.reason,
+            Self::CutOff => "cut off by the user",
+        }
+    }
+}
