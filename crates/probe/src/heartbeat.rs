@@ -18,8 +18,16 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use crate::{
     limits::HEARTBEAT_NS,
     motion::{Disks, Motion, Who},
-    serve::say,
 };
+
+/// Writes a whole line at once, because the heartbeat writes too.
+pub fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
+    let mut line = serde_json::to_vec(event)?;
+    line.push(b'\n');
+    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    output.write_all(&line)?;
+    output.flush()
+}
 
 /// A thread that reports within half a second, and then twice as often, that the current job makes
 /// progress, so that the lab does not mistake a slow disk for a dead probe. It reports only when

@@ -7,7 +7,7 @@ use std::{
     os::fd::{AsFd, AsRawFd},
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     thread,
     time::Duration,
 };
@@ -21,7 +21,7 @@ use crate::{
     Context, FarEnd, ProbeError, TurnRequest, Work, Workload,
     cpus::Cpus,
     error::panicked,
-    heartbeat::Heartbeat,
+    heartbeat::{Heartbeat, say},
     motion::Disks,
     selftest, usage, witness,
     witness::{Site, Witness},
@@ -119,15 +119,6 @@ impl PreparedJob {
             settled: false,
         }
     }
-}
-
-/// Writes a whole line at once, because the heartbeat thread writes too.
-pub fn say(output: &Mutex<impl Write>, event: &FromProbe) -> io::Result<()> {
-    let mut line = serde_json::to_vec(event)?;
-    line.push(b'\n');
-    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-    output.write_all(&line)?;
-    output.flush()
 }
 
 impl<'env, W: Write> Server<'env, W> {

@@ -7,10 +7,9 @@ use std::{
 
 use super::{
     answer::{self, Body, Expected},
-    client::{Client, Target},
+    client::{Client, Target, question},
     params::{Connections, HttpParams},
     server::OwnServer,
-    work::question,
 };
 use crate::{
     counters::Devices,

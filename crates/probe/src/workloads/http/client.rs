@@ -12,6 +12,10 @@ use std::{
     time::Duration,
 };
 
+use hyper::{
+    Request,
+    header::{CONNECTION, HOST, USER_AGENT},
+};
 use tokio::{
     runtime::{Builder, Runtime},
     task::JoinSet,
@@ -177,6 +181,17 @@ impl Client {
         }
         sums
     }
+}
+
+/// The request of each connection.
+pub fn question(authority: &str, path: &str, keeps: bool) -> Result<Question, hyper::http::Error> {
+    let agent = concat!("layermark/", env!("CARGO_PKG_VERSION"));
+    let connection = if keeps { "keep-alive" } else { "close" };
+    Request::get(path)
+        .header(HOST, authority)
+        .header(USER_AGENT, agent)
+        .header(CONNECTION, connection)
+        .body(http_body_util::Empty::new())
 }
 
 /// Makes a single request and returns its answer without checking it. Gives up after [`PATIENCE`]

@@ -2,16 +2,12 @@
 
 use std::net::SocketAddr;
 
-use hyper::{
-    Request,
-    header::{CONNECTION, HOST, USER_AGENT},
-};
 use layermark_model::{FigureValues, Trial};
 
 use super::{
     answer::{self, Body, Expected},
     ceiling,
-    client::{Client, ClientWork, Target, ask_once},
+    client::{Client, ClientWork, Target, ask_once, question},
     figures::HttpTrial,
     link::Question,
     near::{self, peer_address},
@@ -231,17 +227,6 @@ impl Endpoint {
             far_cpus: welcome.cpus,
         })
     }
-}
-
-/// The request of each connection.
-pub fn question(authority: &str, path: &str, keeps: bool) -> Result<Question, hyper::http::Error> {
-    let agent = concat!("layermark/", env!("CARGO_PKG_VERSION"));
-    let connection = if keeps { "keep-alive" } else { "close" };
-    Request::get(path)
-        .header(HOST, authority)
-        .header(USER_AGENT, agent)
-        .header(CONNECTION, connection)
-        .body(http_body_util::Empty::new())
 }
 
 /// Makes two requests before the clock starts, to learn the expected answer and the server's name.
