@@ -49,6 +49,8 @@ mod overlay;
 mod process_tree;
 mod removal;
 pub mod sandbox;
+#[cfg(feature = "mock")]
+pub mod scripted;
 pub mod served;
 pub mod spread;
 mod tmpfs;

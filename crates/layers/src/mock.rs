@@ -3,18 +3,16 @@
 
 use std::{
     io,
-    os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
 };
 
 use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec, parse_duration};
 
 use crate::{
-    Base, Control, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire,
+    Base, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire,
     mock_probe::{self, Script},
     options::{bad, on, value},
+    scripted,
 };
 
 /// The scripted layer.
@@ -235,11 +233,14 @@ impl Place for MockPlace {
 
     fn start(&mut self) -> Result<Wire, LayerError> {
         self.fail_if("fail-start", "start the probe in")?;
-        wire(self.script.clone()).map_err(LayerError::io(
+        let script = self.script.clone();
+        let serve = move |input, output| mock_probe::serve(&script, input, output);
+        let (wire, _) = scripted::connect(serve).map_err(LayerError::io(
             &self.spec.to_string(),
             "start the mock probe in",
             &self.dir,
-        ))
+        ))?;
+        Ok(wire)
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {
@@ -267,78 +268,5 @@ impl Place for MockPlace {
 
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
         Ok(CpuTime::default())
-    }
-}
-
-fn wire(script: Script) -> io::Result<Wire> {
-    let (to_probe, input) = UnixStream::pair()?;
-    let (output, from_probe) = UnixStream::pair()?;
-    let ends = [input.try_clone()?, output.try_clone()?];
-    let thread = thread::Builder::new()
-        .name("mock probe".into())
-        .spawn(move || mock_probe::serve(&script, input, output))?;
-    Ok(Wire {
-        stdin: Box::new(to_probe),
-        stdout: Box::new(from_probe),
-        control: Box::new(MockControl {
-            thread: Some(thread),
-            ends,
-            killed: false,
-            ended: None,
-        }),
-    })
-}
-
-struct MockControl {
-    thread: Option<JoinHandle<String>>,
-    /// The probe's ends of the two sockets: shutting them down wakes it up.
-    ends: [UnixStream; 2],
-    killed: bool,
-    ended: Option<String>,
-}
-
-impl Control for MockControl {
-    fn pid(&self) -> Option<u32> {
-        None
-    }
-
-    fn kill(&mut self) {
-        self.killed |= self.ended.is_none();
-        for end in &self.ends {
-            // Fails only when the other side has closed it already.
-            let _ = end.shutdown(std::net::Shutdown::Both);
-        }
-    }
-
-    fn wait(&mut self, limit: Duration) -> Option<String> {
-        let until = Instant::now() + limit;
-        while let Some(thread) = &self.thread {
-            if thread.is_finished() {
-                let how = self.thread.take().map(JoinHandle::join);
-                let how = how
-                    .and_then(Result::ok)
-                    .unwrap_or_else(|| "panicked".into());
-                self.ended = Some(if self.killed {
-                    "killed by signal 9".into()
-                } else {
-                    how
-                });
-            } else if Instant::now() >= until {
-                return None;
-            } else {
-                thread::sleep(Duration::from_micros(200));
-            }
-        }
-        self.ended.clone()
-    }
-
-    fn tail(&self) -> Vec<String> {
-        vec!["mock: last words".into()]
-    }
-}
-
-impl Drop for MockControl {
-    fn drop(&mut self) {
-        self.kill();
     }
 }

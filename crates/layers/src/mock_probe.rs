@@ -12,6 +12,8 @@ use layermark_model::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::scripted::say;
+
 /// Behaviour of the scripted probe.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
@@ -246,13 +248,6 @@ fn work(script: &Script, job: &Job, number: u64, length_ns: u64) -> Turn {
         ops,
         bytes: ops.saturating_mul(record.unwrap_or(4096)),
     }
-}
-
-fn say(out: &mut impl Write, message: &FromProbe) -> io::Result<()> {
-    let mut line = serde_json::to_vec(message)?;
-    line.push(b'\n');
-    out.write_all(&line)?;
-    out.flush()
 }
 
 fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {

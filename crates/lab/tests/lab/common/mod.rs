@@ -4,19 +4,20 @@
 
 use std::{
     fmt::Write as _,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering::SeqCst},
     },
-    thread,
     time::Duration,
 };
 
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
-use layermark_layers::{Base, Control, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire};
+use layermark_layers::{
+    Base, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire, scripted,
+};
 use layermark_model::{
     CpuTime, DeviceBytes, DroppedCaches, Facts, Meaning, Missing, Param, Pass, Plan, Point,
     PointError, Run, SelfTest, Settings, Spec, Trial, TrialRecord, Turn,
@@ -311,26 +312,16 @@ impl ScriptedPlace {
     }
 
     fn wire(&mut self, near: bool) -> Wire {
-        let (lab_in, probe_in) = UnixStream::pair().unwrap();
-        let (probe_out, lab_out) = UnixStream::pair().unwrap();
-        let (place, ends) = (
-            self.clone(),
-            [
-                probe_in.try_clone().unwrap(),
-                probe_out.try_clone().unwrap(),
-            ],
-        );
+        let place = self.clone();
+        let serve = move |input, output| {
+            serve(&place, input, output);
+            "ended".into()
+        };
+        let (wire, inside) = scripted::connect(serve).unwrap();
         if !near {
-            let ends = ends.each_ref().map(|end| end.try_clone().unwrap());
-            self.far.lock().unwrap().ends = Some(ends);
+            self.far.lock().unwrap().ends = Some(inside);
         }
-        let thread = thread::spawn(move || serve(&place, probe_in, probe_out));
-        let control = Box::new(Thread { ends, thread });
-        Wire {
-            stdin: Box::new(lab_in),
-            stdout: Box::new(lab_out),
-            control,
-        }
+        wire
     }
 }
 
@@ -344,11 +335,7 @@ fn error(id: u64, message: String, errno: i32) -> FromProbe {
 }
 
 fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Option<()> {
-    let mut say = |message: &FromProbe| {
-        let mut line = serde_json::to_vec(message).unwrap();
-        line.push(b'\n');
-        output.write_all(&line).ok()
-    };
+    let mut say = |message: &FromProbe| scripted::say(&mut output, message).ok();
     say(&FromProbe::Hello {
         protocol: VERSION,
         version: "x".into(),
@@ -435,41 +422,6 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
         }
     }
     None
-}
-
-struct Thread {
-    ends: [UnixStream; 2],
-    thread: thread::JoinHandle<Option<()>>,
-}
-
-impl Control for Thread {
-    fn pid(&self) -> Option<u32> {
-        None
-    }
-    fn kill(&mut self) {
-        for end in &self.ends {
-            let _ = end.shutdown(std::net::Shutdown::Both);
-        }
-    }
-    fn wait(&mut self, limit: Duration) -> Option<String> {
-        let until = std::time::Instant::now() + limit;
-        while !self.thread.is_finished() {
-            if std::time::Instant::now() >= until {
-                return None;
-            }
-            thread::sleep(Duration::from_micros(200));
-        }
-        Some("ended".into())
-    }
-    fn tail(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-impl Drop for Thread {
-    fn drop(&mut self) {
-        self.kill();
-    }
 }
 
 /// So many small points, told apart by their record sizes.
