@@ -210,10 +210,52 @@ fn an_fsync_that_fails_ends_its_writer_and_convicts_nobody() {
         "{once:#?}"
     );
     assert_eq!(losing(&once), 0, "{once:#?}");
-    let text = report["durability"].to_string();
+    let headline = report["headline"].as_str().expect("a headline");
+    assert!(!headline.contains("lies: record"), "{headline}");
+}
+
+/// The layer's fsync fails once, and would succeed when tried again: nothing more is measured in it.
+#[test]
+fn a_failed_fsync_ends_its_layer_in_a_measurement() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let work = lm.work();
+    let said = lm
+        .args(["file", "--op", "append", "--record", "4K", "--sync", "each"])
+        .args(["-l", "fuse:fsync=eio", "-l", "fuse", "--no-control"])
+        .args(["--sessions", "1", "--blocks", "3", "--scale", "0.1"])
+        .args(["--json", "--dir"])
+        .args([work])
+        .run()
+        .left_nothing();
+    let report = said.json();
+    let layer = |name: &str| {
+        let all = report["layers"].as_array().expect("layers").iter();
+        let mut found = all.filter(|l| l["name"] == name);
+        found.next().expect("a layer").clone()
+    };
+    let failed = layer("fuse:fsync=eio");
+    assert_eq!(failed["status"], "failed", "{failed:#}");
+    let why = failed["reason"].as_str().expect("a reason");
     assert!(
-        !text.contains("lies: record") || !text.contains("`fuse:fsync=e"),
-        "{text}"
+        why.starts_with(
+            "a write or its flush failed, and is not tried again: cannot write and flush"
+        ) && why.contains("os error 5"),
+        "{why}"
+    );
+    assert_eq!(layer("fuse")["status"], "ready");
+    assert!(
+        said.stderr.contains("is not tried again"),
+        "{}",
+        said.stderr
+    );
+    // One trial was made in it, and no other.
+    let said = report["verdicts"].to_string();
+    assert!(
+        said.contains("`fuse:fsync=eio` failed in 1 of 1 trial"),
+        "{said}"
     );
 }
 

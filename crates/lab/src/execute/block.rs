@@ -38,6 +38,7 @@ const RESTARTS: u32 = 1;
 /// to store them at once.
 const SHORT: Duration = Duration::from_millis(50);
 
+const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
 
@@ -435,6 +436,12 @@ impl<'a> Lab<'a> {
                     message,
                     errno: Some(ENOSPC | EDQUOT),
                 } => self.full(layer, point, message)?,
+                Failure::Work {
+                    message,
+                    errno: Some(EIO),
+                } if self.run.points[point].meaning.flushes => {
+                    self.lost_its_writes(layer, &message)?;
+                }
                 Failure::Broken(reason) => self.revive(layer, reason)?,
                 Failure::Lost(lost) => self.drop_layer(layer, lost)?,
                 Failure::Work { .. } | Failure::CutOff => {}
@@ -540,6 +547,20 @@ impl<'a> Lab<'a> {
             LayerFailure {
                 hint,
                 ..LayerFailure::new(format!("it is full: {message}"))
+            },
+        )
+    }
+
+    /// A layer that lost what was written to it. The kernel has marked the pages that it could not write as
+    /// clean, so a second fsync would return 0 without them, and later trials would look right.
+    fn lost_its_writes(&mut self, layer: usize, message: &str) -> Result<(), LabError> {
+        let reason = format!("a write or its flush failed, and is not tried again: {message}");
+        let hint = "the kernel may say why: dmesg | tail".to_owned();
+        self.drop_layer(
+            layer,
+            LayerFailure {
+                hint: Some(hint),
+                ..LayerFailure::new(reason)
             },
         )
     }

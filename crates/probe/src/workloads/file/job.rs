@@ -187,7 +187,11 @@ impl Member for FileJob {
 
 /// The error of an operation.
 pub fn failed(p: &FileParams, slot: &ThreadSlot, stopped: &LoopError) -> ProbeError {
-    let what = if slot.op.writes() { "write" } else { "read" };
+    let what = match (slot.op.writes(), p.sync.leaves_debt()) {
+        (false, _) => "read",
+        (true, true) => "write",
+        (true, false) => "write and flush",
+    };
     if stopped.at == 0 {
         return refused(p, &slot.path, what, &stopped.error);
     }
