@@ -69,6 +69,8 @@ pub struct CutLayer {
     pub name: String,
     /// It is known to lie, or to be honest.
     pub control: Option<WitnessControl>,
+    /// The user named it, so it is not only there as a control.
+    pub named: bool,
     /// What is wrong below it.
     pub lie: Option<Lie>,
     /// A file system in user space between it and the disk: the command without the directory that it
@@ -83,6 +85,7 @@ impl CutLayer {
             name: spec.to_string(),
             spec,
             control: None,
+            named: false,
             lie: None,
             server: Vec::new(),
         }
@@ -120,6 +123,7 @@ pub fn power_cuts(
         let uncut = |why: String| WitnessTrial {
             layer: layer.name.clone(),
             control: layer.control,
+            named: layer.named,
             uncut: Some(why),
             ..WitnessTrial::default()
         };
@@ -378,6 +382,7 @@ impl Cutter<'_> {
                 layer: self.layer.name.clone(),
                 writer: w.writer.id().into(),
                 control: self.layer.control,
+                named: self.layer.named,
                 records: w.log.len() as u64,
                 flushes_below: Some(flushes),
                 error: w.error.clone(),

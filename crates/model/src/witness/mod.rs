@@ -193,6 +193,9 @@ pub struct WitnessTrial {
     /// A layer that is measured with the others because it is known to lie, or to be honest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<WitnessControl>,
+    /// The user named this control as a layer: it is convicted like any other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
     /// Records whose fsync returned 0, cuts or not.
     pub records: u64,
     /// Power cuts after which the records were looked for.

@@ -34,6 +34,8 @@ pub struct Sum<'a> {
     pub unrecovered: u64,
     pub flushes: Option<u64>,
     pub control: Option<WitnessControl>,
+    /// The user named this control as a layer.
+    pub named: bool,
     /// The writer that lost something in most cuts.
     pub worst: Option<&'a WitnessTrial>,
     pub uncut: Option<&'a str>,
@@ -47,6 +49,13 @@ pub struct Sum<'a> {
     pub storeys: &'a [Storey],
 }
 
+impl Sum<'_> {
+    /// It is only there because it is known to lie.
+    pub fn is_only_liar(&self) -> bool {
+        self.control == Some(WitnessControl::Liar) && !self.named
+    }
+}
+
 pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
     let mut sum = Sum::default();
     for trial in trials.iter().filter(|t| t.layer == layer) {
@@ -56,6 +65,7 @@ pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
         sum.unrecovered = sum.unrecovered.max(trial.unrecovered);
         sum.flushes = sum.flushes.or(trial.flushes_below);
         sum.control = sum.control.or(trial.control);
+        sum.named |= trial.named;
         sum.uncut = sum.uncut.or(trial.uncut.as_deref());
         sum.error = sum.error.or(trial.error.as_deref());
         sum.unrecovered_why = sum.unrecovered_why.or(trial.unrecovered_why.as_deref());
@@ -188,7 +198,7 @@ pub fn sentence(trials: &[WitnessTrial]) -> Option<String> {
     }
     let asked = layers(trials)
         .into_iter()
-        .filter(|name| sum(trials, name).control != Some(WitnessControl::Liar));
+        .filter(|name| !sum(trials, name).is_only_liar());
     let lies: Vec<String> = asked.filter_map(|name| lie(trials, name)).collect();
     let first = lies.first()?;
     let more = match lies.len() - 1 {
@@ -261,8 +271,22 @@ mod tests {
             told.ends_with("`native` is known to be honest and lost data"),
             "{told}"
         );
-        // A liar that is only there as one convicts nobody.
-        assert_eq!(sentence(&[honest, liar]), None);
+        // A liar that is only there as one convicts nobody. One that the user named is convicted, and is the
+        // control as well.
+        assert_eq!(sentence(&[honest.clone(), liar.clone()]), None);
+        let named = WitnessTrial {
+            named: true,
+            ..liar
+        };
+        let told = sentence(&[honest, named]).unwrap();
+        assert!(
+            told.starts_with("`overlay:volatile` lies: record 137"),
+            "{told}"
+        );
+        assert!(
+            told.ends_with("Lying control `overlay:volatile`: data was lost in 38 of 38 cuts"),
+            "{told}"
+        );
         let uncut = WitnessTrial {
             uncut: Some("it lacks root".into()),
             ..trial("native", Some(WitnessControl::Honest), 0)

@@ -1,7 +1,7 @@
 //! Which layers flush honestly, and which acknowledge a sync that they have not done: by power cuts (L3) where the plan makes
 //! them, else by the flushes that the device counted (L2).
 
-use layermark_model::witness::{WitnessControl, WitnessTrial};
+use layermark_model::witness::WitnessTrial;
 use layermark_stats::Verdict;
 
 use super::{
@@ -26,7 +26,8 @@ pub fn conclusions(data: &Data, others: &[&str]) -> Vec<Conclusion> {
     let cut = power_cuts::layers(&trials).into_iter();
     // The controls have a sentence of their own.
     let only_cut = cut.filter(|l| {
-        sum(&trials, l).control.is_none() && !data.run.layers.iter().any(|own| own.name == **l)
+        let of = sum(&trials, l);
+        (of.control.is_none() || of.named) && !data.run.layers.iter().any(|own| own.name == **l)
     });
     let all = others.iter().copied().chain(only_cut);
     let mut made: Vec<Conclusion> = all.filter_map(|l| acknowledged(data, &trials, l)).collect();
@@ -169,7 +170,7 @@ fn fast_sync(data: &Data, trials: &[WitnessTrial]) -> Option<Conclusion> {
     };
     let names = power_cuts::layers(trials);
     let with = |wanted: Cut| -> Vec<&str> {
-        let asked = |l: &&str| sum(trials, l).control != Some(WitnessControl::Liar);
+        let asked = |l: &&str| !sum(trials, l).is_only_liar();
         let found = names.iter().copied().filter(asked);
         found.filter(|l| cut(trials, l) == wanted).collect()
     };

@@ -49,29 +49,29 @@ pub fn after(
 
 /// The layers of the run, those that are only cut, and the liar.
 fn layers(run: &Run, plan: &PlanCuts, servers: &[Vec<String>]) -> Vec<CutLayer> {
-    let mut layers: Vec<CutLayer> = Vec::new();
-    let cut = |l: &&LayerRun| !l.control && l.status != LayerStatus::LeftOut;
-    for layer in run.layers.iter().filter(cut) {
-        let mut cut = CutLayer::new(layer.spec.clone());
-        cut.name.clone_from(&layer.name);
-        cut.control = layer.spec.is_native().then_some(WitnessControl::Honest);
-        layers.push(cut);
-    }
-    layers.extend(servers.iter().map(|command| CutLayer::served(command)));
     let liar = Spec {
         variant: Some("volatile".into()),
         ..Spec::bare("overlay")
     };
-    for (spec, control) in plan
-        .also
-        .iter()
-        .map(|spec| (spec, None))
-        .chain([(&liar, Some(WitnessControl::Liar))])
-    {
+    let known = |spec: &Spec| match spec {
+        spec if spec.is_native() => Some(WitnessControl::Honest),
+        spec if *spec == liar => Some(WitnessControl::Liar),
+        _ => None,
+    };
+    let cut = |spec: &Spec, name: &str, named: bool| CutLayer {
+        name: name.to_owned(),
+        control: known(spec),
+        named: named && *spec == liar,
+        ..CutLayer::new(spec.clone())
+    };
+    let own = |l: &&LayerRun| !l.control && l.status != LayerStatus::LeftOut;
+    let own = run.layers.iter().filter(own);
+    let mut layers: Vec<CutLayer> = own.map(|l| cut(&l.spec, &l.name, true)).collect();
+    layers.extend(servers.iter().map(|command| CutLayer::served(command)));
+    let also = plan.also.iter().map(|spec| (spec, true));
+    for (spec, named) in also.chain([(&liar, false)]) {
         if !layers.iter().any(|l| l.spec == *spec) {
-            let mut cut = CutLayer::new(spec.clone());
-            cut.control = control;
-            layers.push(cut);
+            layers.push(cut(spec, &spec.to_string(), named));
         }
     }
     layers
