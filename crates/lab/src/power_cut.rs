@@ -271,11 +271,11 @@ impl Cutter<'_> {
         let mut facts = place.facts()?;
         // The disk itself, whose own journal counts its flushes.
         facts.mounts.retain(|m| m.at != self.home.join("disk/disk"));
+        let is_guest = facts.guest.is_some();
         let stack = Stack::of(facts);
         self.request_records(disk, &mut probe, &mut written)?;
         written.end = disk.mark()?;
         written.storeys = stack.storeys();
-        let is_guest = !place.on_this_host();
         if !is_guest {
             disk.cut()?;
         }

@@ -8,7 +8,7 @@
 use std::{
     ffi::{CString, OsString},
     fs, io,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use layermark_model::{Missing, Spec, random_name};
@@ -17,6 +17,7 @@ use crate::{
     Base, Layer, LayerError, LayerOption, Place, Storage, Undo,
     child::{self, Change},
     entered::{self, Own, Way},
+    host::HostPlace,
     needs,
     options::{bad, on, value},
     sandbox,
@@ -186,8 +187,9 @@ impl Layer for Container {
         Err(entered::no_network(&spec.to_string()))
     }
 
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        Some("a new container does not have the files of an earlier one")
+    fn uncut(&self, spec: &Spec) -> Option<&'static str> {
+        (at(spec) == At::Tmpfs)
+            .then_some("its files are in memory: a power cut leaves none of them")
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
@@ -211,6 +213,14 @@ impl Layer for Container {
     ) -> Result<Box<dyn Place>, LayerError> {
         let layer = spec.to_string();
         let (runtime, at) = (runtime(spec), at(spec));
+        if base.survived() {
+            let dir = files_of(&base.dir, runtime, at).map_err(LayerError::io(
+                &layer,
+                "find the container's files in",
+                &base.dir,
+            ))?;
+            return Ok(Box::new(HostPlace::new(base, spec, dir)));
+        }
         base.emptied(undo);
         let view = prepare(base).map_err(LayerError::io(&layer, "prepare", &base.dir))?;
         let token = random_name("");
@@ -246,6 +256,28 @@ impl Layer for Container {
         };
         Ok(Box::new(entered::open(base, spec, way)?))
     }
+}
+
+/// The probe's directory of a container that a power cut ended, as this host sees it: in the writable layer of
+/// its root, or in its volume. A new container would not have these files.
+fn files_of(dir: &Path, runtime: &Runtime, at: At) -> io::Result<PathBuf> {
+    let parents = match (at, runtime.program.0) {
+        // The image's layer has the directory too, and it is empty there.
+        (At::Root, "podman") => {
+            let layers = below(&dir.join("store/overlay"))?.into_iter();
+            layers.map(|layer| layer.join("diff/work")).collect()
+        }
+        (At::Root, _) => vec![dir.join("root/work")],
+        (At::Named, _) => vec![dir.join("store/volumes/layermark/_data")],
+        (At::Volume | At::Tmpfs, _) => vec![dir.join("volume")],
+    };
+    let found = parents.iter().filter_map(|dir| below(dir).ok()).flatten();
+    let mut found = found.filter(|path| path.is_dir());
+    found.next().ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn below(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(dir)?.map(|e| e.map(|e| e.path())).collect()
 }
 
 /// Makes the root and the volume. Returns what the runtime sees in place of this host's files.

@@ -77,11 +77,14 @@ mod tests {
             "netns",
             "vm:cache=unsafe",
             "vm:share=virtiofs",
+            "container:podman,rm=on",
+            "container:crun,at=volume",
         ] {
             assert_eq!(uncut(text), None, "{text}");
         }
         for (text, why) in [
             ("tmpfs", "its files are in memory"),
+            ("container:podman,at=tmpfs", "its files are in memory"),
             ("dir:/mnt/x", "it is on a disk of yours"),
             ("image:erofs,upper=on", "its image is made afresh"),
             ("mock", "it is not known"),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Lm, Said, needs_root};
+use crate::common::{Lm, Said, needs_root, skipped};
 
 fn durability(layers: &[&str], more: &[&str]) -> Said {
     let lm = Lm::new();
@@ -55,10 +55,58 @@ fn a_liar_is_convicted_and_an_honest_layer_is_acquitted() {
         headline.starts_with("`overlay:volatile` lies: record "),
         "{headline}"
     );
+    // The user named the liar, so no other one was cut as a control.
+    for control in [
+        "Honest control `native`: data was lost in 0 of 6 cuts",
+        "Lying control `overlay:volatile`: data was lost in ",
+    ] {
+        assert!(headline.contains(control), "{headline}");
+    }
+}
+
+/// podman mounts the root of a container with `--rm` so that fsync does nothing.
+#[test]
+fn the_root_of_a_container_started_with_rm_is_convicted_and_without_it_acquitted() {
+    if !needs_root() || !has("podman") || !has("crun") {
+        return;
+    }
+    let (liar, honest) = ("container:podman,rm=on", "container:podman");
+    let volume = "container:crun,at=volume";
+    let said = durability(&[liar, honest, volume], &["--cuts", "4", "--json"]);
+    let report = said.json();
+    assert_eq!(said.code, Some(1), "{report:#}");
+    let losing = |layer: &str| {
+        let each = trials(&report, layer).into_iter();
+        each.map(|t| {
+            assert_eq!(
+                (&t["cuts"], t.get("guest_killed")),
+                (&4.into(), None),
+                "{t:#}"
+            );
+            t["losing"].as_u64().expect("a number")
+        })
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(losing(honest), [0; 8], "{report:#}");
+    assert_eq!(losing(volume), [0; 8], "{report:#}");
+    assert!(losing(liar).into_iter().sum::<u64>() > 0, "{report:#}");
+    let headline = report["headline"].as_str().expect("a headline");
     assert!(
-        headline.contains("Honest control `native`: data was lost in 0 of 6 cuts"),
+        headline.starts_with("`container:podman,rm=on` lies: record "),
         "{headline}"
     );
+}
+
+/// Whether it is installed.
+fn has(program: &str) -> bool {
+    let found = std::process::Command::new(program)
+        .arg("--version")
+        .output()
+        .is_ok();
+    if !found {
+        skipped(&format!("{program} is not installed"));
+    }
+    found
 }
 
 #[test]

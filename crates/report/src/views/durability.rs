@@ -38,7 +38,7 @@ impl Report {
         Some(Section {
             name: "durability".into(),
             title: "Does it keep what it acknowledged?".into(),
-            about: "Each layer stood on a disk whose unflushed writes a power cut loses. Records were written and synced in it, and looked for after each cut, when the layer had been set up again on what survived.".into(),
+            about: "Each layer stood on a disk whose unflushed writes a power cut loses. Records were written and synced in it, and looked for after each cut, in the layer, which was set up again on what survived, or in the files of a container, which is not started again.".into(),
             is_answer: true,
             tables,
             conclusions: names.iter().map(|name| self.conclusion(name)).collect(),
