@@ -1,5 +1,5 @@
-//! Power cuts below guests. A guest boots four times for two cuts: to write, after it was killed, and after
-//! each cut; so few modes of QEMU's cache are cut here. `layermark selftest durability` cuts all of them.
+//! Power cuts below guests and below the servers of their shares. A guest boots four times for two cuts: to
+//! write, after it was killed, and after each cut; so few modes of QEMU's cache are cut here. `layermark selftest durability` cuts all of them.
 
 use serde_json::Value;
 
@@ -72,5 +72,83 @@ fn a_cut_of_the_host_convicts_cache_unsafe_alone_and_a_killed_guest_loses_nothin
             storeys.iter().any(|s| s["name"] == "vda of the guest"),
             "{storeys:#?}"
         );
+    }
+}
+
+/// The disk below the server is cut: what the guest synced has to be on it.
+#[test]
+fn shares_over_virtiofs_and_9p_keep_what_was_synced() {
+    if !is_root() {
+        return skipped("power cuts need root");
+    }
+    for row in selftest(&["vm:share=virtiofs", "vm:share=9p"]) {
+        if let Some(why) = lacks(&row) {
+            skipped(&format!("{}: {why}", row["name"]));
+            continue;
+        }
+        assert_eq!(row["as_expected"], true, "{row:#}");
+        let trials = row["trials"].as_array().expect("trials");
+        for trial in trials {
+            assert_eq!(trial["guest_killed"]["lost"], 0, "{trial:#}");
+        }
+        let storeys = trials[0]["storeys"].as_array().expect("a stack");
+        let below = storeys.last().expect("a disk")["flushes"].as_u64();
+        assert!(below > Some(0), "{storeys:#?}");
+    }
+}
+
+/// A client of NFS or SMB cannot ask for a sync of a directory, and nfs-ganesha and Samba do not do one by
+/// themselves. The third cut is just after the last commit of `SQLite`, the fifth just after the last rename.
+#[test]
+fn shares_over_nfs_and_smb_lose_names_alone() {
+    if !is_root() {
+        return skipped("power cuts need root");
+    }
+    let lm = Lm::new();
+    let work = lm.work();
+    let said = lm
+        .args(["durability", "-l", "vm:share=nfs", "-l", "vm:share=smb"])
+        .args([
+            "--no-control",
+            "--seed",
+            "3",
+            "--blocks",
+            "1",
+            "--sessions",
+            "1",
+        ])
+        .args(["--cuts", "5", "--records", "3", "--json", "--dir"])
+        .args([work])
+        .run()
+        .left_nothing();
+    if said.stdout.is_empty() {
+        return skipped(&said.stderr);
+    }
+    let report = said.json();
+    let headline = report["headline"].as_str().expect("a headline");
+    let all = report["power_cuts"].as_array().expect("power cuts");
+    for layer in ["vm:share=nfs", "vm:share=smb"] {
+        let trials: Vec<&Value> = all.iter().filter(|t| t["layer"] == layer).collect();
+        let uncut = trials.first().and_then(|t| t["uncut"].as_str());
+        if trials.is_empty() || uncut.is_some() {
+            skipped(&format!("{layer}: {}", uncut.unwrap_or("left out")));
+            continue;
+        }
+        for trial in &trials {
+            let lost = trial["losing"].as_u64() > Some(0);
+            assert!(
+                !lost
+                    || ["create", "rename", "sqlite"]
+                        .contains(&trial["writer"].as_str().expect("a name")),
+                "{trial:#}"
+            );
+            assert_eq!(
+                lost && trial["writer"] != "sqlite",
+                trial["writer"] == "rename",
+                "{trial:#}"
+            );
+        }
+        let lies = headline.contains("only writers that sync a directory lost data");
+        assert!(lies, "{headline}");
     }
 }

@@ -5,7 +5,10 @@ use layermark_model::{
     witness::{Outcome, Storey, WitnessControl, WitnessTrial},
 };
 
-use crate::{code_span::code, number::count};
+use crate::{
+    code_span::code,
+    number::{count, list},
+};
 
 /// Trials of all layers.
 pub fn of(run: &Run) -> Vec<WitnessTrial> {
@@ -103,8 +106,9 @@ pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
             flushed(n)
         )
     });
+    let names = only_names(trials, layer).unwrap_or_default();
     Some(format!(
-        "{} lies: record {} of `{}`, fsync returned at {}, is {} after a power cut; data was lost in {} of {}{flushes}",
+        "{} lies: record {} of `{}`, fsync returned at {}, is {} after a power cut; data was lost in {} of {}{flushes}{names}",
         code(layer),
         first.finding.sequence,
         worst.writer,
@@ -117,6 +121,25 @@ pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
         worst.losing,
         count(worst.cuts as usize, "cut"),
     ))
+}
+
+/// Writers whose records depend on an fsync of a directory: of one with a new name, or without an old one.
+const SYNC_DIRECTORIES: [&str; 3] = ["create", "rename", "sqlite"];
+
+/// Says that only these lost data, while the other writers were cut as well and lost nothing.
+fn only_names(trials: &[WitnessTrial], layer: &str) -> Option<String> {
+    let cut = trials.iter().filter(|t| t.layer == layer && t.cuts > 0);
+    let (named, others): (Vec<_>, Vec<_>) =
+        cut.partition(|t| SYNC_DIRECTORIES.contains(&t.writer.as_str()));
+    let kept = !others.is_empty() && !others.iter().any(|t| t.lied());
+    let lost = named.iter().filter(|t| t.lied());
+    let lost: Vec<String> = lost.map(|t| code(&t.writer)).collect();
+    kept.then(|| {
+        format!(
+            "; only writers that sync a directory lost data ({})",
+            list(&lost)
+        )
+    })
 }
 
 /// What was there after only the guest was killed, and its host went on. Absent for other layers.
@@ -246,6 +269,25 @@ mod tests {
             flushes_below: Some(0),
             ..WitnessTrial::default()
         }
+    }
+
+    #[test]
+    fn a_lie_about_directories_alone_says_so() {
+        let of = |writer: &str, losing| WitnessTrial {
+            writer: writer.into(),
+            ..trial("vm:share=nfs", None, losing)
+        };
+        let mut all = vec![of("append", 0), of("create", 0), of("rename", 2)];
+        all.push(of("sqlite", 1));
+        let told = lie(&all, "vm:share=nfs").unwrap();
+        let names = "; only writers that sync a directory lost data (`rename` and `sqlite`)";
+        assert!(told.ends_with(names), "{told}");
+        // Not where another writer lost data, or none was cut.
+        all.push(of("mmap", 1));
+        let told = lie(&all, "vm:share=nfs").unwrap();
+        assert!(told.ends_with("0 flushes below"), "{told}");
+        let told = lie(&[of("rename", 2)], "vm:share=nfs").unwrap();
+        assert!(told.ends_with("0 flushes below"), "{told}");
     }
 
     #[test]
