@@ -38,7 +38,7 @@ impl Report {
         Some(Section {
             name: "durability".into(),
             title: "Does it keep what it acknowledged?".into(),
-            about: "Each layer stood on a disk whose unflushed writes a power cut loses. Records were written and synced in it, and looked for after each cut, in the layer, which was set up again on what survived, or in the files of a container, which is not started again.".into(),
+            about: about(&names),
             is_answer: true,
             tables,
             conclusions: names.iter().map(|name| self.conclusion(name)).collect(),
@@ -170,6 +170,17 @@ impl Report {
     }
 }
 
+/// How it was done.
+fn about(layers: &[&str]) -> String {
+    let about = "Each layer stood on a disk whose unflushed writes a power cut loses. Records were written and synced in it, and looked for after each cut, when the layer had been set up again on what survived.";
+    let container = "A container is not started again: its files are read from the host.";
+    if layers.iter().any(|name| name.starts_with("container")) {
+        format!("{about} {container}")
+    } else {
+        about.into()
+    }
+}
+
 /// Findings by writer.
 fn cuts(trials: &[WitnessTrial]) -> DataTable {
     let cut: Vec<&WitnessTrial> = trials.iter().filter(|t| t.uncut.is_none()).collect();
@@ -257,4 +268,16 @@ fn timeline(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
             .to_vec(),
         rows: first.timeline.iter().map(row).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_containers_were_looked_at_is_said_where_there_is_one() {
+        let words = "A container is not started again";
+        assert!(about(&["native", "container:podman,rm=on"]).contains(words));
+        assert!(!about(&["native", "vm:cache=none"]).contains(words));
+    }
 }
