@@ -89,6 +89,15 @@ fn shares_over_virtiofs_and_9p_keep_what_was_synced() {
         assert_eq!(row["as_expected"], true, "{row:#}");
         let trials = row["trials"].as_array().expect("trials");
         for trial in trials {
+            // 9p without a cache has no shared mappings.
+            if trial["error"].is_string() {
+                assert_eq!(
+                    (&trial["writer"], &row["name"]),
+                    (&"mmap".into(), &"vm:share=9p".into()),
+                    "{trial:#}"
+                );
+                continue;
+            }
             assert_eq!(trial["guest_killed"]["lost"], 0, "{trial:#}");
         }
         let storeys = trials[0]["storeys"].as_array().expect("a stack");
