@@ -143,6 +143,32 @@ pub fn ends_of(e: &Estimate) -> Option<String> {
     Some(format!("{low} to {high} {unit}"))
 }
 
+/// Below this ratio its inverse is written: 0.0040 is `248x faster`.
+const INVERTED: f64 = 0.5;
+
+/// What is written of a ratio: itself, or its inverse and the word that says so.
+pub fn written(e: &Estimate) -> (Estimate, &'static str) {
+    let ends = e.interval.unwrap_or([e.estimate; 2]);
+    if e.estimate >= INVERTED || ends.iter().any(|end| *end <= 0.0) {
+        return (*e, "");
+    }
+    let gain = Estimate {
+        estimate: 1.0 / e.estimate,
+        interval: e.interval.map(|[low, high]| [1.0 / high, 1.0 / low]),
+        average: None,
+    };
+    (gain, " faster")
+}
+
+/// A number without an interval.
+fn exact(estimate: f64) -> Estimate {
+    Estimate {
+        estimate,
+        interval: None,
+        average: None,
+    }
+}
+
 /// A ratio rounded to steps: two decimals below 10, three digits above, at least one digit.
 fn ratio_in(value: f64, step: f64) -> String {
     if !value.is_finite() || value <= 0.0 {
@@ -161,19 +187,21 @@ fn ratio_in(value: f64, step: f64) -> String {
     in_steps(value, usual.max(step.min(last_place(value, 1))))
 }
 
-/// A ratio with the digits that its interval supports: `1.02`, `740`.
+/// A ratio with the digits that its interval supports: `1.02`, `740`, `248x faster`.
 pub fn ratio_of(e: &Estimate) -> String {
-    ratio_in(e.estimate, step(e))
+    let (e, word) = written(e);
+    let number = ratio_in(e.estimate, step(&e));
+    if word.is_empty() {
+        number
+    } else {
+        format!("{number}x{word}")
+    }
 }
 
-/// A ratio with the digits that its interval supports, in steps of at least `least`.
-pub fn ratio_in_steps(e: &Estimate, least: f64) -> String {
-    ratio_in(e.estimate, step(e).max(least))
-}
-
-/// Ends of its interval with the same digits.
+/// Ends of the interval with the digits of [`ratio_of`], the lower one first.
 pub fn ratio_ends(e: &Estimate) -> Option<[String; 2]> {
-    Some(e.interval?.map(|end| ratio_in(end, step(e))))
+    let (e, _) = written(e);
+    Some(e.interval?.map(|end| ratio_in(end, step(&e))))
 }
 
 /// A time, with its interval if it has one: `41.2 ms (40.1 to 42.3 ms)`.
@@ -182,9 +210,10 @@ pub fn time_with(e: &Estimate) -> String {
     ends_of(e).map_or(head.clone(), |ends| format!("{head} ({ends})"))
 }
 
-/// A ratio, with its interval if it has one: `3.10x (3.02-3.18)`.
+/// A ratio, with its interval if it has one: `3.10x (3.02-3.18)`, `248x faster (240-256)`.
 pub fn ratio_with(e: &Estimate) -> String {
-    let head = format!("{}x", ratio_of(e));
+    let (shown, word) = written(e);
+    let head = format!("{}x{word}", ratio_in(shown.estimate, step(&shown)));
     ratio_ends(e).map_or(head.clone(), |[low, high]| format!("{head} ({low}-{high})"))
 }
 
@@ -277,15 +306,47 @@ pub fn result_value(row: &ResultRow) -> String {
         .map_or_else(|| "-".into(), |v| value(v, &row.unit))
 }
 
-/// `1.06x`, `2.4x`, `640x`, `0.034x`: at most three digits, and no more than the interval supports.
+/// `1.06x`, `2.4x`, `640x`, `29x faster`: at most three digits, and no more than the interval
+/// supports.
 pub fn times(e: &Estimate) -> String {
-    let step = match e.estimate {
+    let (e, word) = written(e);
+    let least = match e.estimate {
         r if r >= 9.95 => 1.0,
         r if r >= 1.995 => 0.1,
         r if r >= 0.0995 => 0.01,
         r => last_place(r, 2),
     };
-    format!("{}x", ratio_in_steps(e, step))
+    format!("{}x{word}", ratio_in(e.estimate, step(&e).max(least)))
+}
+
+/// [`times`] of a number without an interval.
+pub fn times_about(ratio: f64) -> String {
+    times(&exact(ratio))
+}
+
+/// A ratio to native's time: `1.80x native's time`, `29x faster than native`.
+pub fn of_native(ratio: f64) -> String {
+    let (e, word) = written(&exact(ratio));
+    match word {
+        "" => format!("{}x native's time", self::ratio(ratio)),
+        word => format!("{}x{word} than native", self::ratio(e.estimate)),
+    }
+}
+
+/// From this share on, the half-width of an interval is not written: its two sides are unlike.
+const WIDEST: f64 = 1.0;
+
+/// An estimate that is too noisy for a word: `0.97 ±5%`. The share is that of the longer side of
+/// its interval, rounded up. None without an interval.
+pub fn noisy(e: &Estimate) -> Option<String> {
+    let [low, high] = e.interval?;
+    let half = (high - e.estimate).max(e.estimate - low) / e.estimate;
+    let share = if half > WIDEST {
+        ">100".to_owned()
+    } else {
+        format!("{:.0}", (half * 100.0 - 1e-9).ceil())
+    };
+    Some(format!("{} \u{b1}{share}%", ratio_in(e.estimate, step(e))))
 }
 
 #[cfg(test)]
@@ -367,7 +428,7 @@ mod tests {
         assert_eq!(ratio_with(&e(1.8, 0.9, 2.9)), "1.8x (0.9-2.9)");
         assert_eq!(
             ratio_with(&e(0.0333, 0.0328, 0.0338)),
-            "0.0333x (0.0328-0.0338)"
+            "30.0x faster (29.6-30.5)"
         );
         assert_eq!(ratio_with(&e(0.5, 0.01, 25.0)), "0.5x (0.01-25.0)");
         assert_eq!(ratio_of(&e(1.0, 1.0, 1.0)), "1.00");
@@ -403,7 +464,15 @@ mod tests {
                 average: None,
             })
         });
-        let expected = ["1.06x", "2.0x", "10x", "642x", "0.50x", "0.034x", "0.10x"];
+        let expected = [
+            "1.06x",
+            "2.0x",
+            "10x",
+            "642x",
+            "0.50x",
+            "29x faster",
+            "10x faster",
+        ];
         assert_eq!(shown, expected);
         let wide = Estimate {
             estimate: 735.0,
@@ -411,5 +480,40 @@ mod tests {
             average: None,
         };
         assert_eq!(times(&wide), "740x");
+    }
+
+    #[test]
+    fn a_small_ratio_is_written_as_how_much_faster() {
+        let e = |estimate, low, high| Estimate {
+            estimate,
+            interval: Some([low, high]),
+            average: None,
+        };
+        let fast = e(0.004_03, 0.003_9, 0.004_17);
+        assert_eq!(times(&fast), "248x faster");
+        assert_eq!(ratio_of(&fast), "248x faster");
+        assert_eq!(ratio_with(&fast), "248x faster (240-256)");
+        assert_eq!(
+            ratio_ends(&fast),
+            Some(["240".to_owned(), "256".to_owned()])
+        );
+        assert_eq!(times(&e(0.5, 0.49, 0.51)), "0.50x");
+        assert_eq!(times_about(0.499), "2.0x faster");
+        assert_eq!(of_native(0.004_03), "248x faster than native");
+        assert_eq!(of_native(1.8), "1.80x native's time");
+    }
+
+    #[test]
+    fn a_noisy_estimate_has_its_half_width() {
+        let e = |estimate, low, high| Estimate {
+            estimate,
+            interval: Some([low, high]),
+            average: None,
+        };
+        let shown = |e: Estimate| noisy(&e).expect("an interval");
+        assert_eq!(shown(e(0.97, 0.925, 1.016)), "0.97 \u{b1}5%");
+        assert_eq!(shown(e(1.8, 0.9, 2.9)), "1.8 \u{b1}62%");
+        assert_eq!(shown(e(0.5, 0.01, 25.0)), "0.5 \u{b1}>100%");
+        assert_eq!(noisy(&exact(1.0)), None);
     }
 }

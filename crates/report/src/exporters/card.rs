@@ -198,7 +198,14 @@ impl Page {
             .push(rect(x + 1.0, y + 1.0, width - 2.0, height - 2.0, fill));
         let unknown = row.is_none_or(|r| matches!(r.verdict, Verdict::Undecided));
         let ink = if unknown { MUTED } else { INK };
-        self.centred(x + width / 2.0, base, &sign(row), size, ink);
+        let text = sign(row);
+        self.centred(
+            x + width / 2.0,
+            base,
+            &text,
+            fitting(&text, width, size),
+            ink,
+        );
     }
 
     /// The time of each operation, where nothing is compared.
@@ -355,6 +362,13 @@ fn width(text: &str, size: u32) -> f64 {
     LETTER * f64::from(size) * text.chars().count() as f64
 }
 
+/// The largest size of letters, up to this one, in which a text fits.
+fn fitting(text: &str, room: f64, most: u32) -> u32 {
+    let sizes = (1..=most).rev();
+    let mut fits = sizes.filter(|size| width(text, *size) <= room);
+    fits.next().unwrap_or(most)
+}
+
 /// The start of a text that fits, with an ellipsis if it does not fit whole.
 fn cut(text: &str, room: f64, size: u32) -> String {
     if width(text, size) <= room {
@@ -443,6 +457,14 @@ mod tests {
             let time = number::time(row.op_us.expect("a time"));
             assert!(all.contains(&row.label) && all.contains(&time), "{all:?}");
         }
+    }
+
+    /// `240x faster` covered its neighbours.
+    #[test]
+    fn the_text_of_a_cell_fits_it() {
+        assert_eq!(fitting("=", 66.0, 15), 15);
+        let size = fitting("240x faster", 66.0, 15);
+        assert!(size < 15 && width("240x faster", size) <= 66.0, "{size}");
     }
 
     #[test]

@@ -7,10 +7,12 @@ use crate::{
 };
 
 /// Signs that replace a ratio, or precede it.
-const SIGNS: [(&str, &str); 8] = [
+const SIGNS: [(&str, &str); 10] = [
+    (FASTER, "a ratio of 1/3.0"),
     ("~", "probably"),
     ("=", "same"),
-    ("?", "no verdict: too noisy, or too few blocks"),
+    (NOISY, "too noisy for a verdict"),
+    ("?", "no verdict: too few blocks"),
     (DRIFTS, "no steady state, so no number"),
     ("!", "not trusted"),
     ("-", "none"),
@@ -26,6 +28,10 @@ const SIGNS: [(&str, &str); 8] = [
 pub const CENTRES: &str =
     "the centre of all trials. Do not divide them: ratios compare neighbouring turns";
 
+/// The word after the inverse of a ratio.
+const FASTER: &str = "x faster";
+/// The sign between an estimate and the half-width of its interval.
+const NOISY: &str = "\u{b1}";
 /// The sign without a number: the ratio changed during the run.
 const DRIFTS: &str = "?drift";
 
@@ -53,7 +59,7 @@ pub struct Overview<'a> {
     pub points: Vec<(&'a str, Vec<Option<&'a ResultRow>>)>,
     /// The meaning of a ratio.
     ratio: String,
-    /// The time that a ratio is a multiple of.
+    /// Whose time a ratio is a multiple of.
     of: &'static str,
     /// What the cells show.
     unit: Unit,
@@ -89,8 +95,8 @@ impl<'a> Overview<'a> {
             common,
             ratio: ratio_of(report),
             of: match report.compared {
-                Some(_) => "the old run's",
-                None => "native's",
+                Some(_) => "the old run",
+                None => "native",
             },
             unit,
         }
@@ -110,10 +116,19 @@ impl<'a> Overview<'a> {
             }
         }
         let cells = || self.points.iter().flat_map(|(_, cells)| cells);
+        let has = |shown: &str, of: &str| {
+            // `?drift` has a line of its own.
+            shown.contains(of) && !(of == "?" && shown.contains(DRIFTS))
+        };
         let used = SIGNS
             .iter()
-            .filter(|(s, _)| cells().any(|c| sign(*c).contains(s)));
-        let shown = |sign: &'static str| if sign == "(" { "(1.80x)" } else { sign };
+            .filter(|(s, _)| cells().any(|c| has(&sign(*c), s)));
+        let shown = |sign: &'static str| match sign {
+            "(" => "(1.80x)",
+            FASTER => "3.0x faster:",
+            NOISY => "\u{b1}5%",
+            sign => sign,
+        };
         let signs = used.map(|(sign, words)| format!("; {} {words}", shown(sign)));
         format!("1.80x: {}{}{common}", self.ratio, signs.collect::<String>())
     }
@@ -134,10 +149,16 @@ impl<'a> Overview<'a> {
         };
         let joint = if word.is_empty() { "" } else { ": " };
         let span = number::ratio_ends(&ratio).map(|[low, high]| format!(", {low} to {high}"));
+        let (ratio, inverse) = number::written(&ratio);
         let (times, of) = (number::ratio_of(&ratio), self.of);
+        let of = if inverse.is_empty() {
+            format!("{of}'s time")
+        } else {
+            format!("as fast as {of}")
+        };
         let stalls = stalls::words(row).map(|words| format!("; {words}"));
         format!(
-            "{word}{joint}{times} times {of} time{}{}",
+            "{word}{joint}{times} times {of}{}{}",
             span.unwrap_or_default(),
             stalls.unwrap_or_default()
         )
@@ -170,7 +191,7 @@ pub fn absolute(row: Option<&ResultRow>, unit: Unit) -> Option<String> {
 
 /// Names without the options that all layers of a kind share, and those options. Names stay as they
 /// are where they would not differ from each other.
-fn short_names(names: &[&str]) -> (Vec<String>, Vec<String>) {
+pub fn short_names(names: &[&str]) -> (Vec<String>, Vec<String>) {
     let (mut heads, mut common): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for name in names {
         let kind = kind_of(name);
@@ -253,9 +274,9 @@ pub fn sign(row: Option<&ResultRow>) -> String {
         Verdict::Slower | Verdict::Faster => ratio(),
         Verdict::Undecided if row.probably.is_some() => format!("~{}", ratio()),
         // The estimate, although it is not known on which side of 1 the ratio is.
-        Verdict::Undecided => row
-            .ratio
-            .map_or(DRIFTS.into(), |r| format!("?{}", times(&r))),
+        Verdict::Undecided => row.ratio.map_or(DRIFTS.into(), |r| {
+            number::noisy(&r).unwrap_or_else(|| format!("?{}", times(&r)))
+        }),
         Verdict::Untrusted => "!".into(),
         Verdict::Descriptive | Verdict::Baseline => format!("({})", ratio()),
     };
@@ -301,6 +322,15 @@ mod tests {
             ..noisy.clone()
         };
         assert_eq!(sign(Some(&few)), "?0.97x");
+        let wide = ResultRow {
+            ratio: Some(crate::types::Estimate {
+                estimate: 0.97,
+                interval: Some([0.925, 1.016]),
+                average: None,
+            }),
+            ..noisy.clone()
+        };
+        assert_eq!(sign(Some(&wide)), "0.97 \u{b1}5%");
         let drifting = ResultRow {
             ratio: None,
             ..noisy

@@ -99,10 +99,13 @@ fn choices(f: &Findings) -> Option<Vec<String>> {
         } else {
             ""
         };
-        let ratio = a.ratio.as_ref().map(times);
+        let ratio = a.ratio.as_ref().map(|e| (times(e), number::written(e).1));
         match (a.probably.unwrap_or(a.verdict), ratio) {
-            (Verdict::Slower | Verdict::Faster, Some(ratio)) => {
+            (Verdict::Slower | Verdict::Faster, Some((ratio, ""))) => {
                 Some(format!("{here} {probably}takes {ratio} as long as {there}"))
+            }
+            (Verdict::Slower | Verdict::Faster, Some((ratio, _))) => {
+                Some(format!("{here} is {probably}{ratio} than {there}"))
             }
             (Verdict::Same, _) => Some(format!("{here} takes as long as {there}")),
             _ => None,

@@ -83,7 +83,7 @@ fn cell(row: Option<&ResultRow>, scale: &heat::Scale) -> Markup {
     html! {
         td class={ "num " (class) } {
             (number::value(value, &row.unit))
-            @if let Some(r) = ratio { span.span { (number::ratio(r)) "\u{d7}" (stalls::sign(row)) @if open { " ?" } } }
+            @if let Some(r) = ratio { span.span { (number::times_about(r)) (stalls::sign(row)) @if open { " ?" } } }
         }
     }
 }

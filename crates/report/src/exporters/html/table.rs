@@ -159,7 +159,7 @@ fn ratio(row: &ResultRow) -> Markup {
     html! {
         @if let Some(e) = row.ratio {
             b { (data(e.estimate, &number::ratio_of(&e))) }
-            @match e.interval.zip(number::ratio_ends(&e)) {
+            @match ends(&e).zip(number::ratio_ends(&e)) {
                 Some((at, words)) => span.span { (data(at[0], &words[0])) "\u{2013}" (data(at[1], &words[1])) },
                 None => span.span { "no interval" },
             }
@@ -168,6 +168,13 @@ fn ratio(row: &ResultRow) -> Markup {
             }
         }
     }
+}
+
+/// The ends of a ratio's interval in the order in which they are written.
+fn ends(e: &Estimate) -> Option<[f64; 2]> {
+    let [low, high] = e.interval?;
+    let inverted = number::written(e).0 != *e;
+    Some(if inverted { [high, low] } else { [low, high] })
 }
 
 fn extra(row: &ResultRow) -> Markup {
