@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use layermark_layers::LayerError;
-use layermark_model::{GateError, PlanError, PointError, Spec, format_size};
+use layermark_model::{GateError, LABEL, PlanError, PointError, Spec, format_size};
 use layermark_store::StoreError;
 
 /// Why a run could not start or continue. Every finished trial is in the store, unless the store
@@ -83,6 +83,14 @@ pub enum LabError {
     /// The plan has the same layer twice.
     #[error("layer `{0}` is named twice")]
     DuplicateLayer(String),
+    /// Two layers have the same name in the output.
+    #[error("layers `{}` and `{}` have the same name: `{name}`", layers[0], layers[1])]
+    SameName {
+        /// The name.
+        name: String,
+        /// Both layers.
+        layers: [String; 2],
+    },
     /// A layer's name, its options or the directory below it is invalid.
     #[error("{0}")]
     Layer(#[from] LayerError),
@@ -256,6 +264,12 @@ impl LabError {
             Self::DuplicateLayer(layer) => Some(format!(
                 "name it once; the control measures the baseline a second time: remove one `-l {layer}`"
             )),
+            Self::SameName { name, layers } => {
+                let label = format!("{LABEL}={name}");
+                let layer = layers.iter().rev().find(|l| l.contains(&label))?;
+                let other = layer.replacen(&label, &format!("{label}-2"), 1);
+                Some(format!("give one of them another label: -l '{other}'"))
+            }
             Self::Layer(e) => e.hint(),
             Self::Dir { hint, .. } => Some(hint.clone()),
             Self::Tmpfs { .. } => {
@@ -302,6 +316,7 @@ impl LabError {
             | Self::PathOfOneEnd { .. }
             | Self::PassedBy { .. }
             | Self::DuplicateLayer(_)
+            | Self::SameName { .. }
             | Self::Dir { .. }
             | Self::Tmpfs { .. }
             | Self::Space { .. }

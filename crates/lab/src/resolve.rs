@@ -237,21 +237,28 @@ fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
 
 /// Puts `native` first, unless the first layer has no files.
 fn with_baseline(specs: Vec<Spec>, catalog: Catalog) -> Result<Vec<Spec>, LabError> {
-    let mut seen = BTreeSet::new();
-    for spec in &specs {
-        if !seen.insert(spec) {
-            return Err(LabError::DuplicateLayer(spec.to_string()));
-        }
-    }
     let (mut native, mut others): (Vec<Spec>, Vec<Spec>) =
         specs.into_iter().partition(Spec::is_native);
-    if native.is_empty() && others.first().is_some_and(|s| has_no_files(s, catalog)) {
-        return Ok(others);
-    }
-    if native.is_empty() {
+    let is_enough = others.first().is_some_and(|s| has_no_files(s, catalog));
+    if native.is_empty() && !is_enough {
         native.push(Spec::bare("native"));
     }
     native.append(&mut others);
+    let mut seen = BTreeMap::new();
+    for spec in &native {
+        match seen.insert(spec.name(), spec) {
+            Some(other) if other == spec => {
+                return Err(LabError::DuplicateLayer(spec.to_string()));
+            }
+            Some(other) => {
+                return Err(LabError::SameName {
+                    name: spec.name(),
+                    layers: [other.to_string(), spec.to_string()],
+                });
+            }
+            None => {}
+        }
+    }
     Ok(native)
 }
 
@@ -308,9 +315,9 @@ fn layer_run(
     let two_ends = work.has_two_ends_but_for(&skips);
     let missing = Ends::of(spec, two_ends, "path", catalog)?.missing(catalog);
     let name = if control {
-        format!("{spec} (control)")
+        format!("{} (control)", spec.name())
     } else {
-        spec.to_string()
+        spec.name()
     };
     Ok(LayerRun {
         spec: spec.clone(),

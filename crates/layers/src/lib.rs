@@ -68,7 +68,7 @@ pub use child::cpu_ns;
 pub use entered::place;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
-pub use options::{LayerOption, check, listed, unknown};
+pub use options::{LayerOption, NAMED, check, listed, unknown};
 pub use undo::Undo;
 pub use view::{in_facts, in_words, tell};
 pub use vm::guest;

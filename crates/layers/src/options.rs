@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use layermark_model::{Spec, nearest};
+use layermark_model::{LABEL, Spec, nearest};
 
 use crate::{ALL, Layer, LayerError, find};
 
@@ -16,6 +16,14 @@ pub struct LayerOption {
     /// One line of help.
     pub help: &'static str,
 }
+
+/// The option that every layer has.
+pub const NAMED: LayerOption = LayerOption {
+    name: LABEL,
+    values: &[],
+    default: "",
+    help: "name of the layer in every output, for every layer; default: the layer as it is written",
+};
 
 /// The variants of a layer as they are listed and tested: those that a run builds without `-l`, or
 /// else each variant. Empty if variants cannot be listed, such as directories.
@@ -35,8 +43,12 @@ pub fn check(spec: &Spec) -> Result<(), LayerError> {
     let options = layer.options();
     check_variant(spec, options)?;
     for (name, value) in &spec.options {
+        if name == LABEL {
+            check_label(spec, value)?;
+            continue;
+        }
         let Some(option) = named(options, name).filter(|o| o.name != "variant") else {
-            let known: Vec<&str> = names(options).collect();
+            let known: Vec<&str> = names(options).chain([LABEL]).collect();
             return Err(LayerError::UnknownOption {
                 layer: spec.layer.clone(),
                 option: name.clone(),
@@ -91,6 +103,18 @@ pub(crate) fn instead(name: &str) -> Option<String> {
         }
         other => format!("did you mean `{layer}:{other}={name}`?"),
     })
+}
+
+/// A label is read in tables, so it has to be there and short.
+fn check_label(spec: &Spec, label: &str) -> Result<(), LayerError> {
+    const LONGEST: usize = 40;
+    let must = match label.chars().count() {
+        0 => "is empty: give the layer a name".to_owned(),
+        n if n > LONGEST => format!("is longer than {LONGEST} characters"),
+        _ if label.contains(char::is_control) => "has control characters".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(bad(spec, LABEL, label, must))
 }
 
 fn check_variant(spec: &Spec, options: &'static [LayerOption]) -> Result<(), LayerError> {
@@ -228,6 +252,9 @@ mod tests {
         assert!(error("dir:/nonexistent").contains("does not exist"));
         assert!(error("dir").contains("has to be given"));
         assert!(error("mock,step=2").contains("AT:FACTOR"));
+        assert!(error("native,label=").contains("is empty"));
+        assert!(error("fuse,labl=a").ends_with("did you mean `label`?"));
+        check(&"loop:ext4,label=a b".parse().unwrap()).unwrap();
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub use size::{
     SizeError, format_milliseconds, format_size, parse_counts, parse_duration, parse_milliseconds,
     parse_size, parse_sizes,
 };
-pub use spec::{LAYERS, Spec, SpecError, layers_command, split_layer};
+pub use spec::{LABEL, LAYERS, Spec, SpecError, layers_command, split_layer};
 pub use stopped::Stopped;
 pub use trial::{
     BackgroundFlushes, CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,

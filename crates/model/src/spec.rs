@@ -20,6 +20,9 @@ pub const LAYERS: [&str; 13] = [
     "mock",
 ];
 
+/// The option that every layer has: its name in every output.
+pub const LABEL: &str = "label";
+
 /// A layer as a user writes it: `name[:variant][,key=value]...`. Two of them joined by two dots are
 /// a path, `client..server`, for work with two ends.
 ///
@@ -74,6 +77,17 @@ impl Spec {
             variant: None,
             options: BTreeMap::new(),
         }
+    }
+
+    /// The name that the user gave the layer with `label=`. A path has that of its server, the end that
+    /// is written last.
+    pub fn label(&self) -> Option<&str> {
+        self.options.get(LABEL).map(String::as_str)
+    }
+
+    /// The layer's name in every output: its label, or else the layer as it is written.
+    pub fn name(&self) -> String {
+        self.label().map_or_else(|| self.to_string(), str::to_owned)
     }
 
     /// Whether it is the baseline: `native`, at both ends of a path.
@@ -292,6 +306,14 @@ mod tests {
         // In alphabetical order the first of these would be parsed as a variant.
         assert!("vm:share=x,../a=b".parse::<Spec>().is_err());
         assert!("vm:share=x, =b".parse::<Spec>().is_err());
+    }
+
+    #[test]
+    fn a_label_is_the_name_of_a_layer() {
+        let name = |text: &str| text.parse::<Spec>().unwrap().name();
+        assert_eq!(name("vm:disk=ide,label=old disk"), "old disk");
+        assert_eq!(name("vm..vm:nic=e1000,label=to e1000"), "to e1000");
+        assert_eq!(name("vm:disk=ide,cache=none"), "vm:cache=none,disk=ide");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use clap_complete::{
     env::{self, EnvCompleter, Shells},
 };
 use jiff::Timestamp;
-use layermark_layers::{ALL, Layer, listed};
+use layermark_layers::{ALL, Layer, NAMED, listed};
 
 use super::{plans::PLANS, stored};
 
@@ -180,7 +180,8 @@ fn names() -> impl Iterator<Item = CompletionCandidate> {
 fn options(layer: &dyn Layer, text: &str) -> Vec<CompletionCandidate> {
     let at = text.rfind([':', ',']).map_or(0, |at| at + 1);
     let (before, part) = text.split_at(at);
-    let known = layer.options().iter().filter(|o| o.name != "variant");
+    let known = layer.options().iter().chain([&NAMED]);
+    let known = known.filter(|o| o.name != "variant");
     let mut all = Vec::new();
     for option in known {
         let given = before

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use layermark_layers::{ALL, Layer, listed, sandbox};
+use layermark_layers::{ALL, Layer, NAMED, listed, sandbox};
 use layermark_model::{Missing, Spec};
 use serde_json::{Value, json};
 
@@ -87,11 +87,8 @@ fn states(layer: &dyn Layer) -> Vec<(Spec, Vec<Missing>)> {
 }
 
 fn options(text: &mut String, layer: &dyn Layer) {
-    if layer.options().is_empty() {
-        return;
-    }
     *text += "\noptions:\n";
-    for option in layer.options() {
+    for option in layer.options().iter().chain([&NAMED]) {
         let values = if option.values.is_empty() {
             "VALUE".to_owned()
         } else {
@@ -114,6 +111,7 @@ fn as_json(layer: &dyn Layer) -> Value {
     let options: Vec<Value> = layer
         .options()
         .iter()
+        .chain([&NAMED])
         .map(
             |o| json!({ "name": o.name, "values": o.values, "default": o.default, "help": o.help }),
         )

@@ -144,6 +144,10 @@ fn a_layer_that_does_not_exist_is_refused_with_the_nearest_known_one() {
         .measure(&["tmpfs", "tmpfs"])
         .run()
         .fails(2, &["tmpfs", "named twice"]);
+    Lm::new()
+        .measure(&["tmpfs,label=a", "tmpfs,size=64M,label=a"])
+        .run()
+        .fails(2, &["have the same name: `a`", "label=a-2"]);
     let plan = format!("layers = [\"ovrlay\"]\n{}", work(""));
     Lm::new()
         .plan(&plan)

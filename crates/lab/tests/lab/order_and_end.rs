@@ -446,6 +446,28 @@ fn what_is_not_named_is_every_layer_and_what_is_twice_is_refused() {
         .run(bench.request(plan(&["mock", "mock"], 1, "")))
         .unwrap_err();
     assert!(matches!(twice, LabError::DuplicateLayer(_)) && twice.exit_code() == 2);
+    for layers in [
+        ["mock,label=a", "mock,ns=2,label=a"],
+        ["mock,label=native,ns=2", "native"],
+    ] {
+        let same = bench.run(bench.request(plan(&layers, 1, ""))).unwrap_err();
+        assert!(matches!(same, LabError::SameName { .. }) && same.exit_code() == 2);
+        let hint = same.hint().unwrap_or_default();
+        assert!(
+            hint.contains("label=a-2") || hint.contains("label=native-2"),
+            "{hint}"
+        );
+    }
+    let labelled = bench
+        .run(bench.request(plan(&["mock,label=base", "mock,ns=2,label=other"], 1, "")))
+        .unwrap();
+    let names: Vec<&str> = labelled
+        .run
+        .layers
+        .iter()
+        .map(|l| l.name.as_str())
+        .collect();
+    assert_eq!(names, ["base", "other", "base (control)"]);
     let mut same = plan(&["mock"], 1, "");
     same.work.push(same.work[0].clone());
     let same = bench.run(bench.request(same)).unwrap_err();
