@@ -59,7 +59,7 @@ fn small_reads(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> 
         return None;
     }
     let ratio = mean_ratio(&rows).map_or_else(String::new, |r| {
-        format!(", {}x native's time in the mean", text::ratio(r))
+        format!(", {} in the mean", text::of_native(r))
     });
     Some(Conclusion {
         claim: "reads small files faster than native".into(),
@@ -92,8 +92,8 @@ fn best<'a>(rows: &[&'a ResultRow]) -> Option<&'a ResultRow> {
         .copied()
 }
 
-/// Whether a layer stays below half of native's best at any record size, for the chart where this
-/// is clearest.
+/// Whether a layer reaches half of native's best at some record size, for the chart where it is
+/// furthest behind.
 fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
     let lowest = charts
         .iter()
@@ -105,18 +105,18 @@ fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
     let (share, part, here, there) = lowest;
     let sure = here.interval.zip(there.interval);
     let below = sure.is_some_and(|(h, t)| h[1] < 0.5 * t[0]);
-    let not = sure.is_some_and(|(h, t)| h[0] > 0.5 * t[1]) || share >= 0.5 && sure.is_none();
+    let above = sure.is_some_and(|(h, t)| h[0] > 0.5 * t[1]) || share >= 0.5 && sure.is_none();
     Some(Conclusion {
-        claim: "stays below half of native's best whatever the record".into(),
+        claim: "reaches half of native's best".into(),
         layer: layer.into(),
         text: format!(
-            "{} never passes {} whatever the record ({}; native reaches {})",
+            "{} reaches half of native's best: at most {} whatever the record ({}; native {})",
             code(layer),
             text::result_value(here),
             part.words(),
             text::result_value(there)
         ),
-        holds: Holds::when(below, not),
+        holds: Holds::when(above, below),
         evidence: ids([here, there]),
     })
 }
@@ -124,9 +124,9 @@ fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
 /// Share of an operation's constant cost that does not matter.
 const LITTLE: f64 = 0.1;
 
-const CONSTANT: &str = "costs a constant more an operation";
+const CONSTANT: &str = "costs nothing per operation";
 
-/// A constant cost per operation, for the work where it is largest.
+/// Whether there is no constant cost per operation, for the work where it is largest.
 fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     let own = data.cost.iter().filter(|c| c.layer == layer);
     let surely = |c: &&CostRow| {
@@ -141,20 +141,20 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
             claim: CONSTANT.into(),
             layer: layer.into(),
             text: format!(
-                "{} costs a constant more an operation: no line fits its record sizes, or there are too few blocks for an interval",
+                "{} {CONSTANT}: no line fits its record sizes, or there are too few blocks for an interval",
                 code(layer)
             ),
             holds: Holds::Open,
             evidence: row.evidence.clone(),
         });
     };
-    // No: the possible extra cost is small compared with the cost itself.
+    // Yes: the possible extra cost is small compared with the cost itself.
     let little = |all: Estimate| *high <= LITTLE * all.estimate;
     Some(Conclusion {
         claim: CONSTANT.into(),
         layer: layer.into(),
         text: row.text.clone(),
-        holds: Holds::when(*low > 0.0, row.fixed_us.is_some_and(little)),
+        holds: !Holds::when(*low > 0.0, row.fixed_us.is_some_and(little)),
         evidence: row.evidence.clone(),
     })
 }
@@ -315,13 +315,13 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
         claim: READING.into(),
         layer: first.1.into(),
         text: format!(
-            "prefer {} for reading: {}x native's time in the mean of all reads, {} {}x, {} {}x",
+            "prefer {} for reading: {} in the mean of all reads, {} {}, {} {}",
             code(first.1),
-            text::ratio(first.0),
+            text::of_native(first.0),
             code(second.1),
-            text::ratio(second.0),
+            text::times_about(second.0),
             code(order[order.len() - 1].1),
-            text::ratio(order[order.len() - 1].0)
+            text::times_about(order[order.len() - 1].0)
         ),
         holds: Holds::when(2 * wins > first.2.len() && losses == 0, false),
         evidence: ids(first.2.iter().copied().chain(second.2.iter().copied())),

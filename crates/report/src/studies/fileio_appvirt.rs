@@ -352,7 +352,10 @@ fn memory(data: &Data, layer: &str) -> Option<Conclusion> {
     })
 }
 
-/// Whether writing continues after the application has ended.
+/// Claim about the data that was left.
+const WRITTEN: &str = "has written everything when the application ends";
+
+/// Whether everything is written when the application has ended.
 fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
     let writes = of(data, layer, "write");
     let debts: Vec<_> = writes.iter().filter_map(|r| r.write_back_debt).collect();
@@ -367,7 +370,7 @@ fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
         _ if debts.is_empty() => (Holds::Open, "nothing is known of what was left".into()),
         None => (Holds::Open, "no device counts what was left".into()),
         Some(b) if b >= 0.1 * written as f64 => (
-            Holds::Yes,
+            Holds::No,
             format!(
                 "{} of {} were still to be written when the program had ended after {}, and took {} more",
                 text::bytes(b),
@@ -377,7 +380,7 @@ fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
             ),
         ),
         Some(b) => (
-            Holds::No,
+            Holds::Yes,
             format!(
                 "only {} of {} were left",
                 text::bytes(b),
@@ -386,10 +389,10 @@ fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
         ),
     };
     Some(Conclusion {
-        claim: "goes on writing after the application has ended".into(),
+        claim: WRITTEN.into(),
         layer: layer.into(),
         text: format!(
-            "{} goes on writing after the application has ended: {what} (all record sizes together)",
+            "{} {WRITTEN}: {what} (all record sizes together)",
             code(layer)
         ),
         holds,
@@ -397,7 +400,10 @@ fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
     })
 }
 
-/// Whether a first write to an existing file copies the whole file.
+/// Claim about a first write.
+const IN_PLACE: &str = "changes a file without a copy of it";
+
+/// Whether a first write to an existing file leaves the rest of it where it is.
 fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
     let native = &data.run.layers[data.baseline].name;
     if layer == native {
@@ -411,14 +417,14 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
     let (mine, natively) = (Repeats::of(data, here)?, Repeats::of(data, there)?);
     let copies = here.causes.contains(&Cause::CopyUp);
     let (holds, what) = match mine.against_native() {
-        Apart::Slower(_) if copies => (Holds::Yes, String::new()),
-        apart => (Holds::No, format!(", {}", verdict(apart))),
+        Apart::Slower(_) if copies => (Holds::No, String::new()),
+        apart => (Holds::Yes, format!(", {}", verdict(apart))),
     };
     Some(Conclusion {
-        claim: "copies a file before its first byte changes".into(),
+        claim: IN_PLACE.into(),
         layer: layer.into(),
         text: format!(
-            "{} copies a file of {} before its first byte changes: {} for the first write, natively {}{what}",
+            "{} {IN_PLACE} ({}): {} for the first write, natively {}{what}",
             code(layer),
             format_size(data_size(here)),
             text::time(mine.mean() * 1e6),

@@ -146,11 +146,9 @@ fn counted<'a>(data: &Data, rows: &[&'a ResultRow]) -> Option<(&'a ResultRow, Ho
         let faster = row
             .ratio
             .filter(|_| judged(data, &[row]) == [Verdict::Faster]);
-        let win = faster.map_or_else(String::new, |e| {
-            format!(
-                "; that is why it takes {}x native's time",
-                text::ratio(e.estimate)
-            )
+        let win = faster.map_or_else(String::new, |e| match text::written(&e) {
+            (_, "") => format!("; that is why it takes {}", text::of_native(e.estimate)),
+            _ => format!("; that is why it is {}", text::of_native(e.estimate)),
         });
         return Some((row, Holds::No, format!("{}{win}", proof(row))));
     }
@@ -161,8 +159,8 @@ fn counted<'a>(data: &Data, rows: &[&'a ResultRow]) -> Option<(&'a ResultRow, Ho
     Some((row, Holds::Open, told(row)))
 }
 
-/// Whether the guests that lose data when the power is cut are those whose syncs are fast. The study
-/// suspected that its guest was faster than the host for this reason.
+/// Whether a fast sync is done: not if the guests that lose data when the power is cut are those whose
+/// syncs are fast. The study suspected that its guest was faster than the host for this reason.
 fn fast_sync(data: &Data, trials: &[WitnessTrial]) -> Option<Conclusion> {
     let is_guest = |name: &str| {
         let of = data.run.layers.iter().find(|l| l.name == name);
@@ -193,10 +191,10 @@ fn fast_sync(data: &Data, trials: &[WitnessTrial]) -> Option<Conclusion> {
         " (their CPUs differ)"
     };
     Some(Conclusion {
-        claim: "a guest syncs fast because its sync is not done".into(),
+        claim: "a fast sync in a guest is done".into(),
         layer: fast.1.layer.clone(),
         text: format!(
-            "a guest syncs fast because its sync is not done: a synced write takes {} in {}, and {} in {}, the fastest guest that keeps its data{emulated}. Power cuts lost acknowledged data in {}, and none in {}. {}",
+            "a fast sync in a guest is done: a synced write takes {} in {}, and {} in {}, the fastest guest that keeps its data{emulated}. Power cuts lost acknowledged data in {}, and none in {}. {}",
             text::time(fast.0),
             code(&fast.1.layer),
             text::time(honest.0),
@@ -205,7 +203,7 @@ fn fast_sync(data: &Data, trials: &[WitnessTrial]) -> Option<Conclusion> {
             names_of(&kept),
             controls(trials).trim_end_matches('.')
         ),
-        holds: Holds::when(faster && emulated.is_empty(), slower),
+        holds: !Holds::when(faster && emulated.is_empty(), slower),
         evidence: ids([fast.1, honest.1]),
     })
 }

@@ -276,11 +276,11 @@ impl Holds {
         }
     }
 
-    /// The words next to the sentence.
+    /// The word next to the sentence. Claims are worded so that `yes` is good.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Yes => "holds",
-            Self::No => "does not hold",
+            Self::Yes => "yes",
+            Self::No => "no",
             Self::Open => "cannot be decided",
         }
     }

@@ -26,6 +26,7 @@ mod schema;
 mod sections;
 mod stalls;
 mod stored;
+mod studies;
 mod tables;
 mod virtual_io;
 mod words;

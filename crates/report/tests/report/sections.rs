@@ -10,7 +10,7 @@ use calamine::{Data, Reader, Xlsx};
 use layermark_report::{Report, exporters};
 use serde_json::json;
 
-fn report(study: Option<&str>, blocks: u32) -> Report {
+pub fn report(study: Option<&str>, blocks: u32) -> Report {
     let records: Vec<u64> = (5..=16).map(|e| 1u64 << e).collect();
     let made = Made::new(&["native", "fuse"], blocks)
         .points("read", &records, 64 << 10)

@@ -32,7 +32,7 @@ fn cost(layer: &str, point: &Point, _: f64) -> f64 {
     }
 }
 
-fn made(blocks: u32, scripts: bool) -> Made {
+pub fn made(blocks: u32, scripts: bool) -> Made {
     let made = Made::new(&LAYERS, blocks)
         .study("virtual-io-stack")
         .work(&json!({

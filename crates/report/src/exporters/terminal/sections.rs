@@ -66,7 +66,7 @@ fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::
     Ok(())
 }
 
-/// `does not hold: write in ...`.
+/// `no: write in ...`.
 pub fn sentence(conclusion: &Conclusion) -> String {
     format!("{}: {}", conclusion.holds.words(), conclusion.text)
 }
