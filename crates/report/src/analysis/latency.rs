@@ -21,6 +21,14 @@ const FOR_P999: u64 = 10_000;
 /// Fewest operations for a 99.99th percentile.
 const FOR_P9999: u64 = 100_000;
 
+/// Shares of operations, for charts of how many take longer than a time.
+pub const SLOWER: [f64; 15] = [
+    0.99, 0.9, 0.75, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.000_5, 0.000_2,
+    0.000_1,
+];
+/// Fewest operations that take longer, for such a share.
+const BEYOND: f64 = 10.0;
+
 /// Reads the histograms of trials.
 #[derive(Default)]
 pub struct Histograms(Deserializer);
@@ -108,6 +116,12 @@ pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Optio
         p9999: found[3].0,
         p9999_interval: found[3].1,
         max: us(max as f64),
+        slower: SLOWER.map(|share| {
+            let found = pooled.percentile(1.0 - share);
+            found
+                .filter(|_| share * operations as f64 >= BEYOND)
+                .map(|ns| us((ns as f64).clamp(least, most)))
+        }),
     })
 }
 
@@ -171,6 +185,15 @@ mod tests {
         assert_eq!(known(892), Some((98.0, 875.0)));
         assert_eq!(known(300), Some((95.0, 285.0)));
         assert_eq!((known(99), known(1_000)), (None, None));
+        // Ten of 1,000 operations take longer than 990 us; fewer are not drawn.
+        let slower: Vec<_> = SLOWER.into_iter().zip(both.slower).collect();
+        for (share, us) in slower {
+            let at = 1_000.0 * (1.0 - share);
+            match us {
+                Some(us) => assert!((us - at).abs() <= 2.0 && share >= 0.01, "{share}: {us}"),
+                None => assert!(share < 0.01, "{share}"),
+            }
+        }
     }
 
     #[test]

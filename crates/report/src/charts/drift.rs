@@ -6,7 +6,7 @@ use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ReferenceLine, ScatterP
 use layermark_stats::median;
 
 use super::{Chart, Group, Key, Table, svg};
-use crate::{Report, TrialRow, number};
+use crate::{Report, ResultRow, TrialRow, TrustItem, TrustState, number};
 
 /// Most dots of a drawing. With more trials every second, third and so on is drawn; the lines use
 /// all.
@@ -30,7 +30,9 @@ struct Block {
 pub fn group(report: &Report) -> Option<Group> {
     let dots = dots(report);
     // A single trial is its own median, so a layer is drawn from its second block on.
-    let shown = |layer: &&str| dots.iter().any(|d| d.layer == *layer && d.block > 0);
+    let shown = |layer: &&str| {
+        is_flagged(report, layer) && dots.iter().any(|d| d.layer == *layer && d.block > 0)
+    };
     let names: Vec<&str> = report.layers.iter().map(|l| l.name.as_str()).collect();
     let charts: Vec<Chart> = names
         .iter()
@@ -40,9 +42,22 @@ pub fn group(report: &Report) -> Option<Group> {
         .collect();
     (!charts.is_empty()).then(|| Group {
         title: "Throughput during the run".into(),
-        hint: "Each dot is a trial against the median of its own operation and layer; the line joins the medians of the blocks. A line that climbs or falls while native's stays means that the layer drifts.".into(),
+        hint: "Of the layers whose speed changed during the run. Each dot is a trial against the median of its own operation and layer; the line joins the medians of the blocks. A line that climbs or falls while native's stays means that the layer drifts.".into(),
         charts,
     })
+}
+
+/// Whether a ratio of the layer changed during the run; or, if none did, the baseline's own time. With
+/// a changed ratio the baseline is the dashed line of that drawing.
+fn is_flagged(report: &Report, layer: &str) -> bool {
+    let changed = |r: &&ResultRow| r.steady == Some(false);
+    let mut ratios = report.results.iter().filter(changed).peekable();
+    if ratios.peek().is_some() {
+        return ratios.any(|r| r.layer == layer);
+    }
+    let drift = |t: &TrustItem| t.id == "drift" && t.state == TrustState::Warn;
+    let is_native = report.layers.iter().any(|l| l.baseline && l.name == layer);
+    is_native && report.trust.iter().any(drift)
 }
 
 fn dots(report: &Report) -> Vec<Dot<'_>> {

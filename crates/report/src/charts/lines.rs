@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kuva::prelude::{Layout, LinePlot, Plot, ScatterPlot, TickFormat};
 use layermark_model::format_size;
 
-use super::{Chart, Group, Key, Table, colour, sizes::SHAPES, svg};
+use super::{Chart, Group, Key, Table, colour, forest, sizes::SHAPES, svg};
 use crate::{
     number,
     types::{LineChart, Mark, Section, Series},
@@ -89,6 +89,7 @@ fn value(v: f64, unit: &str) -> String {
         "B" => format_size(v.round() as u64),
         "us" => number::time(v),
         "s" => number::time(v * 1e6),
+        "share" => format!("{} %", forest::tick(v * 100.0)),
         other => number::value(v, other),
     }
 }

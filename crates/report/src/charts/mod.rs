@@ -3,6 +3,7 @@
 
 mod drift;
 mod forest;
+mod latency;
 mod lines;
 mod paper;
 mod sequences;
@@ -13,6 +14,7 @@ mod trend;
 
 pub use drift::group as drift;
 pub use forest::group as forest;
+pub use latency::group as latency;
 pub use lines::group as lines;
 pub use paper::{png, svg as alone};
 pub use sequences::group as sequences;
@@ -73,6 +75,7 @@ pub fn every(report: &Report) -> Vec<Group> {
         .chain(others.iter().filter_map(sequences::group))
         .chain(others.iter().filter_map(of))
         .chain(sizes::group(report))
+        .chain(latency::group(report))
         .chain(drift::group(report))
         .chain(surface::group(report))
         .collect()
@@ -80,7 +83,7 @@ pub fn every(report: &Report) -> Vec<Group> {
 
 /// The picture of a report without charts.
 pub fn nothing() -> Chart {
-    let title = "Nothing to draw: no layer has a ratio or a second block";
+    let title = "Nothing to draw: no layer has a ratio";
     let (plots, layout) = (
         Vec::new(),
         kuva::prelude::Layout::new((0.0, 1.0), (0.0, 1.0)),

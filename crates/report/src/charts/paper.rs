@@ -27,6 +27,7 @@ const COLOURS: [(&str, &str); 13] = [
     ("c6", "#1a1e23"),
 ];
 const TOP: f64 = 34.0;
+const TITLE_ROW: f64 = 17.0;
 const LEGEND_ROW: f64 = 22.0;
 const EDGE: f64 = 12.0;
 /// Pixels per unit of the drawing.
@@ -56,23 +57,22 @@ pub fn png(chart: &Chart) -> anyhow::Result<Vec<u8>> {
 
 fn scene(chart: &Chart) -> Scene {
     let inner = &chart.svg.scene;
-    let mut elements = vec![
-        title(&chart.title, inner.width),
-        Primitive::GroupStart {
-            transform: Some(format!("translate(0,{TOP})")),
-            title: None,
-            extra_attrs: None,
-        },
-    ];
+    let mut elements = title(&chart.title, inner.width);
+    let top = TOP + TITLE_ROW * (elements.len() - 1) as f64;
+    elements.push(Primitive::GroupStart {
+        transform: Some(format!("translate(0,{top})")),
+        title: None,
+        extra_attrs: None,
+    });
     elements.extend(inner.elements.iter().cloned());
     elements.push(Primitive::GroupEnd);
     let rows = legend(
         &mut elements,
         &chart.legend,
         inner.width,
-        TOP + inner.height + 6.0,
+        top + inner.height + 6.0,
     );
-    let height = TOP + inner.height + rows * LEGEND_ROW + EDGE;
+    let height = top + inner.height + rows * LEGEND_ROW + EDGE;
     elements.insert(0, background(inner.width, height));
     elements.iter_mut().for_each(on_paper);
     Scene {
@@ -97,11 +97,25 @@ fn background(width: f64, height: f64) -> Primitive {
     }
 }
 
-/// The title, in letters small enough to fit; those of `DejaVu Sans` are about 0.6 of their size
+/// The title, in as many lines as it needs. A bold letter of `DejaVu Sans` is about 0.65 of its size
 /// wide.
-fn title(text: &str, width: f64) -> Primitive {
-    let room = (width - 2.0 * EDGE) / (0.62 * text.chars().count().max(1) as f64);
-    words(text, EDGE, 22.0, room.clamp(9.0, 14.0) as u32, true)
+fn title(text: &str, width: f64) -> Vec<Primitive> {
+    const SIZE: u32 = 13;
+    let room = ((width - 2.0 * EDGE) / (0.65 * f64::from(SIZE))) as usize;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    let at =
+        |(n, line): (usize, &String)| words(line, EDGE, 22.0 + TITLE_ROW * n as f64, SIZE, true);
+    lines.iter().enumerate().map(at).collect()
 }
 
 fn words(text: &str, x: f64, y: f64, size: u32, bold: bool) -> Primitive {

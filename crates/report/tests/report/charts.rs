@@ -32,18 +32,126 @@ fn sample(shape: &Sample) -> Report {
     Report::build(&run, &trials)
 }
 
+/// With a change in the middle of the run, in `fuse` alone.
+fn drifting(shape: &Sample) -> Report {
+    let shape = Sample {
+        blocks: 24,
+        ..shape.clone()
+    };
+    let (run, mut trials) = shape.build();
+    let at = run.layers.iter().position(|l| l.name == "fuse").unwrap();
+    let late = trials
+        .iter_mut()
+        .filter(|t| t.cell.layer == at && t.cell.block >= 12);
+    for t in late {
+        for pass in &mut t.trial.as_mut().unwrap().passes {
+            pass.elapsed_ns *= 2;
+        }
+    }
+    Report::build(&run, &trials)
+}
+
+/// The drawing of this name.
+fn drawing(report: &Report, name: &str) -> String {
+    let charts = charts(report, "c.svg");
+    let found = charts.iter().find(|(n, _)| n == name);
+    let found = found.unwrap_or_else(|| panic!("{name}: {:?}", names(&charts)));
+    String::from_utf8(found.1.clone()).unwrap()
+}
+
+/// One ratio of 854 made the difference between 1.00 and 1.26 invisible.
+#[test]
+fn an_axis_is_cut_and_what_lies_beyond_is_an_arrow_with_its_number() {
+    let report = sample(&Sample::default());
+    let svg = drawing(
+        &report,
+        "forest-first-write-to-a-packaged-file-cost-against-native",
+    );
+    for layer in ["overlay:upper", "overlay:volatile", "fuse"] {
+        assert!(svg.contains(&format!(">{layer}</text>")), "{layer}: {svg}");
+        let row = report
+            .results
+            .iter()
+            .find(|r| r.layer == layer && r.label == "first write to a packaged file");
+        let ratio = row.and_then(|r| r.ratio).unwrap();
+        let arrow = format!(">{:.0}x \u{2192}</text>", ratio.estimate);
+        assert_eq!(
+            svg.contains(&arrow),
+            ratio.estimate > 10.0,
+            "{arrow}: {svg}"
+        );
+    }
+    let svg = drawing(
+        &report,
+        "forest-random-write-fsync-each-cost-against-native",
+    );
+    assert!(svg.contains(">\u{2190} 30x faster</text>"), "{svg}");
+}
+
+/// A title of 400 units was written over the edge.
+#[test]
+fn a_long_title_has_as_many_lines_as_it_needs() {
+    let (mut run, trials) = Sample::default().build();
+    let label = "a first write to a packaged file of a program that has a very long name indeed";
+    run.points[0].label = label.into();
+    let report = Report::build(&run, &trials);
+    let charts = charts(&report, "c.svg");
+    let (_, svg) = charts
+        .iter()
+        .find(|(n, _)| n.starts_with("forest-a-first-write"))
+        .unwrap();
+    let svg = String::from_utf8_lossy(svg);
+    let bold = svg
+        .split("<text")
+        .skip(1)
+        .filter(|t| t.contains("font-weight=\"bold\""));
+    let lines: Vec<&str> = bold
+        .map(|t| {
+            t.split_once('>')
+                .unwrap()
+                .1
+                .split_once("</text>")
+                .unwrap()
+                .0
+        })
+        .collect();
+    assert_eq!(lines.join(" "), format!("{label}: cost against native"));
+    assert!(
+        lines.len() > 1 && lines.iter().all(|l| l.chars().count() <= 44),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn only_what_drifts_has_a_chart_of_its_drift() {
+    let shown = |report: &Report| {
+        let charts = charts(report, "c.svg");
+        let names = names(&charts)
+            .into_iter()
+            .filter(|n| n.starts_with("drift-"));
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let quiet = shown(&sample(&full()));
+    assert!(quiet.is_empty(), "{quiet:?}");
+    assert_eq!(
+        shown(&drifting(&full())),
+        ["drift-fuse-throughput-during-the-run"]
+    );
+}
+
 fn names(charts: &[(String, Vec<u8>)]) -> Vec<&str> {
     charts.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 #[test]
 fn every_chart_is_a_drawing_of_its_own() {
-    let report = sample(&full());
+    let report = drifting(&full());
     let charts = charts(&report, "charts.svg");
     assert!(charts.len() >= 13, "{:?}", names(&charts));
     for wanted in [
-        "forest-fuse-cost-against-native",
-        "drift-native-throughput-during-the-run",
+        "forest-open-and-stat-cost-against-native",
+        "latency-open-and-stat-latency",
+        "drift-fuse-throughput-during-the-run",
     ] {
         assert!(names(&charts).contains(&wanted), "{:?}", names(&charts));
     }
@@ -124,7 +232,11 @@ fn one_chart_is_the_file_that_was_named_and_none_is_said() {
         control: false,
         ..Sample::default()
     };
-    assert_eq!(names(&charts(&sample(&one), "c.svg")), [""]);
+    let few = Sample {
+        points: vec!["large write"],
+        ..one.clone()
+    };
+    assert_eq!(names(&charts(&sample(&few), "c.svg")), [""]);
     let none = Sample { blocks: 0, ..one };
     for name in ["c.svg", "c.png"] {
         let made = charts(&sample(&none), name);

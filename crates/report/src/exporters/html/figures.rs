@@ -8,7 +8,7 @@ use crate::{Report, charts, number};
 /// Visible charts of a group: one row on a wide screen, and not too long on a phone.
 const SHOWN: usize = 3;
 
-/// Ratios with their intervals, a chart for each layer.
+/// Ratios with their intervals, a chart for each operation.
 pub fn forest(report: &Report) -> Markup {
     let Some(group) = charts::forest(report) else {
         return html! {};
@@ -36,10 +36,11 @@ pub fn some(charts: &[charts::Chart]) -> Markup {
     }
 }
 
-/// Charts of sizes and drift.
+/// Charts of sizes, latency and drift.
 pub fn others(report: &Report) -> Markup {
     let groups = charts::sizes(report)
         .into_iter()
+        .chain(charts::latency(report))
         .chain(charts::drift(report));
     html! {
         @for (n, group) in groups.enumerate() {

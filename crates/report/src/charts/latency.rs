@@ -1,0 +1,74 @@
+//! How many operations take longer than a time: one drawing for each point, from the histograms.
+
+use super::{Chart, Group, SERIES, lines};
+use crate::{
+    Report, ResultRow,
+    analysis::latency::SLOWER,
+    types::{Axis, LineChart, Mark, Series},
+};
+
+/// Fewest marks of a line.
+const MARKS: usize = 3;
+/// Most drawings.
+const MOST: usize = 24;
+
+pub fn group(report: &Report) -> Option<Group> {
+    let points = report.points().into_iter().enumerate();
+    let charts: Vec<Chart> = points
+        .filter_map(|(n, point)| chart(report, n, point))
+        .take(MOST)
+        .collect();
+    (!charts.is_empty()).then(|| Group {
+        title: "Latency of single operations".into(),
+        hint: format!(
+            "The share of operations that take longer than a time, from the histograms of all trials. A line ends where ten operations are left; both axes are logarithmic. Of each operation native and the slowest layers, at most {SERIES}."
+        ),
+        charts,
+    })
+}
+
+fn chart(report: &Report, n: usize, point: &str) -> Option<Chart> {
+    let control = |name: &str| report.layers.iter().any(|l| l.control && l.name == name);
+    let rows = report.results.iter();
+    let mut rows: Vec<&ResultRow> = rows
+        .filter(|r| r.label == point && !control(&r.layer) && marks(r).count() >= MARKS)
+        .collect();
+    let native = |r: &ResultRow| {
+        report
+            .layers
+            .iter()
+            .any(|l| l.baseline && l.name == r.layer)
+    };
+    let usual = |r: &ResultRow| r.latency_us.map_or(0.0, |l| l.p50);
+    rows.sort_by(|a, b| {
+        let first = native(b).cmp(&native(a));
+        first.then(usual(b).total_cmp(&usual(a)))
+    });
+    rows.truncate(SERIES);
+    let axis = |label: &str, unit: &str| Axis {
+        label: label.into(),
+        unit: unit.into(),
+    };
+    let drawn = LineChart {
+        title: format!("{point}: latency"),
+        x: axis("latency", "us"),
+        y: axis("take longer", "share"),
+        series: rows
+            .iter()
+            .map(|r| Series::along(&r.layer, marks(r)))
+            .collect(),
+    };
+    (!rows.is_empty()).then(|| lines::draw(&format!("latency-{n}"), &drawn))
+}
+
+fn marks(row: &ResultRow) -> impl Iterator<Item = Mark> {
+    let found = row.latency_us.map(|l| l.slower).unwrap_or_default();
+    let marks = SLOWER.into_iter().zip(found);
+    marks.filter_map(|(share, us)| {
+        us.filter(|us| *us > 0.0).map(|us| Mark {
+            x: us,
+            y: share,
+            interval: None,
+        })
+    })
+}
