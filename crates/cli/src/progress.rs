@@ -1,4 +1,5 @@
-//! Progress of a run, on standard error: a bar on a terminal, else a line every half minute.
+//! Progress of a run, on standard error: a bar and the ratios so far on a terminal, else a line every half
+//! minute.
 
 use std::{
     cell::{Cell, RefCell},
@@ -7,9 +8,9 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use layermark_lab::Event;
+use layermark_lab::{Event, Ratio};
 use layermark_model::plain;
-use layermark_report::{Estimate, ratio_with};
+use layermark_report::{Estimate, exporters::Growing, ratio_with};
 
 use crate::say::say;
 
@@ -22,9 +23,14 @@ pub struct Progress {
     share: Cell<f64>,
     /// Layers that are ready since the last line about them, and the seconds that each took.
     ready: RefCell<Vec<(String, f64)>>,
+    /// Ratios so far, below the bar.
+    growing: RefCell<Growing>,
     /// When the last line was printed that tells a log how far the run is.
     told: Cell<Instant>,
 }
+
+/// Lines of a terminal that the matrix leaves for the bar and what was printed before it.
+const BESIDE: usize = 6;
 
 /// Number of steps of the bar.
 const STEPS: f64 = 1000.0;
@@ -42,7 +48,8 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(1), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {elapsed}  {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {elapsed}  {wide_msg}\n{prefix}")
+        {
             bar.set_style(style);
         }
         bar.set_message("setting up");
@@ -56,6 +63,7 @@ impl Progress {
             loud,
             share: Cell::new(0.0),
             ready: RefCell::default(),
+            growing: RefCell::default(),
             told: Cell::new(Instant::now()),
         }
     }
@@ -87,10 +95,13 @@ impl Progress {
             }
             Event::LayerFailed { name, reason, hint } => {
                 let id = name.split([':', ',', ' ']).next().unwrap_or(name);
+                // A label says nothing about the layer.
+                let id = layermark_layers::find(id).map_or("", |layer| layer.id());
                 let needs = format!("what it needs: layermark layers {id}");
+                let needs = needs.trim_end();
                 self.warn(
                     &format!("layer {name} is left out: {reason}"),
-                    Some(hint.as_deref().unwrap_or(&needs)),
+                    Some(hint.as_deref().unwrap_or(needs)),
                 );
             }
             Event::SessionStarted { session, sessions } if *sessions > 1 => {
@@ -109,6 +120,7 @@ impl Progress {
                 let share = share(self.bar.elapsed(), *left, *done, *planned);
                 self.bar.set_position((self.advance(share) * STEPS) as u64);
                 self.bar.set_message(message(event));
+                self.grow(event);
                 if !self.loud && self.told.get().elapsed() >= PACE {
                     self.told.set(Instant::now());
                     self.tell(&format!(
@@ -123,6 +135,28 @@ impl Progress {
             Event::RunEnded { .. } => self.bar.finish_and_clear(),
             _ => {}
         }
+    }
+
+    /// Adds the trial's ratio to the matrix below the bar.
+    fn grow(&self, event: &Event) {
+        let Event::TrialDone {
+            layer,
+            point,
+            ratio: Some(ratio),
+            ..
+        } = event
+        else {
+            return;
+        };
+        if !self.loud {
+            return;
+        }
+        let mut growing = self.growing.borrow_mut();
+        growing.set(point, layer, estimate(ratio));
+        let size = rustix::termios::tcgetwinsize(stderr());
+        let (columns, rows) = size.map_or((80, 24), |size| (size.ws_col, size.ws_row));
+        let text = growing.print(columns.into(), usize::from(rows).saturating_sub(BESIDE));
+        self.bar.set_prefix(text.trim_end().to_owned());
     }
 
     /// The share done (0..=1), or a higher share shown before.
@@ -186,13 +220,7 @@ fn message(event: &Event) -> String {
         return String::new();
     };
     let at = format!("{layer} · {point}").replace('\n', " ");
-    let ratio = ratio.map(|r| {
-        ratio_with(&Estimate {
-            estimate: r.estimate,
-            interval: Some(r.interval),
-            average: None,
-        })
-    });
+    let ratio = ratio.as_ref().map(|r| ratio_with(&estimate(r)));
     // A point may need more blocks than planned for all points.
     let of = if block <= blocks {
         format!("/{blocks}")
@@ -209,6 +237,14 @@ fn message(event: &Event) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }
 
+fn estimate(ratio: &Ratio) -> Estimate {
+    Estimate {
+        estimate: ratio.estimate,
+        interval: Some(ratio.interval),
+        average: None,
+    }
+}
+
 /// `0:07`, `1:52`, `2:05:00`.
 fn clock(time: Duration) -> String {
     let s = time.as_secs();
@@ -220,8 +256,6 @@ fn clock(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use layermark_lab::Ratio;
-
     use super::*;
 
     fn done(block: u32, left: Option<u64>, ratio: Option<[f64; 3]>) -> Event {

@@ -25,7 +25,7 @@ mod terminal;
 mod xlsx;
 
 pub use html::{STYLE, comparison, live_matrix, trend, trend_page};
-pub use terminal::{Style, print, print_full};
+pub use terminal::{Growing, Style, print, print_full};
 
 pub use crate::views::overview::Unit;
 

@@ -12,11 +12,13 @@ use crate::{
 };
 
 mod columns;
+mod growing;
 mod matrix;
 mod sections;
 mod summary;
 
 use columns::{display_width, left, right};
+pub use growing::Growing;
 
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

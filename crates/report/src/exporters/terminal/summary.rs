@@ -21,7 +21,7 @@ const LINES: usize = 40;
 const LINES_IF_NARROW: usize = 60;
 const NARROW: usize = 100;
 /// Longest label of a point; longer ones are cut.
-const LABEL: usize = 32;
+pub(super) const LABEL: usize = 32;
 /// Most sentences of a study.
 const SENTENCES: usize = 5;
 /// Fewest findings, or sentences of a study, whatever the space.
@@ -29,8 +29,8 @@ const FINDINGS: usize = 2;
 /// Fewest points, whatever the space.
 const POINTS: usize = 6;
 /// Widths of a layer's name and of a point's label, where layers are rows.
-const NAME: usize = 22;
-const HEAD: usize = 8;
+pub(super) const NAME: usize = 22;
+pub(super) const HEAD: usize = 8;
 
 /// Up to this many results are printed as the table, which also has times and intervals.
 const TABLE: usize = 12;
@@ -178,7 +178,7 @@ fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
             .map(row)
             .collect::<anyhow::Result<_>>()?,
     };
-    let legend = "yes: holds here; no: does not hold; ?: cannot be decided; -: not asked";
+    let legend = "?: cannot be decided; -: not asked";
     Ok(matrix.print(style) + &text(style, "", "  ", legend)?)
 }
 
@@ -326,7 +326,7 @@ fn turned(all: &Overview) -> Matrix {
 }
 
 /// Parts in as few lines as fit them into a width. A longer part has a line of its own.
-fn filled(parts: &[String], joint: &str, width: usize) -> Vec<String> {
+pub(super) fn filled(parts: &[String], joint: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
         match lines.last_mut() {

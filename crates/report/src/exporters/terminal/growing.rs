@@ -1,0 +1,141 @@
+//! The matrix of a running run: the ratios known so far. It gives no verdicts, which need all blocks.
+
+use super::{
+    Style,
+    matrix::{Matrix, Row},
+    summary::{HEAD, LABEL, NAME, filled},
+};
+use super::{columns::cut, name_parts, plain_name};
+use crate::{Estimate, Verdict, number, views::overview::short_names};
+
+/// Ratios by point and layer, in the order in which they became known.
+#[derive(Debug, Default)]
+pub struct Growing {
+    points: Vec<String>,
+    layers: Vec<String>,
+    /// Indices of point and layer, and the latest ratio.
+    cells: Vec<([usize; 2], Estimate)>,
+}
+
+impl Growing {
+    /// Adds a ratio, or replaces an earlier one.
+    pub fn set(&mut self, point: &str, layer: &str, ratio: Estimate) {
+        let at = [
+            index(&mut self.points, point),
+            index(&mut self.layers, layer),
+        ];
+        match self.cells.iter_mut().find(|(known, _)| *known == at) {
+            Some((_, known)) => *known = ratio,
+            None => self.cells.push((at, ratio)),
+        }
+    }
+
+    /// The matrix in at most this many columns and lines; empty if it does not fit. Points are rows,
+    /// or layers are if only that fits.
+    pub fn print(&self, width: usize, lines: usize) -> String {
+        if self.cells.is_empty() {
+            return String::new();
+        }
+        let style = Style {
+            width,
+            ..Style::default()
+        };
+        let tables = [self.by_point(), self.by_layer()].map(|m| m.print(style));
+        // One group of columns has no blank line. `Matrix` makes as many as the width needs.
+        let fits = |text: &&String| text.lines().count() <= lines && !text.contains("\n\n");
+        let tables = tables.iter();
+        tables.into_iter().find(fits).cloned().unwrap_or_default()
+    }
+
+    fn cell(&self, point: usize, layer: usize) -> (String, Option<Verdict>) {
+        let found = self.cells.iter().find(|(at, _)| *at == [point, layer]);
+        let text = found.map_or_else(String::new, |(_, ratio)| {
+            number::noisy(ratio).unwrap_or_else(|| number::times(ratio))
+        });
+        (text, None)
+    }
+
+    fn heads(&self) -> Vec<Vec<String>> {
+        let names: Vec<&str> = self.layers.iter().map(String::as_str).collect();
+        let (heads, _) = short_names(&names);
+        heads.iter().map(|h| name_parts(&plain_name(h))).collect()
+    }
+
+    fn by_point(&self) -> Matrix {
+        let row = |(n, label): (usize, &String)| Row {
+            label: vec![cut(&plain_name(label), LABEL).to_owned()],
+            cells: (0..self.layers.len()).map(|l| self.cell(n, l)).collect(),
+        };
+        Matrix {
+            heads: self.heads(),
+            rows: self.points.iter().enumerate().map(row).collect(),
+        }
+    }
+
+    fn by_layer(&self) -> Matrix {
+        let heads = self.heads();
+        let row = |(n, head): (usize, &Vec<String>)| Row {
+            label: filled(head, "", NAME),
+            cells: (0..self.points.len()).map(|p| self.cell(p, n)).collect(),
+        };
+        let head = |label: &String| {
+            let label = plain_name(label);
+            let words: Vec<String> = label.split_whitespace().map(str::to_owned).collect();
+            filled(&words, " ", HEAD)
+        };
+        Matrix {
+            heads: self.points.iter().map(head).collect(),
+            rows: heads.iter().enumerate().map(row).collect(),
+        }
+    }
+}
+
+/// Index of a name, which is added if it is new.
+fn index(names: &mut Vec<String>, name: &str) -> usize {
+    names.iter().position(|n| n == name).unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(estimate: f64) -> Estimate {
+        Estimate {
+            estimate,
+            interval: Some([0.9 * estimate, 1.1 * estimate]),
+            average: None,
+        }
+    }
+
+    #[test]
+    fn it_grows_by_cells_and_turns_where_only_that_fits() {
+        let mut all = Growing::default();
+        assert_eq!(all.print(80, 20), "");
+        all.set("small read", "fuse", ratio(3.0));
+        all.set("small read", "fuse", ratio(2.0));
+        all.set("small read", "vm:disk=ide", ratio(4.0));
+        all.set("open and stat", "vm:disk=ide", ratio(5.0));
+        let text = all.print(80, 20);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[lines.len() - 2].starts_with("small read"), "{text}");
+        assert!(
+            text.contains("2.00 \u{b1}10%") && !text.contains("3.00"),
+            "{text}"
+        );
+        assert!(
+            lines[lines.len() - 1].starts_with("open and stat"),
+            "{text}"
+        );
+        for n in 0..12 {
+            all.set("small read", &format!("layer{n}"), ratio(1.0));
+        }
+        let turned = all.print(80, 20);
+        assert!(turned.lines().any(|l| l.starts_with("layer11")), "{turned}");
+        assert!(turned.lines().all(|l| l.chars().count() <= 80), "{turned}");
+        // A window that is too low shows none, and never half of it.
+        assert_eq!(all.print(80, 5), "");
+    }
+}
