@@ -28,6 +28,9 @@ const FEWEST_SYNCS: u64 = 8;
 const MANY_SYNCS: u64 = 20;
 /// Fewest flushes in a trial of a program that flushes.
 const PROGRAM_FLUSHES: u64 = 5;
+/// Fewest trials of a program that flushes. A burst of another program may hit one or two and no
+/// control window.
+const PROGRAM_TRIALS: usize = 3;
 /// Fewest flushes per second of a program that flushes. ext4 commits its journal every 5 s in any
 /// case.
 const COMMITS_A_SECOND: f64 = 2.0;
@@ -338,9 +341,8 @@ fn programs(case: &Case) -> Durability {
         .filter_map(|(here, there)| Some((Count::of(here), Count::of(there.as_ref()?)?)))
         .filter(|(_, there)| there.is_of_flushing_program())
         .collect();
-    let own = case.trials.iter().filter_map(|(here, _)| Count::of(here));
-    let own: Vec<Count> = own.filter(Count::is_of_flushing_program).collect();
-    let (own, there) = (Sum::of(&own), Sum::of(pairs.iter().map(|(_, there)| there)));
+    let own = flushed_by_programs(case.trials.iter().map(|(here, _)| Some(*here)));
+    let there = flushed_by_programs(case.trials.iter().map(|(_, there)| *there));
     let configured = facts::passes_no_flush(case.facts, case.meaning);
     // Another layer may flush when the programs do not, which proves nothing against native.
     let of_own = case.is_baseline && own.flushes >= MANY_SYNCS;
@@ -367,6 +369,20 @@ fn programs(case: &Case) -> Durability {
         None => because,
     });
     durability
+}
+
+/// Flushes in the trials of programs that flush. None if they do so in few of their trials:
+/// another program's burst that no control window saw looks the same.
+fn flushed_by_programs<'a>(trials: impl Iterator<Item = Option<&'a Trial>>) -> Sum {
+    let counts = trials.flatten().filter_map(Count::of);
+    let quiet: Vec<Count> = counts.filter(Count::is_quiet).collect();
+    let flushing = Sum::of(quiet.iter().filter(|c| c.is_of_flushing_program()));
+    let most = MOST_TRIALS * quiet.len() as f64;
+    if flushing.trials >= PROGRAM_TRIALS && flushing.trials as f64 >= most {
+        flushing
+    } else {
+        Sum::default()
+    }
 }
 
 /// Whether the device below native flushes while the programs run.

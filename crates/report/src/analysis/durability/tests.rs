@@ -323,6 +323,36 @@ fn a_programs_flushes_are_compared_with_natives() {
     assert!(volatile.verdict == CannotTell && volatile.skips());
 }
 
+#[test]
+fn a_burst_of_others_is_not_a_programs_flush() {
+    let meaning = Meaning {
+        target: Target::Program,
+        ..Meaning::default()
+    };
+    let (silent, burst) = (trial(0, Some(0), 0), trial(0, Some(43), 0));
+    let judged = |is_baseline: bool, hit: usize, of: usize| {
+        let native = |n: usize| if n < hit { &burst } else { &silent };
+        let here = |n: usize| if is_baseline { native(n) } else { &silent };
+        let trials: Vec<WithReference> = (0..of).map(|n| (here(n), Some(native(n)))).collect();
+        judge(&Case {
+            meaning: &meaning,
+            facts: &disk(),
+            is_baseline,
+            trials: &trials,
+            ratio: None,
+        })
+        .verdict
+    };
+    // A burst that hits native's trials and no control window convicts nobody, and honours nobody.
+    for (hit, of) in [(1, 1), (2, 2), (1, 10), (3, 10), (7, 10)] {
+        assert_eq!(judged(false, hit, of), NotAsked, "{hit} of {of}");
+        assert_eq!(judged(true, hit, of), NotAsked, "{hit} of {of}");
+    }
+    // A program flushes each time. One trial in four may hide it behind others' flushes.
+    assert_eq!(judged(false, 8, 10), Absorbed);
+    assert_eq!(judged(true, 8, 10), Honoured);
+}
+
 /// Cumulative flushes of another program up to a time in seconds.
 type Others = Box<dyn Fn(f64) -> f64>;
 
