@@ -2,6 +2,7 @@
 
 use clap::{Arg, ArgMatches, Command};
 use layermark_model::Settings;
+use layermark_probe::workloads::steps::presets;
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,6 +17,7 @@ pub fn augment(command: Command) -> Command {
         .mut_arg("layers", |arg| {
             arg.help("A layer to compare with native; repeatable [default: native alone]")
         })
+        .arg(own(Arg::new("preset").long("preset").value_name("NAMES").help(presets::help())))
         .arg(own(Arg::new("command").num_args(0..).value_name("COMMAND").help(
             "A command in one argument, split into words without running a shell; each is a step of its own",
         )))
@@ -33,7 +35,16 @@ pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Fai
         [line] => commands.push(line.clone()),
         words_of_one => commands.push(words(words_of_one)),
     }
+    let preset = matches.get_one::<String>("preset");
+    if let Some(names) = preset {
+        settings
+            .params
+            .insert("preset".into(), names.as_str().into());
+    }
     if commands.is_empty() {
+        if preset.is_some() {
+            return Ok(());
+        }
         return Err(
             Failure::usage("steps: no command").hint("layermark steps -- PROGRAM [ARGUMENT]...")
         );

@@ -143,6 +143,9 @@ pub enum FigureSource {
     },
     /// Text with names of other figures in braces.
     Text(String),
+    /// A figure for each value `GROUP.NAME` that a trial has, in the unit that its value
+    /// `GROUP_unit.NAME` says: the median of the trials.
+    Each(String),
     /// Hashes of the programs that a trial ran, each `NAME.PROGRAM`. Trials with different programs
     /// are not compared.
     Programs,
@@ -412,6 +415,12 @@ impl FigureValues {
     /// another kind.
     pub fn read_as<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_value(serde_json::to_value(self).ok()?).ok()
+    }
+
+    /// Names of the values `GROUP.NAME`.
+    pub fn names<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a str> {
+        let name = move |name: &'a String| name.strip_prefix(group)?.strip_prefix('.');
+        self.0.keys().filter_map(name)
     }
 
     /// The texts of the values `GROUP.NAME`, by `NAME`.

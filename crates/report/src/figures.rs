@@ -25,15 +25,20 @@ pub fn groups(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<FigureGrou
         let Some((declared, row)) = row(run, index, result) else {
             continue;
         };
-        let without = declared.across.as_slice();
-        let what = result.meaning.describe(without);
+        let what = result.meaning.describe(declared.across.as_slice());
         let same = |g: &&mut FigureGroup| (&g.workload, &g.what) == (&result.workload, &what);
         match groups.iter_mut().find(same) {
-            Some(group) => group.rows.push(row),
+            Some(group) => {
+                let known = &mut group.declared.figures;
+                let new = |f: &Figure| !known.iter().any(|k| k.name == f.name);
+                let new: Vec<Figure> = declared.figures.into_iter().filter(new).collect();
+                known.extend(new);
+                group.rows.push(row);
+            }
             None => groups.push(FigureGroup {
                 workload: result.workload.clone(),
                 what,
-                declared: declared.clone(),
+                declared,
                 rows: vec![row],
             }),
         }
@@ -46,19 +51,16 @@ pub fn groups(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<FigureGrou
 }
 
 /// The figures of one result.
-fn row<'a>(
-    run: &'a Run,
-    index: &Index,
-    result: &ResultRow,
-) -> Option<(&'a FigureTable, FigureRow)> {
+fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<(FigureTable, FigureRow)> {
     let (layer, at) = run.site(&result.layer, &result.label)?;
     let declared = run.points[at].meaning.figures.as_deref()?;
     let records = index.trials(layer, at);
     let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
     let sent = trials.iter().any(|t| !t.figures.is_empty());
     let rate = result.value.filter(|_| sent)?;
+    let declared = with_each(declared, &trials);
     let mut site = FigureSite {
-        declared,
+        declared: &declared,
         result,
         rate,
         trials: trials
@@ -79,6 +81,32 @@ fn row<'a>(
         values: site.values,
     };
     Some((declared, row))
+}
+
+/// The table with a figure for each value that the trials have named themselves.
+fn with_each(declared: &FigureTable, trials: &[&Trial]) -> FigureTable {
+    let mut declared = declared.clone();
+    let figures = std::mem::take(&mut declared.figures);
+    for figure in figures {
+        let FigureSource::Each(group) = &figure.source else {
+            declared.figures.push(figure);
+            continue;
+        };
+        let names: BTreeSet<&str> = trials.iter().flat_map(|t| t.figures.names(group)).collect();
+        for name in names {
+            let full = format!("{group}.{name}");
+            let mut units = trials.iter();
+            let unit = units.find_map(|t| t.figures.texts(&format!("{group}_unit")).remove(name));
+            let head = match unit {
+                None | Some("") => name.to_owned(),
+                Some(unit) => format!("{name}, {unit}"),
+            };
+            let median = FigureSource::Median(Amount::Value(full.clone()));
+            let each = Figure::new(&full, figure.unit, median);
+            declared.figures.push(each.head(&head).optional());
+        }
+    }
+    declared
 }
 
 /// A result, its trials, and the figures computed so far.
@@ -113,7 +141,7 @@ impl FigureSite<'_> {
             FigureSource::Most(amount) => self.each(amount).into_iter().reduce(f64::max)?,
             FigureSource::Share { of, over } => self.number(of)? / self.number(over)?,
             // Programs are compared with the trials of other layers, and a peak needs all rows.
-            FigureSource::Programs | FigureSource::Peak => return None,
+            FigureSource::Programs | FigureSource::Peak | FigureSource::Each(_) => return None,
         };
         let number = format::in_unit(figure.unit, number);
         number.is_finite().then_some(FigureValue::Number(number))

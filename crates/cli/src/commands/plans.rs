@@ -1,7 +1,7 @@
 //! Plans that come with layermark.
 
 /// The built-in plans.
-pub const PLANS: [(&str, &str); 7] = [
+pub const PLANS: [(&str, &str); 8] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
@@ -19,6 +19,7 @@ pub const PLANS: [(&str, &str); 7] = [
         "virtual-io-stack",
         include_str!("../../../../plans/virtual-io-stack.toml"),
     ),
+    ("daily", include_str!("../../../../plans/daily.toml")),
     ("iops", include_str!("../../../../plans/iops.toml")),
     (
         "launch-share",

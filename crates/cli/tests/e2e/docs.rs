@@ -78,6 +78,7 @@ const PLANNED: &[(&str, &str)] = &[
         "hundreds of points; matrix.rs runs a smaller one",
     ),
     ("--like", "the same"),
+    ("run daily", "minutes; plans.rs runs it small"),
     ("run fileio-appvirt", "minutes; studies.rs runs it"),
     ("run iozone-vm", "minutes; studies.rs runs it"),
     ("run buffer-size", "minutes; studies.rs runs it"),

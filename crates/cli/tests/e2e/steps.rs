@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{Lm, MOCK, is_root, result, skipped};
+use crate::common::{Lm, MOCK, figures, is_root, result, skipped};
 
 /// Steps of one command line, in native alone.
 fn steps(args: &[&str]) -> Lm {
@@ -217,4 +217,87 @@ fn wrong_steps_are_usage_errors() {
             .run()
             .fails(2, &[word]);
     }
+}
+
+#[test]
+fn lines_that_a_step_prints_become_figures() {
+    let print = "echo layermark: tps 12.5 1/s; echo layermark: p99 7 >&2";
+    let said = steps(&["--name", "printed", "--", "sh", "-c", print])
+        .run()
+        .code(0);
+    let report = said.json();
+    let row = figures(&report, "printed", "native");
+    assert_eq!(
+        (&row["printed.tps"], &row["printed.p99"]),
+        (&12.5.into(), &7.into())
+    );
+    said.then()
+        .args(["report", "last", "--full"])
+        .run()
+        .prints("tps,")
+        .prints("p99");
+}
+
+#[test]
+fn every_preset_does_in_a_layer_what_it_does_natively() {
+    if !is_root() {
+        return skipped("needs root for an overlay");
+    }
+    let names = "git,untar,rm,grep,python,build";
+    let said = steps(&[
+        "--preset",
+        names,
+        "--scale",
+        "0.05",
+        "--no-control",
+        "-l",
+        "overlay:upper",
+    ])
+    .run()
+    .left_nothing();
+    let report = said.json();
+    let rows = report["results"].as_array().expect("results");
+    assert!(rows.len() > 10, "{report:#}");
+    for row in rows {
+        assert_eq!(row["trials"], 1, "{row:#}");
+    }
+    for line in said
+        .stderr
+        .lines()
+        .filter(|line| line.contains("is not installed"))
+    {
+        skipped(line);
+    }
+}
+
+#[test]
+fn a_missing_tool_is_named_with_the_command_that_installs_it() {
+    steps(&["--needs", "no-such-tool", "true"]).run().fails(
+        3,
+        &[
+            "`no-such-tool` is not installed",
+            "apt-get install no-such-tool",
+        ],
+    );
+    steps(&["--preset", "gti"])
+        .run()
+        .fails(2, &["no such preset", "did you mean `git`?"]);
+}
+
+#[test]
+fn a_disk_that_fills_in_mid_step_ends_the_run() {
+    let fill = [
+        "--allow-tmpfs",
+        "--cleanup",
+        "rm -f big",
+        "--",
+        "dd if=/dev/zero of=big bs=1M count=100",
+    ];
+    let Some(lm) = steps(&fill).around("mount -t tmpfs -o size=32m none $W", "ls -A $W >left")
+    else {
+        return;
+    };
+    let said = lm.run().fails(1, &["became full", "No space left"]);
+    let left = fs::read_to_string(said.dir.path().join("left")).expect("what is left");
+    assert_eq!(left, "", "{left}");
 }

@@ -8,12 +8,16 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use layermark_model::FigureValues;
 use regex::bytes::Regex;
 use rustix::{
     fs::{OFlags, fcntl_setfl},
     pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
 };
 
+use serde::{Deserialize, Serialize};
+
+use super::figures::PRINTED;
 use crate::{
     ProbeError,
     workloads::launch::ready::{Ready, ReadyEvent, ReadyKind, Scene},
@@ -28,6 +32,12 @@ const CHUNK: usize = 64 << 10;
 const MOST: usize = 32;
 /// Longest part of a line that is searched, bytes.
 const LONGEST: usize = 64 << 10;
+/// How a line starts that has a figure of the step: `layermark: tps 1234.5 1/s`.
+const FIGURE: &[u8] = b"layermark: ";
+/// Most figures of a step.
+const MOST_FIGURES: usize = 50;
+/// Longest name or unit of a figure, characters.
+const LONGEST_NAME: usize = 40;
 /// Bytes of the end of the output that are kept for messages.
 const LAST: usize = 2000;
 
@@ -35,9 +45,42 @@ const LAST: usize = 2000;
 #[derive(Clone)]
 pub struct Capture(Arc<Mutex<Printed>>);
 
+/// A figure that a step has printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepFigure {
+    pub name: String,
+    pub value: f64,
+    pub unit: String,
+}
+
+impl StepFigure {
+    /// Reads `NAME VALUE UNIT`, or `NAME VALUE`.
+    fn read(text: &[u8]) -> Option<Self> {
+        let mut words = std::str::from_utf8(text).ok()?.split_whitespace();
+        let (name, value) = (words.next()?, words.next()?.parse::<f64>().ok()?);
+        let unit = words.collect::<Vec<_>>().join(" ");
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        let fits = name.len() <= LONGEST_NAME && unit.chars().count() <= LONGEST_NAME;
+        let good = fits && name.chars().all(allowed) && !unit.contains(char::is_control);
+        (good && value.is_finite()).then(|| Self {
+            name: name.into(),
+            value,
+            unit,
+        })
+    }
+
+    /// Adds it to the values of a trial.
+    pub fn add_to(&self, values: &mut FigureValues) {
+        let Self { name, value, unit } = self;
+        values.set(&format!("{PRINTED}.{name}"), *value);
+        values.set(&format!("{PRINTED}_unit.{name}"), unit.as_str());
+    }
+}
+
 /// What was printed so far.
 struct Printed {
     wanted: Vec<(Regex, bool)>,
+    figures: Vec<StepFigure>,
     /// The last line of each stream, which has not ended.
     open: [Vec<u8>; 2],
     last: Vec<u8>,
@@ -48,6 +91,7 @@ impl Capture {
     pub fn new(wanted: impl Iterator<Item = Regex>) -> Self {
         Self(Arc::new(Mutex::new(Printed {
             wanted: wanted.map(|regex| (regex, false)).collect(),
+            figures: Vec::new(),
             open: [Vec::new(), Vec::new()],
             last: Vec::new(),
         })))
@@ -58,6 +102,11 @@ impl Capture {
         let printed = self.printed();
         let missing = printed.wanted.iter().find(|(_, found)| !found);
         missing.map(|(regex, _)| regex.as_str().to_owned())
+    }
+
+    /// The figures that were printed; of one name the last.
+    pub fn figures(&self) -> Vec<StepFigure> {
+        self.printed().figures.clone()
     }
 
     /// `; it said: ...`, or an empty text.
@@ -100,6 +149,12 @@ impl Printed {
 
     fn line(&mut self, line: &[u8]) {
         let line = line.trim_ascii_end();
+        if let Some(figure) = line.strip_prefix(FIGURE).and_then(StepFigure::read) {
+            self.figures.retain(|known| known.name != figure.name);
+            if self.figures.len() < MOST_FIGURES {
+                self.figures.push(figure);
+            }
+        }
         for (regex, found) in &mut self.wanted {
             *found = *found || regex.is_match(line);
         }
@@ -203,5 +258,43 @@ mod tests {
         assert!(printed.open[0].len() <= LONGEST && printed.last.len() <= LAST);
         drop(printed);
         assert_eq!(capture.missing().as_deref(), Some("never"));
+    }
+
+    #[test]
+    fn figures_are_read_and_other_lines_are_not() {
+        let capture = Capture::new(std::iter::empty());
+        let mut printed = capture.printed();
+        printed.add(
+            0,
+            b"layermark: tps 1 1/s\nlayermark: tps 2.5 1/s\nlayermark: p99 7\n",
+        );
+        for other in [
+            "layermark: x",
+            "layermark: x y",
+            "layermark: x inf s",
+            "layermark: a.b 1",
+            " layermark: c 1",
+        ] {
+            printed.add(1, format!("{other}\n").as_bytes());
+        }
+        for n in 0..100 {
+            printed.add(0, format!("layermark: n{n} {n} s\n").as_bytes());
+        }
+        drop(printed);
+        let figures = capture.figures();
+        let of = |name: &str, value, unit: &str| StepFigure {
+            name: name.into(),
+            value,
+            unit: unit.into(),
+        };
+        assert_eq!(
+            figures[..3],
+            [
+                of("tps", 2.5, "1/s"),
+                of("p99", 7.0, ""),
+                of("n0", 0.0, "s")
+            ]
+        );
+        assert_eq!(figures.len(), MOST_FIGURES);
     }
 }

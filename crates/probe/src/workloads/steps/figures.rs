@@ -7,6 +7,9 @@ use super::params::StepParams;
 /// Whether processes had to be ended that the step had left running.
 pub const LEFT: &str = "left_running";
 
+/// Group of the figures that the step has printed itself.
+pub const PRINTED: &str = "printed";
+
 /// The table of figures of a step.
 pub fn table(p: &StepParams) -> FigureTable {
     let of =
@@ -33,6 +36,11 @@ pub fn table(p: &StepParams) -> FigureTable {
         )
         .head(&each("KiB written"))
         .optional(),
+        Figure::new(
+            PRINTED,
+            FigureUnit::Number,
+            FigureSource::Each(PRINTED.into()),
+        ),
         Figure::sum(LEFT).note(
             NoteWhen::Above(0),
             "{layer}: processes that the step had left running were ended.",

@@ -21,7 +21,9 @@ use crate::{
 mod capture;
 mod expect;
 mod figures;
+mod material;
 mod params;
+pub mod presets;
 mod programs;
 mod tree;
 mod work;
@@ -48,8 +50,8 @@ impl Workload for Steps {
         params::PARAMS
     }
 
-    fn points(&self, settings: &Settings, _: f64) -> Result<Vec<Point>, PointError> {
-        params::points(settings)
+    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        params::points(settings, scale)
     }
 
     /// A step may write anywhere: in a read-only layer it still has its home.
@@ -70,6 +72,10 @@ impl Workload for Steps {
     fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
         let p = read::<StepParams>(at)?;
         let found = |program: &str| p.has_path() || which(program, PATH).is_some();
+        if let Some(missing) = p.needs.iter().find(|name| !found(name)) {
+            return Err(ProbeError::new(format!("`{missing}` is not installed"))
+                .hint(format!("apt-get install {}", presets::package(missing))));
+        }
         let missing = p
             .programs()
             .find(|name| !name.contains('/') && !found(name));
@@ -101,15 +107,27 @@ impl Workload for Steps {
         let place = StepDir::of(dir, &p)?;
         site.dir.clone_from(&place.path);
         let count = p.count;
+        if place.new {
+            let made = p.material.make(&place.path, p.files);
+            made.map_err(|e| ProbeError::io("make files in", &place.path, &e))?;
+        }
+        let changes = p.changes();
+        let dirty = place.new || changes;
         let guard = Guard::start(StepPrograms::new(site, p, place.new))?;
         place.keep();
-        Ok(Box::new(work::StepWork::new(
+        if dirty {
+            // What was written beforehand must not be written back inside the clock.
+            context.sync(dir)?;
+        }
+        Ok(Box::new(work::StepWork {
             guard,
-            at.key(),
+            key: at.key(),
             count,
-            context.devices.clone(),
-            home,
-        )))
+            changes,
+            dir: dir.to_owned(),
+            context: context.clone(),
+            _home: home,
+        }))
     }
 }
 
@@ -124,6 +142,7 @@ struct StepDir {
     path: PathBuf,
     /// Whether it has to be set up.
     new: bool,
+    /// How it is set up.
     setup: String,
 }
 
@@ -132,7 +151,8 @@ static SET_UP: Mutex<BTreeSet<(PathBuf, String)>> = Mutex::new(BTreeSet::new());
 
 impl StepDir {
     fn of(dir: &Path, p: &StepParams) -> Result<Self, ProbeError> {
-        let setup = p.setup.clone();
+        let setup = format!("{} {} {}", p.material.id(), p.files, p.setup);
+        let named = format!("steps-{}", name(&setup));
         let at = |path: PathBuf| {
             let seen = SET_UP.lock().unwrap_or_else(PoisonError::into_inner);
             let new = !seen.contains(&(path.clone(), setup.clone()));
@@ -148,7 +168,7 @@ impl StepDir {
             }
             return Ok(at(path));
         }
-        let own = at(dir.join(format!("steps-{}", name(&p.setup))));
+        let own = at(dir.join(named));
         if own.new {
             match afresh(&own.path) {
                 Ok(()) => {}

@@ -6,11 +6,11 @@ use layermark_model::{
     CacheState, Meaning, Param, ParamKind, Point, PointError, Settings, Target, Unit,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{expect::Expect, figures};
+use super::{expect::Expect, figures, material::Material, presets};
 use crate::{
-    param::{self, Means, Params, words},
+    param::{self, Means, Params, Values, words},
     workloads::launch::params::{
         LaunchCache, LaunchParams, check_names, check_times, shorter, words as split, words_alone,
     },
@@ -20,6 +20,10 @@ use crate::{
 pub const ID: &str = "steps";
 /// The key of a plan with a table for each step.
 const STEPS: &str = "steps";
+/// The key of a plan with names of presets.
+const PRESET: &str = "preset";
+/// Fewest files of a material.
+const LEAST_FILES: u64 = 10;
 /// Parameters that are command lines. In a plan, a list is an argument vector.
 pub const COMMANDS: [&str; 5] = ["run", "setup", "prepare", "check", "cleanup"];
 /// Most steps of one table.
@@ -52,6 +56,13 @@ pub struct StepParams {
     pub cache: StepCache,
     pub count: u64,
     pub unit: String,
+    #[serde(default)]
+    pub needs: Vec<String>,
+    #[serde(default)]
+    pub material: Material,
+    /// Only with a material.
+    #[serde(default)]
+    pub files: u64,
     /// Names of variables. Their values are kept separately, since they may be secrets.
     pub env: Vec<String>,
     pub timeout: String,
@@ -88,12 +99,25 @@ impl Params for StepParams {
             .range(1, 1_000_000_000)
             .help("how many things a step does, for a rate"),
         Row::text("unit", "").help("what it does so many of, such as commit"),
+        Row::texts("needs").help("a program that must be there; repeatable"),
+        Row::word("material", Material::WORDS, "none")
+            .help("files that are made in the directory before `setup`, the same each time: `history` for git fast-import, small.tar, the Python package `storm`, the C program `src`"),
+        Row::count("files", "1000")
+            .range(LEAST_FILES, 100_000)
+            .only("`material`", |p| p.material != Material::None)
+            .help("how many files the material has"),
         Row::texts("env")
             .kind(ParamKind::Env)
             .help("NAME=VALUE: a variable of the step's environment, which is empty except for PATH, HOME and the language; NAME alone takes the value from layermark's own environment. Values are never stored"),
         Row::text("timeout", "60s").help("a command that has not ended after this time has failed"),
         Row::text("grace", "5s").help("time between SIGTERM and SIGKILL for processes that a step leaves behind"),
     ];
+
+    fn scale(&mut self, scale: f64, _: &Values) {
+        if self.material != Material::None {
+            self.files = param::scaled(self.files, scale).max(LEAST_FILES);
+        }
+    }
 
     fn check(&self) -> Result<(), PointError> {
         for (key, text) in COMMANDS.iter().zip(self.commands()) {
@@ -142,6 +166,11 @@ impl StepParams {
             &self.check,
             &self.cleanup,
         ]
+    }
+
+    /// Whether a command restores its files.
+    pub fn changes(&self) -> bool {
+        !self.prepare.is_empty() || !self.cleanup.is_empty()
     }
 
     /// The programs of all its commands.
@@ -198,19 +227,36 @@ impl StepParams {
 }
 
 /// A point for each step. What stands beside `steps` is that of all steps that do not set it.
-pub fn points(settings: &Settings) -> Result<Vec<Point>, PointError> {
+pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
     let mut common = settings.params.clone();
-    let tables = match common.remove(STEPS) {
-        None => vec![Map::new()],
-        Some(Value::Array(all)) if (1..=MOST_STEPS).contains(&all.len()) => {
-            all.iter().map(table).collect::<Result<_, _>>()?
+    let (preset, steps) = (common.remove(PRESET), common.remove(STEPS));
+    let mut tables = match preset {
+        None => Vec::new(),
+        Some(Value::String(names)) => presets::tables(&names)?,
+        Some(other) => {
+            let error = PointError::new(format!("steps: `preset` = {other}: it must be text"));
+            return Err(error.hint("write names with commas: \"git,untar\""));
+        }
+    };
+    // What the user writes beside a preset holds for it, too.
+    for own in &mut tables {
+        own.extend(common.clone());
+    }
+    match steps {
+        None if tables.is_empty() => tables.push(common),
+        None => {}
+        Some(Value::Array(own)) if (1..=MOST_STEPS).contains(&own.len()) => {
+            for own in &own {
+                let own = own.as_object().ok_or_else(no_tables)?;
+                let mut params = common.clone();
+                params.extend(own.clone());
+                tables.push(params);
+            }
         }
         Some(_) => return Err(no_tables()),
-    };
+    }
     let mut all = Vec::new();
-    for own in tables {
-        let mut params = common.clone();
-        params.extend(own);
+    for mut params in tables {
         if !params.is_empty() && !params.contains_key("run") {
             return Err(PointError::new("steps: a step has no `run`")
                 .hint("write run = [\"git\", \"status\"]"));
@@ -228,7 +274,7 @@ pub fn points(settings: &Settings) -> Result<Vec<Point>, PointError> {
             params,
             ..settings.clone()
         };
-        all.extend(param::points::<StepParams>(&own, 1.0)?);
+        all.extend(param::points::<StepParams>(&own, scale)?);
     }
     let mut labels = BTreeSet::new();
     if let Some(twice) = all.iter().find(|at| !labels.insert(at.label.clone())) {
@@ -256,10 +302,6 @@ fn no_tables() -> PointError {
         "steps: `steps` must be tables, at least 1 and at most {MOST_STEPS}"
     ))
     .hint("write [[work.steps]], and run = [\"git\", \"status\"] below it")
-}
-
-fn table(value: &Value) -> Result<Map<String, Value>, PointError> {
-    value.as_object().cloned().ok_or_else(no_tables)
 }
 
 /// A command line: an argument vector is quoted so that it splits into the same words.

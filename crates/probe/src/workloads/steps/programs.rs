@@ -1,8 +1,15 @@
 //! The guard's part of a step: setup, prepare, the execution, and what it has left.
 
-use std::{os::fd::BorrowedFd, time::Duration};
+use std::{os::fd::BorrowedFd, path::Path, time::Duration};
 
-use super::{capture::Capture, expect::Expect, params::StepParams, tree};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    capture::{Capture, StepFigure},
+    expect::Expect,
+    params::StepParams,
+    tree,
+};
 use crate::{
     ProbeError,
     programs::{guard::Guarded, tree::Tree},
@@ -12,6 +19,9 @@ use crate::{
     },
 };
 
+/// A file system with fewer free bytes is full.
+const ROOM: u64 = 64 << 10;
+
 /// The commands of one execution of a step.
 pub struct StepPrograms {
     launches: Launches,
@@ -20,6 +30,14 @@ pub struct StepPrograms {
     set_up: bool,
     /// The trees before the execution, in words.
     before: Vec<String>,
+}
+
+/// A step that has ended as expected.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct StepDone {
+    pub launched: Launched,
+    /// Figures that it has printed.
+    pub figures: Vec<StepFigure>,
 }
 
 impl StepPrograms {
@@ -58,9 +76,10 @@ impl StepPrograms {
         if code != Some(wanted) {
             let code = code.map_or_else(|| "unknown".into(), |code| code.to_string());
             let text = format!("`{run}` ended with exit code {code} instead of {wanted}{said}");
-            return Err(
-                ProbeError::new(text).hint("--expect exit=CODE, where another exit code is right")
-            );
+            return Err(ProbeError {
+                errno: is_full(&self.launches.site.dir).then_some(libc::ENOSPC),
+                ..ProbeError::new(text).hint("--expect exit=CODE, where another exit code is right")
+            });
         }
         if let Some(missing) = capture.missing() {
             let text = format!("`{run}` printed no line that matches `{missing}`{said}");
@@ -70,8 +89,14 @@ impl StepPrograms {
     }
 }
 
+/// Whether a directory has no room for another file: that is why a step failed there.
+fn is_full(dir: &Path) -> bool {
+    rustix::fs::statvfs(dir)
+        .is_ok_and(|fs| fs.f_bavail * fs.f_frsize < ROOM || fs.f_files > 0 && fs.f_favail == 0)
+}
+
 impl Guarded for StepPrograms {
-    type Done = Launched;
+    type Done = StepDone;
 
     fn grace(&self) -> Duration {
         self.launches.site.p.grace()
@@ -90,7 +115,7 @@ impl Guarded for StepPrograms {
     }
 
     /// The execution on the clock.
-    fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<Launched, ProbeError> {
+    fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<StepDone, ProbeError> {
         let lines = self.p.expected()?.into_iter().filter_map(|e| match e {
             Expect::Line(regex) => Some(regex),
             _ => None,
@@ -103,7 +128,10 @@ impl Guarded for StepPrograms {
             ..e
         })?;
         self.judge(launched.launch.exit, &capture)?;
-        Ok(launched)
+        let open = |text: &str| self.launches.site.masked(text.to_owned()) == text;
+        let mut figures = capture.figures();
+        figures.retain(|figure| open(&figure.name) && open(&figure.unit));
+        Ok(StepDone { launched, figures })
     }
 
     /// Checks what the step has left, and removes it.

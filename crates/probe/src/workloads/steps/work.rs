@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -11,40 +12,28 @@ use layermark_model::{FigureValues, Pass, Stopped, Trial, Turn, Verified};
 use super::{figures, programs::StepPrograms};
 use crate::workloads::launch::guarded::Launched;
 use crate::{
-    Beat, ProbeError, TurnRequest, Turned, Work, counters, limits::HEARTBEAT_NS,
-    programs::guard::Guard, workloads::work_dir::WorkDir,
+    Beat, Context, ProbeError, TurnRequest, Turned, Work, counters, limits::HEARTBEAT_NS,
+    programs::guard::Guard, run::Mark, workloads::work_dir::WorkDir,
 };
 
 /// What the first execution of each step in this process had before and after it, by its point. A
 /// layer's probe lives for a session.
 static FIRST: Mutex<BTreeMap<String, Vec<String>>> = Mutex::new(BTreeMap::new());
 
+/// A prepared execution.
 pub struct StepWork {
     /// Declared first, so that all processes have ended before their home is removed.
-    guard: Guard<StepPrograms>,
+    pub guard: Guard<StepPrograms>,
     /// Key of the point.
-    key: String,
-    count: u64,
-    devices: Vec<String>,
-    _home: Option<WorkDir>,
-}
-
-impl StepWork {
-    pub fn new(
-        guard: Guard<StepPrograms>,
-        key: String,
-        count: u64,
-        devices: Vec<String>,
-        home: Option<WorkDir>,
-    ) -> Self {
-        Self {
-            guard,
-            key,
-            count,
-            devices,
-            _home: home,
-        }
-    }
+    pub key: String,
+    /// How many things it does.
+    pub count: u64,
+    /// Whether its files have to be restored.
+    pub changes: bool,
+    /// The layer's directory.
+    pub dir: PathBuf,
+    pub context: Context,
+    pub _home: Option<WorkDir>,
 }
 
 impl Work for StepWork {
@@ -55,14 +44,15 @@ impl Work for StepWork {
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
-        let before = counters::sum(&self.devices);
+        let before = counters::sum(&self.context.devices);
         let every = Duration::from_nanos(HEARTBEAT_NS);
+        let done = self.guard.work(every, &mut || beat(0, 0))?;
+        let after = counters::sum(&self.context.devices);
         let Launched {
             elapsed_ns,
             cpu,
             launch,
-        } = *self.guard.work(every, &mut || beat(0, 0))?;
-        let after = counters::sum(&self.devices);
+        } = done.launched;
         let ops = self.count;
         trial.passes.push(Pass {
             elapsed_ns,
@@ -72,6 +62,8 @@ impl Work for StepWork {
         trial.cpu = cpu;
         trial.device = before.zip(after).map(|(b, a)| counters::between(b, a));
         trial.figures = FigureValues::of(&launch);
+        let printed = done.figures.iter();
+        printed.for_each(|figure| figure.add_to(&mut trial.figures));
         Ok(Turned {
             turn: Turn {
                 round: ask.round,
@@ -86,8 +78,15 @@ impl Work for StepWork {
         })
     }
 
-    /// Ends what the step has left running, and checks its outcome.
+    /// Writes back what the step has left unwritten, ends what it has left running, and checks its
+    /// outcome.
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        if self.changes {
+            let devices = counters::Devices::open(&self.context.devices);
+            let since = Mark::read(&devices);
+            self.context.sync(&self.dir)?;
+            trial.debt = Some(since.debt(&devices));
+        }
         let concluded = self.guard.stop()?;
         let left = concluded.stopped != Stopped::Itself;
         trial.figures.set(figures::LEFT, left);
