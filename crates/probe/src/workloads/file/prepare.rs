@@ -202,6 +202,11 @@ impl FileWork {
                     open(&self.job.p, slot.op, &slot.path)
                         .map_err(|e| refused(&self.job.p, &slot.path, "open", &e))?
                 };
+                // A packaged file stays from block to block, and how fast it is read depends on the
+                // memory that its pages have got. So each block gives it other pages.
+                if !first && slot.op.packaged() {
+                    evict(&file);
+                }
                 if first || !self.job.p.direct {
                     warm(&mut file).map_err(|e| fail("read", &e))?;
                 }
