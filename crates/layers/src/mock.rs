@@ -235,7 +235,7 @@ impl Place for MockPlace {
         self.fail_if("fail-start", "start the probe in")?;
         let script = self.script.clone();
         let serve = move |input, output| mock_probe::serve(&script, input, output);
-        let (wire, _) = scripted::connect(serve).map_err(LayerError::io(
+        let (wire, _) = scripted::connect(&["mock: last words"], serve).map_err(LayerError::io(
             &self.spec.to_string(),
             "start the mock probe in",
             &self.dir,

@@ -13,12 +13,13 @@ use layermark_model::protocol::FromProbe;
 use crate::{Control, Wire};
 
 /// Starts the thread, which reads from the first stream and writes to the second. It returns how
-/// the probe ended, in words. Shutting down the returned streams ends the connection from inside.
+/// the probe ended, in words; `last_words` are the last lines that it printed. Shutting down the returned streams ends the connection from inside.
 ///
 /// # Errors
 ///
 /// If there is no thread or no socket left.
 pub fn connect(
+    last_words: &[&str],
     serve: impl FnOnce(UnixStream, UnixStream) -> String + Send + 'static,
 ) -> io::Result<(Wire, [UnixStream; 2])> {
     let (to_probe, input) = UnixStream::pair()?;
@@ -36,6 +37,7 @@ pub fn connect(
             ends,
             killed: false,
             ended: None,
+            last_words: last_words.iter().map(ToString::to_string).collect(),
         }),
     };
     Ok((wire, inside))
@@ -59,6 +61,7 @@ struct ScriptedControl {
     ends: [UnixStream; 2],
     killed: bool,
     ended: Option<String>,
+    last_words: Vec<String>,
 }
 
 impl Control for ScriptedControl {
@@ -97,7 +100,7 @@ impl Control for ScriptedControl {
     }
 
     fn tail(&self) -> Vec<String> {
-        vec!["mock: last words".into()]
+        self.last_words.clone()
     }
 }
 

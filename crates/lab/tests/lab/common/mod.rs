@@ -317,7 +317,7 @@ impl ScriptedPlace {
             serve(&place, input, output);
             "ended".into()
         };
-        let (wire, inside) = scripted::connect(serve).unwrap();
+        let (wire, inside) = scripted::connect(&[], serve).unwrap();
         if !near {
             self.far.lock().unwrap().ends = Some(inside);
         }
