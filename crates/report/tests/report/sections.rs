@@ -91,6 +91,19 @@ fn a_study_has_a_sheet_with_what_it_concludes() {
     for conclusion in &study.conclusions {
         assert!(cells.contains(&conclusion.text.replace('`', "")));
     }
+    // Sentences are as wide as the tables and as high as they need; numbers have three digits.
+    let mut zip = zip::ZipArchive::new(Cursor::new(written(&report, "r.xlsx"))).unwrap();
+    let mut part = |name: &str| {
+        let mut text = String::new();
+        let mut file = zip.by_name(name).unwrap();
+        file.read_to_string(&mut text).unwrap();
+        text
+    };
+    let xml = part("xl/worksheets/sheet1.xml");
+    let merged = xml.matches("<mergeCell ref=\"B").count();
+    assert_eq!(merged, study.conclusions.len());
+    assert!(xml.matches("customHeight").count() > merged, "{xml}");
+    assert!(part("xl/styles.xml").contains("formatCode=\"0.00\""));
     // A test that is none of the study's four charts has its table too.
     let title = "Re-writer, 64K file: KB/s";
     assert!(study.tables.iter().any(|t| t.title == title));

@@ -57,6 +57,33 @@ fn entry(bytes: &[u8], name: &str) -> String {
     text
 }
 
+/// A cell of 0.033 said less than the page's `30x faster`, and a noisy one looked like a known one.
+#[test]
+fn cells_show_how_much_faster_and_how_noisy() {
+    let (run, trials) = Sample::default().build();
+    let mut report = Report::build(&run, &trials);
+    let noisy = report
+        .results
+        .iter_mut()
+        .find(|r| r.layer == "fuse" && r.label == "small read, cold")
+        .unwrap();
+    noisy.verdict = layermark_report::Verdict::Undecided;
+    let bytes = bytes(&report);
+    let styles = entry(&bytes, "xl/styles.xml");
+    assert!(styles.contains("&quot;30x faster&quot;"), "{styles}");
+    assert!(styles.contains("0.00&quot; \u{b1}2%&quot;"), "{styles}");
+    let mut book = Xlsx::new(Cursor::new(bytes)).unwrap();
+    let overview = sheet(&mut book, "Overview");
+    let numbers = overview.used_cells().filter_map(|(_, _, c)| match c {
+        Data::Float(v) => Some(*v),
+        _ => None,
+    });
+    assert!(
+        numbers.into_iter().any(|v| v < 0.04),
+        "the number is the ratio"
+    );
+}
+
 #[test]
 fn the_first_sheet_has_the_verdict_and_how_to_do_it_again() {
     let (run, trials) = sample::full().build();

@@ -11,7 +11,7 @@ use rust_xlsxwriter::{
 
 use super::{Result, bold, text};
 use crate::{
-    ResultRow,
+    ResultRow, Verdict,
     analysis::{
         size_table::{LayerTable, SizeTable},
         stalls,
@@ -58,19 +58,33 @@ impl Look {
     }
 }
 
-/// Format of a ratio: three digits, the shade of its size, and the sign of a verdict that is not
-/// certain before it.
-pub fn ratio_format(row: &ResultRow, ratio: f64) -> Format {
-    let decimals = (2 - ratio.abs().max(1e-9).log10().floor() as i32).clamp(0, 9) as usize;
-    let digits = match decimals {
+/// Pattern of a number with three digits.
+pub fn three_digits(value: f64) -> String {
+    let decimals = (2 - value.abs().max(1e-9).log10().floor() as i32).clamp(0, 9) as usize;
+    match decimals {
         0 => "0".to_owned(),
         n => format!("0.{}", "0".repeat(n)),
-    };
-    let mark = sign(Some(row))
-        .chars()
-        .next()
-        .filter(|c| "?~!".contains(*c));
+    }
+}
+
+/// Format of a ratio: three digits, the shade of its size, and the sign of a verdict that is not
+/// certain before it. Behind a noisy one is the half-width of its interval. The cell of a ratio that is
+/// written as `240x faster` shows these words; its number is the ratio.
+pub fn ratio_format(row: &ResultRow, ratio: f64) -> Format {
+    let shown = sign(Some(row));
+    let mark = shown.chars().next().filter(|c| "?~!".contains(*c));
     let mark = mark.map_or(String::new(), |c| format!("\"{c}\""));
+    let noise = shown.split_once(" \u{b1}");
+    let noise = noise.map_or(String::new(), |(_, half)| {
+        let half = half.trim_end_matches(stalls::SIGN);
+        format!("\" \u{b1}{half}\"")
+    });
+    let faster = shown.contains("x faster") && row.verdict == Verdict::Faster;
+    let digits = if faster {
+        format!("\"{}\"", shown.trim_end_matches(stalls::SIGN))
+    } else {
+        three_digits(ratio) + &noise
+    };
     let stalls = match stalls::sign(row) {
         "" => String::new(),
         sign => format!("\"{sign}\""),
@@ -93,7 +107,7 @@ pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
     sheet.write_string(
         2,
         0,
-        "Below: time an operation divided by native's; above 1 is slower; ? means no verdict; with ^ a few operations take so long that the average is another.",
+        "Below: time an operation divided by native's; above 1 is slower; \u{b1}5% is too noisy for a verdict; with ^ a few operations take so long that the average is another.",
     )?;
     sheet.set_column_width(0, 16)?;
     let rates = test
