@@ -431,6 +431,21 @@ fn a_replay_has_the_order_of_the_first_run() {
 }
 
 #[test]
+fn a_label_is_the_name_of_a_layer() {
+    let mut bench = Bench::new();
+    let labelled = bench
+        .run(bench.request(plan(&["mock,label=base", "mock,ns=2,label=other"], 1, "")))
+        .unwrap();
+    let names: Vec<&str> = labelled
+        .run
+        .layers
+        .iter()
+        .map(|l| l.name.as_str())
+        .collect();
+    assert_eq!(names, ["base", "other", "base (control)"]);
+}
+
+#[test]
 fn what_is_not_named_is_every_layer_and_what_is_twice_is_refused() {
     let mut bench = Bench::new();
     let mut request = bench.request(plan(&[], 1, ""));
@@ -458,16 +473,6 @@ fn what_is_not_named_is_every_layer_and_what_is_twice_is_refused() {
             "{hint}"
         );
     }
-    let labelled = bench
-        .run(bench.request(plan(&["mock,label=base", "mock,ns=2,label=other"], 1, "")))
-        .unwrap();
-    let names: Vec<&str> = labelled
-        .run
-        .layers
-        .iter()
-        .map(|l| l.name.as_str())
-        .collect();
-    assert_eq!(names, ["base", "other", "base (control)"]);
     let mut same = plan(&["mock"], 1, "");
     same.work.push(same.work[0].clone());
     let same = bench.run(bench.request(same)).unwrap_err();
