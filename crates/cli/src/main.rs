@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Some("janitor") => commands::inner::janitor(),
         Some("guest") => commands::inner::guest(),
         Some("place") => commands::inner::place(arguments),
+        Some("teardown") => commands::inner::teardown(arguments),
         Some("fuse-serve") => commands::inner::fuse_serve(arguments),
         Some("disk-serve") => commands::inner::disk_serve(arguments),
         _ => limits::check().unwrap_or_else(commands::main),

@@ -468,6 +468,12 @@ pub(crate) fn tool(layer: &str, name: &str, package: &str) -> Result<Command, La
 
 /// Runs a command to its end. Returns the first line it printed, or an error with its last lines.
 pub(crate) fn run(layer: &str, command: &mut Command) -> Result<String, LayerError> {
+    let lines = lines(layer, command)?;
+    Ok(lines.into_iter().next().unwrap_or_default())
+}
+
+/// The same; returns the last lines it printed, those of its standard error at the end.
+pub(crate) fn lines(layer: &str, command: &mut Command) -> Result<Vec<String>, LayerError> {
     /// The slowest command compresses an image of some GiB.
     const LIMIT: Duration = Duration::from_mins(10);
     let program = Path::new(command.get_program()).to_path_buf();
@@ -484,7 +490,7 @@ pub(crate) fn run(layer: &str, command: &mut Command) -> Result<String, LayerErr
         .file_name()
         .map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     match status.as_deref() {
-        Some("exit code 0") => Ok(tail.into_iter().next().unwrap_or_default()),
+        Some("exit code 0") => Ok(tail),
         Some(status) => Err(LayerError::Program {
             layer: layer.into(),
             program,

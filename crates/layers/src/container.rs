@@ -247,6 +247,8 @@ impl Layer for Container {
                 token: token.clone(),
                 view: view.clone(),
             }),
+            copied: None,
+            drop_caches: Vec::new(),
             dir: match at {
                 At::Root => OWN_DIR.into(),
                 _ => MOUNTED_DIR.into(),

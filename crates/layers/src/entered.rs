@@ -77,11 +77,23 @@ pub(crate) struct Way {
     pub(crate) command: Vec<OsString>,
     /// `None`: the command is the user's.
     pub(crate) own: Option<Own>,
+    /// `None`: the binary is there at the same path, or is sent through the command.
+    pub(crate) copied: Option<Copied>,
+    /// Drops the caches of the place, run on this host; empty: the agent does it.
+    pub(crate) drop_caches: Vec<OsString>,
     /// A directory in the place. The probe works in a new one below it.
     pub(crate) dir: PathBuf,
     /// Notes and versions for the facts.
     pub(crate) notes: Vec<(String, String)>,
     pub(crate) versions: Vec<(String, String)>,
+}
+
+/// The binary in a place, brought there by a command of the user's. The agent removes it at the end.
+pub(crate) struct Copied {
+    /// Its path there; its name is `layermark-` and the token.
+    pub(crate) path: PathBuf,
+    /// The token of the agent.
+    pub(crate) token: String,
 }
 
 /// What a command of layermark's own is about.
@@ -181,6 +193,7 @@ pub(crate) struct EnteredPlace {
     master: PathBuf,
     notes: Vec<(String, String)>,
     versions: Vec<(String, String)>,
+    drop_caches: Vec<OsString>,
     silence: Duration,
     quick: Duration,
 }
@@ -190,10 +203,11 @@ pub(crate) fn open(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, L
     let layer = spec.to_string();
     let silence = base.silence.max(FLOOR);
     let quick = QUICK.min(silence);
-    let token = way
-        .own
-        .as_ref()
-        .map_or_else(|| random_name(""), |own| own.token.clone());
+    let token = match (&way.own, &way.copied) {
+        (Some(own), _) => own.token.clone(),
+        (None, Some(copied)) => copied.token.clone(),
+        (None, None) => random_name(""),
+    };
     let greeting = greet(&layer, base, &way, &token, quick)?;
     let Greeting { process, stream } = greeting;
     let io = |what: &str, path: &Path| LayerError::io(&layer, what, path);
@@ -241,6 +255,7 @@ pub(crate) fn open(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, L
         master: base.packaged.clone(),
         notes: way.notes,
         versions: way.versions,
+        drop_caches: way.drop_caches,
         silence,
         quick,
     };
@@ -264,6 +279,11 @@ fn greet(
         let line = Line::start(layer, &way.command, way.own.as_ref())?;
         return greeting::wait(line, token, &own.0, limit)
             .map_err(|why| why.of_own(layer, &way.command));
+    }
+    if let Some(copied) = &way.copied {
+        let agent = [copied.path.clone().into(), "place".into(), token.into()];
+        let line = Line::start(layer, &[&way.command[..], &agent].concat(), None)?;
+        return greeting::wait(line, token, &own.0, limit).map_err(failed);
     }
     if push::is_plain(&base.exe) {
         let agent = [base.exe.clone().into(), "place".into(), token.into()];
@@ -322,6 +342,19 @@ impl EnteredPlace {
     fn package(&self) -> Result<(), LayerError> {
         let names = files::list(&self.master);
         self.put(&names.map_err(LayerError::io(&self.layer, "read", &self.master))?)
+    }
+
+    /// Has the agent drop the caches of its place.
+    fn drop_its_caches(&self) -> Result<DroppedCaches, LayerError> {
+        match self.ask("drop its caches", &AgentRequest::DropCaches)? {
+            AgentReply::DroppedCaches(mut dropped) => {
+                for how in &mut dropped.how {
+                    *how = format!("in the place: {how}");
+                }
+                Ok(dropped)
+            }
+            _ => Err(self.broken("drop its caches")(AgentError::OutOfTurn)),
+        }
     }
 
     fn put(&self, names: &[String]) -> Result<(), LayerError> {
@@ -406,18 +439,22 @@ impl Place for EnteredPlace {
     }
 
     fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
-        if let Some(here) = &mut self.here {
-            return here.drop_caches();
+        let by_user = !self.drop_caches.is_empty();
+        if by_user {
+            child::run(&self.layer, &mut users_command(&self.drop_caches))?;
         }
-        match self.ask("drop its caches", &AgentRequest::DropCaches)? {
-            AgentReply::DroppedCaches(mut dropped) => {
-                for how in &mut dropped.how {
-                    *how = format!("in the place: {how}");
-                }
-                Ok(dropped)
-            }
-            _ => Err(self.broken("drop its caches")(AgentError::OutOfTurn)),
+        let mut dropped = match &mut self.here {
+            Some(here) => here.drop_caches()?,
+            None if by_user => DroppedCaches {
+                how: Vec::new(),
+                complete: true,
+            },
+            None => return self.drop_its_caches(),
+        };
+        if by_user {
+            dropped.how.push("a command of the place".into());
         }
+        Ok(dropped)
     }
 
     fn refresh(&mut self) -> Result<(), LayerError> {

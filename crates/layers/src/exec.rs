@@ -86,6 +86,8 @@ impl Layer for Exec {
         let way = Way {
             command: words(spec)?,
             own: None,
+            copied: None,
+            drop_caches: Vec::new(),
             dir: value(spec, OPTIONS, "dir").into(),
             notes: Vec::new(),
             versions: Vec::new(),

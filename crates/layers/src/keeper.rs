@@ -26,7 +26,7 @@ use rustix::{
     },
 };
 
-use crate::{janitor, served};
+use crate::{janitor, served, teardown};
 
 /// Signals that are passed on.
 const PASSED: [libc::c_int; 5] = [
@@ -133,10 +133,10 @@ fn let_go_of_streams() {
     }
 }
 
-/// Kills all descendants of a process, except the janitor, which cleans up.
+/// Kills all descendants of a process, except the janitor and commands that tear down places: they clean up.
 fn kill_below(pid: u32) {
     for child in process::children(pid) {
-        if janitor::pid() == Some(child) {
+        if janitor::pid() == Some(child) || teardown::is_waiting(child) {
             continue;
         }
         kill_below(child);

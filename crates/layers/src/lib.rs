@@ -16,6 +16,7 @@ pub use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec};
 mod agent;
 mod bind;
 mod child;
+mod command;
 mod container;
 mod devices;
 mod dir;
@@ -53,6 +54,7 @@ pub mod sandbox;
 pub mod scripted;
 pub mod served;
 pub mod spread;
+mod teardown;
 mod tmpfs;
 mod tree;
 mod undo;
@@ -69,6 +71,7 @@ pub use entered::place;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
 pub use options::{LayerOption, NAMED, check, listed, unknown};
+pub use teardown::teardown;
 pub use undo::Undo;
 pub use view::{in_facts, in_words, tell};
 pub use vm::guest;
@@ -339,6 +342,7 @@ pub const ALL: &[&dyn Layer] = &[
     &vm::Vm,
     &container::Container,
     &exec::Exec,
+    &command::Command,
     #[cfg(feature = "mock")]
     &mock::Mock,
 ];

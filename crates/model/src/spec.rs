@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Ids that a layer can have. In a path, one of them must follow the two dots, so that
 /// `dir:/mnt/a..b` remains a directory.
-pub const LAYERS: [&str; 13] = [
+pub const LAYERS: [&str; 14] = [
     "native",
     "dir",
     "tmpfs",
@@ -17,6 +17,7 @@ pub const LAYERS: [&str; 13] = [
     "vm",
     "container",
     "exec",
+    "command",
     "mock",
 ];
 

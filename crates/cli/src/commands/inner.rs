@@ -38,6 +38,12 @@ pub fn place(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     ended(layermark_layers::place(&arguments), "place")
 }
 
+/// Removes a place of the user's when the layermark that has started this process ends.
+pub fn teardown(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.collect();
+    ended(layermark_layers::teardown(&arguments), "teardown")
+}
+
 /// Serves a FUSE layer until it is unmounted.
 pub fn fuse_serve(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();

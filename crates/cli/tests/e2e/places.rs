@@ -236,3 +236,110 @@ fn an_option_of_another_runtime_is_refused() {
             .fails(2, &["is an option of podman"]);
     }
 }
+
+/// A file that describes a place.
+fn described(lm: &Lm, text: &str) -> String {
+    let file = lm.dir.path().join("place.toml");
+    fs::write(&file, text).expect("a file");
+    format!("command:{}", file.display())
+}
+
+/// Ten lines make a place that is measured, and what they say of it is in the report.
+#[test]
+fn ten_lines_make_a_place() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let gone = lm.dir.path().join("gone");
+    let text = format!(
+        "setup = [\"mkdir\", \"{{dir}}/tmp\"]\n\
+         copy = [\"cp\", \"{{binary}}\", \"{{dir}}/tmp/{{run}}\"]\n\
+         enter = [\"chroot\", \"{{dir}}\"]\n\
+         facts = [\"echo\", \"kind = a root of its own\"]\n\
+         drop_caches = [\"true\"]\n\
+         teardown = [\"touch\", \"{}\"]\n",
+        gone.display()
+    );
+    let place = described(&lm, &text);
+    let said = lm
+        .work_with(READ, &["native", &place])
+        .args(["--blocks", "3", "--json"])
+        .run()
+        .code(0)
+        .left_nothing();
+    assert!(gone.exists(), "teardown has not run");
+    let report = said.json();
+    let label = report["results"][0]["label"].as_str().expect("a label");
+    let row = result(&report, label, &place);
+    assert!(row["value"].as_f64().is_some_and(|v| v > 0.0), "{row:#}");
+    let layers = report["layers"].as_array().expect("layers");
+    let layer = layers.iter().find(|l| l["name"] == *place);
+    let notes = &layer.expect("the place")["facts"]["notes"];
+    assert_eq!(notes["place.kind"], "a root of its own", "{notes:#}");
+    assert_eq!(notes["kernel"], "shared with this host", "{notes:#}");
+}
+
+/// Lines before the probe's are skipped, without `copy` the binary is sent, and a shell reads what says so.
+#[test]
+fn a_place_may_print_a_banner_first() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let text = "shell = true\nenter = [\"echo welcome; printf 'no end of line'; exec chroot /\"]\n";
+    let place = described(&lm, text);
+    lm.work_with(READ, &["native", &place])
+        .args(["--blocks", "2"])
+        .run()
+        .code(0)
+        .left_nothing();
+}
+
+/// An `enter` that leads nowhere, and a `setup` that fails: `teardown` runs all the same.
+#[test]
+fn a_place_that_fails_is_torn_down() {
+    if !needs_root() {
+        return;
+    }
+    for (text, says) in [
+        ("enter = [\"false\"]", "ended before the probe spoke"),
+        (
+            "setup = [\"false\"]\nenter = [\"env\"]",
+            "false failed (exit code 1)",
+        ),
+    ] {
+        let lm = Lm::new();
+        let gone = lm.dir.path().join("gone");
+        let text = format!("{text}\nteardown = [\"touch\", \"{}\"]\n", gone.display());
+        let place = described(&lm, &text);
+        let said = lm
+            .work_with(READ, &["native", &place])
+            .args(["--blocks", "2"])
+            .run();
+        let said = said.fails(3, &[says]).left_nothing();
+        assert!(gone.exists(), "{text}: {}", said.stderr);
+    }
+}
+
+/// Wrong files end the run before it begins.
+#[test]
+fn a_file_that_is_not_a_place_is_refused() {
+    for (text, says) in [
+        ("setup = [\"true\"]", "missing field `enter`"),
+        (
+            "enter = [\"env\"]\nentre = [\"x\"]",
+            "unknown field `entre`",
+        ),
+    ] {
+        let lm = Lm::new();
+        let place = described(&lm, text);
+        lm.work_with(READ, &["native", &place])
+            .run()
+            .fails(2, &[says, "layermark layers command"]);
+    }
+    Lm::new()
+        .work_with(READ, &["native", "command:/nonexistent.toml"])
+        .run()
+        .fails(2, &["cannot be read", "layermark layers command"]);
+}

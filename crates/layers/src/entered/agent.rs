@@ -35,7 +35,7 @@ pub fn place(arguments: &[OsString]) -> io::Result<()> {
     };
     let own = env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let served = serve(token, &own);
-    let removed = remove_pushed(&own);
+    let removed = remove_copied(&own, token).and_then(|()| remove_pushed(&own));
     served.and(removed)
 }
 
@@ -46,6 +46,16 @@ fn ignore_signals() {
         // SAFETY: ignoring a signal installs no handler.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
+}
+
+/// Removes the binary, if a command of the user's has brought it here for this token.
+fn remove_copied(own: &Path, token: &OsStr) -> io::Result<()> {
+    let mut name = OsString::from("layermark-");
+    name.push(token);
+    if own.is_absolute() && own.file_name() == Some(&name) {
+        return fs::remove_file(own);
+    }
+    Ok(())
 }
 
 /// Removes the binary and its directory, if layermark has brought it here.

@@ -58,6 +58,9 @@ impl Here {
         for mount in &mut facts.mounts {
             if let Ok(below) = mount.at.strip_prefix(&self.root) {
                 mount.at = Path::new("/").join(below);
+            } else if fs::read_link(&self.root).is_ok_and(|root| root.starts_with(&mount.at)) {
+                // A chroot: its root is a directory within the mount.
+                mount.at = "/".into();
             }
         }
         facts.notes.extend(inside.notes);

@@ -1,0 +1,376 @@
+//! A place that a file of the user's describes: the commands that set it up, lead into it and remove it.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use layermark_model::{Missing, Spec, random_name};
+use serde::Deserialize;
+
+use crate::{
+    Base, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
+    entered::{self, Copied, Way},
+    options::{bad, value},
+    sandbox,
+    teardown::Teardown,
+};
+
+/// A place with commands of its own for set-up and removal.
+pub(crate) struct Command;
+
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "variant",
+        values: &[],
+        default: "",
+        help: "a TOML file with the commands of the place: enter, and where needed setup, copy, facts, \
+               drop_caches and teardown",
+    },
+    LayerOption {
+        name: "dir",
+        values: &[],
+        default: "/tmp",
+        help: "a directory in the place; work is done in a new one below it",
+    },
+];
+
+/// Longest file, bytes.
+const LONGEST: u64 = 64 << 10;
+/// Most of the words of one command.
+const MOST_WORDS: usize = 1000;
+
+/// The commands of a place. Each is a program and its arguments; `{dir}`, `{binary}` and `{run}` are replaced.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Commands {
+    /// Whether a shell reads each command, whose words are then joined by blanks.
+    #[serde(default)]
+    shell: bool,
+    #[serde(default)]
+    setup: Vec<String>,
+    /// Runs the words that follow it in the place.
+    enter: Vec<String>,
+    #[serde(default)]
+    teardown: Vec<String>,
+    /// Prints lines of the form `name=value`.
+    #[serde(default)]
+    facts: Vec<String>,
+    #[serde(default)]
+    drop_caches: Vec<String>,
+    /// Brings `{binary}` to `/tmp/{run}` in the place.
+    #[serde(default)]
+    copy: Vec<String>,
+}
+
+impl Commands {
+    fn read(spec: &Spec) -> Result<Self, LayerError> {
+        let file = value(spec, OPTIONS, "variant");
+        let bad = |must: String| bad(spec, "variant", file, must);
+        if file.is_empty() {
+            return Err(bad("has to be given: a TOML file".into()));
+        }
+        let text = text(Path::new(file)).map_err(|e| bad(format!("cannot be read: {e}")))?;
+        let commands = Self::parse(&text).map_err(|why| bad(format!("is not a place: {why}")))?;
+        Ok(commands)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let commands: Self = toml::from_str(text).map_err(|e| {
+            let before = e.span().map_or("", |at| text.get(..at.start).unwrap_or(""));
+            let line = before.matches('\n').count() + 1;
+            format!("line {line}: {}", e.message().replace('\n', " "))
+        })?;
+        if commands.enter.is_empty() {
+            return Err("`enter` is empty".into());
+        }
+        for (name, words) in commands.all() {
+            if words.len() > MOST_WORDS {
+                return Err(format!("`{name}` has more than {MOST_WORDS} words"));
+            }
+            if words.first().is_some_and(String::is_empty) {
+                return Err(format!("`{name}` begins with an empty word"));
+            }
+            if words.iter().any(|word| word.contains('\0')) {
+                return Err(format!("`{name}` has a NUL byte"));
+            }
+        }
+        Ok(commands)
+    }
+
+    fn all(&self) -> [(&'static str, &Vec<String>); 6] {
+        [
+            ("setup", &self.setup),
+            ("enter", &self.enter),
+            ("teardown", &self.teardown),
+            ("facts", &self.facts),
+            ("drop_caches", &self.drop_caches),
+            ("copy", &self.copy),
+        ]
+    }
+
+    /// Programs that are started from this host.
+    fn programs(&self) -> Vec<&str> {
+        if self.shell {
+            return vec!["sh"];
+        }
+        let all = self.all().into_iter();
+        let first = all.filter_map(|(_, words)| words.first());
+        // A program below {dir} is made by `setup`.
+        let plain = first.filter(|word| !word.contains('{'));
+        plain.map(String::as_str).collect()
+    }
+}
+
+/// The text of a regular file that no other user can change.
+fn text(file: &Path) -> io::Result<String> {
+    let found = fs::metadata(file)?;
+    let own = rustix::process::geteuid().as_raw();
+    let refused = if !found.is_file() {
+        "it is not a file"
+    } else if found.len() > LONGEST {
+        "it is longer than 64 KiB"
+    } else if found.mode() & 0o002 != 0 || ![0, own].contains(&found.uid()) {
+        "other users can change it: chown it to yourself, and chmod o-w"
+    } else {
+        return fs::read_to_string(file);
+    };
+    Err(io::Error::other(refused))
+}
+
+/// What is put into the commands of one session.
+struct Words<'a> {
+    shell: bool,
+    dir: &'a str,
+    binary: &'a str,
+    run: &'a str,
+}
+
+impl Words<'_> {
+    /// The command; empty if the file has none.
+    fn of(&self, command: &[String]) -> Vec<OsString> {
+        if !self.shell || command.is_empty() {
+            return command.iter().map(|w| self.filled(w).into()).collect();
+        }
+        let script = self.filled(&command.join(" "));
+        ["sh", "-c", &script, "sh"].map(OsString::from).into()
+    }
+
+    /// `enter`, which runs the words that follow it.
+    fn entering(&self, command: &[String]) -> Vec<OsString> {
+        if self.shell {
+            let all = [command, &["\"$@\"".to_owned()]].concat();
+            return self.of(&all);
+        }
+        self.of(command)
+    }
+
+    fn filled(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, value) in [
+            ("{dir}", self.dir),
+            ("{binary}", self.binary),
+            ("{run}", self.run),
+        ] {
+            text = if self.shell {
+                text.replace(name, &shell_words::quote(value))
+            } else {
+                text.replace(name, value)
+            };
+        }
+        text
+    }
+}
+
+impl Layer for Command {
+    fn id(&self) -> &'static str {
+        "command"
+    }
+
+    fn about(&self, _: &str) -> &'static str {
+        "a place of yours, described by a file (-l command:FILE.toml)"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    fn default_specs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        Commands::read(spec)?;
+        let dir = value(spec, OPTIONS, "dir");
+        if !Path::new(dir).is_absolute() {
+            return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
+        }
+        Ok(())
+    }
+
+    fn command(&self, spec: &Spec) -> Option<String> {
+        Some(format!("the commands of {}", spec.variant.as_deref()?))
+    }
+
+    fn storage(&self, _: &Spec) -> Storage {
+        Storage::Elsewhere
+    }
+
+    fn linked(&self, spec: &Spec, _: Option<&str>) -> Result<Spec, LayerError> {
+        Err(entered::no_network(&spec.to_string()))
+    }
+
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        Some("its disk belongs to a place of yours")
+    }
+
+    fn missing(&self, spec: &Spec) -> Vec<Missing> {
+        let commands = Commands::read(spec).ok();
+        let programs = commands.iter().flat_map(Commands::programs);
+        let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
+        for program in programs {
+            let is_new = missing.iter().all(|m| m.what != program);
+            if is_new && !entered::is_found(Path::new(program)) {
+                missing.push(Missing {
+                    what: program.into(),
+                    hint: "install it, or write its absolute path".into(),
+                    installable: false,
+                });
+            }
+        }
+        missing
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        let layer = spec.to_string();
+        let commands = Commands::read(spec)?;
+        base.emptied(undo);
+        let token = random_name("");
+        let run = format!("layermark-{token}");
+        let words = Words {
+            shell: commands.shell,
+            dir: &base.dir.to_string_lossy(),
+            binary: &base.exe.to_string_lossy(),
+            run: &run,
+        };
+        let teardown = words.of(&commands.teardown);
+        if !teardown.is_empty() {
+            let waits = Teardown::start(&base.exe, &teardown);
+            let waits = waits.map_err(LayerError::io(&layer, "prepare to tear down", &base.dir))?;
+            undo.push(format!("teardown of {layer}"), move || waits.run());
+        }
+        let run_to_end = |command: &[String]| match &words.of(command)[..] {
+            [] => Ok(Vec::new()),
+            words => child::lines(&layer, &mut entered::users_command(words)),
+        };
+        run_to_end(&commands.setup)?;
+        let copied = (!commands.copy.is_empty()).then(|| Copied {
+            path: PathBuf::from("/tmp").join(&run),
+            token,
+        });
+        run_to_end(&commands.copy)?;
+        let said = run_to_end(&commands.facts)?;
+        let facts = said.iter().filter_map(|line| line.split_once('='));
+        let way = Way {
+            command: words.entering(&commands.enter),
+            own: None,
+            copied,
+            drop_caches: words.of(&commands.drop_caches),
+            dir: value(spec, OPTIONS, "dir").into(),
+            // The prefix keeps claims of the place apart from what was measured.
+            notes: facts
+                .map(|(name, value)| (format!("place.{}", name.trim()), value.trim().to_owned()))
+                .collect(),
+            versions: Vec::new(),
+        };
+        Ok(Box::new(entered::open(base, spec, way)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(shell: bool) -> Words<'static> {
+        Words {
+            shell,
+            dir: "/d; ls",
+            binary: "/b",
+            run: "layermark-1",
+        }
+    }
+
+    #[test]
+    fn a_shell_reads_a_command_only_where_the_file_says_so() {
+        let command = ["in", "{dir}", "-b={binary}", "{run}; $HOME"].map(String::from);
+        let plain = words(false).entering(&command);
+        assert_eq!(plain, ["in", "/d; ls", "-b=/b", "layermark-1; $HOME"]);
+        let read = words(true).entering(&command);
+        let script = "in '/d; ls' -b=/b layermark-1; $HOME \"$@\"";
+        assert_eq!(read, ["sh", "-c", script, "sh"]);
+        assert!(words(true).of(&[]).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_a_place_is_refused_with_the_line() {
+        for (text, says) in [
+            ("setup = [\"true\"]\n", "missing field `enter`"),
+            ("enter = []", "`enter` is empty"),
+            ("enter = [\"\"]", "empty word"),
+            ("enter = [\"a\\u0000\"]", "NUL"),
+            ("enter = \"podman exec\"", "line 1"),
+            (
+                "enter = [\"env\"]\nentr = [\"x\"]",
+                "line 2: unknown field `entr`",
+            ),
+            ("enter = [", "line 1"),
+        ] {
+            let e = Commands::parse(text).unwrap_err();
+            assert!(e.contains(says) && !e.contains('\n'), "{text}: {e}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_or_trusted_is_refused_with_a_hint() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = tempfile::tempdir().unwrap();
+        let open = home.path().join("open.toml");
+        fs::write(&open, "enter = [\"env\"]").unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o666)).unwrap();
+        for (file, says) in [
+            ("/nonexistent.toml", "cannot be read: No such file"),
+            ("/tmp", "it is not a file"),
+            ("/dev/zero", "it is not a file"),
+            (open.to_str().unwrap(), "other users can change it"),
+        ] {
+            let e = crate::check(&format!("command:{file}").parse().unwrap()).unwrap_err();
+            assert!(e.is_usage() && e.to_string().contains(says), "{file}: {e}");
+            assert!(e.hint().is_some());
+        }
+    }
+
+    /// The places that come with layermark.
+    #[test]
+    fn every_shipped_place_can_be_read() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/places");
+        let mut found = 0;
+        for entry in fs::read_dir(dir).unwrap() {
+            let file = entry.unwrap().path();
+            let text = fs::read_to_string(&file).unwrap();
+            Commands::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            let lines = text
+                .lines()
+                .filter(|l| !l.is_empty() && !l.starts_with('#'));
+            assert!(lines.count() <= 10, "{}", file.display());
+            found += 1;
+        }
+        assert!(found >= 10, "{found} places");
+    }
+}
