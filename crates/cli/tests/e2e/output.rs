@@ -30,7 +30,7 @@ fn every_format_is_written_where_it_was_asked_for() {
     ];
     let outputs = names.iter().flat_map(|n| ["-o", n]);
     let said = Lm::new()
-        .mock()
+        .charted()
         .args(outputs)
         .run()
         .code(4)

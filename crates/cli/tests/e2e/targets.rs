@@ -188,7 +188,7 @@ fn the_record_of_reports_stays_small_and_is_no_link() {
 /// Names of charts are known only when they are drawn.
 #[test]
 fn a_part_goes_beside_a_file_of_somebody_elses() {
-    let said = Lm::new().mock().args(["-o", "c.svg"]).run().code(4);
+    let said = Lm::new().charted().args(["-o", "c.svg"]).run().code(4);
     let own: Vec<String> = said
         .stderr
         .lines()

@@ -201,6 +201,13 @@ impl Lm {
         self.work_with(READ, layers).args(["--blocks", "9"])
     }
 
+    /// Two operations in three scripted layers, so that there is a chart for each operation.
+    pub fn charted(self) -> Self {
+        let layers = [MOCK, &["mock:ns=3000"]].concat();
+        self.work_with(&[READ, &["--op", "read,write"]].concat(), &layers)
+            .args(["--blocks", "9"])
+    }
+
     /// Two scripted layers: done in a moment.
     pub fn mock(self) -> Self {
         self.measure(MOCK)
