@@ -154,7 +154,9 @@ impl Progress {
         let mut growing = self.growing.borrow_mut();
         growing.set(point, layer, estimate(ratio));
         let size = rustix::termios::tcgetwinsize(stderr());
-        let (columns, rows) = size.map_or((80, 24), |size| (size.ws_col, size.ws_row));
+        // A serial line may know none: 0.
+        let known = size.ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
+        let (columns, rows) = known.map_or((80, 24), |size| (size.ws_col, size.ws_row));
         let text = growing.print(columns.into(), usize::from(rows).saturating_sub(BESIDE));
         self.bar.set_prefix(text.trim_end().to_owned());
     }

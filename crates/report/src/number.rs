@@ -217,6 +217,16 @@ pub fn ratio_with(e: &Estimate) -> String {
     ratio_ends(e).map_or(head.clone(), |[low, high]| format!("{head} ({low}-{high})"))
 }
 
+/// A ratio of what is better if larger, such as a throughput, with its interval if it has one:
+/// `0.20x (0.19-0.21)`.
+pub fn share_with(e: &Estimate) -> String {
+    let in_steps = |value| ratio_in(value, step(e));
+    let head = format!("{}x", in_steps(e.estimate));
+    e.interval.map_or(head.clone(), |[low, high]| {
+        format!("{head} ({}-{})", in_steps(low), in_steps(high))
+    })
+}
+
 /// A number with a decimal prefix: `1.9 G`, `420 k`.
 fn scaled(value: f64) -> String {
     const SCALES: [(&str, f64); 4] = [("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)];
@@ -480,6 +490,16 @@ mod tests {
             average: None,
         };
         assert_eq!(times(&wide), "740x");
+    }
+
+    #[test]
+    fn a_small_share_of_a_throughput_is_not_faster() {
+        let share = Estimate {
+            estimate: 0.2,
+            interval: Some([0.19, 0.21]),
+            average: None,
+        };
+        assert_eq!(share_with(&share), "0.20x (0.19-0.21)");
     }
 
     #[test]

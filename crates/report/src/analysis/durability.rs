@@ -375,9 +375,9 @@ fn programs(case: &Case) -> Durability {
 /// another program's burst that no control window saw looks the same.
 fn flushed_by_programs<'a>(trials: impl Iterator<Item = Option<&'a Trial>>) -> Sum {
     let counts = trials.flatten().filter_map(Count::of);
-    let quiet: Vec<Count> = counts.filter(Count::is_quiet).collect();
-    let flushing = Sum::of(quiet.iter().filter(|c| c.is_of_flushing_program()));
-    let most = MOST_TRIALS * quiet.len() as f64;
+    let watched: Vec<Count> = counts.filter(|c| c.others.is_some()).collect();
+    let flushing = Sum::of(watched.iter().filter(|c| c.is_of_flushing_program()));
+    let most = MOST_TRIALS * watched.len() as f64;
     if flushing.trials >= PROGRAM_TRIALS && flushing.trials as f64 >= most {
         flushing
     } else {

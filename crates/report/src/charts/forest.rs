@@ -191,23 +191,25 @@ impl Forest<'_> {
                 colour,
             );
             let times = row.ratio.as_ref().map(number::times).unwrap_or_default();
-            let text = match () {
-                () if estimate > high => format!("{times} \u{2192}"),
-                () if estimate < low => format!("\u{2190} {times}"),
-                () if to > high => "\u{2192}".into(),
-                () if from < low => "\u{2190}".into(),
-                () => continue,
+            let right = match () {
+                () if estimate > high => Some(format!("{times} \u{2192}")),
+                () => (to > high).then(|| "\u{2192}".into()),
             };
-            // Annotations are centred.
-            let half = letter * text.chars().count() as f64 / 2.0;
-            let range = high / low;
-            let x = if estimate > high || to > high {
-                high / range.powf(half)
-            } else {
-                low * range.powf(half)
+            let left = match () {
+                () if estimate < low => Some(format!("\u{2190} {times}")),
+                () => (from < low).then(|| "\u{2190}".into()),
             };
             let y = (self.rows.len() - n) as f64 - LOWER / ROW;
-            arrows.push(TextAnnotation::new(text, x, y).with_font_size(11));
+            // Annotations are centred.
+            let inwards = |text: &str| {
+                let half = letter * text.chars().count() as f64 / 2.0;
+                (high / low).powf(half)
+            };
+            let right = right.map(|text| (high / inwards(&text), text));
+            let left = left.map(|text| (low * inwards(&text), text));
+            for (x, text) in right.into_iter().chain(left) {
+                arrows.push(TextAnnotation::new(text, x, y).with_font_size(11));
+            }
         }
         (forest, arrows)
     }

@@ -103,14 +103,20 @@ fn title(text: &str, width: f64) -> Vec<Primitive> {
     const SIZE: u32 = 13;
     let room = ((width - 2.0 * EDGE) / (0.65 * f64::from(SIZE))) as usize;
     let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
+    let letters: Vec<Vec<char>> = text
+        .split_whitespace()
+        .map(|w| w.chars().collect())
+        .collect();
+    // Names of layers may be longer than a line.
+    let parts = letters.iter().flat_map(|word| word.chunks(room.max(1)));
+    for word in parts.map(|part| part.iter().collect::<String>()) {
         match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.is_empty() => line.push_str(&word),
             Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
     let at =

@@ -153,7 +153,7 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     Some(Conclusion {
         claim: CONSTANT.into(),
         layer: layer.into(),
-        text: row.text.clone(),
+        text: format!("{} {CONSTANT}: {}", code(layer), row.text),
         holds: !Holds::when(*low > 0.0, row.fixed_us.is_some_and(little)),
         evidence: row.evidence.clone(),
     })

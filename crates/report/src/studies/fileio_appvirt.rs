@@ -353,7 +353,7 @@ fn memory(data: &Data, layer: &str) -> Option<Conclusion> {
 }
 
 /// Claim about the data that was left.
-const WRITTEN: &str = "has written everything when the application ends";
+const WRITTEN: &str = "has written nearly everything when the application ends";
 
 /// Whether everything is written when the application has ended.
 fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
@@ -418,6 +418,10 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
     let copies = here.causes.contains(&Cause::CopyUp);
     let (holds, what) = match mine.against_native() {
         Apart::Slower(_) if copies => (Holds::No, String::new()),
+        // A copy that was not recognised may be the reason.
+        Apart::Slower(_) | Apart::Open => {
+            (Holds::Open, format!(", {}", verdict(mine.against_native())))
+        }
         apart => (Holds::Yes, format!(", {}", verdict(apart))),
     };
     Some(Conclusion {

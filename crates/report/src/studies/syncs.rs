@@ -191,10 +191,10 @@ fn fast_sync(data: &Data, trials: &[WitnessTrial]) -> Option<Conclusion> {
         " (their CPUs differ)"
     };
     Some(Conclusion {
-        claim: "a fast sync in a guest is done".into(),
+        claim: "the fastest sync in a guest is one that is done".into(),
         layer: fast.1.layer.clone(),
         text: format!(
-            "a fast sync in a guest is done: a synced write takes {} in {}, and {} in {}, the fastest guest that keeps its data{emulated}. Power cuts lost acknowledged data in {}, and none in {}. {}",
+            "the fastest sync in a guest is one that is done: a synced write takes {} in {}, and {} in {}, the fastest guest that keeps its data{emulated}. Power cuts lost acknowledged data in {}, and none in {}. {}",
             text::time(fast.0),
             code(&fast.1.layer),
             text::time(honest.0),

@@ -296,7 +296,7 @@ fn in_words(
 ) -> String {
     let ratio = c.map_or_else(
         || "an unknown part".into(),
-        |c| text::ratio_with(&estimate(c)),
+        |c| text::share_with(&estimate(c)),
     );
     let cost = host_cpu(data, here).zip(host_cpu(data, there));
     let cost = cost.map_or_else(String::new, |((ours, per), (theirs, _))| {

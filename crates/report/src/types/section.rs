@@ -276,7 +276,7 @@ impl Holds {
         }
     }
 
-    /// The word next to the sentence. Claims are worded so that `yes` is good.
+    /// The word next to the sentence. Where a claim can be good or bad, `yes` is good.
     pub fn words(self) -> &'static str {
         match self {
             Self::Yes => "yes",

@@ -330,8 +330,10 @@ fn a_burst_of_others_is_not_a_programs_flush() {
         ..Meaning::default()
     };
     let (silent, burst) = (trial(0, Some(0), 0), trial(0, Some(43), 0));
-    let judged = |is_baseline: bool, hit: usize, of: usize| {
-        let native = |n: usize| if n < hit { &burst } else { &silent };
+    // No flush in the trial, one in its control windows.
+    let beside = trial(0, Some(0), 1);
+    let judged_with = |other: &Trial, is_baseline: bool, hit: usize, of: usize| {
+        let native = |n: usize| if n < hit { &burst } else { other };
         let here = |n: usize| if is_baseline { native(n) } else { &silent };
         let trials: Vec<WithReference> = (0..of).map(|n| (here(n), Some(native(n)))).collect();
         judge(&Case {
@@ -343,6 +345,8 @@ fn a_burst_of_others_is_not_a_programs_flush() {
         })
         .verdict
     };
+    let judged = |is_baseline, hit, of| judged_with(&silent, is_baseline, hit, of);
+    assert_eq!(judged_with(&beside, false, 3, 10), NotAsked);
     // A burst that hits native's trials and no control window convicts nobody, and honours nobody.
     for (hit, of) in [(1, 1), (2, 2), (1, 10), (3, 10), (7, 10)] {
         assert_eq!(judged(false, hit, of), NotAsked, "{hit} of {of}");

@@ -1,11 +1,16 @@
 //! The matrix of a running run: the ratios known so far. It gives no verdicts, which need all blocks.
 
+use std::collections::BTreeMap;
+
 use super::{
     Style,
     matrix::{Matrix, Row},
     summary::{HEAD, LABEL, NAME, filled},
 };
-use super::{columns::cut, name_parts, plain_name};
+use super::{
+    columns::{cut, display_width},
+    name_parts, plain_name,
+};
 use crate::{Estimate, Verdict, number, views::overview::short_names};
 
 /// Ratios by point and layer, in the order in which they became known.
@@ -14,7 +19,7 @@ pub struct Growing {
     points: Vec<String>,
     layers: Vec<String>,
     /// Indices of point and layer, and the latest ratio.
-    cells: Vec<([usize; 2], Estimate)>,
+    cells: BTreeMap<[usize; 2], Estimate>,
 }
 
 impl Growing {
@@ -24,32 +29,34 @@ impl Growing {
             index(&mut self.points, point),
             index(&mut self.layers, layer),
         ];
-        match self.cells.iter_mut().find(|(known, _)| *known == at) {
-            Some((_, known)) => *known = ratio,
-            None => self.cells.push((at, ratio)),
-        }
+        self.cells.insert(at, ratio);
     }
 
     /// The matrix in at most this many columns and lines; empty if it does not fit. Points are rows,
     /// or layers are if only that fits.
     pub fn print(&self, width: usize, lines: usize) -> String {
-        if self.cells.is_empty() {
+        let fewest = self.points.len().min(self.layers.len());
+        if fewest == 0 || fewest >= lines {
             return String::new();
         }
         let style = Style {
             width,
             ..Style::default()
         };
-        let tables = [self.by_point(), self.by_layer()].map(|m| m.print(style));
-        // One group of columns has no blank line. `Matrix` makes as many as the width needs.
-        let fits = |text: &&String| text.lines().count() <= lines && !text.contains("\n\n");
-        let tables = tables.iter();
-        tables.into_iter().find(fits).cloned().unwrap_or_default()
+        // One group of columns has no blank line. `Matrix` makes as many as the width needs, and the
+        // first column at any width.
+        let fits = |text: &String| {
+            let narrow = text.lines().all(|line| display_width(line) <= width);
+            text.lines().count() <= lines && !text.contains("\n\n") && narrow
+        };
+        let tables = [Self::by_point, Self::by_layer].into_iter();
+        let mut tables = tables.map(|table| table(self).print(style));
+        tables.find(fits).unwrap_or_default()
     }
 
     fn cell(&self, point: usize, layer: usize) -> (String, Option<Verdict>) {
-        let found = self.cells.iter().find(|(at, _)| *at == [point, layer]);
-        let text = found.map_or_else(String::new, |(_, ratio)| {
+        let found = self.cells.get(&[point, layer]);
+        let text = found.map_or_else(String::new, |ratio| {
             number::noisy(ratio).unwrap_or_else(|| number::times(ratio))
         });
         (text, None)

@@ -174,7 +174,7 @@ impl Work<'_> {
             Some(other) => {
                 let found = compared(data, &[(row, other)]).into_iter().next().flatten();
                 found.map_or_else(Cell::default, |c| {
-                    Cell::number(text::ratio_with(&estimate(&c)), c.ratio)
+                    Cell::number(text::share_with(&estimate(&c)), c.ratio)
                 })
             }
             None => Cell::default(),
