@@ -3,7 +3,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { launch } from './chromium.mjs';
@@ -18,7 +18,7 @@ function build() {
   if (process.env.LAYERMARK_BIN) return process.env.LAYERMARK_BIN;
   execFileSync('cargo', ['test', '--workspace', '--quiet', '--locked', '--no-run'], { cwd, stdio: ['ignore', 'inherit', 'inherit'] });
   const host = execFileSync('rustc', ['--print', 'host-tuple'], { cwd, encoding: 'utf8' }).trim();
-  return join(cwd, process.env.CARGO_TARGET_DIR ?? 'target', host, 'debug/layermark');
+  return resolve(cwd, process.env.CARGO_TARGET_DIR ?? 'target', host, 'debug/layermark');
 }
 
 before(async () => {
