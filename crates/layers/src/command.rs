@@ -2,12 +2,14 @@
 
 use std::{
     ffi::OsString,
-    fs, io,
-    os::unix::fs::MetadataExt,
+    fs,
+    io::{self, Read},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
 use layermark_model::{Missing, Spec, random_name};
+use rustix::fs::OFlags;
 use serde::Deserialize;
 
 use crate::{
@@ -124,18 +126,25 @@ impl Commands {
     }
 }
 
-/// The text of a regular file that no other user can change.
+/// The text of a regular file that no other user can change. What is checked is what is read: the
+/// path may lead to another file a moment later.
 fn text(file: &Path) -> io::Result<String> {
-    let found = fs::metadata(file)?;
+    // Opening a FIFO would wait for a writer.
+    let nonblock = OFlags::NONBLOCK.bits().cast_signed();
+    let mut options = fs::OpenOptions::new();
+    let opened = options.read(true).custom_flags(nonblock).open(file)?;
+    let found = opened.metadata()?;
     let own = rustix::process::geteuid().as_raw();
     let refused = if !found.is_file() {
         "it is not a file"
     } else if found.len() > LONGEST {
         "it is longer than 64 KiB"
-    } else if found.mode() & 0o002 != 0 || ![0, own].contains(&found.uid()) {
-        "other users can change it: chown it to yourself, and chmod o-w"
+    } else if found.mode() & 0o022 != 0 || ![0, own].contains(&found.uid()) {
+        "other users can change it: chown it to yourself, and chmod go-w"
     } else {
-        return fs::read_to_string(file);
+        let mut text = String::new();
+        opened.take(LONGEST).read_to_string(&mut text)?;
+        return Ok(text);
     };
     Err(io::Error::other(refused))
 }

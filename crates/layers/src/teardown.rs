@@ -61,11 +61,18 @@ impl Teardown {
         drop(self.held.take());
         let until = Instant::now() + LIMIT;
         while Instant::now() < until {
-            match self.child.try_wait()? {
-                Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(io::Error::other(child::ending(status))),
-                None => thread::sleep(Duration::from_millis(2)),
-            }
+            let Some(status) = self.child.try_wait()? else {
+                thread::sleep(Duration::from_millis(2));
+                continue;
+            };
+            // Another process may get its number.
+            let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.retain(|pid| *pid != self.child.id());
+            return if status.success() {
+                Ok(())
+            } else {
+                Err(io::Error::other(child::ending(status)))
+            };
         }
         Err(io::Error::other(format!("still running after {LIMIT:?}")))
     }

@@ -241,7 +241,7 @@ fn a_failed_fsync_ends_its_layer_in_a_measurement() {
     let why = failed["reason"].as_str().expect("a reason");
     assert!(
         why.starts_with(
-            "a write or its flush failed, and is not tried again: cannot write and flush"
+            "an operation failed with an I/O error, and is not tried again: cannot write and flush"
         ) && why.contains("os error 5"),
         "{why}"
     );

@@ -554,7 +554,8 @@ impl<'a> Lab<'a> {
     /// A layer that lost what was written to it. The kernel has marked the pages that it could not write as
     /// clean, so a second fsync would return 0 without them, and later trials would look right.
     fn lost_its_writes(&mut self, layer: usize, message: &str) -> Result<(), LabError> {
-        let reason = format!("a write or its flush failed, and is not tried again: {message}");
+        let reason =
+            format!("an operation failed with an I/O error, and is not tried again: {message}");
         let hint = "the kernel may say why: dmesg | tail".to_owned();
         self.drop_layer(
             layer,

@@ -71,7 +71,7 @@ fn layers(run: &Run, plan: &PlanCuts, servers: &[Vec<String>]) -> Vec<CutLayer> 
     let also = plan.also.iter().map(|spec| (spec, true));
     for (spec, named) in also.chain([(&liar, false)]) {
         if !layers.iter().any(|l| l.spec == *spec) {
-            layers.push(cut(spec, &spec.to_string(), named));
+            layers.push(cut(spec, &spec.name(), named));
         }
     }
     layers

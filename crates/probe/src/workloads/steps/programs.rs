@@ -89,10 +89,14 @@ impl StepPrograms {
     }
 }
 
-/// Whether a directory has no room for another file: that is why a step failed there.
+/// Whether a directory has no room for another file: that is why a step failed there. A read-only
+/// image never has room, and some file systems do not know theirs.
 fn is_full(dir: &Path) -> bool {
-    rustix::fs::statvfs(dir)
-        .is_ok_and(|fs| fs.f_bavail * fs.f_frsize < ROOM || fs.f_files > 0 && fs.f_favail == 0)
+    rustix::fs::statvfs(dir).is_ok_and(|fs| {
+        let read_only = fs.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY);
+        let no_block = fs.f_blocks > 0 && fs.f_bavail * fs.f_frsize < ROOM;
+        !read_only && (no_block || fs.f_files > 0 && fs.f_favail == 0)
+    })
 }
 
 impl Guarded for StepPrograms {
