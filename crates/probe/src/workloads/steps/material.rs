@@ -7,7 +7,10 @@ use std::{
     path::Path,
 };
 
-use crate::{data, param::words};
+use crate::{
+    data::{self, Noise},
+    param::words,
+};
 
 words! {
     /// What is made in the directory of the steps before `setup`.
@@ -57,19 +60,16 @@ fn text(name: &str, version: u64) -> String {
         "read", "write", "open", "close", "cache", "page", "block", "inode", "sync", "layer",
         "guest", "mount", "lookup", "rename", "extent", "journal",
     ];
-    let mut state = data::derive(version, name);
-    let size = (LEAST + state % MORE) as usize;
+    let seed = data::derive(version, name);
+    let size = (LEAST + seed % MORE) as usize;
+    let mut noise = Noise::new(seed);
     let mut text = format!("{name}, version {version}\n");
     while text.len() < size {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        text.push_str(WORDS[(state >> 60) as usize]);
-        text.push(if (state >> 40).is_multiple_of(9) {
-            '\n'
-        } else {
-            ' '
-        });
+        let mut drawn = [0; 2];
+        noise.fill(&mut drawn);
+        let [word, end] = drawn;
+        text.push_str(WORDS[usize::from(word) % WORDS.len()]);
+        text.push(if end % 9 == 0 { '\n' } else { ' ' });
     }
     text.push('\n');
     text
@@ -109,28 +109,20 @@ fn history(at: &Path, files: u64) -> io::Result<()> {
     out.flush()
 }
 
-/// A ustar archive (POSIX.1-1988, pax(1)).
 fn archive(at: &Path, files: u64) -> io::Result<()> {
-    const BLOCK: usize = 512;
-    let mut out = BufWriter::new(File::create(at)?);
+    let mut out = tar::Builder::new(BufWriter::new(File::create(at)?));
     for n in 0..files {
         let name = format!("small/{}", path(n));
         let text = text(&name, 0);
-        let mut head = [0; BLOCK];
-        let mut put =
-            |at: usize, field: &str| head[at..at + field.len()].copy_from_slice(field.as_bytes());
-        put(0, &name);
-        put(100, "0000644\x000000000\x000000000\x00");
-        put(124, &format!("{:011o}\0{THEN:011o}\0        0", text.len()));
-        put(257, "ustar\x0000");
-        let sum: u32 = head.iter().map(|b| u32::from(*b)).sum();
-        head[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-        out.write_all(&head)?;
-        out.write_all(text.as_bytes())?;
-        out.write_all(&[0; BLOCK][..text.len().next_multiple_of(BLOCK) - text.len()])?;
+        let mut head = tar::Header::new_ustar();
+        head.set_mode(0o644);
+        head.set_uid(0);
+        head.set_gid(0);
+        head.set_mtime(THEN);
+        head.set_size(text.len() as u64);
+        out.append_data(&mut head, &name, text.as_bytes())?;
     }
-    out.write_all(&[0; 2 * BLOCK])?;
-    out.flush()
+    out.into_inner()?.flush()
 }
 
 /// A package whose import imports all its modules, which are in one directory.
