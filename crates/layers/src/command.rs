@@ -149,6 +149,15 @@ fn text(file: &Path) -> io::Result<String> {
     Err(io::Error::other(refused))
 }
 
+/// A line `name=value`. Others are ignored: warnings may be among them.
+fn fact(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let is_name = !name.is_empty() && name.chars().all(allowed);
+    is_name.then_some((name, value))
+}
+
 /// What is put into the commands of one session.
 struct Words<'a> {
     shell: bool,
@@ -286,7 +295,7 @@ impl Layer for Command {
         });
         run_to_end(&commands.copy)?;
         let said = run_to_end(&commands.facts)?;
-        let facts = said.iter().filter_map(|line| line.split_once('='));
+        let facts = said.iter().filter_map(|line| fact(line));
         let way = Way {
             command: words.entering(&commands.enter),
             own: None,
@@ -295,7 +304,7 @@ impl Layer for Command {
             dir: value(spec, OPTIONS, "dir").into(),
             // The prefix keeps claims of the place apart from what was measured.
             notes: facts
-                .map(|(name, value)| (format!("place.{}", name.trim()), value.trim().to_owned()))
+                .map(|(name, value)| (format!("place.{name}"), value.to_owned()))
                 .collect(),
             versions: Vec::new(),
         };
@@ -325,6 +334,15 @@ mod tests {
         let script = "in '/d; ls' -b=/b layermark-1; $HOME \"$@\"";
         assert_eq!(read, ["sh", "-c", script, "sh"]);
         assert!(words(true).of(&[]).is_empty());
+    }
+
+    #[test]
+    fn only_a_line_with_a_name_is_a_fact() {
+        assert_eq!(fact("Lima.type = qemu\n"), Some(("Lima.type", "qemu")));
+        let warning = "W1125 12:00:03 request failed: timeout=30s";
+        for other in [warning, "ready", "=x", ""] {
+            assert_eq!(fact(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -13,7 +13,8 @@ use layermark_model::protocol::FromProbe;
 use crate::{Control, Wire};
 
 /// Starts the thread, which reads from the first stream and writes to the second. It returns how
-/// the probe ended, in words; `last_words` are the last lines that it printed. Shutting down the returned streams ends the connection from inside.
+/// the probe ended, in words; `last_words` are the last lines that it printed. Shutting down the
+/// returned streams ends the connection from inside.
 ///
 /// # Errors
 ///

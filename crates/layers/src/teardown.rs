@@ -80,7 +80,7 @@ impl Teardown {
 
 /// Waits until standard input ends, and becomes the command.
 pub fn teardown(words: &[OsString]) -> io::Result<()> {
-    let [_, ..] = words else {
+    let [program, arguments @ ..] = words else {
         return Err(io::Error::other("this is started by layermark itself"));
     };
     set_parent_process_death_signal(None)?;
@@ -88,8 +88,8 @@ pub fn teardown(words: &[OsString]) -> io::Result<()> {
     io::stdout().flush()?;
     io::copy(&mut io::stdin(), &mut io::sink())?;
     let null = || Stdio::null();
-    Err(std::process::Command::new(&words[0])
-        .args(&words[1..])
+    Err(std::process::Command::new(program)
+        .args(arguments)
         .stdin(null())
         .stdout(null())
         .exec())
