@@ -91,6 +91,14 @@ impl Spec {
         self.label().map_or_else(|| self.to_string(), str::to_owned)
     }
 
+    /// The layer without its label: two layers that differ in it alone are set up in the same way.
+    #[must_use]
+    pub fn unlabelled(&self) -> Self {
+        let mut spec = self.clone();
+        spec.options.remove(LABEL);
+        spec
+    }
+
     /// Whether it is the baseline: `native`, at both ends of a path.
     pub fn is_native(&self) -> bool {
         self.layer == "native" && self.near.as_ref().is_none_or(|near| near.is_native())
@@ -315,6 +323,8 @@ mod tests {
         assert_eq!(name("vm:disk=ide,label=old disk"), "old disk");
         assert_eq!(name("vm..vm:nic=e1000,label=to e1000"), "to e1000");
         assert_eq!(name("vm:disk=ide,cache=none"), "vm:cache=none,disk=ide");
+        let old: Spec = "vm:disk=ide,label=old disk".parse().unwrap();
+        assert_eq!(old.unlabelled(), "vm:disk=ide".parse().unwrap());
     }
 
     #[test]

@@ -26,7 +26,9 @@ pub(crate) fn clock(
     let clock = Clock::new(plan.budget()?, guesses.collect::<Result<_, LabError>>()?);
     let slowdowns = layers.iter().map(|l| catalog.slowdown(&l.spec));
     let ready = |kept: &Spec| {
-        let found = layers.iter().position(|l: &LayerRun| l.spec == *kept);
+        let found = layers
+            .iter()
+            .position(|l: &LayerRun| l.spec.unlabelled() == *kept);
         found.filter(|at| *at != BASELINE && layers[*at].status == LayerStatus::Ready)
     };
     let keep = plan.keep.iter().filter_map(ready);

@@ -440,7 +440,7 @@ impl<'a> Lab<'a> {
                     message,
                     errno: Some(EIO),
                 } if self.run.points[point].meaning.flushes => {
-                    self.lost_its_writes(layer, &message)?;
+                    self.may_have_lost_writes(layer, &message)?;
                 }
                 Failure::Broken(reason) => self.revive(layer, reason)?,
                 Failure::Lost(lost) => self.drop_layer(layer, lost)?,
@@ -551,9 +551,9 @@ impl<'a> Lab<'a> {
         )
     }
 
-    /// A layer that lost what was written to it. The kernel has marked the pages that it could not write as
+    /// A layer that may have lost what was written to it. The kernel marks pages that it could not write as
     /// clean, so a second fsync would return 0 without them, and later trials would look right.
-    fn lost_its_writes(&mut self, layer: usize, message: &str) -> Result<(), LabError> {
+    fn may_have_lost_writes(&mut self, layer: usize, message: &str) -> Result<(), LabError> {
         let reason =
             format!("an operation failed with an I/O error, and is not tried again: {message}");
         let hint = "the kernel may say why: dmesg | tail".to_owned();

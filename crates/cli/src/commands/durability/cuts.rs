@@ -55,13 +55,13 @@ fn layers(run: &Run, plan: &PlanCuts, servers: &[Vec<String>]) -> Vec<CutLayer> 
     };
     let known = |spec: &Spec| match spec {
         spec if spec.is_native() => Some(WitnessControl::Honest),
-        spec if *spec == liar => Some(WitnessControl::Liar),
+        spec if spec.unlabelled() == liar => Some(WitnessControl::Liar),
         _ => None,
     };
     let cut = |spec: &Spec, name: &str, named: bool| CutLayer {
         name: name.to_owned(),
         control: known(spec),
-        named: named && *spec == liar,
+        named: named && spec.unlabelled() == liar,
         ..CutLayer::new(spec.clone())
     };
     let own = |l: &&LayerRun| !l.control && l.status != LayerStatus::LeftOut;
@@ -70,7 +70,7 @@ fn layers(run: &Run, plan: &PlanCuts, servers: &[Vec<String>]) -> Vec<CutLayer> 
     layers.extend(servers.iter().map(|command| CutLayer::served(command)));
     let also = plan.also.iter().map(|spec| (spec, true));
     for (spec, named) in also.chain([(&liar, false)]) {
-        if !layers.iter().any(|l| l.spec == *spec) {
+        if !layers.iter().any(|l| l.spec.unlabelled() == *spec) {
             layers.push(cut(spec, &spec.name(), named));
         }
     }
