@@ -4,6 +4,7 @@ use super::{Chart, Group, SERIES, lines};
 use crate::{
     Report, ResultRow,
     analysis::latency::SLOWER,
+    number,
     types::{Axis, LineChart, Mark, Series},
 };
 
@@ -14,14 +15,17 @@ const MOST: usize = 24;
 
 pub fn group(report: &Report) -> Option<Group> {
     let points = report.points().into_iter().enumerate();
-    let charts: Vec<Chart> = points
-        .filter_map(|(n, point)| chart(report, n, point))
-        .take(MOST)
-        .collect();
+    let drawn = points.filter_map(|(n, point)| chart(report, n, point));
+    let mut charts: Vec<Chart> = drawn.collect();
+    let more = match charts.len().saturating_sub(MOST) {
+        0 => String::new(),
+        n => format!(" {} not drawn.", number::count(n, "more operation")),
+    };
+    charts.truncate(MOST);
     (!charts.is_empty()).then(|| Group {
         title: "Latency of single operations".into(),
         hint: format!(
-            "The share of operations that take longer than a time, from the histograms of all trials. A line ends where ten operations are left; both axes are logarithmic. Of each operation native and the slowest layers, at most {SERIES}."
+            "The share of operations that take longer than a time, from the histograms of all trials. A line ends where ten operations are left; both axes are logarithmic. Of each operation native and the slowest layers, at most {SERIES}.{more}"
         ),
         charts,
     })

@@ -35,15 +35,13 @@ impl Report {
             return None;
         }
         let names = layers(trials);
-        let of_container =
-            |l: &LayerReport| names.contains(&l.name.as_str()) && l.spec.starts_with("container:");
         let mut tables = vec![self.levels(&names), cuts(trials)];
         tables.extend(names.iter().filter_map(|name| stack(trials, name)));
         tables.extend(names.iter().filter_map(|name| timeline(trials, name)));
         Some(Section {
             name: "durability".into(),
             title: "Does it keep what it acknowledged?".into(),
-            about: about(self.layers.iter().any(of_container)),
+            about: about(&names, &self.layers),
             is_answer: true,
             tables,
             conclusions: names.iter().map(|name| self.conclusion(name)).collect(),
@@ -176,10 +174,13 @@ impl Report {
 }
 
 /// How it was done.
-fn about(has_container: bool) -> String {
+fn about(names: &[&str], layers: &[LayerReport]) -> String {
     let about = "Each layer stood on a disk whose unflushed writes a power cut loses. Records were written and synced in it, and looked for after each cut, when the layer had been set up again on what survived.";
     let container = "A container is not started again: its files are read from the host.";
-    if has_container {
+    // A label may replace the name.
+    let cut = |l: &&LayerReport| names.contains(&l.name.as_str());
+    let mut cut = layers.iter().filter(cut);
+    if cut.any(|l| l.spec.starts_with("container:")) {
         format!("{about} {container}")
     } else {
         about.into()
@@ -277,11 +278,20 @@ fn timeline(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
 
 #[cfg(test)]
 mod tests {
+    use layermark_testkit::sample::Sample;
+
     use super::*;
 
     #[test]
     fn how_containers_were_looked_at_is_said_where_there_is_one() {
         let words = "A container is not started again";
-        assert!(about(true).contains(words) && !about(false).contains(words));
+        let (run, trials) = Sample::default().build();
+        let mut report = Report::build(&run, &trials);
+        let layers = &mut report.layers;
+        assert!(!about(&["native", "fuse"], layers).contains(words));
+        let fuse = layers.iter_mut().find(|l| l.name == "fuse").unwrap();
+        fuse.spec = "container:podman,label=fuse".into();
+        assert!(about(&["native", "fuse"], layers).contains(words));
+        assert!(!about(&["native"], layers).contains(words));
     }
 }
