@@ -439,7 +439,7 @@ impl<'a> Lab<'a> {
                 Failure::Work {
                     message,
                     errno: Some(EIO),
-                } if self.run.points[point].meaning.flushes => {
+                } if self.run.points[point].meaning.changes => {
                     self.may_have_lost_writes(layer, &message)?;
                 }
                 Failure::Broken(reason) => self.revive(layer, reason)?,

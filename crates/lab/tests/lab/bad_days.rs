@@ -118,7 +118,8 @@ fn a_probe_that_breaks_between_turns_drops_out_of_the_block_and_the_others_go_on
         let others = trials.iter().filter(|t| t.cell.layer != 2);
         for record in others {
             let turns = record.trial.as_ref().unwrap().turns.len();
-            assert!(turns > 20, "{bad}: {turns} turns in {:?}", record.cell);
+            // Layer 2 broke in its fourth turn or before. How many more there are depends on the machine.
+            assert!(turns > 5, "{bad}: {turns} turns in {:?}", record.cell);
         }
         assert_eq!(run.status, RunStatus::Done);
     }

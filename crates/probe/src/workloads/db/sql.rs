@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
 use super::{
     figures::DbTrial,
@@ -184,16 +184,22 @@ impl Step for Table {
     }
 }
 
-/// An error of `SQLite`, with the path.
-fn error(doing: &str, path: &Path, error: &rusqlite::Error) -> ProbeError {
-    let message = format!("db: cannot {doing} {}: {error}", path.display());
-    match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DiskFull) => ProbeError {
-            errno: Some(libc::ENOSPC),
-            ..ProbeError::new(message)
+/// An error of `SQLite`, with the path, and the `errno` that the measuring process acts on.
+pub(super) fn error(doing: &str, path: &Path, error: &rusqlite::Error) -> ProbeError {
+    let errno = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Some(libc::ENOSPC),
+        Some(ErrorCode::SystemIoFailure) => Some(libc::EIO),
+        _ => None,
+    };
+    let hint = match errno {
+        Some(libc::ENOSPC) => {
+            "make room or choose another place with --dir; `df -h` shows the free space"
         }
-        .hint("make room or choose another place with --dir; `df -h` shows the free space"),
-        _ => ProbeError::new(message)
-            .hint("see whether the same works on the host's own disk: layermark db -l native"),
+        _ => "see whether the same works on the host's own disk: layermark db -l native",
+    };
+    ProbeError {
+        errno,
+        ..ProbeError::new(format!("db: cannot {doing} {}: {error}", path.display()))
     }
+    .hint(hint)
 }

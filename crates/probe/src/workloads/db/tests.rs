@@ -3,7 +3,11 @@ use std::sync::{Mutex, PoisonError};
 use layermark_model::Trial;
 use serde_json::{Value, json};
 
-use super::{Db, params::DbParams, sql::Table};
+use super::{
+    Db,
+    params::DbParams,
+    sql::{self, Table},
+};
 use crate::{Context, TurnRequest, Work, Workload, workloads::ends::testing};
 
 fn start(dir: &std::path::Path, params: Value) -> Box<dyn Work> {
@@ -91,4 +95,23 @@ fn a_lost_change_is_found() {
     table.changed += 1;
     let why = table.check().unwrap_err();
     assert_eq!(why, "it has 100 rows and 0 changes instead of 100 and 1");
+}
+
+#[test]
+fn errors_that_may_have_lost_writes_or_filled_a_disk_have_their_errno() {
+    for (code, errno) in [
+        (rusqlite::ffi::SQLITE_IOERR_FSYNC, Some(libc::EIO)),
+        (rusqlite::ffi::SQLITE_IOERR_WRITE, Some(libc::EIO)),
+        (rusqlite::ffi::SQLITE_FULL, Some(libc::ENOSPC)),
+        (rusqlite::ffi::SQLITE_BUSY, None),
+    ] {
+        let of_sqlite =
+            rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), Some("why".into()));
+        let error = sql::error("run a transaction in", "/x/table.db".as_ref(), &of_sqlite);
+        assert_eq!(error.errno, errno, "{error}");
+        assert!(
+            error.message.contains("in /x/table.db: why") && error.hint.is_some(),
+            "{error:?}"
+        );
+    }
 }

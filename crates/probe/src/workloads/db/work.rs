@@ -2,12 +2,17 @@
 
 use std::{
     fs::File,
+    io,
     path::{Path, PathBuf},
 };
 
 use layermark_model::{FigureValues, Trial, Verified};
 
-use super::{figures::DbTrial, params::DbParams, sql::Table};
+use super::{
+    figures::DbTrial,
+    params::DbParams,
+    sql::{self, Table},
+};
 use crate::{
     Context, ProbeError,
     counters::Devices,
@@ -61,6 +66,15 @@ impl DbWork {
         })
     }
 
+    /// A transaction that failed.
+    fn failed(&self, cause: &io::Error) -> ProbeError {
+        let doing = format!("run a transaction ({}) in", self.p.op.id());
+        match cause.get_ref().and_then(|e| e.downcast_ref()) {
+            Some(of_sqlite) => sql::error(&doing, &self.path, of_sqlite),
+            None => ProbeError::io(&doing, &self.path, cause),
+        }
+    }
+
     /// The files of the database and its journals that exist.
     fn files(&self) -> impl Iterator<Item = PathBuf> {
         let name = self.path.clone().into_os_string();
@@ -105,15 +119,7 @@ impl Repeat for DbWork {
         };
         self.table.done = DbTrial::default();
         let driven = drive::drive(source, part, recorder, beat, &mut self.table);
-        let driven = driven.map_err(|e| {
-            ProbeError::new(format!(
-                "db: {} in {}: {}",
-                self.p.op.id(),
-                self.path.display(),
-                e.error
-            ))
-            .hint("see whether the same works on the host's own disk: layermark db -l native")
-        })?;
+        let driven = driven.map_err(|e| self.failed(&e.error))?;
         let ops = driven.ops;
         self.next = driven.next;
         let done = self.table.done;
