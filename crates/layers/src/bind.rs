@@ -7,8 +7,8 @@ use rustix::{
 };
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Undo, host::HostPlace, mounts, options::value,
-    sandbox,
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo, host::HostPlace, mounts,
+    options::value, sandbox,
 };
 
 mod idmap;
@@ -27,6 +27,10 @@ const OPTIONS: &[LayerOption] = &[LayerOption {
 impl Layer for Bind {
     fn id(&self) -> &'static str {
         "bind"
+    }
+
+    fn group(&self) -> Group {
+        Group::ThisKernel
     }
 
     fn about(&self, variant: &str) -> &'static str {

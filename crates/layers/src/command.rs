@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use serde::Deserialize;
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
+    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
     entered::{self, Copied, Way},
     options::{bad, value},
     sandbox,
@@ -205,6 +205,10 @@ impl Words<'_> {
 impl Layer for Command {
     fn id(&self) -> &'static str {
         "command"
+    }
+
+    fn group(&self) -> Group {
+        Group::Yours
     }
 
     fn about(&self, _: &str) -> &'static str {

@@ -14,7 +14,7 @@ use std::{
 use layermark_model::{Missing, Spec, random_name};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Storage, Undo,
+    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
     child::{self, Change},
     entered::{self, Own, Way},
     host::HostPlace,
@@ -139,6 +139,10 @@ fn contained<const N: usize>(more: [&str; N]) -> Vec<OsString> {
 impl Layer for Container {
     fn id(&self) -> &'static str {
         "container"
+    }
+
+    fn group(&self) -> Group {
+        Group::Containers
     }
 
     fn about(&self, variant: &str) -> &'static str {

@@ -3,7 +3,7 @@ use std::path::Path;
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Storage, Undo, WorkDir,
+    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, WorkDir,
     host::HostPlace,
     options::{bad, value},
     workdir,
@@ -31,6 +31,10 @@ const OPTIONS: &[LayerOption] = &[
 impl Layer for Dir {
     fn id(&self) -> &'static str {
         "dir"
+    }
+
+    fn group(&self) -> Group {
+        Group::ThisKernel
     }
 
     fn about(&self, _: &str) -> &'static str {

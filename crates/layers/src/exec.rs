@@ -3,7 +3,7 @@ use std::{ffi::OsString, path::Path};
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Storage, Undo,
+    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
     entered::{self, Way},
     options::{bad, value},
     sandbox,
@@ -31,6 +31,10 @@ const OPTIONS: &[LayerOption] = &[
 impl Layer for Exec {
     fn id(&self) -> &'static str {
         "exec"
+    }
+
+    fn group(&self) -> Group {
+        Group::Yours
     }
 
     fn about(&self, _: &str) -> &'static str {

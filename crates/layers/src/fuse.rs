@@ -13,7 +13,7 @@ use layermark_model::{Missing, Spec};
 use rustix::fs::FileType;
 
 use crate::{
-    Base, Control, Layer, LayerError, LayerOption, Place, Undo,
+    Base, Control, Group, Layer, LayerError, LayerOption, Place, Undo,
     child::{self, Process},
     fuse_fs::Through,
     fuse_options::{Agreed, FuseCache, FuseFsync, FuseOptions, StallOrder, StallPlan},
@@ -102,6 +102,10 @@ const LONGEST_DELAY: Duration = Duration::from_secs(1);
 impl Layer for Fuse {
     fn id(&self) -> &'static str {
         "fuse"
+    }
+
+    fn group(&self) -> Group {
+        Group::UserSpace
     }
 
     fn about(&self, _: &str) -> &'static str {

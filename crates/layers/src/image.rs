@@ -3,7 +3,7 @@ use std::{fs, path::Path, path::PathBuf, process::Stdio, time::Duration};
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Control, Layer, LayerError, LayerOption, Place, Undo,
+    Base, Control, Group, Layer, LayerError, LayerOption, Place, Undo,
     child::{self, Process},
     host::{HostPlace, PACKAGED},
     loop_fs::free_space,
@@ -47,6 +47,10 @@ const OPTIONS: &[LayerOption] = &[
 impl Layer for Image {
     fn id(&self) -> &'static str {
         "image"
+    }
+
+    fn group(&self) -> Group {
+        Group::ThisKernel
     }
 
     fn about(&self, variant: &str) -> &'static str {

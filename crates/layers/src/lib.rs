@@ -5,7 +5,7 @@
 //! Order of ending: drop the [`Wire`], then the [`Place`], then the [`Undo`].
 
 use std::{
-    io,
+    fmt, io,
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
     time::Duration,
@@ -165,10 +165,42 @@ pub struct NamedNetwork {
     pub backend: String,
 }
 
+/// Where a layer's files are served, as `layermark layers` groups them. In the order in which they are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// File systems and mounts of the kernel that runs here.
+    ThisKernel,
+    /// Programs that serve files.
+    UserSpace,
+    /// Containers on this kernel.
+    Containers,
+    /// Virtual machines.
+    Guests,
+    /// Networks, and what is reached through one.
+    Network,
+    /// Places that the user describes.
+    Yours,
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ThisKernel => "this kernel",
+            Self::UserSpace => "user space",
+            Self::Containers => "containers",
+            Self::Guests => "guests",
+            Self::Network => "network",
+            Self::Yours => "places of yours",
+        })
+    }
+}
+
 /// One kind of layer. Stateless; its methods change nothing unless they say so.
 pub trait Layer: Sync {
     /// Its name before the colon, such as `overlay`.
     fn id(&self) -> &'static str;
+    /// Where `layermark layers` lists it.
+    fn group(&self) -> Group;
     /// One line for `layermark layers` about this variant; about the whole layer if the variant is
     /// empty.
     fn about(&self, variant: &str) -> &'static str;
@@ -328,7 +360,7 @@ pub trait Place: Send {
     fn helper_cpu(&self) -> Result<CpuTime, LayerError>;
 }
 
-/// Every layer, in the order of `layermark layers`.
+/// Every layer, in the order of `layermark layers` within a group.
 pub const ALL: &[&dyn Layer] = &[
     &native::Native,
     &dir::Dir,

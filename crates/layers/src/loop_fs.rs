@@ -3,7 +3,7 @@ use std::{fs::File, io, path::Path};
 use layermark_model::{Missing, Spec, parse_size};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Undo, child,
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo, child,
     host::HostPlace,
     loopdev, mounts, needs,
     options::{bad, on, value},
@@ -104,6 +104,10 @@ pub(crate) fn make_fs(layer: &str, kind: &LoopFsType, image: &Path) -> Result<()
 impl Layer for LoopFs {
     fn id(&self) -> &'static str {
         "loop"
+    }
+
+    fn group(&self) -> Group {
+        Group::ThisKernel
     }
 
     fn about(&self, variant: &str) -> &'static str {

@@ -9,7 +9,7 @@ use std::{
 use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec, parse_duration};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire,
+    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire,
     mock_probe::{self, Script},
     options::{bad, on, value},
     scripted,
@@ -87,6 +87,10 @@ const OPTIONS: &[LayerOption] = &[
 impl Layer for Mock {
     fn id(&self) -> &'static str {
         "mock"
+    }
+
+    fn group(&self) -> Group {
+        Group::UserSpace
     }
 
     fn about(&self, _: &str) -> &'static str {

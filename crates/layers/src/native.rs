@@ -1,6 +1,6 @@
 use layermark_model::{Missing, Spec};
 
-use crate::{Base, Layer, LayerError, LayerOption, Place, Undo, host};
+use crate::{Base, Group, Layer, LayerError, LayerOption, Place, Undo, host};
 
 /// The base directory itself: what every other layer is compared with.
 pub(crate) struct Native;
@@ -8,6 +8,10 @@ pub(crate) struct Native;
 impl Layer for Native {
     fn id(&self) -> &'static str {
         "native"
+    }
+
+    fn group(&self) -> Group {
+        Group::ThisKernel
     }
 
     fn about(&self, _: &str) -> &'static str {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo,
+    Base, Group, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo,
     host::HostPlace,
     net::{self, link::Link, shape::Shape},
     options::{self, bad, value},
@@ -49,6 +49,10 @@ const OPTIONS: &[LayerOption] = &[
 impl Layer for Netns {
     fn id(&self) -> &'static str {
         "netns"
+    }
+
+    fn group(&self) -> Group {
+        Group::Network
     }
 
     fn about(&self, _: &str) -> &'static str {

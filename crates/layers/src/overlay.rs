@@ -6,7 +6,7 @@ use std::{
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Undo,
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo,
     host::{HostPlace, PACKAGED},
     mounts, needs,
     options::{on, value},
@@ -44,6 +44,10 @@ const OPTIONS: &[LayerOption] = &[
 impl Layer for Overlay {
     fn id(&self) -> &'static str {
         "overlay"
+    }
+
+    fn group(&self) -> Group {
+        Group::ThisKernel
     }
 
     fn about(&self, variant: &str) -> &'static str {

@@ -4,7 +4,7 @@ use layermark_model::{Missing, Spec, parse_size};
 use layermark_sys::meminfo;
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, Place, Storage, Undo,
+    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
     host::HostPlace,
     mounts,
     options::{bad, value},
@@ -24,6 +24,10 @@ const OPTIONS: &[LayerOption] = &[LayerOption {
 impl Layer for Tmpfs {
     fn id(&self) -> &'static str {
         "tmpfs"
+    }
+
+    fn group(&self) -> Group {
+        Group::ThisKernel
     }
 
     fn about(&self, _: &str) -> &'static str {

@@ -1,7 +1,7 @@
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo, host::HostPlace, needs,
+    Base, Group, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo, host::HostPlace, needs,
     options::value,
 };
 
@@ -46,6 +46,10 @@ const PORT: [&str; 2] = ["virtio_pci", "virtio_console"];
 impl Layer for Vm {
     fn id(&self) -> &'static str {
         "vm"
+    }
+
+    fn group(&self) -> Group {
+        Group::Guests
     }
 
     fn about(&self, _: &str) -> &'static str {

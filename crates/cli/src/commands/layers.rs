@@ -23,10 +23,11 @@ pub struct LayersArgs {
 pub fn show(args: &LayersArgs) -> Result<ExitCode, Failure> {
     // In the sandbox, because its privileges decide which layers can be set up.
     sandbox::enter().map_err(Failure::failed)?;
-    let chosen: Vec<&dyn Layer> = match &args.layer {
+    let mut chosen: Vec<&dyn Layer> = match &args.layer {
         None => ALL.to_vec(),
         Some(name) => vec![find(name)?],
     };
+    chosen.sort_by_key(|layer| layer.group());
     if args.json.json {
         let layers: Vec<Value> = chosen.iter().map(|l| as_json(*l)).collect();
         let text = serde_json::to_string_pretty(
@@ -36,10 +37,14 @@ pub fn show(args: &LayersArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
-    for layer in &chosen {
-        describe(&mut text, *layer);
-        if args.layer.is_some() {
-            options(&mut text, *layer);
+    for of_group in chosen.chunk_by(|a, b| a.group() == b.group()) {
+        let lines = if text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(text, "{lines}{}:", of_group[0].group());
+        for layer in of_group {
+            describe(&mut text, *layer);
+            if args.layer.is_some() {
+                options(&mut text, *layer);
+            }
         }
     }
     stdout::print(&text)?;
@@ -123,5 +128,5 @@ fn as_json(layer: &dyn Layer) -> Value {
             json!({ "spec": spec, "about": about(layer, &spec), "ready": missing.is_empty(), "default": default, "missing": missing })
         })
         .collect();
-    json!({ "id": layer.id(), "about": layer.about(""), "options": options, "specs": specs })
+    json!({ "id": layer.id(), "group": layer.group().to_string(), "about": layer.about(""), "options": options, "specs": specs })
 }

@@ -114,6 +114,20 @@ fn layers_tells_what_is_missing_and_how_to_get_it() {
             said.stdout
         );
     }
+    let groups: Vec<&str> = said
+        .stdout
+        .lines()
+        .filter_map(|l| l.strip_suffix(':'))
+        .collect();
+    let all = [
+        "this kernel",
+        "user space",
+        "containers",
+        "guests",
+        "network",
+        "places of yours",
+    ];
+    assert_eq!(groups, all, "{}", said.stdout);
     // A machine without any of the programs that layers need.
     let hide = "mount -t tmpfs none $W; for d in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin; do \
         [ ! -d $d ] || hidden=\"${hidden:-} $d\"; done; for d in $hidden; do mount --bind $W $d; done";
@@ -148,6 +162,10 @@ fn layers_tells_what_is_missing_and_how_to_get_it() {
         .unwrap()
         .run()
         .json();
+    let group =
+        |id: &str| json["layers"].as_array()?.iter().find(|l| l["id"] == id)?["group"].as_str();
+    assert_eq!(group("container"), Some("containers"));
+    assert_eq!(group("exec"), Some("places of yours"));
     let specs: Vec<&Value> = json["layers"]
         .as_array()
         .unwrap()

@@ -16,7 +16,7 @@ use std::{
 
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{
-    Base, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire, scripted,
+    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire, scripted,
 };
 use layermark_model::{
     CpuTime, DeviceBytes, DroppedCaches, Facts, Meaning, Missing, Param, Pass, Plan, Point,
@@ -47,6 +47,9 @@ struct Ends;
 impl Layer for Ends {
     fn id(&self) -> &'static str {
         "ends"
+    }
+    fn group(&self) -> Group {
+        Group::UserSpace
     }
     fn about(&self, _: &str) -> &'static str {
         "a script"
@@ -115,6 +118,9 @@ fn file() -> &'static dyn Workload {
 impl Layer for Scripted {
     fn id(&self) -> &'static str {
         "mock"
+    }
+    fn group(&self) -> Group {
+        Group::UserSpace
     }
     fn about(&self, _: &str) -> &'static str {
         "a script"
