@@ -24,7 +24,7 @@ SHELLS="zsh:zsh fish:fish"
 # Servers and clients of the workloads http and ftp; nginx is listed above.
 SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
 # Places behind a command, and containers.
-PLACES="podman:podman crun:crun runc:runc bwrap:bubblewrap systemd-nspawn:systemd-container script:bsdutils"
+PLACES="podman:podman dockerd:docker.io crun:crun runc:runc bwrap:bubblewrap systemd-nspawn:systemd-container script:bsdutils"
 # A clean root for `make test-dist`.
 ROOT="mmdebstrap:mmdebstrap"
 TEST="$RUN $VM $DIST $ROOT $PROGRAMS $PLACES fio:fio bindfs:bindfs eatmydata:eatmydata sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS $SHELLS"

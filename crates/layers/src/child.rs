@@ -476,6 +476,15 @@ pub(crate) fn run(layer: &str, command: &mut Command) -> Result<String, LayerErr
 pub(crate) fn lines(layer: &str, command: &mut Command) -> Result<Vec<String>, LayerError> {
     /// The slowest command compresses an image of some GiB.
     const LIMIT: Duration = Duration::from_mins(10);
+    lines_within(layer, command, LIMIT)
+}
+
+/// The same; ends a command that takes longer.
+pub(crate) fn lines_within(
+    layer: &str,
+    command: &mut Command,
+    limit: Duration,
+) -> Result<Vec<String>, LayerError> {
     let program = Path::new(command.get_program()).to_path_buf();
     let mut process = Process::start(command).map_err(LayerError::io(layer, "run", &program))?;
     drop(process.child.stdin.take());
@@ -483,7 +492,7 @@ pub(crate) fn lines(layer: &str, command: &mut Command) -> Result<Vec<String>, L
         Some(out) => Tail::of(out).map_err(LayerError::io(layer, "run", &program))?,
         None => Tail::default(),
     };
-    let status = process.wait(LIMIT);
+    let status = process.wait(limit);
     // The readers see the end of the pipes a moment after the process has ended.
     let tail = [said.whole(), process.tail.whole()].concat();
     let program = program
@@ -500,7 +509,7 @@ pub(crate) fn lines(layer: &str, command: &mut Command) -> Result<Vec<String>, L
         None => Err(LayerError::Slow {
             layer: layer.into(),
             what: program,
-            after: LIMIT,
+            after: limit,
             tail,
         }),
     }

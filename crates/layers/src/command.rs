@@ -284,7 +284,7 @@ impl Layer for Command {
         };
         let teardown = words.of(&commands.teardown);
         if !teardown.is_empty() {
-            let waits = Teardown::start(&base.exe, &teardown);
+            let waits = Teardown::start(&base.exe, &[teardown]);
             let waits = waits.map_err(LayerError::io(&layer, "prepare to tear down", &base.dir))?;
             undo.push(format!("teardown of {layer}"), move || waits.run());
         }

@@ -24,6 +24,7 @@ use crate::{
 };
 
 mod bubblewrap;
+mod docker;
 mod nspawn;
 mod oci;
 mod podman;
@@ -34,7 +35,7 @@ pub(crate) struct Container;
 const OPTIONS: &[LayerOption] = &[
     LayerOption {
         name: "variant",
-        values: &["podman", "crun", "runc", "nspawn", "bubblewrap"],
+        values: &["podman", "docker", "crun", "runc", "nspawn", "bubblewrap"],
         default: "podman",
         help: "the runtime that starts the container, in which layermark is the only program",
     },
@@ -42,14 +43,15 @@ const OPTIONS: &[LayerOption] = &[
         name: "at",
         values: &["root", "volume", "named", "tmpfs"],
         default: "root",
-        help: "where the work is done. root: the container's own writable layer (podman: an overlay; others: a \
-               directory); volume: a bind mount of a directory below --dir; named: a volume of podman's; tmpfs",
+        help: "where the work is done. root: the container's own writable layer (podman and docker: an \
+               overlay; others: a directory); volume: a bind mount of a directory below --dir; named: a volume of \
+               podman's or docker's; tmpfs",
     },
     LayerOption {
         name: "rm",
         values: &["on", "off"],
         default: "off",
-        help: "start it with --rm (podman)",
+        help: "start it with --rm (podman and docker)",
     },
 ];
 
@@ -69,12 +71,13 @@ struct Runtime {
     /// Name of the program, and of its Debian package.
     program: (&'static str, &'static str),
     about: &'static str,
-    /// Prepares the container; the command that runs it.
-    command: fn(&Bundle) -> Result<Vec<OsString>, LayerError>,
+    /// Prepares the container; the command that runs it. `None`: a daemon runs it.
+    command: Option<fn(&Bundle) -> Result<Vec<OsString>, LayerError>>,
 }
 
 fn runtime(spec: &Spec) -> &'static Runtime {
     match value(spec, OPTIONS, "variant") {
+        "docker" => &docker::DOCKER,
         "crun" => &oci::CRUN,
         "runc" => &oci::RUNC,
         "nspawn" => &nspawn::NSPAWN,
@@ -168,12 +171,12 @@ impl Layer for Container {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        if runtime(spec).program.0 == "podman" {
+        if ["podman", "docker"].contains(&runtime(spec).program.0) {
             return Ok(());
         }
         for (option, its) in [("at", "named"), ("rm", "on")] {
             if value(spec, OPTIONS, option) == its {
-                let must = "is an option of podman: -l container:podman".to_owned();
+                let must = "is an option of podman and docker: -l container:podman".to_owned();
                 return Err(bad(spec, option, its, must));
             }
         }
@@ -183,6 +186,7 @@ impl Layer for Container {
     fn storage(&self, spec: &Spec) -> Storage {
         match at(spec) {
             At::Tmpfs => Storage::Memory,
+            At::Root | At::Named if runtime(spec).command.is_none() => Storage::Elsewhere,
             _ => Storage::Base,
         }
     }
@@ -192,13 +196,24 @@ impl Layer for Container {
     }
 
     fn uncut(&self, spec: &Spec) -> Option<&'static str> {
-        (at(spec) == At::Tmpfs)
-            .then_some("its files are in memory: a power cut leaves none of them")
+        if at(spec) == At::Tmpfs {
+            return Some("its files are in memory: a power cut leaves none of them");
+        }
+        let daemon = runtime(spec).command.is_none();
+        daemon.then_some("its files belong to a daemon of yours")
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let runtime = runtime(spec);
         let (program, package) = runtime.program;
+        if runtime.command.is_none() {
+            let needed = [sandbox::not_root(), needs::static_binary()];
+            return needed
+                .into_iter()
+                .flatten()
+                .chain(docker::missing())
+                .collect();
+        }
         // podman starts its containers with crun.
         let crun = (program == "podman").then(|| needs::program("crun", "crun"));
         sandbox::not_root()
@@ -217,6 +232,9 @@ impl Layer for Container {
     ) -> Result<Box<dyn Place>, LayerError> {
         let layer = spec.to_string();
         let (runtime, at) = (runtime(spec), at(spec));
+        let Some(command) = runtime.command else {
+            return docker::open(base, spec, undo);
+        };
         if base.survived() {
             let dir = files_of(&base.dir, runtime, at).map_err(LayerError::io(
                 &layer,
@@ -246,10 +264,10 @@ impl Layer for Container {
             notes.push(("storage_driver".into(), podman::DRIVER.into()));
         }
         let way = Way {
-            command: (runtime.command)(&bundle)?,
+            command: command(&bundle)?,
             own: Some(Own {
                 token: token.clone(),
-                view: view.clone(),
+                view: Some(view.clone()),
             }),
             copied: None,
             drop_caches: Vec::new(),

@@ -100,8 +100,9 @@ pub(crate) struct Copied {
 pub(crate) struct Own {
     /// The token of the agent that it starts.
     pub(crate) token: String,
-    /// Changes of the files that it sees.
-    pub(crate) view: Vec<Change>,
+    /// Changes of the files that it sees. `None`: it has the user's environment and files, as a client of the
+    /// user's daemon needs them.
+    pub(crate) view: Option<Vec<Change>>,
 }
 
 /// A command of layermark's own, which sees changed files and none of the user's configuration.
@@ -162,8 +163,8 @@ impl Line {
         let failed = |e: io::Error| LayerError::io(layer, "run", &program)(e);
         let (stream, its) = UnixStream::pair().map_err(failed)?;
         let (input, output) = (its.try_clone().map_err(failed)?, its);
-        let mut command = match own {
-            Some(own) => own_command(words, &own.view).map_err(failed)?,
+        let mut command = match own.and_then(|own| own.view.as_ref()) {
+            Some(view) => own_command(words, view).map_err(failed)?,
             None => users_command(words),
         };
         command
@@ -200,6 +201,13 @@ pub(crate) struct EnteredPlace {
 
 /// Enters a place and brings the packaged files there.
 pub(crate) fn open(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, LayerError> {
+    let place = enter(base, spec, way)?;
+    place.package()?;
+    Ok(place)
+}
+
+/// Enters a place, in which the agent has a new directory.
+pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, LayerError> {
     let layer = spec.to_string();
     let silence = base.silence.max(FLOOR);
     let quick = QUICK.min(silence);
@@ -239,7 +247,7 @@ pub(crate) fn open(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, L
             .pid(),
         here.as_ref().map(|here| here.pid),
     ];
-    let place = EnteredPlace {
+    Ok(EnteredPlace {
         layer,
         dir,
         exe: base
@@ -258,9 +266,7 @@ pub(crate) fn open(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, L
         drop_caches: way.drop_caches,
         silence,
         quick,
-    };
-    place.package()?;
-    Ok(place)
+    })
 }
 
 /// Starts the agent. If the place does not see this host's binary, it is brought there first.
@@ -339,7 +345,7 @@ impl EnteredPlace {
     }
 
     /// Brings all packaged files there.
-    fn package(&self) -> Result<(), LayerError> {
+    pub(crate) fn package(&self) -> Result<(), LayerError> {
         let names = files::list(&self.master);
         self.put(&names.map_err(LayerError::io(&self.layer, "read", &self.master))?)
     }

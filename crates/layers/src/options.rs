@@ -75,7 +75,7 @@ pub(crate) fn instead(name: &str) -> Option<String> {
     match name {
         "docker" => {
             return Some(
-                "a container that runs is behind a command: -l 'exec:podman exec -i ID,dir=/data'; layermark layers exec"
+                "did you mean `container:docker`? One that runs already: -l 'exec:docker exec -i ID,dir=/data'"
                     .into(),
             );
         }
@@ -231,7 +231,7 @@ mod tests {
             ),
             (
                 "docker",
-                "a container that runs is behind a command: -l 'exec:",
+                "did you mean `container:docker`? One that runs already: -l 'exec:docker",
             ),
             ("ssh", "any place behind a command is a layer: -l 'exec:"),
             ("kvm", "did you mean `vm`?"),

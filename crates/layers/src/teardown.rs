@@ -1,14 +1,13 @@
 //! Runs a command of the user's when a layer ends, also after layermark was killed.
 //!
 //! A child process holds one end of a pipe; only layermark holds the other one. When layermark ends, for
-//! whatever reason, the kernel closes that end, and the child becomes the command.
+//! whatever reason, the kernel closes that end, and the child runs the commands.
 
 use std::{
     ffi::OsString,
     io::{self, Read, Write},
-    os::unix::process::CommandExt,
     path::Path,
-    process::{Child, ChildStdin, Stdio},
+    process::{Child, ChildStdin, Command, Stdio},
     sync::{Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -30,7 +29,7 @@ pub(crate) fn is_waiting(pid: u32) -> bool {
     waiting.contains(&pid)
 }
 
-/// A command that runs when this is run or dropped, or when layermark ends.
+/// Commands that run when this is run or dropped, or when layermark ends.
 pub(crate) struct Teardown {
     child: Child,
     /// Open as long as the command has to wait.
@@ -38,10 +37,15 @@ pub(crate) struct Teardown {
 }
 
 impl Teardown {
-    /// Starts `EXE teardown WORDS...`, and waits until it cannot be ended with layermark any more.
-    pub(crate) fn start(exe: &Path, words: &[OsString]) -> io::Result<Self> {
-        let own = [exe.into(), "teardown".into()];
-        let mut child = users_command(&[&own, words].concat())
+    /// Starts `EXE teardown`, and waits until it cannot be ended with layermark any more. Each command is
+    /// preceded by the number of its words.
+    pub(crate) fn start(exe: &Path, commands: &[Vec<OsString>]) -> io::Result<Self> {
+        let mut all: Vec<OsString> = vec![exe.into(), "teardown".into()];
+        for words in commands {
+            all.push(words.len().to_string().into());
+            all.extend(words.iter().cloned());
+        }
+        let mut child = users_command(&all)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -78,19 +82,55 @@ impl Teardown {
     }
 }
 
-/// Waits until standard input ends, and becomes the command.
+/// Waits until standard input ends, and runs the commands one after the other.
 pub fn teardown(words: &[OsString]) -> io::Result<()> {
-    let [program, arguments @ ..] = words else {
-        return Err(io::Error::other("this is started by layermark itself"));
-    };
+    let commands = commands(words)
+        .filter(|commands| !commands.is_empty())
+        .ok_or_else(|| io::Error::other("this is started by layermark itself"))?;
     set_parent_process_death_signal(None)?;
     io::stdout().write_all(b"1")?;
     io::stdout().flush()?;
     io::copy(&mut io::stdin(), &mut io::sink())?;
-    let null = || Stdio::null();
-    Err(std::process::Command::new(program)
-        .args(arguments)
-        .stdin(null())
-        .stdout(null())
-        .exec())
+    let mut outcome = Ok(());
+    for (program, arguments) in commands {
+        let status = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status();
+        outcome = match status {
+            Ok(status) if status.success() => outcome,
+            Ok(status) => Err(io::Error::other(child::ending(status))),
+            Err(e) => Err(e),
+        };
+    }
+    outcome
+}
+
+/// Each command's program and its arguments; `None` if the numbers do not fit.
+fn commands(mut words: &[OsString]) -> Option<Vec<(&OsString, &[OsString])>> {
+    let mut all = Vec::new();
+    while let [count, rest @ ..] = words {
+        let (command, next) = rest.split_at_checked(count.to_str()?.parse().ok()?)?;
+        all.push(command.split_first()?);
+        words = next;
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_apart_by_the_number_of_their_words() {
+        let words = ["2", "rm", "1", "1", "ls"].map(OsString::from);
+        let both = commands(&words).unwrap();
+        assert_eq!(both[0], (&words[1], &words[2..3]));
+        assert_eq!(both[1], (&words[4], &words[5..5]));
+        for wrong in [&["0"][..], &["2", "rm"], &["rm", "x"]] {
+            let words: Vec<OsString> = wrong.iter().map(OsString::from).collect();
+            assert_eq!(commands(&words), None, "{wrong:?}");
+        }
+    }
 }

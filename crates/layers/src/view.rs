@@ -47,6 +47,14 @@ struct Known {
     mounted: PathBuf,
 }
 
+impl Known {
+    /// The path by which the user knows a file in the view.
+    fn named(&self, path: &Path) -> Option<PathBuf> {
+        let below = path.strip_prefix(&self.path).ok()?;
+        Some(self.named.join(below))
+    }
+}
+
 static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 fn known() -> MutexGuard<'static, Vec<Known>> {
@@ -178,14 +186,18 @@ pub fn in_words(text: &str) -> String {
     })
 }
 
+/// The path by which other processes of this host know a file in a work directory.
+pub(crate) fn named(path: &Path) -> PathBuf {
+    let known = known();
+    let mut named = known.iter().filter_map(|k| k.named(path));
+    named.next().unwrap_or_else(|| path.to_owned())
+}
+
 /// Facts with the paths that the user knows. A view is not one of the user's mounts, so the mount
 /// that holds the directory is named instead.
 pub fn in_facts(mut facts: Facts) -> Facts {
     for k in known().iter() {
-        let named = |path: &Path| match path.strip_prefix(&k.path) {
-            Ok(below) => k.named.join(below),
-            Err(_) => path.to_owned(),
-        };
+        let named = |path: &Path| k.named(path).unwrap_or_else(|| path.to_owned());
         for mount in &mut facts.mounts {
             mount.at = if mount.at == k.path {
                 k.mounted.clone()

@@ -5,7 +5,7 @@ use super::{At, Bundle, Runtime, words};
 pub(super) const BUBBLEWRAP: Runtime = Runtime {
     program: ("bwrap", "bubblewrap"),
     about: "a container of bubblewrap: its root is a directory, so it should cost nothing",
-    command: |bundle| Ok(command(bundle)),
+    command: Some(|bundle| Ok(command(bundle))),
 };
 
 fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {

@@ -5,7 +5,7 @@ use super::{At, Bundle, Runtime, contained, words};
 pub(super) const NSPAWN: Runtime = Runtime {
     program: ("systemd-nspawn", "systemd-container"),
     about: "a container of systemd-nspawn: its root is a directory, so it should cost nothing",
-    command: |bundle| Ok(command(bundle)),
+    command: Some(|bundle| Ok(command(bundle))),
 };
 
 fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {

@@ -10,24 +10,24 @@ use crate::LayerError;
 pub(super) const CRUN: Runtime = Runtime {
     program: ("crun", "crun"),
     about: "a container of crun: its root is a directory, so it should cost nothing",
-    command: |bundle| {
+    command: Some(|bundle| {
         describe(bundle, None)?;
         let mut words = contained(["crun", "--cgroup-manager=disabled", "run"]);
         words.extend(["--bundle=/mnt".into(), name(bundle)]);
         Ok(words)
-    },
+    }),
 };
 
 pub(super) const RUNC: Runtime = Runtime {
     program: ("runc", "runc"),
     about: "a container of runc: its root is a directory, so it should cost nothing",
-    command: |bundle| {
+    command: Some(|bundle| {
         remove_groups();
         describe(bundle, Some(format!("/{GROUP}{}", process::id())))?;
         let mut words = contained(["runc", "run", "--bundle", "/mnt"]);
         words.push(name(bundle));
         Ok(words)
-    },
+    }),
 };
 
 /// Prefix of the names of runc's control groups. The process id of layermark follows.

@@ -14,7 +14,7 @@ const IMAGE: &str = "layermark:run";
 pub(super) const PODMAN: Runtime = Runtime {
     program: ("podman", "podman"),
     about: "a container of podman: its root is an overlay",
-    command,
+    command: Some(command),
 };
 
 /// podman as it is called for each of its commands.

@@ -1,0 +1,293 @@
+//! Docker: the machine's client talks to the user's daemon. What is made there has one name, which says which
+//! layermark has made it: so the next one finds what a dead one has left.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    path::Path,
+    process,
+    time::Duration,
+};
+
+use layermark_model::{Missing, Spec, random_name};
+use layermark_sys::process::Stat;
+
+use super::{At, BINARY, MOUNTED_DIR, OPTIONS, OWN_DIR, ROOT_DIRS, Runtime, at, words};
+use crate::{
+    Base, LayerError, Place, Undo, child,
+    entered::{self, Own, Way, users_command},
+    needs,
+    options::on,
+    teardown::Teardown,
+    view,
+};
+
+pub(super) const DOCKER: Runtime = Runtime {
+    program: ("docker", "docker.io"),
+    about: "a container of the user's Docker daemon: its root is an overlay in most cases",
+    command: None,
+};
+
+/// Label of all that layermark makes there.
+const LABEL: &str = "layermark";
+/// How long the daemon may take to say its version.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Runs a command of the client to its end.
+fn docker(layer: &str, words: &[OsString]) -> Result<Vec<String>, LayerError> {
+    child::lines(layer, &mut client(words))
+}
+
+fn client(words: &[OsString]) -> process::Command {
+    users_command(&[&["docker".into()], words].concat())
+}
+
+/// Programs and a daemon that answers.
+pub(super) fn missing() -> Vec<Missing> {
+    let (program, package) = DOCKER.program;
+    if !entered::is_found(Path::new(program)) {
+        return needs::program(program, package).into_iter().collect();
+    }
+    let asked = words(["version", "--format", "{{.Server.Version}}"]);
+    let why = match child::lines_within(program, &mut client(&asked), ANSWER) {
+        Ok(lines) if !lines.iter().any(|line| line.contains("podman")) => return Vec::new(),
+        Ok(_) => "the program `docker` is podman".to_owned(),
+        Err(LayerError::Program { tail, .. }) => tail
+            .last()
+            .map_or("it does not say why".into(), |line| line.trim().to_owned()),
+        Err(e) => e.reason(),
+    };
+    vec![Missing {
+        what: format!("a Docker daemon that answers ({why})"),
+        hint: "sudo systemctl start docker, or name a daemon that runs: DOCKER_HOST=unix:///PATH/docker.sock"
+            .into(),
+        installable: false,
+    }]
+}
+
+/// Name of all that one layer makes: machine, boot, process, its start, and a random number.
+fn new_name() -> String {
+    let pid = process::id();
+    let start = Stat::of(pid).map_or(0, |stat| stat.start);
+    random_name(&format!("{LABEL}-{}-{pid}-{start}-", machine()))
+}
+
+/// This machine as processes of one namespace see it, and its boot.
+fn machine() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let machine = format!("{}{}", read("/etc/machine-id"), namespace.display());
+    let boot = read("/proc/sys/kernel/random/boot_id");
+    let short = |text: &str| format!("{:016x}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
+    format!("{}-{}", short(&machine), short(&boot))
+}
+
+/// Whether the layermark of this machine that has made something of this name has ended.
+fn is_stale(name: &str, machine: &str) -> bool {
+    let Some([_, host, boot, pid, start, _]) = parts(name) else {
+        return false;
+    };
+    let Some((this, now)) = machine.split_once('-') else {
+        return false;
+    };
+    let lives = |pid: u32| Stat::of(pid).is_some_and(|stat| stat.start.to_string() == start);
+    host == this && (boot != now || pid.parse().is_ok_and(|pid| !lives(pid)))
+}
+
+fn parts(name: &str) -> Option<[&str; 6]> {
+    let parts: Vec<&str> = name.split('-').collect();
+    parts.try_into().ok().filter(|p: &[&str; 6]| p[0] == LABEL)
+}
+
+/// Removes all of this name. What is not there is not an error.
+fn removal(name: &str) -> [Vec<OsString>; 3] {
+    let image = image(name);
+    [
+        &["docker", "rm", "--force", "--volumes", name][..],
+        &["docker", "volume", "rm", "--force", name],
+        &["docker", "image", "rm", "--force", &image],
+    ]
+    .map(|words| words.iter().map(OsString::from).collect())
+}
+
+fn image(name: &str) -> String {
+    format!("{LABEL}:{name}")
+}
+
+/// Removes what dead runs of this machine have left.
+fn reap(layer: &str) -> Result<(), LayerError> {
+    let machine = machine();
+    let mut left = std::collections::BTreeSet::new();
+    for list in [
+        ["ps --all", "{{.Names}}"],
+        ["volume ls", "{{.Name}}"],
+        ["images", "{{.Tag}}"],
+    ] {
+        let mut asked: Vec<OsString> = list[0].split(' ').map(OsString::from).collect();
+        asked.extend(words(["--filter", "label=layermark", "--format", list[1]]));
+        let names = docker(layer, &asked)?;
+        left.extend(names.into_iter().filter(|name| is_stale(name, &machine)));
+    }
+    for name in left {
+        for command in removal(&name) {
+            child::lines(layer, &mut users_command(&command))?;
+        }
+    }
+    Ok(())
+}
+
+/// Starts a container in the user's daemon.
+pub(super) fn open(
+    base: &Base,
+    spec: &Spec,
+    undo: &mut Undo,
+) -> Result<Box<dyn Place>, LayerError> {
+    let layer = spec.to_string();
+    let io = |what: &str| LayerError::io(&layer, what, &base.dir);
+    base.emptied(undo);
+    reap(&layer)?;
+    let (name, token) = (new_name(), random_name(""));
+    let teardown = Teardown::start(&base.exe, &removal(&name));
+    let teardown = teardown.map_err(io("prepare to remove a container of"))?;
+    undo.push(format!("remove the container {name}"), move || {
+        teardown.run()
+    });
+    import(base, &layer, &name)?;
+    let volume = base.dir.join("volume");
+    fs::create_dir(&volume).map_err(io("make a volume in"))?;
+    create(base, spec, &name, &token)?;
+    let asked = words(["info", "--format", "{{.ServerVersion}}\n{{.Driver}}"]);
+    let about = docker(&layer, &asked)?;
+    let about = |line: usize| about.get(line).cloned().unwrap_or_default();
+    let way = Way {
+        command: words(["docker", "start", "--attach", "--interactive", &name]),
+        own: Some(Own { token, view: None }),
+        copied: None,
+        drop_caches: Vec::new(),
+        dir: match at(spec) {
+            At::Root => OWN_DIR.into(),
+            _ => MOUNTED_DIR.into(),
+        },
+        notes: vec![
+            ("runtime".into(), "docker".into()),
+            ("storage_driver".into(), about(1)),
+        ],
+        versions: vec![("docker".into(), about(0))],
+    };
+    let place = entered::enter(base, spec, way)?;
+    // Another user may have exchanged the directory, and the daemon may be on another machine.
+    let its = place.dir().file_name().unwrap_or_default();
+    if at(spec) == At::Volume && !volume.join(its).is_dir() {
+        return Err(LayerError::Entered {
+            layer,
+            what: format!(
+                "the daemon has not mounted {}",
+                view::named(&volume).display()
+            ),
+            tail: Vec::new(),
+            hint: Some(
+                "choose another directory with --dir, or a volume of Docker's: at=named".into(),
+            ),
+        });
+    }
+    place.package()?;
+    Ok(Box::new(place))
+}
+
+/// Makes an image of this binary and empty directories.
+fn import(base: &Base, layer: &str, name: &str) -> Result<(), LayerError> {
+    let (root, tar) = (base.dir.join("root"), base.dir.join("image.tar"));
+    let io = |what: &str| LayerError::io(layer, what, &root);
+    for dir in ROOT_DIRS {
+        fs::create_dir_all(root.join(dir)).map_err(io("make"))?;
+    }
+    fs::copy(&base.exe, root.join("layermark")).map_err(io("copy this binary to"))?;
+    let mut make = child::tool(layer, "tar", "tar")?;
+    child::run(
+        layer,
+        make.arg("-cf").arg(&tar).arg("-C").arg(&root).arg("."),
+    )?;
+    let mut asked = words(["import", "--change", "LABEL layermark=run"]);
+    asked.extend([tar.clone().into(), image(name).into()]);
+    docker(layer, &asked)?;
+    // Before they are written to the disk.
+    fs::remove_file(&tar).map_err(io("remove the tar of"))?;
+    fs::remove_dir_all(&root).map_err(io("remove"))
+}
+
+/// Creates the container.
+fn create(base: &Base, spec: &Spec, name: &str, token: &str) -> Result<(), LayerError> {
+    // Its output is not logged: this is the probe's.
+    let mut asked = words([
+        "create",
+        "--interactive",
+        "--pull=never",
+        "--network=none",
+        "--log-driver=none",
+        "--label=layermark=run",
+        "--name",
+        name,
+    ]);
+    match at(spec) {
+        At::Root => {}
+        At::Volume => {
+            let mount = mount(&view::named(&base.dir.join("volume")));
+            asked.extend(["--mount".into(), mount]);
+        }
+        At::Named => asked.extend(words([
+            "--mount",
+            &format!("type=volume,source={name},target={MOUNTED_DIR},volume-label=layermark=run"),
+        ])),
+        At::Tmpfs => asked.extend(words(["--tmpfs", MOUNTED_DIR])),
+    }
+    if on(spec, OPTIONS, "rm") {
+        asked.push("--rm".into());
+    }
+    asked.extend(words([&image(name), BINARY, "place", token]));
+    docker(&spec.to_string(), &asked).map(drop)
+}
+
+/// A bind mount. The client reads the fields as a line of CSV.
+fn mount(source: &Path) -> OsString {
+    let mut text = OsString::from("type=bind,\"source=");
+    for (n, part) in source.as_os_str().to_string_lossy().split('"').enumerate() {
+        if n > 0 {
+            text.push("\"\"");
+        }
+        text.push(OsStr::new(part));
+    }
+    text.push(format!("\",target={MOUNTED_DIR}"));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_dead_process_of_this_machine_has_left_is_stale() {
+        let (own, here) = (new_name(), machine());
+        let (host, boot) = here.split_once('-').unwrap();
+        assert!(!is_stale(&own, &here), "{own}");
+        for (name, stale) in [
+            (format!("layermark-{here}-{}-1-0", process::id()), true),
+            (format!("layermark-{here}-4194305-7-0"), true),
+            (format!("layermark-{host}-0000-1-1-0"), true),
+            (format!("layermark-other-{boot}-4194305-7-0"), false),
+            (format!("other-{here}-4194305-7-0"), false),
+            ("layermark".into(), false),
+            ("layermark-db".into(), false),
+        ] {
+            assert_eq!(is_stale(&name, &here), stale, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_path_cannot_add_a_field_to_a_mount() {
+        let text = mount(Path::new("/a, b\"c,readonly"));
+        assert_eq!(
+            text,
+            "type=bind,\"source=/a, b\"\"c,readonly\",target=/data"
+        );
+    }
+}
