@@ -226,6 +226,28 @@ fn a_container_started_with_rm_skips_fsync_and_others_do_not() {
     }
 }
 
+/// Where no daemon answers, the layer is missing, with what the client says and a command.
+#[test]
+fn docker_without_a_daemon_is_missing() {
+    if !needs_root() || !has("docker") {
+        return;
+    }
+    Lm::new()
+        .env("DOCKER_HOST", "unix:///nonexistent.sock")
+        .work_with(READ, &["native", "container:docker"])
+        .args(["--blocks", "2"])
+        .run()
+        .fails(
+            3,
+            &[
+                "a Docker daemon that answers",
+                "unix:///nonexistent.sock",
+                "sudo systemctl start docker",
+            ],
+        )
+        .left_nothing();
+}
+
 /// What only one runtime has is refused with the others.
 #[test]
 fn an_option_of_another_runtime_is_refused() {
