@@ -248,6 +248,127 @@ fn docker_without_a_daemon_is_missing() {
         .left_nothing();
 }
 
+/// A Docker daemon of its own, in namespaces that end with it.
+struct Daemon {
+    dir: tempfile::TempDir,
+    process: std::process::Child,
+}
+
+impl Daemon {
+    fn start() -> Self {
+        let dir = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        let log = fs::File::create(at("log")).expect("a log");
+        let process = std::process::Command::new("unshare")
+            .args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
+            .args(["--propagation", "slave", "dockerd", "--bridge=none"])
+            .args(["--iptables=false", "--ip-forward=false"])
+            .arg("--default-ulimit=nofile=1024:4096")
+            .arg(format!("--cgroup-parent={}", Self::group(&dir)))
+            .arg("--data-root")
+            .arg(at("data"))
+            .arg("--exec-root")
+            .arg(at("exec"))
+            .arg("--pidfile")
+            .arg(at("pid"))
+            .arg(format!("--host=unix://{}", at("sock").display()))
+            .stderr(log)
+            .spawn()
+            .expect("dockerd");
+        let daemon = Self { dir, process };
+        let start = Instant::now();
+        while !daemon.docker(&["version"]).status.success() {
+            let log = fs::read_to_string(daemon.dir.path().join("log"));
+            assert!(start.elapsed().as_secs() < 120, "{log:?}");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        daemon
+    }
+
+    fn group(dir: &tempfile::TempDir) -> String {
+        let name = dir.path().file_name().expect("a name").to_string_lossy();
+        format!("/layermark-test-{}", name.trim_start_matches('.'))
+    }
+
+    fn host(&self) -> String {
+        format!("unix://{}", self.dir.path().join("sock").display())
+    }
+
+    fn docker(&self, words: &[&str]) -> std::process::Output {
+        let mut docker = std::process::Command::new("docker");
+        let docker = docker.args(words).env("DOCKER_HOST", self.host());
+        docker.output().expect("docker")
+    }
+
+    /// Containers, images and volumes.
+    fn holds(&self) -> String {
+        let lists = [
+            &["ps", "-aq"][..],
+            &["images", "-q"],
+            &["volume", "ls", "-q"],
+        ];
+        let said = lists.map(|words| self.docker(words).stdout);
+        String::from_utf8_lossy(&said.concat()).into_owned()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // The kernel ends what is in its PID namespace.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let group = Self::group(&self.dir);
+        for controller in fs::read_dir("/sys/fs/cgroup")
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let _ = fs::remove_dir(controller.path().join(&group[1..]));
+        }
+        let _ = fs::remove_dir(Path::new("/sys/fs/cgroup").join(&group[1..]));
+    }
+}
+
+/// A container's root, a volume and a named volume, in one run; nothing stays in the daemon.
+#[test]
+fn docker_is_measured_and_keeps_nothing() {
+    if !needs_root() || !has("docker") || !has("dockerd") {
+        return;
+    }
+    let daemon = Daemon::start();
+    let layers = [
+        "native",
+        "container:docker",
+        "container:docker,at=volume",
+        "container:docker,at=named,rm=on",
+    ];
+    let said = Lm::new()
+        .env("DOCKER_HOST", daemon.host())
+        .work_with(WRITE, &layers)
+        .args(["--blocks", "2", "--json"])
+        .run()
+        .left_nothing();
+    let report = said.json();
+    let facts = |name: &str| {
+        let all = report["layers"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{report:#}{}", said.stderr));
+        let layer = all.iter().find(|l| l["name"] == *name).expect("a layer");
+        assert_eq!(layer["status"], "ready", "{}", said.stderr);
+        &layer["facts"]
+    };
+    let root = facts(layers[1]);
+    assert_eq!(root["mounts"][0]["fs"], "overlay", "{root:#}");
+    assert_eq!(root["notes"]["storage_driver"], "overlay2", "{root:#}");
+    assert!(root["versions"]["docker"].is_string(), "{root:#}");
+    for volume in &layers[2..] {
+        let facts = facts(volume);
+        assert_eq!(facts["mounts"][0]["at"], "/data", "{facts:#}");
+        assert_ne!(facts["mounts"][0]["fs"], "overlay", "{facts:#}");
+    }
+    assert_eq!(daemon.holds(), "");
+}
+
 /// What only one runtime has is refused with the others.
 #[test]
 fn an_option_of_another_runtime_is_refused() {
