@@ -25,9 +25,11 @@ SHELLS="zsh:zsh fish:fish"
 SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
 # Places behind a command, and containers.
 PLACES="podman:podman dockerd:docker.io crun:crun runc:runc bwrap:bubblewrap systemd-nspawn:systemd-container script:bsdutils"
+# File systems in user space by programs of others. bindfs is also a layer of the user's in tests.
+SERVED="bindfs:bindfs gocryptfs:gocryptfs fuse-overlayfs:fuse-overlayfs sshfs:sshfs sshd:openssh-server"
 # A clean root for `make test-dist`.
 ROOT="mmdebstrap:mmdebstrap"
-TEST="$RUN $VM $DIST $ROOT $PROGRAMS $PLACES fio:fio bindfs:bindfs eatmydata:eatmydata sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS $SHELLS"
+TEST="$RUN $VM $DIST $ROOT $PROGRAMS $PLACES $SERVED fio:fio eatmydata:eatmydata sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS $SHELLS"
 BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-light ab:apache2-utils wrk:wrk curl:curl vsftpd:vsftpd"
 
 as_root() {

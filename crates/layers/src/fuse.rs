@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{Missing, Spec};
+use layermark_model::{LABEL, Missing, Spec};
 use rustix::fs::FileType;
 
 use crate::{
@@ -17,8 +17,9 @@ use crate::{
     child::{self, Process},
     fuse_fs::Through,
     fuse_options::{Agreed, FuseCache, FuseFsync, FuseOptions, StallOrder, StallPlan},
+    fuse_program::{self, Program},
     host::{self, HostPlace, PACKAGED},
-    mounts, needs,
+    mounts,
     options::{bad, delay, on, value},
     sandbox, tree,
 };
@@ -29,6 +30,12 @@ pub(crate) struct Fuse;
 const SWITCH: &[&str] = &["off", "on"];
 
 const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "variant",
+        values: &["own", "bindfs", "gocryptfs"],
+        default: "own",
+        help: "the program: our own, which has the options below; or one of others, as it is without options",
+    },
     LayerOption {
         name: "cache",
         values: &["auto", "always", "none"],
@@ -108,8 +115,11 @@ impl Layer for Fuse {
         Group::UserSpace
     }
 
-    fn about(&self, _: &str) -> &'static str {
-        "our own file system in user space, passing everything through"
+    fn about(&self, variant: &str) -> &'static str {
+        fuse_program::find(variant).map_or(
+            "our own file system in user space, passing everything through",
+            |program| program.about,
+        )
     }
 
     fn options(&self) -> &'static [LayerOption] {
@@ -121,6 +131,13 @@ impl Layer for Fuse {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        if program(spec).is_some() {
+            let other = spec.options.iter().find(|(name, _)| *name != LABEL);
+            return other.map_or(Ok(()), |(option, given)| {
+                let must = "is an option of our own file system: -l fuse".into();
+                Err(bad(spec, option, given, must))
+            });
+        }
         let options = options(spec)?;
         let clash = match () {
             () if !options.passthrough => None,
@@ -145,9 +162,10 @@ impl Layer for Fuse {
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
-        missing.extend(needs::kernel_fs("fuse"));
-        missing.extend(needs::device(DEVICE, "fuse"));
+        if let Some(program) = program(spec) {
+            return fuse_program::missing(&[(program.name, program.name)]);
+        }
+        let mut missing = fuse_program::missing(&[]);
         if missing.is_empty() && on(spec, OPTIONS, "passthrough") {
             missing.extend(sandbox::not_root());
         }
@@ -160,13 +178,12 @@ impl Layer for Fuse {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
+        if let Some(program) = program(spec) {
+            return fuse_program::open(base, spec, program, undo);
+        }
         let name = spec.to_string();
         base.emptied(undo);
-        let (below, at) = (base.dir.join("backing"), base.dir.join("mnt"));
-        for dir in [&below, &at] {
-            base.make_dir(dir)
-                .map_err(LayerError::io(&name, "make", dir))?;
-        }
+        let [below, at] = fuse_program::directories(base, &name)?;
         if !base.survived() {
             let packaged = below.join(PACKAGED);
             tree::copy(&base.packaged, &packaged)
@@ -188,6 +205,11 @@ impl Layer for Fuse {
             .version("fuse protocol", agreed.abi);
         Ok(Box::new(place))
     }
+}
+
+/// The program of others that serves it.
+fn program(spec: &Spec) -> Option<&'static Program> {
+    fuse_program::find(value(spec, OPTIONS, "variant"))
 }
 
 fn switch(on: bool) -> &'static str {
@@ -410,6 +432,9 @@ mod tests {
             ("fuse,passthrough=on,writeback=on", false),
             ("fuse,passthrough=on,direct=drop", false),
             ("fuse,threads=3", false),
+            ("fuse:own,threads=4", true),
+            ("fuse:bindfs,label=a", true),
+            ("fuse:bindfs,cache=none", false),
         ] {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(crate::check(&spec).is_ok(), good, "{text}");

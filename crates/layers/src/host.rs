@@ -1,9 +1,11 @@
 //! Common parts of layers that are a directory on this host.
 
 use std::{
+    collections::HashSet,
     fs::{self, File},
     io,
     net::{IpAddr, Ipv4Addr},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -32,6 +34,8 @@ pub(crate) struct HostPlace {
     proof: Vec<(PathBuf, String)>,
     /// Directories whose files serve this layer from another cache.
     backing_dirs: Vec<PathBuf>,
+    /// A backing directory in which the files have other names, and the same inode numbers.
+    renamed_below: Option<PathBuf>,
     /// Directories of a union: the file is in the first one that has it.
     stacked: Vec<PathBuf>,
     /// A directory on the devices that hold the data, if the layer's mount does not name them.
@@ -67,6 +71,7 @@ impl HostPlace {
             exe: base.exe.clone(),
             proof: Vec::new(),
             backing_dirs: Vec::new(),
+            renamed_below: None,
             stacked: Vec::new(),
             on_device_of: None,
             backing: Vec::new(),
@@ -91,6 +96,12 @@ impl HostPlace {
 
     pub(crate) fn backing_dir(mut self, dir: &Path) -> Self {
         self.backing_dirs.push(dir.into());
+        self
+    }
+
+    /// Sets the backing directory in which its files have other names, and the same inode numbers.
+    pub(crate) fn renamed_below(mut self, dir: &Path) -> Self {
+        self.renamed_below = Some(dir.into());
         self
     }
 
@@ -188,10 +199,25 @@ impl HostPlace {
             let file = File::open(path)?;
             Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
         };
-        for dir in [&self.dir].into_iter().chain(&self.backing_dirs) {
+        let below = self.backing_dirs.iter().chain(&self.stacked);
+        for dir in [&self.dir].into_iter().chain(below) {
             tree::files(dir, &mut forget)?;
         }
         Ok(())
+    }
+
+    /// Files below `dir` with the inode numbers of these files.
+    fn of_same_inode(&self, files: &[PathBuf], dir: &Path) -> io::Result<Vec<PathBuf>> {
+        let number = |file: &PathBuf| Some(self.dir.join(file).metadata().ok()?.ino());
+        let wanted: HashSet<u64> = files.iter().filter_map(number).collect();
+        let mut found = Vec::new();
+        tree::files(dir, &mut |path| {
+            if wanted.contains(&path.symlink_metadata()?.ino()) {
+                found.push(path.into());
+            }
+            Ok(())
+        })?;
+        Ok(found)
     }
 }
 
@@ -290,6 +316,10 @@ impl Place for HostPlace {
     fn backing_extents(&self, files: &[PathBuf]) -> Vec<BackingExtents> {
         let whole = |path| BackingExtents { path, ranges: None };
         let mut found = Vec::new();
+        if let Some(dir) = &self.renamed_below {
+            let same = self.of_same_inode(files, dir).unwrap_or_default();
+            found.extend(same.into_iter().map(whole));
+        }
         for file in files {
             let there = |dir: &PathBuf| Some(dir.join(file)).filter(|path| path.exists());
             let stacked = self.stacked.iter().find_map(there);

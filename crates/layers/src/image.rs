@@ -1,10 +1,13 @@
-use std::{fs, path::Path, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Control, Group, Layer, LayerError, LayerOption, Place, Undo,
-    child::{self, Process},
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo, child, fuse_program,
     host::{HostPlace, PACKAGED},
     loop_fs::free_space,
     loopdev, mounts, needs,
@@ -132,7 +135,10 @@ fn mounted(
         .backing(image)
         .note("compression", value(spec, OPTIONS, "compression"));
     if variant(spec) == "squashfuse" {
-        let pid = squashfuse(&name, image, at, undo)?;
+        let mut command = child::tool(&name, "squashfuse", "squashfuse")?;
+        command.arg("-f").args(fuse_program::for_all_users());
+        command.arg(image).arg(at);
+        let pid = fuse_program::serve(&name, &mut command, at, undo)?;
         return Ok(place.helper(pid).proof(at, "fuse"));
     }
     let device = loopdev::attach(image, true, on(spec, OPTIONS, "direct-io"))
@@ -146,10 +152,7 @@ fn mounted(
 /// What this host lacks for the image alone.
 fn missing_image(spec: &Spec) -> Vec<Missing> {
     if variant(spec) == "squashfuse" {
-        let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
-        missing.extend(needs::kernel_fs("fuse"));
-        missing.extend(needs::device("/dev/fuse", "fuse"));
-        missing.extend(needs::program("squashfuse", "squashfuse"));
+        let mut missing = fuse_program::missing(&[("squashfuse", "squashfuse")]);
         missing.extend(needs::program("mksquashfs", "squashfs-tools"));
         return missing;
     }
@@ -241,52 +244,4 @@ fn build(base: &Base, spec: &Spec) -> Result<PathBuf, LayerError> {
     child::run(&name, &mut command)?;
     removal::remove(&stage).map_err(LayerError::io(&name, "remove", &stage))?;
     Ok(image)
-}
-
-/// Starts squashfuse in the foreground, so that it ends with layermark, and waits for its mount.
-fn squashfuse(name: &str, image: &Path, at: &Path, undo: &mut Undo) -> Result<u32, LayerError> {
-    const LIMIT: Duration = Duration::from_secs(10);
-    const PAUSE: Duration = Duration::from_millis(2);
-    let mut command = child::tool(name, "squashfuse", "squashfuse")?;
-    command.arg("-f");
-    if sandbox::privilege() == sandbox::Privilege::Root {
-        // A launched program may run as another user.
-        command.args(["-o", "allow_other"]);
-    }
-    command.arg(image).arg(at);
-    let mut server =
-        Process::start(&mut command).map_err(LayerError::io(name, "start squashfuse on", at))?;
-    let pid = server.child().id();
-    let mut waited = Duration::ZERO;
-    let outcome = loop {
-        if mounts::assert_mounted(name, at, "fuse").is_ok() {
-            break Ok(pid);
-        }
-        if let Some(status) = server.wait(PAUSE) {
-            break Err(LayerError::Program {
-                layer: name.into(),
-                program: "squashfuse".into(),
-                status,
-                tail: server.tail(),
-            });
-        }
-        waited += PAUSE;
-        if waited > LIMIT {
-            break Err(LayerError::Slow {
-                layer: name.into(),
-                what: "mounting".into(),
-                after: LIMIT,
-                tail: server.tail(),
-            });
-        }
-    };
-    undo.push("end squashfuse", move || {
-        drop(server);
-        Ok(())
-    });
-    let mounted = at.to_path_buf();
-    undo.push(format!("unmount {}", at.display()), move || {
-        mounts::unmount(&mounted)
-    });
-    outcome
 }

@@ -28,6 +28,7 @@ mod foreign;
 mod fuse;
 mod fuse_fs;
 mod fuse_options;
+mod fuse_program;
 mod fuse_table;
 mod held;
 mod host;
@@ -54,6 +55,8 @@ pub mod sandbox;
 pub mod scripted;
 pub mod served;
 pub mod spread;
+mod sshd;
+mod sshfs;
 mod teardown;
 mod tmpfs;
 mod tree;
@@ -368,6 +371,7 @@ pub const ALL: &[&dyn Layer] = &[
     &bind::Bind,
     &overlay::Overlay,
     &fuse::Fuse,
+    &sshfs::Sshfs,
     &loop_fs::LoopFs,
     &image::Image,
     &netns::Netns,

@@ -25,14 +25,21 @@ pub const NAMED: LayerOption = LayerOption {
     help: "name of the layer in every output, for every layer; default: the layer as it is written",
 };
 
-/// The variants of a layer as they are listed and tested: those that a run builds without `-l`, or
-/// else each variant. Empty if variants cannot be listed, such as directories.
+/// The variants of a layer as they are listed and tested: those that a run builds without `-l`, then all others.
+/// Empty if variants cannot be listed, such as directories.
 pub fn listed(layer: &dyn Layer) -> Vec<Spec> {
-    let texts = layer.default_specs().iter().map(|s| (*s).to_owned());
-    let mut texts: Vec<String> = texts.collect();
-    if texts.is_empty() {
-        let variants = named(layer.options(), "variant").map_or(&[][..], |o| o.values);
-        texts.extend(variants.iter().map(|v| format!("{}:{v}", layer.id())));
+    let id = layer.id();
+    let defaults = layer.default_specs().iter().map(|s| (*s).to_owned());
+    let mut texts: Vec<String> = defaults.collect();
+    if let Some(variant) = named(layer.options(), "variant") {
+        let whole = texts.iter().any(|text| text == id);
+        for value in variant.values {
+            let text = format!("{id}:{value}");
+            let is_default = whole && *value == variant.default;
+            if !is_default && !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
     }
     texts.iter().filter_map(|s| s.parse().ok()).collect()
 }
@@ -85,6 +92,8 @@ pub(crate) fn instead(name: &str) -> Option<String> {
                     .into(),
             );
         }
+        "cifs" | "samba" => return instead("smb"),
+        "fuse-overlayfs" => return Some("did you mean `overlay:fuse`?".into()),
         "qemu" | "kvm" => return Some("did you mean `vm`? layermark layers vm".into()),
         _ => {}
     }
@@ -235,6 +244,9 @@ mod tests {
             ),
             ("ssh", "any place behind a command is a layer: -l 'exec:"),
             ("kvm", "did you mean `vm`?"),
+            ("samba", "did you mean `vm:share=smb`?"),
+            ("fuse-overlayfs", "did you mean `overlay:fuse`?"),
+            ("gocryptfs", "did you mean `fuse:gocryptfs`?"),
             ("teleport", "what there is: layermark layers"),
         ] {
             let said = unknown(name).hint().unwrap();

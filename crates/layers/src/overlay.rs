@@ -6,26 +6,29 @@ use std::{
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo,
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo, child, fuse_program,
     host::{HostPlace, PACKAGED},
     mounts, needs,
-    options::{on, value},
+    options::{bad, on, value},
     removal,
     sandbox::{self, Privilege},
     spread, tree,
 };
 
-/// The kernel's union file system, as containers use it.
+/// Name of the program, and of its Debian package.
+const FUSE_OVERLAYFS: &str = "fuse-overlayfs";
+
+/// The kernel's union file system, as containers use it, and the same in user space.
 pub(crate) struct Overlay;
 
 const OPTIONS: &[LayerOption] = &[
     LayerOption {
         name: "variant",
-        values: &["upper", "writecopy", "merged", "volatile"],
+        values: &["upper", "writecopy", "merged", "volatile", "fuse"],
         default: "upper",
         help: "upper: files lie in the upper layer; writecopy: packaged files lie in the lower \
                layer, so that the first write to one copies it up; merged: a directory mounted \
-               straight through; volatile: upper, without flushes",
+               straight through; volatile: upper, without flushes; fuse: upper, by fuse-overlayfs",
     },
     LayerOption {
         name: "metacopy",
@@ -60,6 +63,7 @@ impl Layer for Overlay {
             }
             "merged" => "overlayfs: a directory is mounted straight through it",
             "volatile" => "overlayfs: files lie in the upper directory; flushes are skipped",
+            "fuse" => "fuse-overlayfs: the same in user space; files lie in the upper directory",
             _ => "overlayfs, the union file system of containers",
         }
     }
@@ -77,11 +81,25 @@ impl Layer for Overlay {
         ]
     }
 
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        let kernels = ["metacopy", "volatile"].into_iter();
+        let given = kernels
+            .filter(|option| on(spec, OPTIONS, option))
+            .find(|_| is_fuse(spec));
+        given.map_or(Ok(()), |option| {
+            let must = "is an option of the kernel's overlayfs: -l overlay:upper".into();
+            Err(bad(spec, option, "on", must))
+        })
+    }
+
     fn uncut(&self, _: &Spec) -> Option<&'static str> {
         None
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
+        if is_fuse(spec) {
+            return fuse_program::missing(&[(FUSE_OVERLAYFS, FUSE_OVERLAYFS)]);
+        }
         let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
         missing.extend(needs::kernel_fs("overlay"));
         if missing.is_empty() && on(spec, OPTIONS, "metacopy") {
@@ -103,6 +121,7 @@ impl Layer for Overlay {
         match value(spec, OPTIONS, "variant") {
             "writecopy" => open_writecopy(base, spec, stack),
             "merged" => open_merged(base, spec, &stack, undo),
+            "fuse" => open_fuse(base, spec, &stack, undo),
             _ => {
                 stack.mount()?;
                 let place = HostPlace::new(base, spec, at.clone())
@@ -113,6 +132,10 @@ impl Layer for Overlay {
             }
         }
     }
+}
+
+fn is_fuse(spec: &Spec) -> bool {
+    value(spec, OPTIONS, "variant") == "fuse"
 }
 
 fn open_writecopy(base: &Base, spec: &Spec, stack: Stack) -> Result<Box<dyn Place>, LayerError> {
@@ -157,6 +180,32 @@ fn open_merged(
         .note("inside", format!("overlay at {}", stack.at().display()));
     place.package()?;
     Ok(Box::new(place))
+}
+
+/// The overlay in user space. Its files have another cache than those that it shows.
+fn open_fuse(
+    base: &Base,
+    spec: &Spec,
+    stack: &Stack,
+    undo: &mut Undo,
+) -> Result<Box<dyn Place>, LayerError> {
+    let at = stack.at();
+    let mut command = child::tool(&stack.layer, FUSE_OVERLAYFS, FUSE_OVERLAYFS)?;
+    // It separates directories at colons and has no way to write one.
+    command
+        .current_dir(&stack.home)
+        .args(["-f", "-o", "lowerdir=lower,upperdir=upper,workdir=work"])
+        .args(fuse_program::for_all_users())
+        .arg(&at);
+    let pid = fuse_program::serve(&stack.layer, &mut command, &at, undo)?;
+    let version = fuse_program::version(&stack.layer, FUSE_OVERLAYFS, "--version")?;
+    let place = HostPlace::new(base, spec, at.clone())
+        .proof(&at, "fuse")
+        .stacked(stack.shown())
+        .on_device_of(&stack.home)
+        .helper(pid)
+        .version(FUSE_OVERLAYFS, version);
+    Ok(Box::new(fuse_program::observed(place, &at, &[pid])?))
 }
 
 /// The directories of an overlay, and its mount options.

@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     ffi::OsStr,
-    fs::{self, File, FileType},
+    fs::{self, File, FileTimes, FileType},
     io::{self, Read, Write},
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
@@ -97,7 +97,11 @@ pub(crate) fn set_time(path: &Path, time: SystemTime) -> io::Result<()> {
 /// there all the same.
 pub(crate) fn dated(file: &File, time: SystemTime) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
-    match file.set_modified(time) {
+    // Both times: libfuse 2, as in bindfs, ignores a change of one.
+    let times = FileTimes::new()
+        .set_accessed(SystemTime::now())
+        .set_modified(time);
+    match file.set_times(times) {
         Err(e) if matches!(e.kind(), PermissionDenied | Unsupported) => Ok(()),
         done => done,
     }
@@ -142,8 +146,13 @@ pub(crate) fn see(dir: &Path) -> io::Result<Seen> {
 /// Makes `to` equal to `from` again, writing only what differs: equal files keep their place on the
 /// disk. Files unchanged since `seen` are not even read.
 pub(crate) fn restore(from: &Path, to: &Path, seen: &Seen) -> io::Result<()> {
+    restore_served(from, to, to, seen)
+}
+
+/// The same where `to` shows files of `below`, of whose times it may not show all digits. `seen` is of `below`.
+pub(crate) fn restore_served(from: &Path, to: &Path, below: &Path, seen: &Seen) -> io::Result<()> {
     if let Ok(dir) = fd::open_dir(CWD, to) {
-        return restore_dir(from, dir.as_fd(), to, seen);
+        return restore_dir(from, dir.as_fd(), below, seen);
     }
     removal::remove(to)?;
     copy(from, to)

@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// Ids that a layer can have. In a path, one of them must follow the two dots, so that
 /// `dir:/mnt/a..b` remains a directory.
-pub const LAYERS: [&str; 14] = [
+pub const LAYERS: [&str; 15] = [
     "native",
     "dir",
     "tmpfs",
     "bind",
     "overlay",
     "fuse",
+    "sshfs",
     "loop",
     "image",
     "netns",

@@ -67,6 +67,11 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
         work.path(),
         &exe,
         if by_serial_port { BIG / 16 } else { BIG },
+        // fuse-overlayfs takes no colon in a path.
+        match spec.variant.as_deref() {
+            Some("fuse") => "base, with odd\\ name",
+            _ => "base, with: odd\\ name",
+        },
     );
     if spec.layer == "exec" {
         // What it leaves behind must be seen.
@@ -92,8 +97,8 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
     Ok(())
 }
 
-fn base(work: &Path, exe: &Path, big: u64) -> Base {
-    let (dir, master) = (work.join("base, with: odd\\ name"), work.join("packaged"));
+fn base(work: &Path, exe: &Path, big: u64, name: &str) -> Base {
+    let (dir, master) = (work.join(name), work.join("packaged"));
     fs::create_dir(&dir).unwrap();
     fs::create_dir(&master).unwrap();
     let mut files = vec![file("big", big), file("sub/small", 100)];
@@ -163,7 +168,9 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     up.place.refresh().unwrap();
     let upkeep = up.place.helper_cpu().unwrap();
     println!("upkeep: {} ns, cooled: {cooled:?}", upkeep.ns);
-    if matches!(spec.layer.as_str(), "fuse") || spec.variant.as_deref() == Some("squashfuse") {
+    if matches!(spec.layer.as_str(), "fuse" | "sshfs")
+        || spec.variant.as_deref() == Some("squashfuse")
+    {
         assert!(
             upkeep.ns > 100_000,
             "a server that served costs CPU: {upkeep:?}"
@@ -303,7 +310,7 @@ fn writing(up: &mut Up) {
         assert!(fs::write(dir.join("new"), b"x").is_err());
         return;
     }
-    exercise::all(&dir);
+    exercise::all(&dir, up.spec.layer != "sshfs");
     for _ in 0..2 {
         use std::os::unix::fs::FileExt;
         let open = fs::File::options().write(true).open(&file).unwrap();
@@ -375,7 +382,7 @@ fn half_way(layer: &dyn Layer, spec: &Spec, base: &Base) {
     let before = State::of(&base.dir);
     let mut broken = base.clone();
     match spec.layer.as_str() {
-        "fuse" => broken.exe = "/nonexistent/layermark".into(),
+        "fuse" if spec.variant.is_none() => broken.exe = "/nonexistent/layermark".into(),
         // Nothing is mounted: it fails when the packaged files are copied.
         "native" | "dir" | "netns" | "exec" | "container" => {
             broken.packaged = "/nonexistent/packaged".into();

@@ -1,0 +1,130 @@
+use std::{path::Path, time::Duration};
+
+use layermark_model::{Missing, Spec};
+use layermark_sys::process;
+
+use crate::{
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo, child,
+    container::SEEN_AT,
+    fuse_program,
+    host::{HostPlace, PACKAGED},
+    options::value,
+    sandbox, sshd, tree,
+};
+
+/// A directory of this host that sshfs mounts, through an SSH server on the loopback.
+pub(crate) struct Sshfs;
+
+const PROGRAM: &str = "sshfs";
+
+const OPTIONS: &[LayerOption] = &[LayerOption {
+    name: "cache",
+    values: &["on", "off"],
+    default: "on",
+    help: "sshfs remembers names and attributes for 20 s",
+}];
+
+impl Layer for Sshfs {
+    fn id(&self) -> &'static str {
+        PROGRAM
+    }
+
+    fn group(&self) -> Group {
+        Group::Network
+    }
+
+    fn about(&self, _: &str) -> &'static str {
+        "a directory over SSH (SFTP), client and server on this host"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    /// None: it starts a server.
+    fn default_specs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        None
+    }
+
+    fn missing(&self, _: &Spec) -> Vec<Missing> {
+        // The server changes to the user of the connection, which needs root.
+        let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
+        missing.extend(fuse_program::missing(&[
+            (PROGRAM, PROGRAM),
+            ("ssh", "openssh-client"),
+        ]));
+        missing.extend(sshd::missing());
+        missing.dedup_by(|a, b| a.hint == b.hint);
+        missing
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        /// A server takes half a second on a machine that is not busy.
+        const FLOOR: Duration = Duration::from_secs(10);
+        let layer = spec.to_string();
+        base.emptied(undo);
+        let [below, at] = fuse_program::directories(base, &layer)?;
+        let server = sshd::start(&layer, &base.dir, base.silence.max(FLOOR), undo)?;
+        let mut command = child::tool(&layer, PROGRAM, PROGRAM)?;
+        command
+            .arg("-F")
+            .arg(&server.client)
+            .args(["-f", "-o", "default_permissions"])
+            .args(fuse_program::for_all_users());
+        if value(spec, OPTIONS, "cache") == "off" {
+            command.args(["-o", "dir_cache=no"]);
+        }
+        let name = below.file_name().unwrap_or_default().to_string_lossy();
+        command.arg(format!("127.0.0.1:{SEEN_AT}/{name}")).arg(&at);
+        let pid = fuse_program::serve(&layer, &mut command, &at, undo)?;
+        let pids: Vec<u32> = [pid, server.pid].into_iter().flat_map(tree_of).collect();
+        let place = pids
+            .iter()
+            .fold(HostPlace::new(base, spec, at.clone()), |place, pid| {
+                place.helper(*pid)
+            });
+        let version = |program, option| fuse_program::version(&layer, program, option);
+        let place = place
+            .proof(&at, "fuse")
+            .backing_dir(&below)
+            .note("cache", value(spec, OPTIONS, "cache"))
+            .version(PROGRAM, version(PROGRAM, "--version")?)
+            .version("ssh", version("ssh", "-V")?);
+        let place = fuse_program::observed(place, &at, &pids)?;
+        let refresh = refresher(&layer, base, &at.join(PACKAGED), &below.join(PACKAGED));
+        Ok(Box::new(place.refresher(refresh)))
+    }
+}
+
+/// A process and its descendants: ssh, and the server's process for the connection.
+fn tree_of(pid: u32) -> Vec<u32> {
+    let below = process::children(pid).into_iter().flat_map(tree_of);
+    [pid].into_iter().chain(below).collect()
+}
+
+/// Restores packaged files through the mount, by the times of the served files: SFTP has whole seconds.
+fn refresher(
+    layer: &str,
+    base: &Base,
+    at: &Path,
+    below: &Path,
+) -> impl FnMut() -> Result<(), LayerError> + Send + use<> {
+    let (layer, master) = (layer.to_owned(), base.packaged.clone());
+    let (at, below) = (at.to_owned(), below.to_owned());
+    let mut seen = tree::Seen::new();
+    move || {
+        let restored = tree::restore_served(&master, &at, &below, &seen);
+        let failed = LayerError::io(&layer, "put back packaged files in", &at);
+        seen = restored.and_then(|()| tree::see(&below)).map_err(failed)?;
+        Ok(())
+    }
+}
