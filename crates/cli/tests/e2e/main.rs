@@ -41,6 +41,7 @@ mod power_cut;
 mod printed_commands;
 mod real_bad_days;
 mod serve;
+mod served;
 mod setup;
 mod signals;
 mod stalls;
