@@ -1,7 +1,7 @@
 //! Plans that come with layermark.
 
 /// The built-in plans.
-pub const PLANS: [(&str, &str); 8] = [
+pub const PLANS: [(&str, &str); 9] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
@@ -20,6 +20,7 @@ pub const PLANS: [(&str, &str); 8] = [
         include_str!("../../../../plans/virtual-io-stack.toml"),
     ),
     ("daily", include_str!("../../../../plans/daily.toml")),
+    ("share", include_str!("../../../../plans/share.toml")),
     ("iops", include_str!("../../../../plans/iops.toml")),
     (
         "launch-share",

@@ -40,7 +40,7 @@ const KEPT: [&str; 11] = [
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A plan file, or the name of a plan that comes with layermark: card, daily, fileio-appvirt, buffer-size, iozone-vm, iops, launch-share, virtual-io-stack
+    /// A plan file, or the name of a plan that comes with layermark: card, daily, fileio-appvirt, buffer-size, iozone-vm, iops, launch-share, share, virtual-io-stack
     #[arg(conflicts_with_all = ["resume", "replay"], add = complete::plans())]
     pub plan: Option<String>,
     /// Continue a run that was stopped or interrupted; with --budget, a total for all of it, also
