@@ -8,6 +8,7 @@ mod build;
 mod charts;
 mod code_span;
 mod compare;
+pub mod document;
 pub mod exporters;
 mod figures;
 mod gate;

@@ -1,234 +1,217 @@
-//! The answer for a pull request: headline, matrix, findings, in at most 60 lines.
-
-use std::fmt::Write as _;
+//! Markdown: the answer for a pull request, or the complete report for an issue or a wiki.
 
 use super::{Exporter, Files};
 use crate::{
-    Cell, DataTable, Report, Section,
-    code_span::{Part, code, parts},
-    number::count,
-    views::{
-        overview::{Overview, sign},
-        rows,
-    },
+    DataTable, Report, Reproduce, ResultRow, Section, TrustItem,
+    code_span::{code, fence},
+    document::{Block, Content, Document, Group, Item, Part},
+    views::rows,
 };
 
-/// Most lines.
-const LINES: usize = 60;
-/// Fewest operations of the matrix, whatever the space.
-const POINTS: usize = 4;
-/// Lines of the matrix besides its operations: head, rule, legend and blank lines.
-const AROUND: usize = 5;
-/// Rows of every other table, and the fewest rows, whatever the space.
-const ROWS: usize = 10;
-const LEAST: usize = 2;
-/// Most pieces of advice.
-const ADVICE: usize = 3;
+mod brief;
+mod text;
+
+use text::{cell, cells, line, name_cell, prose};
 
 /// See the module.
-pub struct Markdown;
+pub struct Markdown {
+    id: &'static str,
+    endings: &'static [&'static str],
+    full: bool,
+}
+
+/// The answer.
+pub static BRIEF: Markdown = Markdown {
+    id: "markdown",
+    endings: &["md", "markdown"],
+    full: false,
+};
+/// Everything.
+pub static FULL: Markdown = Markdown {
+    id: "markdown_full",
+    endings: &["full.md"],
+    full: true,
+};
 
 impl Exporter for Markdown {
     fn id(&self) -> &'static str {
-        "markdown"
+        self.id
     }
 
     fn extensions(&self) -> &'static [&'static str] {
-        &["md", "markdown"]
+        self.endings
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let head = format!(
-            "<!-- {} -->\n\n{}{}",
-            report.generated_by,
-            headline(report),
-            study(report)
-        );
-        let foot = findings(report) + &about(report);
-        let all = Overview::new(report);
-        let least = if all.layers.is_empty() {
-            0
+        let document = Document::new(report);
+        let text = if self.full {
+            document.in_order(ORDER).map(block).collect()
         } else {
-            all.points.len().min(POINTS) + AROUND
+            let all = match &report.compared {
+                Some(_) => format!("{} --full", report.reproduce.command),
+                None => format!("layermark report {} -o report.full.md", report.run),
+            };
+            brief::brief(&document, &all)
         };
-        let taken = head.lines().count() + foot.lines().count();
-        let own = fitted(&own(report), LINES.saturating_sub(taken + least));
-        let room = LINES.saturating_sub(taken + own.lines().count());
-        write!(out.open("")?, "{head}{}{own}{foot}", matrix(all, room))?;
+        write!(
+            out.open("")?,
+            "<!-- {} -->\n\n{text}",
+            document.generated_by
+        )?;
         Ok(())
     }
 }
 
-/// The headline and its caveats.
-pub fn headline(report: &Report) -> String {
-    let mut text = format!("# {}\n\n", prose(&report.headline));
-    for caveat in &report.caveats {
-        let _ = write!(text, "\u{26a0} **{}.**\n\n", prose(caveat));
-    }
-    text
-}
+/// The parts of the complete report.
+const ORDER: &[&[Part]] = &[
+    &[Part::Headline],
+    &[Part::Layers],
+    &[Part::About],
+    &[Part::Study],
+    &[Part::Trust],
+    &[Part::Results],
+    &[Part::Answer, Part::Figures, Part::Model],
+    &[Part::Advice],
+    &[Part::LeftOut],
+    &[Part::Fidelity],
+    &[Part::Reproduce],
+];
 
-fn findings(report: &Report) -> String {
-    let mut text = String::new();
-    for finding in &report.findings {
-        let _ = writeln!(text, "- {}", prose(&finding.text));
-    }
-    if !report.advice.is_empty() {
-        text += "\nWhat to do:\n\n";
-    }
-    for advice in report.advice.iter().take(ADVICE) {
-        let _ = writeln!(text, "- {}", prose(&advice.text));
-    }
-    text
-}
-
-fn about(report: &Report) -> String {
-    let trust = format!("Trust: {}", rows::trust(report));
-    let out = rows::left_out(report).map(|out| format!("left out: {out}"));
-    let parts = [Some(trust), out, Some(rows::about(report))];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let all = match &report.compared {
-        Some(_) => format!("{} --full", report.reproduce.command),
-        None => format!("layermark report {} -o report.full.md", report.run),
-    };
-    format!("\n{}. All of it: `{all}`\n", prose(&parts.join("; ")))
-}
-
-/// Which of a study's claims hold in which layer.
-fn study(report: &Report) -> String {
-    let claims = report.study.as_ref().and_then(|s| Some((s, s.claims()?)));
-    claims.map_or_else(String::new, |(study, claims)| {
-        titled(&study.title, &claims.table(), ROWS)
-    })
-}
-
-/// The main tables of a run besides ratios, with titles: launches, figures, imported results.
-fn own(report: &Report) -> Vec<(String, DataTable)> {
-    let own = report.sections().into_iter().filter(Section::is_own);
-    own.filter_map(|s| Some((s.title, s.tables.into_iter().next()?)))
-        .collect()
-}
-
-/// The tables, each with as many rows as fit. If not even [`LEAST`] rows of each fit, the last
-/// tables are only counted.
-fn fitted(tables: &[(String, DataTable)], room: usize) -> String {
-    let with = |tables: &[(String, DataTable)], rows: usize| -> String {
-        let texts = tables
-            .iter()
-            .map(|(title, table)| titled(title, table, rows));
-        texts.collect()
-    };
-    for rows in (LEAST..=ROWS).rev() {
-        let text = with(tables, rows);
-        if text.lines().count() <= room {
-            return text;
-        }
-    }
-    let counted = |shown: usize| {
-        let left = count(tables.len() - shown, "more table");
-        format!("{}And {left}.\n\n", with(&tables[..shown], LEAST))
-    };
-    let mut texts = (0..tables.len()).rev().map(counted);
-    let fits = texts.find(|text| text.lines().count() <= room);
-    fits.unwrap_or_default()
-}
-
-/// The first rows of a table below a title.
-fn titled(title: &str, table: &DataTable, rows: usize) -> String {
-    let shown = &table.rows[..table.rows.len().min(rows)];
-    let more = match table.rows.len() - shown.len() {
-        0 => String::new(),
-        n => format!("And {}.\n\n", count(n, "more row")),
+fn block(block: &Block) -> String {
+    let body = match &block.content {
+        Content::Caveats(_) => return headline(block),
+        Content::Line(text) => return prose(text) + "\n\n",
+        // The layers' paragraphs explain the headline above them.
+        Content::List(items) if block.part == Part::Layers => return list(items) + "\n",
+        Content::Results(groups) if groups.is_empty() => return String::new(),
+        Content::List(items) => list(items) + "\n",
+        Content::Checks(items) => checks(items),
+        Content::Results(groups) => results(groups),
+        Content::Section(of) => section(of),
+        Content::Reproduce(how) => reproduce(how),
+        Content::Matrix(_) => return String::new(),
     };
     format!(
-        "{}:\n\n{}\n{more}",
-        prose(title),
-        head_and_rows(&table.head, shown)
+        "## {}\n\n{}{body}",
+        prose(&block.title),
+        paragraph(&block.about)
     )
 }
 
-/// Operations as rows, layers as columns.
-fn matrix(all: Overview, room: usize) -> String {
-    if all.layers.is_empty() {
-        return String::new();
-    }
-    let points = all.points.len();
-    let shown = all.largest(room.saturating_sub(AROUND).max(POINTS));
-    let heads = shown.heads.iter().map(|l| name_cell(l));
-    let mut text = line(std::iter::once("operation".to_owned()).chain(heads));
-    let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(shown.layers.len()));
-    for (label, results) in &shown.points {
-        let signs = results.iter().map(|r| sign(*r).replace('~', "\\~"));
-        let cells = std::iter::once(name_cell(label)).chain(signs);
-        let _ = writeln!(text, "{}", line(cells));
-    }
-    let more = match points - shown.points.len() {
-        0 => String::new(),
-        n => format!(" {} with smaller differences.", count(n, "more operation")),
+/// The headline and its caveats.
+fn headline(block: &Block) -> String {
+    let title = format!("# {}\n\n", prose(&block.title));
+    let caveats = match &block.content {
+        Content::Caveats(caveats) => *caveats,
+        _ => &[],
     };
-    let legend = shown.legend().replace('~', "\\~");
-    format!("{text}\n{legend}.{more}\n\n")
+    let caveats = caveats.iter();
+    let caveats = caveats.map(|c| format!("\u{26a0} **{}.**\n\n", prose(c)));
+    title + &caveats.collect::<String>()
 }
 
-/// Text in which only code spans keep their meaning.
-pub fn prose(text: &str) -> String {
-    let part = |part: Part| match part {
-        Part::Words(words) => literal(words),
-        Part::Code(name) => code(&name.replace(['\n', '\r'], " ")),
-    };
-    parts(text).into_iter().map(part).collect()
+fn paragraph(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => prose(text) + "\n\n",
+    }
 }
 
-/// Literal text, such as a name: no character has a special meaning.
-fn literal(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '&' | '~' => out.push('\\'),
-            '\n' | '\r' => {
-                out.push(' ');
-                continue;
-            }
-            _ => {}
+fn list(items: &[Item]) -> String {
+    let line = |item: &Item| {
+        let hint = item
+            .hint
+            .map_or_else(String::new, |h| format!(" ({})", code(h)));
+        let evidence = evidence(item.evidence);
+        format!("- {}{evidence}{hint}\n", prose(&item.text))
+    };
+    items.iter().map(line).collect()
+}
+
+fn evidence(ids: &[String]) -> String {
+    match ids {
+        [] => String::new(),
+        ids => format!(" ({})", ids.join(", ")),
+    }
+}
+
+fn checks(items: &[TrustItem]) -> String {
+    let row = |item: &TrustItem| {
+        let cells = [
+            cell(&item.title),
+            item.state.word().into(),
+            cell(&item.text),
+        ];
+        line(cells) + "\n"
+    };
+    let rows: String = items.iter().map(row).collect();
+    format!("| check | | found |\n| --- | --- | --- |\n{rows}\n")
+}
+
+fn results(groups: &[Group]) -> String {
+    let mut text = format!(
+        "| operation | layer | time an operation | ratio | difference | verdict | {} | |\n\
+         | --- | --- | ---: | ---: | ---: | --- | --- | --- |\n",
+        rows::SOURCE
+    );
+    for group in groups {
+        for (n, of) in group.lines.iter().enumerate() {
+            let label = if n == 0 {
+                name_cell(group.label)
+            } else {
+                String::new()
+            };
+            text += &format!("| {label} {}\n", result(of.row, &of.note));
         }
-        out.push(c);
     }
-    out
+    text + "\n"
 }
 
-/// [`prose`] inside a table. A `|` ends a cell even in a code span, so a name with one is not
-/// marked as code.
-pub fn cell(text: &str) -> String {
-    let part = |part: Part| match part {
-        Part::Code(name) if !name.contains('|') => prose(&code(name)),
-        Part::Words(text) | Part::Code(text) => name_cell(text),
-    };
-    parts(text).into_iter().map(part).collect()
-}
-
-/// A name inside a table.
-pub fn name_cell(name: &str) -> String {
-    literal(name).replace('|', "\\|")
-}
-
-/// A line of a table.
-pub fn line<S: AsRef<str>>(cells: impl IntoIterator<Item = S>) -> String {
-    let cells: Vec<S> = cells.into_iter().collect();
-    let cells: Vec<&str> = cells.iter().map(AsRef::as_ref).collect();
-    format!("| {} |", cells.join(" | "))
-}
-
-/// The lines of a table.
-pub fn cells(table: &DataTable) -> String {
-    head_and_rows(&table.head, &table.rows)
-}
-
-fn head_and_rows(head: &[String], rows: &[Vec<Cell>]) -> String {
-    let first = [
-        line(head.iter().map(|h| name_cell(h))),
-        line(vec!["---"; head.len()]),
+fn result(row: &ResultRow, note: &str) -> String {
+    let cells = [
+        name_cell(&rows::layer(row)),
+        rows::op_time(row),
+        rows::ratio(row).replace('[', "\\["),
+        rows::extra(row),
+        row.word().into(),
+        rows::label(row),
+        cell(note),
     ];
-    let rows = rows.iter();
-    let rows = rows.map(|row| line(row.iter().map(|c| cell(&c.text))));
-    first.into_iter().chain(rows).map(|l| l + "\n").collect()
+    line(cells)
+}
+
+fn section(section: &Section) -> String {
+    let mut text = String::new();
+    if let Some(claims) = section.claims() {
+        text += &(cells(&claims.table()) + "\n");
+    }
+    for c in &section.conclusions {
+        let (holds, evidence) = (c.holds.words(), evidence(&c.evidence));
+        text += &format!("- **{holds}**: {}{evidence}\n", prose(&c.text));
+    }
+    if !section.conclusions.is_empty() {
+        text += "\n";
+    }
+    text.extend(section.tables.iter().map(data));
+    let remarks = section.remarks.iter();
+    text.extend(remarks.map(|remark| format!("- {}.\n", prose(remark))));
+    if !section.remarks.is_empty() {
+        text += "\n";
+    }
+    for file in &section.files {
+        let (name, fence) = (code(&file.name), fence(&file.text, 3));
+        text += &format!("{name}\n\n{fence}\n{}{fence}\n\n", file.text);
+    }
+    text
+}
+
+fn data(table: &DataTable) -> String {
+    let (title, note) = (prose(&table.title), paragraph(&table.note));
+    format!("### {title}\n\n{note}{}\n", cells(table))
+}
+
+fn reproduce(how: &Reproduce) -> String {
+    let (command, plan) = (&how.command, &how.plan_toml);
+    let (around, toml) = (fence(command, 3), fence(plan, 3));
+    format!("{around}\n{command}\n{around}\n\n{toml}toml\n# plan.toml\n{plan}{toml}\n")
 }

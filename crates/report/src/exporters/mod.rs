@@ -17,7 +17,6 @@ mod iozone;
 mod json;
 mod junit;
 mod markdown;
-mod markdown_full;
 mod png;
 mod svg;
 mod tables;
@@ -66,8 +65,8 @@ pub const ALL: &[&dyn Exporter] = &[
     &csv::WIDE,
     &csv::TRIALS,
     &csv::SECTIONS,
-    &markdown::Markdown,
-    &markdown_full::MarkdownFull,
+    &markdown::BRIEF,
+    &markdown::FULL,
     &iozone::Iozone,
     &xlsx::Xlsx,
     &svg::Svg,

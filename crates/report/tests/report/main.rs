@@ -8,6 +8,7 @@ mod compare;
 mod confirm;
 mod cost;
 mod devload;
+mod document;
 mod edges;
 mod ftp;
 mod golden;

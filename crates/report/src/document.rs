@@ -1,0 +1,338 @@
+//! The report as blocks, made once. A renderer chooses parts and their order, and draws each block.
+//! It computes nothing.
+
+use std::borrow::Cow;
+
+use crate::{
+    Report, Reproduce, ResultRow, Section, Statement, TrustItem,
+    code_span::code,
+    number::{self, count},
+    views::{
+        overview::{Overview, ratio_of},
+        rows,
+    },
+};
+
+/// What a block is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The answer in a sentence, with its caveats.
+    Headline,
+    /// The run in one line.
+    About,
+    /// The study that the plan repeats.
+    Study,
+    /// Ratios of all operations and layers.
+    Matrix,
+    /// The most important sentences.
+    Findings,
+    /// A paragraph for each layer.
+    Layers,
+    /// What to do.
+    Advice,
+    /// A section that answers what was asked for.
+    Answer,
+    /// A section of other measured figures.
+    Figures,
+    /// A section derived from the results.
+    Model,
+    /// The checks.
+    Trust,
+    /// Every result.
+    Results,
+    /// What was not measured.
+    LeftOut,
+    /// Differences from iozone.
+    Fidelity,
+    /// How to repeat the run.
+    Reproduce,
+}
+
+/// The report as blocks.
+pub struct Document<'a> {
+    /// The program and its version.
+    pub generated_by: &'a str,
+    /// All blocks. Only those of sections can have a part in common.
+    pub blocks: Vec<Block<'a>>,
+}
+
+/// A part of the report with its heading.
+pub struct Block<'a> {
+    /// What it is about.
+    pub part: Part,
+    /// Its heading; may be empty.
+    pub title: Cow<'a, str>,
+    /// It in a few words, for a line where it is not drawn or folded; may be empty.
+    pub note: String,
+    /// An explanation; may be empty.
+    pub about: String,
+    /// What is drawn.
+    pub content: Content<'a>,
+}
+
+/// The content of a block. Texts have names as code spans of Markdown.
+pub enum Content<'a> {
+    /// Warnings below the headline, without a full stop.
+    Caveats(&'a [String]),
+    /// A line of text.
+    Line(String),
+    /// Sentences.
+    List(Vec<Item<'a>>),
+    /// Checks and their outcomes.
+    Checks(&'a [TrustItem]),
+    /// Operations as rows, layers as columns.
+    Matrix(Overview<'a>),
+    /// Results by operation.
+    Results(Vec<Group<'a>>),
+    /// Tables, charts, conclusions and files.
+    Section(Section),
+    /// Commands and the plan.
+    Reproduce(&'a Reproduce),
+}
+
+/// A sentence of a list.
+pub struct Item<'a> {
+    /// Its layer; may be empty.
+    pub layer: &'a str,
+    /// The sentence.
+    pub text: Cow<'a, str>,
+    /// Ids of the results behind it.
+    pub evidence: &'a [String],
+    /// A command that helps.
+    pub hint: Option<&'a str>,
+}
+
+/// The results of an operation.
+pub struct Group<'a> {
+    /// The operation's label.
+    pub label: &'a str,
+    /// Its meaning in words.
+    pub what: String,
+    /// A line for each layer.
+    pub lines: Vec<Line<'a>>,
+}
+
+/// A result and its notes.
+pub struct Line<'a> {
+    /// The numbers.
+    pub row: &'a ResultRow,
+    /// What explains the verdict; may be empty.
+    pub note: String,
+    /// The note without what would settle an undecided result.
+    pub brief: String,
+}
+
+impl<'a> Document<'a> {
+    /// Makes the blocks of a report.
+    pub fn new(report: &'a Report) -> Self {
+        let mut blocks = vec![
+            Block::new(
+                Part::Headline,
+                &report.headline,
+                Content::Caveats(&report.caveats),
+            ),
+            Block::new(Part::About, "", Content::Line(rows::about(report)))
+                .about(report.about.clone()),
+            Block::new(
+                Part::Trust,
+                "Can it be trusted?",
+                Content::Checks(&report.trust),
+            )
+            .note(rows::trust(report)),
+            Block::new(Part::Matrix, "", Content::Matrix(Overview::new(report))),
+            results(report),
+        ];
+        let findings = report.findings.iter().map(|f| said(f, &f.evidence));
+        // Each sums up many results: all of the layer's.
+        let layers = report.verdicts.iter().map(|v| said(v, &[]));
+        let advice = report.advice.iter().map(|a| Item {
+            evidence: &a.evidence,
+            ..Item::new(&a.text)
+        });
+        let fidelity = report.fidelity.iter().map(|note| Item::new(note));
+        let differs = "Where this differs from iozone on purpose";
+        let lists = [
+            Block::list(Part::Findings, "Findings", findings.collect()),
+            Block::list(Part::Layers, "Layer by layer", layers.collect()),
+            Block::list(Part::Advice, "What to do", advice.collect()),
+            Block::list(Part::LeftOut, "Left out", left_out(report)),
+            Block::list(Part::Fidelity, differs, fidelity.collect()),
+        ];
+        blocks.extend(lists.into_iter().flatten());
+        blocks.extend(report.sections().into_iter().map(|s| section(report, s)));
+        blocks.push(reproduce(report));
+        Self {
+            generated_by: &report.generated_by,
+            blocks,
+        }
+    }
+
+    /// Blocks of any of these parts.
+    pub fn of(&self, parts: &[Part]) -> impl Iterator<Item = &Block<'a>> {
+        self.blocks.iter().filter(|b| parts.contains(&b.part))
+    }
+
+    /// Blocks of the parts in this order. Those of parts that stand together keep their own order.
+    pub fn in_order<'d>(&'d self, order: &'d [&[Part]]) -> impl Iterator<Item = &'d Block<'a>> {
+        order.iter().flat_map(|parts| self.of(parts))
+    }
+
+    /// The block of a part.
+    pub fn part(&self, part: Part) -> Option<&Block<'a>> {
+        self.blocks.iter().find(|b| b.part == part)
+    }
+
+    /// What a part is in a few words; `None` without the part.
+    pub fn note(&self, part: Part) -> Option<&str> {
+        self.part(part).map(|b| b.note.as_str())
+    }
+
+    /// The line of a part; may be empty.
+    pub fn line(&self, part: Part) -> &str {
+        match self.part(part).map(|b| &b.content) {
+            Some(Content::Line(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// The sentences of a part; may be empty.
+    pub fn items(&self, part: Part) -> &[Item<'a>] {
+        match self.part(part).map(|b| &b.content) {
+            Some(Content::List(items)) => items,
+            _ => &[],
+        }
+    }
+
+    /// The sections of these parts.
+    pub fn sections(&self, parts: &[Part]) -> impl Iterator<Item = &Section> {
+        self.of(parts).filter_map(|b| match &b.content {
+            Content::Section(section) => Some(section),
+            _ => None,
+        })
+    }
+}
+
+impl<'a> Block<'a> {
+    fn new(part: Part, title: impl Into<Cow<'a, str>>, content: Content<'a>) -> Self {
+        Self {
+            part,
+            title: title.into(),
+            note: String::new(),
+            about: String::new(),
+            content,
+        }
+    }
+
+    /// A list, with the layers that it is about as its note; `None` if it is empty.
+    fn list(part: Part, title: &'a str, items: Vec<Item<'a>>) -> Option<Self> {
+        let mut layers: Vec<&str> = items.iter().map(|item| item.layer).collect();
+        layers.dedup();
+        let note = layers.join(", ");
+        let block = Self::new(part, title, Content::List(items)).note(note);
+        (!layers.is_empty()).then_some(block)
+    }
+
+    fn note(self, note: String) -> Self {
+        Self { note, ..self }
+    }
+
+    fn about(self, about: String) -> Self {
+        Self { about, ..self }
+    }
+}
+
+impl<'a> Item<'a> {
+    fn new(text: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            layer: "",
+            text: text.into(),
+            evidence: &[],
+            hint: None,
+        }
+    }
+}
+
+fn said<'a>(statement: &'a Statement, evidence: &'a [String]) -> Item<'a> {
+    Item {
+        layer: &statement.layer,
+        evidence,
+        ..Item::new(&statement.text)
+    }
+}
+
+/// Points of a layer that are missing for the same reason are one item.
+fn left_out<'a>(report: &'a Report) -> Vec<Item<'a>> {
+    let mut alike: Vec<(&'a crate::LeftOut, Vec<&str>)> = Vec::new();
+    for left in &report.left_out {
+        let same = alike.iter_mut().find(|(other, _)| {
+            (&other.layer, &other.reason, &other.hint) == (&left.layer, &left.reason, &left.hint)
+        });
+        match same {
+            Some((_, points)) => points.extend(left.point.as_deref()),
+            None => alike.push((left, left.point.as_deref().into_iter().collect())),
+        }
+    }
+    let item = |(left, points): (&'a crate::LeftOut, Vec<&str>)| {
+        let points = match points.as_slice() {
+            [] => String::new(),
+            points => format!(" ({})", number::list(points)),
+        };
+        let text = format!("{}{points}: {}", code(&left.layer), left.reason);
+        Item {
+            layer: &left.layer,
+            hint: left.hint.as_deref(),
+            ..Item::new(text)
+        }
+    };
+    alike.into_iter().map(item).collect()
+}
+
+/// Every result, with what a ratio means.
+fn results(report: &Report) -> Block<'_> {
+    let (mut notes, mut briefs) = (rows::Notes::default(), rows::Notes::brief());
+    let mut line = |row| Line {
+        row,
+        note: notes.of(row),
+        brief: briefs.of(row),
+    };
+    let groups = rows::groups(report).into_iter();
+    let groups = groups.map(|(label, rows)| Group {
+        label,
+        what: rows
+            .first()
+            .map(|r| r.meaning.describe(&[]))
+            .unwrap_or_default(),
+        lines: rows.into_iter().map(&mut line).collect(),
+    });
+    Block::new(Part::Results, "Results", Content::Results(groups.collect()))
+        .note(count(report.results.len(), "result"))
+        .about(format!(
+            "Ratio: {}, with its {} interval. Above 1 is slower, whatever the unit.",
+            ratio_of(report),
+            number::percent(report.level)
+        ))
+}
+
+fn section(report: &Report, section: Section) -> Block<'_> {
+    let part = match &report.study {
+        Some(study) if study.name == section.name => Part::Study,
+        _ if section.is_answer => Part::Answer,
+        _ if section.is_own() => Part::Figures,
+        _ => Part::Model,
+    };
+    let about = section.about.clone();
+    Block::new(part, section.title.clone(), Content::Section(section)).about(about)
+}
+
+fn reproduce(report: &Report) -> Block<'_> {
+    let m = &report.machine;
+    Block::new(
+        Part::Reproduce,
+        "Make this run again",
+        Content::Reproduce(&report.reproduce),
+    )
+    .about(format!(
+        "{}, {} CPUs, {}, kernel {}; {}.",
+        m.cpu, m.cpus, m.os, m.kernel, m.base
+    ))
+}
