@@ -5,8 +5,9 @@ use std::io::Write;
 
 use super::{Exporter, Files};
 use crate::{
-    Report, ResultRow, TrustState, Verdict,
+    Report, ResultRow, TrustItem, TrustState, Verdict,
     code_span::unmarked,
+    document::{Block, Content, Document, Group, Item, Part},
     number,
     views::{overview::Unit, rows},
 };
@@ -74,64 +75,89 @@ impl Exporter for Text {
 /// Prints the answer in at most 40 lines, 60 if they are short.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
-    if let Some(study) = report.study.as_ref().filter(|_| !report.results.is_empty()) {
-        return summary::study(report, study, style, out);
+    let document = Document::new(report);
+    let study = document.sections(&[Part::Study]).next();
+    let answers = document.part(Part::Answer).is_some();
+    match study.filter(|_| !report.results.is_empty()) {
+        Some(study) => summary::study(report, &document, study, style, out),
+        None if answers || report.results.is_empty() => complete(&document, style, out),
+        None => summary::print(report, &document, style, out),
     }
-    let answers = report.sections().iter().any(|s| s.is_answer);
-    if answers || report.results.is_empty() {
-        return print_full(report, style, out);
-    }
-    summary::print(report, style, out)
 }
 
 /// Prints the complete report.
 pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let style = style.clamped();
-    let sections = report.sections();
-    let (study, others) = sections.split_at(usize::from(report.study.is_some()));
-    for section in study {
-        sections::print(section, style, out)?;
-        writeln!(out)?;
-    }
-    table(report, style, out)?;
-    headline(report, style, out)?;
-    for verdict in &report.verdicts {
-        wrapped(out, style, "  ", "    ", &plain(&verdict.text))?;
-    }
-    let (answers, others): (Vec<_>, Vec<_>) = others.iter().partition(|s| s.is_answer);
-    for section in answers {
-        writeln!(out)?;
-        sections::print(section, style, out)?;
-    }
-    trust(report, style, out)?;
-    if !report.advice.is_empty() {
-        writeln!(out, "\nWhat to do")?;
-    }
-    for advice in &report.advice {
-        wrapped(out, style, "  ", "    ", &plain(&advice.text))?;
-    }
-    left_out(report, style, out)?;
-    for section in others {
-        writeln!(out)?;
-        sections::print(section, style, out)?;
-    }
-    if !report.fidelity.is_empty() {
-        writeln!(out, "\nNot as iozone, on purpose")?;
-    }
-    for note in &report.fidelity {
-        wrapped(out, style, "  ", "    ", &plain(note))?;
-    }
-    writeln!(out)?;
-    wrapped(out, style, "", "  ", &rows::about(report))
+    complete(&Document::new(report), style.clamped(), out)
 }
 
-/// The headline and its caveats.
-fn headline(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    wrapped(out, style, "", "", &plain(&format!("{}.", report.headline)))?;
-    for caveat in &report.caveats {
-        wrapped(out, style, "!! ", "   ", &plain(&format!("{caveat}.")))?;
+/// The parts of the complete report. The answer is near its end, where the prompt is.
+const ORDER: &[&[Part]] = &[
+    &[Part::Study],
+    &[Part::Results],
+    &[Part::Headline],
+    &[Part::Layers],
+    &[Part::Answer],
+    &[Part::Trust],
+    &[Part::Advice],
+    &[Part::LeftOut],
+    &[Part::Figures, Part::Model],
+    &[Part::Fidelity],
+    &[Part::About],
+];
+
+fn complete(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let is_empty = |b: &&Block| matches!(&b.content, Content::Results(groups) if groups.is_empty());
+    let blocks = document.in_order(ORDER).filter(|b| !is_empty(b));
+    for (n, of) in blocks.enumerate() {
+        // The layers' paragraphs explain the headline above them.
+        if n > 0 && of.part != Part::Layers {
+            writeln!(out)?;
+        }
+        block(of, style, out)?;
     }
     Ok(())
+}
+
+fn block(block: &Block, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    match &block.content {
+        Content::Caveats(caveats) => {
+            wrapped(out, style, "", "", &plain(&format!("{}.", block.title)))?;
+            for caveat in *caveats {
+                wrapped(out, style, "!! ", "   ", &plain(&format!("{caveat}.")))?;
+            }
+            Ok(())
+        }
+        Content::Line(text) => wrapped(out, style, "", "  ", text),
+        Content::List(items) => {
+            if block.part != Part::Layers {
+                writeln!(out, "{}", block.title)?;
+            }
+            items.iter().try_for_each(|of| item(of, style, out))
+        }
+        Content::Checks(items) => {
+            writeln!(out, "{}", block.title)?;
+            items.iter().try_for_each(|of| check(of, style, out))
+        }
+        Content::Results(groups) => results(groups, style, out),
+        Content::Section(section) => sections::print(section, style, out),
+        Content::Matrix(_) | Content::Reproduce(_) => Ok(()),
+    }
+}
+
+fn item(item: &Item, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let hint = item.hint.map(|h| format!("; hint: {h}"));
+    let text = format!("{}{}", item.text, hint.unwrap_or_default());
+    wrapped(out, style, "  ", "    ", &plain(&text))
+}
+
+fn check(item: &TrustItem, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mark = match item.state {
+        TrustState::Ok => "  ok ",
+        TrustState::Warn => "  !! ",
+        TrustState::None => "  -- ",
+    };
+    let text = format!("{}: {}", item.title, item.text);
+    wrapped(out, style, mark, "     ", &plain(&text))
 }
 
 /// Text on one line, without the marks that other formats show as code.
@@ -240,8 +266,9 @@ fn name(row: &ResultRow) -> String {
 }
 
 impl Grid {
-    fn new(report: &Report, width: usize) -> Self {
-        let rows = &report.results;
+    fn new(groups: &[Group], width: usize) -> Self {
+        let lines = groups.iter().flat_map(|g| &g.lines);
+        let rows: Vec<&ResultRow> = lines.map(|line| line.row).collect();
         let first = rows
             .iter()
             .map(|r| display_width(&name(r)))
@@ -299,49 +326,30 @@ impl Grid {
     }
 }
 
-fn table(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    if report.results.is_empty() {
-        return Ok(());
-    }
-    let grid = Grid::new(report, style.width);
-    writeln!(
-        out,
-        "{}",
-        grid.line("", &HEADS.map(str::to_owned), str::to_owned)
-    )?;
-    let mut notes = rows::Notes::brief();
-    for (label, group) in rows::groups(report) {
-        let what = group
-            .first()
-            .map(|r| r.meaning.describe(&[]))
-            .unwrap_or_default();
-        let title = if what == label {
-            what
+fn results(groups: &[Group], style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let grid = Grid::new(groups, style.width);
+    let heads = grid.line("", &HEADS.map(str::to_owned), str::to_owned);
+    writeln!(out, "{heads}")?;
+    for group in groups {
+        let title = if group.what == group.label {
+            group.what.clone()
         } else {
-            format!("{label} ({what})")
+            format!("{} ({})", group.label, group.what)
         };
         wrapped(out, style, "", "  ", &plain_name(&title))?;
-        for row in group {
-            writeln!(
-                out,
-                "{}",
-                grid.line(&name(row), &cells(row), |text| paint(
-                    style,
-                    row.verdict,
-                    text
-                ))
-            )?;
+        for of in &group.lines {
+            let row = of.row;
+            let painted = |text: &str| paint(style, row.verdict, text);
+            writeln!(out, "{}", grid.line(&name(row), &cells(row), painted))?;
             let flushed = row.durability.verdict.words();
             if !grid.shown[LABEL] && !flushed.is_empty() {
                 wrapped(out, style, "      ", "      ", flushed)?;
             }
-            let note = notes.of(row);
-            if !note.is_empty() {
-                wrapped(out, style, "      ", "      ", &plain(&note))?;
+            if !of.brief.is_empty() {
+                wrapped(out, style, "      ", "      ", &plain(&of.brief))?;
             }
         }
     }
-    writeln!(out)?;
     Ok(())
 }
 
@@ -355,57 +363,4 @@ fn paint(style: Style, verdict: Verdict, text: &str) -> String {
         Verdict::Undecided | Verdict::Baseline | Verdict::Descriptive => "2",
     };
     format!("\x1b[{code}m{text}\x1b[0m")
-}
-
-fn trust(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out, "\nCan it be trusted?")?;
-    for item in &report.trust {
-        let mark = match item.state {
-            TrustState::Ok => "ok",
-            TrustState::Warn => "!!",
-            TrustState::None => "--",
-        };
-        wrapped(
-            out,
-            style,
-            &format!("  {mark} "),
-            "     ",
-            &plain(&format!("{}: {}", item.title, item.text)),
-        )?;
-    }
-    Ok(())
-}
-
-fn left_out(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    if report.left_out.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\nLeft out")?;
-    // Points of a layer that are missing for the same reason share a line.
-    let mut lines: Vec<(String, String, Vec<&str>)> = Vec::new();
-    for left in &report.left_out {
-        let hint = left
-            .hint
-            .as_ref()
-            .map(|h| format!("; hint: {h}"))
-            .unwrap_or_default();
-        let why = format!("{}{hint}", left.reason);
-        let points = left.point.as_deref();
-        match lines
-            .iter_mut()
-            .find(|(layer, w, _)| *layer == left.layer && *w == why)
-        {
-            Some((_, _, labels)) => labels.extend(points),
-            None => lines.push((left.layer.clone(), why, points.into_iter().collect())),
-        }
-    }
-    for (layer, why, labels) in lines {
-        let what = if labels.is_empty() {
-            layer
-        } else {
-            format!("{layer} ({})", number::list(&labels))
-        };
-        wrapped(out, style, "  ", "    ", &plain(&format!("{what}: {why}")))?;
-    }
-    Ok(())
 }

@@ -11,8 +11,9 @@ use super::{
 };
 use crate::{
     Claims, Conclusion, Holds, Report, ResultRow, Section, Verdict,
+    document::{Block, Content, Document, Part},
     number::count,
-    views::{alternatives, external, overview::Overview, rows},
+    views::{alternatives, external, overview::Overview},
 };
 
 /// Most lines, including the one with the page's path, which goes to standard error.
@@ -36,14 +37,19 @@ pub(super) const HEAD: usize = 8;
 const TABLE: usize = 12;
 
 /// Prints the summary.
-pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let head = headline(report, style)?;
-    let findings = report.findings.iter();
+pub fn print(
+    report: &Report,
+    document: &Document,
+    style: Style,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let head = drawn(document.part(Part::Headline), style)?;
+    let findings = document.items(Part::Findings).iter();
     let findings: Vec<String> = findings
         .map(|f| text(style, "  ", "    ", &f.text))
         .collect::<anyhow::Result<_>>()?;
-    let foot = foot(report, style)?;
-    let advice = match report.advice.first() {
+    let foot = foot(report, document, style)?;
+    let advice = match document.items(Part::Advice).first() {
         Some(advice) => text(style, "Advice: ", "  ", &advice.text)?,
         None => String::new(),
     };
@@ -52,7 +58,7 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
     let most = most(style);
     let room = most.saturating_sub(fixed + least);
-    let table = table(report, style)?.filter(|table| lines(table) <= room);
+    let table = table(document, style)?.filter(|table| lines(table) <= room);
     let matrix = match table {
         Some(table) => table,
         None => matrix(report, style, room)?,
@@ -88,6 +94,7 @@ fn choices(report: &Report, style: Style) -> anyhow::Result<String> {
 /// in the same number of lines.
 pub fn study(
     report: &Report,
+    document: &Document,
     study: &Section,
     style: Style,
     out: &mut dyn Write,
@@ -96,8 +103,8 @@ pub fn study(
         Some(claims) => holds(&claims, style)? + "\n",
         None => String::new(),
     };
-    body += &headline(report, style)?;
-    let foot = foot(report, style)?;
+    body += &drawn(document.part(Part::Headline), style)?;
+    let foot = foot(report, document, style)?;
     // Room for the lines that count the others, and a blank one before the foot.
     let mut room = most(style).saturating_sub(lines(&body) + lines(&foot) + 3);
     let conclusions = gravest(&study.conclusions);
@@ -207,13 +214,13 @@ fn gravest(all: &[Conclusion]) -> Vec<&Conclusion> {
 }
 
 /// The table of all results, if they are few.
-fn table(report: &Report, style: Style) -> anyhow::Result<Option<String>> {
-    if report.results.len() > TABLE {
-        return Ok(None);
-    }
-    let mut table = Vec::new();
-    super::table(report, style, &mut table)?;
-    Ok(Some(String::from_utf8(table)?.trim_end().to_owned() + "\n"))
+fn table(document: &Document, style: Style) -> anyhow::Result<Option<String>> {
+    let few = |b: &&Block| match &b.content {
+        Content::Results(groups) => groups.iter().map(|g| g.lines.len()).sum::<usize>() <= TABLE,
+        _ => false,
+    };
+    let table = document.part(Part::Results).filter(few);
+    table.map(|table| drawn(Some(table), style)).transpose()
 }
 
 /// Most lines of the answer.
@@ -229,9 +236,12 @@ fn lines(text: &str) -> usize {
     text.lines().count()
 }
 
-fn headline(report: &Report, style: Style) -> anyhow::Result<String> {
+/// A block as text.
+fn drawn(block: Option<&Block>, style: Style) -> anyhow::Result<String> {
     let mut out = Vec::new();
-    super::headline(report, style, &mut out)?;
+    if let Some(block) = block {
+        super::block(block, style, &mut out)?;
+    }
     Ok(String::from_utf8(out)?)
 }
 
@@ -242,14 +252,18 @@ fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<Str
 }
 
 /// A line about trust, the run, and the commands for more.
-fn foot(report: &Report, style: Style) -> anyhow::Result<String> {
-    let trust = format!("Trust: {}.", rows::trust(report));
+fn foot(report: &Report, document: &Document, style: Style) -> anyhow::Result<String> {
+    let said = |part, what: &str| document.note(part).map(|note| format!("{what}: {note}."));
     let more = match &report.compared {
         Some(_) => format!("More: {} --full", report.reproduce.command),
         None => format!("More: layermark report {} --full", report.run),
     };
-    let out = rows::left_out(report).map(|out| format!("Left out in whole or in part: {out}."));
-    let parts = [Some(trust), out, Some(rows::about(report)), Some(more)];
+    let parts = [
+        said(Part::Trust, "Trust"),
+        said(Part::LeftOut, "Left out in whole or in part"),
+        Some(document.line(Part::About).to_owned()),
+        Some(more),
+    ];
     let parts = parts.iter().flatten();
     let parts = parts.map(|part| text(style, "", "  ", part));
     Ok(parts.collect::<anyhow::Result<Vec<String>>>()?.concat())
