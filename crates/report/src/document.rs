@@ -52,6 +52,8 @@ pub enum Part {
 pub struct Document<'a> {
     /// The program and its version.
     pub generated_by: &'a str,
+    /// Level of the intervals.
+    pub level: f64,
     /// All blocks. Only those of sections can have a part in common.
     pub blocks: Vec<Block<'a>>,
 }
@@ -131,8 +133,7 @@ impl<'a> Document<'a> {
                 &report.headline,
                 Content::Caveats(&report.caveats),
             ),
-            Block::new(Part::About, "", Content::Line(rows::about(report)))
-                .about(report.about.clone()),
+            Block::new(Part::About, "", Content::Line(rows::about(report))),
             Block::new(
                 Part::Trust,
                 "Can it be trusted?",
@@ -153,7 +154,10 @@ impl<'a> Document<'a> {
         let differs = "Where this differs from iozone on purpose";
         let lists = [
             Block::list(Part::Findings, "Findings", findings.collect()),
-            Block::list(Part::Layers, "Layer by layer", layers.collect()),
+            Block::list(Part::Layers, "Layer by layer", layers.collect()).map(|b| {
+                b.note(count(report.verdicts.len(), "layer"))
+                    .about(report.about.clone())
+            }),
             Block::list(Part::Advice, "What to do", advice.collect()),
             Block::list(Part::LeftOut, "Left out", left_out(report)),
             Block::list(Part::Fidelity, differs, fidelity.collect()),
@@ -163,6 +167,7 @@ impl<'a> Document<'a> {
         blocks.push(reproduce(report));
         Self {
             generated_by: &report.generated_by,
+            level: report.level,
             blocks,
         }
     }

@@ -3,7 +3,11 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Exporter, Files};
-use crate::{Report, TrustState, number, views::rows};
+use crate::{
+    Report, TrustItem, TrustState,
+    document::{Block, Content, Document, Item, Part},
+    views::rows,
+};
 
 mod figures;
 mod matrix;
@@ -49,37 +53,49 @@ fn page(report: &Report) -> Markup {
     let meta = html! {
         "plan " b { (report.label) } " \u{b7} " (report.started) " \u{b7} " (report.machine.os) ", " (report.machine.base) " \u{b7} " (rows::status(report))
     };
+    let document = Document::new(report);
     let body = html! {
         main #answer {
-            (headline(report))
-            (sections::study(report))
+            (headline(&document))
+            (sections::open(&document, &[Part::Study]))
             (overview::section(report))
-            (findings(report))
-            (sections::own(report))
+            (findings(&document))
+            (sections::open(&document, &[Part::Answer, Part::Figures]))
             (figures::forest(report))
-            (folded(report))
+            (folded(report, &document))
         }
-        footer { p { (rows::about(report)) ". Made by " (report.generated_by) "." } }
+        footer { p { (document.line(Part::About)) ". Made by " (document.generated_by) "." } }
     };
     around(&title, &report.generated_by, &meta, &body)
 }
 
 /// The headline, its caveats, and whether the checks passed.
-fn headline(report: &Report) -> Markup {
-    let warned = report.trust.iter().any(|t| t.state == TrustState::Warn);
+fn headline(document: &Document) -> Markup {
+    html! {
+        @for block in document.of(&[Part::Headline, Part::Trust]) {
+            @match &block.content {
+                Content::Caveats(caveats) => {
+                    h1 { (rich(&block.title)) "." }
+                    @for caveat in *caveats { p.caveat { span.icon aria-hidden="true" { "!" } " " (rich(caveat)) "." } }
+                }
+                Content::Checks(checks) if !checks.is_empty() => (believe(checks, &block.note)),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn believe(checks: &[TrustItem], note: &str) -> Markup {
+    let warned = checks.iter().any(|t| t.state == TrustState::Warn);
     let state = if warned {
         TrustState::Warn
     } else {
         TrustState::Ok
     };
     html! {
-        h1 { (rich(&report.headline)) "." }
-        @for caveat in &report.caveats { p.caveat { span.icon aria-hidden="true" { "!" } " " (rich(caveat)) "." } }
-        @if !report.trust.is_empty() {
-            p class={ "believe " (class(state)) } {
-                span.icon aria-hidden="true" { (icon(state)) } " "
-                a href="#trust" { "Trust" } ": " (rows::trust(report)) "."
-            }
+        p class={ "believe " (class(state)) } {
+            span.icon aria-hidden="true" { (icon(state)) } " "
+            a href="#trust" { "Trust" } ": " (note) "."
         }
     }
 }
@@ -112,15 +128,16 @@ fn around(title: &str, generated_by: &str, meta: &Markup, body: &Markup) -> Mark
 
 /// The comparison of two runs, for a page with its own head.
 pub fn comparison(report: &Report) -> Markup {
+    let document = Document::new(report);
     html! {
-        (headline(report))
+        (headline(&document))
         (overview::section(report))
-        ul.sentences { @for v in &report.verdicts { li { (rich(&micro(&v.text))) } } }
+        (sentences(document.items(Part::Layers)))
         div.folds {
-            (trust(report))
+            (part(&document, Part::Trust, "trust"))
             (table::section(report))
         }
-        p.hint { (rows::about(report)) }
+        p.hint { (document.line(Part::About)) }
     }
 }
 
@@ -134,22 +151,39 @@ fn page_of_two(report: &Report) -> Markup {
 }
 
 /// Reference material: folded on a screen, open on paper.
-fn folded(report: &Report) -> Markup {
+fn folded(report: &Report, document: &Document) -> Markup {
     html! {
         div.folds {
-            (trust(report))
+            (part(document, Part::Trust, "trust"))
             (table::section(report))
-            (layers(report))
+            (part(document, Part::Layers, "layers"))
             (matrix::section(report))
-            (sections::models(report))
+            (sections::folded(document))
             (figures::others(report))
             (stack::method(report))
             (stack::inventory(report))
             (stack::self_tests(report))
-            (stack::reproduce(report))
-            (stack::left_out(report))
+            (part(document, Part::Reproduce, "again"))
+            (part(document, Part::LeftOut, "left"))
             (stack::trials(report))
         }
+    }
+}
+
+/// A part of the document, folded.
+fn part(document: &Document, part: Part, id: &str) -> Markup {
+    html! { @for block in document.of(&[part]) { (fold(id, &block.title, &block.note, &body(block))) } }
+}
+
+fn body(block: &Block) -> Markup {
+    match &block.content {
+        Content::Checks(checks) => strip(checks),
+        Content::Reproduce(how) => stack::reproduce(how),
+        Content::List(items) => html! {
+            @if !block.about.is_empty() { p.hint { (block.about) } }
+            (sentences(items))
+        },
+        _ => html! {},
     }
 }
 
@@ -163,15 +197,15 @@ fn fold(id: &str, title: &str, note: &str, body: &Markup) -> Markup {
     }
 }
 
-fn findings(report: &Report) -> Markup {
+fn findings(document: &Document) -> Markup {
     html! {
-        @if !report.findings.is_empty() || !report.advice.is_empty() {
+        @if document.of(&[Part::Findings, Part::Advice]).next().is_some() {
             section.findings aria-label="Findings and advice" {
-                @if !report.findings.is_empty() {
-                    div { h2 { "Findings" } ul { @for f in &report.findings { (sentence(&f.text, &f.evidence)) } } }
+                @for block in document.of(&[Part::Findings]) {
+                    div { h2 { (block.title) } ul { @for f in document.items(Part::Findings) { (sentence(f)) } } }
                 }
-                @if !report.advice.is_empty() {
-                    div { h2 { "What to do" } (advice(report)) }
+                @for block in document.of(&[Part::Advice]) {
+                    div { h2 { (block.title) } (advice(document.items(Part::Advice))) }
                 }
             }
         }
@@ -179,32 +213,32 @@ fn findings(report: &Report) -> Markup {
 }
 
 /// The first pieces of advice; the others are folded.
-fn advice(report: &Report) -> Markup {
+fn advice(all: &[Item]) -> Markup {
     const SHOWN: usize = 3;
-    let (first, rest) = report.advice.split_at(report.advice.len().min(SHOWN));
+    let (first, rest) = all.split_at(all.len().min(SHOWN));
     html! {
-        ul { @for a in first { (sentence(&a.text, &a.evidence)) } }
+        ul { @for a in first { (sentence(a)) } }
         @if !rest.is_empty() {
             details {
                 summary { (rest.len()) " more" }
-                ul { @for a in rest { (sentence(&a.text, &a.evidence)) } }
+                ul { @for a in rest { (sentence(a)) } }
             }
         }
     }
 }
 
-fn sentence(text: &str, rests_on: &[String]) -> Markup {
-    html! { li { (rich(&micro(text))) " " (evidence(rests_on)) } }
+fn sentences(items: &[Item]) -> Markup {
+    html! { ul.sentences { @for item in items { (sentence(item)) } } }
 }
 
-/// A paragraph for each layer.
-fn layers(report: &Report) -> Markup {
-    let body = html! {
-        @if !report.about.is_empty() { p.hint { (report.about) } }
-        ul.sentences { @for v in &report.verdicts { li { (rich(&micro(&v.text))) } } }
-    };
-    let note = number::count(report.verdicts.len(), "layer");
-    html! { @if !report.verdicts.is_empty() { (fold("layers", "Layer by layer", &note, &body)) } }
+fn sentence(item: &Item) -> Markup {
+    html! {
+        li {
+            (rich(&micro(&item.text)))
+            @if !item.evidence.is_empty() { " " (evidence(item.evidence)) }
+            @if let Some(hint) = item.hint { pre { code { (hint) } } }
+        }
+    }
 }
 
 /// Links to the results behind a sentence.
@@ -225,10 +259,10 @@ fn evidence(ids: &[String]) -> Markup {
     }
 }
 
-fn trust(report: &Report) -> Markup {
-    let body = html! {
+fn strip(checks: &[TrustItem]) -> Markup {
+    html! {
         ul.strip {
-            @for item in &report.trust {
+            @for item in checks {
                 li class={ "check " (class(item.state)) } {
                     div.head {
                         h3 { (item.title) }
@@ -238,8 +272,7 @@ fn trust(report: &Report) -> Markup {
                 }
             }
         }
-    };
-    fold("trust", "Can it be trusted?", &rows::trust(report), &body)
+    }
 }
 
 fn class(state: TrustState) -> &'static str {

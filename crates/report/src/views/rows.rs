@@ -207,13 +207,6 @@ pub fn trust(report: &Report) -> String {
     }
 }
 
-/// Requested layers that were not measured, or only in part.
-pub fn left_out(report: &Report) -> Option<String> {
-    let mut layers: Vec<&str> = report.left_out.iter().map(|l| l.layer.as_str()).collect();
-    layers.dedup();
-    (!layers.is_empty()).then(|| layers.join(", "))
-}
-
 /// State of the run in words.
 pub fn status(report: &Report) -> &'static str {
     use layermark_model::RunStatus::{Done, Failed, Interrupted, Running, Stopped};

@@ -8,48 +8,38 @@ use super::{
     text::{breakable, micro, rich},
 };
 use crate::{
-    Cell, Claims, Conclusion, DataTable, Holds, Report, Section, TextFile, charts,
-    code_span::unmarked, number,
+    Cell, Claims, Conclusion, DataTable, Holds, Section, TextFile, charts,
+    code_span::unmarked,
+    document::{Document, Part},
+    number,
 };
 
 /// More tables than this are folded.
 const TABLES: usize = 2;
 
-/// The study that the plan repeats.
-pub fn study(report: &Report) -> Markup {
-    html! { @if let Some(study) = &report.study { (open(study, report)) } }
-}
-
-/// The main sections of a run besides its ratios: figures of workloads, and imported results.
-pub fn own(report: &Report) -> Markup {
-    html! { @for s in others(report).iter().filter(|s| s.is_own()) { (open(s, report)) } }
+/// Sections that are a part of the answer.
+pub fn open(document: &Document, parts: &[Part]) -> Markup {
+    html! {
+        @for of in document.sections(parts) {
+            @let id = format!("section-{}", of.name);
+            section aria-labelledby=(id) {
+                h2 id=(id) { (of.title) }
+                (body(of, document.level))
+            }
+        }
+    }
 }
 
 /// Sections derived from the results: cost, buffer sizes, seeks.
-pub fn models(report: &Report) -> Markup {
+pub fn folded(document: &Document) -> Markup {
     html! {
-        @for s in others(report).iter().filter(|s| !s.is_own()) {
-            (fold(&format!("section-{}", s.name), &s.title, "", &body(s, report)))
+        @for of in document.sections(&[Part::Model]) {
+            (fold(&format!("section-{}", of.name), &of.title, "", &body(of, document.level)))
         }
     }
 }
 
-fn others(report: &Report) -> Vec<Section> {
-    let study = usize::from(report.study.is_some());
-    report.sections().split_off(study)
-}
-
-fn open(section: &Section, report: &Report) -> Markup {
-    let id = format!("section-{}", section.name);
-    html! {
-        section aria-labelledby=(id) {
-            h2 id=(id) { (section.title) }
-            (body(section, report))
-        }
-    }
-}
-
-fn body(section: &Section, report: &Report) -> Markup {
+fn body(section: &Section, level: f64) -> Markup {
     let (first, rest) = section.tables.split_at(section.tables.len().min(TABLES));
     html! {
         p.hint { (rich(&section.about)) }
@@ -60,7 +50,7 @@ fn body(section: &Section, report: &Report) -> Markup {
             }
             None => (conclusions(section)),
         }
-        @if let Some(group) = charts::lines(section, report.level) {
+        @if let Some(group) = charts::lines(section, level) {
             p.hint { (group.hint) }
             (figures::some(&group.charts))
         }

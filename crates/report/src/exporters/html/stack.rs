@@ -7,7 +7,7 @@ use super::{
     fold,
     text::{micro, rich},
 };
-use crate::{LayerReport, Report, number, views::rows};
+use crate::{LayerReport, Report, Reproduce, number};
 
 pub fn method(report: &Report) -> Markup {
     let sessions = report.trials.iter().map(|t| t.session);
@@ -104,34 +104,19 @@ pub fn self_tests(report: &Report) -> Markup {
     fold("own", "What measuring costs", "", &body)
 }
 
-pub fn reproduce(report: &Report) -> Markup {
-    let body = html! {
+pub fn reproduce(how: &Reproduce) -> Markup {
+    html! {
         div.prose {
             p { "With the plan below saved as " code { "plan.toml" } ":" }
-            pre tabindex="0" { code { (report.reproduce.command) } }
+            pre tabindex="0" { code { (how.command) } }
             p { "Or, where the run is stored, the same order of trials:" }
-            pre tabindex="0" { code { (report.reproduce.replay) } }
+            pre tabindex="0" { code { (how.replay) } }
             details {
                 summary { "The plan" }
-                pre tabindex="0" { code { (report.reproduce.plan_toml) } }
+                pre tabindex="0" { code { (how.plan_toml) } }
             }
         }
-    };
-    fold("again", "Make this run again", "", &body)
-}
-
-pub fn left_out(report: &Report) -> Markup {
-    let body = html! {
-        ul.left {
-            @for left in &report.left_out {
-                li {
-                    code { (left.layer) } @if let Some(point) = &left.point { ", " (point) } ": " (rich(&left.reason))
-                    @if let Some(hint) = &left.hint { pre { code { (hint) } } }
-                }
-            }
-        }
-    };
-    html! { @if let Some(layers) = rows::left_out(report) { (fold("left", "Left out", &layers, &body)) } }
+    }
 }
 
 /// Most trials on the page; more would make it too large to open.

@@ -4,10 +4,21 @@ use layermark_model::LayerStatus;
 use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 
 use super::{Result, bold, text};
-use crate::{Report, code_span::unmarked, views::rows};
+use crate::{
+    Report,
+    code_span::unmarked,
+    document::{Content, Document, Part},
+};
 
 /// Widths of the columns, characters.
 const WIDTHS: [f64; 4] = [34.0, 90.0, 40.0, 40.0];
+/// What is found, above the layers.
+const FOUND: &[&[Part]] = &[
+    &[Part::Findings],
+    &[Part::Layers],
+    &[Part::Advice],
+    &[Part::Trust],
+];
 /// Excel's limit of a row's height, points.
 const HIGHEST: f64 = 409.0;
 
@@ -45,6 +56,24 @@ impl Page<'_> {
         self.row += 1;
         self.line(&[title], &bold().set_font_size(13))
     }
+
+    /// Parts of the document, each with its heading.
+    fn parts(&mut self, document: &Document, order: &[&[Part]]) -> Result<()> {
+        for block in document.in_order(order) {
+            self.head(&block.title)?;
+            if let Content::Checks(checks) = &block.content {
+                for item in *checks {
+                    self.words(&[&item.title, &unmarked(&item.text), item.state.word()])?;
+                }
+            }
+            for item in document.items(block.part) {
+                let evidence = item.evidence.join(" ");
+                let last = item.hint.unwrap_or(&evidence);
+                self.words(&[item.layer, &unmarked(&item.text), last])?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Fills the sheet. `room` is the number of trials that fit a sheet.
@@ -62,15 +91,13 @@ pub fn write(sheet: &mut Worksheet, report: &Report, room: u32) -> Result<()> {
     for caveat in &report.caveats {
         page.line(&[&unmarked(caveat)], &bold())?;
     }
-    page.line(&[&rows::about(report)], &Format::new())?;
+    let document = Document::new(report);
+    page.line(&[document.line(Part::About)], &Format::new())?;
     page.line(&[&report.about], &Format::new())?;
-    found(&mut page, report)?;
-    page.head("Can it be trusted?")?;
-    for item in &report.trust {
-        page.words(&[&item.title, &unmarked(&item.text), item.state.word()])?;
-    }
+    page.parts(&document, FOUND)?;
     layers(&mut page, report)?;
-    page.head("How to do it again")?;
+    page.parts(&document, &[&[Part::LeftOut]])?;
+    page.head("Make this run again")?;
     page.words(&[
         "with the plan below as plan.toml",
         &report.reproduce.command,
@@ -91,32 +118,6 @@ pub fn write(sheet: &mut Worksheet, report: &Report, room: u32) -> Result<()> {
     Ok(())
 }
 
-fn found(page: &mut Page, report: &Report) -> Result<()> {
-    if !report.findings.is_empty() {
-        page.head("Findings")?;
-    }
-    for finding in &report.findings {
-        page.words(&[
-            &finding.layer,
-            &unmarked(&finding.text),
-            &finding.evidence.join(" "),
-        ])?;
-    }
-    if !report.verdicts.is_empty() {
-        page.head("Layer by layer")?;
-    }
-    for verdict in &report.verdicts {
-        page.words(&[&verdict.layer, &unmarked(&verdict.text)])?;
-    }
-    if !report.advice.is_empty() {
-        page.head("What to do")?;
-    }
-    for advice in &report.advice {
-        page.words(&["", &unmarked(&advice.text), &advice.evidence.join(" ")])?;
-    }
-    Ok(())
-}
-
 fn layers(page: &mut Page, report: &Report) -> Result<()> {
     page.head("Layers")?;
     for layer in &report.layers {
@@ -130,17 +131,6 @@ fn layers(page: &mut Page, report: &Report) -> Result<()> {
             LayerStatus::Ready => format!("set up in {:.3} s", layer.setup_s),
         };
         page.words(&[&layer.name, &state, &layer.spec, hint])?;
-    }
-    if !report.left_out.is_empty() {
-        page.head("Not measured")?;
-    }
-    for left in &report.left_out {
-        let point = left.point.as_deref().unwrap_or("the whole layer");
-        page.words(&[
-            &left.layer,
-            &format!("{point}: {}", left.reason),
-            left.hint.as_deref().unwrap_or_default(),
-        ])?;
     }
     Ok(())
 }
