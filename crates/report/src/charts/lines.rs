@@ -2,14 +2,30 @@
 
 use std::sync::Arc;
 
-use kuva::prelude::{Layout, LinePlot, Plot, ScatterPlot, TickFormat};
+use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ScatterPlot, TickFormat};
 use layermark_model::format_size;
 
-use super::{Chart, Group, Key, Table, colour, forest, sizes::SHAPES, svg};
+use super::{Chart, Group, Key, Table, colour, forest, svg};
 use crate::{
     number,
     types::{LineChart, Mark, Section, Series},
 };
+
+/// Markers of lines, and their SVG in a legend.
+const SHAPES: [(MarkerShape, &str); 6] = [
+    (MarkerShape::Circle, "<circle cx=\"8\" cy=\"8\" r=\"4.5\"/>"),
+    (MarkerShape::Square, "<path d=\"M4 4h8v8H4z\"/>"),
+    (MarkerShape::Triangle, "<path d=\"M8 3l5 9H3z\"/>"),
+    (
+        MarkerShape::Diamond,
+        "<path d=\"M8 2.5L13.5 8 8 13.5 2.5 8z\"/>",
+    ),
+    (MarkerShape::TriangleDown, "<path d=\"M8 13L3 4h10z\"/>"),
+    (
+        MarkerShape::Pentagon,
+        "<path d=\"M8 3l5 3.8-1.9 6H4.9L3 6.8z\"/>",
+    ),
+];
 
 /// The charts of a section under one heading; `None` if none has a point.
 pub fn group(section: &Section, level: f64) -> Option<Group> {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use kuva::prelude::MarkerShape;
 use layermark_model::{Quantity, Unit};
 
 use super::{Chart, Group, lines};
@@ -12,22 +11,6 @@ use crate::{
     number,
     types::{Axis, LineChart, Mark, Series},
 };
-
-/// Markers of lines, and their SVG in a legend.
-pub const SHAPES: [(MarkerShape, &str); 6] = [
-    (MarkerShape::Circle, "<circle cx=\"8\" cy=\"8\" r=\"4.5\"/>"),
-    (MarkerShape::Square, "<path d=\"M4 4h8v8H4z\"/>"),
-    (MarkerShape::Triangle, "<path d=\"M8 3l5 9H3z\"/>"),
-    (
-        MarkerShape::Diamond,
-        "<path d=\"M8 2.5L13.5 8 8 13.5 2.5 8z\"/>",
-    ),
-    (MarkerShape::TriangleDown, "<path d=\"M8 13L3 4h10z\"/>"),
-    (
-        MarkerShape::Pentagon,
-        "<path d=\"M8 3l5 3.8-1.9 6H4.9L3 6.8z\"/>",
-    ),
-];
 
 /// Most drawings of a page.
 const MOST: usize = 24;

@@ -8,8 +8,8 @@ use layermark_stats::Verdict;
 
 use super::{
     Data,
-    iozone_vm::{Part, pairs},
-    rows::{is_emulated, judged, layers, marked, request_size},
+    parts::{Part, pairs},
+    rows::{ids, is_emulated, judged, layers, marked, request_size},
     syncs::{self, flushed, is_kept, is_lost},
 };
 use crate::{
@@ -41,10 +41,6 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
         conclusion.text = marked(data, std::mem::take(&mut conclusion.text));
     }
     all
-}
-
-pub fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
-    rows.into_iter().map(|r| r.id.clone()).collect()
 }
 
 /// Whether a layer reads small files faster than native.

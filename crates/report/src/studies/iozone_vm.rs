@@ -6,6 +6,7 @@ use layermark_model::{IozoneTable, StudyId, Unit, format_size, iozone_tables};
 
 use super::{
     Data, Study, claims,
+    parts::{Part, SMALL, pairs},
     rows::{data_size, engine_used, heading, layers, request_size, usable, values},
 };
 use crate::{
@@ -13,9 +14,6 @@ use crate::{
     number as text,
     types::{Axis, Cell, DataTable, Holds, LineChart, Mark, ResultRow, Section, Series},
 };
-
-/// Largest of the study's small files.
-const SMALL: u64 = 64 << 10;
 
 /// See the module.
 pub struct IozoneVm;
@@ -31,8 +29,8 @@ impl Study for IozoneVm {
             .iter()
             .filter(|p| p.rows().next().is_some())
             .collect();
-        let mut tables: Vec<DataTable> = drawn.iter().map(|p| p.table()).collect();
-        let mut lines: Vec<LineChart> = drawn.iter().map(|p| p.chart()).collect();
+        let mut tables: Vec<DataTable> = drawn.iter().map(|p| table_of(p)).collect();
+        let mut lines: Vec<LineChart> = drawn.iter().map(|p| chart_of(p)).collect();
         tables.extend(tests(data));
         for layer in layers(data) {
             tables.extend(STREAMS.iter().filter_map(|op| streams(data, layer, op)));
@@ -149,63 +147,21 @@ fn by_record(data: &Data, title: String, rows: &[&ResultRow]) -> DataTable {
 /// Operations that are compared with and without the C library's buffer.
 const STREAMS: [&str; 2] = ["read", "write"];
 
-/// One of the four charts.
-pub struct Part<'a> {
-    pub data: &'a Data<'a>,
-    pub op: &'static str,
-    pub small: bool,
+fn table_of(part: &Part) -> DataTable {
+    let rows: Vec<&ResultRow> = part.rows().collect();
+    by_record(part.data, format!("{}: KB/s", part.words()), &rows)
 }
 
-impl<'a> Part<'a> {
-    /// Its results: through system calls, without a flush.
-    ///
-    /// If a plan has several file sizes, those of the largest.
-    pub fn rows(&self) -> impl Iterator<Item = &'a ResultRow> {
-        let (op, small) = (self.op, self.small);
-        let plain = |r: &&ResultRow| {
-            !r.meaning.flushes && r.meaning.unit == Unit::Byte && engine_used(r) != "stdio"
-        };
-        let of = move |r: &&ResultRow| {
-            r.meaning.operation == op && (data_size(r) <= SMALL) == small && usable(r)
-        };
-        let all: Vec<&ResultRow> = self.data.results.iter().filter(plain).filter(of).collect();
-        let size = |r: &&ResultRow| data_size(r);
-        let largest = all.iter().map(size).max();
-        all.into_iter().filter(move |r| Some(size(r)) == largest)
-    }
-
-    /// The results of a layer.
-    pub fn of(&self, layer: &str) -> Vec<&'a ResultRow> {
-        self.rows().filter(|r| r.layer == layer).collect()
-    }
-
-    /// `rand-read of a 64M file`.
-    pub fn words(&self) -> String {
-        let largest = self.rows().map(data_size).max();
-        format!(
-            "{} of a {} file",
-            self.op,
-            format_size(largest.unwrap_or(0))
-        )
-    }
-
-    fn table(&self) -> DataTable {
-        let rows: Vec<&ResultRow> = self.rows().collect();
-        by_record(self.data, format!("{}: KB/s", self.words()), &rows)
-    }
-
-    fn layers(&self) -> Vec<&'a str> {
-        let all = layers(self.data);
-        all.into_iter().filter(|l| !self.of(l).is_empty()).collect()
-    }
-
-    fn chart(&self) -> LineChart {
-        let series = |layer: &str| line(&heading(self.data, layer), &self.of(layer));
-        chart(
-            format!("Throughput over record size: {}", self.words()),
-            self.layers().into_iter().map(series).collect(),
-        )
-    }
+fn chart_of(part: &Part) -> LineChart {
+    let series = |layer: &str| {
+        let rows = part.of(layer);
+        (!rows.is_empty()).then(|| line(&heading(part.data, layer), &rows))
+    };
+    let all = layers(part.data);
+    chart(
+        format!("Throughput over record size: {}", part.words()),
+        all.into_iter().filter_map(series).collect(),
+    )
 }
 
 fn chart(title: String, series: Vec<Series>) -> LineChart {
@@ -239,22 +195,6 @@ fn kilobytes(row: Option<&ResultRow>) -> Cell {
     row.and_then(|r| r.value).map_or_else(Cell::default, |v| {
         Cell::number(format!("{:.0}", v / 1024.0), v / 1024.0)
     })
-}
-
-/// Pairs of results of one operation in a layer: through system calls and through the C library.
-pub fn pairs<'a>(data: &Data<'a>, layer: &str, op: &str) -> Vec<(&'a ResultRow, &'a ResultRow)> {
-    let own = |engine: &'static str| {
-        data.results.iter().filter(move |r| {
-            r.layer == layer && r.meaning.operation == op && engine_used(r) == engine && usable(r)
-        })
-    };
-    let like = |c: &ResultRow, s: &ResultRow| {
-        (request_size(c), data_size(c)) == (request_size(s), data_size(s))
-            && c.meaning.sync == s.meaning.sync
-    };
-    own("stdio")
-        .filter_map(|stream| Some((own("sync").find(|call| like(call, stream))?, stream)))
-        .collect()
 }
 
 fn streams(data: &Data, layer: &str, op: &str) -> Option<DataTable> {

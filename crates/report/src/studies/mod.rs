@@ -15,6 +15,7 @@ mod claims;
 mod fileio_appvirt;
 mod iozone_vm;
 mod launch_share;
+mod parts;
 mod repeats;
 mod rows;
 mod syncs;

@@ -130,3 +130,8 @@ pub fn capital(text: &str) -> String {
         .next()
         .map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
 }
+
+/// Ids of results.
+pub fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
+    rows.into_iter().map(|r| r.id.clone()).collect()
+}

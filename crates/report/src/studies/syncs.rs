@@ -6,8 +6,7 @@ use layermark_stats::Verdict;
 
 use super::{
     Data,
-    claims::ids,
-    rows::{is_emulated, judged, usable},
+    rows::{ids, is_emulated, judged, usable},
 };
 use crate::{
     analysis::power_cuts::{self, Sum, controls, controls_failed, killed, lie, sum},
