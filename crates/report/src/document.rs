@@ -150,7 +150,7 @@ impl<'a> Document<'a> {
             evidence: &a.evidence,
             ..Item::new(&a.text)
         });
-        let fidelity = report.fidelity.iter().map(|note| Item::new(note));
+        let fidelity = report.fidelity.iter().map(Item::new);
         let differs = "Where this differs from iozone on purpose";
         let lists = [
             Block::list(Part::Findings, "Findings", findings.collect()),

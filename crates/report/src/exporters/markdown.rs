@@ -1,5 +1,7 @@
 //! Markdown: the answer for a pull request, or the complete report for an issue or a wiki.
 
+use std::fmt::Write as _;
+
 use super::{Exporter, Files};
 use crate::{
     DataTable, Report, Reproduce, ResultRow, Section, TrustItem,
@@ -161,7 +163,7 @@ fn results(groups: &[Group]) -> String {
             } else {
                 String::new()
             };
-            text += &format!("| {label} {}\n", result(of.row, &of.note));
+            let _ = writeln!(text, "| {label} {}", result(of.row, &of.note));
         }
     }
     text + "\n"
@@ -187,7 +189,7 @@ fn section(section: &Section) -> String {
     }
     for c in &section.conclusions {
         let (holds, evidence) = (c.holds.words(), evidence(&c.evidence));
-        text += &format!("- **{holds}**: {}{evidence}\n", prose(&c.text));
+        let _ = writeln!(text, "- **{holds}**: {}{evidence}", prose(&c.text));
     }
     if !section.conclusions.is_empty() {
         text += "\n";
@@ -200,7 +202,7 @@ fn section(section: &Section) -> String {
     }
     for file in &section.files {
         let (name, fence) = (code(&file.name), fence(&file.text, 3));
-        text += &format!("{name}\n\n{fence}\n{}{fence}\n\n", file.text);
+        let _ = writeln!(text, "{name}\n\n{fence}\n{}{fence}\n", file.text);
     }
     text
 }

@@ -17,8 +17,8 @@ fn escaped(text: &str) -> String {
 fn table<'a>(head: &[String], rows: impl Iterator<Item = Vec<&'a str>>) -> String {
     let line = |tag: &str, cells: Vec<&str>| -> String {
         let cells = cells.into_iter().map(escaped);
-        let cells: String = cells.map(|c| format!("<{tag}>{c}</{tag}>")).collect();
-        format!("<tr>{cells}</tr>\n")
+        let cells: Vec<String> = cells.map(|c| format!("<{tag}>{c}</{tag}>")).collect();
+        format!("<tr>{}</tr>\n", cells.concat())
     };
     let head = line("th", head.iter().map(String::as_str).collect());
     let rows: String = rows.map(|cells| line("td", cells)).collect();
@@ -38,10 +38,10 @@ fn item(of: &Item) -> String {
 
 fn content(of: &Content) -> String {
     match of {
-        Content::Caveats(all) => all
-            .iter()
-            .map(|c| format!("<b>{}.</b>\n", escaped(c)))
-            .collect(),
+        Content::Caveats(all) => {
+            let all = all.iter().map(|c| format!("<b>{}.</b>\n", escaped(c)));
+            all.collect::<Vec<_>>().concat()
+        }
         Content::Line(text) => format!("<p>{}</p>\n", escaped(text)),
         Content::List(items) => format!(
             "<ul>\n{}</ul>\n",
