@@ -37,6 +37,9 @@ use crate::{Control, LayerError, needs, served};
 pub(crate) const PROGRAM_PATH: &str =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// How long a command may take: the slowest compresses an image of some GiB.
+pub(crate) const LIMIT: Duration = Duration::from_mins(10);
+
 const TAIL_LINES: usize = 20;
 const TAIL_LINE: u64 = 1024;
 
@@ -474,8 +477,6 @@ pub(crate) fn run(layer: &str, command: &mut Command) -> Result<String, LayerErr
 
 /// The same; returns the last lines it printed, those of its standard error at the end.
 pub(crate) fn lines(layer: &str, command: &mut Command) -> Result<Vec<String>, LayerError> {
-    /// The slowest command compresses an image of some GiB.
-    const LIMIT: Duration = Duration::from_mins(10);
     lines_within(layer, command, LIMIT)
 }
 

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
-    entered::{self, Copied, Way},
+    entered::{self, Copied, Start, Way},
     options::{bad, value},
     sandbox,
     teardown::Teardown,
@@ -128,7 +128,7 @@ impl Commands {
 
 /// The text of a regular file that no other user can change. What is checked is what is read: the
 /// path may lead to another file a moment later.
-fn text(file: &Path) -> io::Result<String> {
+pub(crate) fn text(file: &Path) -> io::Result<String> {
     // Opening a FIFO would wait for a writer.
     let nonblock = OFlags::NONBLOCK.bits().cast_signed();
     let mut options = fs::OpenOptions::new();
@@ -293,17 +293,22 @@ impl Layer for Command {
             words => child::lines(&layer, &mut entered::users_command(words)),
         };
         run_to_end(&commands.setup)?;
-        let copied = (!commands.copy.is_empty()).then(|| Copied {
-            path: PathBuf::from("/tmp").join(&run),
-            token,
-        });
+        let start = if commands.copy.is_empty() {
+            Start::Found
+        } else {
+            Start::Copied(Copied {
+                path: PathBuf::from("/tmp").join(&run),
+                token,
+            })
+        };
         run_to_end(&commands.copy)?;
         let said = run_to_end(&commands.facts)?;
         let facts = said.iter().filter_map(|line| fact(line));
+        let enter = words.entering(&commands.enter);
         let way = Way {
-            command: words.entering(&commands.enter),
-            own: None,
-            copied,
+            by_hand: enter.clone(),
+            command: enter,
+            start,
             drop_caches: words.of(&commands.drop_caches),
             dir: value(spec, OPTIONS, "dir").into(),
             // The prefix keeps claims of the place apart from what was measured.

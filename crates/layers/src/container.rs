@@ -16,7 +16,7 @@ use layermark_model::{Missing, Spec, random_name};
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
     child::{self, Change},
-    entered::{self, Own, Way},
+    entered::{self, Own, Start, Way},
     host::HostPlace,
     needs,
     options::{bad, on, value},
@@ -265,11 +265,11 @@ impl Layer for Container {
         }
         let way = Way {
             command: command(&bundle)?,
-            own: Some(Own {
+            by_hand: Vec::new(),
+            start: Start::Own(Own {
                 token: token.clone(),
                 view: Some(view.clone()),
             }),
-            copied: None,
             drop_caches: Vec::new(),
             dir: match at {
                 At::Root => OWN_DIR.into(),

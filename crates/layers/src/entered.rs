@@ -5,7 +5,7 @@
 //! for itself.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io,
     net::IpAddr,
     os::{fd::OwnedFd, unix::net::UnixStream},
@@ -54,7 +54,7 @@ const FLOOR: Duration = Duration::from_secs(10);
 const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// Variables that commands of the user's get: where their configuration, sockets and agents are.
-const PASSED: [&str; 14] = [
+const PASSED: [&str; 11] = [
     "HOME",
     "USER",
     "LOGNAME",
@@ -63,22 +63,23 @@ const PASSED: [&str; 14] = [
     "XDG_DATA_HOME",
     "SSH_AUTH_SOCK",
     "DBUS_SESSION_BUS_ADDRESS",
-    "DOCKER_HOST",
-    "DOCKER_CONTEXT",
-    "DOCKER_CONFIG",
     "CONTAINER_HOST",
     "KUBECONFIG",
     "TMPDIR",
+];
+/// Programs with many variables: all that begin like this are passed.
+const PASSED_PREFIXES: [&str; 7] = [
+    "DOCKER_", "VAGRANT_", "LIMA_", "LXD_", "INCUS_", "SLURM_", "WSL",
 ];
 
 /// How to get into a place.
 pub(crate) struct Way {
     /// Runs the arguments that follow it in the place; a command of layermark's own starts the agent.
     pub(crate) command: Vec<OsString>,
-    /// `None`: the command is the user's.
-    pub(crate) own: Option<Own>,
-    /// `None`: the binary is there at the same path, or is sent through the command.
-    pub(crate) copied: Option<Copied>,
+    /// The command as the user can type it, for hints.
+    pub(crate) by_hand: Vec<OsString>,
+    /// How the agent gets there.
+    pub(crate) start: Start,
     /// Drops the caches of the place, run on this host; empty: the agent does it.
     pub(crate) drop_caches: Vec<OsString>,
     /// A directory in the place. The probe works in a new one below it.
@@ -86,6 +87,18 @@ pub(crate) struct Way {
     /// Notes and versions for the facts.
     pub(crate) notes: Vec<(String, String)>,
     pub(crate) versions: Vec<(String, String)>,
+}
+
+/// How the agent gets into a place.
+pub(crate) enum Start {
+    /// The command is layermark's own, and starts it.
+    Own(Own),
+    /// A command of the user's has brought the binary there.
+    Copied(Copied),
+    /// The binary is there at the same path, or is sent through the command.
+    Found,
+    /// The binary is sent through the command. With `keep` it stays there, and is sent only once.
+    Sent { keep: bool },
 }
 
 /// The binary in a place, brought there by a command of the user's. The agent removes it at the end.
@@ -125,14 +138,16 @@ pub(crate) fn users_command(words: &[OsString]) -> Command {
         .map_or((None, words), |(p, r)| (Some(p), r));
     let mut command = child::command(program.map_or("".as_ref(), OsString::as_os_str));
     command.args(rest).env("PATH", search_path());
-    for name in PASSED {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
-    }
+    command.envs(std::env::vars_os().filter(|(name, _)| is_passed(name)));
     // A program that wants a password must fail and not wait for one.
     child::without_terminal(&mut command);
     command
+}
+
+/// Whether commands of the user's get this variable.
+fn is_passed(name: &OsStr) -> bool {
+    let begins = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+    PASSED.iter().any(|passed| name == *passed) || PASSED_PREFIXES.iter().any(|p| begins(&p))
 }
 
 /// Directories in which a command's program is searched.
@@ -211,10 +226,10 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
     let layer = spec.to_string();
     let silence = base.silence.max(FLOOR);
     let quick = QUICK.min(silence);
-    let token = match (&way.own, &way.copied) {
-        (Some(own), _) => own.token.clone(),
-        (None, Some(copied)) => copied.token.clone(),
-        (None, None) => random_name(""),
+    let token = match &way.start {
+        Start::Own(own) => own.token.clone(),
+        Start::Copied(copied) => copied.token.clone(),
+        Start::Found | Start::Sent { .. } => random_name(""),
     };
     let greeting = greet(&layer, base, &way, &token, quick)?;
     let Greeting { process, stream } = greeting;
@@ -269,7 +284,8 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
     })
 }
 
-/// Starts the agent. If the place does not see this host's binary, it is brought there first.
+/// Starts the agent. If the place does not see this host's binary, it is brought there first. A command that
+/// fails for another reason is not started again.
 fn greet(
     layer: &str,
     base: &Base,
@@ -277,31 +293,57 @@ fn greet(
     token: &str,
     limit: Duration,
 ) -> Result<Greeting, LayerError> {
-    let own = std::fs::read(&base.exe)
-        .map(|bytes| (agent::hash(&bytes), bytes))
-        .map_err(LayerError::io(layer, "read", &base.exe))?;
-    let failed = |why: Failed| why.error(layer, &way.command);
-    if way.own.is_some() {
-        let line = Line::start(layer, &way.command, way.own.as_ref())?;
-        return greeting::wait(line, token, &own.0, limit)
-            .map_err(|why| why.of_own(layer, &way.command));
-    }
-    if let Some(copied) = &way.copied {
-        let agent = [copied.path.clone().into(), "place".into(), token.into()];
-        let line = Line::start(layer, &[&way.command[..], &agent].concat(), None)?;
-        return greeting::wait(line, token, &own.0, limit).map_err(failed);
-    }
-    if push::is_plain(&base.exe) {
-        let agent = [base.exe.clone().into(), "place".into(), token.into()];
-        let line = Line::start(layer, &[&way.command[..], &agent].concat(), None)?;
-        match greeting::wait(line, token, &own.0, limit) {
-            Err(Failed::Ended { .. } | Failed::OtherBinary) => {}
-            outcome => return outcome.map_err(failed),
+    let binary = std::fs::read(&base.exe).map_err(LayerError::io(layer, "read", &base.exe))?;
+    let hash = agent::hash(&binary);
+    let failed = |why: Failed| why.error(layer, &way.by_hand);
+    let greeted = |words: &[OsString], own| {
+        let line = Line::start(layer, words, own)?;
+        Ok(greeting::wait(line, token, &hash, limit))
+    };
+    let agent_at = |path: &Path| {
+        let agent = [path.into(), "place".into(), token.into()];
+        [&way.command[..], &agent].concat()
+    };
+    match &way.start {
+        Start::Own(own) => {
+            let greeting = greeted(&way.command, Some(own))?;
+            return greeting.map_err(|why| why.of_own(layer, &way.command));
         }
+        Start::Copied(copied) => {
+            let greeting = greeted(&agent_at(&copied.path), None)?;
+            return greeting.map_err(|why| {
+                remove_copied(layer, way, &copied.path, limit);
+                failed(why)
+            });
+        }
+        Start::Found if push::is_plain(&base.exe) => match greeted(&agent_at(&base.exe), None)? {
+            Err(why) if why.is_of_binary(&base.exe) => {}
+            greeting => return greeting.map_err(failed),
+        },
+        Start::Found | Start::Sent { .. } => {}
     }
+    let sent = push::Binary {
+        bytes: &binary,
+        hash: &hash,
+        keep: matches!(way.start, Start::Sent { keep: true }),
+    };
     let line = Line::start(layer, &push::shell(&way.command), None)?;
-    let line = push::push(line, &own.1, (&way.dir, token), limit).map_err(failed)?;
-    greeting::wait(line, token, &own.0, limit).map_err(failed)
+    let line = push::push(line, &sent, (&way.dir, token), limit).map_err(failed)?;
+    greeting::wait(line, token, &hash, limit).map_err(failed)
+}
+
+/// Removes a binary whose agent has not started, and so cannot do it.
+fn remove_copied(layer: &str, way: &Way, path: &Path, limit: Duration) {
+    let rm = ["rm".into(), "-f".into(), path.into()];
+    if let Ok(line) = Line::start(layer, &[&way.command[..], &rm].concat(), None) {
+        let Line {
+            mut process,
+            stream,
+        } = line;
+        drop(stream);
+        // Where the place cannot be entered, nothing was brought there, or `teardown` removes it.
+        let _ = process.wait(limit);
+    }
 }
 
 /// The error for a place that did not carry out a request.
@@ -451,14 +493,12 @@ impl Place for EnteredPlace {
         }
         let mut dropped = match &mut self.here {
             Some(here) => here.drop_caches()?,
-            None if by_user => DroppedCaches {
-                how: Vec::new(),
-                complete: true,
-            },
+            // Only the user's word says that all are dropped.
+            None if by_user => DroppedCaches::default(),
             None => return self.drop_its_caches(),
         };
         if by_user {
-            dropped.how.push("a command of the place".into());
+            dropped.how.push("as the file says: drop_caches".into());
         }
         Ok(dropped)
     }

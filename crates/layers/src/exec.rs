@@ -4,7 +4,7 @@ use layermark_model::{Missing, Spec};
 
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
-    entered::{self, Way},
+    entered::{self, Start, Way},
     options::{bad, value},
     sandbox,
 };
@@ -89,8 +89,8 @@ impl Layer for Exec {
     fn open(&self, base: &Base, spec: &Spec, _: &mut Undo) -> Result<Box<dyn Place>, LayerError> {
         let way = Way {
             command: words(spec)?,
-            own: None,
-            copied: None,
+            by_hand: words(spec)?,
+            start: Start::Found,
             drop_caches: Vec::new(),
             dir: value(spec, OPTIONS, "dir").into(),
             notes: Vec::new(),

@@ -55,6 +55,7 @@ pub mod sandbox;
 pub mod scripted;
 pub mod served;
 pub mod spread;
+mod ssh;
 mod sshd;
 mod sshfs;
 mod teardown;
@@ -379,6 +380,7 @@ pub const ALL: &[&dyn Layer] = &[
     &container::Container,
     &exec::Exec,
     &command::Command,
+    &ssh::Ssh,
     #[cfg(feature = "mock")]
     &mock::Mock,
 ];

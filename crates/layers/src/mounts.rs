@@ -133,9 +133,15 @@ pub fn holding(path: &Path) -> io::Result<MountEntry> {
     };
     match mounts.into_iter().find(|m| m.id == id) {
         Some(mount) => Ok(mount),
-        None => Foreign::of(&std::path::absolute(path)?)?
-            .ok_or_else(|| unseen(path))?
-            .holding(path),
+        None => match Foreign::of(&std::path::absolute(path)?)? {
+            Some(foreign) => foreign.holding(path),
+            // On a mount of another namespace that is equal to one of our own.
+            None => {
+                let ours = id_of(&fs::canonicalize(path)?);
+                let found = list()?.into_iter().find(|m| Some(m.id) == ours);
+                found.ok_or_else(|| unseen(path))
+            }
+        },
     }
 }
 

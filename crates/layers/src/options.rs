@@ -86,7 +86,7 @@ pub(crate) fn instead(name: &str) -> Option<String> {
                     .into(),
             );
         }
-        "lxc" | "lxd" | "kubernetes" | "kubectl" | "ssh" | "vagrant" | "lima" | "wsl" => {
+        "lxc" | "lxd" | "kubernetes" | "kubectl" | "vagrant" | "lima" | "wsl" => {
             return Some(
                 "any place behind a command is a layer: -l 'exec:kubectl exec -i POD --,dir=/data'; layermark layers exec"
                     .into(),
@@ -242,7 +242,10 @@ mod tests {
                 "docker",
                 "did you mean `container:docker`? One that runs already: -l 'exec:docker",
             ),
-            ("ssh", "any place behind a command is a layer: -l 'exec:"),
+            (
+                "kubectl",
+                "any place behind a command is a layer: -l 'exec:",
+            ),
             ("kvm", "did you mean `vm`?"),
             ("samba", "did you mean `vm:share=smb`?"),
             ("fuse-overlayfs", "did you mean `overlay:fuse`?"),

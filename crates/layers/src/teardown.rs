@@ -15,10 +15,10 @@ use std::{
 
 use rustix::process::set_parent_process_death_signal;
 
-use crate::{child, entered::users_command};
-
-/// How long a command may take.
-const LIMIT: Duration = Duration::from_mins(1);
+use crate::{
+    child::{self, LIMIT},
+    entered::users_command,
+};
 
 /// Children that wait in this process's name. They outlive a run that is abandoned.
 static WAITING: Mutex<Vec<u32>> = Mutex::new(Vec::new());

@@ -19,6 +19,7 @@ pub const LAYERS: [&str; 15] = [
     "container",
     "exec",
     "command",
+    "ssh",
     "mock",
 ];
 

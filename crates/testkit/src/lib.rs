@@ -1,5 +1,6 @@
-//! Invented runs and a database server for tests, examples and the fuzzer. This is a development
+//! Invented runs, a database server and an SSH server for tests, examples and the fuzzer. This is a development
 //! dependency, so the binary does not contain it.
 
 pub mod postgres;
 pub mod sample;
+pub mod ssh;

@@ -44,6 +44,7 @@ mod serve;
 mod served;
 mod setup;
 mod signals;
+mod ssh;
 mod stalls;
 mod steps;
 mod stopped_guests;

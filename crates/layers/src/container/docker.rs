@@ -161,8 +161,8 @@ pub(super) fn open(
     let about = |line: usize| about.get(line).cloned().unwrap_or_default();
     let way = Way {
         command: words(["docker", "start", "--attach", "--interactive", &name]),
-        own: Some(Own { token, view: None }),
-        copied: None,
+        by_hand: Vec::new(),
+        start: Start::Own(Own { token, view: None }),
         drop_caches: Vec::new(),
         dir: match at(spec) {
             At::Root => OWN_DIR.into(),

@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     io::{ErrorKind, Read},
     os::unix::net::UnixStream,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -133,6 +134,21 @@ fn ended(process: &mut Process, mut said: Vec<String>) -> Failed {
 }
 
 impl Failed {
+    /// Whether the place was entered and does not have this binary, or has another one. Other failures are the
+    /// command's own.
+    pub(super) fn is_of_binary(&self, binary: &Path) -> bool {
+        let (how, said) = match self {
+            Self::OtherBinary => return true,
+            Self::Ended { how, said } => (how.as_str(), said),
+            _ => return false,
+        };
+        let path = binary.to_string_lossy();
+        // An older layermark does not know the word.
+        let is_named = |line: &String| line.contains(&*path) || line.contains("'place'");
+        // As shells and most programs exit that cannot find or run another one.
+        ["exit code 126", "exit code 127"].contains(&how) || said.iter().any(is_named)
+    }
+
     /// The error where the command is layermark's own: the user can only read what it printed.
     pub(super) fn of_own(self, layer: &str, command: &[OsString]) -> LayerError {
         match self.error(layer, command) {
@@ -152,9 +168,21 @@ impl Failed {
         let words = command.iter().map(|word| word.to_string_lossy());
         let command = shell_words::join(words);
         let secret = |said: &[String]| {
-            let asks = ["password", "passphrase", "authenticat", "publickey"];
-            let asked = |line: &String| asks.iter().any(|a| line.to_lowercase().contains(a));
-            said.iter().any(asked).then(|| {
+            let has = |words: &[&str]| {
+                let lower = said.iter().map(|line| line.to_lowercase());
+                lower
+                    .into_iter()
+                    .any(|line| words.iter().any(|word| line.contains(word)))
+            };
+            if has(&["host identification has changed"]) {
+                return Some("the host has another key than the known one: ask its owner why, then remove the known one: ssh-keygen -R HOST".into());
+            }
+            if has(&["host key verification failed", "host key is known"]) {
+                return Some(format!(
+                    "its host key is not known: compare it with the host's own, and accept it once by hand: {command}"
+                ));
+            }
+            has(&["password", "passphrase", "authenticat", "publickey"]).then(|| {
                 format!("a run types no password: give it a key or an agent, then try: {command} true < /dev/null")
             })
         };

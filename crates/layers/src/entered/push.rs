@@ -11,8 +11,19 @@ use super::{
 
 /// What the script prints before the directory that it has made.
 const TAKES: &str = "layermark takes it in ";
+/// What it prints there if an earlier run has kept the binary.
+const KEPT: &str = "what was kept";
 /// What it prints when it has the binary.
 const HAS: &str = "layermark is there";
+
+/// A binary to bring into a place.
+pub(super) struct Binary<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Its hash, which is its name where it is kept.
+    pub(super) hash: &'a str,
+    /// Whether it stays in the user's cache directory there, and is taken from it.
+    pub(super) keep: bool,
+}
 
 /// Whether a path needs no quoting in any shell: `ssh` has its arguments read by one.
 pub(super) fn is_plain(path: &Path) -> bool {
@@ -26,21 +37,38 @@ pub(super) fn shell(command: &[OsString]) -> Vec<OsString> {
 }
 
 /// The script. It is one line, because some shells read more of their input than they need. A directory of a
-/// new, random name is made where a program can run, and removed unless the last line arrives. The agent is
-/// started by the same command, since some commands make a new place each time.
-fn script(dir: &Path, token: &str, size: usize) -> String {
+/// new, random name is made where a program can run, and removed at the end, also if the binary does not arrive
+/// or cannot start. The agent is started by the same command, since some commands make a new place each time.
+fn script(binary: &Binary, dir: &Path, token: &str) -> String {
+    let Binary { bytes, hash, keep } = binary;
     let name = random_name(PUSHED);
     let dir = shell_words::quote(&dir.to_string_lossy()).into_owned();
+    let size = bytes.len();
+    let (kept, first, stays) = if *keep {
+        (
+            format!(
+                "k=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/layermark\"; mkdir -p \"$k\" 2>/dev/null; \
+                 if [ -x \"$k/{hash}\" ]; then echo; echo '{TAKES}{KEPT}'; \"$k/{hash}\" place {token}; exit; fi;"
+            ),
+            "\"$k\" ",
+            // A rename: nobody sees half of it.
+            format!("case $t in \"$k\"/*) mv \"$b\" \"$k/{hash}\" && b=\"$k/{hash}\";; esac;"),
+        )
+    } else {
+        (String::new(), "", String::new())
+    };
     [
-        "umask 077; t=;".into(),
-        format!("for d in \"${{TMPDIR:-/tmp}}\" /var/tmp \"$HOME\" {dir}; do n=\"$d/{name}\";"),
+        format!("umask 077; t=; {kept}"),
+        format!(
+            "for d in {first}\"${{TMPDIR:-/tmp}}\" /var/tmp \"$HOME\" {dir}; do n=\"$d/{name}\";"
+        ),
         "mkdir \"$n\" 2>/dev/null || continue; f=\"$n/layermark\";".into(),
         "printf '#!/bin/sh\\n' >\"$f\" && chmod 700 \"$f\" && \"$f\" 2>/dev/null && t=$n && break;"
             .into(),
         "rm -rf \"$n\"; done;".into(),
         format!("echo; echo \"{TAKES}$t\"; [ -n \"$t\" ] || exit 1;"),
-        format!("head -c {size} >\"$t/layermark\"; echo {HAS}; read -r last;"),
-        format!("[ \"$last\" = keep ] && exec \"$t/layermark\" place {token}; rm -rf \"$t\"\n"),
+        format!("b=\"$t/layermark\"; head -c {size} >\"$b\"; echo {HAS}; read -r last;"),
+        format!("if [ \"$last\" = keep ]; then {stays} \"$b\" place {token}; fi; rm -rf \"$t\"\n"),
     ]
     .join(" ")
 }
@@ -48,7 +76,7 @@ fn script(dir: &Path, token: &str, size: usize) -> String {
 /// Sends the binary and starts the agent with this token.
 pub(super) fn push(
     line: Line,
-    binary: &[u8],
+    binary: &Binary,
     (dir, token): (&Path, &str),
     limit: Duration,
 ) -> Result<Line, Failed> {
@@ -58,7 +86,7 @@ pub(super) fn push(
     } = line;
     // If writing fails, the command has ended, and reading tells how.
     let _ = stream.set_write_timeout(Some(limit));
-    let _ = stream.write_all(script(dir, token, binary.len()).as_bytes());
+    let _ = stream.write_all(script(binary, dir, token).as_bytes());
     let into = line_with(&mut process, &mut stream, TAKES, limit)?;
     if into.ends_with('\r') {
         return Err(Failed::Terminal);
@@ -68,7 +96,10 @@ pub(super) fn push(
             said: process.last_lines(),
         });
     }
-    let _ = stream.write_all(binary);
+    if into == KEPT {
+        return Ok(Line { process, stream });
+    }
+    let _ = stream.write_all(binary.bytes);
     line_with(&mut process, &mut stream, HAS, limit)?;
     let _ = stream.write_all(b"keep\n");
     Ok(Line { process, stream })
@@ -89,7 +120,12 @@ mod tests {
     #[test]
     fn a_directory_cannot_add_to_the_script() {
         let dir = "/x'; touch ran; '$(touch ran)";
-        let text = script(Path::new(dir), "0", 5);
+        let binary = Binary {
+            bytes: b"12345",
+            hash: "abc",
+            keep: true,
+        };
+        let text = script(&binary, Path::new(dir), "0");
         assert_eq!(text.matches('\n').count(), 1);
         // The loop's list as a shell reads it: the directory is its last word.
         let list = text.split_once("/var/tmp ").unwrap().1;

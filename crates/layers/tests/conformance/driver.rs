@@ -14,6 +14,7 @@ use std::{
 };
 
 use layermark_layers::{ALL, listed};
+use layermark_testkit::ssh::{self, SshServer};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{FileType, Mode},
@@ -331,6 +332,14 @@ impl Run {
             .chain(MORE.iter().map(|s| (*s).to_owned()))
             .collect();
         specs.push(named);
+        let server = SshServer::start();
+        match &server {
+            Some(server) => {
+                let config = server.config();
+                specs.push(format!("ssh:{},config={}", ssh::HOST, config.display()));
+            }
+            None => eprintln!("skipped: ssh: not root, or openssh-server is not installed"),
+        }
         for spec in &specs {
             self.check("conform", spec);
             self.check("half-way", spec);

@@ -78,6 +78,11 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
         let dir = base.dir.to_string_lossy().into_owned();
         spec.options.insert("dir".into(), dir);
     }
+    if spec.layer == "ssh" {
+        // The server does not see what this process has mounted.
+        let host = spec.variant.unwrap_or_default();
+        spec.variant = Some(format!("{host}:{}", Path::new(dir).display()));
+    }
     let mode = mode.to_string_lossy();
     match &*mode {
         "conform" => conform(layer, &spec, &base),
@@ -186,7 +191,7 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
 
 /// Whether a command leads into the layer.
 fn is_entered(spec: &Spec) -> bool {
-    matches!(spec.layer.as_str(), "exec" | "container")
+    matches!(spec.layer.as_str(), "exec" | "container" | "ssh")
 }
 
 /// The layer's directory as this process sees it: that of a container through one of its processes.
@@ -365,7 +370,7 @@ pub fn linked(up: &mut Up) {
 /// Up with a probe at work, until somebody kills us.
 fn hang(layer: &dyn Layer, spec: &Spec, base: &Base) {
     let mut up = open(layer, spec, base).unwrap();
-    let two_ends = !matches!(spec.layer.as_str(), "mock" | "exec" | "container");
+    let two_ends = spec.layer != "mock" && !is_entered(spec);
     if two_ends {
         up.place.link().unwrap();
     }
@@ -384,7 +389,7 @@ fn half_way(layer: &dyn Layer, spec: &Spec, base: &Base) {
     match spec.layer.as_str() {
         "fuse" if spec.variant.is_none() => broken.exe = "/nonexistent/layermark".into(),
         // Nothing is mounted: it fails when the packaged files are copied.
-        "native" | "dir" | "netns" | "exec" | "container" => {
+        "native" | "dir" | "netns" | "exec" | "container" | "ssh" => {
             broken.packaged = "/nonexistent/packaged".into();
         }
         // The others mount at one of these.

@@ -125,6 +125,8 @@ pub struct Lm {
     env: Vec<(OsString, OsString)>,
     /// Shell text before and after it, in a private mount namespace.
     around: Option<(String, String)>,
+    /// A command that runs it.
+    wrapper: Vec<&'static str>,
     pub dir: Home,
 }
 
@@ -144,6 +146,7 @@ impl Lm {
             args: Vec::new(),
             env: Vec::new(),
             around: None,
+            wrapper: Vec::new(),
             dir: Home::Own(dir),
         }
     }
@@ -154,6 +157,7 @@ impl Lm {
             args: Vec::new(),
             env: Vec::new(),
             around: None,
+            wrapper: Vec::new(),
             dir: Home::Of(dir.into()),
         }
     }
@@ -233,9 +237,22 @@ impl Lm {
         Some(self)
     }
 
+    /// Has another command run it.
+    pub fn wrapped(mut self, wrapper: &[&'static str]) -> Self {
+        self.wrapper = wrapper.to_vec();
+        self
+    }
+
     fn command(&self) -> Command {
         let mut command = match &self.around {
-            None => Command::new(binary()),
+            None => match self.wrapper.split_first() {
+                Some((program, more)) => {
+                    let mut command = Command::new(program);
+                    command.args(more).arg(binary());
+                    command
+                }
+                None => Command::new(binary()),
+            },
             Some((before, after)) => {
                 let script =
                     format!("set -eu; {before}\nset +e; \"$@\"; code=$?; {after}\nexit $code");
@@ -335,6 +352,7 @@ impl Said {
             args: Vec::new(),
             env: Vec::new(),
             around: None,
+            wrapper: Vec::new(),
             dir: self.dir,
         }
     }

@@ -1,0 +1,324 @@
+//! A directory on another machine, through the system's OpenSSH client with the user's configuration and agent.
+
+use std::{ffi::OsString, fs, path::Path};
+
+use layermark_model::{Missing, Spec};
+
+use crate::{
+    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
+    command::text,
+    entered::{self, Start, Way},
+    needs,
+    options::{bad, on, value},
+    sandbox,
+};
+
+/// A machine that `ssh` leads to.
+pub(crate) struct Ssh;
+
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "variant",
+        values: &[],
+        default: "",
+        help: "[user@]host[:dir]: a host as ssh knows it, and a directory there (default: /tmp); work is done in \
+               a new one below it",
+    },
+    LayerOption {
+        name: "port",
+        values: &[],
+        default: "",
+        help: "the server's port; default: as ssh is configured",
+    },
+    LayerOption {
+        name: "identity",
+        values: &[],
+        default: "",
+        help: "a file with a private key, the only one that is tried; default: as ssh is configured",
+    },
+    LayerOption {
+        name: "config",
+        values: &[],
+        default: "",
+        help: "a configuration file for ssh in place of yours",
+    },
+    LayerOption {
+        name: "keep",
+        values: &["on", "off"],
+        default: "off",
+        help: "on: the binary stays in ~/.cache/layermark there, named by its hash, and is sent only once",
+    },
+];
+
+/// What no configuration changes: nothing is asked, no terminal and no forwarding is made, no other command runs,
+/// and no process outlives the layer. A connection that the user holds open for others is used.
+const FIXED: [&str; 17] = [
+    "-T",
+    "-x",
+    "-a",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=10",
+    "-o",
+    "ControlMaster=no",
+    "-o",
+    "ClearAllForwardings=yes",
+    "-o",
+    "PermitLocalCommand=no",
+    "-o",
+    "RemoteCommand=none",
+    "-o",
+    "LogLevel=INFO",
+];
+
+/// What the variant names.
+#[derive(Debug, PartialEq, Eq)]
+struct Destination<'a> {
+    /// `host` or `user@host`.
+    login: String,
+    dir: &'a str,
+}
+
+impl<'a> Destination<'a> {
+    /// The user and the host go into commands of the user's configuration (`%r`, `%h`), which a shell reads. So
+    /// only characters of names and addresses are allowed.
+    fn parse(text: &'a str) -> Result<Self, &'static str> {
+        let (user, rest) = match text.rsplit_once('@') {
+            // The directory may have one too.
+            Some((user, _)) if user.contains(":/") => (None, text),
+            Some((user, rest)) => (Some(user), rest),
+            None => (None, text),
+        };
+        let (host, dir) = match rest.strip_prefix('[').and_then(|r| r.split_once(']')) {
+            Some((host, "")) => (host, None),
+            Some((host, dir)) => match dir.strip_prefix(':') {
+                Some(dir) => (host, Some(dir)),
+                None => return Err("is not [user@]host[:dir]"),
+            },
+            None => match rest.split_once(':') {
+                Some((host, dir)) => (host, Some(dir)),
+                None => (rest, None),
+            },
+        };
+        let is_name = |name: &str, more: &str| {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
+            !name.is_empty() && !name.starts_with('-') && name.chars().all(allowed)
+        };
+        if !is_name(host, "._-:%") {
+            return Err("names no host: write [user@]host[:dir], an IPv6 address in brackets");
+        }
+        if user.is_some_and(|user| !is_name(user, "._-+@")) {
+            return Err("names no user: write [user@]host[:dir]");
+        }
+        let dir = dir.unwrap_or("/tmp");
+        if !dir.starts_with('/') {
+            return Err("has a directory that is not an absolute path");
+        }
+        let login = user.map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
+        Ok(Self { login, dir })
+    }
+
+    fn of(spec: &'a Spec) -> Result<Self, LayerError> {
+        let text = value(spec, OPTIONS, "variant");
+        Self::parse(text).map_err(|must| bad(spec, "variant", text, must.into()))
+    }
+}
+
+/// The options that lead to the host, with this configuration file.
+fn given(spec: &Spec, config: &str) -> Vec<OsString> {
+    let [port, identity] = ["port", "identity"].map(|name| value(spec, OPTIONS, name));
+    let options = [("-F", config), ("-p", port), ("-i", identity)];
+    let options = options.into_iter().filter(|(_, value)| !value.is_empty());
+    let mut words: Vec<OsString> = options.flat_map(|(o, v)| [o.into(), v.into()]).collect();
+    if !identity.is_empty() {
+        words.extend(["-o", "IdentitiesOnly=yes"].map(OsString::from));
+    }
+    words
+}
+
+impl Layer for Ssh {
+    fn id(&self) -> &'static str {
+        "ssh"
+    }
+
+    fn group(&self) -> Group {
+        Group::Network
+    }
+
+    fn about(&self, _: &str) -> &'static str {
+        "a directory on another machine, through ssh (-l ssh:user@host:/srv/x)"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    fn default_specs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        Destination::of(spec)?;
+        let wrong = |name: &str, must: &str| {
+            let value = value(spec, OPTIONS, name);
+            Err(bad(spec, name, value, must.into()))
+        };
+        let port = value(spec, OPTIONS, "port");
+        if !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
+            return wrong("port", "is not a port: 1 to 65535");
+        }
+        for name in ["identity", "config"] {
+            let file = Path::new(value(spec, OPTIONS, name));
+            if spec.options.contains_key(name) && !file.is_absolute() {
+                return wrong(name, "is not an absolute path");
+            }
+            if spec.options.contains_key(name) && !file.is_file() {
+                return wrong(name, "is not a file");
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&self, spec: &Spec) -> Option<String> {
+        Some(format!("ssh {}", Destination::of(spec).ok()?.login))
+    }
+
+    fn storage(&self, _: &Spec) -> Storage {
+        Storage::Elsewhere
+    }
+
+    fn linked(&self, spec: &Spec, _: Option<&str>) -> Result<Spec, LayerError> {
+        Err(entered::no_network(&spec.to_string()))
+    }
+
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        Some("its disk belongs to another machine")
+    }
+
+    /// Without root, layermark is in a user namespace, where ssh would not find the user's keys.
+    fn missing(&self, _: &Spec) -> Vec<Missing> {
+        sandbox::not_root()
+            .into_iter()
+            .chain(needs::program("ssh", "openssh-client"))
+            .collect()
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        let layer = spec.to_string();
+        let Destination { login, dir } = Destination::of(spec)?;
+        let by_users = value(spec, OPTIONS, "config");
+        let mut config = String::new();
+        if !by_users.is_empty() {
+            // What is checked is what ssh reads: the path may lead to another file a moment later.
+            base.emptied(undo);
+            let copy = base.dir.join("ssh_config");
+            let copied = text(Path::new(by_users)).and_then(|text| fs::write(&copy, text));
+            copied.map_err(LayerError::io(&layer, "read", Path::new(by_users)))?;
+            config = copy.to_string_lossy().into_owned();
+        }
+        let words = |config, fixed: &[&str]| {
+            let fixed: Vec<OsString> = fixed.iter().map(OsString::from).collect();
+            let host = ["--".into(), OsString::from(&login)];
+            [&["ssh".into()], &given(spec, config)[..], &fixed, &host].concat()
+        };
+        let version = ["ssh".into(), "-V".into()];
+        let version = child::run(&layer, &mut entered::users_command(&version))?;
+        let way = Way {
+            command: words(&config, &FIXED),
+            by_hand: words(by_users, &[]),
+            start: Start::Sent {
+                keep: on(spec, OPTIONS, "keep"),
+            },
+            drop_caches: Vec::new(),
+            dir: dir.into(),
+            notes: vec![("host".into(), login.clone())],
+            versions: vec![("ssh".into(), version)],
+        };
+        Ok(Box::new(entered::open(base, spec, way)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_has_a_host_and_may_have_a_user_and_a_directory() {
+        for (text, login, dir) in [
+            ("nas", "nas", "/tmp"),
+            ("nas:/srv/x", "nas", "/srv/x"),
+            ("me@nas:/srv/a@b", "me@nas", "/srv/a@b"),
+            ("nas:/srv/a@b", "nas", "/srv/a@b"),
+            ("me@nas.example.org:/a:b", "me@nas.example.org", "/a:b"),
+            ("me@[fe80::1%eth0]:/srv", "me@fe80::1%eth0", "/srv"),
+            ("[::1]", "::1", "/tmp"),
+        ] {
+            let login = login.to_owned();
+            assert_eq!(
+                Destination::parse(text),
+                Ok(Destination { login, dir }),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_host_is_no_option_and_no_command() {
+        for text in [
+            "-oProxyCommand=touch ran",
+            "-oProxyCommand=x:/tmp",
+            "me@-oProxyCommand=x",
+            "-lroot@nas",
+            "a b:/tmp",
+            "$(touch ran)",
+            "`id`@nas",
+            "nas;id",
+            "me@",
+            "@nas",
+            ":/srv",
+            "[::1",
+            "[::1]x",
+            "nas:srv",
+            "nas\n:/srv",
+        ] {
+            assert!(Destination::parse(text).is_err(), "{text}");
+        }
+        for (text, says) in [
+            ("ssh", "has to be given"),
+            ("ssh:-oProxyCommand=/bin/x", "names no host"),
+            ("ssh:nas,port=0", "is not a port"),
+            ("ssh:nas,port=22 -v", "is not a port"),
+            ("ssh:nas,identity=id", "is not an absolute path"),
+            ("ssh:nas,config=/nonexistent", "is not a file"),
+            ("ssh:nas,keep=yes", "is not one of on, off"),
+        ] {
+            let e = crate::check(&text.parse().unwrap()).unwrap_err();
+            assert!(e.is_usage() && e.to_string().contains(says), "{text}: {e}");
+            assert!(e.hint().is_some());
+        }
+    }
+
+    #[test]
+    fn options_come_before_the_host() {
+        let spec = "ssh:nas,port=2222,identity=/k y".parse().unwrap();
+        let words = given(&spec, "/c");
+        let expected = [
+            "-F",
+            "/c",
+            "-p",
+            "2222",
+            "-i",
+            "/k y",
+            "-o",
+            "IdentitiesOnly=yes",
+        ];
+        assert_eq!(words, expected);
+        assert!(given(&"ssh:nas".parse().unwrap(), "").is_empty());
+    }
+}
