@@ -4,10 +4,15 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, chown},
     path::Path,
+    process::Child,
     time::Instant,
 };
 
-use crate::common::{Lm, READ, needs_root, result, skipped};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::{
+    self, Home, Lm, READ, Said, machine, needs_root, output, result, skipped, wait_for,
+};
 
 /// What writes and flushes.
 const WRITE: &[&str] = &[
@@ -485,4 +490,198 @@ fn a_file_that_is_not_a_place_is_refused() {
         .work_with(READ, &["native", "command:/nonexistent.toml"])
         .run()
         .fails(2, &["cannot be read", "layermark layers command"]);
+}
+
+/// A program of the test's own.
+fn program(lm: &Lm, name: &str, text: &str) -> String {
+    let file = lm.dir.path().join(name);
+    fs::write(&file, format!("#!/bin/sh\n{text}\n")).expect("a file");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a program");
+    file.display().to_string()
+}
+
+/// Only a place that was entered and lacks the binary is entered a second time.
+#[test]
+fn a_command_that_fails_is_started_once() {
+    if !needs_root() {
+        return;
+    }
+    for (text, code, times) in [
+        ("exit 255", "exit code 255", 1),
+        ("exit 1", "exit code 1", 1),
+        (
+            "echo 'Host key verification failed.' >&2; exit 255",
+            "accept it once by hand",
+            1,
+        ),
+        ("exit 127", "exit code 127", 2),
+    ] {
+        let lm = Lm::new();
+        let ran = lm.dir.path().join("ran");
+        let text = format!("echo x >>{}; {text}", ran.display());
+        let place = format!("exec:{}", program(&lm, "enter", &text));
+        lm.work_with(READ, &["native", &place])
+            .args(["--blocks", "2"])
+            .run()
+            .fails(3, &[code])
+            .left_nothing();
+        let lines = fs::read_to_string(&ran).expect("it ran");
+        assert_eq!(lines.lines().count(), times, "{text}");
+    }
+}
+
+/// What was brought to a place and cannot start there is removed.
+#[test]
+fn a_binary_that_cannot_start_is_removed() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let copied = lm.dir.path().join("copied");
+    let copy = program(
+        &lm,
+        "copy",
+        &format!(
+            "printf '#!/bin/sh\\nexit 3\\n' >\"$1\"; chmod 755 \"$1\"; echo \"$1\" >{}",
+            copied.display()
+        ),
+    );
+    let text = format!("copy = [\"{copy}\", \"/tmp/{{run}}\"]\nenter = [\"env\"]\n");
+    let place = described(&lm, &text);
+    lm.work_with(READ, &["native", &place])
+        .args(["--blocks", "2"])
+        .run()
+        .fails(3, &["ended before the probe spoke (exit code 3)"])
+        .left_nothing();
+    let path = fs::read_to_string(&copied).expect("it was copied");
+    assert!(path.starts_with("/tmp/layermark-"), "{path}");
+    assert!(!Path::new(path.trim()).exists(), "{path} is left");
+}
+
+/// Commands know where the configuration of their programs is, and nothing else of the user's environment.
+#[test]
+fn a_command_gets_the_variables_of_its_program_only() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let seen = lm.dir.path().join("seen");
+    let enter = program(
+        &lm,
+        "enter",
+        &format!("env >{}; exec \"$@\"", seen.display()),
+    );
+    let place = format!("exec:{enter}");
+    lm.work_with(READ, &["native", &place])
+        .args(["--blocks", "2"])
+        .env("VAGRANT_HOME", "/v")
+        .env("LIMA_HOME", "/l")
+        .env("LXD_DIR", "/x")
+        .env("SLURM_JOB_ID", "7")
+        .env("SECRET_TOKEN", "hush")
+        .env("LD_LIBRARY_PATH", "/nonexistent")
+        .run()
+        .code(0)
+        .left_nothing();
+    let seen = fs::read_to_string(seen).expect("it ran");
+    for has in [
+        "VAGRANT_HOME=/v",
+        "LIMA_HOME=/l",
+        "LXD_DIR=/x",
+        "SLURM_JOB_ID=7",
+    ] {
+        assert!(seen.lines().any(|line| line == has), "{has}: {seen}");
+    }
+    assert!(
+        !seen.contains("SECRET") && !seen.contains("LD_LIBRARY"),
+        "{seen}"
+    );
+}
+
+/// A place that is entered and at work: the run, its processes, and the process of `enter`.
+fn at_work(lm: Lm, place: &str) -> (Child, Home, Vec<machine::Proc>) {
+    let (child, home) = lm
+        .work_with(READ, &["native", place])
+        .args(["--blocks", "1000"])
+        .start();
+    let seen = wait_for("trials", || {
+        let tree = machine::tree(child.id());
+        (common::trials_stored(home.path()) > 0).then_some(tree)
+    });
+    (child, home, seen)
+}
+
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a process");
+    kill_process(pid, Signal::KILL).expect("kill");
+}
+
+/// `teardown` runs and nothing is left when layermark is killed.
+#[test]
+fn a_place_is_torn_down_when_layermark_is_killed() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let [made, gone] = ["made", "gone"].map(|name| lm.dir.path().join(name));
+    let text = format!(
+        "setup = [\"mkdir\", \"{made}\"]\nenter = [\"env\"]\nteardown = [\"mv\", \"{made}\", \"{gone}\"]\n",
+        made = made.display(),
+        gone = gone.display()
+    );
+    let place = format!("{},dir={}", described(&lm, &text), lm.work().display());
+    let (mut child, home, seen) = at_work(lm, &place);
+    kill(child.id());
+    child.wait().expect("a child");
+    wait_for("the teardown", || gone.exists().then_some(()));
+    let all: Vec<_> = seen.iter().map(|p| (p.pid, p.start)).collect();
+    machine::nothing_left(home.path(), &all);
+    assert!(!made.exists());
+}
+
+/// The layer drops out with the reason, and the place is torn down.
+#[test]
+fn a_command_that_dies_in_mid_run_is_told() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let gone = lm.dir.path().join("gone");
+    // The shell stays the parent of what it runs.
+    let enter = program(&lm, "enter-here", "\"$@\"; exit $?");
+    let text = format!(
+        "enter = [\"{enter}\"]\nteardown = [\"touch\", \"{}\"]\n",
+        gone.display()
+    );
+    let place = format!("{},dir={}", described(&lm, &text), lm.work().display());
+    let (child, home, seen) = at_work(lm, &place);
+    let is_enter = |p: &&machine::Proc| p.command.iter().any(|w| w.ends_with("enter-here"));
+    kill(seen.iter().find(is_enter).expect("the command").pid);
+    let said = Said::from(output(child), home);
+    assert!(said.stderr.contains("signal 9"), "{}", said.stderr);
+    assert!(gone.exists(), "teardown has not run");
+    said.left_nothing();
+}
+
+/// Noise between the probe's lines, from an `enter` that merges standard error: an error, and no number.
+#[test]
+fn noise_in_the_probes_output_is_an_error() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    // The first noise comes once the agent has spoken: the shell reads what passes.
+    let enter = program(
+        &lm,
+        "enter",
+        "\"$@\" | { sed -u '/^layermark place /q'; echo noise; cat; }",
+    );
+    let place = format!("exec:{enter},dir={}", lm.work().display());
+    let said = lm
+        .work_with(READ, &["native", &place])
+        .args(["--blocks", "2", "--silence", "10s"])
+        .run();
+    let said = said.code(3).left_nothing();
+    assert!(!said.stderr.contains("panicked"), "{}", said.stderr);
+    assert!(said.stderr.contains("could not"), "{}", said.stderr);
 }
