@@ -520,7 +520,8 @@ fn a_command_that_fails_is_started_once() {
         let ran = lm.dir.path().join("ran");
         let text = format!("echo x >>{}; {text}", ran.display());
         let place = format!("exec:{}", program(&lm, "enter", &text));
-        lm.work_with(READ, &["native", &place])
+        let _home = lm
+            .work_with(READ, &["native", &place])
             .args(["--blocks", "2"])
             .run()
             .fails(3, &[code])
@@ -548,7 +549,8 @@ fn a_binary_that_cannot_start_is_removed() {
     );
     let text = format!("copy = [\"{copy}\", \"/tmp/{{run}}\"]\nenter = [\"env\"]\n");
     let place = described(&lm, &text);
-    lm.work_with(READ, &["native", &place])
+    let _home = lm
+        .work_with(READ, &["native", &place])
         .args(["--blocks", "2"])
         .run()
         .fails(3, &["ended before the probe spoke (exit code 3)"])
@@ -572,7 +574,8 @@ fn a_command_gets_the_variables_of_its_program_only() {
         &format!("env >{}; exec \"$@\"", seen.display()),
     );
     let place = format!("exec:{enter}");
-    lm.work_with(READ, &["native", &place])
+    let _home = lm
+        .work_with(READ, &["native", &place])
         .args(["--blocks", "2"])
         .env("VAGRANT_HOME", "/v")
         .env("LIMA_HOME", "/l")
