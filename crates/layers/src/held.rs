@@ -16,17 +16,18 @@ use rustix::{
 };
 
 /// Runs `work` in a thread with its own table of file descriptors. The table has the standard
-/// streams, `dir` and what `work` opens; `work` may not return a descriptor.
+/// streams, `dir` if there is one, and what `work` opens; `work` may not return a descriptor.
 ///
 /// A child process inherits all descriptors of the thread that starts it, and closes them at its
 /// execve(2). Closing a file on a FUSE server that has stopped in the middle of a call blocks. Then
 /// the child, the process that started it, and every reader of its `/proc/PID/stat` wait too: on
 /// Linux 6.18 that includes ps(1).
 pub(crate) fn apart<T: Send>(
-    dir: BorrowedFd<'_>,
+    dir: Option<BorrowedFd<'_>>,
     work: impl FnOnce() -> io::Result<T> + Send,
 ) -> io::Result<T> {
-    let keep = i64::from(dir.as_raw_fd());
+    // Without one, the last of the standard streams, which stays in any case.
+    let keep = dir.map_or(2, |dir| i64::from(dir.as_raw_fd()));
     let begin = move || {
         // SAFETY: this thread uses no descriptor but those named above and its own.
         if unsafe { unshare_unsafe(UnshareFlags::FILES) }.is_ok() {
@@ -113,7 +114,7 @@ mod tests {
                 drop(file);
                 Ok(())
             };
-            let made = scope.spawn(move || apart(dir, work));
+            let made = scope.spawn(move || apart(Some(dir), work));
             let there = is_open.recv().unwrap();
             let here = open_here();
             drop(pipe);

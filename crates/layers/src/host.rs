@@ -16,7 +16,9 @@ use rustix::fs::{Advice, fadvise, syncfs};
 use crate::{
     BackingExtents, Base, Content, LayerError, Place, Wire,
     child::{self, Process},
-    extents, mounts,
+    extents,
+    held::apart,
+    mounts,
     net::link::Link,
     tree::{self, Seen},
 };
@@ -196,8 +198,9 @@ impl HostPlace {
     /// Drops the cached pages of our own files, file by file.
     fn forget_files(&self) -> io::Result<()> {
         let mut forget = |path: &Path| {
-            let file = File::open(path)?;
-            Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
+            apart(None, || {
+                Ok(fadvise(File::open(path)?, 0, None, Advice::DontNeed)?)
+            })
         };
         let below = self.backing_dirs.iter().chain(&self.stacked);
         for dir in [&self.dir].into_iter().chain(below) {

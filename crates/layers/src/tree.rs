@@ -23,7 +23,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{fd, removal};
+use crate::{fd, held::apart, removal};
 
 /// Bytes compared at once.
 const BLOCK: usize = 1 << 20;
@@ -107,7 +107,12 @@ pub(crate) fn dated(file: &File, time: SystemTime) -> io::Result<()> {
     }
 }
 
+/// The directory may be on a server that stops answering, so its files are open [`apart`].
 fn copy_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    apart(Some(to), || copy_data(from, to, name))
+}
+
+fn copy_data(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     let mut source = File::open(from)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut target = File::from(openat(to, name, flags, Mode::from_raw_mode(0o666))?);
@@ -203,6 +208,15 @@ fn untouched(path: &Path, seen: &Seen) -> bool {
 }
 
 fn restore_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    if apart(Some(to), || restore_data(from, to, name))? {
+        return Ok(());
+    }
+    removal::remove_at(to, name)?;
+    copy_file(from, to, name)
+}
+
+/// Whether there is a regular file that could be given the data.
+fn restore_data(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<bool> {
     // Does not wait for the other end of a FIFO.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let there = openat(to, name, flags, Mode::empty()).map(File::from);
@@ -210,10 +224,7 @@ fn restore_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()>
     let own = |m: fs::Metadata| m.is_file() && m.nlink() == 1;
     let target = match there {
         Ok(file) if file.metadata().is_ok_and(own) => file,
-        _ => {
-            removal::remove_at(to, name)?;
-            return copy_file(from, to, name);
-        }
+        _ => return Ok(false),
     };
     let source = File::open(from)?;
     let size = source.metadata()?.len();
@@ -231,7 +242,8 @@ fn restore_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()>
         }
         at += length as u64;
     }
-    dated(&target, source.metadata()?.modified()?)
+    dated(&target, source.metadata()?.modified()?)?;
+    Ok(true)
 }
 
 /// Bytes of all files in and below `dir`.

@@ -327,7 +327,7 @@ impl Fresh {
     /// Writes the marker and locks it. The marker's owner shows who owns our files there: on NFS
     /// that need not be us. A directory with another owner is not the one that we created.
     pub(crate) fn mark(&self) -> io::Result<MappedLock> {
-        apart(self.dir.as_fd(), || self.mark_here())
+        apart(Some(self.dir.as_fd()), || self.mark_here())
     }
 
     fn mark_here(&self) -> io::Result<MappedLock> {

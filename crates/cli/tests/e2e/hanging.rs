@@ -19,16 +19,15 @@ use crate::common::{self, Home, Lm, Said, history, machine, needs_root, trials_s
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Calls of which each is held once.
-const CALLS: [&str; 8] = [
-    "statfs", "getattr", "readdir", "create", "write", "flush", "fsync", "unlink",
+const CALLS: [&str; 10] = [
+    "statfs", "getattr", "setattr", "readdir", "create", "read", "write", "flush", "fsync",
+    "unlink",
 ];
 /// More of them, for many runs.
-const MORE_CALLS: [&str; 9] = [
+const MORE_CALLS: [&str; 7] = [
     "lookup",
-    "setattr",
     "mkdir",
     "open",
-    "read",
     "release",
     "opendir",
     "releasedir",
