@@ -71,9 +71,12 @@ struct Runtime {
     /// Name of the program, and of its Debian package.
     program: (&'static str, &'static str),
     about: &'static str,
-    /// Prepares the container; the command that runs it. `None`: a daemon runs it.
-    command: Option<fn(&Bundle) -> Result<Vec<OsString>, LayerError>>,
+    /// `None`: a daemon runs it.
+    command: Option<Starting>,
 }
+
+/// Prepares a container; returns the command that runs it.
+type Starting = fn(&Bundle) -> Result<Vec<OsString>, LayerError>;
 
 fn runtime(spec: &Spec) -> &'static Runtime {
     match value(spec, OPTIONS, "variant") {

@@ -147,7 +147,7 @@ pub(crate) fn users_command(words: &[OsString]) -> Command {
 /// Whether commands of the user's get this variable.
 fn is_passed(name: &OsStr) -> bool {
     let begins = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
-    PASSED.iter().any(|passed| name == *passed) || PASSED_PREFIXES.iter().any(|p| begins(&p))
+    PASSED.iter().any(|passed| name == *passed) || PASSED_PREFIXES.iter().any(begins)
 }
 
 /// Directories in which a command's program is searched.

@@ -131,18 +131,16 @@ pub fn holding(path: &Path) -> io::Result<MountEntry> {
         let longest = around.max_by_key(|m| m.at.as_os_str().len());
         return longest.ok_or_else(|| unseen(&path));
     };
-    match mounts.into_iter().find(|m| m.id == id) {
-        Some(mount) => Ok(mount),
-        None => match Foreign::of(&std::path::absolute(path)?)? {
-            Some(foreign) => foreign.holding(path),
-            // On a mount of another namespace that is equal to one of our own.
-            None => {
-                let ours = id_of(&fs::canonicalize(path)?);
-                let found = list()?.into_iter().find(|m| Some(m.id) == ours);
-                found.ok_or_else(|| unseen(path))
-            }
-        },
+    if let Some(mount) = mounts.iter().find(|m| m.id == id) {
+        return Ok(mount.clone());
     }
+    if let Some(foreign) = Foreign::of(&std::path::absolute(path)?)? {
+        return foreign.holding(path);
+    }
+    // On a mount of another namespace that is equal to one of our own.
+    let ours = id_of(&fs::canonicalize(path)?);
+    let found = mounts.into_iter().find(|m| Some(m.id) == ours);
+    found.ok_or_else(|| unseen(path))
 }
 
 /// The id of the mount that holds `path`, even if mounts are stacked; `None` before Linux 5.8.

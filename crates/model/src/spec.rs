@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Ids that a layer can have. In a path, one of them must follow the two dots, so that
 /// `dir:/mnt/a..b` remains a directory.
-pub const LAYERS: [&str; 15] = [
+pub const LAYERS: [&str; 16] = [
     "native",
     "dir",
     "tmpfs",

@@ -215,7 +215,7 @@ fn an_fsync_that_fails_ends_its_writer_and_convicts_nobody() {
 }
 
 /// The layer's fsync fails once, and would succeed when tried again: nothing more is measured in it, whether
-/// the workload asked for the flush, the end of its trial did, or SQLite.
+/// the workload asked for the flush, the end of its trial did, or `SQLite`.
 #[test]
 fn a_failed_fsync_ends_its_layer_in_a_measurement() {
     if !needs_root() {

@@ -15,7 +15,7 @@ use layermark_sys::process::Stat;
 use super::{At, BINARY, MOUNTED_DIR, OPTIONS, OWN_DIR, ROOT_DIRS, Runtime, at, words};
 use crate::{
     Base, LayerError, Place, Undo, child,
-    entered::{self, Own, Way, users_command},
+    entered::{self, Own, Start, Way, users_command},
     needs,
     options::on,
     teardown::Teardown,
