@@ -29,7 +29,7 @@ impl Layer for Bind {
         "bind"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::ThisKernel
     }
 

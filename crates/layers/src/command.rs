@@ -207,7 +207,7 @@ impl Layer for Command {
         "command"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::Yours
     }
 

@@ -147,7 +147,7 @@ impl Layer for Container {
         "container"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::Containers
     }
 

@@ -33,7 +33,7 @@ impl Layer for Dir {
         "dir"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::ThisKernel
     }
 

@@ -33,7 +33,7 @@ impl Layer for Exec {
         "exec"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::Yours
     }
 

@@ -111,7 +111,7 @@ impl Layer for Fuse {
         "fuse"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::UserSpace
     }
 

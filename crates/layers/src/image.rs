@@ -52,8 +52,11 @@ impl Layer for Image {
         "image"
     }
 
-    fn group(&self) -> Group {
-        Group::ThisKernel
+    fn group(&self, variant: &str) -> Group {
+        match variant {
+            "squashfuse" => Group::UserSpace,
+            _ => Group::ThisKernel,
+        }
     }
 
     fn about(&self, variant: &str) -> &'static str {

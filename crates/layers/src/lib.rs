@@ -203,8 +203,8 @@ impl fmt::Display for Group {
 pub trait Layer: Sync {
     /// Its name before the colon, such as `overlay`.
     fn id(&self) -> &'static str;
-    /// Where `layermark layers` lists it.
-    fn group(&self) -> Group;
+    /// Where `layermark layers` lists this variant.
+    fn group(&self, variant: &str) -> Group;
     /// One line for `layermark layers` about this variant; about the whole layer if the variant is
     /// empty.
     fn about(&self, variant: &str) -> &'static str;

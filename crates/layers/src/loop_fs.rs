@@ -106,7 +106,7 @@ impl Layer for LoopFs {
         "loop"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::ThisKernel
     }
 

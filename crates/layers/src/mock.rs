@@ -89,7 +89,7 @@ impl Layer for Mock {
         "mock"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::UserSpace
     }
 

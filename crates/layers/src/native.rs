@@ -10,7 +10,7 @@ impl Layer for Native {
         "native"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::ThisKernel
     }
 

@@ -51,7 +51,7 @@ impl Layer for Netns {
         "netns"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::Network
     }
 

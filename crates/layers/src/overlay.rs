@@ -49,8 +49,11 @@ impl Layer for Overlay {
         "overlay"
     }
 
-    fn group(&self) -> Group {
-        Group::ThisKernel
+    fn group(&self, variant: &str) -> Group {
+        match variant {
+            "fuse" => Group::UserSpace,
+            _ => Group::ThisKernel,
+        }
     }
 
     fn about(&self, variant: &str) -> &'static str {

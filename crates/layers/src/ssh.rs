@@ -142,7 +142,7 @@ impl Layer for Ssh {
         "ssh"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::Network
     }
 

@@ -29,7 +29,7 @@ impl Layer for Sshfs {
         PROGRAM
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::Network
     }
 

@@ -26,7 +26,7 @@ impl Layer for Tmpfs {
         "tmpfs"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::ThisKernel
     }
 

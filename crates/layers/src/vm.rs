@@ -48,7 +48,7 @@ impl Layer for Vm {
         "vm"
     }
 
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::Guests
     }
 

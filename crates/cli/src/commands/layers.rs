@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use layermark_layers::{ALL, Layer, NAMED, listed, sandbox};
+use layermark_layers::{ALL, Group, Layer, NAMED, listed, sandbox};
 use layermark_model::{Missing, Spec};
 use serde_json::{Value, json};
 
@@ -23,46 +23,50 @@ pub struct LayersArgs {
 pub fn show(args: &LayersArgs) -> Result<ExitCode, Failure> {
     // In the sandbox, because its privileges decide which layers can be set up.
     sandbox::enter().map_err(Failure::failed)?;
-    let mut chosen: Vec<&dyn Layer> = match &args.layer {
+    let chosen: Vec<&dyn Layer> = match &args.layer {
         None => ALL.to_vec(),
         Some(name) => vec![find(name)?],
     };
-    chosen.sort_by_key(|layer| layer.group());
-    if args.json.json {
+    let text = if args.json.json {
         let layers: Vec<Value> = chosen.iter().map(|l| as_json(*l)).collect();
-        let text = serde_json::to_string_pretty(
-            &json!({ "schema": "layermark.layers/1", "layers": layers }),
-        );
-        stdout::print(&(text.map_err(Failure::failed)? + "\n"))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut text = String::new();
-    for of_group in chosen.chunk_by(|a, b| a.group() == b.group()) {
-        let lines = if text.is_empty() { "" } else { "\n" };
-        let _ = writeln!(text, "{lines}{}:", of_group[0].group());
-        for layer in of_group {
-            describe(&mut text, *layer);
-            if args.layer.is_some() {
-                options(&mut text, *layer);
-            }
+        let all = json!({ "schema": "layermark.layers/1", "layers": layers });
+        serde_json::to_string_pretty(&all).map_err(Failure::failed)? + "\n"
+    } else {
+        let mut text = in_groups(&chosen);
+        if args.layer.is_some() {
+            options(&mut text, chosen[0]);
         }
-    }
+        text
+    };
     stdout::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe(text: &mut String, layer: &dyn Layer) {
-    for (spec, missing) in states(layer) {
-        let state = if missing.is_empty() {
-            "ready"
-        } else {
-            "missing"
-        };
-        let name = spec.to_string();
-        let _ = writeln!(text, "{name:<20} {state:<8} {}", about(layer, &spec));
-        for Missing { what, hint, .. } in missing {
-            let _ = writeln!(text, "{:<20} lacks {what}\n{:<20} hint: {hint}", "", "");
+/// Each group and its layers.
+fn in_groups(layers: &[&dyn Layer]) -> String {
+    let mut all: Vec<State> = layers.iter().flat_map(|layer| states(*layer)).collect();
+    all.sort_by_key(|state| state.group);
+    let mut text = String::new();
+    for of_group in all.chunk_by(|a, b| a.group == b.group) {
+        let line = if text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(text, "{line}{}:", of_group[0].group);
+        for state in of_group {
+            describe(&mut text, state);
         }
+    }
+    text
+}
+
+fn describe(text: &mut String, state: &State) {
+    let ready = if state.missing.is_empty() {
+        "ready"
+    } else {
+        "missing"
+    };
+    let name = state.spec.to_string();
+    let _ = writeln!(text, "{name:<20} {ready:<8} {}", state.about);
+    for Missing { what, hint, .. } in &state.missing {
+        let _ = writeln!(text, "{:<20} lacks {what}\n{:<20} hint: {hint}", "", "");
     }
 }
 
@@ -72,23 +76,29 @@ fn find(name: &str) -> Result<&'static dyn Layer, Failure> {
     layermark_layers::find(id).ok_or_else(|| layermark_layers::unknown(id).into())
 }
 
-fn about(layer: &dyn Layer, spec: &Spec) -> &'static str {
-    layer.about(spec.variant.as_deref().unwrap_or_default())
+/// A usual spec of a layer, and what this machine lacks for it.
+struct State {
+    spec: Spec,
+    group: Group,
+    about: &'static str,
+    missing: Vec<Missing>,
 }
 
-/// The layer's usual specs, each with what this machine lacks for it.
-fn states(layer: &dyn Layer) -> Vec<(Spec, Vec<Missing>)> {
+fn states(layer: &dyn Layer) -> Vec<State> {
     let mut specs = listed(layer);
     if specs.is_empty() {
         specs.push(Spec::bare(layer.id()));
     }
-    specs
-        .into_iter()
-        .map(|spec| {
-            let missing = layer.missing(&spec);
-            (spec, missing)
-        })
-        .collect()
+    let state = |spec: Spec| {
+        let variant = spec.variant.as_deref().unwrap_or_default();
+        State {
+            group: layer.group(variant),
+            about: layer.about(variant),
+            missing: layer.missing(&spec),
+            spec,
+        }
+    };
+    specs.into_iter().map(state).collect()
 }
 
 fn options(text: &mut String, layer: &dyn Layer) {
@@ -123,10 +133,13 @@ fn as_json(layer: &dyn Layer) -> Value {
         .collect();
     let specs: Vec<Value> = states(layer)
         .into_iter()
-        .map(|(spec, missing)| {
-            let default = layer.default_specs().contains(&&*spec.to_string());
-            json!({ "spec": spec, "about": about(layer, &spec), "ready": missing.is_empty(), "default": default, "missing": missing })
+        .map(|state| {
+            let default = layer.default_specs().contains(&&*state.spec.to_string());
+            json!({
+                "spec": state.spec, "group": state.group.to_string(), "about": state.about,
+                "ready": state.missing.is_empty(), "default": default, "missing": state.missing,
+            })
         })
         .collect();
-    json!({ "id": layer.id(), "group": layer.group().to_string(), "about": layer.about(""), "options": options, "specs": specs })
+    json!({ "id": layer.id(), "about": layer.about(""), "options": options, "specs": specs })
 }

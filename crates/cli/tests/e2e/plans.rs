@@ -162,16 +162,17 @@ fn layers_tells_what_is_missing_and_how_to_get_it() {
         .unwrap()
         .run()
         .json();
-    let group =
-        |id: &str| json["layers"].as_array()?.iter().find(|l| l["id"] == id)?["group"].as_str();
-    assert_eq!(group("container"), Some("containers"));
-    assert_eq!(group("exec"), Some("places of yours"));
     let specs: Vec<&Value> = json["layers"]
         .as_array()
         .unwrap()
         .iter()
         .flat_map(|l| l["specs"].as_array().unwrap())
         .collect();
+    let group = |spec: &str| specs.iter().find(|s| s["spec"] == spec)?["group"].as_str();
+    assert_eq!(group("container:podman"), Some("containers"));
+    assert_eq!(group("exec"), Some("places of yours"));
+    assert_eq!(group("overlay:upper"), Some("this kernel"));
+    assert_eq!(group("overlay:fuse"), Some("user space"));
     let missing = specs.iter().filter(|s| s["ready"] == false).count();
     assert!(
         missing >= 5 && specs.iter().any(|s| s["ready"] == true),

@@ -48,7 +48,7 @@ impl Layer for Ends {
     fn id(&self) -> &'static str {
         "ends"
     }
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::UserSpace
     }
     fn about(&self, _: &str) -> &'static str {
@@ -119,7 +119,7 @@ impl Layer for Scripted {
     fn id(&self) -> &'static str {
         "mock"
     }
-    fn group(&self) -> Group {
+    fn group(&self, _: &str) -> Group {
         Group::UserSpace
     }
     fn about(&self, _: &str) -> &'static str {
