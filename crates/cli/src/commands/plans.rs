@@ -1,7 +1,7 @@
 //! Plans that come with layermark.
 
 /// The built-in plans.
-pub const PLANS: [(&str, &str); 9] = [
+pub const PLANS: [(&str, &str); 10] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
@@ -21,6 +21,10 @@ pub const PLANS: [(&str, &str); 9] = [
     ),
     ("daily", include_str!("../../../../plans/daily.toml")),
     ("share", include_str!("../../../../plans/share.toml")),
+    (
+        "container-mounts",
+        include_str!("../../../../plans/container-mounts.toml"),
+    ),
     ("iops", include_str!("../../../../plans/iops.toml")),
     (
         "launch-share",

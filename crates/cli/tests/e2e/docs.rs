@@ -79,6 +79,11 @@ const PLANNED: &[(&str, &str)] = &[
     ),
     ("--like", "the same"),
     ("run daily", "minutes; plans.rs runs it small"),
+    (
+        "run container-mounts",
+        "minutes; plans.rs runs it small, places.rs its layers",
+    ),
+    ("run share", "minutes, and guests; plans.rs runs it small"),
     ("run fileio-appvirt", "minutes; studies.rs runs it"),
     ("run iozone-vm", "minutes; studies.rs runs it"),
     ("run buffer-size", "minutes; studies.rs runs it"),
