@@ -4,10 +4,15 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, chown},
     path::Path,
+    process::Child,
     time::Instant,
 };
 
-use crate::common::{Lm, READ, needs_root, result, skipped};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::{
+    self, Home, Lm, READ, Said, machine, needs_root, output, result, skipped, wait_for,
+};
 
 /// What writes and flushes.
 const WRITE: &[&str] = &[
@@ -594,6 +599,71 @@ fn a_command_gets_the_variables_of_its_program_only() {
         !seen.contains("SECRET") && !seen.contains("LD_LIBRARY"),
         "{seen}"
     );
+}
+
+/// A place that is entered and at work: the run, its processes, and the process of `enter`.
+fn at_work(lm: Lm, place: &str) -> (Child, Home, Vec<machine::Proc>) {
+    let (child, home) = lm
+        .work_with(READ, &["native", place])
+        .args(["--blocks", "1000"])
+        .start();
+    let seen = wait_for("trials", || {
+        let tree = machine::tree(child.id());
+        (common::trials_stored(home.path()) > 0).then_some(tree)
+    });
+    (child, home, seen)
+}
+
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a process");
+    kill_process(pid, Signal::KILL).expect("kill");
+}
+
+/// `teardown` runs and nothing is left when layermark is killed.
+#[test]
+fn a_place_is_torn_down_when_layermark_is_killed() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let [made, gone] = ["made", "gone"].map(|name| lm.dir.path().join(name));
+    let text = format!(
+        "setup = [\"mkdir\", \"{made}\"]\nenter = [\"env\"]\nteardown = [\"mv\", \"{made}\", \"{gone}\"]\n",
+        made = made.display(),
+        gone = gone.display()
+    );
+    let place = format!("{},dir={}", described(&lm, &text), lm.work().display());
+    let (mut child, home, seen) = at_work(lm, &place);
+    kill(child.id());
+    child.wait().expect("a child");
+    wait_for("the teardown", || gone.exists().then_some(()));
+    let all: Vec<_> = seen.iter().map(|p| (p.pid, p.start)).collect();
+    machine::nothing_left(home.path(), &all);
+    assert!(!made.exists());
+}
+
+/// The layer drops out with the reason, and the place is torn down.
+#[test]
+fn a_command_that_dies_in_mid_run_is_told() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let gone = lm.dir.path().join("gone");
+    // The shell stays the parent of what it runs.
+    let enter = program(&lm, "enter-here", "\"$@\"; exit $?");
+    let text = format!(
+        "enter = [\"{enter}\"]\nteardown = [\"touch\", \"{}\"]\n",
+        gone.display()
+    );
+    let place = format!("{},dir={}", described(&lm, &text), lm.work().display());
+    let (child, home, seen) = at_work(lm, &place);
+    let is_enter = |p: &&machine::Proc| p.command.iter().any(|w| w.ends_with("enter-here"));
+    kill(seen.iter().find(is_enter).expect("the command").pid);
+    let said = Said::from(output(child), home);
+    assert!(said.stderr.contains("signal 9"), "{}", said.stderr);
+    assert!(gone.exists(), "teardown has not run");
+    said.left_nothing();
 }
 
 /// Noise between the probe's lines, from an `enter` that merges standard error: an error, and no number.
