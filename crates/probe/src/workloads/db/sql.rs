@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, ffi, params};
 
 use super::{
     figures::DbTrial,
@@ -186,9 +186,15 @@ impl Step for Table {
 
 /// An error of `SQLite`, with the path, and the `errno` that the measuring process acts on.
 pub(super) fn error(doing: &str, path: &Path, error: &rusqlite::Error) -> ProbeError {
-    let errno = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => Some(libc::ENOSPC),
-        Some(ErrorCode::SystemIoFailure) => Some(libc::EIO),
+    let code = error.sqlite_error().map_or(0, |e| e.extended_code);
+    let errno = match code {
+        ffi::SQLITE_FULL => Some(libc::ENOSPC),
+        // Writes may be lost. Others, such as a log that needs shared memory, fail one point.
+        ffi::SQLITE_IOERR_WRITE
+        | ffi::SQLITE_IOERR_FSYNC
+        | ffi::SQLITE_IOERR_DIR_FSYNC
+        | ffi::SQLITE_IOERR_TRUNCATE
+        | ffi::SQLITE_IOERR_CLOSE => Some(libc::EIO),
         _ => None,
     };
     let hint = match errno {

@@ -103,6 +103,7 @@ fn errors_that_may_have_lost_writes_or_filled_a_disk_have_their_errno() {
         (rusqlite::ffi::SQLITE_IOERR_FSYNC, Some(libc::EIO)),
         (rusqlite::ffi::SQLITE_IOERR_WRITE, Some(libc::EIO)),
         (rusqlite::ffi::SQLITE_FULL, Some(libc::ENOSPC)),
+        (rusqlite::ffi::SQLITE_IOERR_SHMMAP, None),
         (rusqlite::ffi::SQLITE_BUSY, None),
     ] {
         let of_sqlite =
