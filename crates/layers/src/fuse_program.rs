@@ -32,13 +32,13 @@ pub(crate) struct Program {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     /// The command that serves in the foreground, but for the two directories.
-    command: fn(&Home) -> Result<Command, LayerError>,
+    command: fn(&MountRequest) -> Result<Command, LayerError>,
     /// Whether it stores files under other names, and reports the inode numbers of the stored ones.
     renames: bool,
 }
 
-/// The layer of a [`Program`].
-struct Home<'a> {
+/// What the command of a [`Program`] is made from.
+struct MountRequest<'a> {
     layer: &'a str,
     base: &'a Base,
     below: &'a Path,
@@ -60,8 +60,8 @@ pub(crate) const PROGRAMS: [Program; 2] = [
     },
 ];
 
-fn bindfs(home: &Home) -> Result<Command, LayerError> {
-    let mut command = child::tool(home.layer, "bindfs", "bindfs")?;
+fn bindfs(request: &MountRequest) -> Result<Command, LayerError> {
+    let mut command = child::tool(request.layer, "bindfs", "bindfs")?;
     command.arg("-f");
     if sandbox::privilege() != Privilege::Root {
         command.arg("--no-allow-other");
@@ -69,23 +69,23 @@ fn bindfs(home: &Home) -> Result<Command, LayerError> {
     Ok(command)
 }
 
-fn gocryptfs(home: &Home) -> Result<Command, LayerError> {
+fn gocryptfs(request: &MountRequest) -> Result<Command, LayerError> {
     // Its name alone: it separates several files at commas.
     const SECRET: &str = "password";
-    let secret = home.base.dir.join(SECRET);
+    let secret = request.base.dir.join(SECRET);
     let tool = || -> Result<Command, LayerError> {
-        let mut command = child::tool(home.layer, "gocryptfs", "gocryptfs")?;
+        let mut command = child::tool(request.layer, "gocryptfs", "gocryptfs")?;
         command
-            .current_dir(&home.base.dir)
+            .current_dir(&request.base.dir)
             .args(["-q", "-passfile", SECRET]);
         Ok(command)
     };
-    if !home.base.survived() {
-        new_secret(&secret).map_err(LayerError::io(home.layer, "write", &secret))?;
+    if !request.base.survived() {
+        new_secret(&secret).map_err(LayerError::io(request.layer, "write", &secret))?;
         let mut init = tool()?;
         // A cheap derivation of the key from the password. It is only used when it is mounted.
         init.args(["-init", "-scryptn", "10", "--"]);
-        child::run(home.layer, init.arg(home.below))?;
+        child::run(request.layer, init.arg(request.below))?;
     }
     let mut command = tool()?;
     command.arg("-fg");
@@ -132,10 +132,10 @@ pub(crate) fn for_all_users() -> &'static [&'static str] {
 
 /// The line in which the program prints its version, among those of its libraries.
 pub(crate) fn version(layer: &str, program: &str, option: &str) -> Result<String, LayerError> {
-    let mut lines = child::lines(layer, child::tool(layer, program, program)?.arg(option))?;
-    let its = |line: &String| line.to_lowercase().contains(program);
-    let at = lines.iter().position(its).unwrap_or_default();
-    Ok(lines.drain(..).nth(at).unwrap_or_default())
+    let lines = child::lines(layer, child::tool(layer, program, program)?.arg(option))?;
+    let its = |line: &&String| line.to_lowercase().contains(program);
+    let line = lines.iter().find(its).or(lines.first());
+    Ok(line.cloned().unwrap_or_default())
 }
 
 /// Builds the layer that `program` serves.
@@ -148,7 +148,7 @@ pub(crate) fn open(
     let layer = spec.to_string();
     base.emptied(undo);
     let [below, at] = directories(base, &layer)?;
-    let mut command = (program.command)(&Home {
+    let mut command = (program.command)(&MountRequest {
         layer: &layer,
         base,
         below: &below,

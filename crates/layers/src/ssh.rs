@@ -16,6 +16,8 @@ use crate::{
 /// A machine that `ssh` leads to.
 pub(crate) struct Ssh;
 
+const PROGRAM: &str = "ssh";
+
 const OPTIONS: &[LayerOption] = &[
     LayerOption {
         name: "variant",
@@ -34,7 +36,7 @@ const OPTIONS: &[LayerOption] = &[
         name: "identity",
         values: &[],
         default: "",
-        help: "a file with a private key, the only one that is tried; default: as ssh is configured",
+        help: "a file with a private key, tried first; the agent's others are not tried",
     },
     LayerOption {
         name: "config",
@@ -50,9 +52,10 @@ const OPTIONS: &[LayerOption] = &[
     },
 ];
 
-/// What no configuration changes: nothing is asked, no terminal and no forwarding is made, no other command runs,
-/// and no process outlives the layer. A connection that the user holds open for others is used.
-const FIXED: [&str; 17] = [
+/// What no configuration changes: nothing is asked, no terminal and no forwarding is made, the agent is what runs
+/// there, and ssh stays our child. Clients before 8.7 do not know the session's options. A connection that the
+/// user holds open for others is used.
+const FIXED: &[&str] = &[
     "-T",
     "-x",
     "-a",
@@ -69,6 +72,14 @@ const FIXED: [&str; 17] = [
     "-o",
     "RemoteCommand=none",
     "-o",
+    "IgnoreUnknown=SessionType,ForkAfterAuthentication,StdinNull",
+    "-o",
+    "SessionType=default",
+    "-o",
+    "ForkAfterAuthentication=no",
+    "-o",
+    "StdinNull=no",
+    "-o",
     "LogLevel=INFO",
 ];
 
@@ -84,10 +95,10 @@ impl<'a> Destination<'a> {
     /// The user and the host go into commands of the user's configuration (`%r`, `%h`), which a shell reads. So
     /// only characters of names and addresses are allowed.
     fn parse(text: &'a str) -> Result<Self, &'static str> {
-        let (user, rest) = match text.rsplit_once('@') {
-            // The directory may have one too.
-            Some((user, _)) if user.contains(":/") => (None, text),
-            Some((user, rest)) => (Some(user), rest),
+        // The directory may have an @ too.
+        let login = text.find(":/").map_or(text, |at| &text[..at]);
+        let (user, rest) = match login.rfind('@') {
+            Some(at) => (Some(&text[..at]), &text[at + 1..]),
             None => (None, text),
         };
         let (host, dir) = match rest.strip_prefix('[').and_then(|r| r.split_once(']')) {
@@ -200,7 +211,7 @@ impl Layer for Ssh {
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         sandbox::not_root()
             .into_iter()
-            .chain(needs::program("ssh", "openssh-client"))
+            .chain(needs::program(PROGRAM, "openssh-client"))
             .collect()
     }
 
@@ -222,16 +233,19 @@ impl Layer for Ssh {
             copied.map_err(LayerError::io(&layer, "read", Path::new(by_users)))?;
             config = copy.to_string_lossy().into_owned();
         }
-        let words = |config, fixed: &[&str]| {
+        // Not one that only the PATH of the user has.
+        let ssh = child::program(PROGRAM).unwrap_or_else(|| PROGRAM.into());
+        let ssh = ssh.into_os_string();
+        let words = |ssh: &OsString, config, fixed: &[&str]| {
             let fixed: Vec<OsString> = fixed.iter().map(OsString::from).collect();
             let host = ["--".into(), OsString::from(&login)];
-            [&["ssh".into()], &given(spec, config)[..], &fixed, &host].concat()
+            [&[ssh.clone()], &given(spec, config)[..], &fixed, &host].concat()
         };
-        let version = ["ssh".into(), "-V".into()];
+        let version = [ssh.clone(), "-V".into()];
         let version = child::run(&layer, &mut entered::users_command(&version))?;
         let way = Way {
-            command: words(&config, &FIXED),
-            by_hand: words(by_users, &[]),
+            command: words(&ssh, &config, FIXED),
+            by_hand: words(&PROGRAM.into(), by_users, &[]),
             start: Start::Sent {
                 keep: on(spec, OPTIONS, "keep"),
             },

@@ -1,5 +1,6 @@
-//! An OpenSSH server on the loopback that serves files of one directory, to whoever has the key that was made
-//! for it. It sees that directory at [`SEEN_AT`], and its configuration and keys end with it.
+//! An OpenSSH server on the loopback that serves files over SFTP, as root, to whoever has the key that was made
+//! for it. The key is where only root can read it. The server sees the layer's directory at [`SEEN_AT`], and its
+//! configuration and keys end with it.
 
 use std::{
     ffi::CString,
@@ -43,7 +44,7 @@ pub(crate) fn missing() -> Vec<Missing> {
         .collect()
 }
 
-/// Starts a server of the files in `dir`. It ends with layermark, or when `undo` runs.
+/// Starts a server that sees `dir` at [`SEEN_AT`]. It ends with layermark, or when `undo` runs.
 pub(crate) fn start(
     layer: &str,
     dir: &Path,

@@ -1,4 +1,4 @@
-use std::{path::Path, time::Duration};
+use std::{collections::HashSet, path::Path, time::Duration};
 
 use layermark_model::{Missing, Spec};
 use layermark_sys::process;
@@ -58,7 +58,9 @@ impl Layer for Sshfs {
             ("ssh", "openssh-client"),
         ]));
         missing.extend(sshd::missing());
-        missing.dedup_by(|a, b| a.hint == b.hint);
+        // A package may have several of the programs.
+        let mut hints = HashSet::new();
+        missing.retain(|lacks| hints.insert(lacks.hint.clone()));
         missing
     }
 

@@ -42,7 +42,7 @@ fn client(words: &[OsString]) -> process::Command {
     users_command(&[&["docker".into()], words].concat())
 }
 
-/// Programs and a daemon that answers.
+/// The program, or the daemon, if it is missing.
 pub(super) fn missing() -> Vec<Missing> {
     let (program, package) = DOCKER.program;
     if !entered::is_found(Path::new(program)) {
@@ -76,8 +76,11 @@ fn new_name() -> String {
 fn machine() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let machine = format!("{}{}", read("/etc/machine-id"), namespace.display());
     let boot = read("/proc/sys/kernel/random/boot_id");
+    let id = read("/etc/machine-id");
+    // Without an id, a machine is only known until it starts again.
+    let id = if id.trim().is_empty() { &boot } else { &id };
+    let machine = format!("{id}{}", namespace.display());
     let short = |text: &str| format!("{:016x}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
     format!("{}-{}", short(&machine), short(&boot))
 }
@@ -130,7 +133,8 @@ fn reap(layer: &str) -> Result<(), LayerError> {
     }
     for name in left {
         for command in removal(&name) {
-            child::lines(layer, &mut users_command(&command))?;
+            // The dead run's own clean-up may be removing it, too.
+            let _ = child::lines(layer, &mut users_command(&command));
         }
     }
     Ok(())

@@ -166,7 +166,9 @@ impl Failed {
 
     pub(super) fn error(self, layer: &str, command: &[OsString]) -> LayerError {
         let words = command.iter().map(|word| word.to_string_lossy());
-        let command = shell_words::join(words);
+        // The user has another configuration and other known hosts than root.
+        let sudo = std::env::var_os("SUDO_UID").map_or("", |_| "sudo ");
+        let command = format!("{sudo}{}", shell_words::join(words));
         let secret = |said: &[String]| {
             let has = |words: &[&str]| {
                 let lower = said.iter().map(|line| line.to_lowercase());

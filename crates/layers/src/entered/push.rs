@@ -48,7 +48,7 @@ fn script(binary: &Binary, dir: &Path, token: &str) -> String {
         (
             format!(
                 "k=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/layermark\"; mkdir -p \"$k\" 2>/dev/null; \
-                 if [ -x \"$k/{hash}\" ]; then echo; echo '{TAKES}{KEPT}'; \"$k/{hash}\" place {token}; exit; fi;"
+                 if [ -x \"$k/{hash}\" ] && [ \"$(wc -c <\"$k/{hash}\")\" -eq {size} ]; then echo; echo '{TAKES}{KEPT}'; \"$k/{hash}\" place {token}; exit; fi;"
             ),
             "\"$k\" ",
             // A rename: nobody sees half of it.
@@ -67,7 +67,10 @@ fn script(binary: &Binary, dir: &Path, token: &str) -> String {
             .into(),
         "rm -rf \"$n\"; done;".into(),
         format!("echo; echo \"{TAKES}$t\"; [ -n \"$t\" ] || exit 1;"),
-        format!("b=\"$t/layermark\"; head -c {size} >\"$b\"; echo {HAS}; read -r last;"),
+        // A full disk, or an error at its close, leaves a shorter file.
+        format!("b=\"$t/layermark\"; head -c {size} >\"$b\";"),
+        format!("[ \"$(wc -c <\"$b\")\" -eq {size} ] || {{ rm -rf \"$t\"; exit 1; }};"),
+        format!("echo {HAS}; read -r last;"),
         format!("if [ \"$last\" = keep ]; then {stays} \"$b\" place {token}; fi; rm -rf \"$t\"\n"),
     ]
     .join(" ")
