@@ -1,10 +1,9 @@
-//! The report as blocks, made once. A renderer chooses parts and their order, and draws each block.
-//! It computes nothing.
+//! The report as blocks, made once. A format chooses parts and their order, and draws each block.
 
 use std::borrow::Cow;
 
 use crate::{
-    Report, Reproduce, ResultRow, Section, Statement, TrustItem,
+    LeftOut, Report, Reproduce, ResultRow, Section, Statement, TrustItem,
     code_span::code,
     number::{self, count},
     views::{
@@ -64,7 +63,7 @@ pub struct Block<'a> {
     pub part: Part,
     /// Its heading; may be empty.
     pub title: Cow<'a, str>,
-    /// It in a few words, for a line where it is not drawn or folded; may be empty.
+    /// A summary in a few words, for formats that fold or omit the block; may be empty.
     pub note: String,
     /// An explanation; may be empty.
     pub about: String,
@@ -144,7 +143,7 @@ impl<'a> Document<'a> {
             results(report),
         ];
         let findings = report.findings.iter().map(|f| said(f, &f.evidence));
-        // Each sums up many results: all of the layer's.
+        // No evidence: a verdict sums up all results of its layer.
         let layers = report.verdicts.iter().map(|v| said(v, &[]));
         let advice = report.advice.iter().map(|a| Item {
             evidence: &a.evidence,
@@ -177,7 +176,7 @@ impl<'a> Document<'a> {
         self.blocks.iter().filter(|b| parts.contains(&b.part))
     }
 
-    /// Blocks of the parts in this order. Those of parts that stand together keep their own order.
+    /// Blocks of the parts in this order. Parts listed together keep the document's order.
     pub fn in_order<'d>(&'d self, order: &'d [&[Part]]) -> impl Iterator<Item = &'d Block<'a>> {
         order.iter().flat_map(|parts| self.of(parts))
     }
@@ -187,7 +186,7 @@ impl<'a> Document<'a> {
         self.blocks.iter().find(|b| b.part == part)
     }
 
-    /// What a part is in a few words; `None` without the part.
+    /// The note of a part's block; `None` if the report has no such block.
     pub fn note(&self, part: Part) -> Option<&str> {
         self.part(part).map(|b| b.note.as_str())
     }
@@ -267,22 +266,23 @@ fn said<'a>(statement: &'a Statement, evidence: &'a [String]) -> Item<'a> {
 
 /// Points of a layer that are missing for the same reason are one item.
 fn left_out<'a>(report: &'a Report) -> Vec<Item<'a>> {
-    let mut alike: Vec<(&'a crate::LeftOut, Vec<&str>)> = Vec::new();
+    let mut alike: Vec<(&'a LeftOut, Vec<String>)> = Vec::new();
     for left in &report.left_out {
         let same = alike.iter_mut().find(|(other, _)| {
             (&other.layer, &other.reason, &other.hint) == (&left.layer, &left.reason, &left.hint)
         });
         match same {
-            Some((_, points)) => points.extend(left.point.as_deref()),
-            None => alike.push((left, left.point.as_deref().into_iter().collect())),
+            Some((_, points)) => points.extend(left.point.as_deref().map(code)),
+            None => alike.push((left, left.point.as_deref().map(code).into_iter().collect())),
         }
     }
-    let item = |(left, points): (&'a crate::LeftOut, Vec<&str>)| {
+    let item = |(left, points): (&'a LeftOut, Vec<String>)| {
         let points = match points.as_slice() {
             [] => String::new(),
             points => format!(" ({})", number::list(points)),
         };
-        let text = format!("{}{points}: {}", code(&left.layer), left.reason);
+        // The reason first: a cell may end before the last of many points.
+        let text = format!("{}: {}{points}", code(&left.layer), left.reason);
         Item {
             layer: &left.layer,
             hint: left.hint.as_deref(),

@@ -48,7 +48,7 @@ impl Report {
         let others = others.chain(scaling::section(self));
         let beside = self.beside.iter().map(external::section);
         let study = self.study.iter().cloned();
-        let study = self.durability_section().into_iter().chain(study);
+        let study = study.chain(self.durability_section());
         study.chain(others).chain(beside).collect()
     }
 }

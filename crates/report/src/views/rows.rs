@@ -7,6 +7,7 @@ use crate::{
     analysis::{data_source, kinds, stalls},
     number,
     types::Cause,
+    views::by_work,
 };
 
 /// A ratio with its interval, `1.02 [0.99-1.05]`, or with what is missing for one.
@@ -159,16 +160,7 @@ impl Notes<'_> {
 
 /// The results of each point, in the plan's order.
 pub fn groups(report: &Report) -> Vec<(&str, Vec<&ResultRow>)> {
-    report
-        .points()
-        .into_iter()
-        .map(|label| {
-            (
-                label,
-                report.results.iter().filter(|r| r.label == label).collect(),
-            )
-        })
-        .collect()
+    by_work(&report.results, |row| &row.label)
 }
 
 /// One line about the run.

@@ -69,7 +69,12 @@ impl Page<'_> {
             for item in document.items(block.part) {
                 let evidence = item.evidence.join(" ");
                 let last = item.hint.unwrap_or(&evidence);
-                self.words(&[item.layer, &unmarked(&item.text), last])?;
+                // The text of what is left out begins with its layer.
+                let layer = match block.part {
+                    Part::LeftOut => "",
+                    _ => item.layer,
+                };
+                self.words(&[layer, &unmarked(&item.text), last])?;
             }
         }
         Ok(())
