@@ -211,7 +211,8 @@ fn a_hint_names_what_was_asked_for() {
         (&["frobnicate"], "layermark --help"),
         (&["run", "crad"], "did you mean `card`?"),
         (&["file", "-l", "dir:/nowhere"], "-l dir:DIR"),
-        (&["file", "-l", "docker"], "layermark layers"),
+        (&["file", "-l", "docker"], "container:docker"),
+        (&["file", "-l", "frobnicate"], "layermark layers"),
     ];
     for (line, hint) in hints {
         let said = Lm::new()
