@@ -405,7 +405,7 @@ fn plans_layers_options_and_runs_are_completed() {
         ("layermark run ca", &["card"][..]),
         ("layermark run m", &["mine.toml"]),
         ("layermark file --op rew", &["rewrite"]),
-        ("layermark run -l fu", &["fuse"]),
+        ("layermark run -l tm", &["tmpfs"]),
         ("layermark run -l overlay:wr", &["writecopy"]),
         ("layermark run -l fuse,pass", &["fuse,passthrough="]),
         ("layermark run -l fuse,cache=n", &["none"]),
