@@ -1,6 +1,6 @@
 //! A directory on another machine, through the system's OpenSSH client with the user's configuration and agent.
 
-use std::{ffi::OsString, fs, path::Path};
+use std::{ffi::OsString, fs, path::Path, slice};
 
 use layermark_model::{Missing, Spec};
 
@@ -239,7 +239,7 @@ impl Layer for Ssh {
         let words = |ssh: &OsString, config, fixed: &[&str]| {
             let fixed: Vec<OsString> = fixed.iter().map(OsString::from).collect();
             let host = ["--".into(), OsString::from(&login)];
-            [&[ssh.clone()], &given(spec, config)[..], &fixed, &host].concat()
+            [slice::from_ref(ssh), &given(spec, config), &fixed, &host].concat()
         };
         let version = [ssh.clone(), "-V".into()];
         let version = child::run(&layer, &mut entered::users_command(&version))?;
