@@ -180,7 +180,12 @@ fn another_users_plan_connects_only_when_it_is_allowed() {
     );
 }
 
-/// A run with a probe at work there, its processes, and that of ssh.
+fn is_ssh(process: &machine::Proc) -> bool {
+    let program = process.command.first();
+    program.is_some_and(|program| program.ends_with("/ssh"))
+}
+
+/// A run with a probe at work there, and its processes, with that of ssh.
 fn at_work(lm: Lm, server: &SshServer) -> (std::process::Child, common::Home, Vec<machine::Proc>) {
     let place = layer(&lm, server, HOST);
     let (child, home) = lm
@@ -189,7 +194,7 @@ fn at_work(lm: Lm, server: &SshServer) -> (std::process::Child, common::Home, Ve
         .start();
     let seen = wait_for("trials", || {
         let tree = machine::tree(child.id());
-        let up = tree.iter().any(|p| p.command[0] == "ssh");
+        let up = tree.iter().any(is_ssh);
         (up && common::trials_stored(home.path()) > 0).then_some(tree)
     });
     (child, home, seen)
@@ -214,7 +219,7 @@ fn nothing_is_left_there_when_layermark_is_killed() {
 fn a_connection_that_breaks_is_told() {
     let Some(server) = server() else { return };
     let (child, home, seen) = at_work(Lm::new(), &server);
-    let ssh = seen.iter().find(|p| p.command[0] == "ssh").expect("ssh");
+    let ssh = seen.iter().find(|p| is_ssh(p)).expect("ssh");
     let pid = Pid::from_raw(ssh.pid.cast_signed()).expect("a process");
     kill_process(pid, Signal::KILL).expect("kill");
     let said = common::Said::from(common::output(child), home).left_nothing();
