@@ -30,6 +30,9 @@ use crate::{
 /// Serves the host that has started this process, until the connection ends.
 pub fn place(arguments: &[OsString]) -> io::Result<()> {
     ignore_signals();
+    // A command may have become this process by execve(2), and then it would be killed with layermark, before it
+    // has removed anything. The end of the connection ends it.
+    rustix::process::set_parent_process_death_signal(None)?;
     let [token] = arguments else {
         return Err(io::Error::other("this is started by layermark itself"));
     };
