@@ -679,9 +679,9 @@ fn a_place_is_torn_down_when_layermark_is_killed() {
     assert!(!made.exists());
 }
 
-/// The layer drops out with the reason, and the place is torn down.
+/// The agent is killed: the layer drops out with what the command said, and the place is torn down.
 #[test]
-fn a_command_that_dies_in_mid_run_is_told() {
+fn a_place_whose_agent_dies_in_mid_run_is_told() {
     if !needs_root() {
         return;
     }
@@ -693,12 +693,12 @@ fn a_command_that_dies_in_mid_run_is_told() {
         "enter = [\"{enter}\"]\nteardown = [\"touch\", \"{}\"]\n",
         gone.display()
     );
-    let place = format!("{},dir={}", described(&lm, &text), lm.work().display());
+    let place = format!("{},dir={}", described(&lm, &text), lm.dir.path().display());
     let (child, home, seen) = at_work(lm, &place);
-    let is_enter = |p: &&machine::Proc| p.command.iter().any(|w| w.ends_with("enter-here"));
-    kill(seen.iter().find(is_enter).expect("the command").pid);
+    let is_agent = |p: &&machine::Proc| p.command.get(1).is_some_and(|word| word == "place");
+    kill(seen.iter().find(is_agent).expect("the agent").pid);
     let said = Said::from(output(child), home);
-    assert!(said.stderr.contains("signal 9"), "{}", said.stderr);
+    assert!(said.stderr.contains("exit code 137"), "{}", said.stderr);
     assert!(gone.exists(), "teardown has not run");
     said.left_nothing();
 }
