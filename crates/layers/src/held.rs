@@ -30,16 +30,22 @@ pub(crate) fn apart<T: Send>(
     let keep = dir.map_or(2, |dir| i64::from(dir.as_raw_fd()));
     let begin = move || {
         // SAFETY: this thread uses no descriptor but those named above and its own.
-        if unsafe { unshare_unsafe(UnshareFlags::FILES) }.is_ok() {
-            // Descriptors that other threads close must not stay open here: a pipe would not end.
-            for (first, last) in [(3, keep - 1), (keep + 1, i64::from(u32::MAX))] {
-                if first <= last {
-                    // SAFETY: the table is this thread's own.
-                    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-                }
-            }
+        if unsafe { unshare_unsafe(UnshareFlags::FILES) }.is_err() {
+            return work();
         }
-        work()
+        let close = |first: i64, last: i64| {
+            if first <= last {
+                // SAFETY: the table is this thread's own.
+                unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+            }
+        };
+        // Descriptors that other threads close must not stay open here: a pipe would not end.
+        close(3, keep - 1);
+        close(keep + 1, u32::MAX.into());
+        let done = work();
+        // A thread that has been joined may not have closed its files yet, and a mount of theirs is busy.
+        close(3, u32::MAX.into());
+        done
     };
     let done = thread::scope(|scope| scope.spawn(begin).join());
     done.unwrap_or_else(|_| Err(io::Error::other("its thread has panicked")))

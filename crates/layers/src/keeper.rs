@@ -12,7 +12,7 @@ use std::{
     os::{fd::AsFd, unix::net::UnixStream},
     process::ExitCode,
     ptr,
-    sync::OnceLock,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -26,7 +26,7 @@ use rustix::{
     },
 };
 
-use crate::{janitor, served, teardown};
+use crate::{janitor, served};
 
 /// Signals that are passed on.
 const PASSED: [libc::c_int; 5] = [
@@ -133,10 +133,32 @@ fn let_go_of_streams() {
     }
 }
 
-/// Kills all descendants of a process, except the janitor and commands that tear down places: they clean up.
+/// Descendants that end by themselves after layermark, because they clean up.
+static SPARED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Processes that are spared: until this is dropped, because another process may get the number then.
+pub(crate) struct Spared(u32);
+
+/// Spares a process that cleans up when layermark ends: one that tears down a place, or its agent.
+pub(crate) fn spare(pid: u32) -> Spared {
+    spared().push(pid);
+    Spared(pid)
+}
+
+fn spared() -> MutexGuard<'static, Vec<u32>> {
+    SPARED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Spared {
+    fn drop(&mut self) {
+        spared().retain(|pid| *pid != self.0);
+    }
+}
+
+/// Kills all descendants of a process, except the janitor and those that are spared.
 fn kill_below(pid: u32) {
     for child in process::children(pid) {
-        if janitor::pid() == Some(child) || teardown::is_waiting(child) {
+        if janitor::pid() == Some(child) || spared().contains(&child) {
             continue;
         }
         kill_below(child);

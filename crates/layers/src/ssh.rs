@@ -305,7 +305,7 @@ mod tests {
         }
         for (text, says) in [
             ("ssh", "has to be given"),
-            ("ssh:-oProxyCommand=/bin/x", "names no host"),
+            ("ssh:-oProxyCommand", "names no host"),
             ("ssh:nas,port=0", "is not a port"),
             ("ssh:nas,port=22 -v", "is not a port"),
             ("ssh:nas,identity=id", "is not an absolute path"),

@@ -8,7 +8,6 @@ use std::{
     io::{self, Read, Write},
     path::Path,
     process::{Child, ChildStdin, Command, Stdio},
-    sync::{Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -18,22 +17,15 @@ use rustix::process::set_parent_process_death_signal;
 use crate::{
     child::{self, LIMIT},
     entered::users_command,
+    keeper::{self, Spared},
 };
-
-/// Children that wait in this process's name. They outlive a run that is abandoned.
-static WAITING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
-
-/// Whether a process is one that waits to tear down a place.
-pub(crate) fn is_waiting(pid: u32) -> bool {
-    let waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-    waiting.contains(&pid)
-}
 
 /// Commands that run when this is run or dropped, or when layermark ends.
 pub(crate) struct Teardown {
     child: Child,
     /// Open as long as the command has to wait.
     held: Option<ChildStdin>,
+    _spared: Spared,
 }
 
 impl Teardown {
@@ -50,14 +42,16 @@ impl Teardown {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.push(child.id());
-        drop(waiting);
+        let spared = keeper::spare(child.id());
         let held = child.stdin.take();
         if let Some(mut ready) = child.stdout.take() {
             ready.read_exact(&mut [0])?;
         }
-        Ok(Self { child, held })
+        Ok(Self {
+            child,
+            held,
+            _spared: spared,
+        })
     }
 
     /// Lets it run, and waits for its end.
@@ -69,9 +63,6 @@ impl Teardown {
                 thread::sleep(Duration::from_millis(2));
                 continue;
             };
-            // Another process may get its number.
-            let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.retain(|pid| *pid != self.child.id());
             return if status.success() {
                 Ok(())
             } else {

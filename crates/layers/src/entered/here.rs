@@ -11,7 +11,11 @@ use layermark_model::{DroppedCaches, Facts, Spec};
 use rustix::fs::{FsWord, statfs};
 
 use super::limits;
-use crate::{Base, LayerError, Place, host::HostPlace};
+use crate::{
+    Base, LayerError, Place,
+    host::HostPlace,
+    keeper::{self, Spared},
+};
 
 /// Type of a tmpfs (`TMPFS_MAGIC` in `linux/magic.h`).
 const TMPFS: FsWord = 0x0102_1994;
@@ -22,6 +26,8 @@ pub(super) struct Here {
     /// Root directory of the agent, such as `/proc/4711/root`.
     root: PathBuf,
     place: HostPlace,
+    /// It removes its directory when the connection ends.
+    _spared: Spared,
 }
 
 impl Here {
@@ -49,6 +55,7 @@ impl Here {
             pid,
             root,
             place: if in_memory { place.in_memory() } else { place },
+            _spared: keeper::spare(pid),
         })
     }
 
