@@ -3,8 +3,7 @@
 //!
 //! The runtime runs in a mount and a PID namespace of its own, which end with it: it sees the layer's directory
 //! at [`SEEN_AT`], an empty `/run` and its own view of the control groups. So no process or mount of it
-//! outlives the layer. A runc that is killed leaves an empty control group, which the next one removes. Only
-//! Docker's containers belong to a daemon; see `docker.rs`.
+//! outlives the layer. A runc that is killed leaves an empty control group, which the next one removes.
 
 use std::{
     ffi::{CString, OsString},
@@ -36,15 +35,7 @@ pub(crate) struct Container;
 const OPTIONS: &[LayerOption] = &[
     LayerOption {
         name: "variant",
-        values: &[
-            "podman",
-            "docker",
-            "crun",
-            "runc",
-            "gvisor",
-            "nspawn",
-            "bubblewrap",
-        ],
+        values: &["podman", "docker", "crun", "runc", "nspawn", "bubblewrap"],
         default: "podman",
         help: "the runtime that starts the container, in which layermark is the only program",
     },
@@ -92,7 +83,6 @@ fn runtime(spec: &Spec) -> &'static Runtime {
         "docker" => &docker::DOCKER,
         "crun" => &oci::CRUN,
         "runc" => &oci::RUNC,
-        "gvisor" => &oci::GVISOR,
         "nspawn" => &nspawn::NSPAWN,
         "bubblewrap" => &bubblewrap::BUBBLEWRAP,
         _ => &podman::PODMAN,

@@ -231,43 +231,6 @@ fn a_container_started_with_rm_skips_fsync_and_others_do_not() {
     }
 }
 
-/// gVisor's kernel is not this one: what it hides is said, and no flush of it is called honoured or skipped.
-#[test]
-fn what_cannot_be_seen_of_gvisor_is_not_proved() {
-    if !needs_root() || !has("runsc") {
-        return;
-    }
-    let [root, volume] = ["container:gvisor", "container:gvisor,at=volume"];
-    let said = Lm::new()
-        .work_with(WRITE, &["native", root, volume])
-        .args(["--blocks", "2", "--json"])
-        .run()
-        .left_nothing();
-    let report = said.json();
-    let label = report["results"][0]["label"].as_str().expect("a label");
-    for layer in report["layers"].as_array().expect("layers") {
-        let name = layer["name"].as_str().expect("a name");
-        assert_eq!(layer["status"], "ready", "{layer:#}");
-        if name == "native" {
-            continue;
-        }
-        let facts = &layer["facts"];
-        assert_ne!(
-            facts["versions"]["kernel"],
-            report["layers"][0]["facts"]["versions"]["kernel"]
-        );
-        let hidden = facts["notes"]["not_proved"].as_str().expect("a note");
-        assert!(hidden.contains("cannot be seen from this host"), "{hidden}");
-        let row = result(&report, label, name);
-        assert!(row["trials"].as_u64() > Some(0), "{row:#}");
-        assert!(
-            !["honoured", "absorbed"]
-                .contains(&row["durability"]["verdict"].as_str().expect("a verdict")),
-            "{row:#}"
-        );
-    }
-}
-
 /// Where no daemon answers, the layer is missing, with what the client says and a command.
 #[test]
 fn docker_without_a_daemon_is_missing() {

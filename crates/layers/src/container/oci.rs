@@ -1,5 +1,4 @@
-//! crun, runc and gVisor's runsc as podman, Docker and Kubernetes start them, with a bundle whose root is a
-//! directory.
+//! crun and runc as podman and Kubernetes start them, with a bundle whose root is a directory.
 
 use std::{ffi::OsString, fs, path::Path, process};
 
@@ -26,26 +25,6 @@ pub(super) const RUNC: Runtime = Runtime {
         remove_groups();
         describe(bundle, Some(format!("/{GROUP}{}", process::id())))?;
         let mut words = contained(["runc", "run", "--bundle", "/mnt"]);
-        words.push(name(bundle));
-        Ok(words)
-    }),
-};
-
-/// With runsc's own defaults, which are those of `docker run --runtime=runsc`. Its state is in the runtime's own
-/// `/run`.
-pub(super) const GVISOR: Runtime = Runtime {
-    program: ("runsc", "runsc"),
-    about: "a container of gVisor: a kernel in user space answers its system calls, and reads from its memory",
-    command: Some(|bundle| {
-        describe(bundle, None)?;
-        let mut words = contained([
-            "runsc",
-            "--root=/run/runsc",
-            "--network=none",
-            "--ignore-cgroups",
-            "run",
-            "--bundle=/mnt",
-        ]);
         words.push(name(bundle));
         Ok(words)
     }),
