@@ -74,11 +74,10 @@ fn each_is_proved_and_a_dropped_o_direct_is_told() {
         for label in ["direct", "synced"] {
             assert_eq!(told(label)["failed_trials"], 0, "{:#}", told(label));
         }
-        let direct = told("direct").to_string();
-        assert!(
-            direct.contains("O_DIRECT was accepted and ignored"),
-            "{direct}"
-        );
+        // The sentence about it depends on the verdict, and so on what other tests read meanwhile.
+        let direct = told("direct");
+        let ignored = &direct["flag_counts"]["O_DIRECT ignored"];
+        assert!(ignored.as_u64() > Some(0), "{direct:#}");
         let synced = &told("synced")["durability"];
         assert!(synced["flushes"].as_u64() > Some(0), "{synced:#}");
     }

@@ -127,7 +127,7 @@ fn plain_html_has_every_block() {
         let has = |text: &str| assert!(page.contains(&escaped(text)), "{text}: {page}");
         has(&report.headline);
         if !report.left_out.is_empty() {
-            has("`vm` (a and b): no <KVM> (modprobe kvm)");
+            has("`vm`: no <KVM> (`a` and `b`) (modprobe kvm)");
         }
         has(&report.run);
         has(&report.reproduce.plan_toml);
