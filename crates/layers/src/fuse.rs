@@ -101,8 +101,6 @@ const OPTIONS: &[LayerOption] = &[
     },
 ];
 
-pub(crate) const DEVICE: &str = "/dev/fuse";
-
 /// Longest delay of a request. It is limited so that a trial ends in a reasonable time.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
@@ -392,7 +390,11 @@ pub(crate) fn run(session: fuser::Session<impl fuser::Filesystem>) -> io::Result
 ///
 /// `root` is the type of its root: a directory, or one file, which is mounted over a file.
 pub(crate) fn mount(at: &Path, root: FileType) -> io::Result<OwnedFd> {
-    let device: OwnedFd = File::options().read(true).write(true).open(DEVICE)?.into();
+    let device: OwnedFd = File::options()
+        .read(true)
+        .write(true)
+        .open(fuse_program::DEVICE)?
+        .into();
     let options = format!(
         "fd={},rootmode={:o},user_id={},group_id={},default_permissions,allow_other",
         device.as_raw_fd(),

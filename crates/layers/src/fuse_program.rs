@@ -16,11 +16,13 @@ use layermark_model::{Missing, Spec, random_name};
 use crate::{
     Base, Control, LayerError, Place, Undo,
     child::{self, Process},
-    fuse,
     host::HostPlace,
     mounts, needs,
     sandbox::{self, Privilege},
 };
+
+/// What every file system in user space is served through.
+pub(crate) const DEVICE: &str = "/dev/fuse";
 
 /// Directory that holds the data of a layer, and the one at which the program shows it.
 const BELOW: &str = "backing";
@@ -116,7 +118,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Program> {
 pub(crate) fn missing(programs: &[(&str, &str)]) -> Vec<Missing> {
     let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
     missing.extend(needs::kernel_fs("fuse"));
-    missing.extend(needs::device(fuse::DEVICE, "fuse"));
+    missing.extend(needs::device(DEVICE, "fuse"));
     let lacking = |(program, package): &(&str, &str)| needs::program(program, package);
     missing.extend(programs.iter().filter_map(lacking));
     missing

@@ -16,7 +16,7 @@ use super::{History, Mark, failed, history::copy_sparse, serve};
 use crate::{
     Control, LayerError, Undo,
     child::{self, Process},
-    extents, fuse, loopdev, mounts, needs, sandbox,
+    extents, fuse_program, loopdev, mounts, needs, sandbox,
 };
 
 /// In errors, in the place of a layer's name.
@@ -71,7 +71,7 @@ impl PowerCutBase {
         let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
         if missing.is_empty() {
             missing.extend(needs::device(loopdev::CONTROL, "loop"));
-            missing.extend(needs::device(fuse::DEVICE, "fuse"));
+            missing.extend(needs::device(fuse_program::DEVICE, "fuse"));
         }
         missing.extend(needs::kernel_fs("ext4"));
         missing.extend(needs::program("mkfs.ext4", "e2fsprogs"));
