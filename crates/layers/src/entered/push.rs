@@ -36,9 +36,9 @@ pub(super) fn shell(command: &[OsString]) -> Vec<OsString> {
     [command, &["sh".into()]].concat()
 }
 
-/// The script. It is one line, because some shells read more of their input than they need. A directory of a
-/// new, random name is made where a program can run, and removed at the end, also if the binary does not arrive
-/// or cannot start. The agent is started by the same command, since some commands make a new place each time.
+/// The script. It is one line, because some shells read more of their input than they need. It makes a directory
+/// of a random name where a program can run, and removes it at the end, also if the binary does not arrive or
+/// cannot start. The agent is started by the same command, since some commands make a new place each time.
 fn script(binary: &Binary, dir: &Path, token: &str) -> String {
     let Binary { bytes, hash, keep } = binary;
     let name = random_name(PUSHED);
