@@ -11,12 +11,23 @@ pub const DIRECT_SHARE: f64 = 0.95;
 /// Share of the file that may be cached after `O_DIRECT`, because of tails and readahead by others.
 pub const DIRECT_CACHED: f64 = 0.05;
 
-/// Drops the file from the page cache. It is synced first, since dirty pages stay. A read-only file
-/// system refuses the sync and has nothing to sync. Whether the pages left is checked afterwards
-/// (`resident`).
-pub fn evict(file: &File) {
-    let _ = file.sync_all();
+/// Drops the file from the page cache. It is synced first, since dirty pages stay. Whether the pages left
+/// is checked afterwards (`resident`).
+///
+/// # Errors
+/// The sync lost data: the kernel reports that once, so nobody else would learn of it (fsync(2), EIO). A
+/// file that cannot be synced, such as one of a read-only file system, has nothing to lose.
+pub fn evict(file: &File) -> io::Result<()> {
+    if let Err(e) = file.sync_all()
+        && matches!(
+            e.raw_os_error(),
+            Some(libc::EIO | libc::ENOSPC | libc::EDQUOT)
+        )
+    {
+        return Err(e);
+    }
     let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+    Ok(())
 }
 
 pub fn sync_file_system(dir: &Path) -> Result<(), ProbeError> {

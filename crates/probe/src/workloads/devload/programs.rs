@@ -204,7 +204,7 @@ mod tests {
         let programs = BTreeMap::from([("program", path.clone())]);
         hashes(&programs).unwrap();
         assert!(in_memory(&programs));
-        crate::files::evict(&fs::File::open(&path).unwrap());
+        crate::files::evict(&fs::File::open(&path).unwrap()).unwrap();
         assert!(!in_memory(&programs));
     }
 

@@ -97,7 +97,7 @@ fn renew_pages(p: &FileParams, slot: &ThreadSlot, record: u64) -> io::Result<()>
     // The last trial has flushed it. Another flush would do nothing and take milliseconds.
     let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
     if resident::share_of(&file) != Some(0.0) {
-        evict(&file);
+        evict(&file)?;
     }
     write_all(p, slot, record, &mut file)?;
     if p.no_debt { Ok(()) } else { file.sync_all() }
@@ -176,7 +176,7 @@ mod tests {
         }
         // After it was dropped from the cache it has no pages, and the readahead would choose
         // another size.
-        evict(&File::open(&file).unwrap());
+        evict(&File::open(&file).unwrap()).unwrap();
         assert!(!has_pages_of(&file, 4096));
         let before = file.metadata().unwrap().modified().unwrap();
         drop(made(dir.path(), &params("4K")));

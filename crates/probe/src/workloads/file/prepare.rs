@@ -179,7 +179,7 @@ fn check_size(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
 fn drop_own_cache(p: &FileParams, path: &Path) -> Result<(), ProbeError> {
     if p.cache == Cache::Cold || p.direct {
         let file = File::open(path).map_err(|e| ProbeError::io("open", path, &e))?;
-        evict(&file);
+        evict(&file).map_err(|e| ProbeError::io("sync", path, &e))?;
     }
     Ok(())
 }
@@ -205,7 +205,7 @@ impl FileWork {
                 // A packaged file stays from block to block, and how fast it is read depends on the
                 // memory that its pages have got. So each block gives it other pages.
                 if !first && slot.op.packaged() {
-                    evict(&file);
+                    evict(&file).map_err(|e| fail("sync", &e))?;
                 }
                 if first || !self.job.p.direct {
                     warm(&mut file).map_err(|e| fail("read", &e))?;

@@ -147,7 +147,7 @@ impl FileWork {
             let file = File::open(&slot.path).map_err(|e| fail(&e))?;
             // Read from below the cache if possible.
             if slot.op.writes() {
-                evict(&file);
+                evict(&file).map_err(|e| fail(&e))?;
                 fill::forget(&slot.path);
             }
             let mut check = Check {

@@ -276,7 +276,8 @@ fn ready(dir: &Path, params: &Value) -> Box<dyn Work> {
         for file in &files {
             crate::files::evict(
                 &std::fs::File::open(dir.join("packaged").join(&file.path)).unwrap(),
-            );
+            )
+            .unwrap();
         }
     }
     File.prepare(dir, &p, &Context::least()).unwrap()

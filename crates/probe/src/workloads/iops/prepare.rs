@@ -131,7 +131,7 @@ fn open(p: &IopsParams, spec: &AccessSpec, path: &Path) -> Result<File, ProbeErr
         )));
     }
     if p.direct {
-        evict(&plain);
+        evict(&plain).map_err(|e| ProbeError::io("sync", path, &e))?;
     } else {
         warm(plain).map_err(|e| ProbeError::io("read", path, &e))?;
     }

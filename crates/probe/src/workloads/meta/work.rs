@@ -129,8 +129,9 @@ impl MetaWork {
                 .map_err(|s| self.failed(&s))?;
         } else {
             for path in &self.paths {
-                if let Ok(file) = File::open(Path::new(OsStr::from_bytes(path.as_bytes()))) {
-                    crate::files::evict(&file);
+                let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+                if let Ok(file) = File::open(path) {
+                    crate::files::evict(&file).map_err(|e| ProbeError::io("sync", path, &e))?;
                 }
             }
         }
