@@ -61,7 +61,8 @@ fn held(on: On, when: When, call: &str) -> Option<(Child, Home)> {
         while ! test -s said; do sleep 0.01; done
         printf '{now}' > holds"
     );
-    let after = "echo $code > ended; rm -f holds
+    // A mkdir that was held locks the directory, so the first `ls` lasts until it is done.
+    let after = "echo $code > ended; rm -f holds; ls at > /dev/null
         for i in $(seq 600); do ls below | grep -q layermark- || break; sleep 0.1; done
         ls below > left; umount at || umount -l at";
     let work = [
