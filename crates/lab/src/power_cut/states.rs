@@ -12,10 +12,10 @@ const TRIES: usize = 64;
 /// A point of the journal, and what survives a cut there.
 pub(super) type State = (usize, Choice);
 
-/// `cuts` states between two points. The first two are at the end of the writing: nothing that was not
-/// flushed survives, or all of it. Then nothing unflushed survives just after each of `acknowledged`, the
-/// latest first: a flush of a later writer may cover what was acknowledged and not flushed. Up to half of
-/// the others are every subset of the unflushed writes at some moments, where those are [`EXHAUSTIVE`] or
+/// `cuts` states between two points. In the first nothing that was not flushed survives the end of the
+/// writing. Then nothing unflushed survives just after each of `acknowledged`, the latest first: a flush of
+/// a later writer may cover what was acknowledged and not flushed. Then all of it survives the end. Up to
+/// half of the others are every subset of the unflushed writes at some moments, where those are [`EXHAUSTIVE`] or
 /// fewer. The rest are at a moment each.
 pub(super) fn drawn(
     seed: u64,
@@ -36,10 +36,11 @@ pub(super) fn drawn(
             random.random_range(from..=to)
         }
     };
-    let mut states = vec![(to, Choice::None), (to, Choice::All)];
     let mut moments = BTreeSet::from_iter(acknowledged);
     moments.retain(|point| (from..to).contains(point));
-    states.extend(moments.iter().rev().map(|point| (*point, Choice::None)));
+    moments.insert(to);
+    let mut states: Vec<State> = moments.iter().rev().map(|p| (*p, Choice::None)).collect();
+    states.push((to, Choice::All));
     let certain = states.len();
     let half = cuts.saturating_sub(certain) / 2;
     moments.clear();
@@ -158,9 +159,9 @@ mod tests {
             // Before anything that is drawn: the end, and the last acknowledgements.
             let certain = [
                 (43, Choice::None),
-                (43, Choice::All),
                 (42, Choice::None),
                 (9, Choice::None),
+                (43, Choice::All),
             ];
             let certain = &certain[..cuts.min(certain.len())];
             assert_eq!(states[..certain.len()], *certain);
