@@ -287,6 +287,9 @@ fn open(case: &Case, counts: &[Count], all: &Sum) -> String {
         return format!("{text}: too few to tell, {MANY_SYNCS} are needed");
     }
     let none = all.flushes as f64 <= ABSORBED_BELOW * all.syncs as f64;
+    if none && facts::forces_unit_access(case.facts, case.meaning) {
+        return format!("{text}, and the device does not count writes that go past its cache (FUA)");
+    }
     if none && case.trials.iter().all(|(_, reference)| reference.is_none()) {
         return format!("{text}, and the device does not count native's either");
     }
@@ -316,6 +319,9 @@ fn told(sum: &Sum, all: usize) -> String {
 /// Sum of the trials that convict: no flush, or nearly none, while the device was otherwise silent
 /// and counted the reference's.
 fn absorbed(case: &Case) -> Option<Sum> {
+    if facts::forces_unit_access(case.facts, case.meaning) {
+        return None;
+    }
     let silent = case.trials.iter().filter_map(|(here, reference)| {
         let (here, there) = (Count::of(here)?, Count::of(reference.as_ref()?)?);
         let counts = there.silent && there.syncs > 0 && there.is_answered();

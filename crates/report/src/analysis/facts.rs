@@ -31,6 +31,18 @@ fn is_volatile(device: &Device) -> bool {
     device.write_cache.trim() == "write back"
 }
 
+/// Whether a physical device may answer this point's flushes by forced unit access, which it does not count:
+/// the kernel then sends a write with `O_DSYNC` past the cache (`queue/fua` in Documentation/ABI/stable/
+/// sysfs-block). After fsync(2) it flushes the cache of such a device too.
+pub fn forces_unit_access(facts: &Facts, meaning: &Meaning) -> bool {
+    by_open_flag(meaning) && facts.devices.iter().any(|d| d.physical && d.fua)
+}
+
+/// Whether each write of the point flushes because of how the file was opened.
+fn by_open_flag(meaning: &Meaning) -> bool {
+    matches!(meaning.sync.as_deref(), Some("osync" | "odsync"))
+}
+
 /// Whether the write cache of every physical device is known.
 pub fn cache_known(facts: &Facts) -> bool {
     facts
@@ -46,7 +58,7 @@ pub fn passes_no_flush(facts: &Facts, meaning: &Meaning) -> Option<String> {
         return Some("its disk has `cache=unsafe`".into());
     }
     // Overlayfs then ignores fsync(2), but passes on O_SYNC and O_DSYNC.
-    let by_call = !matches!(meaning.sync.as_deref(), Some("osync" | "odsync"));
+    let by_call = !by_open_flag(meaning);
     let skips = |option: &&str| match *option {
         "volatile" | "fsync=volatile" => by_call,
         "nobarrier" | "barrier=0" | "barrier=none" => true,

@@ -240,6 +240,33 @@ fn what_is_configured_to_pass_no_flush_on_is_never_honoured() {
 }
 
 #[test]
+fn forced_unit_access_which_no_device_counts_convicts_nobody() {
+    let (liar, native) = (trial(20, Some(0), 0), trial(20, Some(20), 0));
+    let with = |sync: &str, fua| {
+        let mut facts = disk();
+        facts.devices[0].fua = fua;
+        judge(&Case {
+            meaning: &Meaning {
+                sync: Some(sync.into()),
+                ..flushing()
+            },
+            facts: &facts,
+            is_baseline: false,
+            trials: &[(&liar, Some(&native)); 10],
+            ratio: None,
+        })
+    };
+    assert_eq!(with("odsync", false).verdict, Absorbed);
+    assert_eq!(with("each", true).verdict, Absorbed);
+    for sync in ["odsync", "osync"] {
+        let found = with(sync, true);
+        assert_eq!(found.verdict, CannotTell, "{found:?}");
+        let because = found.because.expect("a reason");
+        assert!(because.ends_with("past its cache (FUA)"), "{because}");
+    }
+}
+
+#[test]
 fn overlayfs_passes_o_dsync_on_whatever_it_does_with_fsync() {
     let of = |sync: &str, options| {
         let meaning = Meaning {
