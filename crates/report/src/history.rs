@@ -50,7 +50,7 @@ pub struct Figure {
     pub baseline: String,
     /// Whether the layer is the baseline itself.
     pub is_baseline: bool,
-    /// Whether a few operations take so long that the average is another.
+    /// Whether a few operations take so long that the average is far from the value.
     pub stalls: bool,
     /// Whether the run is complete, and both the run and this result are trusted.
     pub sound: bool,
@@ -197,6 +197,6 @@ pub struct TrendRun {
     pub started: String,
     /// The value.
     pub value: Estimate,
-    /// Whether a few operations take so long that the average is another.
+    /// Whether a few operations take so long that the average is far from the value.
     pub stalls: bool,
 }

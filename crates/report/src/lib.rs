@@ -19,7 +19,7 @@ mod studies;
 mod types;
 mod views;
 
-pub use analysis::stalls::SIGN as STALLS;
+pub use analysis::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
 pub use history::{Change, Figure, Series, Tally, Trend, TrendRun, changes};
 pub use number::{ratio_with, time_with};
 pub use types::*;

@@ -226,8 +226,9 @@ impl Forest<'_> {
         let stalls = match stalls.count() {
             0 => String::new(),
             n => format!(
-                " {n} of usual times alone, marked {} in the table: a few operations take so long that the average is another.",
-                stalls::SIGN
+                " {n} of usual times alone, marked {} in the table: {}.",
+                stalls::SIGN,
+                stalls::MEANING
             ),
         };
         format!(

@@ -19,7 +19,7 @@ const SIGNS: [(&str, &str); 10] = [
     ("(", "no verdict asked"),
     (
         stalls::SIGN,
-        "usual time alone: a few operations take so long that the average is another",
+        "usual time alone: a few operations take so long that the average is far from it",
     ),
 ];
 

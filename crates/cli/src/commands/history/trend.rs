@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use layermark_model::{Spec, nearest};
 use layermark_report::{
-    Change, Estimate, Figure, STALLS, Series, TrendRun, changes, ratio_with, time_with,
+    Change, Estimate, Figure, STALLS, STALLS_MEANING, Series, TrendRun, changes, ratio_with, time_with,
 };
 use layermark_store::{Store, Summary};
 use serde_json::{Value, json};
@@ -190,7 +190,7 @@ impl Trend<'_> {
         let stalls = self.series.kept.iter().filter(|(_, f)| f.stalls).count();
         if stalls > 0 {
             said.push(format!(
-                "{} marked {STALLS}: a few operations take so long that the average is another",
+                "{} marked {STALLS}: {STALLS_MEANING}",
                 counted(stalls)
             ));
         }

@@ -153,7 +153,7 @@ fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
             (n, all) => format!("{n} of the {all} operations"),
         };
         format!(
-            "Do fewer and larger operations through {}: it adds at least {} to {where_} where it is slower.",
+            "Do fewer and larger operations through {}: it adds about {} or more to {where_} where it is slower.",
             code(layer),
             number::time(least)
         )
@@ -232,8 +232,14 @@ fn undecided(f: &Findings) -> Option<Advice> {
             cells.push(format!("{} more", rows.len() - LISTED));
         }
         format!(
-            "Not known for certain: {}. To know more, give it a larger --budget, --profile standard, or fewer layers.",
-            number::list(&cells)
+            "Not known for certain: {}. To know more, {}.",
+            number::list(&cells),
+            // More time on a busy machine gives more trials that are disturbed.
+            if rows.iter().all(|r| r.disturbed()) {
+                "measure again when nothing else runs on this machine"
+            } else {
+                "give it a larger --budget, --profile standard, or fewer layers"
+            }
         )
     })
 }

@@ -51,12 +51,13 @@ fn apart(row: &ResultRow) -> f64 {
     both.map_or(0.0, |(average, typical)| (average / typical).ln().abs())
 }
 
-/// Advice about the worst stalls: in the layer, and in native itself.
+/// Advice about the worst stalls: in the layer, and in native itself. Where other programs disturbed every
+/// trial, a long operation may be theirs.
 pub fn advice(f: &Findings) -> Vec<Advice> {
     let stalls = |layer: bool| {
         let own = move |r: &&ResultRow| {
             let average = r.ratio.and_then(|e| Some(e.average?.estimate > e.estimate));
-            average == Some(layer)
+            average == Some(layer) && !r.disturbed()
         };
         let rows: Vec<&ResultRow> = rows(f).into_iter().filter(own).collect();
         let most = rows

@@ -33,7 +33,7 @@ pub fn section(report: &Report) -> Markup {
         p.hint {
             "Rows are file sizes, columns records. A cell has the throughput, and below it the time an operation takes divided by native's. "
             "Native is darker where it is faster. A layer is orange where it is slower than native, blue where it is faster; ? means not known, "
-            (stalls::SIGN) " that a few operations take so long that the average is another."
+            (stalls::SIGN) " that " (stalls::MEANING) "."
         }
         @for (n, test) in matrices.iter().enumerate() {
             details.matrix open[matrices.len() < 5] {

@@ -107,7 +107,11 @@ pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
     sheet.write_string(
         2,
         0,
-        "Below: time an operation divided by native's; above 1 is slower; \u{b1}5% is too noisy for a verdict; with ^ a few operations take so long that the average is another.",
+        format!(
+            "Below: time an operation divided by native's; above 1 is slower; \u{b1}5% is too noisy for a verdict; with {} {}.",
+            stalls::SIGN,
+            stalls::MEANING
+        ),
     )?;
     sheet.set_column_width(0, 16)?;
     let rates = test
