@@ -23,6 +23,7 @@ mod overhead;
 mod probe;
 mod report;
 mod results;
+mod steps;
 mod turns;
 mod vm;
 
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 17] = [
+const BENCHES: [(&str, Bench); 18] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
@@ -76,6 +77,7 @@ const BENCHES: [(&str, Bench); 17] = [
     ("like", like::measure),
     ("matrix", matrix::measure),
     ("net", net::measure),
+    ("steps", steps::measure),
     ("turns", turns::measure),
     ("vm", vm::measure),
 ];

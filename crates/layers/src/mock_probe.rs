@@ -108,7 +108,7 @@ fn speak(
                 say(&mut out, &FromProbe::Trial { id, trial })?;
                 done += 1;
             }
-            ToProbe::Settle { id } | ToProbe::Write { id } => {
+            ToProbe::Settle { id } | ToProbe::Between { id, .. } | ToProbe::Write { id } => {
                 return Err(not_ready("settle", id));
             }
             ToProbe::Witness(job) | ToProbe::Look(job) => {

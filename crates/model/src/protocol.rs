@@ -1,7 +1,8 @@
 //! The protocol between lab and probe: one JSON object per line, versioned, bounded in size.
 //!
 //! The probe starts with `hello`. Each trial is then `job` -> `ready`, any number of `turn` ->
-//! `turned`, `settle` -> `settled`, `end` -> `trial`. The probe may send `error` at any time, which
+//! `turned`, `settle` -> `settled`, `end` -> `trial`. Work that must be restored between its turns says
+//! so in `turned`, and gets `between` -> `ready` after each turn and before the next. The probe may send `error` at any time, which
 //! gives up the job. It may send `progress` before each answer. Between two messages of the lab the
 //! probe sleeps. It ends on `quit` or at the end of its input.
 //!
@@ -41,6 +42,14 @@ pub enum ToProbe {
         /// Its limits.
         #[serde(flatten)]
         ask: TurnRequest,
+    },
+    /// Outside the clock and its counters, where [`Turned::between`] says so: after a turn flush, check
+    /// and clean up; before the next one prepare.
+    Between {
+        /// The job's id.
+        id: u64,
+        /// Whether another turn follows at once.
+        again: bool,
     },
     /// No more turns: flush the written data, so that it slows down no other turn.
     Settle {
@@ -154,8 +163,15 @@ pub struct Turned {
     /// Duration of uncounted work (the lead-in), ns.
     #[serde(default)]
     pub uncounted_ns: u64,
+    /// CPU time of all programs that it started, and of the process that starts them, ns. Includes
+    /// what is outside the clock.
+    #[serde(default)]
+    pub programs_ns: u64,
     /// Whether there is work for another turn.
     pub more: bool,
+    /// Whether [`ToProbe::Between`] must follow, and precede another turn.
+    #[serde(default)]
+    pub between: bool,
 }
 
 /// How many CPUs a job may use, and how the limit is enforced.

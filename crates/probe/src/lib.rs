@@ -260,6 +260,11 @@ pub trait Work: Send {
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError>;
+    /// Called where [`Turned::between`] says so, outside the clock and its counters: after a turn, to
+    /// flush and to check; and with `again` before the next turn, to prepare it.
+    fn between(&mut self, _again: bool) -> Result<(), ProbeError> {
+        Ok(())
+    }
     /// Called after the last turn of this layer, before other layers continue. Flushes only its own
     /// dirty files.
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError>;

@@ -72,6 +72,7 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
                 Ok(ToProbe::Job(job)) => server.prepare(&job)?,
                 Ok(ToProbe::Serve(job)) => server.be_far_end(&job)?,
                 Ok(ToProbe::Turn { id, ask }) => server.turn(id, &ask)?,
+                Ok(ToProbe::Between { id, again }) => server.between(id, again)?,
                 Ok(ToProbe::Settle { id }) => server.settle(id)?,
                 Ok(ToProbe::End { id }) => server.end(id)?,
                 Ok(ToProbe::Witness(job)) => server.witness(&job)?,
@@ -301,8 +302,7 @@ impl<'env, W: Write> Server<'env, W> {
                 id,
                 turned,
                 // Programs that it started are not among its threads.
-                probe_ns: cpu_ns()
-                    .saturating_sub(before_ns)
+                probe_ns: (cpu_ns().saturating_sub(before_ns) + turned.programs_ns)
                     .max(turned.cpu.user_ns + turned.cpu.sys_ns),
             }),
             Err(e) => self.give_up(id, e),
@@ -313,22 +313,41 @@ impl<'env, W: Write> Server<'env, W> {
         if let Some((id, far_end)) = self.far_end.take_if(|(serving, _)| *serving == id) {
             return self.end_far_end(id, far_end);
         }
-        let settles = |ready: &PreparedJob| match ready {
+        self.after_a_turn("settle", id, FromProbe::Settled { id }, |ready| {
+            ready.settled = true;
+            ready.work.settle(&mut ready.trial)
+        })
+    }
+
+    fn between(&mut self, id: u64, again: bool) -> io::Result<()> {
+        self.after_a_turn("between", id, FromProbe::Ready { id }, |ready| {
+            ready.work.between(again)
+        })
+    }
+
+    /// Runs unmeasured work of a job that had a turn, and answers.
+    fn after_a_turn(
+        &mut self,
+        what: &str,
+        id: u64,
+        answer: FromProbe,
+        work: impl FnOnce(&mut PreparedJob) -> Result<(), ProbeError>,
+    ) -> io::Result<()> {
+        let may = |ready: &PreparedJob| match ready {
             PreparedJob { round: None, .. } => Err("which had no turn"),
             PreparedJob { settled: true, .. } => Err("which is settled"),
             _ => Ok(()),
         };
-        if let Err(e) = self.meant("settle", id, settles) {
+        if let Err(e) = self.meant(what, id, may) {
             return self.fail(Some(id), e);
         }
         let Some(mut ready) = self.ready.take() else {
             return Ok(());
         };
-        let settled = self.attended(id, || ready.work.settle(&mut ready.trial));
-        ready.settled = true;
+        let done = self.attended(id, || work(&mut ready));
         self.ready = Some(ready);
-        match settled {
-            Ok(()) => self.say(&FromProbe::Settled { id }),
+        match done {
+            Ok(()) => self.say(&answer),
             Err(e) => self.give_up(id, e),
         }
     }

@@ -10,12 +10,25 @@ pub struct ProcessUsage {
     pub faults: Faults,
 }
 
+/// CPU time of this process and of its children that have ended and were waited for, ns.
+pub fn with_children_ns() -> u64 {
+    [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN]
+        .map(|who| of(who).cpu)
+        .iter()
+        .map(|cpu| cpu.user_ns + cpu.sys_ns)
+        .sum()
+}
+
 /// Reads all of it with one call.
 pub fn now() -> ProcessUsage {
+    of(libc::RUSAGE_SELF)
+}
+
+fn of(who: libc::c_int) -> ProcessUsage {
     // SAFETY: all-zero bytes are a valid `rusage`, which is plain integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live `rusage` that only this call writes to.
-    let result = unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    let result = unsafe { libc::getrusage(who, &raw mut usage) };
     if result != 0 {
         return ProcessUsage::default();
     }

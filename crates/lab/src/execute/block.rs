@@ -325,7 +325,13 @@ impl<'a> Lab<'a> {
             if let Some(made) = &mut this.attempt.trial {
                 made.restarted = restarted;
             }
-            self.same_outcome(point, this);
+        }
+        // The others are compared with the baseline.
+        for is_baseline in [true, false] {
+            let now = |this: &&mut ActiveTrial<'_>| (this.layer == BASELINE) == is_baseline;
+            for this in trials.iter_mut().filter(now) {
+                self.same_outcome(point, this);
+            }
         }
         self.count(point, trials, begun)?;
         Ok(next_round)

@@ -51,6 +51,8 @@ pub(crate) struct Attempt {
     pub failure: Option<Failure>,
     /// Whether there is work for another turn.
     pub more: bool,
+    /// Whether the probe has unmeasured work between its turns.
+    between: bool,
     /// Time on the probe's clock so far, ns.
     pub elapsed_ns: u64,
     /// Time of the same work that did not count, ns.
@@ -85,6 +87,7 @@ impl Attempt {
             flags: Vec::new(),
             failure: None,
             more: true,
+            between: false,
             elapsed_ns: 0,
             uncounted_ns: 0,
             written: Vec::new(),
@@ -189,6 +192,25 @@ impl Attempt {
         keeps_time(up)
     }
 
+    /// Work outside the clock and its counters, after a turn or before the next one, if the last turn
+    /// has asked for it.
+    fn between(
+        &mut self,
+        up: &mut RunningLayer,
+        request: &TrialRequest<'_>,
+        again: bool,
+        (meter, moment): (&Meter, &mut Moment),
+    ) -> Result<(), Failure> {
+        if !self.between {
+            return Ok(());
+        }
+        let id = request.id;
+        say(up, request, &ToProbe::Between { id, again })?;
+        ready(up, request)?;
+        *moment = meter.moment();
+        Ok(())
+    }
+
     /// Runs one turn. `moment` holds the last counters, and on return those after the turn.
     pub(crate) fn turn(
         &mut self,
@@ -200,6 +222,7 @@ impl Attempt {
         if self.elapsed_ns == 0 {
             self.started_ms = now_ms();
         }
+        self.between(up, request, true, (meter, moment))?;
         let upkeep_before = upkeep(up, request)?;
         let crossed = self.below.as_ref().and_then(|(devices, _)| devices.sum());
         let host = self.host.as_ref().and_then(|(devices, _)| devices.sum());
@@ -249,7 +272,8 @@ impl Attempt {
         self.elapsed_ns = self.elapsed_ns.saturating_add(turned.turn.elapsed_ns);
         self.uncounted_ns = self.uncounted_ns.saturating_add(turned.uncounted_ns);
         self.more = turned.more;
-        Ok(())
+        self.between = turned.between;
+        self.between(up, request, false, (meter, moment))
     }
 
     /// Collects the proof of what was done. What the layer does meanwhile does not count as cost of

@@ -10,14 +10,18 @@ use layermark_stats::{Verdict, judge};
 #[test]
 fn upkeep_is_that_of_the_turns_alone() {
     let mut bench = Bench::new();
-    let mut request = bench.request(plan(&["mock", "mock:ns=2000"], 1, "control = false"));
+    // The probe of the last one has work between its turns.
+    let layers = ["mock", "mock:ns=2000", "mock:ns=2000,take=1ms"];
+    let mut request = bench.request(plan(&layers, 1, "control = false"));
     request.catalog = common::CATALOG;
     assert!(settled(&bench.run(request)));
     let (_, trials) = bench.last();
-    let of_it = trials.iter().filter(|t| t.cell.layer == 1);
-    let upkeep: Vec<u64> = of_it.map(|t| t.upkeep_ns).collect();
-    // Without what was used in lead-ins and after the last turn.
-    assert_eq!(upkeep, [common::DURING * 4 / 5; 8]);
+    for layer in [1, 2] {
+        let of_it = trials.iter().filter(|t| t.cell.layer == layer);
+        let upkeep: Vec<u64> = of_it.map(|t| t.upkeep_ns).collect();
+        // Without what was used in lead-ins, between two turns and after the last turn.
+        assert_eq!(upkeep, [common::DURING * 4 / 5; 8]);
+    }
 }
 
 /// Trap of short turns: what another layer has left dirty is written in this one's turns.

@@ -33,12 +33,17 @@ pub trait Guarded: Send {
     /// Work before the clock starts. The other end of `asker` is closed when no process waits for
     /// the result any more.
     fn prepare(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError>;
-    /// The measured work. All started processes are stopped afterwards in any case.
+    /// The measured work, which may be repeated. All started processes are stopped afterwards in any
+    /// case.
     fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<Self::Done, ProbeError>;
-    /// Remaining work after everything was stopped on request. Returns texts for the probe that say
+    /// What follows the work, after everything was stopped on request. Returns texts for the probe that say
     /// what the work has left.
     fn conclude(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<Vec<String>, ProbeError> {
         Ok(Vec::new())
+    }
+    /// Prepares the work again.
+    fn renew(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        Ok(())
     }
     /// Removes its files outside the layer. Called in the guard, and in the probe in case the guard
     /// was killed.
@@ -72,6 +77,8 @@ pub struct Concluded {
 }
 
 const GO: u8 = b'g';
+const CONCLUDE: u8 = b'c';
+const RENEW: u8 = b'r';
 const STOP: u8 = b's';
 
 /// A guard that is ready to work. When dropped, it ends with all processes it started.
@@ -157,9 +164,27 @@ impl<G: Guarded> Guard<G> {
             .map_err(|_| lost())
     }
 
-    /// Stops the programs and runs [`Guarded::conclude`].
+    /// Runs [`Guarded::renew`].
+    pub fn renew(&mut self) -> Result<(), ProbeError> {
+        self.tell(RENEW)?;
+        match self.hear()? {
+            Says::Ready => Ok(()),
+            _ => Err(lost()),
+        }
+    }
+
+    /// Stops the programs and runs [`Guarded::conclude`]. Further work may follow.
+    pub fn conclude(&mut self) -> Result<Concluded, ProbeError> {
+        self.concluded(CONCLUDE)
+    }
+
+    /// Like [`Self::conclude`], and ends the guard.
     pub fn stop(&mut self) -> Result<Concluded, ProbeError> {
-        self.tell(STOP)?;
+        self.concluded(STOP)
+    }
+
+    fn concluded(&mut self, word: u8) -> Result<Concluded, ProbeError> {
+        self.tell(word)?;
         match self.hear()? {
             Says::Ended(concluded) => Ok(concluded),
             _ => Err(lost()),
@@ -247,18 +272,28 @@ fn serve<G: Guarded>(programs: &mut G, socket: &UnixStream) {
             .map_err(|e| ProbeError::new(format!("cannot become the launcher: {e}")))?;
         programs.prepare(&mut tree, socket.as_fd())?;
         say::<G>(socket, &Says::Ready)?;
-        if hear(socket) != Some(GO) {
-            return Ok(());
+        loop {
+            let asked = hear(socket);
+            match asked {
+                Some(GO) => {
+                    let done = programs.work(&mut tree, socket.as_fd())?;
+                    say::<G>(socket, &Says::Done(Box::new(done)))?;
+                }
+                Some(RENEW) => {
+                    programs.renew(&mut tree, socket.as_fd())?;
+                    say::<G>(socket, &Says::Ready)?;
+                }
+                Some(CONCLUDE | STOP) => {
+                    let stopped = tree.stop(programs.grace());
+                    let outcome = programs.conclude(&mut tree, socket.as_fd())?;
+                    say::<G>(socket, &Says::Ended(Concluded { stopped, outcome }))?;
+                }
+                _ => return Ok(()),
+            }
+            if asked == Some(STOP) {
+                return Ok(());
+            }
         }
-        let done = programs.work(&mut tree, socket.as_fd())?;
-        say::<G>(socket, &Says::Done(Box::new(done)))?;
-        let asked = hear(socket) == Some(STOP);
-        let stopped = tree.stop(programs.grace());
-        if asked {
-            let outcome = programs.conclude(&mut tree, socket.as_fd())?;
-            say::<G>(socket, &Says::Ended(Concluded { stopped, outcome }))?;
-        }
-        Ok(())
     }))
     .unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     tree.stop(programs.grace());

@@ -304,6 +304,7 @@ impl<W: Repeat> Repeated<W> {
             device: used.device,
             uncounted_ns,
             more: !self.through(),
+            ..Turned::default()
         })
     }
 
@@ -341,8 +342,7 @@ impl<W: Repeat> Repeated<W> {
             turn: sum,
             cpu: used.cpu,
             device: used.device,
-            uncounted_ns: 0,
-            more: false,
+            ..Turned::default()
         })
     }
 }

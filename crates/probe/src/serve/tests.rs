@@ -27,8 +27,8 @@ impl Work for Buggy {
             turn,
             cpu: CpuUse::default(),
             device: None,
-            uncounted_ns: 0,
             more: true,
+            ..Turned::default()
         })
     }
     fn settle(&mut self, _: &mut Trial) -> Result<(), ProbeError> {

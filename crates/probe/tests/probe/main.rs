@@ -10,5 +10,6 @@ mod meta;
 mod namespace;
 mod ops;
 mod serve;
+mod steps;
 mod turns;
 mod uring;

@@ -392,6 +392,7 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
                             ..DeviceBytes::default()
                         }),
                         more: true,
+                        between: place.spec.options.contains_key("take"),
                         ..Turned::default()
                     },
                     probe_ns: 0,
@@ -411,6 +412,10 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
             }
             ToProbe::Settle { id } if job.is_none() => {
                 place.has_served(id).map_or(Some(()), |said| say(&said))?;
+            }
+            ToProbe::Between { id, .. } => {
+                place.upkeep.fetch_add(AFTERWARDS, SeqCst);
+                say(&FromProbe::Ready { id })?;
             }
             ToProbe::Settle { id } => {
                 place.upkeep.fetch_add(AFTERWARDS, SeqCst);

@@ -151,8 +151,7 @@ impl Work for DevLoadWork {
             turn,
             cpu,
             device: trial.device,
-            uncounted_ns: 0,
-            more: false,
+            ..Turned::default()
         })
     }
 

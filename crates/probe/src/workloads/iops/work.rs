@@ -91,6 +91,7 @@ impl Work for IopsWork {
             device: used.device,
             uncounted_ns,
             more: window.whole,
+            ..Turned::default()
         })
     }
 

@@ -249,8 +249,7 @@ impl Work for LaunchWork {
             },
             cpu,
             device: trial.device,
-            uncounted_ns: 0,
-            more: false,
+            ..Turned::default()
         })
     }
 

@@ -84,6 +84,8 @@ struct Printed {
     /// The last line of each stream, which has not ended.
     open: [Vec<u8>; 2],
     last: Vec<u8>,
+    /// Number of bytes that were printed.
+    bytes: u64,
 }
 
 impl Capture {
@@ -94,6 +96,7 @@ impl Capture {
             figures: Vec::new(),
             open: [Vec::new(), Vec::new()],
             last: Vec::new(),
+            bytes: 0,
         })))
     }
 
@@ -107,6 +110,11 @@ impl Capture {
     /// The figures that were printed; of one name the last.
     pub fn figures(&self) -> Vec<StepFigure> {
         self.printed().figures.clone()
+    }
+
+    /// Number of bytes that were printed.
+    pub fn bytes(&self) -> u64 {
+        self.printed().bytes
     }
 
     /// `; it said: ...`, or an empty text.
@@ -128,6 +136,7 @@ impl Capture {
 
 impl Printed {
     fn add(&mut self, stream: usize, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
         let mut open = std::mem::take(&mut self.open[stream]);
         let mut rest = bytes;
         while !rest.is_empty() {

@@ -106,14 +106,13 @@ impl Workload for Steps {
         let (mut site, home) = launch::site(dir, p.launched(), env)?;
         let place = StepDir::of(dir, &p)?;
         site.dir.clone_from(&place.path);
-        let count = p.count;
+        let (count, changes, checked) = (p.count, p.changes(), p.is_checked());
         if place.new {
             let made = p.material.make(&place.path, p.files);
             made.map_err(|e| ProbeError::io("make files in", &place.path, &e))?;
         }
-        let changes = p.changes();
         let dirty = place.new || changes;
-        let guard = Guard::start(StepPrograms::new(site, p, place.new))?;
+        let guard = Guard::start(StepPrograms::new(site, p, place.new)?)?;
         place.keep();
         if dirty {
             // What was written beforehand must not be written back inside the clock.
@@ -124,8 +123,10 @@ impl Workload for Steps {
             key: at.key(),
             count,
             changes,
+            checked,
             dir: dir.to_owned(),
             context: context.clone(),
+            done: work::Executions::default(),
             _home: home,
         }))
     }

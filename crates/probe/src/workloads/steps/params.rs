@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, path::Path};
 
 use layermark_model::{
-    CacheState, Meaning, Param, ParamKind, Point, PointError, Settings, Target, Unit,
+    CacheState, Divided, Meaning, Param, ParamKind, Point, PointError, Settings, Target, TurnCost,
+    Unit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -139,6 +140,14 @@ impl Means for StepParams {
             target: Target::Step,
             unit: Unit::Operation,
             cache: cold.then_some(CacheState::Cold),
+            // The caches are dropped once a block.
+            divided: (!cold).then_some(Divided {
+                in_memory: false,
+                uses_up: false,
+                working_set: 0,
+                cost: TurnCost::Threads,
+                under_way: 0,
+            }),
             same_outcome: self.expect.iter().any(|text| text.starts_with("tree=")),
             ..Meaning::default()
         };
@@ -182,6 +191,11 @@ impl StepParams {
     /// Whether programs are looked for in a `PATH` of the user's.
     pub fn has_path(&self) -> bool {
         self.env.iter().any(|name| name == "PATH")
+    }
+
+    /// Whether its outcome is more than an exit code and lines.
+    pub fn is_checked(&self) -> bool {
+        !self.check.is_empty() || self.expect.iter().any(|text| text.starts_with("tree="))
     }
 
     /// Its expected outcomes.

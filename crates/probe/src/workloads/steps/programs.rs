@@ -2,6 +2,8 @@
 
 use std::{os::fd::BorrowedFd, path::Path, time::Duration};
 
+use layermark_model::Stopped;
+use layermark_sys::process::Io;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -13,6 +15,7 @@ use super::{
 use crate::{
     ProbeError,
     programs::{guard::Guarded, tree::Tree},
+    usage,
     workloads::launch::{
         guarded::{Launched, Launches},
         start::LaunchSite,
@@ -22,40 +25,51 @@ use crate::{
 /// A file system with fewer free bytes is full.
 const ROOM: u64 = 64 << 10;
 
-/// The commands of one execution of a step.
+/// The commands of a step, which is executed several times in a block.
 pub struct StepPrograms {
     launches: Launches,
     p: StepParams,
+    expected: Vec<Expect>,
     /// Whether `setup` has to be run first.
     set_up: bool,
     /// The trees before the execution, in words.
     before: Vec<String>,
+    /// Whether an execution was not concluded.
+    open: bool,
 }
 
-/// A step that has ended as expected.
+/// An execution that has ended as expected.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StepDone {
     pub launched: Launched,
     /// Figures that it has printed.
     pub figures: Vec<StepFigure>,
+    /// Whether processes were ended that it had left running.
+    pub left: bool,
+    /// Whether it has written to files.
+    pub wrote: bool,
+    /// CPU time of its processes to their end, and of this one meanwhile, ns.
+    pub programs_ns: u64,
 }
 
 impl StepPrograms {
-    pub fn new(site: LaunchSite, p: StepParams, set_up: bool) -> Self {
-        Self {
+    pub fn new(site: LaunchSite, p: StepParams, set_up: bool) -> Result<Self, ProbeError> {
+        Ok(Self {
             launches: Launches::new(site, 0),
+            expected: p.expected()?,
             p,
             set_up,
             before: Vec::new(),
-        }
+            open: false,
+        })
     }
 
     /// The content of the expected trees: `src: 3 entries, 0123456789abcdef`.
     fn trees(&self) -> Result<Vec<String>, ProbeError> {
         let mut all = Vec::new();
-        for expected in self.p.expected()? {
+        for expected in &self.expected {
             if let Expect::Tree(dir) = expected {
-                let at = self.launches.site.dir.join(&dir);
+                let at = self.launches.site.dir.join(dir);
                 let content =
                     tree::content(&at).map_err(|e| ProbeError::io("read the tree", &at, &e))?;
                 all.push(format!("`{dir}`: {content}"));
@@ -68,9 +82,9 @@ impl StepPrograms {
     fn judge(&self, code: Option<i32>, capture: &Capture) -> Result<(), ProbeError> {
         let (run, said) = (&self.p.run, capture.said());
         let mut wanted = 0;
-        for expected in self.p.expected()? {
+        for expected in &self.expected {
             if let Expect::Exit(code) = expected {
-                wanted = code;
+                wanted = *code;
             }
         }
         if code != Some(wanted) {
@@ -113,44 +127,69 @@ impl Guarded for StepPrograms {
         if self.set_up {
             site.aside("setup", &self.p.setup, tree, asker)?;
         }
-        site.aside("prepare", &self.p.prepare, tree, asker)?;
-        self.before = self.trees()?;
-        Ok(())
+        self.renew(tree, asker)
     }
 
-    /// The execution on the clock.
+    /// Executes the step, and ends the processes that it has left: they would run in the turns of
+    /// other layers.
     fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<StepDone, ProbeError> {
-        let lines = self.p.expected()?.into_iter().filter_map(|e| match e {
-            Expect::Line(regex) => Some(regex),
+        let lines = self.expected.iter().filter_map(|e| match e {
+            Expect::Line(regex) => Some(regex.clone()),
             _ => None,
         });
         let capture = Capture::new(lines);
+        // Processes of the step count here once they have been waited for.
+        let written = || Io::of(std::process::id()).written_by_calls;
+        let (cpu_ns, written_before) = (usage::with_children_ns(), written());
         let Launches { site, counting, .. } = &mut self.launches;
         let launched = site.launch_until(&capture, "", tree, counting, asker);
         let launched = launched.map_err(|e| ProbeError {
             message: e.message + &capture.said(),
             ..e
         })?;
+        let left = tree.stop(site.p.grace()) != Stopped::Itself;
+        self.open = true;
         self.judge(launched.launch.exit, &capture)?;
         let open = |text: &str| self.launches.site.masked(text.to_owned()) == text;
         let mut figures = capture.figures();
         figures.retain(|figure| open(&figure.name) && open(&figure.unit));
-        Ok(StepDone { launched, figures })
+        Ok(StepDone {
+            launched,
+            figures,
+            left,
+            // What is written to a pipe between two of its processes cannot be told from a file.
+            wrote: written().saturating_sub(written_before) > capture.bytes(),
+            programs_ns: usage::with_children_ns().saturating_sub(cpu_ns),
+        })
     }
 
-    /// Checks what the step has left, and removes it.
+    /// Checks what the execution has left, and cleans up.
     fn conclude(
         &mut self,
         tree: &mut Tree,
         asker: BorrowedFd<'_>,
     ) -> Result<Vec<String>, ProbeError> {
+        if !std::mem::take(&mut self.open) {
+            return Ok(Vec::new());
+        }
         let after = self.trees()?;
         let site = &self.launches.site;
         site.aside("check", &self.p.check, tree, asker)?;
         site.aside("cleanup", &self.p.cleanup, tree, asker)?;
-        let before = self.before.iter().map(|text| format!("before, {text}"));
-        let after = after.iter().map(|text| format!("after, {text}"));
-        Ok(before.chain(after).collect())
+        let texts = |when: &str, trees: &[String]| -> Vec<String> {
+            let all = trees.iter();
+            all.map(|text| format!("{when}, {text}")).collect()
+        };
+        let outcome = [texts("before", &self.before), texts("after", &after)].concat();
+        self.before = after;
+        Ok(outcome)
+    }
+
+    fn renew(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
+        let site = &self.launches.site;
+        site.aside("prepare", &self.p.prepare, tree, asker)?;
+        self.before = self.trees()?;
+        Ok(())
     }
 
     fn tidy(&mut self) {

@@ -1,4 +1,4 @@
-//! One execution of a step, as a trial.
+//! The executions of a step in a block, as turns of a trial.
 
 use std::{
     collections::BTreeMap,
@@ -7,20 +7,23 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{FigureValues, Pass, Stopped, Trial, Turn, Verified};
+use layermark_model::{Debt, FigureValues, Pass, Trial, Turn, Verified};
 
-use super::{figures, programs::StepPrograms};
+use super::{capture::StepFigure, figures, programs::StepPrograms};
 use crate::workloads::launch::guarded::Launched;
 use crate::{
-    Beat, Context, ProbeError, TurnRequest, Turned, Work, counters, limits::HEARTBEAT_NS,
-    programs::guard::Guard, run::Mark, workloads::work_dir::WorkDir,
+    Beat, Context, ProbeError, TurnRequest, Turned, Work, counters,
+    limits::HEARTBEAT_NS,
+    programs::guard::Guard,
+    run::{self, Mark},
+    workloads::work_dir::WorkDir,
 };
 
 /// What the first execution of each step in this process had before and after it, by its point. A
 /// layer's probe lives for a session.
 static FIRST: Mutex<BTreeMap<String, Vec<String>>> = Mutex::new(BTreeMap::new());
 
-/// A prepared execution.
+/// A prepared step.
 pub struct StepWork {
     /// Declared first, so that all processes have ended before their home is removed.
     pub guard: Guard<StepPrograms>,
@@ -30,71 +33,160 @@ pub struct StepWork {
     pub count: u64,
     /// Whether its files have to be restored.
     pub changes: bool,
+    /// Whether what it leaves has to be checked.
+    pub checked: bool,
     /// The layer's directory.
     pub dir: PathBuf,
     pub context: Context,
+    pub done: Executions,
     pub _home: Option<WorkDir>,
 }
 
+/// The executions of a block so far.
+#[derive(Default)]
+pub struct Executions {
+    count: u32,
+    /// Whether the last one has written to files.
+    wrote: bool,
+    /// Whether the last one was not concluded.
+    open: bool,
+    /// Whether the next one has to wait for [`Work::between`].
+    waits: bool,
+    /// Whether any has left processes running.
+    left: bool,
+    /// Time and bytes of all flushes.
+    debt: Option<Debt>,
+    /// Figures that were printed.
+    printed: Vec<StepFigure>,
+    /// Trees before and after each, in words.
+    outcome: Vec<String>,
+}
+
+impl StepWork {
+    /// Writes back what the last execution has left unwritten, checks its outcome and cleans up.
+    fn conclude(&mut self) -> Result<(), ProbeError> {
+        if !std::mem::take(&mut self.done.open) {
+            return Ok(());
+        }
+        if self.changes || self.done.wrote {
+            self.flush()?;
+        }
+        self.done.outcome = self.guard.conclude()?.outcome;
+        as_first(&self.key, &self.done.outcome)
+    }
+
+    fn flush(&mut self) -> Result<(), ProbeError> {
+        let devices = counters::Devices::open(&self.context.devices);
+        let since = Mark::read(&devices);
+        self.context.sync(&self.dir)?;
+        let debt = since.debt(&devices);
+        let sum = self.done.debt.get_or_insert_default();
+        sum.seconds += debt.seconds;
+        if let Some(bytes) = debt.bytes {
+            *sum.bytes.get_or_insert_default() += bytes;
+        }
+        Ok(())
+    }
+}
+
 impl Work for StepWork {
-    /// A step cannot be divided.
+    /// One execution: a step cannot be divided.
     fn turn(
         &mut self,
         ask: &TurnRequest,
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
+        if self.done.waits {
+            self.between(true)?;
+        }
         let before = counters::sum(&self.context.devices);
         let every = Duration::from_nanos(HEARTBEAT_NS);
-        let done = self.guard.work(every, &mut || beat(0, 0))?;
+        let done = *self.guard.work(every, &mut || beat(0, 0))?;
         let after = counters::sum(&self.context.devices);
         let Launched {
             elapsed_ns,
             cpu,
             launch,
         } = done.launched;
-        let ops = self.count;
-        trial.passes.push(Pass {
+        let device = before.zip(after).map(|(b, a)| counters::between(b, a));
+        let turn = Turn {
+            round: ask.round,
             elapsed_ns,
-            ops,
+            ops: self.count,
             bytes: 0,
-        });
-        trial.cpu = cpu;
-        trial.device = before.zip(after).map(|(b, a)| counters::between(b, a));
-        trial.figures = FigureValues::of(&launch);
-        let printed = done.figures.iter();
-        printed.for_each(|figure| figure.add_to(&mut trial.figures));
-        Ok(Turned {
-            turn: Turn {
-                round: ask.round,
+        };
+        if ask.ns > 0 {
+            run::enter(trial, turn);
+        } else {
+            trial.passes.push(Pass {
                 elapsed_ns,
-                ops,
+                ops: self.count,
                 bytes: 0,
-            },
+            });
+        }
+        trial.cpu.user_ns += cpu.user_ns;
+        trial.cpu.sys_ns += cpu.sys_ns;
+        if let Some(crossed) = device {
+            *trial.device.get_or_insert_default() += crossed;
+        }
+        // Faults and blocks read prove a cold cache, and a cold step has one execution in a block.
+        trial.figures.extend(FigureValues::of(&launch));
+        self.done.printed.extend(done.figures);
+        self.done.count += 1;
+        self.done.open = true;
+        self.done.wrote = done.wrote;
+        self.done.left |= done.left;
+        self.done.waits = self.changes || self.checked || done.wrote;
+        Ok(Turned {
+            turn,
             cpu,
-            device: trial.device,
-            uncounted_ns: 0,
-            more: false,
+            device,
+            programs_ns: done.programs_ns,
+            more: ask.ns > 0,
+            between: self.done.waits,
+            ..Turned::default()
         })
     }
 
-    /// Writes back what the step has left unwritten, ends what it has left running, and checks its
-    /// outcome.
-    fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
-        if self.changes {
-            let devices = counters::Devices::open(&self.context.devices);
-            let since = Mark::read(&devices);
-            self.context.sync(&self.dir)?;
-            trial.debt = Some(since.debt(&devices));
+    /// Every execution is flushed and checked before another layer has its turn, and prepared just
+    /// before its own.
+    fn between(&mut self, again: bool) -> Result<(), ProbeError> {
+        self.conclude()?;
+        if again {
+            self.done.waits = false;
+            if self.changes {
+                self.guard.renew()?;
+                // What was written now must not be written back inside the clock.
+                self.context.sync(&self.dir)?;
+            }
         }
-        let concluded = self.guard.stop()?;
-        let left = concluded.stopped != Stopped::Itself;
-        trial.figures.set(figures::LEFT, left);
-        as_first(&self.key, &concluded.outcome)?;
+        Ok(())
+    }
+
+    fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        self.conclude()?;
+        self.guard.stop()?;
+        // A step that only makes or removes names is not known to write.
+        self.context.sync(&self.dir)?;
+        let done = &mut self.done;
+        if let Some(Debt { seconds, bytes }) = done.debt {
+            trial.debt = Some(Debt {
+                seconds: seconds / f64::from(done.count),
+                bytes: bytes.map(|bytes| bytes / u64::from(done.count)),
+            });
+        }
+        trial.figures.set(figures::LEFT, done.left);
+        for figure in median_by_name(&done.printed) {
+            figure.add_to(&mut trial.figures);
+        }
         // A wrong outcome is an error, so there is no trial.
-        trial.verified = Some(Verified { records: 1, bad: 0 });
-        if !concluded.outcome.is_empty() {
-            trial.outcome = Some(concluded.outcome.join("; "));
+        trial.verified = Some(Verified {
+            records: done.count.into(),
+            bad: 0,
+        });
+        if !done.outcome.is_empty() {
+            trial.outcome = Some(done.outcome.join("; "));
         }
         Ok(())
     }
@@ -115,4 +207,18 @@ fn as_first(key: &str, now: &[String]) -> Result<(), ProbeError> {
         ))
         .hint("restore with `prepare` what the step changes"))
     })
+}
+
+/// The figure with the median value of each name.
+fn median_by_name(all: &[StepFigure]) -> Vec<&StepFigure> {
+    let mut by_name: BTreeMap<&str, Vec<&StepFigure>> = BTreeMap::new();
+    for figure in all {
+        by_name.entry(&figure.name).or_default().push(figure);
+    }
+    let mut medians = Vec::with_capacity(by_name.len());
+    for mut own in by_name.into_values() {
+        own.sort_by(|a, b| a.value.total_cmp(&b.value));
+        medians.push(own[own.len() / 2]);
+    }
+    medians
 }

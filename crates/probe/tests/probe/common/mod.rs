@@ -200,6 +200,15 @@ impl Lab {
     }
 }
 
+/// A test that fails must not wait: programs that the probe has started keep its input open.
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if let Some(to) = &mut self.to {
+            let _ = to.write_all(b"{\"type\":\"quit\"}\n");
+        }
+    }
+}
+
 pub fn settings(workload: &str, params: Value) -> Settings {
     let params = match params {
         Value::Object(params) => params,
