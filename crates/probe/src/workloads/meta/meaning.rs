@@ -17,9 +17,7 @@ impl Means for MetaParams {
         let (target, direction) = match p.op {
             MetaOp::SmallRead => (Target::Data, Direction::Reads),
             MetaOp::SmallWrite => (Target::Data, Direction::Writes),
-            MetaOp::OpenStat | MetaOp::Create | MetaOp::Unlink => {
-                (Target::Names, Direction::Neither)
-            }
+            _ => (Target::Names, Direction::Neither),
         };
         let cache = match p.cache {
             Cache::Warm => CacheState::Warm,
@@ -37,7 +35,7 @@ impl Means for MetaParams {
             cache: (!p.op.writes()).then_some(cache),
             divided: (p.passes == 0).then(|| Divided {
                 in_memory: p.cache == Cache::Warm && !p.op.writes(),
-                uses_up: p.cache == Cache::Cold,
+                uses_up: p.once(),
                 working_set: p
                     .files
                     .saturating_mul(p.op.moves(p.file_size).saturating_add(INODE)),
@@ -55,6 +53,7 @@ impl Means for MetaParams {
             .part("op", p.op.id())
             .part_if(p.file_size > 0, "file_size", size)
             .part_if(!p.op.writes(), "cache", cache.word())
+            .part_if(!p.rest().is_zero(), "rest", format!("after {}", p.rest))
             .part_if(p.sync == MetaSync::Fsync, "sync", p.sync.id()))
     }
 }

@@ -32,7 +32,7 @@ impl Workload for Meta {
     }
 
     fn about(&self) -> &'static str {
-        "many small files: open and stat, read, write, create, unlink"
+        "many small files: stat, open, list, read, write, create, change, unlink"
     }
 
     fn params(&self) -> &'static [Param] {

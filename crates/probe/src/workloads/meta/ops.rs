@@ -1,10 +1,10 @@
 //! The operations on one file each, as loops without a branch inside.
 
-use std::{ffi::CString, io, path::Path};
+use std::{ffi::CString, io, mem::MaybeUninit, path::Path};
 
 use rustix::{
     fd::OwnedFd,
-    fs::{CWD, Mode, OFlags, openat, unlinkat},
+    fs::{CWD, Mode, OFlags, RawDir, openat, unlinkat},
 };
 
 use super::params::MetaSync;
@@ -26,6 +26,53 @@ fn open(path: &CString, flags: OFlags) -> io::Result<OwnedFd> {
 
 fn create(path: &CString) -> io::Result<OwnedFd> {
     open(path, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY)
+}
+
+/// lstat.
+pub struct Stat<'a>(pub &'a [CString]);
+
+impl Step for Stat<'_> {
+    fn run(&mut self, i: u64) -> io::Result<()> {
+        std::hint::black_box(rustix::fs::lstat(self.0[i as usize].as_c_str())?);
+        Ok(())
+    }
+}
+
+/// Bytes that the names of a directory are read into at once, as the C library does.
+const NAMES: usize = 32 << 10;
+
+/// Open a directory, read all names, close.
+pub struct List<'a> {
+    paths: &'a [CString],
+    names: Box<[MaybeUninit<u8>]>,
+}
+
+impl<'a> List<'a> {
+    pub fn new(paths: &'a [CString]) -> Self {
+        let names = vec![MaybeUninit::uninit(); NAMES].into();
+        Self { paths, names }
+    }
+}
+
+impl Step for List<'_> {
+    fn run(&mut self, i: u64) -> io::Result<()> {
+        let dir = open(&self.paths[i as usize], OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut names = RawDir::new(&dir, &mut self.names);
+        while let Some(name) = names.next() {
+            std::hint::black_box(name?);
+        }
+        Ok(())
+    }
+}
+
+/// Change the permissions.
+pub struct SetAttr<'a>(pub &'a [CString]);
+
+impl Step for SetAttr<'_> {
+    fn run(&mut self, i: u64) -> io::Result<()> {
+        let path = self.0[i as usize].as_c_str();
+        Ok(rustix::fs::chmod(path, Mode::from_raw_mode(0o600))?)
+    }
 }
 
 /// open, fstat, close.

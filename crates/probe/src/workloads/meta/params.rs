@@ -1,6 +1,8 @@
 //! Parameters of the workload `meta`.
 
-use layermark_model::{Param, PointError, format_size};
+use std::time::Duration;
+
+use layermark_model::{Param, PointError, format_size, parse_duration};
 use serde::{Deserialize, Serialize};
 
 pub use crate::param::Cache;
@@ -12,14 +14,20 @@ use crate::{
 words! {
     /// The operation on each file.
     pub enum MetaOp {
+        /// lstat by path.
+        Stat = "stat",
         /// open, fstat, close.
         OpenStat = "open-stat",
+        /// Open the file's directory, read all its names, close.
+        List = "list",
         /// open, read the whole file, close.
         SmallRead = "small-read",
         /// Create, write the whole file, (sync), close.
         SmallWrite = "small-write",
         /// Create an empty file, (sync), close.
         Create = "create",
+        /// Change the permissions of a file by path.
+        SetAttr = "set-attr",
         /// Remove a file.
         Unlink = "unlink",
     }
@@ -28,14 +36,19 @@ words! {
 impl MetaOp {
     /// Whether it changes the directory or the file.
     pub fn writes(self) -> bool {
-        matches!(self, Self::SmallWrite | Self::Create | Self::Unlink)
+        matches!(self, Self::SmallWrite | Self::Create) || self.on_written()
+    }
+
+    /// Whether it changes files that were made and written to the disk before.
+    pub fn on_written(self) -> bool {
+        matches!(self, Self::Unlink | Self::SetAttr)
     }
 
     /// Bytes that one operation moves, with files of `size` bytes.
     pub fn moves(self, size: u64) -> u64 {
         match self {
             Self::SmallRead | Self::SmallWrite => size,
-            Self::OpenStat | Self::Create | Self::Unlink => 0,
+            _ => 0,
         }
     }
 
@@ -68,6 +81,23 @@ pub struct MetaParams {
     pub sync: MetaSync,
     pub passes: u64,
     pub latency: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rest: String,
+}
+
+/// Longest time for which files rest.
+const LONGEST_REST: Duration = Duration::from_mins(2);
+
+impl MetaParams {
+    /// Time for which nothing looks at the files before the clock starts.
+    pub fn rest(&self) -> Duration {
+        parse_duration(&self.rest).unwrap_or_default()
+    }
+
+    /// Whether a second pass would find another state.
+    pub fn once(&self) -> bool {
+        !self.op.writes() && (self.cache == Cache::Cold || !self.rest().is_zero())
+    }
 }
 
 /// Parameters, for help and flags.
@@ -113,6 +143,10 @@ impl Params for MetaParams {
         Row::switch("latency", "true")
             .help("time every operation; false leaves the clock out of the loop")
             .label(|p| (!p.latency).then(|| "no latency".into())),
+        Row::text("rest", "")
+            .only("a warm reading operation", |p| !p.op.writes() && p.cache == Cache::Warm)
+            .help("time for which nothing looks at the files before the clock starts, as between two commands: many layers remember names for a second")
+            .label(|p| (!p.rest().is_zero()).then(|| format!("after {}", p.rest))),
     ];
 
     /// New files of `create` are empty.
@@ -134,11 +168,19 @@ impl Params for MetaParams {
                 "meta: {op}: `{name}` = {value}: {why}"
             )))
         };
+        if !self.rest.is_empty() {
+            let rest = parse_duration(&self.rest)
+                .map_err(|e| PointError::new(format!("meta: `rest`: {e}")))?;
+            if rest > LONGEST_REST {
+                let text = format!("meta: `rest` = {}: it must be at most 2m", self.rest);
+                return Err(PointError::new(text).hint("write a time such as 1200ms"));
+            }
+        }
         if self.file_size == 0 && matches!(self.op, MetaOp::SmallRead | MetaOp::SmallWrite) {
             return error("file_size", 0, "there would be nothing to read or write");
         }
-        if self.cache == Cache::Cold && self.passes > 1 {
-            let why = "a cold point is made in one pass: a second one would be warm";
+        if self.once() && self.passes > 1 {
+            let why = "a cold point, and one with `rest`, is made in one pass: a second one would be warm";
             return error("passes", self.passes, why);
         }
         Ok(())

@@ -103,3 +103,52 @@ fn a_layer_pays_for_its_own_files_alone() {
     };
     assert_pays_for_its_own_files(ready, 1, dirty);
 }
+
+#[test]
+fn names_are_looked_up_listed_and_changed() {
+    for (op, params) in [
+        ("stat", json!({"op": "stat", "files": 30})),
+        ("rest", json!({"op": "stat", "files": 30, "rest": "1ms"})),
+        ("list", json!({"op": "list", "files": 30})),
+        ("set-attr", json!({"op": "set-attr", "files": 30})),
+    ] {
+        let p = &points(&params, 1.0).unwrap()[0];
+        let dir = tempfile::tempdir().unwrap();
+        let packaged: Vec<_> = Meta.needs(p).unwrap().packaged;
+        for file in &packaged {
+            let at = dir.path().join("packaged").join(&file.path);
+            std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+            std::fs::write(at, vec![0; file.size as usize]).unwrap();
+        }
+        assert_eq!(packaged.is_empty(), op == "set-attr");
+        let mut work = Meta.prepare(dir.path(), p, &Context::least()).unwrap();
+        let (mut trial, mut more, mut round) = (layermark_model::Trial::default(), true, 0);
+        while more && round < 50 {
+            let ask = crate::TurnRequest {
+                round,
+                ns: 1_000_000,
+                lead_in_ns: 0,
+            };
+            let turned = work.turn(&ask, &mut trial, &mut |_, _| {}).unwrap();
+            (more, round) = (turned.more, round + 1);
+        }
+        // Names that have rested are looked up once.
+        assert_eq!(
+            trial.ops() == 30 && !more,
+            op == "rest",
+            "{op}: {}",
+            trial.ops()
+        );
+        assert!(
+            p.meaning.group() == layermark_model::WorkGroup::Names,
+            "{op}"
+        );
+        let uses_up = p.meaning.divided.is_some_and(|d| d.uses_up);
+        assert_eq!(uses_up, op == "rest");
+    }
+    for (rest, says) in [("1x", "not a duration"), ("3m", "at most 2m")] {
+        let e = points(&json!({"op": "stat", "rest": rest}), 1.0).unwrap_err();
+        assert!(e.message.contains(says), "{e}");
+    }
+    assert!(points(&json!({"op": "create", "rest": "1s"}), 1.0).is_err());
+}

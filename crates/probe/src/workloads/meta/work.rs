@@ -6,6 +6,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     thread,
+    time::Instant,
 };
 
 use layermark_model::Trial;
@@ -52,6 +53,8 @@ pub struct MetaWork {
     at: u64,
     /// Whether the first pass has started.
     begun: bool,
+    /// When the files were last looked at before the first pass.
+    ready: Instant,
     /// The layer's directory.
     dir: PathBuf,
     /// For a point that writes: a different directory for each pass.
@@ -85,10 +88,12 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
         spare: Recorder::unused(),
         at: 0,
         begun: false,
+        ready: Instant::now(),
         dir,
         work: None,
     };
     made.first_state()?;
+    made.ready = Instant::now();
     Ok(made)
 }
 
@@ -98,7 +103,7 @@ impl MetaWork {
         if self.p.op.writes() {
             self.make()?;
             // Dirty data of other programs must not count as this point's debt.
-            return if self.p.op == MetaOp::Unlink {
+            return if self.p.op.on_written() {
                 Ok(()) // synced just now
             } else {
                 self.sync_all()
@@ -114,7 +119,7 @@ impl MetaWork {
                 ProbeError::io("find the packaged file", path, &e)
                     .hint("the layer was set up without the files of this point")
             })?;
-            if found.len() != self.p.file_size {
+            if self.p.op != MetaOp::List && found.len() != self.p.file_size {
                 return Err(ProbeError::new(format!(
                     "{} has {} bytes instead of {}: the layer does not show the packaged file",
                     path.display(),
@@ -147,7 +152,7 @@ impl MetaWork {
     /// written back has no blocks to free and is much cheaper to remove.
     fn make(&mut self) -> Result<(), ProbeError> {
         self.leave();
-        let work = if self.p.op == MetaOp::Unlink {
+        let work = if self.p.op.on_written() {
             let work = self.empty()?;
             let data = vec![0x5a; self.p.file_size as usize];
             for i in 0..self.p.files {
@@ -161,7 +166,7 @@ impl MetaWork {
         };
         let root = self.work.insert(work).path().to_owned();
         self.name_files(&root)?;
-        if self.p.op == MetaOp::Unlink {
+        if self.p.op.on_written() {
             // Not file by file, because a layer may ignore that, and files that are not on the disk
             // are much cheaper to remove.
             self.sync_all()?;
@@ -220,7 +225,7 @@ impl MetaWork {
     /// Ends a pass. Its files stay, without their data, because an inode that was just deleted
     /// slows the creation of the next file.
     fn leave(&mut self) {
-        let Some(work) = self.work.take().filter(|_| self.p.op != MetaOp::Unlink) else {
+        let Some(work) = self.work.take().filter(|_| !self.p.op.on_written()) else {
             return;
         };
         if self.p.op == MetaOp::SmallWrite {
@@ -243,7 +248,10 @@ impl MetaWork {
         let order = Permutation::new(self.p.files, seed);
         self.paths.clear();
         for i in 0..self.p.files {
-            let path = root.join(name(order.at(i)));
+            let mut path = root.join(name(order.at(i)));
+            if self.p.op == MetaOp::List {
+                path.pop();
+            }
             let named = ops::path(&path).map_err(|e| ProbeError::io("use", &path, &e))?;
             self.paths.push(named);
         }
@@ -282,6 +290,9 @@ impl MetaWork {
                 };
                 drive::drive(clock, part, recorder, beat, &mut step)
             }
+            MetaOp::Stat => drive::drive(clock, part, recorder, beat, &mut ops::Stat(paths)),
+            MetaOp::List => drive::drive(clock, part, recorder, beat, &mut ops::List::new(paths)),
+            MetaOp::SetAttr => drive::drive(clock, part, recorder, beat, &mut ops::SetAttr(paths)),
             MetaOp::Unlink => drive::drive(clock, part, recorder, beat, &mut ops::Unlink(paths)),
         }
     }
@@ -317,7 +328,7 @@ impl MetaWork {
 
     /// Whether a pass can continue with the files of the previous one.
     fn rolls(&self) -> bool {
-        !self.p.op.writes() && self.p.cache == Cache::Warm
+        !self.p.op.writes() && !self.p.once()
     }
 
     fn failed(&self, stopped: &LoopError) -> ProbeError {
@@ -344,7 +355,7 @@ impl Repeat for MetaWork {
     fn passes(&self) -> Passes {
         Passes {
             fixed: self.p.passes,
-            most: u64::from(self.p.cache == Cache::Cold),
+            most: u64::from(self.p.once()),
             ..Passes::default()
         }
     }
@@ -355,6 +366,8 @@ impl Repeat for MetaWork {
             self.make()?;
         }
         self.begun = true;
+        // The layers rest together: most of the time has passed when the first turn begins.
+        thread::sleep(self.p.rest().saturating_sub(self.ready.elapsed()));
         Ok(())
     }
 
