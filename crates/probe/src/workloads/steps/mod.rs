@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use layermark_model::{Environment, Meaning, Param, Point, PointError, Settings};
+use layermark_model::{Environment, Meaning, Param, Point, PointError, Settings, Spec};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
     workloads::launch,
 };
 
+mod calls;
 mod capture;
 mod expect;
 mod figures;
@@ -28,6 +29,7 @@ mod programs;
 mod tree;
 mod work;
 
+use calls::CallTracer;
 use params::StepParams;
 use programs::StepPrograms;
 
@@ -91,8 +93,22 @@ impl Workload for Steps {
             .collect()
     }
 
-    fn needs(&self, _: &Point) -> Result<Needs, PointError> {
-        Ok(Needs::default())
+    /// Calls are counted natively only: every layer gets the same ones.
+    fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
+        let p = read::<StepParams>(at)?;
+        let trace = p.trace && layer.is_native();
+        param::point(at.label.clone(), &StepParams { trace, ..p })
+    }
+
+    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
+        let p = read::<StepParams>(at)?;
+        let traced = p.trace;
+        let tracing = StepParams { tracing: true, ..p };
+        let extra = traced.then(|| param::point(at.label.clone(), &tracing));
+        Ok(Needs {
+            extra: extra.transpose()?,
+            ..Needs::default()
+        })
     }
 
     fn prepare(
@@ -106,6 +122,13 @@ impl Workload for Steps {
         let (mut site, home) = launch::site(dir, p.launched(), env)?;
         let place = StepDir::of(dir, &p)?;
         site.dir.clone_from(&place.path);
+        let tracer = p
+            .tracing
+            .then(|| CallTracer::new(dir, &place.path, &site.home));
+        let tracer = tracer.transpose()?;
+        if let Some(tracer) = &tracer {
+            site.p.command = tracer.command(&p.run);
+        }
         let (count, changes, checked) = (p.count, p.changes(), p.is_checked());
         if place.new {
             let made = p.material.make(&place.path, p.files);
@@ -127,6 +150,7 @@ impl Workload for Steps {
             dir: dir.to_owned(),
             context: context.clone(),
             done: work::Executions::default(),
+            tracer,
             _home: home,
         }))
     }

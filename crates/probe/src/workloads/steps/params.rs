@@ -68,6 +68,12 @@ pub struct StepParams {
     pub env: Vec<String>,
     pub timeout: String,
     pub grace: String,
+    /// Whether its system calls are counted natively.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trace: bool,
+    /// Whether this is the extra execution that is traced. Set by the workload, never by a user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tracing: bool,
 }
 
 /// Parameters, for help and flags.
@@ -112,6 +118,8 @@ impl Params for StepParams {
             .help("NAME=VALUE: a variable of the step's environment, which is empty except for PATH, HOME and the language; NAME alone takes the value from layermark's own environment. Values are never stored"),
         Row::text("timeout", "60s").help("a command that has not ended after this time has failed"),
         Row::text("grace", "5s").help("time between SIGTERM and SIGKILL for processes that a step leaves behind"),
+        Row::switch("trace", "false")
+            .help("count the step's system calls in one extra execution, natively, for the forecast (needs strace)"),
     ];
 
     fn scale(&mut self, scale: f64, _: &Values) {

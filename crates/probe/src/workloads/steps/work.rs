@@ -9,7 +9,7 @@ use std::{
 
 use layermark_model::{Debt, FigureValues, Pass, Trial, Turn, Verified};
 
-use super::{capture::StepFigure, figures, programs::StepPrograms};
+use super::{calls::CallTracer, capture::StepFigure, figures, programs::StepPrograms};
 use crate::workloads::launch::guarded::Launched;
 use crate::{
     Beat, Context, ProbeError, TurnRequest, Turned, Work, counters,
@@ -39,6 +39,8 @@ pub struct StepWork {
     pub dir: PathBuf,
     pub context: Context,
     pub done: Executions,
+    /// Counts the calls of executions whose times do not count.
+    pub tracer: Option<CallTracer>,
     pub _home: Option<WorkDir>,
 }
 
@@ -176,9 +178,14 @@ impl Work for StepWork {
                 bytes: bytes.map(|bytes| bytes / u64::from(done.count)),
             });
         }
-        trial.figures.set(figures::LEFT, done.left);
-        for figure in median_by_name(&done.printed) {
-            figure.add_to(&mut trial.figures);
+        if let Some(tracer) = &self.tracer {
+            // All else is of executions that tracing has slowed down.
+            trial.figures = tracer.read()?;
+        } else {
+            trial.figures.set(figures::LEFT, done.left);
+            for figure in median_by_name(&done.printed) {
+                figure.add_to(&mut trial.figures);
+            }
         }
         // A wrong outcome is an error, so there is no trial.
         trial.verified = Some(Verified {
