@@ -6,7 +6,7 @@ use crate::{
     analysis::{
         self, alternatives,
         causes::{self, Compared},
-        cost,
+        cost, forecast,
         index::{self, Index},
         iops, launch, power_cuts, recommend,
         results::{self, Placed},
@@ -59,6 +59,9 @@ impl Report {
             study: study.as_ref().and_then(|s| s.headline.as_deref()),
         };
         let words = Words::of(&findings, trials, control_failed);
+        let forecast = forecast::of(run, &index, baseline, &results);
+        let mut advice = words.advice;
+        advice.extend(forecast::advice(&forecast, &results));
         let iops = iops::rows(run, &index, &results);
         // Causes are not texts and are not read back.
         let causes: Vec<Vec<Cause>> = results.iter().map(|r| r.causes.clone()).collect();
@@ -85,7 +88,8 @@ impl Report {
             cost,
             buffer,
             study,
-            advice: words.advice,
+            advice,
+            forecast,
             depth_curves: iops::curves(run, &index, &iops, &results),
             iops,
             figures: figures::groups(run, &index, &results),

@@ -17,6 +17,7 @@ mod durability_bad_days;
 mod durability_by_hand;
 mod durability_guests;
 mod files_made;
+mod forecast;
 mod ftp;
 mod hanging;
 mod hostile;

@@ -9,6 +9,7 @@ pub mod durability;
 pub mod external;
 pub mod facts;
 pub mod fidelity;
+pub mod forecast;
 pub mod index;
 pub mod iops;
 pub mod kinds;

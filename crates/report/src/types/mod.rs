@@ -13,6 +13,7 @@ mod compared;
 mod cost;
 mod external;
 mod figure;
+mod forecast;
 mod iops;
 mod launch;
 mod result;
@@ -26,6 +27,7 @@ pub use compared::{Compared, GateRow, GateState, Missing};
 pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow};
 pub use figure::{FigureGroup, FigureRow};
+pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use result::{
@@ -116,6 +118,9 @@ pub struct Report {
     /// the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<AlternativeRow>,
+    /// Times of steps as the costs of their system calls predict them.
+    #[serde(default, skip_serializing_if = "Forecast::is_empty")]
+    pub forecast: Forecast,
     /// What power cuts did to the layers, a trial for each writer in each layer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power_cuts: Vec<WitnessTrial>,

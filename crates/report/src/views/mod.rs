@@ -7,6 +7,7 @@ mod buffer;
 mod cost;
 mod durability;
 pub mod external;
+mod forecast;
 pub mod heat;
 mod iops;
 pub mod iozone;
@@ -42,6 +43,7 @@ impl Report {
             Some(seek::section(&self.results)),
             Some(iops::section(self)),
             Some(launches::section(self)),
+            Some(forecast::section(self)),
         ];
         let others = others.into_iter().flatten().flatten();
         let others = others.chain(self.figure_sections());

@@ -10,6 +10,7 @@ mod cost;
 mod devload;
 mod document;
 mod edges;
+mod forecast;
 mod ftp;
 mod golden;
 mod http;

@@ -7,6 +7,7 @@ pub mod matrix;
 mod meaning;
 mod place;
 mod shapes;
+pub mod steps;
 
 pub use card::card;
 pub use launches::launches;

@@ -20,6 +20,10 @@ use crate::{
 const CALLS: &str = "calls";
 /// Group of the bytes that they moved, by kind.
 const BYTES: &str = "call_bytes";
+/// Value with the calls of the task that made most of them.
+const BUSIEST: &str = "calls_of_busiest_task";
+/// Value with the operations of the execution whose calls were counted.
+const OPERATIONS: &str = "calls_of_operations";
 /// Longest line that is read, bytes: a path has at most 4,096, each up to four characters long.
 const LONGEST: u64 = 64 << 10;
 
@@ -119,7 +123,7 @@ impl CallTracer {
     /// `home`.
     pub fn new(root: &Path, start: &Path, home: &Path) -> Result<Self, ProbeError> {
         if which("strace", PATH).is_none() {
-            let missing = ProbeError::new("`strace` is not installed: apt-get install strace");
+            let missing = ProbeError::new("`strace` is not installed");
             return Err(missing.hint("apt-get install strace"));
         }
         // As strace shows paths of descriptors: without links.
@@ -159,7 +163,8 @@ impl CallTracer {
     }
 
     /// The counts, as values of a trial, after all traced processes have ended.
-    pub fn read(&self) -> Result<FigureValues, ProbeError> {
+    /// The execution did this many operations.
+    pub fn read(&self, operations: u64) -> Result<FigureValues, ProbeError> {
         // The step may put any file in its home.
         let own = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let counted = File::options()
@@ -169,7 +174,9 @@ impl CallTracer {
             .and_then(|file| self.count(BufReader::new(file)))
             .map_err(|e| ProbeError::io("read the trace", &self.file, &e))?;
         let _ = fs::remove_file(&self.file);
-        Ok(counted.values())
+        let mut values = counted.values();
+        values.set(OPERATIONS, operations);
+        Ok(values)
     }
 
     fn count(&self, mut from: impl BufRead) -> io::Result<Counts> {
@@ -202,7 +209,7 @@ impl Counts {
                 values.set(&format!("{group}.{kind}"), *n);
             }
         }
-        values.set("calls_of_busiest_task", self.busiest);
+        values.set(BUSIEST, self.busiest);
         values
     }
 }
@@ -633,7 +640,7 @@ mod tests {
             .output()
             .unwrap();
         assert!(done.status.success(), "{done:?}");
-        let values = tracer.read().unwrap();
+        let values = tracer.read(1).unwrap();
         assert_eq!(values.number("calls.unlink"), Some(1.0));
         assert!(!tracer.file.exists());
     }

@@ -30,7 +30,7 @@ mod tree;
 mod work;
 
 use calls::CallTracer;
-use params::StepParams;
+use params::{StepCache, StepParams};
 use programs::StepPrograms;
 
 /// Directory of trees below `packaged/`.
@@ -93,10 +93,11 @@ impl Workload for Steps {
             .collect()
     }
 
-    /// Calls are counted natively only: every layer gets the same ones.
+    /// Calls are counted natively only: every layer gets the same ones. Those of a cold step are those of
+    /// the warm one.
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
         let p = read::<StepParams>(at)?;
-        let trace = p.trace && layer.is_native();
+        let trace = p.trace && layer.is_native() && p.cache == StepCache::AsIs;
         param::point(at.label.clone(), &StepParams { trace, ..p })
     }
 

@@ -180,7 +180,7 @@ impl Work for StepWork {
         }
         if let Some(tracer) = &self.tracer {
             // All else is of executions that tracing has slowed down.
-            trial.figures = tracer.read()?;
+            trial.figures = tracer.read(self.count)?;
         } else {
             trial.figures.set(figures::LEFT, done.left);
             for figure in median_by_name(&done.printed) {

@@ -1,0 +1,98 @@
+//! Forecasts of steps: calls counted natively, costs measured in each layer of the same run.
+
+use serde_json::Value;
+
+use crate::common::{Lm, is_root, result, skipped};
+
+/// Small steps and the costs of their calls.
+const PLAN: &str = r#"
+name = "forecast"
+blocks = 2
+sessions = 1
+control = false
+layers = ["overlay:upper", "fuse"]
+
+[[work]]
+workload = "steps"
+preset = "untar,rm"
+files = 60
+trace = true
+
+[[work]]
+workload = "meta"
+op = "stat,open-stat,list,small-read,small-write,create,set-attr,unlink"
+files = 20
+file_size = "4K"
+"#;
+
+/// The forecast of a step in a layer.
+#[track_caller]
+fn forecast<'a>(report: &'a Value, step: &str, layer: &str) -> &'a Value {
+    let rows = report["forecast"]["rows"].as_array().expect("forecasts");
+    let is = |row: &&Value| row["label"] == step && row["layer"] == layer;
+    let found = rows.iter().find(is);
+    found.unwrap_or_else(|| panic!("no {step} in {layer}: {rows:#?}"))
+}
+
+/// How many calls of a kind were counted.
+fn calls(row: &Value, kind: &str) -> f64 {
+    let all = row["calls"].as_array().expect("calls").iter();
+    let mut of = all.filter(|call| call["kind"] == kind);
+    of.next()
+        .map_or(0.0, |call| call["calls"].as_f64().expect("a number"))
+}
+
+#[test]
+fn a_step_is_forecast_from_calls_that_were_counted_natively() {
+    if !is_root() {
+        return skipped("needs root for an overlay");
+    }
+    let said = Lm::new().plan(PLAN).args(["--json"]).run().left_nothing();
+    let report = said.json();
+    assert!(
+        report["forecast"]["lacks"].is_null(),
+        "{}",
+        report["forecast"]
+    );
+    for layer in ["overlay:upper", "fuse"] {
+        let untar = forecast(&report, "untar", layer);
+        // 60 files in two directories, and `small` itself.
+        assert_eq!(calls(untar, "create"), 63.0, "{untar:#}");
+        assert!(calls(untar, "set-attr") >= 60.0, "{untar:#}");
+        assert!(calls(untar, "write") >= 60.0, "{untar:#}");
+        let rm = forecast(&report, "rm -rf", layer);
+        assert_eq!(calls(rm, "unlink"), 63.0, "{rm:#}");
+        assert_eq!(calls(rm, "create"), 0.0, "{rm:#}");
+        for row in [untar, rm] {
+            let step = result(&report, row["label"].as_str().expect("a step"), layer);
+            assert_eq!(row["result"], step["id"]);
+            assert_eq!(row["measured_us"], step["op_us"]);
+            assert!(row["forecast_us"].as_f64() > Some(0.0));
+        }
+    }
+    said.then()
+        .args(["report", "last", "--full"])
+        .run()
+        .prints("What the system calls of a step cost")
+        .prints("create at");
+}
+
+#[test]
+fn a_missing_strace_is_named_with_the_command_that_installs_it() {
+    let plan = PLAN.replace("layers = [\"overlay:upper\", \"fuse\"]", "layers = []");
+    let hidden =
+        "for f in /usr/bin/strace /bin/strace; do test ! -e $f || mount --bind /dev/null $f; done";
+    let Some(lm) = Lm::new()
+        .plan(&plan)
+        .args(["--json"])
+        .around(hidden, "true")
+    else {
+        return;
+    };
+    let report = lm.run().json();
+    assert_eq!(
+        report["forecast"]["lacks"][0],
+        "The system calls of `untar` were not counted: `strace` is not installed: apt-get install strace"
+    );
+    assert!(result(&report, "untar", "native")["trials"].as_u64() > Some(0));
+}

@@ -1,0 +1,64 @@
+//! Forecasts of steps beside their measured times.
+
+use crate::{
+    Report,
+    analysis::forecast::{CLOSE, costly, terms},
+    code_span::code,
+    number,
+    types::{Cell, DataTable, ForecastRow, Section},
+};
+
+/// `None` if no step's calls were counted.
+pub fn section(report: &Report) -> Option<Section> {
+    let forecast = &report.forecast;
+    if forecast.is_empty() {
+        return None;
+    }
+    let table = DataTable {
+        title: "Forecast and measured time of steps".into(),
+        note: String::new(),
+        head: [
+            "step",
+            "layer",
+            "natively",
+            "forecast",
+            "measured",
+            "gap",
+            "calls that cost most",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows: forecast.rows.iter().map(line).collect(),
+    };
+    let unexplained = forecast.rows.iter().filter(|row| row.gap.abs() > CLOSE);
+    let remarks = unexplained.map(|row| row.text.clone());
+    Some(Section {
+        name: "forecast".into(),
+        title: "What the system calls of a step cost".into(),
+        about: format!(
+            "Forecast: the native time, and for each system call what `meta` and `file` measured that it takes longer in the layer. Calls on the layer's files were counted natively, with strace, in an execution that does not count. The gap is that of the forecast from the measured time. Beyond {}, the calls do not explain the time. Steps with a cold cache have no forecast, and files that are mapped into memory are not in it.",
+            number::percent(CLOSE)
+        ),
+        tables: (!forecast.rows.is_empty())
+            .then_some(table)
+            .into_iter()
+            .collect(),
+        remarks: remarks.chain(forecast.lacks.iter().cloned()).collect(),
+        ..Section::default()
+    })
+}
+
+fn line(row: &ForecastRow) -> Vec<Cell> {
+    let time = |us: f64| Cell::number(number::time(us), us);
+    let sign = if row.gap > 0.0 { "+" } else { "" };
+    let calls: Vec<String> = costly(row).into_iter().map(terms).collect();
+    vec![
+        Cell::text(code(&row.label)),
+        Cell::text(code(&row.layer)),
+        time(row.native_us),
+        time(row.forecast_us),
+        time(row.measured_us),
+        Cell::number(format!("{sign}{}", number::percent(row.gap)), row.gap),
+        Cell::text(calls.join("; ")),
+    ]
+}
