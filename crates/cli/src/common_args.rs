@@ -65,12 +65,12 @@ pub fn output_help_of(has: impl Fn(&str) -> bool) -> String {
 /// What the cells of the matrix show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ShowArg {
-    /// Time in the layer over native's
+    /// Time in the layer over the baseline's
     #[default]
     Ratio,
-    /// Time of an operation, with a column for native
+    /// Time of an operation, with a column for the baseline
     Time,
-    /// Throughput or the workload's own unit, with a column for native
+    /// Throughput or the workload's own unit, with a column for the baseline
     Throughput,
 }
 
@@ -112,10 +112,14 @@ pub struct GateArgs {
 // Flags of every command that measures. No doc comment: clap would show it as the commands' help.
 #[derive(Debug, Args)]
 pub struct CommonArgs {
-    /// A layer to compare with native; repeatable [default: every layer this machine can set up]
+    /// A layer to measure, and to compare with the baseline; repeatable [default: every layer this machine can set up]
     #[arg(short, long = "layer", value_name = "LAYER", add = complete::layers())]
     pub layers: Vec<Spec>,
-    /// Directory to work in; its file system and disk are the native baseline
+    /// The layer that the others are compared with; it is measured even if no -l names it [default:
+    /// the plan's, or native]
+    #[arg(long, value_name = "LAYER", add = complete::layers())]
+    pub baseline: Option<Spec>,
+    /// Directory to work in; its file system and disk are the layer native
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
     /// How thorough: sessions and precision
@@ -147,10 +151,10 @@ pub struct CommonArgs {
     /// Multiply file sizes and counts: 0.1 for a small run of a large plan
     #[arg(long)]
     pub scale: Option<f64>,
-    /// Leave out the second native layer that shows the method's own error
+    /// Leave out the second measurement of the baseline that shows the method's own error
     #[arg(long)]
     pub no_control: bool,
-    /// Accept a directory in memory (tmpfs) as the baseline
+    /// Accept a directory in memory (tmpfs) to work in
     #[arg(long)]
     pub allow_tmpfs: bool,
     /// Give up on a layer that makes no progress for this long

@@ -15,7 +15,7 @@ pub fn augment(command: Command) -> Command {
     let own = |arg: Arg| arg.help_heading("Workload");
     command
         .mut_arg("layers", |arg| {
-            arg.help("A layer to compare with native; repeatable [default: native alone]")
+            arg.help("A layer to compare with the baseline; repeatable [default: the baseline alone]")
         })
         .arg(own(Arg::new("command").num_args(0..).value_name("COMMAND").help(
             "A command in one argument, split into words without running a shell; several are compared with each other",
@@ -174,10 +174,11 @@ fn scanned(min: &str, max: &str, step: &str) -> Result<String, Failure> {
     Ok(values.join(","))
 }
 
-/// Without `-l`, only native is measured.
+/// Without `-l`, only the baseline is measured.
 pub fn defaults(common: &mut CommonArgs) {
     if common.layers.is_empty() {
-        common.layers = vec![Spec::bare("native")];
+        let native = || Spec::bare("native");
+        common.layers = vec![common.baseline.clone().unwrap_or_else(native)];
         common.no_control = true;
     }
 }

@@ -73,6 +73,7 @@ impl Progress {
         match event {
             Event::RunStarted {
                 id,
+                baseline,
                 layers,
                 points,
                 seed,
@@ -81,12 +82,12 @@ impl Progress {
                 let verb = if *resumed { "resuming" } else { "run" };
                 let beside = match layers {
                     0 => String::new(),
-                    1 => " and in 1 layer".to_owned(),
-                    n => format!(" and in {n} layers"),
+                    1 => " and 1 layer".to_owned(),
+                    n => format!(" and {n} layers"),
                 };
                 let s = if *points == 1 { "" } else { "s" };
                 self.line(&format!(
-                    "{verb} {id}: {points} point{s} natively{beside}, seed {seed}"
+                    "{verb} {id}: {points} point{s} in {baseline}{beside}, seed {seed}"
                 ));
             }
             Event::LayerReady { name, seconds } => {

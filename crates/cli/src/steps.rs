@@ -15,7 +15,7 @@ pub fn augment(command: Command) -> Command {
     let own = |arg: Arg| arg.help_heading("Workload");
     command
         .mut_arg("layers", |arg| {
-            arg.help("A layer to compare with native; repeatable [default: native alone]")
+            arg.help("A layer to compare with the baseline; repeatable [default: the baseline alone]")
         })
         .arg(own(Arg::new("preset").long("preset").value_name("NAMES").help(presets::help())))
         .arg(own(Arg::new("command").num_args(0..).value_name("COMMAND").help(

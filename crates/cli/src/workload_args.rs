@@ -143,12 +143,13 @@ pub fn of_url(settings: &Settings, common: &mut CommonArgs) -> Result<(), Failur
     if !settings.params.contains_key(URL) {
         return Ok(());
     }
-    if let Some(other) = common.layers.iter().find(|layer| !layer.is_native()) {
+    let mut named = common.layers.iter().chain(&common.baseline);
+    if let Some(other) = named.find(|layer| !layer.is_native()) {
         return Err(Failure::usage(format!(
-            "{}: -l {other} cannot be combined with a URL, which is requested from this host",
+            "{}: layer {other} cannot be combined with a URL, which is requested from this host",
             settings.workload
         ))
-        .hint("leave -l out; without a URL a server is started in each layer"));
+        .hint("leave -l and --baseline out; without a URL a server is started in each layer"));
     }
     if common.layers.is_empty() {
         common.layers = vec![Spec::bare("native")];

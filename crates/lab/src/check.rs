@@ -99,8 +99,9 @@ pub(crate) fn all(
             });
         }
         notes.push(format!(
-            "{} is in memory ({fs}): native is memory here, not a disk",
-            dir.display()
+            "{} is in memory ({fs}): {} is memory here, not a disk",
+            dir.display(),
+            baseline.map_or("", |l| l.name.as_str())
         ));
     }
     space(dir, resolved, catalog)?;

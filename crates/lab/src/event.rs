@@ -9,6 +9,8 @@ pub enum Event {
     RunStarted {
         /// Its id.
         id: String,
+        /// Name of the baseline.
+        baseline: String,
         /// Number of layers that are compared with the baseline.
         layers: usize,
         /// Number of points.

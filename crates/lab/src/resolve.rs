@@ -49,21 +49,23 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     if !named {
         plan.layers = defaults(&points, catalog)?;
     }
-    plan.layers = with_baseline(std::mem::take(&mut plan.layers), catalog)?;
+    let asked = plan.baseline.as_ref();
+    plan.layers = with_baseline(std::mem::take(&mut plan.layers), asked, catalog)?;
     let work = Work::of(&points, catalog)?;
     check_ends(&plan.layers, &points, &work, catalog)?;
-    let baseline = &plan.layers[BASELINE];
-    let mut layers = vec![layer_run(baseline, BTreeMap::new(), &work, catalog, false)?];
-    for spec in plan.layers.iter().skip(1) {
-        let skips = work.skipped_in(spec, catalog);
-        layers.push(layer_run(spec, skips, &work, catalog, false)?);
+    let skips = |spec: &Spec| work.skipped_in(spec, catalog);
+    let mut layers = Vec::new();
+    for spec in &plan.layers {
+        layers.push(layer_run(spec, skips(spec), &work, catalog, false)?);
     }
+    does_a_point(&layers[BASELINE], &points)?;
     let compared: Vec<&str> = layers.iter().skip(1).map(|l| l.name.as_str()).collect();
     for gate in &request.gates {
         gate.check(&compared, &labels)?;
     }
     if plan.control {
-        layers.push(layer_run(baseline, BTreeMap::new(), &work, catalog, true)?);
+        let baseline = &plan.layers[BASELINE];
+        layers.push(layer_run(baseline, skips(baseline), &work, catalog, true)?);
     }
     let up = |l: &&LayerRun| !l.control && l.status != LayerStatus::Failed;
     plan.limit_budget(layers.iter().filter(up).count())?;
@@ -235,17 +237,26 @@ fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     Ok(specs)
 }
 
-/// Puts `native` first, unless the first layer has no files.
-fn with_baseline(specs: Vec<Spec>, catalog: Catalog) -> Result<Vec<Spec>, LabError> {
-    let (mut native, mut others): (Vec<Spec>, Vec<Spec>) =
-        specs.into_iter().partition(Spec::is_native);
-    let is_enough = others.first().is_some_and(|s| has_no_files(s, catalog));
-    if native.is_empty() && !is_enough {
-        native.push(Spec::bare("native"));
+/// Puts the baseline first: the layer that the plan asks for, else `native`, unless the first layer
+/// has no files. It is added if it is missing.
+fn with_baseline(
+    mut specs: Vec<Spec>,
+    asked: Option<&Spec>,
+    catalog: Catalog,
+) -> Result<Vec<Spec>, LabError> {
+    let at = match asked {
+        Some(asked) => named(&specs, asked),
+        None => specs.iter().position(Spec::is_native),
+    };
+    let is_enough = specs.first().is_some_and(|s| has_no_files(s, catalog));
+    match (at, asked) {
+        (Some(at), _) => specs[..=at].rotate_right(1),
+        (None, Some(asked)) => specs.insert(0, asked.clone()),
+        (None, None) if !is_enough => specs.insert(0, Spec::bare("native")),
+        (None, None) => {}
     }
-    native.append(&mut others);
     let mut seen = BTreeMap::new();
-    for spec in &native {
+    for spec in &specs {
         match seen.insert(spec.name(), spec) {
             Some(other) if other == spec => {
                 return Err(LabError::DuplicateLayer(spec.to_string()));
@@ -259,7 +270,29 @@ fn with_baseline(specs: Vec<Spec>, catalog: Catalog) -> Result<Vec<Spec>, LabErr
             None => {}
         }
     }
-    Ok(native)
+    Ok(specs)
+}
+
+/// Index of the layer that is asked for: as it is written, else by its label, else without it.
+fn named(specs: &[Spec], asked: &Spec) -> Option<usize> {
+    let name = asked.to_string();
+    let find = |is: &dyn Fn(&Spec) -> bool| specs.iter().position(is);
+    find(&|s| s == asked)
+        .or_else(|| find(&|s| s.label() == Some(&name)))
+        .or_else(|| find(&|s| s.unlabelled() == *asked))
+}
+
+/// Refuses a baseline that can do none of the points, because nothing could be compared.
+fn does_a_point(baseline: &LayerRun, points: &[Point]) -> Result<(), LabError> {
+    let why = |point: &Point| baseline.skips.get(&point.label);
+    match points.first().and_then(why) {
+        Some(reason) if points.iter().all(|p| why(p).is_some()) => Err(LabError::Baseline {
+            name: baseline.name.clone(),
+            reason: reason.clone(),
+            hint: Some("name another layer with --baseline".into()),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the layer has no files, so it cannot be compared with a disk or be mistaken for one.

@@ -21,6 +21,10 @@ pub struct Plan {
     /// Layers in order. Empty: every layer this machine can set up.
     #[serde(default)]
     pub layers: Vec<Spec>,
+    /// The layer that the others are compared with, as in `layers`, with or without its label. It is
+    /// added to them if it is missing. Absent: `native`, which is added likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Spec>,
     /// Layers of these that stay, whatever the budget: without them the results answer nothing. A
     /// budget that is too small for them is refused. Empty: the first layer beside the baseline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -31,7 +35,7 @@ pub struct Plan {
     /// Time to spend on trials, such as `2m`. Absent: until the precision is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<String>,
-    /// Time to spend on the trials of each layer, such as `10s`; native counts as one. The budget is
+    /// Time to spend on the trials of each layer, such as `10s`; the baseline counts as one. The budget is
     /// then no longer than this times the layers. Absent: the budget is the same for any number of layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer_budget: Option<String>,
@@ -57,7 +61,7 @@ pub struct Plan {
     /// Differences smaller than this do not matter to the user.
     #[serde(default = "default_delta")]
     pub delta: f64,
-    /// Measure `native` twice and check that the ratio is 1.
+    /// Measure the baseline twice and check that the ratio is 1.
     #[serde(default = "yes")]
     pub control: bool,
     /// Seed of order, data and offsets. Absent: drawn and recorded.
@@ -243,11 +247,12 @@ pub enum PlanError {
     },
 }
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "name",
     "about",
     "study",
     "layers",
+    "baseline",
     "keep",
     "profile",
     "budget",
@@ -394,6 +399,11 @@ impl Plan {
         Ok(())
     }
 
+    /// Every layer that it names to be measured.
+    pub fn named_layers(&self) -> impl Iterator<Item = &Spec> {
+        self.layers.iter().chain(&self.baseline)
+    }
+
     /// The time budget for trials, if there is one.
     pub fn budget(&self) -> Result<Option<Duration>, PlanError> {
         above_zero("budget", self.budget.as_deref())
@@ -403,7 +413,7 @@ impl Plan {
         above_zero("layer_budget", self.layer_budget.as_deref())
     }
 
-    /// Limits the budget to `layer_budget` for each of this many layers, native among them.
+    /// Limits the budget to `layer_budget` for each of this many layers, the baseline among them.
     pub fn limit_budget(&mut self, layers: usize) -> Result<(), PlanError> {
         let Some(each) = self.layer_budget()? else {
             return Ok(());

@@ -32,6 +32,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// Name of the layer that the others are compared with; empty if the run has no layers.
+    pub fn baseline(&self) -> &str {
+        self.layers.get(BASELINE).map_or("", |l| l.name.as_str())
+    }
+
     /// Indexes of the layer of this name and of the point of this label.
     pub fn site(&self, layer: &str, label: &str) -> Option<Site> {
         let layer = self.layers.iter().position(|l| l.name == layer)?;
@@ -63,9 +68,9 @@ pub enum RunStatus {
 /// One layer in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LayerRun {
-    /// As the user wrote it. The A/A control is a second `native`.
+    /// As the user wrote it. The A/A control has that of the baseline.
     pub spec: Spec,
-    /// Its name in the report: the spec's text, or `native (control)`.
+    /// Its name in the report: the spec's text, or the baseline's with ` (control)`.
     pub name: String,
     /// Whether it is measured.
     pub status: LayerStatus,
@@ -84,7 +89,7 @@ pub struct LayerRun {
     /// Points that are skipped in it, by label, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skips: BTreeMap<String, String>,
-    /// Whether this is the second `native`, whose ratio has to be 1.
+    /// Whether this is the baseline a second time, whose ratio has to be 1.
     pub control: bool,
 }
 

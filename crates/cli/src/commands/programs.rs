@@ -12,12 +12,16 @@ const NAMED: usize = 8;
 
 /// Refuses points and layers that run programs, and names the programs. `what` is their source, which
 /// other users can change.
-pub fn refuse(what: &str, points: &[Point], layers: &[Spec]) -> Result<(), Failure> {
+pub fn refuse<'a>(
+    what: &str,
+    points: &[Point],
+    layers: impl Iterator<Item = &'a Spec>,
+) -> Result<(), Failure> {
     let all = points.iter().flat_map(|point| {
         let workload = workloads::find(&point.workload);
         workload.map(|w| w.programs(point)).unwrap_or_default()
     });
-    let commands = layers.iter().flat_map(|spec| {
+    let commands = layers.flat_map(|spec| {
         let (near, far) = spec.ends();
         [near, far].into_iter().filter_map(|spec| {
             let layer = layermark_layers::find(&spec.layer)?;

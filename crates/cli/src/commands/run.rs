@@ -24,8 +24,9 @@ use super::{
 use crate::{common_args::CommonArgs, failure::Failure, workload_args};
 
 /// Flags that conflict with `--resume` and `--replay`: the earlier run has already fixed them.
-const KEPT: [&str; 11] = [
+const KEPT: [&str; 12] = [
     "layers",
+    "baseline",
     "dir",
     "profile",
     "precision",
@@ -95,7 +96,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
             let plan = with_flags(plan, &common)?;
             if shared && !args.allow_programs {
                 let points = programs::points(&plan);
-                programs::refuse(&format!("plan {name}"), &points, &plan.layers)?;
+                programs::refuse(&format!("plan {name}"), &points, plan.named_layers())?;
             }
             let request = request(plan, &common)?;
             Order::New(Box::new(Request { env, ..request }))
@@ -111,7 +112,7 @@ fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
         run.plan.check().map_err(Failure::usage)?;
         let what = format!("run {} in the store {}", run.id, store.path().display());
         let points = [&run.points[..], &programs::points(&run.plan)].concat();
-        programs::refuse(&what, &points, &run.plan.layers)?;
+        programs::refuse(&what, &points, run.plan.named_layers())?;
     }
     Ok(run)
 }
@@ -164,6 +165,7 @@ pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failu
         about: String::new(),
         study: None,
         layers: Vec::new(),
+        baseline: None,
         keep: Vec::new(),
         profile: Profile::default(),
         budget: (free && !whole && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
@@ -246,6 +248,7 @@ fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
             cuts.also.clear();
         }
     }
+    plan.baseline = common.baseline.clone().or(plan.baseline);
     if let Some(profile) = common.profile {
         plan.profile = profile.into();
     }

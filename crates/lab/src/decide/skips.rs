@@ -43,7 +43,7 @@ impl Work {
         left.any(|p| p.two_ends && !skips.contains_key(&p.label))
     }
 
-    /// Points that are skipped in a layer other than the baseline, by label, with the reason.
+    /// Points that are skipped in a layer, by label, with the reason.
     pub(crate) fn skipped_in(&self, spec: &Spec, catalog: Catalog) -> BTreeMap<String, String> {
         let ends = self.skipped_ends(spec, catalog);
         let cpus = cpus::fixed(spec);

@@ -337,24 +337,24 @@ impl<'a> Lab<'a> {
         Ok(next_round)
     }
 
-    /// Makes a trial an error if the work has left something else than natively.
+    /// Makes a trial an error if the work has left something else than in the baseline.
     fn same_outcome(&mut self, point: usize, this: &mut ActiveTrial<'_>) {
         let made = this.attempt.trial.as_ref();
         let Some(outcome) = made.and_then(|made| made.outcome.as_ref()) else {
             return;
         };
-        let native = match self.outcomes.get(&point) {
-            Some(native) => native,
+        let expected = match self.outcomes.get(&point) {
+            Some(expected) => expected,
             None if this.layer == BASELINE => {
                 self.outcomes.insert(point, outcome.clone());
                 return;
             }
             None => return,
         };
-        if native != outcome {
+        if expected != outcome {
             let baseline = &self.run.layers[BASELINE].name;
             this.attempt.failure = Some(Failure::Work {
-                message: format!("the outcome is wrong: {outcome}; in {baseline} {native}"),
+                message: format!("the outcome is wrong: {outcome}; in {baseline} {expected}"),
                 errno: None,
             });
             this.attempt.trial = None;

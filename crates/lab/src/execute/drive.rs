@@ -209,6 +209,7 @@ impl<'a> Lab<'a> {
         let compared = others.filter(|l| !l.control && l.status == LayerStatus::Ready);
         (self.on_event)(Event::RunStarted {
             id: run.id.clone(),
+            baseline: run.baseline().to_owned(),
             layers: compared.count(),
             points: run.points.len(),
             seed: run.seed,
