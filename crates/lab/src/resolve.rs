@@ -273,7 +273,7 @@ fn with_baseline(
     Ok(specs)
 }
 
-/// Index of the layer that is asked for: as it is written, else by its label, else without it.
+/// Index of a layer: by its spec, else by its label, else by its spec without the label.
 fn named(specs: &[Spec], asked: &Spec) -> Option<usize> {
     let name = asked.to_string();
     let find = |is: &dyn Fn(&Spec) -> bool| specs.iter().position(is);

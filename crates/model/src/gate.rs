@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{Spec, nearest};
 
-/// A limit on the cost of layers: in a run against native, between two runs against the older one.
+/// A limit on the cost of layers: in a run against the baseline, between two runs against the older one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     text: String,

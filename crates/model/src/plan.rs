@@ -77,8 +77,8 @@ pub struct Plan {
     pub work: Vec<Settings>,
 }
 
-/// Power cuts after the measurement. All layers of the run are cut, and `overlay:volatile`, which is
-/// known to lie.
+/// Power cuts after the measurement. All layers of the run are cut, and two whose answer is known:
+/// `native` and `overlay:volatile`, which lies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanCuts {

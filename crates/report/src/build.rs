@@ -1,6 +1,8 @@
 //! Builds a report from a run and its trials. Pure: the same input gives the same report.
 
-use layermark_model::{BASELINE, Facts, LayerStatus, Ledger, Run, RunStatus, TrialRecord};
+use layermark_model::{
+    BASELINE, Facts, LayerRun, LayerStatus, Ledger, Point, Run, RunStatus, TrialRecord,
+};
 
 use crate::{
     analysis::{
@@ -14,7 +16,7 @@ use crate::{
         summary::{Findings, Words},
         trust::{self, Evidence},
     },
-    figures, plain, studies,
+    code_span, figures, plain, studies,
     types::{
         Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
         TrustItem, TrustState,
@@ -147,11 +149,12 @@ fn all_rows(run: &Run, baseline: usize, mut rows: Vec<Placed>) -> Vec<ResultRow>
         .iter()
         .map(|(point, layer, row)| explain(run, baseline, &rows, (*point, *layer), row))
         .collect();
+    let name = code_span::baseline(run.baseline());
     let numbered = rows.into_iter().zip(found).enumerate();
     numbered
         .map(|(n, ((_, _, mut row), causes))| {
             row.id = format!("r{}", n + 1);
-            row.reasons = causes.iter().map(Cause::to_string).collect();
+            row.reasons = causes.iter().map(|c| c.words(&name)).collect();
             row.causes = causes;
             row
         })
@@ -185,16 +188,17 @@ fn explain(
 
 /// The control from its rows.
 pub fn control(run: &Run, rows: Vec<ResultRow>) -> Option<Control> {
-    let is_ready = |l: &layermark_model::LayerRun| l.control && l.status == LayerStatus::Ready;
+    let is_ready = |l: &LayerRun| l.control && l.status == LayerStatus::Ready;
     run.layers.iter().find(|l| is_ready(l))?;
     let named = rows.into_iter().enumerate().map(|(n, mut row)| {
         row.id = format!("c{}", n + 1);
         row
     });
-    Some(trust::summarise(named.collect(), run.plan.delta))
+    let baseline = code_span::baseline(run.baseline());
+    Some(trust::summarise(named.collect(), run.plan.delta, &baseline))
 }
 
-fn layer(l: &layermark_model::LayerRun, baseline: bool) -> LayerReport {
+fn layer(l: &LayerRun, baseline: bool) -> LayerReport {
     LayerReport {
         name: l.name.clone(),
         spec: l.spec.to_string(),
@@ -243,13 +247,14 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
                 .failures(number, at)
                 .last()
                 .map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
-            let skipped = layer.skips.get(&point.label).cloned();
-            let reason = match failed.or(skipped) {
+            let of_baseline = run.layers.get(BASELINE).and_then(|l| cannot(l, point));
+            let of_baseline = of_baseline.map(|why| {
+                let name = code_span::baseline(run.baseline());
+                format!("{name}, the baseline, does not do it: {why}")
+            });
+            let reason = match failed.or(cannot(layer, point)) {
                 Some(error) => error,
-                None if layer.read_only && point.meaning.changes => "the layer is read-only".into(),
-                None if layer.facts.in_memory() && point.meaning.is_cold() => {
-                    "what lies in memory cannot be cold".into()
-                }
+                None if of_baseline.is_some() => of_baseline.unwrap_or_default(),
                 None if nobody_else(run, number, &point.label) => {
                     "no other layer does it, so there is nothing to compare".into()
                 }
@@ -267,6 +272,16 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
         }
     }
     left
+}
+
+/// Why a layer cannot do a point, if that was known before it was tried.
+fn cannot(layer: &LayerRun, point: &Point) -> Option<String> {
+    let skipped = layer.skips.get(&point.label).cloned();
+    let read_only = layer.read_only && point.meaning.changes;
+    let cold = layer.facts.in_memory() && point.meaning.is_cold();
+    skipped
+        .or(read_only.then(|| "the layer is read-only".into()))
+        .or(cold.then(|| "what lies in memory cannot be cold".into()))
 }
 
 /// Whether all layers except one leave a point out.

@@ -7,6 +7,24 @@ pub fn code(name: &str) -> String {
     format!("{fence}{pad}{name}{pad}{fence}")
 }
 
+/// The baseline's name in a sentence: `native` and `the baseline` are words, any other name is a code span.
+pub fn baseline(name: &str) -> String {
+    if matches!(name, "native" | "the baseline") {
+        name.to_owned()
+    } else {
+        code(name)
+    }
+}
+
+/// Where the baseline is measured: `natively`, or in a layer. Takes what [`baseline`] returns.
+pub fn in_baseline(baseline: &str) -> String {
+    if baseline == "native" {
+        "natively".into()
+    } else {
+        format!("in {baseline}")
+    }
+}
+
 /// At least `least` backquotes, and more than the longest run of them in the text.
 pub fn fence(text: &str, least: usize) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);

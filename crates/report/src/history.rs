@@ -6,6 +6,7 @@ use layermark_stats as stats;
 use crate::{
     analysis::{index::Index, results, sweep, trust},
     build,
+    code_span::in_baseline,
     types::{Estimate, Verdict},
 };
 
@@ -178,12 +179,25 @@ pub struct Trend {
     pub layer: String,
     /// Whether the values are the baseline's microseconds per operation instead of ratios.
     pub is_time: bool,
+    /// Name of the baseline of all runs.
+    pub baseline: String,
     /// Oldest first; at least one.
     pub runs: Vec<TrendRun>,
     /// The result of [`changes`].
     pub changes: Vec<Change>,
     /// The trend in sentences.
     pub said: Vec<String>,
+}
+
+impl Trend {
+    /// What the values are.
+    pub fn quantity(&self) -> String {
+        if self.is_time {
+            "time an operation".into()
+        } else {
+            format!("time in the layer / {}", in_baseline(&self.baseline))
+        }
+    }
 }
 
 /// One run of a trend.

@@ -334,12 +334,12 @@ pub fn times_about(ratio: f64) -> String {
     times(&exact(ratio))
 }
 
-/// A ratio to native's time: `1.80x native's time`, `29x faster than native`.
-pub fn of_native(ratio: f64) -> String {
+/// A ratio to the baseline's time: `1.80x native's time`, `29x faster than native`.
+pub fn of_baseline(ratio: f64, baseline: &str) -> String {
     let (e, word) = written(&exact(ratio));
     match word {
-        "" => format!("{}x native's time", self::ratio(ratio)),
-        word => format!("{}x{word} than native", self::ratio(e.estimate)),
+        "" => format!("{}x {baseline}'s time", self::ratio(ratio)),
+        word => format!("{}x{word} than {baseline}", self::ratio(e.estimate)),
     }
 }
 
@@ -519,8 +519,8 @@ mod tests {
         );
         assert_eq!(times(&e(0.5, 0.49, 0.51)), "0.50x");
         assert_eq!(times_about(0.499), "2.0x faster");
-        assert_eq!(of_native(0.004_03), "248x faster than native");
-        assert_eq!(of_native(1.8), "1.80x native's time");
+        assert_eq!(of_baseline(0.004_03, "native"), "248x faster than native");
+        assert_eq!(of_baseline(1.8, "`a`"), "1.80x `a`'s time");
     }
 
     #[test]

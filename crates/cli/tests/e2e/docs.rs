@@ -58,6 +58,7 @@ const PLANNED: &[(&str, &str)] = &[
         "exec:",
         "a container of the reader's; places.rs enters some",
     ),
+    ("ssh:host:", "another machine; ssh.rs has one"),
     ("http URL", "a server of the reader's; http.rs starts one"),
     ("http http:", "the same"),
     (" ./", "a program of the reader's"),

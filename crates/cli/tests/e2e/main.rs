@@ -3,6 +3,7 @@
 mod as_user;
 mod bad_days;
 mod bad_input;
+mod baseline;
 mod budget;
 mod common;
 mod compare;

@@ -1,161 +1,146 @@
-//! Causes of a layer being faster or slower than native, as far as the data shows them, with their
-//! sentences.
-
-use std::fmt;
+//! Causes of a layer being faster or slower than the baseline, as far as the data shows them, with
+//! their sentences.
 
 use layermark_model::{Facts, Point, Quantity, Target};
 
 use crate::{
     analysis::facts,
+    code_span::in_baseline,
     number,
     types::{Cause, Distrust, DurabilityVerdict, InTrials, ResultRow, ServedBy, Sides, Verdict},
 };
 
-impl fmt::Display for Cause {
-    /// The sentence, for every format.
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+impl Cause {
+    /// The sentence, for every format. `baseline` is the baseline's name as in
+    /// [`code_span::baseline`].
+    pub fn words(&self, baseline: &str) -> String {
+        let natively = in_baseline(baseline);
         match self {
             Self::CopyUp => {
-                f.write_str("copy-up, the whole file is copied before its first byte changes")
+                "copy-up, the whole file is copied before its first byte changes".into()
             }
             Self::NetworkFileSystem { fs, source } => {
-                write!(f, "its data lies on a server ({fs} from {source})")
+                format!("its data lies on a server ({fs} from {source})")
             }
             Self::KernelWorkers(n) => {
                 let threads = number::count(*n as usize, "kernel thread");
-                write!(
-                    f,
-                    "io_uring hands its requests to {threads} (iou-wrk), natively to none; --engine pread needs none"
+                format!(
+                    "io_uring hands its requests to {threads} (iou-wrk), {natively} to none; --engine pread needs none"
                 )
             }
-            Self::EmulatedCpu => f.write_str("emulated CPU, which makes every instruction slower"),
-            Self::UserSpace => f.write_str("each call goes through a program in user space"),
+            Self::EmulatedCpu => "emulated CPU, which makes every instruction slower".into(),
+            Self::UserSpace => "each call goes through a program in user space".into(),
             Self::HelperCpu(us) => {
-                write!(
-                    f,
+                format!(
                     "that program uses {} of CPU an operation",
                     number::time(*us)
                 )
             }
-            Self::Memory => f.write_str("its data lies in memory, not on a disk"),
+            Self::Memory => "its data lies in memory, not on a disk".into(),
+            Self::OfBaseline(cause) => format!("in {baseline}: {}", cause.words(baseline)),
             Self::SkippedFlush {
                 flushes,
-                natively: Some(natively),
+                natively: Some(reference),
                 ..
             } => {
-                write!(
-                    f,
-                    "it skips the flushes of its programs ({flushes} device flushes, natively {natively})"
+                format!(
+                    "it skips the flushes of its programs ({flushes} device flushes, {natively} {reference})"
                 )
             }
             Self::SkippedFlush { flushes, syncs, .. } => {
-                write!(
-                    f,
-                    "it skips fsync ({flushes} device flushes for {syncs} syncs)"
-                )
+                format!("it skips fsync ({flushes} device flushes for {syncs} syncs)")
             }
             Self::SuspectedFlush(how) => {
-                write!(f, "fsync is suspected of not reaching the disk: {how}")
+                format!("fsync is suspected of not reaching the disk: {how}")
             }
             Self::Compression(with) => {
-                write!(f, "it compresses ({with}), so less crosses the device")
+                format!("it compresses ({with}), so less crosses the device")
             }
             Self::OtherDevice(Sides { here, native }) => {
-                let (here, native) = (here.join(" and "), native.join(" and "));
-                write!(f, "it stands on another device ({here}, natively {native})")
+                let (here, there) = (here.join(" and "), native.join(" and "));
+                format!("it stands on another device ({here}, {natively} {there})")
             }
             Self::OtherSource(Sides { here, native }) => {
-                write!(
-                    f,
-                    "it read from {}, native from {}",
+                format!(
+                    "it read from {}, {baseline} from {}",
                     here.word(),
                     native.word()
                 )
             }
             Self::OtherFileSystem(Sides { here, native }) => {
-                write!(
-                    f,
-                    "it is another file system ({here}, natively {native}); nothing else in the data explains it"
+                format!(
+                    "it is another file system ({here}, {natively} {native}); nothing else in the data explains it"
                 )
             }
             Self::WriteBackDebt(Sides { here, native }) => {
-                let (here, native) = (number::bytes(*here), number::bytes(*native));
-                write!(
-                    f,
-                    "it had {here} still to write when the clock stopped, native {native}"
-                )
+                let (here, there) = (number::bytes(*here), number::bytes(*native));
+                format!("it had {here} still to write when the clock stopped, {baseline} {there}")
             }
             Self::WriteAmplification(Sides { here, native }) => {
-                let (here, native) = (number::sig3(*here), number::sig3(*native));
-                write!(
-                    f,
-                    "it writes {here} bytes to the device for each byte of the application, native {native}"
+                let (here, there) = (number::sig3(*here), number::sig3(*native));
+                format!(
+                    "it writes {here} bytes to the device for each byte of the application, {baseline} {there}"
                 )
             }
             Self::FlushesPerSync(Sides { here, native }) => {
-                let (here, native) = (number::sig3(*here), number::sig3(*native));
-                write!(
-                    f,
-                    "it flushes the device {here} times a sync, native {native}"
-                )
+                let (here, there) = (number::sig3(*here), number::sig3(*native));
+                format!("it flushes the device {here} times a sync, {baseline} {there}")
             }
             Self::Small(delta) => {
-                write!(
-                    f,
+                format!(
                     "no reason was found for so small a difference (below {})",
                     number::percent(*delta)
                 )
             }
-            Self::Unexplained => {
-                f.write_str("no reason was found in the data, so do not count on it")
-            }
+            Self::Unexplained => "no reason was found in the data, so do not count on it".into(),
         }
     }
 }
 
-impl fmt::Display for Distrust {
-    /// The sentence, for every format.
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+impl Distrust {
+    /// The sentence, for every format. `baseline` is the baseline's name as in
+    /// [`code_span::baseline`].
+    pub fn words(&self, baseline: &str) -> String {
         let (words, InTrials { with, all }) = match self {
-            Self::LayerLost => return f.write_str("it was found gone after a trial"),
+            Self::LayerLost => return "it was found gone after a trial".into(),
             Self::WrongData(records) => {
                 let records = number::count(*records as usize, "record");
-                return write!(f, "{records} came back with wrong data");
+                return format!("{records} came back with wrong data");
             }
-            Self::UnknownPlace => return f.write_str("nothing is known about where it ran"),
-            Self::UnlikePrograms => return f.write_str("not all trials ran the same programs"),
+            Self::UnknownPlace => return "nothing is known about where it ran".into(),
+            Self::UnlikePrograms => return "not all trials ran the same programs".into(),
             Self::BaselineSkipsFlush => {
-                return f.write_str("native skips the flush, this does not");
+                return format!("{baseline} skips the flush, this does not");
             }
             Self::Cache(of) => ("the cache was not as asked", of),
             Self::CacheUnproved(of) => ("nothing proves that the cache was cold", of),
             Self::DirectIgnored(of) => ("O_DIRECT was accepted and ignored", of),
         };
-        write!(f, "{words} in {with} of {all} trials")
+        format!("{words} in {with} of {all} trials")
     }
 }
 
-/// A result in a layer and natively.
+/// A result in a layer and in the baseline.
 pub struct Compared<'a> {
     /// The point.
     pub point: &'a Point,
     /// In the layer.
     pub here: &'a ResultRow,
-    /// Natively.
+    /// In the baseline.
     pub native: &'a ResultRow,
     /// The layer's facts.
     pub facts: &'a Facts,
-    /// Native's facts.
+    /// The baseline's facts.
     pub native_facts: &'a Facts,
     /// The other layers at the same point.
     pub others: Vec<(&'a ResultRow, &'a Facts)>,
-    /// Smallest difference that counts, as a share of native's time.
+    /// Smallest difference that counts, as a share of the baseline's time.
     pub delta: f64,
 }
 
 /// Causes of a result's verdict, strongest first; empty if the verdict needs none.
 ///
-/// Each cause has a datum that native lacks. If another layer has the same datum, the cause
+/// Each cause has a datum that the baseline lacks. If another layer has the same datum, the cause
 /// explains at most what it costs there.
 pub fn find(compared: &Compared) -> Vec<Cause> {
     match compared.here.leaning() {
@@ -228,7 +213,7 @@ fn faster(compared: &Compared) -> Vec<Cause> {
     {
         found.push(Cause::WriteBackDebt(Sides { here: a, native: b }));
     }
-    // Fewer bytes cross the device than natively.
+    // Fewer bytes cross the device than in the baseline.
     let fewer = here.device_share.zip(native.device_share);
     if let Some(with) = facts::compression(compared.facts)
         && fewer.is_some_and(|(a, b)| a < 0.9 * b)
@@ -236,6 +221,7 @@ fn faster(compared: &Compared) -> Vec<Cause> {
         found.push(Cause::Compression(with.into()));
     }
     found.extend(other_flushes(here, native, "fewer"));
+    found.extend(baselines_own(compared).map(|cause| Cause::OfBaseline(Box::new(cause))));
     // Another file system does not explain a flush that is several times faster.
     if let Some(how) = &here.durability.suspicion
         && here.durability.verdict == DurabilityVerdict::CannotTell
@@ -262,6 +248,27 @@ fn faster(compared: &Compared) -> Vec<Cause> {
     found
 }
 
+/// What makes the baseline slow and is not true of the layer. Native has nothing of this kind.
+fn baselines_own(compared: &Compared) -> Option<Cause> {
+    let (here, there) = (compared.facts, compared.native_facts);
+    let copies = |facts: &Facts| {
+        compared.point.meaning.target == Target::PackagedFile && facts::copies_up(facts)
+    };
+    if copies(there) && !copies(here) {
+        return Some(Cause::CopyUp);
+    }
+    let network = there.network().filter(|_| here.network().is_none());
+    let network = network.map(|mount| Cause::NetworkFileSystem {
+        fs: mount.fs.clone(),
+        source: mount.source.clone(),
+    });
+    let emulated = there.emulated_cpu() && !here.emulated_cpu();
+    let user_space = there.is_fuse() && !here.is_fuse();
+    network
+        .or(emulated.then_some(Cause::EmulatedCpu))
+        .or(user_space.then_some(Cause::UserSpace))
+}
+
 /// Whether a layer is faster by so little that nobody would count on it: no alarm without a reason.
 fn is_small(here: &ResultRow, delta: f64) -> bool {
     let ratio = here.ratio.filter(|_| !here.has_stalls());
@@ -271,7 +278,7 @@ fn is_small(here: &ResultRow, delta: f64) -> bool {
 fn slower(compared: &Compared) -> Vec<Cause> {
     let (here, native) = (compared.here, compared.native);
     let mut found = Vec::new();
-    if copied(compared.point, here, compared.facts) {
+    if copied(compared.point, here, compared.facts) && !facts::copies_up(compared.native_facts) {
         found.push(Cause::CopyUp);
     }
     let network = compared.facts.network();
@@ -341,7 +348,7 @@ fn other_device(compared: &Compared) -> Option<Cause> {
     })
 }
 
-/// Whether the operation waits for a device, here or natively. An operation served from memory does
+/// Whether the operation waits for a device, here or in the baseline. An operation served from memory does
 /// not depend on the device below.
 fn waits_for_a_device(compared: &Compared) -> bool {
     let meaning = &compared.point.meaning;
@@ -356,7 +363,7 @@ fn waits_for_a_device(compared: &Compared) -> bool {
         || moved(compared.native)
 }
 
-/// It read from a more distant place (slower) or a nearer one (faster) than native.
+/// It read from a more distant place (slower) or a nearer one (faster) than the baseline.
 fn other_source(here: &ResultRow, native: &ResultRow, verdict: Verdict) -> Option<Cause> {
     let distance = |from: ServedBy| match from {
         ServedBy::GuestMemory => Some(0),
@@ -366,15 +373,15 @@ fn other_source(here: &ResultRow, native: &ResultRow, verdict: Verdict) -> Optio
         ServedBy::Device => Some(4),
         ServedBy::Unknown => None,
     };
-    let (from, natively) = (here.served_by?, native.served_by?);
-    let (a, b) = (distance(from)?, distance(natively)?);
+    let (from, there) = (here.served_by?, native.served_by?);
+    let (a, b) = (distance(from)?, distance(there)?);
     let explains = match verdict {
         Verdict::Slower => a > b,
         _ => a < b,
     };
     explains.then_some(Cause::OtherSource(Sides {
         here: from,
-        native: natively,
+        native: there,
     }))
 }
 

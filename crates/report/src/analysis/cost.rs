@@ -9,7 +9,7 @@ use crate::{
         index::Index,
         sweep::{self, Sweep},
     },
-    code_span::code,
+    code_span::{self, code},
     number,
     types::{CostRow, Estimate, ResultRow, Verdict},
 };
@@ -44,7 +44,7 @@ pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) ->
                 .filter(|r| site.labels().any(|l| l == r.label))
                 .map(|r| r.id.clone())
                 .collect();
-            row.text = sentence(&row, layer == baseline);
+            row.text = sentence(&row, layer == baseline, run.baseline());
             rows.push(row);
         }
     }
@@ -183,7 +183,7 @@ fn in_us(ns: &Estimate) -> Estimate {
     }
 }
 
-fn sentence(row: &CostRow, baseline: bool) -> String {
+fn sentence(row: &CostRow, is_baseline: bool, baseline: &str) -> String {
     let (Some(fixed), Some(bytes)) = (&row.fixed_us, &row.ns_per_byte) else {
         return format!(
             "{}, {}: no such model: records of {} lie {} off the best line",
@@ -194,7 +194,9 @@ fn sentence(row: &CostRow, baseline: bool) -> String {
         );
     };
     let cost = match (&row.extra_fixed_us, &row.extra_ns_per_byte) {
-        (Some(more), Some(more_bytes)) if !baseline => extra((fixed, more), (bytes, more_bytes)),
+        (Some(more), Some(more_bytes)) if !is_baseline => {
+            extra((fixed, more), (bytes, more_bytes), baseline)
+        }
         _ => format!(
             "{} an operation and {} a byte",
             number::time_with(fixed),
@@ -212,6 +214,7 @@ fn sentence(row: &CostRow, baseline: bool) -> String {
 fn extra(
     (fixed, more): (&Estimate, &Estimate),
     (bytes, more_bytes): (&Estimate, &Estimate),
+    baseline: &str,
 ) -> String {
     let mut parts = Vec::new();
     // Without an interval, only a large part of the whole is reported.
@@ -236,7 +239,8 @@ fn extra(
         } else {
             " (too few blocks for an interval)"
         };
-        return format!("no cost beside native's that can be told from chance{known}");
+        let baseline = code_span::baseline(baseline);
+        return format!("no cost beside {baseline}'s that can be told from chance{known}");
     }
     parts.join(", and ")
 }

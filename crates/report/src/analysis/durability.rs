@@ -9,6 +9,7 @@ use layermark_model::{BackgroundFlushes, Facts, Meaning, Target, Trial};
 
 use crate::{
     analysis::facts,
+    code_span::in_baseline,
     number,
     types::{Durability, DurabilityVerdict, Estimate},
 };
@@ -34,7 +35,7 @@ const PROGRAM_TRIALS: usize = 3;
 /// Fewest flushes per second of a program that flushes. ext4 commits its journal every 5 s in any
 /// case.
 const COMMITS_A_SECOND: f64 = 2.0;
-/// A flush that takes less than this share of native's time is suspicious.
+/// A flush that takes less than this share of the baseline's time is suspicious.
 const SUSPICIOUS_RATIO: f64 = 0.5;
 
 /// A trial, and one of another layer in the same block, which shows that the device counts flushes.
@@ -48,10 +49,16 @@ pub struct Case<'a> {
     pub facts: &'a Facts,
     /// Whether it is the baseline.
     pub is_baseline: bool,
-    /// Its trials. The reference is native, or another layer for native itself. There is none if
-    /// its flushes are not known to have reached the device.
+    /// The baseline's name in a sentence.
+    pub baseline: &'a str,
+    /// Name of the reference in a sentence. Without one, that of the layer that was to be it, if
+    /// there is such a layer on the same device.
+    pub reference: Option<&'a str>,
+    /// Its trials. The reference is the baseline, or another layer for the baseline itself. There is
+    /// none if its flushes are not known to have reached the device.
     pub trials: &'a [WithReference<'a>],
-    /// Time per operation over native's, if known.
+    /// Time per operation over the baseline's, if that is known, and if the baseline has nothing
+    /// between it and the device that would make its flushes slow.
     pub ratio: Option<&'a Estimate>,
 }
 
@@ -291,11 +298,15 @@ fn open(case: &Case, counts: &[Count], all: &Sum) -> String {
         return format!("{text}, and the device does not count writes that go past its cache (FUA)");
     }
     if none && case.trials.iter().all(|(_, reference)| reference.is_none()) {
-        return format!("{text}, and the device does not count native's either");
+        return match case.reference {
+            Some(name) => format!("{text}, and the device does not count {name}'s either"),
+            None => format!("{text}, and no other layer shows that the device counts flushes"),
+        };
     }
     if none {
         return format!(
-            "{text}, in too few trials in which the device was silent otherwise and counted native's"
+            "{text}, in too few trials in which the device was silent otherwise and counted {}'s",
+            case.reference.unwrap_or(case.baseline)
         );
     }
     format!("{text}: only some were answered")
@@ -350,7 +361,7 @@ fn programs(case: &Case) -> Durability {
     let own = flushed_by_programs(case.trials.iter().map(|(here, _)| Some(*here)));
     let there = flushed_by_programs(case.trials.iter().map(|(_, there)| *there));
     let configured = facts::passes_no_flush(case.facts, case.meaning);
-    // Another layer may flush when the programs do not, which proves nothing against native.
+    // Another layer may flush when the programs do not, which proves nothing against the baseline.
     let of_own = case.is_baseline && own.flushes >= MANY_SYNCS;
     let of_other = (!case.is_baseline || configured.is_some()) && there.flushes >= MANY_SYNCS;
     if !of_own && !of_other {
@@ -364,7 +375,10 @@ fn programs(case: &Case) -> Durability {
     let (level, because) = match blind(case.facts) {
         Some((level, text)) => (level, text.to_owned()),
         None if case.is_baseline => ("L2", of_baseline_programs(&own, &mut durability)),
-        None => ("L2", of_layer_programs(&pairs, &mut durability)),
+        None => (
+            "L2",
+            of_layer_programs(&pairs, case.baseline, &mut durability),
+        ),
     };
     durability.level = Some(level.into());
     durability.because = Some(match &durability.configured {
@@ -391,7 +405,7 @@ fn flushed_by_programs<'a>(trials: impl Iterator<Item = Option<&'a Trial>>) -> S
     }
 }
 
-/// Whether the device below native flushes while the programs run.
+/// Whether the device below the baseline flushes while the programs run.
 fn of_baseline_programs(own: &Sum, durability: &mut Durability) -> String {
     durability.flushes = Some(own.flushes);
     if own.flushes >= MANY_SYNCS {
@@ -406,8 +420,12 @@ fn of_baseline_programs(own: &Sum, durability: &mut Durability) -> String {
     )
 }
 
-/// A layer's trials next to native's of the same blocks.
-fn of_layer_programs(pairs: &[(Option<Count>, Count)], durability: &mut Durability) -> String {
+/// A layer's trials next to the baseline's of the same blocks.
+fn of_layer_programs(
+    pairs: &[(Option<Count>, Count)],
+    baseline: &str,
+    durability: &mut Durability,
+) -> String {
     let counted = pairs
         .iter()
         .filter_map(|(here, there)| Some(((*here)?, *there)));
@@ -441,8 +459,10 @@ fn of_layer_programs(pairs: &[(Option<Count>, Count)], durability: &mut Durabili
     durability.flushes = Some(here.flushes);
     durability.reference_flushes = Some(there.flushes);
     format!(
-        "{} device flushes, natively {} in the same blocks (the programs' own syncs are not counted)",
-        here.flushes, there.flushes
+        "{} device flushes, {} {} in the same blocks (the programs' own syncs are not counted)",
+        here.flushes,
+        in_baseline(baseline),
+        there.flushes
     )
 }
 
@@ -452,8 +472,9 @@ fn suspicion(case: &Case) -> Option<String> {
     let bound = ratio.interval.map_or(ratio.estimate, |[_, high]| high);
     (bound < SUSPICIOUS_RATIO).then(|| {
         format!(
-            "{}x as fast as native's flush",
-            crate::number::sig3(1.0 / ratio.estimate)
+            "{}x as fast as {}'s flush",
+            crate::number::sig3(1.0 / ratio.estimate),
+            case.baseline
         )
     })
 }

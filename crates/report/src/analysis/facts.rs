@@ -22,6 +22,12 @@ pub fn copies_up(facts: &Facts) -> bool {
     file_system(facts) == "overlay" || file_system(facts) == "fuse.fuse-overlayfs"
 }
 
+/// Whether nothing but a file system of this kernel is between the layer and its device, so that a
+/// flush takes as long as the device needs.
+pub fn flushes_directly(facts: &Facts) -> bool {
+    !facts.is_fuse() && facts.guest.is_none() && facts.network().is_none()
+}
+
 /// A physical device below keeps writes in a volatile cache until it receives a flush.
 pub fn volatile_cache(facts: &Facts) -> bool {
     facts.devices.iter().filter(|d| d.physical).any(is_volatile)

@@ -1,4 +1,4 @@
-//! One row for each point in each layer: its own results, and the comparison with native.
+//! One row for each point in each layer: its own results, and the comparison with the baseline.
 
 use layermark_model::{
     DirectIo, LayerRun, LayerStatus, Meaning, Point, Run, Trial, TrialRecord, flags,
@@ -13,7 +13,7 @@ use crate::{
         index::{Index, cost},
         kinds, latency, stalls, threads,
     },
-    figures,
+    code_span, figures,
     types::{
         Average, BlockRatio, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate,
         InTrials, ResultRow, Verdict,
@@ -32,7 +32,7 @@ pub type Placed = (usize, usize, ResultRow);
 /// verdicts. The other results have no verdict. The control is a family of its own. All comparisons
 /// share their estimate of the noise. Trials of different programs are not compared.
 pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
-    let sites = against_native(run, index, baseline).into_iter();
+    let sites = against_baseline(run, index, baseline).into_iter();
     sites
         .map(|(site, against)| {
             (
@@ -53,7 +53,7 @@ pub fn row_and_controls(
     (layer, point): (usize, usize),
 ) -> (Option<ResultRow>, Vec<ResultRow>) {
     let (mut wanted, mut controls) = (None, Vec::new());
-    for (site, against) in against_native(run, index, baseline) {
+    for (site, against) in against_baseline(run, index, baseline) {
         let against = against.as_ref();
         if (site.layer, site.point) == (layer, point) {
             wanted = Some(site.row(against, None));
@@ -70,7 +70,7 @@ pub fn row_and_controls(
 /// The verdicts of [`rows`] alone, without the bootstrap, for each compared layer except the
 /// control.
 pub fn words(run: &Run, index: &Index, baseline: usize) -> Vec<Verdict> {
-    let sites = against_native(run, index, baseline).into_iter();
+    let sites = against_baseline(run, index, baseline).into_iter();
     sites
         .filter(|(site, _)| site.layer != baseline && !site.layer().control)
         .map(|(site, against)| {
@@ -87,7 +87,7 @@ pub fn words(run: &Run, index: &Index, baseline: usize) -> Vec<Verdict> {
 }
 
 /// Each point in each layer, and its comparison with native; none for the baseline itself.
-fn against_native<'a>(
+fn against_baseline<'a>(
     run: &'a Run,
     index: &'a Index<'a>,
     baseline: usize,
@@ -142,7 +142,7 @@ fn against_native<'a>(
     sites.into_iter().zip(all).collect()
 }
 
-/// A row's comparison with native.
+/// A row's comparison with the baseline.
 #[derive(Default)]
 struct Against {
     /// `None` without pairs.
@@ -250,7 +250,7 @@ impl<'a> ResultSite<'a> {
             .collect()
     }
 
-    /// The complete row: its own results, and the comparison with native. Latencies are computed if there is
+    /// The complete row: its own results, and the comparison with the baseline. Latencies are computed if there is
     /// a seed for their bootstrap.
     fn row(&self, against: Option<&Against>, latencies: Option<u64>) -> ResultRow {
         let mut row = self.alone(latencies);
@@ -366,6 +366,9 @@ impl<'a> ResultSite<'a> {
 
     fn durability_of(&self, layer: usize, ratio: Option<&Estimate>) -> Durability {
         let reference = self.reference(layer);
+        let baseline = code_span::baseline(self.run.baseline());
+        let named = reference.or_else(|| self.would_be_reference(layer));
+        let named = named.map(|l| code_span::baseline(&self.run.layers[l].name));
         let beside = |record: &TrialRecord| {
             let there = self.index.in_same_rounds(record, reference?)?;
             there.trial.as_ref()
@@ -378,17 +381,30 @@ impl<'a> ResultSite<'a> {
             meaning: &self.point().meaning,
             facts: &self.run.layers[layer].facts,
             is_baseline: layer == self.baseline,
+            baseline: &baseline,
+            reference: named.as_deref(),
             trials: &trials,
-            ratio,
+            ratio: ratio.filter(|_| facts::flushes_directly(&self.run.layers[self.baseline].facts)),
         })
     }
 
-    /// The layer that shows that the device below counts flushes: native, or for native another
-    /// layer on the same devices. For programs, whose flushes are not counted, the one with the
-    /// most at the device.
-    fn reference(&self, layer: usize) -> Option<usize> {
+    /// Whether two layers have a device in common.
+    fn share_device(&self, a: usize, b: usize) -> bool {
         let devices = |l: usize| facts::physical(&self.run.layers[l].facts);
-        let is_like = |l: &usize| devices(*l).iter().any(|d| devices(layer).contains(d));
+        devices(a).iter().any(|d| devices(b).contains(d))
+    }
+
+    /// The layer whose flushes the device does not count either: the baseline, on the same device.
+    fn would_be_reference(&self, layer: usize) -> Option<usize> {
+        let other = layer != self.baseline && self.share_device(layer, self.baseline);
+        other.then_some(self.baseline)
+    }
+
+    /// The layer that shows that the device below counts flushes: the baseline, or for the baseline
+    /// another layer on the same devices. For programs, whose flushes are not counted, the one with
+    /// the most at the device.
+    fn reference(&self, layer: usize) -> Option<usize> {
+        let is_like = |l: &usize| self.share_device(*l, layer);
         let programs = self.point().meaning.runs_programs();
         let of = |l: usize| {
             let trials = self.index.parts(l, self.point).iter();
@@ -409,7 +425,11 @@ impl<'a> ResultSite<'a> {
         if layer == self.baseline {
             others.filter(is_like).find(answered)
         } else {
-            Some(self.baseline).filter(answered)
+            let apart = !self.share_device(layer, self.baseline);
+            let beside = others.filter(|l| apart && is_like(l) && answered(l));
+            Some(self.baseline)
+                .filter(answered)
+                .or_else(|| beside.min())
         }
     }
 
@@ -418,7 +438,8 @@ impl<'a> ResultSite<'a> {
         if row.trials == 0 {
             return;
         }
-        let native = self.index.trials(self.baseline, self.point);
+        let theirs = self.index.trials(self.baseline, self.point);
+        let name = code_span::baseline(self.run.baseline());
         let here = self.index.trials(self.layer, self.point);
         let suspect = |trials: &[&TrialRecord], layer: usize| {
             // A layer that was set up again is measured again.
@@ -426,22 +447,24 @@ impl<'a> ResultSite<'a> {
             let lost = (!is_up && self.index.lost(layer)).then_some(Distrust::LayerLost);
             lost.or_else(|| suspect(trials, &self.run.layers[layer]))
         };
-        let other = self.layer != self.baseline && !native.is_empty();
-        let own = suspect(&here, self.layer).map(|why| (why, why.to_string()));
+        let other = self.layer != self.baseline && !theirs.is_empty();
+        let own = suspect(&here, self.layer).map(|why| (why, why.words(&name)));
         let unlike = self.unlike.as_ref().map(|names| {
             let why = Distrust::UnlikePrograms;
-            (why, format!("{why}: the hashes of {names} differ"))
+            let text = why.words(&name);
+            (why, format!("{text}: the hashes of {names} differ"))
         });
         let why = own.or(unlike).or_else(|| {
-            let why = suspect(&native, self.baseline).filter(|_| other)?;
-            Some((why, format!("natively, {why}")))
+            let why = suspect(&theirs, self.baseline).filter(|_| other)?;
+            let place = code_span::in_baseline(&name);
+            Some((why, format!("{place}, {}", why.words(&name))))
         });
         let flushes = row.durability.verdict != DurabilityVerdict::NotAsked;
         let why = why.or_else(|| {
             let unlike = other && flushes && !row.durability.skips();
             let why = Distrust::BaselineSkipsFlush;
             (unlike && self.durability_of(self.baseline, None).skips())
-                .then(|| (why, why.to_string()))
+                .then(|| (why, why.words(&name)))
         });
         if let Some((why, text)) = why {
             row.verdict = Verdict::Untrusted;

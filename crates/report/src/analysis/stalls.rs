@@ -21,7 +21,7 @@ const ALIKE: f64 = 1.25;
 /// Operations by latency, nanoseconds.
 type Counts = BTreeMap<u64, u64>;
 
-/// The slow operations of a layer and of native in the same rounds. `None` without latencies, or if
+/// The slow operations of a layer and of the baseline in the same rounds. `None` without latencies, or if
 /// no few operations explain the difference between average and typical time.
 pub fn find<'a>(
     here: impl Iterator<Item = &'a Trial>,
@@ -137,8 +137,13 @@ pub fn change(old: &ResultRow, new: &ResultRow, typical: f64) -> Option<Average>
     ((new - old - reach).exp() > beyond).then_some(average)
 }
 
+/// Whether [`words`] has something to say.
+pub fn has_words(row: &ResultRow) -> bool {
+    row.has_stalls() && row.ratio.is_some_and(|r| r.average.is_some())
+}
+
 /// `usually 1.3x; 2.8x on average: 2 % of its operations take 20 ms, native's none above 1.5 ms`.
-pub fn words(row: &ResultRow) -> Option<String> {
+pub fn words(row: &ResultRow, baseline: &str) -> Option<String> {
     let ratio = row.ratio.filter(|_| row.has_stalls())?;
     let average = ratio.average?;
     let both = format!(
@@ -147,18 +152,19 @@ pub fn words(row: &ResultRow) -> Option<String> {
         times(&Estimate::from(average))
     );
     Some(match &row.stalls {
-        Some(stalls) => format!("{both}: {}", counted(stalls)),
+        Some(stalls) => format!("{both}: {}", counted(stalls, baseline)),
         None => both,
     })
 }
 
 /// Both sides in words, the one with the larger share first.
-fn counted(Stalls { here, native }: &Stalls) -> String {
+fn counted(Stalls { here, native }: &Stalls, baseline: &str) -> String {
+    let theirs = format!("{baseline}'s");
     let share = |of: &SlowOperations| of.slow as f64 / of.operations as f64;
     let (stalls, other, name, than) = if share(here) >= share(native) {
-        (here, native, "its", "native's")
+        (here, native, "its", theirs.as_str())
     } else {
-        (native, here, "native's", "its own")
+        (native, here, theirs.as_str(), "its own")
     };
     let long = stalls.slow_us.map(|[least, middle, most]| {
         if most <= ALIKE * least {
@@ -221,7 +227,7 @@ mod tests {
             native: slow(&native, least).unwrap(),
         };
         assert_eq!(
-            counted(&stalls),
+            counted(&stalls, "native"),
             "2 % of its operations take 20 ms, native's none above 1.50 ms"
         );
         let turned = Stalls {
@@ -229,7 +235,7 @@ mod tests {
             native: slow(&of(&[(300, 990), (15_000, 6), (40_000, 4)]), 15_000_000).unwrap(),
         };
         assert_eq!(
-            counted(&turned),
+            counted(&turned, "native"),
             "1 % of native's operations take 15.0 to 40.0 ms, its own none above 1.50 ms"
         );
     }

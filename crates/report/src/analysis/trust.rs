@@ -10,7 +10,7 @@ use crate::{
         facts,
         index::{Index, cost},
     },
-    code_span::code,
+    code_span::{self, code},
     number::{self, first_line},
     types::{Control, ResultRow, TrustItem, TrustState},
 };
@@ -32,8 +32,15 @@ pub struct Evidence<'a> {
     pub control: Option<&'a Control>,
     /// The trials by layer, point and block.
     pub index: &'a Index<'a>,
-    /// Index of the native layer.
+    /// Index of the baseline.
     pub baseline: usize,
+}
+
+impl Evidence<'_> {
+    /// The baseline's name in a sentence.
+    fn baseline_name(&self) -> String {
+        code_span::baseline(self.run.baseline())
+    }
 }
 
 /// All checks, in display order.
@@ -96,7 +103,7 @@ fn ok_if(good: bool) -> TrustState {
 
 /// Significance level of the control's alarm: one false alarm in a hundred reports.
 const CONTROL_ALPHA: f64 = 0.01;
-/// Smallest difference of native from itself, as a share, that raises the alarm.
+/// Smallest difference of the baseline from itself, as a share, that raises the alarm.
 const CONTROL_DELTA: f64 = 0.01;
 /// From this factor on, the spread of a baseline's times over the run is reported.
 const MOVES: f64 = 2.0;
@@ -114,7 +121,8 @@ fn control(e: &Evidence) -> TrustItem {
             let left = e.run.layers.iter().find(|l| l.control);
             let why = left.and_then(|l| l.reason.as_ref());
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            let text = format!("native was not measured a second time{why}");
+            let name = e.baseline_name();
+            let text = format!("{name} was not measured a second time{why}");
             item("control", title, TrustState::None, text)
         }
         Some(c) if c.points == 0 => item("control", title, TrustState::None, c.text.clone()),
@@ -128,7 +136,7 @@ fn control(e: &Evidence) -> TrustItem {
 }
 
 impl Control {
-    /// Whether native differed from itself by more than chance explains.
+    /// Whether the baseline differed from itself by more than chance explains.
     pub fn failed(&self) -> bool {
         self.false_alarms > 0
             || self.points.saturating_sub(self.cover) > allowed_misses(self.points)
@@ -141,7 +149,7 @@ const WIDE: f64 = 2.0;
 const LEAST_DELTA: f64 = 0.05;
 
 /// The control's summary from its rows.
-pub fn summarise(results: Vec<ResultRow>, delta: f64) -> Control {
+pub fn summarise(results: Vec<ResultRow>, delta: f64, baseline: &str) -> Control {
     let with: Vec<[f64; 2]> = results.iter().filter_map(|r| r.ratio?.interval).collect();
     let cover = with
         .iter()
@@ -161,14 +169,14 @@ pub fn summarise(results: Vec<ResultRow>, delta: f64) -> Control {
         .filter(|[low, high]| *high > limit || *low < 1.0 / limit)
         .count();
     let text = if with.is_empty() {
-        "too few blocks to say whether native equals itself".into()
+        format!("too few blocks to say whether {baseline} equals itself")
     } else {
         let (low, high) = with
             .iter()
             .fold((f64::MAX, f64::MIN), |(l, h), i| (l.min(i[0]), h.max(i[1])));
         let range = number::ratio_span([low, high]);
         let held = format!(
-            "native against itself: {cover} of {} intervals hold 1, all within {range}",
+            "{baseline} against itself: {cover} of {} intervals hold 1, all within {range}",
             with.len()
         );
         let mut parts = vec![held];
@@ -276,7 +284,11 @@ fn baseline_moves(e: &Evidence) -> Option<String> {
         } else {
             String::new()
         };
-        format!("native itself ran from {}{more}", worst.join(", from "))
+        format!(
+            "{} itself ran from {}{more}",
+            e.baseline_name(),
+            worst.join(", from ")
+        )
     })
 }
 
@@ -450,22 +462,28 @@ fn proof(run: &Run, trials: &[TrialRecord]) -> TrustItem {
             format!("nothing proves where {} ran", number::list(&bare)),
         );
     }
-    let native = facts::physical(&ready[0].facts);
+    let baseline = code_span::baseline(run.baseline());
+    let below = facts::physical(&ready[0].facts);
     let apart: Vec<String> = ready
         .iter()
-        .filter(|l| facts::physical(&l.facts) != native)
+        .filter(|l| facts::physical(&l.facts) != below)
         .map(|l| code(&l.name))
         .collect();
-    // As many as everywhere else: native and the control are not counted.
+    let natively = code_span::in_baseline(&baseline);
+    // As many as everywhere else: the baseline and the control are not counted.
+    let other = if natively == "natively" { "" } else { "other " };
     let mut text = match ready.iter().skip(1).filter(|l| !l.control).count() {
-        0 => "the mount below the probe was read natively".to_owned(),
+        0 => format!("the mount below the probe was read {natively}"),
         n => format!(
-            "the mount below the probe was read natively and in {}",
-            number::count(n, "layer")
+            "the mount below the probe was read {natively} and in {}",
+            number::count(n, &format!("{other}layer"))
         ),
     };
     if !apart.is_empty() {
-        text = format!("{text}; not on native's device: {}", number::list(&apart));
+        text = format!(
+            "{text}; not on {baseline}'s device: {}",
+            number::list(&apart)
+        );
     }
     item("proof", title, TrustState::Ok, text)
 }
@@ -483,9 +501,15 @@ fn emulated(e: &Evidence) -> Option<TrustItem> {
     if slow.is_empty() {
         return None;
     }
+    let name = e.baseline_name();
+    let whose = match e.run.layers.get(e.baseline) {
+        Some(l) if l.facts.emulated_cpu() => {
+            format!("the ratio of any other layer to {name} is")
+        }
+        _ => format!("their ratio to {name} is"),
+    };
     let mut text = format!(
-        "{} ran on an emulated CPU: compare these with each other, their ratio to native is \
-         mostly the emulation's",
+        "{} ran on an emulated CPU: compare these with each other, {whose} mostly the emulation's",
         number::list(&slow)
     );
     if !real.is_empty() {

@@ -42,7 +42,7 @@ pub fn group(report: &Report) -> Option<Group> {
         .collect();
     (!charts.is_empty()).then(|| Group {
         title: "Throughput during the run".into(),
-        hint: "Of the layers whose speed changed during the run. Each dot is a trial against the median of its own operation and layer; the line joins the medians of the blocks. A line that climbs or falls while native's stays means that the layer drifts.".into(),
+        hint: format!("Of the layers whose speed changed during the run. Each dot is a trial against the median of its own operation and layer; the line joins the medians of the blocks. A line that climbs or falls while that of {} stays means that the layer drifts.", report.baseline()),
         charts,
     })
 }
@@ -56,8 +56,8 @@ fn is_flagged(report: &Report, layer: &str) -> bool {
         return ratios.any(|r| r.layer == layer);
     }
     let drift = |t: &TrustItem| t.id == "drift" && t.state == TrustState::Warn;
-    let is_native = report.layers.iter().any(|l| l.baseline && l.name == layer);
-    is_native && report.trust.iter().any(drift)
+    let is_baseline = report.layers.iter().any(|l| l.baseline && l.name == layer);
+    is_baseline && report.trust.iter().any(drift)
 }
 
 fn dots(report: &Report) -> Vec<Dot<'_>> {
@@ -113,7 +113,7 @@ fn line(blocks: &BTreeMap<u32, Block>) -> Vec<(f64, f64)> {
     blocks.values().map(|b| (b.seconds, b.speed)).collect()
 }
 
-fn chart(n: usize, layer: &str, native: &str, dots: &[Dot]) -> Chart {
+fn chart(n: usize, layer: &str, baseline: &str, dots: &[Dot]) -> Chart {
     let own = blocks(dots, layer);
     let here: Vec<(f64, f64)> = dots
         .iter()
@@ -130,15 +130,15 @@ fn chart(n: usize, layer: &str, native: &str, dots: &[Dot]) -> Chart {
             .with_marker_opacity(0.35),
     )];
     let mut legend = Vec::new();
-    if layer != native {
+    if layer != baseline {
         let base = LinePlot::new()
-            .with_data(line(&blocks(dots, native)))
+            .with_data(line(&blocks(dots, baseline)))
             .with_color("var(--muted)")
             .with_stroke_width(1.5)
             .with_dashed();
         plots.push(Plot::Line(base));
         legend.push(Key {
-            name: native.to_owned(),
+            name: baseline.to_owned(),
             colour: "var(--muted)".into(),
             marker: "<path d=\"M0 7h6v2H0zM10 7h6v2h-6z\"/>",
         });

@@ -42,7 +42,7 @@ pub fn group(report: &Report) -> Option<Group> {
         .iter()
         .filter(|r| bounds(r).is_some() && !(many && matrix.contains(r.id.as_str())))
         .collect();
-    let all = Overview::new(report);
+    let (all, baseline) = (Overview::new(report), report.baseline());
     let layers: Vec<&str> = report.layers.iter().map(|l| l.name.as_str()).collect();
     let own = |layer: &&&str| drawn.iter().any(|r| r.layer == **layer);
     let compared: Vec<&&str> = layers.iter().filter(own).collect();
@@ -50,7 +50,7 @@ pub fn group(report: &Report) -> Option<Group> {
         let rows = drawn.iter().map(|r| (r.label.clone(), *r));
         vec![Forest {
             n: 0,
-            title: format!("{one}: cost against native"),
+            title: format!("{one}: cost against {baseline}"),
             rows: rows.collect(),
         }]
     } else {
@@ -65,7 +65,7 @@ pub fn group(report: &Report) -> Option<Group> {
         let points = report.points().into_iter().enumerate();
         let of = points.map(|(n, point)| Forest {
             n,
-            title: format!("{point}: cost against native"),
+            title: format!("{point}: cost against {baseline}"),
             rows: of(point),
         });
         of.collect()
@@ -83,7 +83,7 @@ pub fn group(report: &Report) -> Option<Group> {
         ),
     };
     (!charts.is_empty()).then(|| Group {
-        title: "Cost against native".into(),
+        title: format!("Cost against {baseline}"),
         hint: format!(
             "Each square is a ratio of time an operation, its line the {} interval. Right of 1 is slower. Within the shaded band ({} either way) a difference does not matter. An axis ends at a factor of 10; what lies beyond is an arrow with its number. The largest difference comes first.{more}",
             number::percent(report.level),
@@ -142,7 +142,10 @@ impl Forest<'_> {
             .with_x_axis_min(low)
             .with_x_axis_max(high)
             .with_x_tick_format(TickFormat::Custom(Arc::new(tick)))
-            .with_x_label("time an operation / native (log scale)")
+            .with_x_label(&format!(
+                "time an operation / {} (log scale)",
+                report.baseline()
+            ))
             .with_shaded_region(band);
         for decade in CUT.into_iter().filter(|at| *at > low && *at < high) {
             layout = layout.with_reference_line(
@@ -157,7 +160,13 @@ impl Forest<'_> {
         }
         let id = format!("forest-{}", self.n);
         Chart {
-            svg: svg::draw(&id, &self.title, &self.description(), plots, layout),
+            svg: svg::draw(
+                &id,
+                &self.title,
+                &self.description(report.baseline()),
+                plots,
+                layout,
+            ),
             title: self.title.clone(),
             legend: Vec::new(),
             table: self.table(),
@@ -214,7 +223,7 @@ impl Forest<'_> {
         (forest, arrows)
     }
 
-    fn description(&self) -> String {
+    fn description(&self, baseline: &str) -> String {
         let having = |verdict| {
             let of = self.rows.iter().filter(|(_, r)| r.verdict == verdict);
             of.count()
@@ -232,7 +241,7 @@ impl Forest<'_> {
             ),
         };
         format!(
-            "Forest plot of {}: {} the same as native, {} slower, {} faster.{stalls} The table below has every figure.",
+            "Forest plot of {}: {} the same as {baseline}, {} slower, {} faster.{stalls} The table below has every figure.",
             number::count(self.rows.len(), "ratio"),
             having(Verdict::Same),
             having(Verdict::Slower),

@@ -25,7 +25,8 @@ pub fn group(report: &Report) -> Option<Group> {
     (!charts.is_empty()).then(|| Group {
         title: "Latency of single operations".into(),
         hint: format!(
-            "The share of operations that take longer than a time, from the histograms of all trials. A line ends where ten operations are left; both axes are logarithmic. Of each operation native and the slowest layers, at most {SERIES}.{more}"
+            "The share of operations that take longer than a time, from the histograms of all trials. A line ends where ten operations are left; both axes are logarithmic. Of each operation {} and the slowest layers, at most {SERIES}.{more}",
+            report.baseline()
         ),
         charts,
     })
@@ -37,7 +38,7 @@ fn chart(report: &Report, n: usize, point: &str) -> Option<Chart> {
     let mut rows: Vec<&ResultRow> = rows
         .filter(|r| r.label == point && !control(&r.layer) && marks(r).count() >= MARKS)
         .collect();
-    let native = |r: &ResultRow| {
+    let is_baseline = |r: &ResultRow| {
         report
             .layers
             .iter()
@@ -45,7 +46,7 @@ fn chart(report: &Report, n: usize, point: &str) -> Option<Chart> {
     };
     let usual = |r: &ResultRow| r.latency_us.map_or(0.0, |l| l.p50);
     rows.sort_by(|a, b| {
-        let first = native(b).cmp(&native(a));
+        let first = is_baseline(b).cmp(&is_baseline(a));
         first.then(usual(b).total_cmp(&usual(a)))
     });
     rows.truncate(SERIES);

@@ -135,9 +135,18 @@ fn work(old: &Report, new: &Report) -> Vec<String> {
             }
         }
     }
+    found.extend(other_baseline(old, new));
     found.extend(other_work(old, new));
     found.extend(holes(old, new));
     found
+}
+
+/// The baselines, if they differ. Then times are compared, because ratios to two layers are not alike.
+fn other_baseline(old: &Report, new: &Report) -> Option<String> {
+    let (then, now) = (old.baseline(), new.baseline());
+    (then != now).then(|| {
+        format!("baseline `{then}` then, `{now}` now, so times are compared, not ratios to it")
+    })
 }
 
 /// Results of one run only, although both runs have the layer and the point.

@@ -2,7 +2,7 @@
 
 use crate::{
     analysis::{self, summary::key_findings::MOST},
-    code_span::code,
+    code_span::{self, code},
     number::{self, count, list, times, verb},
     types::{ResultRow, Statement, TrustItem, TrustState, Verdict},
 };
@@ -115,7 +115,7 @@ pub fn told(trust: &[TrustItem], rows: &[ResultRow], baseline: Option<&str>) -> 
     told.extend(unlike(trust));
     told.extend(machine(trust, rows, baseline));
     told.extend(changed(&all, Verdict::Slower));
-    told.extend(stalls(&all));
+    told.extend(stalls(&all, baseline));
     told.extend(changed(&all, Verdict::Faster));
     told.extend(open(&all));
     told
@@ -215,11 +215,12 @@ fn changed(all: &[&ResultRow], verdict: Verdict) -> Vec<Statement> {
 }
 
 /// A sentence for each layer with new stalls.
-fn stalls(all: &[&ResultRow]) -> Vec<Statement> {
+fn stalls(all: &[&ResultRow], baseline: Option<&str>) -> Vec<Statement> {
+    let baseline = code_span::baseline(baseline.unwrap_or("the baseline"));
     let having: Vec<&ResultRow> = all.iter().copied().filter(|r| r.has_stalls()).collect();
     let said = |(layer, rows): (&str, Vec<&ResultRow>)| {
         let first = rows.first()?;
-        let words = analysis::stalls::words(first)?;
+        let words = analysis::stalls::words(first, &baseline)?;
         let text = format!(
             "{} has stalls that it did not have in the old run, at {}: {words}.",
             code(layer),

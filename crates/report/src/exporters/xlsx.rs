@@ -56,7 +56,7 @@ fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
     let tests = iozone::tests(report);
     for test in tests.iter().filter(|t| t.files.len() * t.records.len() > 1) {
         let name = names.next(&test.title);
-        matrix::test(sheet(&mut book, name)?, test)?;
+        matrix::test(sheet(&mut book, name)?, test, report.baseline())?;
     }
     for set in iozone::table_sets(report, &tests) {
         if set.number == 0 && set.tables.iter().any(|t| t.test.is_matrix()) {

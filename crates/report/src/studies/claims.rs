@@ -26,7 +26,8 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
         others.iter().filter_map(|l| make(l)).collect()
     };
     let mut all = each(&|l| small_reads(data, charts, l));
-    all.extend(each(&|l| ceiling(charts, native, l)));
+    let base = data.baseline_name();
+    all.extend(each(&|l| ceiling(charts, (native, &base), l)));
     all.extend(each(&|l| constant(data, l)));
     all.extend(each(&|l| caches(data, charts, l)));
     all.extend(syncs::conclusions(data, &others));
@@ -54,14 +55,15 @@ fn small_reads(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> 
     if rows.is_empty() {
         return None;
     }
+    let base = &data.baseline_name();
     let ratio = mean_ratio(&rows).map_or_else(String::new, |r| {
-        format!(", {} in the mean", text::of_native(r))
+        format!(", {} in the mean", text::of_baseline(r, base))
     });
     Some(Conclusion {
-        claim: "reads small files faster than native".into(),
+        claim: format!("reads small files faster than {base}"),
         layer: layer.into(),
         text: format!(
-            "{} reads small files faster than native: at {faster} of {}{ratio}",
+            "{} reads small files faster than {base}: at {faster} of {}{ratio}",
             code(layer),
             text::count(rows.len(), "record size")
         ),
@@ -90,7 +92,7 @@ fn best<'a>(rows: &[&'a ResultRow]) -> Option<&'a ResultRow> {
 
 /// Whether a layer reaches half of native's best at some record size, for the chart where it is
 /// furthest behind.
-fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
+fn ceiling(charts: &[Part], (native, base): (&str, &str), layer: &str) -> Option<Conclusion> {
     let lowest = charts
         .iter()
         .filter_map(|p| {
@@ -103,10 +105,10 @@ fn ceiling(charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
     let below = sure.is_some_and(|(h, t)| h[1] < 0.5 * t[0]);
     let above = sure.is_some_and(|(h, t)| h[0] > 0.5 * t[1]) || share >= 0.5 && sure.is_none();
     Some(Conclusion {
-        claim: "reaches half of native's best".into(),
+        claim: format!("reaches half of {base}'s best"),
         layer: layer.into(),
         text: format!(
-            "{} reaches half of native's best: at most {} whatever the record ({}; native {})",
+            "{} reaches half of {base}'s best: at most {} whatever the record ({}; {base} {})",
             code(layer),
             text::result_value(here),
             part.words(),
@@ -222,7 +224,7 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
             Verdict::Same | Verdict::Faster => Holds::No,
             _ => Holds::Open,
         };
-        let than = format!(", natively {}", text::time(there.op_us?));
+        let than = format!(", {} {}", data.natively(), text::time(there.op_us?));
         (slower, than, there)
     };
     let (holds, what) = if is_lost(data, row) {
@@ -313,7 +315,7 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
         text: format!(
             "prefer {} for reading: {} in the mean of all reads, {} {}, {} {}",
             code(first.1),
-            text::of_native(first.0),
+            text::of_baseline(first.0, &data.baseline_name()),
             code(second.1),
             text::times_about(second.0),
             code(order[order.len() - 1].1),
@@ -324,7 +326,7 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
     })
 }
 
-/// Whether the C library's buffer makes a difference natively.
+/// Whether the C library's buffer makes a difference in the baseline.
 fn library(data: &Data, native: &str, op: &str) -> Option<Conclusion> {
     let pairs = pairs(data, native, op);
     let mut slower = Vec::new();
@@ -362,7 +364,10 @@ fn library(data: &Data, native: &str, op: &str) -> Option<Conclusion> {
     Some(Conclusion {
         claim: format!("f{op}() takes as long as {op}()"),
         layer: native.into(),
-        text: format!("f{op}() takes as long as {op}() natively: {what}"),
+        text: format!(
+            "f{op}() takes as long as {op}() {}: {what}",
+            data.natively()
+        ),
         holds: Holds::when(known && slower.is_empty(), known),
         evidence,
     })

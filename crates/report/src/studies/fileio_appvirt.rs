@@ -50,7 +50,11 @@ impl Study for FileioAppvirt {
         Section {
             name: self.id().id().into(),
             title: "Study: file I/O of virtualised applications".into(),
-            about: "One file written and read from start to end, natively and through each layer. Seconds: mean and range of the repeats. The report's own rule decides whether a layer differs from native.".into(),
+            about: format!(
+                "One file written and read from start to end, {natively} and through each layer. Seconds: mean and range of the repeats. The report's own rule decides whether a layer differs from {base}.",
+                base = data.baseline_name(),
+                natively = data.natively()
+            ),
             tables,
             conclusions,
             ..Section::default()
@@ -120,7 +124,10 @@ impl<'a> StudyWork<'a> {
         let size = self.rows().next().map_or(0, data_size);
         DataTable {
             title: format!("{}, {}: seconds", capital(self.title), format_size(size)),
-            note: "Mean and range of the repeats, and the report's verdict against native.".into(),
+            note: format!(
+                "Mean and range of the repeats, and the report's verdict against {}.",
+                self.data.baseline_name()
+            ),
             head: std::iter::once("record".to_owned())
                 .chain(own.iter().map(|l| (**l).to_owned()))
                 .collect(),
@@ -249,11 +256,12 @@ impl<'a> StudyWork<'a> {
             .chain(others.iter().cloned())
             .filter(|p| !p.is_empty())
             .collect();
+        let natively = self.data.natively();
         Some(Conclusion {
-            claim: format!("{} takes as long as natively", self.title),
+            claim: format!("{} takes as long as {natively}", self.title),
             layer: layer.into(),
             text: format!(
-                "{} in {} takes as long as natively: {}",
+                "{} in {} takes as long as {natively}: {}",
                 self.title,
                 code(layer),
                 parts.join("; ")
@@ -428,10 +436,11 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
         claim: IN_PLACE.into(),
         layer: layer.into(),
         text: format!(
-            "{} {IN_PLACE} ({}): {} for the first write, natively {}{what}",
+            "{} {IN_PLACE} ({}): {} for the first write, {} {}{what}",
             code(layer),
             format_size(data_size(here)),
             text::time(mine.mean() * 1e6),
+            data.natively(),
             text::time(natively.mean() * 1e6)
         ),
         holds,

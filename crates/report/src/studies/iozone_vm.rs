@@ -44,7 +44,10 @@ impl Study for IozoneVm {
         Section {
             name: self.id().id().into(),
             title: "Study: file systems of development machines".into(),
-            about: "iozone's tests natively and through each layer. Throughput is in KB/s of 1024 bytes, as in iozone. Files were read just after they had been written or read, so reads come from memory if the layer allows it.".into(),
+            about: format!(
+                "iozone's tests {} and through each layer. Throughput is in KB/s of 1024 bytes, as in iozone. Files were read just after they had been written or read, so reads come from memory if the layer allows it.",
+                data.natively()
+            ),
             tables,
             charts: lines,
             conclusions: claims::conclusions(data, &charts),

@@ -5,7 +5,7 @@ use layermark_model::{Run, StudyId};
 
 use crate::{
     analysis::{index::Index, summary::some_of},
-    code_span::code,
+    code_span::{self, code},
     number::count,
     types::{BufferRow, Conclusion, CostRow, Holds, ResultRow, Section},
 };
@@ -27,7 +27,7 @@ pub struct Data<'a> {
     pub run: &'a Run,
     /// Its trials.
     pub index: &'a Index<'a>,
-    /// Index of the native layer.
+    /// Index of the baseline.
     pub baseline: usize,
     /// Results by point, then by layer, without the control.
     pub results: &'a [ResultRow],
@@ -35,6 +35,18 @@ pub struct Data<'a> {
     pub cost: &'a [CostRow],
     /// Recommended record sizes.
     pub buffer: &'a [BufferRow],
+}
+
+impl Data<'_> {
+    /// The baseline's name in a sentence.
+    pub fn baseline_name(&self) -> String {
+        code_span::baseline(self.run.baseline())
+    }
+
+    /// `natively`, or in which layer.
+    pub fn natively(&self) -> String {
+        code_span::in_baseline(&self.baseline_name())
+    }
 }
 
 /// One study.

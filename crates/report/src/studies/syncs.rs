@@ -145,9 +145,10 @@ fn counted<'a>(data: &Data, rows: &[&'a ResultRow]) -> Option<(&'a ResultRow, Ho
         let faster = row
             .ratio
             .filter(|_| judged(data, &[row]) == [Verdict::Faster]);
+        let than = |ratio| text::of_baseline(ratio, &data.baseline_name());
         let win = faster.map_or_else(String::new, |e| match text::written(&e) {
-            (_, "") => format!("; that is why it takes {}", text::of_native(e.estimate)),
-            _ => format!("; that is why it is {}", text::of_native(e.estimate)),
+            (_, "") => format!("; that is why it takes {}", than(e.estimate)),
+            _ => format!("; that is why it is {}", than(e.estimate)),
         });
         return Some((row, Holds::No, format!("{}{win}", proof(row))));
     }

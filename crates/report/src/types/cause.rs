@@ -1,8 +1,8 @@
-//! Causes of being faster or slower than native, and reasons not to trust a number.
+//! Causes of being faster or slower than the baseline, and reasons not to trust a number.
 
 use super::ServedBy;
 
-/// A cause of a difference from native, with its figures. `analysis/causes.rs` finds the causes and
+/// A cause of a difference from the baseline, with its figures. `analysis/causes.rs` finds the causes and
 /// writes their sentences.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
@@ -31,7 +31,7 @@ pub enum Cause {
         flushes: u64,
         /// Flushes that the application requested; 0 for a program, whose own are not counted.
         syncs: u64,
-        /// For a program: flushes that the device counted natively.
+        /// For a program: flushes that the device counted in the baseline.
         natively: Option<u64>,
     },
     /// Flushes are too fast to have reached the device; holds how fast.
@@ -50,19 +50,21 @@ pub enum Cause {
     WriteAmplification(Sides<f64>),
     /// Flushes of the device per flush of the application.
     FlushesPerSync(Sides<f64>),
-    /// Nothing in the data explains it, and it is too small to count: holds the least share of native's time
-    /// that does.
+    /// What makes the baseline slow, and not the layer.
+    OfBaseline(Box<Cause>),
+    /// Nothing in the data explains it, and it is too small to count: holds the least share of the baseline's
+    /// time that does.
     Small(f64),
     /// Nothing in the data explains it.
     Unexplained,
 }
 
-/// A value of the layer and of native.
+/// A value of the layer and of the baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sides<T> {
     /// In the layer.
     pub here: T,
-    /// Natively.
+    /// In the baseline.
     pub native: T,
 }
 
@@ -101,7 +103,7 @@ pub enum Distrust {
     DirectIgnored(InTrials),
     /// The programs of user scripts differed between trials.
     UnlikePrograms,
-    /// Native skips flushes and the layer does not.
+    /// The baseline skips flushes and the layer does not.
     BaselineSkipsFlush,
 }
 

@@ -87,7 +87,7 @@ pub struct Report {
     pub verdicts: Vec<Statement>,
     /// Why the numbers can, or cannot, be trusted.
     pub trust: Vec<TrustItem>,
-    /// The second `native`, compared with the first. Absent if there was none.
+    /// The second measurement of the baseline, compared with the first. Absent if there was none.
     pub control: Option<Control>,
     /// Layers in the plan's order; the baseline first.
     pub layers: Vec<LayerReport>,
@@ -318,6 +318,12 @@ impl Report {
     pub fn result(&self, id: &str) -> Option<&ResultRow> {
         let control = self.control.iter().flat_map(|c| &c.results);
         self.results.iter().chain(control).find(|r| r.id == id)
+    }
+
+    /// Name of the layer that the others are compared with.
+    pub fn baseline(&self) -> &str {
+        let own = self.layers.iter().find(|l| l.baseline);
+        own.map_or("the baseline", |l| l.name.as_str())
     }
 
     /// Labels of the points that have results, in the plan's order.

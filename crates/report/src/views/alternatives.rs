@@ -21,7 +21,7 @@ pub fn section(report: &Report) -> Option<Section> {
     (!tables.is_empty()).then(|| Section {
         name: "alternatives".into(),
         title: "Compared with each other".into(),
-        about: "Within each layer, the time an operation takes over that of the reference, the first one, block by block. The rules for the words are those of layers against native.".into(),
+        about: "Within each layer, the time an operation takes over that of the reference, the first one, block by block. The rules for the words are those of layers against the baseline.".into(),
         tables,
         ..Section::default()
     })

@@ -3,6 +3,7 @@
 use layermark_model::{Quantity, format_size};
 
 use crate::{
+    Report,
     analysis::cost::{OFF, per_byte},
     number,
     types::{
@@ -66,10 +67,12 @@ fn series(row: &CostRow, results: &[ResultRow]) -> Series {
 }
 
 /// The models as a section of the report; `None` if there are none.
-pub fn section(rows: &[CostRow], results: &[ResultRow], level: f64) -> Option<Section> {
+pub fn section(report: &Report) -> Option<Section> {
+    let (rows, baseline) = (&report.cost, report.baseline());
     if rows.is_empty() {
         return None;
     }
+    let more = format!("more than {baseline}, an operation");
     let cell = |e: Option<Estimate>, text: fn(&Estimate) -> String| {
         e.map_or_else(Cell::default, |e| Cell::number(text(&e), e.estimate))
     };
@@ -108,7 +111,7 @@ pub fn section(rows: &[CostRow], results: &[ResultRow], level: f64) -> Option<Se
         title: "What an operation costs, whatever its size, and what each byte adds".into(),
         about: format!(
             "A line through the record sizes, in a robust fit that one outlying size moves little; {} intervals by resampling blocks. Where a size lies more than {} off, there is no such model.",
-            number::percent(level),
+            number::percent(report.level),
             number::percent(OFF)
         ),
         tables: vec![DataTable {
@@ -119,7 +122,7 @@ pub fn section(rows: &[CostRow], results: &[ResultRow], level: f64) -> Option<Se
                 "layer",
                 "an operation",
                 "a byte",
-                "more than native, an operation",
+                &more,
                 "a byte",
                 "",
             ]
@@ -127,7 +130,7 @@ pub fn section(rows: &[CostRow], results: &[ResultRow], level: f64) -> Option<Se
             .to_vec(),
             rows: rows.iter().map(line).collect(),
         }],
-        charts: charts(rows, results),
+        charts: charts(rows, &report.results),
         ..Section::default()
     })
 }

@@ -38,7 +38,7 @@ impl Report {
         let buffer = self.buffer.iter().any(|b| b.wall.between.is_some());
         let others = [
             Some(alternatives::section(self)),
-            told(cost).then(|| cost::section(&self.cost, &self.results, self.level)),
+            told(cost).then(|| cost::section(self)),
             told(buffer).then(|| buffer::section(&self.buffer, self.level)),
             Some(seek::section(&self.results)),
             Some(iops::section(self)),

@@ -3,6 +3,7 @@
 use crate::{
     Report, ResultRow, Verdict,
     analysis::stalls,
+    code_span::in_baseline,
     number::{self, times},
 };
 
@@ -23,7 +24,7 @@ const SIGNS: [(&str, &str); 10] = [
     ),
 ];
 
-/// Two such numbers may be of different times, and of native on other CPUs. Their quotient can be
+/// Two such numbers may be of different times, and of the baseline on other CPUs. Their quotient can be
 /// far from the ratio.
 pub const CENTRES: &str =
     "the centre of all trials. Do not divide them: ratios compare neighbouring turns";
@@ -38,7 +39,7 @@ const DRIFTS: &str = "?drift";
 /// What the cells show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Time in the layer over native's, or the verdict's sign.
+    /// Time in the layer over the baseline's, or the verdict's sign.
     Ratio,
     /// Time an operation.
     Time,
@@ -60,7 +61,7 @@ pub struct Overview<'a> {
     /// The meaning of a ratio.
     ratio: String,
     /// Whose time a ratio is a multiple of.
-    of: &'static str,
+    of: &'a str,
     /// What the cells show.
     unit: Unit,
 }
@@ -96,7 +97,7 @@ impl<'a> Overview<'a> {
             ratio: ratio_of(report),
             of: match report.compared {
                 Some(_) => "the old run",
-                None => "native",
+                None => report.baseline(),
             },
             unit,
         }
@@ -156,7 +157,7 @@ impl<'a> Overview<'a> {
         } else {
             format!("as fast as {of}")
         };
-        let stalls = stalls::words(row).map(|words| format!("; {words}"));
+        let stalls = stalls::words(row, self.of).map(|words| format!("; {words}"));
         format!(
             "{word}{joint}{times} times {of}{}{}",
             span.unwrap_or_default(),
@@ -238,7 +239,7 @@ fn options(name: &str) -> impl Iterator<Item = &str> {
 /// The meaning of a ratio in the report.
 pub fn ratio_of(report: &Report) -> String {
     let Some(compared) = &report.compared else {
-        return "time in the layer / natively".into();
+        return format!("time in the layer / {}", in_baseline(report.baseline()));
     };
     let mut others = report.layers.iter().map(|l| l.name.as_str());
     match compared.baseline.as_deref() {

@@ -5,7 +5,7 @@ use layermark_model::flags;
 use crate::{
     DurabilityVerdict, Report, ResultRow, ServedBy, TrustState, Verdict,
     analysis::{data_source, kinds, stalls},
-    number,
+    code_span, number,
     types::Cause,
     views::by_work,
 };
@@ -63,7 +63,7 @@ pub struct Notes<'a> {
     brief: bool,
     told: Vec<(&'a str, &'a Cause)>,
     /// The baseline's row of the same point, which comes first.
-    native: Option<&'a ResultRow>,
+    baseline: Option<&'a ResultRow>,
 }
 
 impl<'a> Notes<'a> {
@@ -79,10 +79,11 @@ impl<'a> Notes<'a> {
     pub fn of(&mut self, row: &'a ResultRow) -> String {
         let mut notes: Vec<String> = Vec::new();
         if row.verdict == Verdict::Baseline {
-            self.native = Some(row);
+            self.baseline = Some(row);
         }
         notes.extend(row.untrusted.clone());
-        notes.extend(stalls::words(row));
+        let baseline = self.baseline.map_or("the baseline", |b| b.layer.as_str());
+        notes.extend(stalls::words(row, &code_span::baseline(baseline)));
         notes.extend(self.other_rounds(row));
         if row.trials == 0 {
             let why = row.error.as_deref().map(number::first_line);
@@ -113,7 +114,7 @@ impl<'a> Notes<'a> {
         let proved = row.durability.verdict == DurabilityVerdict::Absorbed;
         let suspicion = row.durability.suspicion.as_ref();
         let suspicion = suspicion.filter(|_| !told && !proved);
-        notes.extend(suspicion.map(|s| Cause::SuspectedFlush(s.clone()).to_string()));
+        notes.extend(suspicion.map(|s| Cause::SuspectedFlush(s.clone()).words("")));
         notes.extend(durability_words(row).map(str::to_owned));
         notes.extend(row.threads.as_ref().map(crate::analysis::threads::words));
         notes.retain(|n| !n.is_empty());
@@ -143,18 +144,21 @@ fn failed(row: &ResultRow) -> String {
     format!("{} of {all} failed: {why}", row.failed_trials)
 }
 
-/// From this share on, a difference of native's time in the rounds of a ratio from that of its row
+/// From this share on, a difference of the baseline's time in the rounds of a ratio from that of its row
 /// is reported.
 const OTHER_ROUNDS: f64 = 0.05;
 
 impl Notes<'_> {
-    /// Native's time in the rounds of the ratio, if native's own row differs. That row includes
+    /// The baseline's time in the rounds of the ratio, if its own row differs. That row includes
     /// rounds with other layers, which may be on one CPU where these are not.
     fn other_rounds(&self, row: &ResultRow) -> Option<String> {
-        let native = self.native.filter(|n| n.label == row.label)?;
-        let (here, there) = (row.native_us?, native.op_us?);
+        let baseline = self.baseline.filter(|b| b.label == row.label)?;
+        let (here, there) = (row.native_us?, baseline.op_us?);
         let apart = (here / there).ln().abs() > OTHER_ROUNDS.ln_1p();
-        apart.then(|| format!("natively {} in the same rounds", number::time(here)))
+        apart.then(|| {
+            let natively = code_span::in_baseline(&code_span::baseline(&baseline.layer));
+            format!("{natively} {} in the same rounds", number::time(here))
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Report,
-    code_span::code,
+    code_span::{self, code},
     number::{self, sig3},
     types::{Axis, Cell, DataTable, LineChart, Mark, ScalingRow, Section, Series},
     views::by_work,
@@ -14,17 +14,28 @@ pub fn section(report: &Report) -> Option<Section> {
         return None;
     }
     let works = by_work(&report.scaling, |row| &row.what);
+    let baseline = report.baseline();
     Some(Section {
         name: "scaling".into(),
         title: "Scaling with CPUs".into(),
-        about: "X(n) is the throughput with n CPUs: virtual ones of a guest; elsewhere the programs are pinned to n of this machine's. Speed-up is X(n)/X(1), efficiency speed-up/n, the MP factor (X(n)-X(n-1))/X(1). The ratio is time over native time with the same number of CPUs.".into(),
-        tables: works.iter().map(|(what, rows)| table(what, rows)).collect(),
-        charts: works.iter().filter_map(|(what, rows)| chart(what, rows)).collect(),
+        about: format!(
+            "X(n) is the throughput with n CPUs: virtual ones of a guest; elsewhere the programs are pinned to n of this machine's. Speed-up is X(n)/X(1), efficiency speed-up/n, the MP factor (X(n)-X(n-1))/X(1). The ratio is time over that in {} with the same number of CPUs.",
+            code_span::baseline(baseline)
+        ),
+        tables: works
+            .iter()
+            .map(|(what, rows)| table(what, rows, baseline))
+            .collect(),
+        charts: works
+            .iter()
+            .filter_map(|(what, rows)| chart(what, rows))
+            .collect(),
         ..Section::default()
     })
 }
 
-fn table(what: &str, rows: &[&ScalingRow]) -> DataTable {
+fn table(what: &str, rows: &[&ScalingRow], baseline: &str) -> DataTable {
+    let ratio = format!("ratio to {baseline}");
     let head = [
         "layer",
         "CPUs",
@@ -32,7 +43,7 @@ fn table(what: &str, rows: &[&ScalingRow]) -> DataTable {
         "speed-up",
         "efficiency",
         "MP factor",
-        "ratio to native",
+        &ratio,
     ];
     let not = rows.iter().filter_map(|r| {
         let why = r.not_scaling.as_ref()?;

@@ -39,10 +39,14 @@ const PLAN: [&str; 10] = [
 ];
 
 pub fn report() -> Report {
+    made().build()
+}
+
+pub fn made() -> Made {
     of(&["native", "overlay:upper", "fuse", "image:erofs"])
 }
 
-fn of(layers: &[&str]) -> Report {
+fn of(layers: &[&str]) -> Made {
     Made::new(layers, 3)
         .study("fileio-appvirt")
         .points("write", &SIZES, FILE)
@@ -64,7 +68,6 @@ fn of(layers: &[&str]) -> Report {
             slow * cold * 1e-3 * record
         })
         .change(sources)
-        .build()
 }
 
 fn study(report: &Report) -> &Section {
@@ -241,7 +244,7 @@ fn a_study_answers_with_its_claims_before_any_row() {
 
 #[test]
 fn a_study_answers_in_40_lines() {
-    let report = of(&PLAN);
+    let report = of(&PLAN).build();
     let text = printed(&report, 100);
     let answer = text.as_str();
     // One table or none; the others are counted.

@@ -455,6 +455,7 @@ fn the_page_of_a_figure_over_runs_draws_each_value_and_change() {
             stalls: n == 3,
         };
         let trend = Trend {
+            baseline: "native".into(),
             point: "small <read>".into(),
             layer: "fuse".into(),
             is_time,

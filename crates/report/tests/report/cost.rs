@@ -123,6 +123,10 @@ fn few_blocks_give_no_interval_and_few_sizes_no_model() {
 }
 
 pub fn buffer_size() -> Report {
+    made_buffer_size().build()
+}
+
+pub fn made_buffer_size() -> Made {
     let sizes: Vec<u64> = (5..=12).map(|e| 1u64 << e).collect();
     Made::new(&["native", "tmpfs"], 8)
         .study("buffer-size")
@@ -136,7 +140,6 @@ pub fn buffer_size() -> Report {
                 0.01 + 1e-3 * record
             }
         })
-        .build()
 }
 
 #[test]

@@ -11,6 +11,10 @@ use serde_json::json;
 
 /// `share` adds 118 us to each operation; `liar` skips flushes; `loop` is as native.
 pub fn report() -> Report {
+    made().build()
+}
+
+pub fn made() -> Made {
     let small: Vec<u64> = (12..=16).map(|e| 1u64 << e).collect();
     let large: Vec<u64> = (12..=24).map(|e| 1u64 << e).collect();
     let mut made =
@@ -50,7 +54,6 @@ pub fn report() -> Report {
                 trial.idle_flushes = Some(0.0);
             }
         })
-        .build()
 }
 
 #[track_caller]

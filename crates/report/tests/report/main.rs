@@ -2,6 +2,7 @@
 
 mod alternatives;
 mod appvirt;
+mod baseline;
 mod beside;
 mod charts;
 mod compare;

@@ -47,8 +47,9 @@ pub fn after(
     Ok(())
 }
 
-/// The layers of the run, those that are only cut, and the liar.
+/// The layers of the run, those that are only cut, and the controls: native, and the liar.
 fn layers(run: &Run, plan: &PlanCuts, servers: &[Vec<String>]) -> Vec<CutLayer> {
+    let honest = Spec::bare("native");
     let liar = Spec {
         variant: Some("volatile".into()),
         ..Spec::bare("overlay")
@@ -69,7 +70,7 @@ fn layers(run: &Run, plan: &PlanCuts, servers: &[Vec<String>]) -> Vec<CutLayer> 
     let mut layers: Vec<CutLayer> = own.map(|l| cut(&l.spec, &l.name, true)).collect();
     layers.extend(servers.iter().map(|command| CutLayer::served(command)));
     let also = plan.also.iter().map(|spec| (spec, true));
-    for (spec, named) in also.chain([(&liar, false)]) {
+    for (spec, named) in also.chain([(&honest, false), (&liar, false)]) {
         if !layers.iter().any(|l| l.spec.unlabelled() == *spec) {
             layers.push(cut(spec, &spec.name(), named));
         }

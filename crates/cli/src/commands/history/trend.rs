@@ -112,6 +112,12 @@ impl Trend<'_> {
         if self.times { "us" } else { "ratio" }
     }
 
+    /// Name of the baseline, which all runs of a series have in common.
+    fn baseline(&self) -> &str {
+        let newest = self.series.kept.last();
+        newest.map_or("", |(_, figure)| figure.baseline.as_str())
+    }
+
     fn shown(&self, value: &Estimate) -> String {
         if self.times {
             time_with(value)
@@ -129,11 +135,7 @@ impl Trend<'_> {
     }
 
     pub fn text(&self) -> String {
-        let what = if self.times {
-            "time an operation"
-        } else {
-            "time in the layer / natively"
-        };
+        let what = self.drawn().quantity();
         let values = || self.series.kept.iter().map(|(_, f)| f.value.estimate);
         let (low, high) = values().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
         let runs = counted(self.series.kept.len());
@@ -210,6 +212,7 @@ impl Trend<'_> {
             point: self.point.clone(),
             layer: self.layer.clone(),
             is_time: self.times,
+            baseline: self.baseline().to_owned(),
             runs: self.series.kept.iter().map(run).collect(),
             changes: self.changes.clone(),
             said: self.said(),

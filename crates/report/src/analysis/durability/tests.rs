@@ -64,6 +64,8 @@ fn judged(facts: &Facts, trials: &[WithReference]) -> Durability {
         meaning: &flushing(),
         facts,
         is_baseline: false,
+        baseline: "native",
+        reference: Some("native"),
         trials,
         ratio: None,
     })
@@ -92,6 +94,8 @@ fn tells_an_honest_layer_from_a_liar() {
             meaning: &flushing(),
             facts: &disk(),
             is_baseline: false,
+            baseline: "native",
+            reference: Some("native"),
             trials: &[(here, Some(&native)); 10],
             ratio: Some(&fast),
         })
@@ -192,6 +196,8 @@ fn a_flush_shared_by_many_threads_convicts_nobody() {
             },
             facts: &disk(),
             is_baseline: false,
+            baseline: "native",
+            reference: Some("native"),
             trials: &[(&here, Some(&native)); 10],
             ratio: None,
         })
@@ -308,6 +314,8 @@ fn a_point_without_flush_was_not_asked() {
         meaning: &Meaning::default(),
         facts: &disk(),
         is_baseline: false,
+        baseline: "native",
+        reference: Some("native"),
         trials: &[(&trial(0, Some(9), 0), None)],
         ratio: None,
     });
@@ -324,6 +332,8 @@ fn launched(facts: &Facts, is_baseline: bool, here: u64, there: u64) -> Durabili
         meaning: &meaning,
         facts,
         is_baseline,
+        baseline: "native",
+        reference: Some("native"),
         trials: &[(&here, Some(&there)); 10],
         ratio: None,
     })
@@ -367,6 +377,8 @@ fn a_burst_of_others_is_not_a_programs_flush() {
             meaning: &meaning,
             facts: &disk(),
             is_baseline,
+            baseline: "native",
+            reference: Some("native"),
             trials: &trials,
             ratio: None,
         })

@@ -1,5 +1,7 @@
 //! Advice: rules over the results, each with the results as evidence.
 
+use layermark_model::BASELINE;
+
 use crate::{
     analysis::summary::{Findings, LISTED, quoted, stalls, undecided::within},
     code_span::code,
@@ -21,7 +23,7 @@ pub fn give(f: &Findings) -> Vec<Advice> {
         let rows = f.rows(layer);
         advice.extend(fuse(f, layer, &rows));
         advice.extend(cached(f, layer, &rows));
-        advice.extend(unexplained(layer, &rows));
+        advice.extend(unexplained(f, layer, &rows));
         advice.extend(owed(layer, &rows));
     }
     advice.extend(undecided(f));
@@ -69,8 +71,16 @@ fn flush(f: &Findings) -> Option<Advice> {
 
 fn baseline_skips(f: &Findings) -> Option<Advice> {
     let rows: Vec<&ResultRow> = f.baseline_skips().collect();
+    let baseline = f.run.layers.get(BASELINE);
+    let (how, name) = match baseline.is_some_and(|l| l.spec.is_native()) {
+        true => ("directory", "such as a volume: --dir DIRECTORY"),
+        false => ("layer", "with --baseline LAYER"),
+    };
     from(&rows, |_| {
-        "Compare with a directory whose fsync reaches the disk, such as a volume: --dir DIRECTORY. Natively it is skipped here.".into()
+        format!(
+            "Compare with a {how} whose fsync reaches the disk, {name}. In {} it is skipped here.",
+            f.baseline()
+        )
     })
 }
 
@@ -133,11 +143,11 @@ fn copy_up(f: &Findings) -> Option<Advice> {
 }
 
 fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
-    let through = f
-        .run
-        .layers
-        .iter()
-        .any(|l| l.name == layer && l.facts.is_fuse());
+    let is_fuse = |name: &str| {
+        let mut layers = f.run.layers.iter();
+        layers.any(|l| l.name == name && l.facts.is_fuse())
+    };
+    let through = is_fuse(layer) && !is_fuse(f.run.baseline());
     let slower = picked(rows, |r| through && r.verdict == Verdict::Slower);
     // The amount is unknown if it changed during the run.
     let rows = picked(&slower, |r| r.extra_us.is_some());
@@ -175,13 +185,14 @@ fn cached(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     })
 }
 
-fn unexplained(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
+fn unexplained(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     from(
         &picked(rows, |r| r.causes.first() == Some(&Cause::Unexplained)),
         |_| {
             format!(
-                "Do not count on {} being faster than native: nothing in the data explains it. Look again with --profile standard.",
-                code(layer)
+                "Do not count on {} being faster than {}: nothing in the data explains it. Look again with --profile standard.",
+                code(layer),
+                f.baseline()
             )
         },
     )

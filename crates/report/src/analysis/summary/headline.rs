@@ -37,10 +37,12 @@ pub fn headline(f: &Findings, control_failed: bool) -> String {
         parts.push("no verdict can be given".into());
     }
     if f.baseline_skips().next().is_some() {
-        parts.insert(0, "native skips fsync: trust no ratio of a flush".into());
+        let text = format!("{} skips fsync: trust no ratio of a flush", f.baseline());
+        parts.insert(0, text);
     }
     if control_failed {
-        parts.insert(0, "native differed from itself: trust no figure".into());
+        let text = format!("{} differed from itself: trust no figure", f.baseline());
+        parts.insert(0, text);
     }
     // A study's answer is not cut.
     let text = if is_study {
@@ -82,7 +84,7 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// How alternatives compare with the first of them, if no layer is compared with native.
+/// How alternatives compare with the first of them, if no layer is compared with the baseline.
 fn choices(f: &Findings) -> Option<Vec<String>> {
     let one_layer = f.results.iter().all(|r| f.is_baseline(&r.layer));
     if !one_layer || f.alternatives.is_empty() {
@@ -167,12 +169,13 @@ fn nothing(f: &Findings) -> Option<String> {
     None
 }
 
-/// The headline if only native has a number.
+/// The headline if only the baseline has a number.
 fn nothing_compared(f: &Findings) -> String {
     let mut failed = f.failures();
     failed.retain(|r| r.trials == 0 && !f.is_baseline(&r.layer));
     let Some(first) = failed.first() else {
-        return "only native was measured, so there is nothing to compare".into();
+        let only = f.baseline();
+        return format!("only {only} was measured, so there is nothing to compare");
     };
     let mut layers: Vec<String> = failed.iter().map(|r| code(&r.layer)).collect();
     layers.sort();
@@ -189,9 +192,9 @@ enum Standing {
     Memory,
     /// Slower somewhere, by an amount that changed during the run.
     SlowerUnsteady,
-    /// No known difference from native anywhere.
+    /// No known difference from the baseline anywhere.
     Free,
-    /// Within delta of native at this many of this many points, and nowhere slower or faster.
+    /// Within delta of the baseline at this many of this many points, and nowhere slower or faster.
     Near(usize, usize),
     /// Faster somewhere and slower nowhere.
     Faster,
@@ -203,7 +206,7 @@ enum Standing {
     Open,
 }
 
-/// Certainty of a row that costs more than native.
+/// Certainty of a row that costs more than the baseline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sure {
     /// Some trials failed, and the others are too few for a verdict.
@@ -214,7 +217,7 @@ enum Sure {
     Yes,
 }
 
-/// A row that costs more than native, with amount and certainty.
+/// A row that costs more than the baseline, with amount and certainty.
 struct Slower<'a> {
     row: &'a ResultRow,
     ratio: f64,
@@ -272,10 +275,10 @@ fn holds_one(row: &ResultRow) -> bool {
     interval.is_some_and(|[low, high]| low <= 1.0 + ALL_BUT && high >= 1.0 - ALL_BUT)
 }
 
-/// Layers near native, with the number of such points and of all points.
+/// Layers near the baseline, with the number of such points and of all points.
 type Near = Vec<(String, usize, usize)>;
 
-fn within(near: &Near, delta: f64) -> Option<String> {
+fn within(near: &Near, delta: f64, baseline: &str) -> Option<String> {
     let (_, same, all) = near.first()?;
     let names: Vec<String> = near.iter().map(|(name, ..)| name.clone()).collect();
     let points = if near.iter().all(|(_, s, a)| (s, a) == (same, all)) {
@@ -285,7 +288,10 @@ fn within(near: &Near, delta: f64) -> Option<String> {
     } else {
         "some points".into()
     };
-    let within = format!("within {} of native at {points}", number::percent(delta));
+    let within = format!(
+        "within {} of {baseline} at {points}",
+        number::percent(delta)
+    );
     said(&names, &format!("is {within}"), &format!("are {within}"))
 }
 
@@ -329,7 +335,7 @@ fn gist(f: &Findings) -> Vec<String> {
         "costs nothing measurable",
         "cost nothing measurable",
     ));
-    known.extend(within(&near, f.run.plan.delta));
+    known.extend(within(&near, f.run.plan.delta, &f.baseline()));
     known.extend(said(
         &memory,
         "is memory, not a disk",
@@ -344,11 +350,12 @@ fn gist(f: &Findings) -> Vec<String> {
         // Probable costs are left out if there are certain ones.
         return known;
     }
-    let reasons = "faster than native, for the reasons below";
-    let or = probable(&slower)
+    let baseline = f.baseline();
+    let reasons = format!("faster than {baseline}, for the reasons below");
+    let or = probable(&slower, &baseline)
         .or_else(|| said(&faster, &format!("is {reasons}"), &format!("are {reasons}")))
         .or_else(|| {
-            let probably = "probably faster than native";
+            let probably = format!("probably faster than {baseline}");
             let (one, many) = (format!("is {probably}"), format!("are {probably}"));
             said(&perhaps_faster, &one, &many)
         })
@@ -455,7 +462,11 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
             } else {
                 "takes"
             };
-            vec![format!("{} {verb} {up_to}{}", code(layer), cost(worst.row))]
+            vec![format!(
+                "{} {verb} {up_to}{}",
+                code(layer),
+                cost(worst.row, &f.baseline())
+            )]
         }
     };
     parts.extend(larger.map(|s| {
@@ -472,10 +483,10 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
 }
 
 /// The part for probable costs, if no cost is certain.
-fn probable(slower: &[Slower]) -> Option<String> {
+fn probable(slower: &[Slower], baseline: &str) -> Option<String> {
     let worst = most(slower.iter())?;
     let name = code(&worst.row.layer);
-    let cost = cost(worst.row);
+    let cost = cost(worst.row, baseline);
     Some(match worst.sure {
         Sure::May => format!("no cost is certain; {name} may take {cost}"),
         _ => format!("no cost is certain; {name} is probably slowest, taking {cost}"),
@@ -483,8 +494,8 @@ fn probable(slower: &[Slower]) -> Option<String> {
 }
 
 /// `37x native's time (untar; 1 of 5 trials failed)`.
-fn cost(row: &ResultRow) -> String {
-    at(row, " native's time")
+fn cost(row: &ResultRow, baseline: &str) -> String {
+    at(row, &format!(" {baseline}'s time"))
 }
 
 /// `37x (untar; 1 of 5 trials failed)`, with what it is a multiple of after the number.

@@ -71,7 +71,7 @@ fn skipped_flushes(f: &Findings) -> Option<Statement> {
     layers.dedup();
     let figures = |layer: &&str| {
         let of = rows.iter().filter(|r| r.layer == *layer);
-        let (mut at_device, mut asked, mut natively) = (0, 0, 0);
+        let (mut at_device, mut asked, mut reference) = (0, 0, 0);
         for Durability {
             flushes,
             syncs,
@@ -81,12 +81,12 @@ fn skipped_flushes(f: &Findings) -> Option<Statement> {
         {
             at_device += flushes.unwrap_or(0);
             asked += syncs;
-            natively += reference_flushes.unwrap_or(0);
+            reference += reference_flushes.unwrap_or(0);
         }
         let of = if asked > 0 {
             format!("for {}", count(asked as usize, "sync"))
         } else {
-            format!("where native had {natively}")
+            format!("where {} had {reference}", f.baseline())
         };
         format!("{} at the device {of}", flushes(at_device))
     };
@@ -186,16 +186,17 @@ fn near(f: &Findings) -> Option<Statement> {
         .collect();
     (!layers.is_empty()).then(|| {
         let text = format!(
-            "{} {} within {} of native wherever that could be told.",
+            "{} {} within {} of {} wherever that could be told.",
             names(&layers),
             verb(layers.len(), "is", "are"),
             number::percent(f.run.plan.delta),
+            f.baseline(),
         );
         statement(&layers, &rows, text)
     })
 }
 
-/// "Faster than native" without a known reason.
+/// Faster than the baseline without a known reason.
 fn unexplained(f: &Findings) -> Option<Statement> {
     let alarming = |r: &ResultRow| {
         r.verdict == Verdict::Faster && r.causes.first() == Some(&Cause::Unexplained)
@@ -207,9 +208,10 @@ fn unexplained(f: &Findings) -> Option<Statement> {
     layers.dedup();
     (!rows.is_empty()).then(|| {
         let text = format!(
-            "{} {} faster than native at {}, and nothing measured explains it.",
+            "{} {} faster than {} at {}, and nothing measured explains it.",
             names(&layers),
             verb(layers.len(), "is", "are"),
+            f.baseline(),
             count(rows.len(), "operation"),
         );
         statement(&layers, &rows, text)

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{BASELINE, Run, TrialRecord, WorkGroup};
+use layermark_model::{Run, TrialRecord, WorkGroup};
 
 use crate::{
-    code_span::code,
+    code_span::{self, code},
     number::{self, count, list},
     types::{
         Advice, AlternativeRow, Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict,
@@ -42,7 +42,7 @@ pub struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// Results of the layers compared with native, including those without a number.
+    /// Results of the layers compared with the baseline, including those without a number.
     fn others(&self) -> impl Iterator<Item = &'a ResultRow> {
         self.results.iter().filter(|r| !self.is_baseline(&r.layer))
     }
@@ -72,7 +72,7 @@ impl<'a> Findings<'a> {
         failed.collect()
     }
 
-    /// Names of the layers compared with native that have results with a requested verdict.
+    /// Names of the layers compared with the baseline that have results with a requested verdict.
     pub fn compared(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = Vec::new();
         for row in self.others().filter(|r| r.verdict != Verdict::Descriptive) {
@@ -83,18 +83,20 @@ impl<'a> Findings<'a> {
         names
     }
 
-    /// Whether the layer is the baseline.
-    pub fn is_baseline(&self, layer: &str) -> bool {
-        self.run
-            .layers
-            .get(BASELINE)
-            .is_some_and(|l| l.name == layer)
+    /// The baseline's name in a sentence.
+    pub fn baseline(&self) -> String {
+        code_span::baseline(self.run.baseline())
     }
 
-    /// Native's results whose flushes did not reach the device.
+    /// Whether the layer is the baseline.
+    pub fn is_baseline(&self, layer: &str) -> bool {
+        self.run.baseline() == layer
+    }
+
+    /// The baseline's results whose flushes did not reach the device.
     pub fn baseline_skips(&self) -> impl Iterator<Item = &'a ResultRow> {
-        let natively = self.results.iter().filter(|r| self.is_baseline(&r.layer));
-        natively.filter(|r| r.durability.skips())
+        let own = self.results.iter().filter(|r| self.is_baseline(&r.layer));
+        own.filter(|r| r.durability.skips())
     }
 
     /// Whether the layer's data is in memory.
@@ -206,15 +208,17 @@ fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
     };
     let mut failed = f.failures();
     failed.retain(|r| r.layer == layer);
+    let baseline = &f.baseline();
     let mut clauses = Vec::new();
-    clauses.extend(same(&all, &having(Verdict::Same)));
-    clauses.extend(slower(&all, &having(Verdict::Slower)));
-    clauses.extend(faster(&all, &having(Verdict::Faster)));
-    clauses.extend(stalls::clauses(&all));
+    clauses.extend(same(&all, &having(Verdict::Same), baseline));
+    clauses.extend(slower(&all, &having(Verdict::Slower), baseline));
+    clauses.extend(faster(&all, &having(Verdict::Faster), baseline));
+    clauses.extend(stalls::clauses(&all, baseline));
     clauses.extend(unsteady(&all, Verdict::Slower));
     clauses.extend(unsteady(&all, Verdict::Faster));
     clauses.extend(silent_flush(&all));
-    clauses.extend(undecided::clauses(&all, &having(Verdict::Undecided)));
+    let undecided = having(Verdict::Undecided);
+    clauses.extend(undecided::clauses(&all, &undecided, baseline));
     clauses.extend(untrusted(&having(Verdict::Untrusted)));
     clauses.extend(failures(&failed));
     let rows = all.iter().chain(failed.iter().filter(|r| r.trials == 0));
@@ -249,10 +253,10 @@ pub fn hull(rows: &[&ResultRow]) -> Option<[f64; 2]> {
     spans.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])])
 }
 
-fn same(all: &[&ResultRow], rows: &[&ResultRow]) -> Option<String> {
+fn same(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Option<String> {
     let span = hull(rows)?;
     Some(format!(
-        "is the same as native for {} ({})",
+        "is the same as {baseline} for {} ({})",
         name_all(all, rows),
         number::ratio_span(span)
     ))
@@ -272,60 +276,62 @@ fn unsteady(all: &[&ResultRow], verdict: Verdict) -> Option<String> {
 }
 
 /// End of a clause with the reason for being slower; empty if no cause is known.
-pub fn because(cause: Option<&Cause>) -> String {
-    cause.map(|c| format!(": {c}")).unwrap_or_default()
+pub fn because(cause: Option<&Cause>, baseline: &str) -> String {
+    let text = cause.map(|c| format!(": {}", c.words(baseline)));
+    text.unwrap_or_default()
 }
 
 /// End of a clause with the reason for being faster.
-pub fn explained(cause: Option<&Cause>) -> String {
+pub fn explained(cause: Option<&Cause>, baseline: &str) -> String {
     let joint = match cause {
         Some(Cause::Unexplained | Cause::Small(_)) => ", and",
         _ => " because",
     };
-    let cause = cause.map(Cause::to_string).unwrap_or_default();
+    let cause = cause.map(|c| c.words(baseline)).unwrap_or_default();
     format!("{joint} {cause}")
 }
 
-fn slower(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn slower(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String> {
     let extra = |r: &ResultRow| r.extra_us.map_or(0.0, |e| e.estimate);
     let mut ordered = rows.to_vec();
     ordered.sort_by(|a, b| extra(b).total_cmp(&extra(a)));
     let (large, small): (Vec<&ResultRow>, Vec<&ResultRow>) =
         ordered.into_iter().partition(|r| extra(r) >= TOLD_ALONE);
-    let mut clauses: Vec<String> = large.iter().take(LISTED).map(|r| costs_more(r)).collect();
+    let listed = large.iter().take(LISTED);
+    let mut clauses: Vec<String> = listed.map(|r| costs_more(r, baseline)).collect();
     if large.len() > LISTED {
         clauses.push(format!("is slower at {}", labels(&large[LISTED..])));
     }
     // Operations that are slower for one reason share a clause.
     for (cause, group) in by_cause(&small) {
-        clauses.push(adds(&name_all(all, &group), &group, cause));
+        clauses.push(adds(&name_all(all, &group), &group, cause, baseline));
     }
     clauses
 }
 
-fn costs_more(row: &ResultRow) -> String {
+fn costs_more(row: &ResultRow, baseline: &str) -> String {
     let extra = row
         .extra_us
         .map(|e| number::time_with(&e))
         .unwrap_or_default();
     let times = row
         .ratio
-        .map(|r| format!(", {} times native's time", number::ratio_of(&r)))
+        .map(|r| format!(", {} times {baseline}'s time", number::ratio_of(&r)))
         .unwrap_or_default();
     format!(
         "costs {extra} more at {}{times}{}",
         quoted(row),
-        because(row.causes.first())
+        because(row.causes.first(), baseline)
     )
 }
 
-fn adds(names: &str, group: &[&ResultRow], cause: Option<&Cause>) -> String {
-    let tail = because(cause);
+fn adds(names: &str, group: &[&ResultRow], cause: Option<&Cause>, baseline: &str) -> String {
+    let tail = because(cause, baseline);
     if let [row] = group
         && let (Some(extra), Some(ratio)) = (row.extra_us, row.ratio)
     {
         let (time, ratio) = (number::time_with(&extra), number::ratio_with(&ratio));
-        return format!("adds {time} an operation to {names}, {ratio} native's time{tail}");
+        return format!("adds {time} an operation to {names}, {ratio} {baseline}'s time{tail}");
     }
     let span = |pick: fn(&ResultRow) -> Option<Estimate>| {
         let values = group.iter().filter_map(|r| pick(r)).map(|e| e.estimate);
@@ -336,7 +342,7 @@ fn adds(names: &str, group: &[&ResultRow], cause: Option<&Cause>) -> String {
     };
     let (extra, ratios) = (span(|r| r.extra_us), span(|r| r.ratio));
     format!(
-        "adds {} an operation to {names} ({}x native's time){tail}",
+        "adds {} an operation to {names} ({}x {baseline}'s time){tail}",
         number::time_span(extra),
         number::ratio_span(ratios)
     )
@@ -371,7 +377,7 @@ pub fn by_cause<'a>(rows: &[&'a ResultRow]) -> Vec<CauseGroup<'a>> {
     groups
 }
 
-fn faster(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn faster(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String> {
     by_cause(rows)
         .into_iter()
         .map(|(cause, group)| {
@@ -396,9 +402,9 @@ fn faster(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
                 ""
             };
             format!(
-                "is {gain} times as fast as native at {}{}{warning}",
+                "is {gain} times as fast as {baseline} at {}{}{warning}",
                 name_all(all, &group),
-                explained(cause)
+                explained(cause, baseline)
             )
         })
         .collect()

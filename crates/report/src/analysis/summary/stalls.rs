@@ -2,7 +2,7 @@
 
 use crate::{
     analysis::{
-        stalls::words,
+        stalls::{has_words, words},
         summary::{Findings, quoted},
     },
     code_span::code,
@@ -13,15 +13,13 @@ use crate::{
 fn rows<'a>(f: &Findings<'a>) -> Vec<&'a ResultRow> {
     let layers = f.compared();
     let asked = layers.iter().flat_map(|layer| f.rows(layer));
-    asked
-        .filter(|r| words(r).is_some() && r.is_told())
-        .collect()
+    asked.filter(|r| has_words(r) && r.is_told()).collect()
 }
 
 /// A sentence for each layer with stalls: the result whose average differs most from its typical
 /// ratio.
 pub fn findings(f: &Findings) -> Vec<Statement> {
-    let all = rows(f);
+    let (all, baseline) = (rows(f), f.baseline());
     let mut layers: Vec<&str> = all.iter().map(|r| r.layer.as_str()).collect();
     layers.dedup();
     let of_layer = |layer: &str| {
@@ -29,7 +27,12 @@ pub fn findings(f: &Findings) -> Vec<Statement> {
         let most = own.iter().max_by(|a, b| apart(a).total_cmp(&apart(b)))?;
         Some(Statement {
             layer: layer.into(),
-            text: format!("{} at {}: {}.", code(layer), quoted(most), words(most)?),
+            text: format!(
+                "{} at {}: {}.",
+                code(layer),
+                quoted(most),
+                words(most, &baseline)?
+            ),
             evidence: own.iter().map(|r| r.id.clone()).collect(),
         })
     };
@@ -37,9 +40,9 @@ pub fn findings(f: &Findings) -> Vec<Statement> {
 }
 
 /// The clauses about stalls in a layer's sentence.
-pub fn clauses(rows: &[&ResultRow]) -> Vec<String> {
+pub fn clauses(rows: &[&ResultRow], baseline: &str) -> Vec<String> {
     let told = rows.iter().filter(|r| r.is_told());
-    told.filter_map(|r| Some(format!("takes {} at {}", words(r)?, quoted(r))))
+    told.filter_map(|r| Some(format!("takes {} at {}", words(r, baseline)?, quoted(r))))
         .collect()
 }
 
@@ -51,8 +54,8 @@ fn apart(row: &ResultRow) -> f64 {
     both.map_or(0.0, |(average, typical)| (average / typical).ln().abs())
 }
 
-/// Advice about the worst stalls: in the layer, and in native itself. Where other programs disturbed every
-/// trial, a long operation may be theirs.
+/// Advice about the worst stalls: in the layer, and in the baseline itself. Where other programs disturbed
+/// every trial, a long operation may be theirs.
 pub fn advice(f: &Findings) -> Vec<Advice> {
     let stalls = |layer: bool| {
         let own = move |r: &&ResultRow| {
@@ -78,12 +81,13 @@ pub fn advice(f: &Findings) -> Vec<Advice> {
         ),
         evidence: rows.iter().map(|r| r.id.clone()).collect(),
     });
-    let native = stalls(false).map(|(row, rows)| Advice {
+    let baseline = stalls(false).map(|(row, rows)| Advice {
         text: format!(
-            "Native itself stalls at {}: look at its disk before a layer is judged by that average.",
+            "The baseline itself, {}, stalls at {}: look at its disk before a layer is judged by that average.",
+            f.baseline(),
             quoted(row)
         ),
         evidence: rows.iter().map(|r| r.id.clone()).collect(),
     });
-    here.into_iter().chain(native).collect()
+    here.into_iter().chain(baseline).collect()
 }

@@ -10,7 +10,7 @@ use crate::{
 const AS_FACTOR: f64 = 3.0;
 
 /// Clauses about a layer's undecided results.
-pub fn clauses(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+pub fn clauses(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String> {
     let (drifting, rest): (Vec<&ResultRow>, Vec<&ResultRow>) =
         rows.iter().partition(|r| r.steady == Some(false));
     let (wide, short): (Vec<&ResultRow>, Vec<&ResultRow>) = rest
@@ -19,7 +19,7 @@ pub fn clauses(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     let mut clauses = Vec::new();
     let (probable, wide): (Vec<&ResultRow>, Vec<&ResultRow>) =
         wide.into_iter().partition(|r| r.probably.is_some());
-    clauses.extend(probably(all, &probable));
+    clauses.extend(probably(all, &probable, baseline));
     let differs = |r: &&ResultRow| matches!(r.verdict, Verdict::Slower | Verdict::Faster);
     if all.iter().any(differs) && wide.len() > 1 {
         // Next to findings, only their number is given; the table has what is known of each.
@@ -29,7 +29,7 @@ pub fn clauses(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
             all.len()
         ));
     } else {
-        clauses.extend(too_noisy(&wide));
+        clauses.extend(too_noisy(&wide, baseline));
     }
     if !short.is_empty() {
         let more = short.iter().filter_map(|r| r.more_blocks).max();
@@ -46,49 +46,50 @@ pub fn clauses(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
     clauses
 }
 
-fn probably(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn probably(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String> {
     let having = |side: Option<Verdict>| -> Vec<&ResultRow> {
         let leans = rows.iter().filter(|r| r.probably == side);
         leans.copied().collect()
     };
-    let mut clauses = probably_slower(all, &having(Some(Verdict::Slower)));
-    clauses.extend(probably_faster(all, &having(Some(Verdict::Faster))));
+    let mut clauses = probably_slower(all, &having(Some(Verdict::Slower)), baseline);
+    let faster = having(Some(Verdict::Faster));
+    clauses.extend(probably_faster(all, &faster, baseline));
     clauses
 }
 
-fn probably_slower(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn probably_slower(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String> {
     let clause = |(cause, group): (Option<&Cause>, Vec<&ResultRow>)| {
         let span = number::ratio_span(hull(&group)?);
         let names = name_all(all, &group);
-        let why = because(cause);
+        let why = because(cause, baseline);
         Some(format!(
-            "probably takes {span} times native's time at {names}{why}"
+            "probably takes {span} times {baseline}'s time at {names}{why}"
         ))
     };
     by_cause(rows).into_iter().filter_map(clause).collect()
 }
 
-fn probably_faster(all: &[&ResultRow], rows: &[&ResultRow]) -> Vec<String> {
+fn probably_faster(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String> {
     let clause = |(cause, group): (Option<&Cause>, Vec<&ResultRow>)| {
         let [low, high] = hull(&group)?;
         let span = number::ratio_span([1.0 / high, 1.0 / low]);
         let names = name_all(all, &group);
-        let why = explained(cause);
+        let why = explained(cause, baseline);
         Some(format!(
-            "is probably {span} times as fast as native at {names}{why}"
+            "is probably {span} times as fast as {baseline} at {names}{why}"
         ))
     };
     by_cause(rows).into_iter().filter_map(clause).collect()
 }
 
-fn too_noisy(rows: &[&ResultRow]) -> Option<String> {
+fn too_noisy(rows: &[&ResultRow], baseline: &str) -> Option<String> {
     if rows.is_empty() {
         return None;
     }
     let mut each: Vec<String> = rows
         .iter()
         .take(LISTED)
-        .map(|r| format!("{} ({})", quoted(r), between(r)))
+        .map(|r| format!("{} ({})", quoted(r), between(r, baseline)))
         .collect();
     if rows.len() > LISTED {
         each.push(format!("{} more", rows.len() - LISTED));
@@ -97,12 +98,13 @@ fn too_noisy(rows: &[&ResultRow]) -> Option<String> {
 }
 
 /// The interval in words: `between 4 % faster and 9 % slower`.
-fn between(row: &ResultRow) -> String {
+fn between(row: &ResultRow, baseline: &str) -> String {
     let Some([low, high]) = row.ratio.and_then(|r| r.interval) else {
         return String::new();
     };
     if high >= AS_FACTOR || low <= 1.0 / AS_FACTOR {
-        return format!("{} times native's time", number::ratio_span([low, high]));
+        let span = number::ratio_span([low, high]);
+        return format!("{span} times {baseline}'s time");
     }
     let side = |r: f64| {
         let (share, word) = if r < 1.0 {

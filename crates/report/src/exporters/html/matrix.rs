@@ -29,10 +29,11 @@ pub fn folds(report: &Report) -> impl Fn(&ResultRow) -> bool {
 pub fn section(report: &Report) -> Markup {
     let mut matrices = size_table::tables(report);
     matrices.retain(SizeTable::is_matrix);
+    let baseline = report.baseline();
     let body = html! {
         p.hint {
-            "Rows are file sizes, columns records. A cell has the throughput, and below it the time an operation takes divided by native's. "
-            "Native is darker where it is faster. A layer is orange where it is slower than native, blue where it is faster; ? means not known, "
+            "Rows are file sizes, columns records. A cell has the throughput, and below it the time an operation takes divided by that in " (baseline) ". "
+            "A cell of " (baseline) " is darker where it is faster. A layer is orange where it is slower than " (baseline) ", blue where it is faster; ? means not known, "
             (stalls::SIGN) " that " (stalls::MEANING) "."
         }
         @for (n, test) in matrices.iter().enumerate() {

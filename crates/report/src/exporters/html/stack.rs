@@ -18,6 +18,7 @@ pub fn method(report: &Report) -> Markup {
         .map(|t| (t.session, t.block))
         .collect::<std::collections::BTreeSet<_>>()
         .len();
+    let baseline = report.baseline();
     let body = html! {
         div.prose {
             p {
@@ -25,7 +26,7 @@ pub fn method(report: &Report) -> Markup {
                 ") every operation was measured in every layer, in turns of a few milliseconds where it can be divided, in an order drawn from the seed, and only one layer worked at a time. What slows the whole machine down therefore slows all layers alike and leaves the ratio alone."
             }
             p {
-                "In each block the layer's time an operation is divided by native's, turn by turn where they took turns within it. The ratio shown is the 20 % trimmed mean of the blocks' logarithms, its interval and its p are of one t test at "
+                "In each block the layer's time an operation is divided by that in " (baseline) ", turn by turn where they took turns within it. The ratio shown is the 20 % trimmed mean of the blocks' logarithms, its interval and its p are of one t test at "
                 (number::percent(report.level)) ", whose variance is drawn towards that of the other comparisons; below three blocks there is none. "
                 b { "Same" } " means that the whole interval lies within a factor of " (format!("{:.3}", 1.0 + report.delta)) " of 1, " b { "slower" } " and " b { "faster" }
                 " that the interval reaches beyond that and that the difference, however small, survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. What survives only the weaker correction of Benjamini and Hochberg, of which one in twenty may be wrong, is " b { "probably" } " slower or faster. All else is " b { "too noisy" } " to tell."
@@ -33,7 +34,7 @@ pub fn method(report: &Report) -> Markup {
             p {
                 "Where data came from is decided by the bytes that crossed the device, not by the requested cache state. An fsync "
                 b { "reached the disk" } " when the device below counted its flush, and was " b { "skipped" }
-                " when a device with a volatile cache counted none, while it counted native's and no other program flushed it. Being faster than native is an alarm: its reason is looked for in the data."
+                " when a device with a volatile cache counted none, while it counted those of " (baseline) " and no other program flushed it. Being faster than " (baseline) " is an alarm: its reason is looked for in the data."
             }
             @if !report.fidelity.is_empty() {
                 p { "This follows " code { "iozone" } " and differs from it on purpose:" }

@@ -27,10 +27,10 @@ pub fn section(trend: &Trend) -> Markup {
 }
 
 fn title(trend: &Trend) -> String {
-    let what = if trend.is_time {
-        "time an operation"
-    } else {
-        "time in the layer / natively"
-    };
-    format!("{} at \"{}\": {what}", trend.layer, trend.point)
+    format!(
+        "{} at \"{}\": {}",
+        trend.layer,
+        trend.point,
+        trend.quantity()
+    )
 }

@@ -100,7 +100,7 @@ pub fn ratio_format(row: &ResultRow, ratio: f64) -> Format {
 }
 
 /// Writes the sheet of a test.
-pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
+pub fn test(sheet: &mut Worksheet, test: &SizeTable, baseline: &str) -> Result<()> {
     let pitch = PITCH.max(test.files.len() as u32 + 2);
     sheet.write_string_with_format(0, 0, text(&test.title), &bold().set_font_size(14))?;
     sheet.write_string(1, 0, "Throughput in KiB/s, centres of the trials. Rows are file sizes in kB (1,024 bytes), columns records in kB.")?;
@@ -108,7 +108,7 @@ pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
         2,
         0,
         format!(
-            "Below: time an operation divided by native's; above 1 is slower; \u{b1}5% is too noisy for a verdict; with {} {}.",
+            "Below: time an operation divided by that in {baseline}; above 1 is slower; \u{b1}5% is too noisy for a verdict; with {} {}.",
             stalls::SIGN,
             stalls::MEANING
         ),
@@ -119,7 +119,13 @@ pub fn test(sheet: &mut Worksheet, test: &SizeTable) -> Result<()> {
         .iter()
         .map(|t| (t, t.layer.name.clone(), Look::Throughput));
     let others = test.layers.iter().filter(|t| !t.layer.baseline);
-    let costs = others.map(|t| (t, format!("{}: time / native", t.layer.name), Look::Ratio));
+    let costs = others.map(|t| {
+        (
+            t,
+            format!("{}: time / {baseline}", t.layer.name),
+            Look::Ratio,
+        )
+    });
     for (n, (of, title, look)) in (0u32..).zip(rates.chain(costs)) {
         table(sheet, FIRST + pitch * n, &title, test, of, look)?;
     }

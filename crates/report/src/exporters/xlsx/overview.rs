@@ -1,5 +1,5 @@
 //! The answer as a sheet: operations as rows, layers as columns, and a bar chart of the same
-//! numbers. If only native was measured, they are times.
+//! numbers. If only the baseline was measured, they are times.
 
 use rust_xlsxwriter::{Chart, ChartAxisCrossing, ChartType, Format, Worksheet};
 
@@ -17,9 +17,9 @@ pub const LINE: f64 = 15.0;
 
 /// Columns of numbers with their heads, and a label for each line.
 struct Numbers<'a> {
-    title: &'static str,
+    title: String,
     about: String,
-    /// Whether the numbers are ratios to native, or else times.
+    /// Whether the numbers are ratios to the baseline, or else times.
     are_ratios: bool,
     heads: Vec<&'a str>,
     lines: Vec<(&'a str, Vec<Option<&'a ResultRow>>)>,
@@ -31,7 +31,7 @@ impl<'a> Numbers<'a> {
         if all.layers.is_empty() {
             let lines = report.results.iter().take(MOST);
             return Self {
-                title: "Time an operation",
+                title: "Time an operation".into(),
                 about: "Microseconds, centres of the trials.".into(),
                 are_ratios: false,
                 heads: vec!["microseconds"],
@@ -39,7 +39,7 @@ impl<'a> Numbers<'a> {
             };
         }
         Self {
-            title: "Time in each layer over native's",
+            title: format!("Time in each layer over that in {}", report.baseline()),
             about: format!(
                 "{}. Above 1 is slower. Intervals are on the sheet Results.",
                 all.legend()
@@ -72,7 +72,7 @@ pub fn write<'b>(report: &Report, new: impl FnOnce() -> Result<&'b mut Worksheet
         return Ok(());
     }
     let sheet = new()?;
-    sheet.write_string_with_format(0, 0, numbers.title, &bold().set_font_size(14))?;
+    sheet.write_string_with_format(0, 0, &numbers.title, &bold().set_font_size(14))?;
     sheet.write_string(1, 0, text(&numbers.about))?;
     let widest = numbers.lines.iter().map(|(label, _)| label.chars().count());
     let widest = widest.max().unwrap_or(0).clamp(16, WIDEST);
@@ -122,7 +122,7 @@ fn chart(sheet: &str, numbers: &Numbers, last: (u32, u16)) -> Chart {
             .set_values((sheet, HEAD + 1, col, last.0, col));
         matrix::fill(series, usize::from(col - 1));
     }
-    chart.title().set_name(numbers.title);
+    chart.title().set_name(&numbers.title);
     chart.y_axis().set_log_base(10);
     if numbers.are_ratios {
         let axis = chart.y_axis();

@@ -1,0 +1,165 @@
+//! `--baseline LAYER`: the layers are compared with it, and every output has its name.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use serde_json::Value;
+
+use crate::common::{Lm, READ, Said, has_fuse, history, skipped};
+
+/// A baseline that works for every user, and a layer that differs from it.
+const BASELINE: &str = "mock";
+const LAYER: &str = "mock:ns=3000";
+
+fn measured(lm: Lm, layers: &[&str], baseline: &str) -> Said {
+    lm.work_with(READ, layers)
+        .args(["--baseline", baseline, "--blocks", "4", "--sessions", "1"])
+        .args(["-o", "a.json", "-o", "a.full.md", "-o", "a.html"])
+        .run()
+        .code(0)
+}
+
+fn read(dir: &Path, file: &str) -> String {
+    fs::read_to_string(dir.join(file)).expect(file)
+}
+
+fn json(dir: &Path, file: &str) -> Value {
+    serde_json::from_str(&read(dir, file)).expect(file)
+}
+
+/// Names of the layers in their order, the baseline in brackets.
+fn layers(report: &Value) -> Vec<String> {
+    let layers = report["layers"].as_array().expect("layers").iter();
+    let name = |l: &Value| {
+        let name = l["name"].as_str().expect("a name");
+        match l["baseline"] == true {
+            true => format!("[{name}]"),
+            false => name.to_owned(),
+        }
+    };
+    layers.map(name).collect()
+}
+
+/// Lines that name `native`, but for the name of a field.
+fn natives(text: &str) -> Vec<&str> {
+    let named = |line: &&str| {
+        let line = line.replace("native_", "").to_lowercase();
+        let words = line.split(|c: char| !c.is_alphanumeric());
+        words.into_iter().any(|w| w == "native" || w == "natively")
+    };
+    text.lines().filter(named).collect()
+}
+
+#[test]
+fn the_baseline_is_measured_and_named_everywhere_and_native_is_not() {
+    let said = measured(Lm::new(), &[LAYER], BASELINE);
+    let dir = said.dir.path();
+    let report = json(dir, "a.json");
+    assert_eq!(layers(&report), [format!("[{BASELINE}]"), LAYER.into()]);
+    assert_eq!(report["reproduce"]["plan"]["baseline"], BASELINE);
+    for text in [&said.stdout, &said.stderr, &read(dir, "a.full.md")] {
+        assert_eq!(natives(text), [""; 0], "{text}");
+    }
+    assert!(
+        said.stdout.contains("time in the layer / in mock"),
+        "{}",
+        said.stdout
+    );
+    assert!(!read(dir, "a.html").to_lowercase().contains("natively"));
+
+    // It is kept by a repetition, and a run with another baseline is compared by its times.
+    let said = said
+        .then()
+        .args(["run", "--replay", "last", "-o", "b.json"])
+        .run();
+    let said = said.code(0);
+    assert_eq!(layers(&json(said.dir.path(), "b.json")), layers(&report));
+    assert_eq!(history(said.dir.path()).len(), 2);
+    let other = said.then().work_with(READ, &[BASELINE, LAYER]);
+    let other = other.args(["--baseline", LAYER, "--blocks", "4", "--sessions", "1"]);
+    let said = other
+        .run()
+        .code(0)
+        .then()
+        .args(["compare", "last~1", "last", "-o", "c.json"]);
+    let compared = json(said.run().code(0).dir.path(), "c.json");
+    let trust = compared["trust"].as_array().expect("trust").iter();
+    let work = trust
+        .clone()
+        .find(|t| t["id"] == "work")
+        .expect("a check of the work");
+    assert_eq!(work["state"], "warn");
+    let text = work["text"].as_str().expect("a text");
+    assert!(
+        text.contains("baseline `mock` then, `mock:ns=3000` now"),
+        "{text}"
+    );
+}
+
+#[test]
+fn native_is_a_layer_like_others_and_a_label_names_the_baseline() {
+    let own = format!("{BASELINE}:label=own");
+    let said = measured(Lm::new(), &["native", LAYER, &own], "own");
+    let report = json(said.dir.path(), "a.json");
+    assert_eq!(layers(&report), ["[own]", "native", LAYER]);
+    let rows = report["results"].as_array().expect("results").iter();
+    let of_native: Vec<&Value> = rows.filter(|r| r["layer"] == "native").collect();
+    assert!(!of_native.is_empty());
+    for row in of_native {
+        assert_ne!(row["verdict"], "baseline");
+        assert!(row["ratio"]["estimate"].is_number(), "{row}");
+    }
+}
+
+#[test]
+fn overlayfs_is_the_baseline_of_fuse_and_its_own_control() {
+    if !has_fuse() {
+        return skipped("there is no /dev/fuse here");
+    }
+    let plan = r#"
+name = "one"
+layers = ["fuse"]
+baseline = "overlay:upper"
+blocks = 4
+sessions = 1
+[[work]]
+workload = "meta"
+op = "open-stat"
+files = 200
+"#;
+    let said = Lm::new().plan(plan).args(["-o", "a.json"]).run().code(0);
+    let report = json(said.dir.path(), "a.json");
+    let control = "overlay:upper (control)";
+    assert_eq!(layers(&report), ["[overlay:upper]", "fuse", control]);
+    let text = report["control"]["text"].as_str().expect("a control");
+    assert!(text.contains("`overlay:upper`"), "{text}");
+    assert_eq!(natives(&said.stdout), [""; 0], "{}", said.stdout);
+}
+
+#[test]
+fn a_baseline_that_is_none_is_refused() {
+    let with = |baseline: &str| {
+        let lm = Lm::new().work_with(READ, &[LAYER]);
+        lm.args(["--baseline", baseline]).run()
+    };
+    with("fus").fails(2, &["fus"]).left_nothing();
+    with("overlay:lowre").fails(2, &["lowre"]).left_nothing();
+    let twice = Lm::new().args(["run", "--replay", "last", "--baseline", "fuse"]);
+    let said = twice.run().code(2);
+    assert!(
+        said.stderr.contains("cannot be used with"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
+fn a_command_of_another_users_baseline_runs_only_when_it_is_allowed() {
+    let plan =
+        "name = 'x'\nlayers = ['mock']\nbaseline = 'exec:env true'\n[[work]]\nworkload = 'file'\n";
+    let lm = Lm::new().plan(plan);
+    let path = lm.dir.path().join("plan.toml");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666)).expect("chmod");
+    lm.run()
+        .fails(2, &["can be changed by other users", "env true"])
+        .left_nothing();
+}
