@@ -3,6 +3,7 @@
 //! A *plan* names *layers* and *work*, and work expands to *points*. A *trial* is one point
 //! measured once in one layer. A *run* is all trials of one plan on one machine.
 
+mod claim;
 mod facts;
 mod figure;
 pub mod flags;
@@ -26,6 +27,7 @@ mod trial;
 mod warmth;
 pub mod witness;
 
+pub use claim::{Claim, Layers, Predicate, Quotient, Relation, Share, Words};
 pub use facts::{CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
 pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{SizeError, Spec, nearest, parse_duration};
+use crate::{Claim, SizeError, Spec, nearest, parse_duration};
 
 /// A plan: what to measure, from a plan file or the flags of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +75,9 @@ pub struct Plan {
     pub power_cuts: Option<PlanCuts>,
     /// The work: each table is one workload's settings; lists make several points.
     pub work: Vec<Settings>,
+    /// Claims that the report decides from the results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claim: Vec<Claim>,
 }
 
 /// Power cuts after the measurement. All layers of the run are cut, and two whose answer is known:
@@ -268,12 +271,15 @@ const KEYS: [&str; 20] = [
     "scale",
     "power_cuts",
     "work",
+    "claim",
 ];
 
 /// Longest text of a plan, bytes.
 pub const MOST_TEXT: u64 = 1 << 20;
 /// Most tables `[[work]]` in a plan.
 const MOST_WORK: usize = 1000;
+/// Most tables `[[claim]]` in a plan.
+const MOST_CLAIMS: usize = 100;
 /// Most layers in a plan.
 const MOST_LAYERS: usize = 100;
 /// Most blocks of a plan.
@@ -322,6 +328,12 @@ impl Plan {
                 self.work.len(),
                 MOST_WORK,
                 "write at most 1000 [[work]] tables",
+            ),
+            (
+                "claim",
+                self.claim.len(),
+                MOST_CLAIMS,
+                "write at most 100 [[claim]] tables",
             ),
             (
                 "layers",
@@ -474,7 +486,7 @@ fn above_zero(key: &'static str, text: Option<&str>) -> Result<Option<Duration>,
 }
 
 /// Whether a name matches a label: `small files` matches `small files` and `small files (4K)`.
-fn names(name: &str, label: &str) -> bool {
+pub(crate) fn names(name: &str, label: &str) -> bool {
     label
         .strip_prefix(name)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))

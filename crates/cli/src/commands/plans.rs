@@ -1,7 +1,7 @@
 //! Plans that come with layermark.
 
 /// The built-in plans.
-pub const PLANS: [(&str, &str); 10] = [
+pub const PLANS: [(&str, &str); 16] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
@@ -29,6 +29,27 @@ pub const PLANS: [(&str, &str); 10] = [
     (
         "launch-share",
         include_str!("../../../../plans/launch-share.toml"),
+    ),
+    (
+        "overlay-copy-up",
+        include_str!("../../../../plans/overlay-copy-up.toml"),
+    ),
+    (
+        "fuse-fast17",
+        include_str!("../../../../plans/fuse-fast17.toml"),
+    ),
+    (
+        "virtiofs-9p",
+        include_str!("../../../../plans/virtiofs-9p.toml"),
+    ),
+    (
+        "flush-cost",
+        include_str!("../../../../plans/flush-cost.toml"),
+    ),
+    ("wsl-mnt", include_str!("../../../../plans/wsl-mnt.toml")),
+    (
+        "sqlite-blobs",
+        include_str!("../../../../plans/sqlite-blobs.toml"),
     ),
 ];
 

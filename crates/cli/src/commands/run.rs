@@ -184,6 +184,7 @@ pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failu
         seed: None,
         scale: 1.0,
         power_cuts: None,
+        claim: Vec::new(),
         work: vec![settings],
     };
     let request = request(with_flags(plan, common)?, common)?;

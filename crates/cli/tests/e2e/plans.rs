@@ -1,6 +1,6 @@
 //! Every plan in `plans/` runs, small; and what `layermark layers` says of this machine.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
 use crate::common::{Lm, is_root, root, skipped};
 use serde_json::Value;
@@ -44,6 +44,15 @@ fn every_plan_runs_small() {
         let report = said.json();
         let rows = report["results"].as_array().expect("results");
         assert!(!rows.is_empty() && report["status"] == "done");
+        // Each claim has an answer, if only why it has none.
+        let text = fs::read_to_string(&plan).expect("a plan");
+        let claims = text.matches("[[claim]]").count();
+        let said = report["study"]["conclusions"].as_array();
+        let said = said.map_or(0, |all| {
+            let claims = all.iter().map(|c| c["claim"].as_str().expect("a claim"));
+            claims.collect::<BTreeSet<_>>().len()
+        });
+        assert!(said >= claims, "{}: {:#}", plan.display(), report["study"]);
         for row in rows {
             // In a user namespace xterm cannot give its terminal to the group it wants.
             let label = row["label"].as_str().unwrap_or_default();
@@ -60,6 +69,95 @@ fn every_plan_runs_small() {
             );
             assert_eq!(row["failed_trials"], 0, "{}: {row:#}", plan.display());
         }
+    }
+}
+
+const CLAIM: &str = "name = 'mine'
+[[work]]
+label = 'tiny'
+workload = 'meta'
+op = 'open-stat'
+files = 20
+
+[[claim]]
+says = 'takes no longer than an hour'
+holds = 'time <= 1000000'
+source = 'us'
+";
+
+#[test]
+fn a_claim_of_the_users_own_plan_stays_with_the_run() {
+    let lm = Lm::new();
+    let work = lm.work();
+    let plan = work.join("mine.toml");
+    fs::write(&plan, CLAIM).unwrap();
+    let answer = |report: &Value| {
+        let study = &report["study"];
+        assert_eq!(study["remarks"], serde_json::json!(["Source: us"]));
+        let all = study["conclusions"].as_array().expect("conclusions");
+        assert_eq!(
+            (all.len(), &all[0]["layer"]),
+            (1, &"tmpfs".into()),
+            "{all:#?}"
+        );
+        assert_eq!(all[0]["holds"], "holds", "{all:#?}");
+        all[0]["text"].clone()
+    };
+    let lm = lm.args(["run"]).args([&plan]);
+    let run = lm.args([
+        "-l",
+        "tmpfs",
+        "--blocks",
+        "6",
+        "--no-control",
+        "--json",
+        "--dir",
+    ]);
+    let run = run.args([&work]).run().code(0);
+    let said = answer(&run.json());
+    fs::remove_file(&plan).unwrap();
+    let stored = run.then().args(["report", "--json"]).run().code(0);
+    assert_eq!(answer(&stored.json()), said);
+    let again = stored.then().args(["run", "--replay", "last", "--json"]);
+    answer(&again.run().code(0).json());
+}
+
+#[test]
+fn a_malformed_claim_is_refused_with_its_line() {
+    for (wrong, words) in [
+        (
+            "holds = 'tame <= 1'",
+            ["line 10", "`tame <= 1` cannot be decided"],
+        ),
+        ("holds = 'sme'", ["line 10", "did you mean `same`?"]),
+        (
+            "holds = 'same'\nlayers = ['tmpfss']",
+            ["line 11", "did you mean `tmpfs`?"],
+        ),
+        (
+            "holds = 'same'\ntext = '{lyer}'",
+            ["line 11", "`{lyer}` is not a placeholder"],
+        ),
+        (
+            "holds = 'same'\nwrok = {}",
+            ["line 11", "unknown field `wrok`"],
+        ),
+        ("of = 'all'", ["line 8", "missing field `holds`"]),
+    ] {
+        let lm = Lm::new();
+        let plan = lm.work().join("mine.toml");
+        let text = CLAIM.replace("holds = 'time <= 1000000'", wrong);
+        fs::write(&plan, text).unwrap();
+        let said = lm.args(["run"]).args([&plan]).run();
+        said.fails(
+            2,
+            &[
+                &plan.to_string_lossy(),
+                words[0],
+                words[1],
+                "layermark schema plan",
+            ],
+        );
     }
 }
 

@@ -25,9 +25,8 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
     let each = |make: &dyn Fn(&str) -> Option<Conclusion>| -> Vec<Conclusion> {
         others.iter().filter_map(|l| make(l)).collect()
     };
-    let mut all = each(&|l| small_reads(data, charts, l));
     let base = data.baseline_name();
-    all.extend(each(&|l| ceiling(charts, (native, &base), l)));
+    let mut all = each(&|l| ceiling(charts, (native, &base), l));
     all.extend(each(&|l| constant(data, l)));
     all.extend(each(&|l| caches(data, charts, l)));
     all.extend(syncs::conclusions(data, &others));
@@ -42,34 +41,6 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
         conclusion.text = marked(data, std::mem::take(&mut conclusion.text));
     }
     all
-}
-
-/// Whether a layer reads small files faster than native.
-fn small_reads(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
-    let part = charts.iter().find(|p| p.op == "read" && p.small)?;
-    let rows = part.of(layer);
-    let words = judged(data, &rows);
-    let faster = words.iter().filter(|w| **w == Verdict::Faster).count();
-    let known = [Verdict::Faster, Verdict::Slower, Verdict::Same];
-    let open = words.iter().filter(|w| !known.contains(w)).count();
-    if rows.is_empty() {
-        return None;
-    }
-    let base = &data.baseline_name();
-    let ratio = mean_ratio(&rows).map_or_else(String::new, |r| {
-        format!(", {} in the mean", text::of_baseline(r, base))
-    });
-    Some(Conclusion {
-        claim: format!("reads small files faster than {base}"),
-        layer: layer.into(),
-        text: format!(
-            "{} reads small files faster than {base}: at {faster} of {}{ratio}",
-            code(layer),
-            text::count(rows.len(), "record size")
-        ),
-        holds: Holds::when(2 * faster > rows.len(), 2 * (faster + open) <= rows.len()),
-        evidence: ids(rows),
-    })
 }
 
 /// Geometric mean of ratios: for ordering layers, never for a verdict on one.

@@ -41,9 +41,6 @@ impl Study for FileioAppvirt {
             tables.extend(works.iter().filter_map(|w| w.repeats(layer)));
         }
         let mut conclusions = Vec::new();
-        for work in &works {
-            conclusions.extend(layers.iter().filter_map(|l| work.as_native(l)));
-        }
         conclusions.extend(layers.iter().filter_map(|l| memory(data, l)));
         conclusions.extend(layers.iter().filter_map(|l| write_back(data, l)));
         conclusions.extend(layers.iter().filter_map(|l| copy_up(data, l)));
@@ -219,66 +216,6 @@ impl<'a> StudyWork<'a> {
             rows: self.records().iter().map(line).collect(),
         })
     }
-
-    /// Whether a layer takes as long as native: overlapping repeats are not a difference.
-    fn as_native(&self, layer: &str) -> Option<Conclusion> {
-        if layer == self.native() {
-            return None;
-        }
-        let mut evidence = Vec::new();
-        let (mut same, mut slower, mut open, mut others) = (0, 0, 0, Vec::new());
-        for record in self.records() {
-            let (Some(here), Some(native)) =
-                (self.at(layer, record), self.at(self.native(), record))
-            else {
-                continue;
-            };
-            evidence.extend([here.row.id.clone(), native.row.id.clone()]);
-            match here.against_native() {
-                Apart::No => same += 1,
-                Apart::Open => open += 1,
-                apart => {
-                    slower += usize::from(matches!(apart, Apart::Slower(_)));
-                    others.push(format!("{} at {}", verdict(apart), format_size(record)));
-                }
-            }
-        }
-        let all = same + open + others.len();
-        if all == 0 {
-            return None;
-        }
-        let of = |n: usize, word: &str| match n {
-            0 => String::new(),
-            n => format!("{word} at {n} of {}", text::count(all, "record size")),
-        };
-        let parts: Vec<String> = [of(same, "the same"), of(open, "too noisy")]
-            .into_iter()
-            .chain(others.iter().cloned())
-            .filter(|p| !p.is_empty())
-            .collect();
-        let natively = self.data.natively();
-        Some(Conclusion {
-            claim: format!("{} takes as long as {natively}", self.title),
-            layer: layer.into(),
-            text: format!(
-                "{} in {} takes as long as {natively}: {}",
-                self.title,
-                code(layer),
-                parts.join("; ")
-            ),
-            holds: standing(all, same, slower, others.len() - slower),
-            evidence,
-        })
-    }
-}
-
-/// Yes if most sizes are the same and none differs. No if half of them differ in one direction.
-fn standing(all: usize, same: usize, slower: usize, faster: usize) -> Holds {
-    let most = slower.max(faster);
-    Holds::when(
-        slower + faster == 0 && 2 * same > all,
-        most > 0 && 2 * most >= all,
-    )
 }
 
 fn verdict(apart: Apart) -> String {

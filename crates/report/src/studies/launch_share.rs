@@ -2,22 +2,22 @@
 //! that is 6 ms away, cold and warm.
 //!
 //! Layers whose instructions are emulated are compared with each other. Their ratio to native would
-//! mostly show the cost of emulation.
+//! mostly show the cost of emulation. The study's claims are in its plan.
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Site, StudyId, Unit};
-use layermark_stats::{Comparison, Verdict, compare_all, judge, mean};
+use layermark_model::{Quotient, Site, StudyId, Unit};
+use layermark_stats::{Comparison, mean};
 
 use super::{
     Data, Study,
-    rows::{cache_asked, capital, comparison, heading, is_emulated, layers, marked},
+    declared::{compared, estimate},
+    rows::{cache_asked, capital, comparison, heading, is_emulated, layers},
 };
 use crate::{
-    analysis::{LEVEL, index::cost},
-    code_span::code,
+    analysis::index::cost,
     number as text,
-    types::{Cell, Conclusion, DataTable, Estimate, Holds, ResultRow, Section},
+    types::{Cell, DataTable, ResultRow, Section},
 };
 
 /// See the module.
@@ -32,25 +32,14 @@ impl Study for LaunchShare {
         let peers = [false, true].map(|emulated| Peers::of(data, emulated));
         let peers: Vec<Peers> = peers.into_iter().flatten().collect();
         let mut tables = Vec::new();
-        let mut conclusions = Vec::new();
         for state in STATES {
             tables.extend(peers.iter().filter_map(|p| p.table(state)));
-            for p in &peers {
-                conclusions.extend(p.others().filter_map(|l| p.as_long(l, state)));
-            }
-        }
-        for p in &peers {
-            conclusions.extend(p.layers.iter().filter_map(|l| p.half(l)));
-        }
-        for conclusion in &mut conclusions {
-            conclusion.text = marked(data, std::mem::take(&mut conclusion.text));
         }
         Section {
             name: self.id().id().into(),
             title: "Study: launch time from disks, images and shares".into(),
             about: "Programs launched from each layer until they are ready: mean, range, and ratio to the first layer in the same blocks. Layers on an emulated CPU are compared with each other.".into(),
             tables,
-            conclusions,
             ..Section::default()
         }
     }
@@ -98,7 +87,7 @@ impl<'a> Peers<'a> {
         let first =
             |r: &'a ResultRow| Some((r, self.row(self.first(), program(r), cache_asked(r))?));
         let sides: Vec<_> = own().filter_map(first).collect();
-        let compared = self.compared(&sides).into_iter();
+        let compared = compared(self.data, &sides, &Quotient::Time).into_iter();
         let each = sides.iter().zip(compared);
         each.filter_map(|((row, _), c)| Some((row.id.as_str(), c?)))
             .collect()
@@ -165,16 +154,10 @@ impl<'a> Peers<'a> {
         let all = self.times(row);
         let low = all.iter().copied().fold(f64::INFINITY, f64::min);
         let high = all.iter().copied().fold(0.0, f64::max);
-        let ratio = self.against.get(row.id.as_str()).map(|c| {
-            let interval = c.ratio_interval.map(|i| [i.low, i.high]);
-            let estimate = c.ratio;
-            let words = text::ratio_with(&Estimate {
-                estimate,
-                interval,
-                average: None,
-            });
-            Cell::number(words, estimate)
-        });
+        let ratio = self
+            .against
+            .get(row.id.as_str())
+            .map(|c| Cell::number(text::ratio_with(&estimate(c)), c.ratio));
         let (centre, range) = match mean(&all) {
             Some(m) => (
                 Cell::number(text::time(m * 1e6), m),
@@ -204,108 +187,6 @@ impl<'a> Peers<'a> {
     fn site(&self, row: &ResultRow) -> Option<Site> {
         self.data.run.site(&row.layer, &row.label)
     }
-
-    /// Comparisons of pairs of results, by the blocks in which both have a launch. As in every
-    /// report, they share their noise and one correction.
-    fn compared(&self, sides: &[(&ResultRow, &ResultRow)]) -> Vec<Option<Comparison>> {
-        let pairs = |(here, there): &(&ResultRow, &ResultRow)| {
-            let both = self.site(here).zip(self.site(there));
-            both.map_or_else(Vec::new, |(here, there)| {
-                self.data.index.pairs_of(here, there)
-            })
-        };
-        let pairs: Vec<_> = sides.iter().map(pairs).collect();
-        compare_all(&pairs, LEVEL, self.data.run.seed)
-    }
-
-    /// Whether launches from a layer take as long as from the first.
-    fn as_long(&self, layer: &str, state: &str) -> Option<Conclusion> {
-        let all = self.programs(state).into_iter().filter_map(|program| {
-            self.row(layer, program, state)
-                .zip(self.row(self.first(), program, state))
-        });
-        let sides: Vec<_> = all.collect();
-        let of = |(row, _): &(&ResultRow, _)| self.against.get(row.id.as_str()).cloned();
-        let compared: Vec<_> = sides.iter().map(of).collect();
-        let (ratios, evidence) = told(&sides, &compared);
-        let words = judge(&compared, self.data.run.plan.delta);
-        let of = |verdict| words.iter().filter(|j| j.verdict == verdict).count();
-        let (same, slower) = (of(Verdict::Same), of(Verdict::Slower));
-        let faster = of(Verdict::Faster);
-        let n = ratios.len();
-        Some(Conclusion {
-            claim: format!("{state} launches take as long as from {}", self.first()),
-            layer: layer.into(),
-            text: format!(
-                "{state} launches from {} take as long as from {}: {slower} of {} slower, {faster} quicker, {same} the same, {}",
-                code(layer),
-                code(self.first()),
-                text::count(n, "program"),
-                spread(&ratios)?
-            ),
-            holds: most(same, slower.max(faster), n),
-            evidence,
-        })
-    }
-
-    /// Whether a warm launch takes half of a cold one's time, as in the study.
-    fn half(&self, layer: &str) -> Option<Conclusion> {
-        let all = self.programs("warm").into_iter().filter_map(|program| {
-            self.row(layer, program, "warm")
-                .zip(self.row(layer, program, "cold"))
-        });
-        let sides: Vec<_> = all.collect();
-        let compared = self.compared(&sides);
-        let (ratios, evidence) = told(&sides, &compared);
-        let intervals = || compared.iter().flatten().filter_map(|c| c.ratio_interval);
-        let less = intervals().filter(|i| i.high <= 0.5).count();
-        let more = intervals().filter(|i| i.low > 0.5).count();
-        let n = ratios.len();
-        Some(Conclusion {
-            claim: "a warm launch takes half of a cold one's time or less".into(),
-            layer: layer.into(),
-            text: format!(
-                "a warm launch from {} takes half of a cold one's time or less: {less} of {}, {}",
-                code(layer),
-                text::count(n, "program"),
-                spread(&ratios)?
-            ),
-            holds: most(less, more, n),
-            evidence,
-        })
-    }
-}
-
-/// Ratios of the comparable results, and the ids of these results.
-fn told(
-    sides: &[(&ResultRow, &ResultRow)],
-    compared: &[Option<Comparison>],
-) -> (Vec<f64>, Vec<String>) {
-    let (mut ratios, mut evidence) = (Vec::new(), Vec::new());
-    for ((here, there), comparison) in sides.iter().zip(compared) {
-        let Some(c) = comparison else { continue };
-        ratios.push(c.ratio);
-        evidence.extend([here.id.clone(), there.id.clone()]);
-    }
-    (ratios, evidence)
-}
-
-/// Decides by the number of programs that show it, and of those that show the contrary.
-fn most(for_it: usize, against: usize, all: usize) -> Holds {
-    Holds::when(2 * for_it > all, 2 * against > all)
-}
-
-/// `1.20x in the mean (1.02 to 3.40)`; the mean is the geometric one.
-fn spread(ratios: &[f64]) -> Option<String> {
-    let logs: Vec<f64> = ratios.iter().map(|r| r.ln()).collect();
-    let centre = mean(&logs)?.exp();
-    let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = ratios.iter().copied().fold(0.0, f64::max);
-    Some(format!(
-        "{}x in the mean ({})",
-        text::ratio(centre),
-        text::ratio_span([low, high])
-    ))
 }
 
 fn rows<'a>(data: &'a Data<'a>) -> impl Iterator<Item = &'a ResultRow> {

@@ -1,5 +1,11 @@
 //! Published studies that a plan repeats: one file each, listed here. A study builds its own tables
-//! and charts from the results, and decides which of its conclusions hold here.
+//! and charts from the results. Its claims are data in its plan (`declared.rs`). A claim is code where it
+//! needs more than points compared with their counterparts:
+//!
+//! * `buffer_size.rs`: the smallest record within 5 % of the best, over a sweep;
+//! * `fileio_appvirt.rs`: where reads came from, data left to write, and means over three repeats;
+//! * `claims.rs`: the best of a sweep against another one's, a fitted constant cost, an order of layers;
+//! * `syncs.rs`: power cuts.
 
 use layermark_model::{Run, StudyId};
 
@@ -12,6 +18,7 @@ use crate::{
 
 mod buffer_size;
 mod claims;
+mod declared;
 mod fileio_appvirt;
 mod iozone_vm;
 mod launch_share;
@@ -53,7 +60,7 @@ impl Data<'_> {
 pub trait Study: Sync {
     /// Its id in a plan.
     fn id(&self) -> StudyId;
-    /// Its tables, charts and conclusions.
+    /// Its tables and charts, and the conclusions that are not data.
     fn section(&self, data: &Data) -> Section;
     /// Its answer, made from the same data as its section. Without a full stop.
     fn headline(&self, _data: &Data, section: &Section) -> Option<String> {
@@ -110,12 +117,26 @@ pub const ALL: &[&dyn Study] = &[
     &virtual_io::VirtualIo,
 ];
 
-/// The section of the study that the plan repeats.
+/// The section of the study that the plan repeats, or of the plan's own claims. Claims of the plan come first.
 pub fn build(data: &Data) -> Option<Section> {
-    let id = data.run.plan.study?;
-    let study = ALL.iter().find(|s| s.id() == id)?;
-    let mut section = study.section(data);
-    section.headline = study.headline(data, &section);
+    let claims = declared::conclusions(data);
+    let study = ALL.iter().find(|s| Some(s.id()) == data.run.plan.study);
+    let mut section = match study {
+        Some(study) => study.section(data),
+        None if claims.is_empty() => return None,
+        None => Section {
+            name: "claims".into(),
+            title: "Claims".into(),
+            about: "What the plan claims of the layers, and whether it holds here.".into(),
+            ..Section::default()
+        },
+    };
+    section.conclusions.splice(0..0, claims);
+    section.remarks.extend(declared::sources(data));
+    section.headline = match study {
+        Some(study) => study.headline(data, &section),
+        None => by_claim(&section.conclusions),
+    };
     Some(section)
 }
 

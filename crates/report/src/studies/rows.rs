@@ -1,11 +1,12 @@
 //! Helpers with which studies read results.
 
-use layermark_model::{CacheState, Quantity, flags};
+use layermark_model::{CacheState, Quantity, Unit, flags};
 use layermark_stats::{self as stats, Comparison, Interval};
 
 use super::Data;
 use crate::{
     code_span::code,
+    number as text,
     types::{ResultRow, Verdict},
 };
 
@@ -134,4 +135,37 @@ pub fn capital(text: &str) -> String {
 /// Ids of results.
 pub fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
     rows.into_iter().map(|r| r.id.clone()).collect()
+}
+
+/// `1.20x in the mean (1.02 to 3.40)`; the mean is the geometric one.
+pub fn spread(ratios: &[f64]) -> Option<String> {
+    let logs: Vec<f64> = ratios.iter().map(|r| r.ln()).collect();
+    let centre = stats::mean(&logs)?.exp();
+    let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = ratios.iter().copied().fold(0.0, f64::max);
+    Some(format!(
+        "{}x in the mean ({})",
+        text::ratio(centre),
+        text::ratio_span([low, high])
+    ))
+}
+
+/// CPU time of this machine in microseconds, of all programs, and the unit of work.
+pub fn host_cpu(data: &Data, row: &ResultRow) -> Option<(f64, &'static str)> {
+    let (layer, point) = data.run.site(&row.layer, &row.label)?;
+    let trials = data.index.trials(layer, point).into_iter();
+    let trials: Vec<_> = trials.filter_map(|t| t.trial.as_ref()).collect();
+    let busy: Option<u64> = trials.iter().map(|t| t.busy_ns).sum();
+    let (units, per) = match row.meaning.unit {
+        Unit::Byte => (
+            trials.iter().map(|t| t.bytes()).sum::<u64>() as f64 / 1024.0,
+            "a KB",
+        ),
+        _ => (
+            trials.iter().map(|t| t.ops()).sum::<u64>() as f64,
+            "an operation",
+        ),
+    };
+    let us = busy? as f64 / 1e3 / units;
+    us.is_finite().then_some((us, per))
 }

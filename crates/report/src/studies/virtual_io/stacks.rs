@@ -1,13 +1,13 @@
 //! The three stacks next to each other: works as rows, layers as columns.
 
-use layermark_model::{LayerRun, Point, Spec, Target};
+use layermark_model::{LayerRun, Point, Quotient, Spec, Target};
 
-use super::{compared, estimate, host_cpu};
 use crate::{
     number as text,
     studies::{
         Data,
-        rows::{heading, usable},
+        declared::{compared, estimate},
+        rows::{heading, host_cpu, usable},
     },
     types::{Cell, DataTable, ResultRow},
 };
@@ -172,7 +172,10 @@ impl Work<'_> {
         match other {
             Some(other) if other.id == row.id => Cell::text("1"),
             Some(other) => {
-                let found = compared(data, &[(row, other)]).into_iter().next().flatten();
+                let found = compared(data, &[(other, row)], &Quotient::Time)
+                    .into_iter()
+                    .next()
+                    .flatten();
                 found.map_or_else(Cell::default, |c| {
                     Cell::number(text::share_with(&estimate(&c)), c.ratio)
                 })

@@ -67,7 +67,10 @@ impl Made {
     }
 
     pub fn study(mut self, id: &str) -> Self {
-        self.run.plan.study = Some(serde_json::from_value(json!(id)).expect("a study"));
+        let root = env!("CARGO_MANIFEST_DIR");
+        let text = std::fs::read_to_string(format!("{root}/../../plans/{id}.toml"));
+        let plan = Plan::from_toml(&text.expect("a plan file")).expect("a plan");
+        (self.run.plan.study, self.run.plan.claim) = (plan.study, plan.claim);
         self
     }
 

@@ -1,0 +1,500 @@
+//! Claims that a plan has as data ([`layermark_model::Claim`]), decided from the results. A claim needs no code here.
+
+use std::borrow::Cow;
+
+use layermark_model::{
+    Claim, Layers, Predicate, Quotient, Relation, Share, Site, Trial, TrialRecord, format_size,
+};
+use layermark_stats::{self as stats, Comparison, Pair, compare_all, judge};
+
+use super::{
+    Data,
+    rows::{comparison, host_cpu, is_emulated, layers, marked, request_size, spread, usable},
+    virtual_io::is_kind,
+};
+use crate::{
+    analysis::LEVEL,
+    code_span::code,
+    number as text,
+    types::{Cause, Conclusion, DurabilityVerdict, Estimate, Holds, ResultRow, Verdict},
+};
+
+/// Most ratios that a sentence lists one by one.
+const LISTED: usize = 4;
+/// Difference from the number that a ratio *near* it may have, as a share.
+const NEARLY: f64 = 0.1;
+
+/// The conclusions of the plan's claims, claim by claim and layer by layer.
+pub fn conclusions(data: &Data) -> Vec<Conclusion> {
+    let claims = data.run.plan.claim.iter();
+    let mut all: Vec<Conclusion> = claims.flat_map(|claim| of_claim(data, claim)).collect();
+    for conclusion in &mut all {
+        conclusion.text = marked(data, std::mem::take(&mut conclusion.text));
+    }
+    all
+}
+
+/// Where the plan's claims were published, each once.
+pub fn sources(data: &Data) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for source in data.run.plan.claim.iter().filter_map(|c| c.source.as_ref()) {
+        let said = format!("Source: {source}");
+        if !all.contains(&said) {
+            all.push(said);
+        }
+    }
+    all
+}
+
+fn of_claim(data: &Data, claim: &Claim) -> Vec<Conclusion> {
+    let about = |r: &&ResultRow| claim.is_about(&r.workload, &r.label, &r.point);
+    let rows: Vec<&ResultRow> = data.results.iter().filter(about).collect();
+    let named = |row: &ResultRow| {
+        claim.layers.is_empty() || claim.layers.iter().any(|l| is_named(data, l, row))
+    };
+    let on = |layer: &&str| rows.iter().any(|r| r.layer == *layer && named(r));
+    let measured: Vec<&ResultRow> = rows.iter().copied().filter(|r| usable(r)).collect();
+    let own = layers(data).into_iter().filter(on);
+    let made = own.filter_map(|layer| Sides::of(data, claim, layer, &measured)?.conclusion());
+    let made: Vec<Conclusion> = made.collect();
+    if !made.is_empty() {
+        return made;
+    }
+    // In the column of the first of its layers, whatever was measured there.
+    let mut any = data.results.iter().filter(|r| named(r));
+    let says = claim.says.fill(|_| "native".into());
+    vec![Conclusion {
+        text: format!("{says}: cannot be decided: not measured"),
+        claim: says,
+        layer: any.next().map_or_else(String::new, |r| r.layer.clone()),
+        holds: Holds::Open,
+        evidence: Vec::new(),
+    }]
+}
+
+/// Whether a claim's `layers` name the layer of a result.
+fn is_named(data: &Data, layers: &Layers, row: &ResultRow) -> bool {
+    let mut all = data.run.layers.iter();
+    let own = all.find(|l| l.name == row.layer);
+    own.is_some_and(|l| {
+        layers.names(&l.spec.unlabelled().to_string())
+            || is_kind(l, row.meaning.target, layers.as_str())
+    })
+}
+
+/// Points of a claim in one layer, each with its counterpart.
+struct Sides<'a> {
+    data: &'a Data<'a>,
+    claim: &'a Claim,
+    layer: &'a str,
+    against: &'a str,
+    rows: Vec<(&'a ResultRow, &'a ResultRow)>,
+    compared: Vec<Option<Comparison>>,
+    verdicts: Vec<Verdict>,
+}
+
+impl<'a> Sides<'a> {
+    fn of(
+        data: &'a Data<'a>,
+        claim: &'a Claim,
+        layer: &'a str,
+        measured: &[&'a ResultRow],
+    ) -> Option<Self> {
+        let native = data.run.layers[data.baseline].name.as_str();
+        let other_work = !claim.against_work.is_empty();
+        let against = match &claim.against {
+            _ if other_work => layer,
+            None => native,
+            Some(kind) if kind.as_str() == "alike" => {
+                let alike = |l: &&str| is_emulated(data, l) == is_emulated(data, layer);
+                let has = |l: &&str| measured.iter().any(|r| r.layer == *l);
+                layers(data).into_iter().find(|l| alike(l) && has(l))?
+            }
+            Some(named) => &measured.iter().find(|r| is_named(data, named, r))?.layer,
+        };
+        let proof = matches!(claim.holds, Predicate::Flushes);
+        if layer == against && !other_work && !proof {
+            return None;
+        }
+        let other = |row: &&'a ResultRow| {
+            let same_point = |r: &&ResultRow| match other_work {
+                true => claim.pairs(&row.point, &r.label, &r.point),
+                false => r.label == row.label,
+            };
+            let mut there = data
+                .results
+                .iter()
+                .filter(|r| r.layer == against && usable(r));
+            let there = there.find(same_point).or(proof.then_some(*row))?;
+            Some((*row, there))
+        };
+        let own = measured.iter().filter(|r| r.layer == layer);
+        let rows: Vec<_> = own.filter_map(other).collect();
+        let of = match &claim.holds {
+            Predicate::Ratio(of, ..) => of,
+            _ => &Quotient::Time,
+        };
+        let compared = if against == native && !other_work && *of == Quotient::Time {
+            rows.iter().map(|(row, _)| comparison(row)).collect()
+        } else {
+            compared(data, &rows, of)
+        };
+        let unknown = compared.iter().all(Option::is_none);
+        if unknown && !proof && claim.of != Share::Undisputed {
+            return None;
+        }
+        let verdicts = if claim.of == Share::Undisputed {
+            rows.iter().map(|(row, _)| row.leaning()).collect()
+        } else {
+            judge(&compared, data.run.plan.delta)
+                .iter()
+                .map(|j| word(j.verdict))
+                .collect()
+        };
+        (!rows.is_empty()).then_some(Self {
+            data,
+            claim,
+            layer,
+            against,
+            rows,
+            compared,
+            verdicts,
+        })
+    }
+
+    fn conclusion(&self) -> Option<Conclusion> {
+        let each: Vec<Holds> = (0..self.rows.len()).map(|at| self.at(at)).collect();
+        let of = |holds: Holds| each.iter().filter(|h| **h == holds).count();
+        let (n, yes, mut no) = (each.len(), of(Holds::Yes), of(Holds::No));
+        let disputed = no > 0;
+        if self.claim.holds == Predicate::Same && self.claim.of != Share::All {
+            // Half of them slower and half faster is not a difference.
+            no = self.count(Verdict::Slower).max(self.count(Verdict::Faster));
+        }
+        let why = self.undecidable();
+        let holds = match self.claim.of {
+            _ if why.is_some() => Holds::Open,
+            Share::All => Holds::when(yes == n, no > 0),
+            Share::Any => Holds::when(yes > 0, no == n),
+            Share::Most => Holds::when(2 * yes > n, 2 * no >= n),
+            Share::Undisputed => Holds::when(2 * yes > n && !disputed, 2 * no >= n),
+        };
+        let why = self.why(holds, why);
+        let fill = |word: &str| self.figure(word, yes, &why);
+        let claim = self.claim.says.fill(|_| self.against.to_owned());
+        let evidence = self.rows.iter().flat_map(|(a, b)| [&a.id, &b.id]);
+        let mut evidence: Vec<String> = evidence.cloned().collect();
+        evidence.dedup();
+        Some(Conclusion {
+            text: match &self.claim.text {
+                Some(text) => text.fill(fill),
+                None => format!("{claim} in {}: {}{why}", code(self.layer), fill("ratios")),
+            },
+            claim,
+            layer: self.layer.into(),
+            holds,
+            evidence,
+        })
+    }
+
+    /// Whether it holds at a point.
+    fn at(&self, at: usize) -> Holds {
+        use Verdict::{Faster, Same, Slower};
+        let verdict = self.verdicts[at];
+        let row = self.rows[at].0;
+        let is = |yes: &[Verdict], no: &[Verdict]| {
+            Holds::when(yes.contains(&verdict), no.contains(&verdict))
+        };
+        match &self.claim.holds {
+            Predicate::Same => is(&[Same], &[Slower, Faster]),
+            Predicate::Faster => is(&[Faster], &[Same, Slower]),
+            Predicate::Slower => is(&[Slower], &[Same, Faster]),
+            Predicate::NotSlower => is(&[Same, Faster], &[Slower]),
+            Predicate::Flushes => {
+                let told = row.durability.verdict;
+                Holds::when(told == DurabilityVerdict::Honoured, row.durability.skips())
+            }
+            Predicate::InPlace if row.causes.contains(&Cause::CopyUp) => Holds::No,
+            Predicate::InPlace => is(&[Same, Faster], &[]),
+            Predicate::Ratio(_, relation, than) => interval(self.compared[at].as_ref())
+                .map_or(Holds::Open, |interval| holds(*relation, *than, interval)),
+        }
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.verdicts.iter().filter(|v| **v == verdict).count()
+    }
+
+    /// Why the figures do not give an answer.
+    fn undecidable(&self) -> Option<String> {
+        let Predicate::Ratio(..) = self.claim.holds else {
+            return None;
+        };
+        let cpus = self.data.run.machine.cpus;
+        let asked = self.rows[0].0.meaning.cpus();
+        if asked.is_some_and(|asked| asked > cpus) {
+            return Some(format!("this machine has {cpus} CPUs"));
+        }
+        let [here, there] = [self.layer, self.against].map(|l| is_emulated(self.data, l));
+        let other = if here { self.against } else { self.layer };
+        (here != there).then(|| format!("its CPU is emulated (TCG), and {other}'s is not"))
+    }
+
+    fn why(&self, holds: Holds, undecidable: Option<String>) -> String {
+        if let Some(why) = undecidable {
+            return format!("; cannot be decided: {why}");
+        }
+        match self.claim.holds {
+            _ if holds != Holds::Open => String::new(),
+            Predicate::Flushes => {
+                let rows = self.rows.iter();
+                let because = rows.filter_map(|(r, _)| r.durability.because.as_deref());
+                because.map(|b| format!("; {b}")).next().unwrap_or_default()
+            }
+            _ if self.compared.iter().any(|c| interval(c.as_ref()).is_none()) => {
+                "; too few blocks for an interval".into()
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// What a placeholder stands for.
+    fn figure(&self, placeholder: &str, yes: usize, why: &str) -> String {
+        let points = text::count(
+            self.rows.len(),
+            self.claim.each.as_deref().unwrap_or("point"),
+        );
+        let is_time =
+            !matches!(&self.claim.holds, Predicate::Ratio(of, ..) if *of != Quotient::Time);
+        match placeholder {
+            "layer" => code(self.layer),
+            "against" => code(self.against),
+            "n" => points,
+            "yes" => yes.to_string(),
+            "same" => self.count(Verdict::Same).to_string(),
+            "slower" => self.count(Verdict::Slower).to_string(),
+            "faster" => self.count(Verdict::Faster).to_string(),
+            "mean" => self.mean(),
+            "spread" => spread(&self.ratios()).unwrap_or_default(),
+            "verdicts" => self.each_verdict(&points),
+            "costs" => self.list(|at| {
+                let (row, other) = self.rows[at];
+                in_words(self.data, [other, row], self.compared[at].as_ref())
+            }),
+            "ratios" if matches!(self.claim.holds, Predicate::Flushes) => self.flushes(),
+            "ratios" if self.rows.len() > LISTED => {
+                format!(
+                    "{}, at {points}",
+                    spread(&self.ratios()).unwrap_or_default()
+                )
+            }
+            "ratios" => self.list(|at| {
+                let written = if is_time {
+                    text::ratio_with
+                } else {
+                    text::share_with
+                };
+                let ratio = self.compared[at].as_ref().map(|c| written(&estimate(c)));
+                let ratio = ratio.unwrap_or("an unknown part".into());
+                format!("{ratio} at {}", code(&self.rows[at].0.label))
+            }),
+            "why" => why.to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    fn list(&self, one: impl Fn(usize) -> String) -> String {
+        text::list(&(0..self.rows.len()).map(one).collect::<Vec<_>>())
+    }
+
+    fn ratios(&self) -> Vec<f64> {
+        self.compared.iter().flatten().map(|c| c.ratio).collect()
+    }
+
+    /// `, 1.80x native's time in the mean`, if every point has a ratio.
+    fn mean(&self) -> String {
+        let logs: Vec<f64> = self.ratios().iter().map(|r| r.ln()).collect();
+        let mean = stats::mean(&logs).filter(|_| logs.len() == self.rows.len());
+        mean.map_or_else(String::new, |m| {
+            format!(", {} in the mean", text::of_native(m.exp()))
+        })
+    }
+
+    /// `64 device flushes for 64 syncs`.
+    fn flushes(&self) -> String {
+        self.list(|at| {
+            let durability = &self.rows[at].0.durability;
+            match durability.flushes {
+                Some(n) => format!(
+                    "{n} device flushes for {}",
+                    text::count(durability.syncs as usize, "sync")
+                ),
+                None => durability.because.clone().unwrap_or_default(),
+            }
+        })
+    }
+
+    /// `the same at 2 of 4 record sizes; slower 1.80x at 4K`.
+    fn each_verdict(&self, all: &str) -> String {
+        let same = self.count(Verdict::Same);
+        let apart = |v: &Verdict| matches!(v, Verdict::Slower | Verdict::Faster);
+        let open = self.verdicts.iter().filter(|v| !apart(v)).count() - same;
+        let counted = [(same, "the same"), (open, "too noisy")]
+            .into_iter()
+            .filter(|(n, _)| *n > 0);
+        let counted = counted.map(|(n, word)| format!("{word} at {n} of {all}"));
+        let differing = self
+            .rows
+            .iter()
+            .zip(&self.verdicts)
+            .filter(|(_, v)| apart(v));
+        let differing = differing.filter_map(|((row, _), verdict)| {
+            let ratio = row.ratio?.estimate;
+            let ratio = if *verdict == Verdict::Faster {
+                1.0 / ratio
+            } else {
+                ratio
+            };
+            let at: Cow<str> = match request_size(row) {
+                0 => code(&row.label).into(),
+                size => format_size(size).into(),
+            };
+            Some(format!(
+                "{} {}x at {at}",
+                verdict.word(),
+                text::ratio(ratio)
+            ))
+        });
+        counted.chain(differing).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn word(verdict: stats::Verdict) -> Verdict {
+    match verdict {
+        stats::Verdict::Same => Verdict::Same,
+        stats::Verdict::Slower => Verdict::Slower,
+        stats::Verdict::Faster => Verdict::Faster,
+        _ => Verdict::Undecided,
+    }
+}
+
+/// Decided by the interval: it has to lie on one side.
+fn holds(relation: Relation, than: f64, [low, high]: [f64; 2]) -> Holds {
+    match relation {
+        Relation::AtMost => Holds::when(high <= than, low > than),
+        Relation::AtLeast => Holds::when(low >= than, high < than),
+        Relation::Below => Holds::when(high < than, low >= than),
+        Relation::Above => Holds::when(low > than, high <= than),
+        Relation::Near => {
+            let (least, most) = (than * (1.0 - NEARLY), than / (1.0 - NEARLY));
+            Holds::when(low >= least && high <= most, high < least || low > most)
+        }
+    }
+}
+
+/// Comparisons of pairs of results, here with there, by the blocks in which both have a number.
+pub(super) fn compared(
+    data: &Data,
+    sides: &[(&ResultRow, &ResultRow)],
+    of: &Quotient,
+) -> Vec<Option<Comparison>> {
+    let site = |row: &ResultRow| data.run.site(&row.layer, &row.label);
+    let pairs = |(here, there): &(&ResultRow, &ResultRow)| match (of, site(here).zip(site(there))) {
+        (_, None) => Vec::new(),
+        (Quotient::Time, Some((here, there))) => data.index.pairs_of(here, there),
+        // CPUs of this machine that were busy.
+        (Quotient::Cpu, Some((here, there))) => pairs_by(data, here, there, |trial| {
+            Some(trial.busy_ns? as f64 / trial.elapsed_ns() as f64)
+        }),
+        (Quotient::Figure(name), Some((here, there))) => {
+            pairs_by(data, here, there, |trial| trial.figures.number(name))
+        }
+    };
+    let pairs: Vec<_> = sides.iter().map(pairs).collect();
+    compare_all(&pairs, LEVEL, data.run.seed)
+}
+
+/// A figure of the trials, here and there, in the blocks of both.
+fn pairs_by(
+    data: &Data,
+    here: Site,
+    there: Site,
+    figure: impl Fn(&Trial) -> Option<f64>,
+) -> Vec<Pair> {
+    let figure = |r: &TrialRecord| {
+        figure(r.trial.as_ref()?).filter(|value| value.is_finite() && *value > 0.0)
+    };
+    let block = |r: &TrialRecord| (r.cell.session, r.cell.block);
+    let own = data.index.trials(here.0, here.1).into_iter();
+    let pair = |own: &TrialRecord| {
+        let other = if here.1 == there.1 {
+            data.index.in_same_rounds(own, there.0)
+        } else {
+            let mut all = data.index.trials(there.0, there.1).into_iter();
+            all.find(|r| block(r) == block(own))
+        };
+        Some(Pair::new(block(own), figure(own)?, figure(other?)?))
+    };
+    own.filter_map(pair).collect()
+}
+
+/// `2.41x (2.30-2.52) at ..., with 3.1 us of this host's CPU a KB against 9.8 us`. The ratio is that of
+/// throughputs.
+fn in_words(data: &Data, [here, there]: [&ResultRow; 2], c: Option<&Comparison>) -> String {
+    let ratio = c.map_or_else(
+        || "an unknown part".into(),
+        |c| text::share_with(&estimate(c)),
+    );
+    let cost = host_cpu(data, here).zip(host_cpu(data, there));
+    let cost = cost.map_or_else(String::new, |((ours, per), (theirs, _))| {
+        let (ours, theirs) = (text::time(ours), text::time(theirs));
+        format!(", with {ours} of this host's CPU {per} against {theirs}")
+    });
+    format!("{ratio} at `{}`{cost}", here.label)
+}
+
+/// The ratio of a comparison with its interval.
+pub(super) fn estimate(c: &Comparison) -> Estimate {
+    Estimate {
+        estimate: c.ratio,
+        interval: interval(Some(c)),
+        average: None,
+    }
+}
+
+fn interval(c: Option<&Comparison>) -> Option<[f64; 2]> {
+    let interval = c?.ratio_interval?;
+    Some([interval.low, interval.high])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_decide() {
+        use Relation::{Above, AtLeast, AtMost, Below, Near};
+        for (relation, than, interval, answer) in [
+            (AtLeast, 2.7, [2.7, 3.0], Holds::Yes),
+            (AtLeast, 2.7, [2.0, 2.6], Holds::No),
+            (AtLeast, 2.7, [2.6, 2.8], Holds::Open),
+            (AtMost, 0.5, [0.4, 0.5], Holds::Yes),
+            (AtMost, 0.5, [0.51, 0.6], Holds::No),
+            (Above, 1.0, [1.01, 1.1], Holds::Yes),
+            (Above, 1.0, [0.9, 1.0], Holds::No),
+            (Above, 1.0, [0.9, 1.1], Holds::Open),
+            (Below, 1.0, [0.8, 0.99], Holds::Yes),
+            (Below, 1.0, [1.0, 1.2], Holds::No),
+            (Near, 1.0, [0.95, 1.05], Holds::Yes),
+            (Near, 1.0, [0.5, 0.89], Holds::No),
+            (Near, 1.0, [1.2, 1.5], Holds::No),
+            (Near, 1.0, [0.8, 1.05], Holds::Open),
+        ] {
+            assert_eq!(
+                holds(relation, than, interval),
+                answer,
+                "{relation:?} {interval:?}"
+            );
+        }
+    }
+}
