@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     analysis::LEVEL,
-    code_span::code,
+    code_span::{self, code},
     number as text,
     types::{Cause, Conclusion, DurabilityVerdict, Estimate, Holds, ResultRow, Verdict},
 };
@@ -82,6 +82,13 @@ fn is_named(data: &Data, layers: &Layers, row: &ResultRow) -> bool {
     })
 }
 
+/// The name of the layer `native`, if the run has it.
+fn native<'a>(data: &'a Data) -> Option<&'a str> {
+    let mut all = data.run.layers.iter();
+    let native = all.find(|l| l.spec.is_native() && !l.control)?;
+    Some(&native.name)
+}
+
 /// Points of a claim in one layer, each with its counterpart.
 struct Sides<'a> {
     data: &'a Data<'a>,
@@ -100,11 +107,12 @@ impl<'a> Sides<'a> {
         layer: &'a str,
         measured: &[&'a ResultRow],
     ) -> Option<Self> {
-        let native = data.run.layers[data.baseline].name.as_str();
+        let baseline = data.run.layers[data.baseline].name.as_str();
         let other_work = !claim.against_work.is_empty();
         let against = match &claim.against {
             _ if other_work => layer,
-            None => native,
+            // A claim says "natively", whatever the run's baseline is.
+            None => native(data)?,
             Some(kind) if kind.as_str() == "alike" => {
                 let alike = |l: &&str| is_emulated(data, l) == is_emulated(data, layer);
                 let has = |l: &&str| measured.iter().any(|r| r.layer == *l);
@@ -134,7 +142,7 @@ impl<'a> Sides<'a> {
             Predicate::Ratio(of, ..) => of,
             _ => &Quotient::Time,
         };
-        let compared = if against == native && !other_work && *of == Quotient::Time {
+        let compared = if against == baseline && !other_work && *of == Quotient::Time {
             rows.iter().map(|(row, _)| comparison(row)).collect()
         } else {
             compared(data, &rows, of)
@@ -316,7 +324,7 @@ impl<'a> Sides<'a> {
         let logs: Vec<f64> = self.ratios().iter().map(|r| r.ln()).collect();
         let mean = stats::mean(&logs).filter(|_| logs.len() == self.rows.len());
         mean.map_or_else(String::new, |m| {
-            format!(", {} in the mean", text::of_native(m.exp()))
+            format!(", {} in the mean", text::of_baseline(m.exp(), &code_span::baseline(self.against)))
         })
     }
 
