@@ -250,7 +250,7 @@ pub enum PlanError {
     },
 }
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "name",
     "about",
     "study",

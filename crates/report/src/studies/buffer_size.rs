@@ -51,6 +51,7 @@ impl Study for BufferSize {
         let ops = ["write", "read"].map(|op| Op { data, op });
         let picks: Vec<&BufferRow> = data.buffer.iter().filter(|b| b.layer == native).collect();
         let pick = picks.iter().max_by_key(|b| b.wall.record)?.wall;
+        pick.between?;
         let smaller = RECOMMENDED.min(pick.record);
         let costs: Vec<String> = ops
             .iter()
@@ -195,27 +196,33 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
             .map(|r| r.id.clone())
             .collect()
     };
+    let planned = data.run.points.iter().map(|p| &p.meaning);
+    let planned = planned.filter(|m| m.operation == op);
+    let sizes = planned.filter_map(|m| m.value(Quantity::RequestSize));
+    let absent: Vec<u64> = sizes.filter(|size| !row.records.contains(size)).collect();
     let about = |what: &str| format!("{RECOMMENDED} bytes are enough for the {what} of {op}");
     let wall = Conclusion {
         claim: about("throughput"),
         layer: row.layer.clone(),
         text: format!(
-            "blocks of {RECOMMENDED} bytes are enough for the throughput of {op} in {}: the smallest within 5 % of the best is {}",
+            "blocks of {RECOMMENDED} bytes are enough for the throughput of {op} in {}: the smallest within 5 % of the best is {}{}",
             code(&row.layer),
-            said(&row.wall)
+            said(&row.wall),
+            open(&row.wall, &absent)
         ),
-        holds: enough(&row.wall, &row.records),
+        holds: enough(&row.wall, &row.records, &absent),
         evidence: evidence(&[row.wall.record, row.wall.best]),
     };
     let cpu = row.cpu.as_ref().map(|cpu| Conclusion {
         claim: about("CPU time"),
         layer: row.layer.clone(),
         text: format!(
-            "blocks of {RECOMMENDED} bytes are enough for the CPU time of {op} in {}: the smallest within 5 % of the least is {}",
+            "blocks of {RECOMMENDED} bytes are enough for the CPU time of {op} in {}: the smallest within 5 % of the least is {}{}",
             code(&row.layer),
-            said(cpu)
+            said(cpu),
+            open(cpu, &absent)
         ),
-        holds: enough(cpu, &row.records),
+        holds: enough(cpu, &row.records, &absent),
         evidence: evidence(&[cpu.record, cpu.best]),
     });
     std::iter::once(wall).chain(cpu).collect()
@@ -229,12 +236,56 @@ fn said(pick: &Pick) -> String {
     }
 }
 
-/// Decided by the interval, if there is one: it has to lie on one side.
-fn enough(pick: &Pick, records: &[u64]) -> Holds {
-    let [low, high] = pick.between.unwrap_or([pick.record; 2]);
+/// Why a choice decides nothing, if so.
+fn open(pick: &Pick, absent: &[u64]) -> String {
+    let sizes: Vec<String> = absent.iter().map(u64::to_string).collect();
+    match (sizes.is_empty(), pick.between) {
+        (false, _) => format!(" of those measured; {} were not", text::list(&sizes)),
+        (true, None) => ", in too few blocks to be certain".into(),
+        (true, Some(_)) => String::new(),
+    }
+}
+
+/// Decided by the interval, which has to lie on one side. A size that was not measured may be better.
+fn enough(pick: &Pick, records: &[u64], absent: &[u64]) -> Holds {
     let measured = records.contains(&RECOMMENDED);
+    let Some([low, high]) = pick.between.filter(|_| measured) else {
+        return Holds::Open;
+    };
     Holds::when(
-        measured && high <= RECOMMENDED,
-        measured && low > RECOMMENDED,
+        absent.is_empty() && high <= RECOMMENDED,
+        low > RECOMMENDED,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_measured_decides_nothing() {
+        let pick = |record, between| Pick {
+            record,
+            between,
+            best: record,
+            seconds_per_byte: 1.0,
+            best_seconds_per_byte: 1.0,
+        };
+        let small = pick(512, Some([256, 1024]));
+        let all = [512, 1024, 2048];
+        assert_eq!(enough(&small, &all, &[]), Holds::Yes);
+        assert_eq!(open(&small, &[]), "");
+        // Stopped before the larger sizes: one of them may be better.
+        assert_eq!(enough(&small, &all[..2], &[2048, 4096]), Holds::Open);
+        assert_eq!(
+            open(&small, &[2048, 4096]),
+            " of those measured; 2048 and 4096 were not"
+        );
+        let unsure = pick(512, None);
+        assert_eq!(enough(&unsure, &all, &[]), Holds::Open);
+        assert_eq!(open(&unsure, &[]), ", in too few blocks to be certain");
+        let large = pick(2048, Some([2048, 2048]));
+        assert_eq!(enough(&large, &all, &[4096]), Holds::No);
+        assert_eq!(enough(&large, &all[2..], &[]), Holds::Open);
+    }
 }
