@@ -30,7 +30,7 @@ const GIT_ROUNDS: usize = 3;
 /// Files of the repository, in a quarter as many commits.
 const FILES: usize = 2000;
 /// The half-width that layermark is asked for.
-const PRECISION: &str = "2%";
+const PRECISION: &str = "5%";
 
 /// Every claim about steps.
 pub fn measure(binary: &Path) -> Result<Vec<Claim>> {

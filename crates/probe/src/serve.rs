@@ -313,14 +313,14 @@ impl<'env, W: Write> Server<'env, W> {
         if let Some((id, far_end)) = self.far_end.take_if(|(serving, _)| *serving == id) {
             return self.end_far_end(id, far_end);
         }
-        self.after_a_turn("settle", id, FromProbe::Settled { id }, |ready| {
+        self.after_a_turn("settle", id, &FromProbe::Settled { id }, |ready| {
             ready.settled = true;
             ready.work.settle(&mut ready.trial)
         })
     }
 
     fn between(&mut self, id: u64, again: bool) -> io::Result<()> {
-        self.after_a_turn("between", id, FromProbe::Ready { id }, |ready| {
+        self.after_a_turn("between", id, &FromProbe::Ready { id }, |ready| {
             ready.work.between(again)
         })
     }
@@ -330,7 +330,7 @@ impl<'env, W: Write> Server<'env, W> {
         &mut self,
         what: &str,
         id: u64,
-        answer: FromProbe,
+        answer: &FromProbe,
         work: impl FnOnce(&mut PreparedJob) -> Result<(), ProbeError>,
     ) -> io::Result<()> {
         let may = |ready: &PreparedJob| match ready {
@@ -347,7 +347,7 @@ impl<'env, W: Write> Server<'env, W> {
         let done = self.attended(id, || work(&mut ready));
         self.ready = Some(ready);
         match done {
-            Ok(()) => self.say(&answer),
+            Ok(()) => self.say(answer),
             Err(e) => self.give_up(id, e),
         }
     }

@@ -48,10 +48,8 @@ pub struct StepWork {
 #[derive(Default)]
 pub struct Executions {
     count: u32,
-    /// Whether the last one has written to files.
-    wrote: bool,
-    /// Whether the last one was not concluded.
-    open: bool,
+    /// Until the last one is concluded: whether it has written to files.
+    open: Option<bool>,
     /// Whether the next one has to wait for [`Work::between`].
     waits: bool,
     /// Whether any has left processes running.
@@ -67,10 +65,10 @@ pub struct Executions {
 impl StepWork {
     /// Writes back what the last execution has left unwritten, checks its outcome and cleans up.
     fn conclude(&mut self) -> Result<(), ProbeError> {
-        if !std::mem::take(&mut self.done.open) {
+        let Some(wrote) = self.done.open.take() else {
             return Ok(());
-        }
-        if self.changes || self.done.wrote {
+        };
+        if self.changes || wrote {
             self.flush()?;
         }
         self.done.outcome = self.guard.conclude()?.outcome;
@@ -136,8 +134,7 @@ impl Work for StepWork {
         trial.figures.extend(FigureValues::of(&launch));
         self.done.printed.extend(done.figures);
         self.done.count += 1;
-        self.done.open = true;
-        self.done.wrote = done.wrote;
+        self.done.open = Some(done.wrote);
         self.done.left |= done.left;
         self.done.waits = self.changes || self.checked || done.wrote;
         Ok(Turned {
