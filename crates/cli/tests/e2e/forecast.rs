@@ -25,13 +25,20 @@ files = 20
 file_size = "4K"
 "#;
 
-/// The forecast of a step in a layer.
+/// The forecast of a step in a layer. `None` where the machine was too busy for a cost to be trusted.
 #[track_caller]
-fn forecast<'a>(report: &'a Value, step: &str, layer: &str) -> &'a Value {
+fn forecast<'a>(report: &'a Value, step: &str, layer: &str) -> Option<&'a Value> {
     let rows = report["forecast"]["rows"].as_array().expect("forecasts");
-    let is = |row: &&Value| row["label"] == step && row["layer"] == layer;
-    let found = rows.iter().find(is);
-    found.unwrap_or_else(|| panic!("no {step} in {layer}: {rows:#?}"))
+    let found = rows
+        .iter()
+        .find(|row| row["label"] == step && row["layer"] == layer);
+    if found.is_none() {
+        let lacks = report["forecast"]["lacks"][0].as_str().unwrap_or_default();
+        let told = lacks.contains("no trusted result") && lacks.contains(layer);
+        assert!(told, "no {step} in {layer}: {}", report["forecast"]);
+        skipped(lacks);
+    }
+    found
 }
 
 /// How many calls of a kind were counted.
@@ -49,32 +56,28 @@ fn a_step_is_forecast_from_calls_that_were_counted_natively() {
     }
     let said = Lm::new().plan(PLAN).args(["--json"]).run().left_nothing();
     let report = said.json();
-    assert!(
-        report["forecast"]["lacks"].is_null(),
-        "{}",
-        report["forecast"]
-    );
     for layer in ["overlay:upper", "fuse"] {
-        let untar = forecast(&report, "untar", layer);
+        let [untar, rm] = ["untar", "rm -rf"].map(|step| forecast(&report, step, layer));
         // 60 files in two directories, and `small` itself.
-        assert_eq!(calls(untar, "create"), 63.0, "{untar:#}");
-        assert!(calls(untar, "set-attr") >= 60.0, "{untar:#}");
-        assert!(calls(untar, "write") >= 60.0, "{untar:#}");
-        let rm = forecast(&report, "rm -rf", layer);
-        assert_eq!(calls(rm, "unlink"), 63.0, "{rm:#}");
-        assert_eq!(calls(rm, "create"), 0.0, "{rm:#}");
-        for row in [untar, rm] {
+        if let Some(untar) = untar {
+            assert_eq!(calls(untar, "create"), 63.0, "{untar:#}");
+            assert_eq!(calls(untar, "set-attr"), 180.0, "{untar:#}");
+            assert!(calls(untar, "write") >= 60.0, "{untar:#}");
+        }
+        if let Some(rm) = rm {
+            assert_eq!(calls(rm, "unlink"), 63.0, "{rm:#}");
+            assert_eq!(calls(rm, "create"), 0.0, "{rm:#}");
+        }
+        for row in [untar, rm].into_iter().flatten() {
             let step = result(&report, row["label"].as_str().expect("a step"), layer);
             assert_eq!(row["result"], step["id"]);
             assert_eq!(row["measured_us"], step["op_us"]);
-            assert!(row["forecast_us"].as_f64() > Some(0.0));
         }
     }
     said.then()
         .args(["report", "last", "--full"])
         .run()
-        .prints("What the system calls of a step cost")
-        .prints("create at");
+        .prints("What the system calls of a step cost");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The time of a step as its system calls predict it: counted natively, at the costs that `meta` and
 //! `file` measured in each layer of the same run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use layermark_model::{Quantity, Run, Target, TrialRecord};
 
@@ -238,6 +238,8 @@ fn at(anchors: &[Anchor], bytes: f64) -> Option<f64> {
 pub fn of(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> Forecast {
     let mut forecast = Forecast::default();
     let (mut missing, mut untraced) = (Vec::new(), None);
+    // Measured, and yet without a trusted result: kinds and layers.
+    let mut untrusted = [BTreeSet::new(), BTreeSet::new()];
     for (point, at) in run.points.iter().enumerate() {
         if at.meaning.target != Target::Step || at.meaning.is_cold() {
             continue;
@@ -251,17 +253,30 @@ pub fn of(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> F
                 untraced.or(why.map(|why| (code(&at.label), why.replacen("; hint: ", ": ", 1))));
             continue;
         };
-        let absent = counted.kinds().filter(|(kind, ..)| !is_measured(run, kind));
-        missing.extend(absent.map(|(kind, ..)| kind));
+        let kinds = counted.kinds().map(|(kind, ..)| kind);
+        missing.extend(kinds.filter(|kind| !is_measured(run, kind)));
         let native = &run.layers[baseline].name;
         let steps = results
             .iter()
             .filter(|r| r.label == at.label && r.layer != *native && r.is_told());
-        forecast
-            .rows
-            .extend(steps.filter_map(|row| forecast_of(row, &counted, results)));
+        for row in steps {
+            match forecast_of(row, &counted, results) {
+                Ok(found) => forecast.rows.extend(found),
+                Err(kind) if is_measured(run, kind) => {
+                    untrusted[0].insert(kind.id.to_owned());
+                    untrusted[1].insert(code(&row.layer));
+                }
+                Err(_) => {}
+            }
+        }
     }
     forecast.lacks.extend(lacking(&missing));
+    if !untrusted[0].is_empty() {
+        let [kinds, layers] = untrusted.map(|all| number::list(&Vec::from_iter(all)));
+        forecast.lacks.push(format!(
+            "Some steps have no forecast: the cost of {kinds} has no trusted result in {layers}"
+        ));
+    }
     forecast.lacks.extend(
         untraced.map(|(step, why)| format!("The system calls of {step} were not counted: {why}")),
     );
@@ -304,12 +319,19 @@ fn lacking(missing: &[&Kind]) -> Option<String> {
     })
 }
 
-fn forecast_of(row: &ResultRow, counted: &Counted, results: &[ResultRow]) -> Option<ForecastRow> {
-    let (measured_us, native_us) = (row.op_us?, row.native_us?);
+/// An error with the kind of call whose cost in the layer is not known.
+fn forecast_of(
+    row: &ResultRow,
+    counted: &Counted,
+    results: &[ResultRow],
+) -> Result<Option<ForecastRow>, &'static Kind> {
+    let Some((measured_us, native_us)) = row.op_us.zip(row.native_us) else {
+        return Ok(None);
+    };
     let mut calls = Vec::new();
     for (kind, n, bytes) in counted.kinds() {
         let anchors = anchors(results, &row.layer, kind);
-        let each_us = at(&anchors, bytes / n)?;
+        let each_us = at(&anchors, bytes / n).ok_or(kind)?;
         calls.push(ForecastCall {
             kind: kind.id.into(),
             calls: n,
@@ -333,7 +355,7 @@ fn forecast_of(row: &ResultRow, counted: &Counted, results: &[ResultRow]) -> Opt
         text: String::new(),
     };
     forecast.text = sentence(&forecast, row);
-    Some(forecast)
+    Ok(Some(forecast))
 }
 
 /// `` `git status` in `sshfs`: 9,412 stat at +310 us = 2.9 s of 3.1 s``, and what the calls do not explain.

@@ -36,7 +36,7 @@ pub fn section(report: &Report) -> Option<Section> {
         name: "forecast".into(),
         title: "What the system calls of a step cost".into(),
         about: format!(
-            "Forecast: the native time, and for each system call what `meta` and `file` measured that it takes longer in the layer. Calls on the layer's files were counted natively, with strace, in an execution that does not count. The gap is that of the forecast from the measured time. Beyond {}, the calls do not explain the time. Steps with a cold cache have no forecast, and files that are mapped into memory are not in it.",
+            "A forecast is the native time, and for each system call the time that it takes longer in the layer, as `meta` and `file` measured it. The calls on the layer's files were counted natively, with strace, in an execution that does not count. The gap is forecast over measured time, less 1. Beyond {}, the calls do not explain the time. Steps with a cold cache have no forecast.",
             number::percent(CLOSE)
         ),
         tables: (!forecast.rows.is_empty())

@@ -200,3 +200,31 @@ fn why_calls_were_not_counted_is_told() {
         ]
     );
 }
+
+#[test]
+fn a_cost_that_is_not_trusted_is_not_used() {
+    let (run, mut trials) = Steps::default().build();
+    let stat = run
+        .points
+        .iter()
+        .position(|p| p.meaning.operation == "stat");
+    for record in &mut trials {
+        if Some(record.cell.point) == stat && record.cell.layer == 2 {
+            record.trial = None;
+            record.error = Some("it failed".into());
+        }
+    }
+    let report = Report::build(&run, &trials);
+    assert_found_in_the_matrix(&report);
+    let rows = &report.forecast.rows;
+    assert!(
+        !rows
+            .iter()
+            .any(|r| r.layer == "fuse" && r.label == "git status")
+    );
+    assert!(rows.iter().any(|r| r.layer == "fuse" && r.label == "untar"));
+    assert_eq!(
+        report.forecast.lacks,
+        ["Some steps have no forecast: the cost of stat has no trusted result in `fuse`"]
+    );
+}
