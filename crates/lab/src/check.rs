@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_layers::{Storage, served, workdir};
+use layermark_layers::{Group, Storage, served, workdir};
 use layermark_model::{Environment, LayerStatus, Machine, Point, Run};
 use layermark_probe::{PackagedFile, Placed, PlacedKind};
 use rustix::fs::{Access, StatVfsMountFlags};
@@ -160,7 +160,13 @@ pub(crate) fn placed(
 pub(crate) fn possible(resolved: &mut Resolved, catalog: Catalog) -> Result<Vec<String>, LabError> {
     // Other layers, such as a guest, may have programs of their own.
     let baseline = resolved.layers.first();
-    let on_this_host = baseline.is_some_and(|l| l.spec.is_native());
+    let on_this_host = baseline.is_some_and(|l| {
+        let layer = catalog.layer(&l.spec.layer);
+        let group = layer.map(|of| of.group(l.spec.variant.as_deref().unwrap_or_default()));
+        let asked = resolved.plan.baseline.is_some();
+        let runs_here = matches!(group, Some(Group::ThisKernel | Group::UserSpace));
+        l.spec.is_native() || asked && runs_here
+    });
     let (mut possible, mut notes, mut first) = (Vec::new(), Vec::new(), None);
     for point in resolved.points.drain(..) {
         let workload = catalog.workload(&point.workload)?;

@@ -58,7 +58,9 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     for spec in &plan.layers {
         layers.push(layer_run(spec, skips(spec), &work, catalog, false)?);
     }
-    does_a_point(&layers[BASELINE], &points)?;
+    if plan.baseline.is_some() {
+        is_usable(&layers[BASELINE], &points)?;
+    }
     let compared: Vec<&str> = layers.iter().skip(1).map(|l| l.name.as_str()).collect();
     for gate in &request.gates {
         gate.check(&compared, &labels)?;
@@ -282,16 +284,21 @@ fn named(specs: &[Spec], asked: &Spec) -> Option<usize> {
         .or_else(|| find(&|s| s.unlabelled() == *asked))
 }
 
-/// Refuses a baseline that can do none of the points, because nothing could be compared.
-fn does_a_point(baseline: &LayerRun, points: &[Point]) -> Result<(), LabError> {
+/// Refuses a baseline that this machine lacks, or that can do none of the points.
+fn is_usable(baseline: &LayerRun, points: &[Point]) -> Result<(), LabError> {
     let why = |point: &Point| baseline.skips.get(&point.label);
-    match points.first().and_then(why) {
-        Some(reason) if points.iter().all(|p| why(p).is_some()) => Err(LabError::Baseline {
+    let skipped = points.first().and_then(why);
+    let skipped = skipped.filter(|_| points.iter().all(|p| why(p).is_some()));
+    match baseline.reason.as_ref().or(skipped) {
+        None => Ok(()),
+        Some(reason) => Err(LabError::Baseline {
             name: baseline.name.clone(),
             reason: reason.clone(),
-            hint: Some("name another layer with --baseline".into()),
+            hint: baseline
+                .hint
+                .clone()
+                .or_else(|| Some("name another layer with --baseline".into())),
         }),
-        _ => Ok(()),
     }
 }
 

@@ -113,7 +113,7 @@ pub enum FigureSource {
     P99Latency,
     /// Microseconds within which this percentage of the operations of all trials ended.
     Within(u32),
-    /// Time in the layer over native time.
+    /// Time in the layer over the baseline's time.
     Ratio,
     /// Whether the rate is the highest along the quantity that rows are sorted by.
     Peak,

@@ -32,7 +32,7 @@ pub struct Meaning {
     /// Data is flushed to the device within the measured time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub flushes: bool,
-    /// What it leaves must be what it leaves natively ([`crate::Trial::outcome`]).
+    /// What it leaves must be what it leaves in the baseline ([`crate::Trial::outcome`]).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub same_outcome: bool,
     /// How durable a write is when its clock stops, in the workload's term.

@@ -101,7 +101,7 @@ impl Spec {
         spec
     }
 
-    /// Whether it is the baseline: `native`, at both ends of a path.
+    /// Whether it is `native`, at both ends of a path.
     pub fn is_native(&self) -> bool {
         self.layer == "native" && self.near.as_ref().is_none_or(|near| near.is_native())
     }

@@ -539,8 +539,11 @@ impl<'a> Lab<'a> {
         let at = &self.run.points[point];
         let needed = self.setup.catalog.needs(at)?.space;
         let dir = std::path::PathBuf::from(&self.run.dir);
-        let baseline = self.run.layers[layer].spec == self.run.layers[BASELINE].spec;
-        if baseline || !check::has_room(&dir, needed) {
+        // A baseline that the user names may have little space of its own as well.
+        let named = self.run.plan.baseline.is_some();
+        let spec = &self.run.layers[layer].spec;
+        let baseline = !named && *spec == self.run.layers[BASELINE].spec;
+        if baseline || spec.is_native() || !check::has_room(&dir, needed) {
             return Err(LabError::DiskFull {
                 dir,
                 message,

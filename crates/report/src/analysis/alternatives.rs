@@ -17,7 +17,7 @@ struct Compared<'a> {
 /// A row for each result except the references, by layer.
 ///
 /// Pairs are blocks, in which every point has one turn. The statistic and the verdicts are those of
-/// layers against native. The comparisons are a family of their own, so the number of measured
+/// layers against the baseline. The comparisons are a family of their own, so the number of measured
 /// layers does not affect them.
 pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<AlternativeRow> {
     let groups = sweep::alternatives(run);

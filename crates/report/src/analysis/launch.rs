@@ -299,7 +299,7 @@ impl SeriesSite<'_> {
         }
     }
 
-    /// The ratio to native in the same blocks.
+    /// The ratio to the baseline in the same blocks.
     fn ratio(&self, blocks: &[u32]) -> Option<Estimate> {
         if self.layer == self.baseline {
             return None;

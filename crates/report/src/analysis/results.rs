@@ -86,7 +86,7 @@ pub fn words(run: &Run, index: &Index, baseline: usize) -> Vec<Verdict> {
         .collect()
 }
 
-/// Each point in each layer, and its comparison with native; none for the baseline itself.
+/// Each point in each layer, and its comparison with the baseline; none for the baseline itself.
 fn against_baseline<'a>(
     run: &'a Run,
     index: &'a Index<'a>,
@@ -225,7 +225,7 @@ struct ResultSite<'a> {
     layer: usize,
     baseline: usize,
     point: usize,
-    /// Programs that differ between trials, here and natively.
+    /// Programs that differ between trials, here and in the baseline.
     unlike: Option<String>,
 }
 
@@ -276,7 +276,7 @@ impl<'a> ResultSite<'a> {
         );
     }
 
-    /// Sets native's time in the same rounds, and the average with its stalls.
+    /// Sets the baseline's time in the same rounds, and the average with its stalls.
     fn average(&self, row: &mut ResultRow, comparison: Option<&Comparison>) {
         let Some((c, ratio)) = comparison.zip(row.ratio) else {
             return;

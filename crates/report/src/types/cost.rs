@@ -33,9 +33,9 @@ pub struct CostRow {
     pub fixed_us: Option<Estimate>,
     /// Nanoseconds per byte. Absent without a model.
     pub ns_per_byte: Option<Estimate>,
-    /// `fixed_us` minus that of native. Absent without a model of both.
+    /// `fixed_us` minus that of the baseline. Absent without a model of both.
     pub extra_fixed_us: Option<Estimate>,
-    /// `ns_per_byte` minus that of native.
+    /// `ns_per_byte` minus that of the baseline.
     pub extra_ns_per_byte: Option<Estimate>,
     /// Bytes per second that no record size can exceed. Absent if the cost of bytes is too small in
     /// the measured sizes to show it.

@@ -125,7 +125,7 @@ pub struct LaunchLevel {
     pub median_ms: f64,
     /// Interval of the centre at the report's level, milliseconds. Absent below six launches.
     pub interval_ms: Option<[f64; 2]>,
-    /// Time here over native time in the same blocks.
+    /// Time here over the baseline's time in the same blocks.
     pub ratio: Option<Estimate>,
 }
 

@@ -57,12 +57,12 @@ pub struct ResultRow {
     pub old_us: Option<f64>,
     /// Equivalent number of independent blocks: fewer than `blocks` if sessions differ.
     pub effective_n: Option<f64>,
-    /// Time per operation here over native time: above 1 is slower.
+    /// Time per operation here over the baseline's: above 1 is slower.
     pub ratio: Option<Estimate>,
-    /// Additional microseconds per operation compared with native, as seen by one thread: native's
+    /// Additional microseconds per operation compared with the baseline, as seen by one thread: its
     /// time times (`ratio` - 1). With the flag `stalls`, the difference of the averages.
     pub extra_us: Option<Estimate>,
-    /// Native microseconds per operation in the rounds that `ratio` is based on, the centre of the
+    /// The baseline's microseconds per operation in the rounds that `ratio` is based on, the centre of the
     /// blocks. The baseline's own result may also have rounds with other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_us: Option<f64>,
@@ -70,7 +70,7 @@ pub struct ResultRow {
     /// `stalls`, or if latencies do not show them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<Stalls>,
-    /// Two-sided p of "it takes native's time", from the same t as the interval of `ratio`.
+    /// Two-sided p of "it takes the baseline's time", from the same t as the interval of `ratio`.
     pub p: Option<f64>,
     /// `p` after Holm's correction over all points of all layers for which the plan requests a
     /// verdict. Absent elsewhere.
@@ -83,7 +83,7 @@ pub struct ResultRow {
     /// Hochberg's) gives one of these. One such verdict in twenty may be wrong.
     #[serde(default)]
     pub probably: Option<Verdict>,
-    /// The largest difference from native, as a share, that the interval does not exclude: 0.07 is
+    /// The largest difference from the baseline, as a share, that the interval does not exclude: 0.07 is
     /// "no difference beyond 7 %". Absent without an interval, or if no verdict was requested.
     #[serde(default)]
     pub margin: Option<f64>,
@@ -140,7 +140,7 @@ pub struct ResultRow {
     pub flags: Vec<String>,
     /// How many trials carry each remark.
     pub flag_counts: BTreeMap<String, usize>,
-    /// Why it is faster or slower than native, as far as the data shows it.
+    /// Why it is faster or slower than the baseline, as far as the data shows it.
     pub reasons: Vec<String>,
     /// The data behind `reasons`. Not in the JSON.
     #[serde(skip)]
@@ -205,7 +205,7 @@ pub struct BlockRatio {
     pub session: u32,
     /// Block, from 0.
     pub block: u32,
-    /// Time here over native time: exp of the block's d. From rounds if there are any.
+    /// Time here over the baseline's: exp of the block's d. From rounds if there are any.
     pub ratio: f64,
 }
 
@@ -221,7 +221,7 @@ pub struct Estimate {
     pub average: Option<Average>,
 }
 
-/// Time over operations of all paired turns, here over natively.
+/// Time over operations of all paired turns, here over the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Average {
     /// The ratio.
@@ -241,13 +241,13 @@ impl From<Average> for Estimate {
     }
 }
 
-/// Operations that take much longer than the others, in the layer and natively: those above one gap
+/// Operations that take much longer than the others, in the layer and in the baseline: those above one gap
 /// in the latencies of the side that has more of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stalls {
     /// In the layer.
     pub here: SlowOperations,
-    /// Native, in the rounds of the same blocks.
+    /// The baseline, in the rounds of the same blocks.
     pub native: SlowOperations,
 }
 
@@ -268,7 +268,7 @@ pub struct SlowOperations {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Within delta of native.
+    /// Within delta of the baseline.
     Same,
     /// Costs more.
     Slower,
@@ -458,7 +458,7 @@ pub struct Durability {
     /// rounds. Absent if there were none, or no pause was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<f64>,
-    /// For a program: flushes that the device counted natively in the same blocks.
+    /// For a program: flushes that the device counted in the baseline in the same blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_flushes: Option<u64>,
 }

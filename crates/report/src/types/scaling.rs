@@ -28,7 +28,7 @@ pub struct ScalingRow {
     pub efficiency: Option<f64>,
     /// (X(n) - X(n-1)) / X(1): what the last CPU added, relative to the first one.
     pub mp_factor: Option<f64>,
-    /// Time per operation over native time with the same number of CPUs.
+    /// Time per operation over the baseline's with the same number of CPUs.
     pub ratio: Option<Estimate>,
     /// Why it does not show scaling.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -71,7 +71,8 @@ fn layers(run: &Run, plan: &PlanCuts, servers: &[Vec<String>]) -> Vec<CutLayer> 
     layers.extend(servers.iter().map(|command| CutLayer::served(command)));
     let also = plan.also.iter().map(|spec| (spec, true));
     for (spec, named) in also.chain([(&honest, false), (&liar, false)]) {
-        if !layers.iter().any(|l| l.spec.unlabelled() == *spec) {
+        let is_cut = |l: &CutLayer| l.server.is_empty() && l.spec.unlabelled() == *spec;
+        if !layers.iter().any(is_cut) {
             layers.push(cut(spec, &spec.name(), named));
         }
     }
