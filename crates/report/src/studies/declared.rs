@@ -55,7 +55,7 @@ fn of_claim(data: &Data, claim: &Claim) -> Vec<Conclusion> {
     let on = |layer: &&str| rows.iter().any(|r| r.layer == *layer && named(r));
     let measured: Vec<&ResultRow> = rows.iter().copied().filter(|r| usable(r)).collect();
     let own = layers(data).into_iter().filter(on);
-    let made = own.filter_map(|layer| Sides::of(data, claim, layer, &measured)?.conclusion());
+    let made = own.filter_map(|layer| Some(Sides::of(data, claim, layer, &measured)?.conclusion()));
     let made: Vec<Conclusion> = made.collect();
     if !made.is_empty() {
         return made;
@@ -125,9 +125,12 @@ impl<'a> Sides<'a> {
             return None;
         }
         let other = |row: &&'a ResultRow| {
-            let same_point = |r: &&ResultRow| match other_work {
-                true => claim.pairs(&row.point, &r.label, &r.point),
-                false => r.label == row.label,
+            let same_point = |r: &&ResultRow| {
+                if other_work {
+                    claim.pairs(&row.point, &r.label, &r.point)
+                } else {
+                    r.label == row.label
+                }
             };
             let mut there = data
                 .results
@@ -170,7 +173,7 @@ impl<'a> Sides<'a> {
         })
     }
 
-    fn conclusion(&self) -> Option<Conclusion> {
+    fn conclusion(&self) -> Conclusion {
         let each: Vec<Holds> = (0..self.rows.len()).map(|at| self.at(at)).collect();
         let of = |holds: Holds| each.iter().filter(|h| **h == holds).count();
         let (n, yes, mut no) = (each.len(), of(Holds::Yes), of(Holds::No));
@@ -188,21 +191,34 @@ impl<'a> Sides<'a> {
             Share::Undisputed => Holds::when(2 * yes > n && !disputed, 2 * no >= n),
         };
         let why = self.why(holds, why);
+        let refuted = (0..n).filter(|at| each[*at] == Holds::No);
+        let refuted: Vec<String> = refuted.map(|at| code(&self.rows[at].0.label)).collect();
         let fill = |word: &str| self.figure(word, yes, &why);
         let claim = self.claim.says.fill(|_| self.against.to_owned());
         let evidence = self.rows.iter().flat_map(|(a, b)| [&a.id, &b.id]);
         let mut evidence: Vec<String> = evidence.cloned().collect();
         evidence.dedup();
-        Some(Conclusion {
+        Conclusion {
             text: match &self.claim.text {
                 Some(text) => text.fill(fill),
+                None if n > LISTED && !refuted.is_empty() => {
+                    let refuted = match refuted.len() {
+                        1..=3 => text::list(&refuted),
+                        n => format!("{n} of them"),
+                    };
+                    format!(
+                        "{claim} in {}: {}, not at {refuted}{why}",
+                        code(self.layer),
+                        fill("ratios")
+                    )
+                }
                 None => format!("{claim} in {}: {}{why}", code(self.layer), fill("ratios")),
             },
             claim,
             layer: self.layer.into(),
             holds,
             evidence,
-        })
+        }
     }
 
     /// Whether it holds at a point.
@@ -303,7 +319,7 @@ impl<'a> Sides<'a> {
                     text::share_with
                 };
                 let ratio = self.compared[at].as_ref().map(|c| written(&estimate(c)));
-                let ratio = ratio.unwrap_or("an unknown part".into());
+                let ratio = ratio.unwrap_or_else(|| "an unknown part".into());
                 format!("{ratio} at {}", code(&self.rows[at].0.label))
             }),
             "why" => why.to_owned(),
