@@ -295,7 +295,9 @@ fn open(case: &Case, counts: &[Count], all: &Sum) -> String {
     }
     let none = all.flushes as f64 <= ABSORBED_BELOW * all.syncs as f64;
     if none && facts::forces_unit_access(case.facts, case.meaning) {
-        return format!("{text}, and the device does not count writes that go past its cache (FUA)");
+        return format!(
+            "{text}, and the device does not count writes that go past its cache (FUA)"
+        );
     }
     if none && case.trials.iter().all(|(_, reference)| reference.is_none()) {
         return match case.reference {

@@ -142,7 +142,7 @@ impl Forest<'_> {
             .with_x_axis_min(low)
             .with_x_axis_max(high)
             .with_x_tick_format(TickFormat::Custom(Arc::new(tick)))
-            .with_x_label(&format!(
+            .with_x_label(format!(
                 "time an operation / {} (log scale)",
                 report.baseline()
             ))

@@ -252,10 +252,7 @@ fn enough(pick: &Pick, records: &[u64], absent: &[u64]) -> Holds {
     let Some([low, high]) = pick.between.filter(|_| measured) else {
         return Holds::Open;
     };
-    Holds::when(
-        absent.is_empty() && high <= RECOMMENDED,
-        low > RECOMMENDED,
-    )
+    Holds::when(absent.is_empty() && high <= RECOMMENDED, low > RECOMMENDED)
 }
 
 #[cfg(test)]

@@ -340,7 +340,10 @@ impl<'a> Sides<'a> {
         let logs: Vec<f64> = self.ratios().iter().map(|r| r.ln()).collect();
         let mean = stats::mean(&logs).filter(|_| logs.len() == self.rows.len());
         mean.map_or_else(String::new, |m| {
-            format!(", {} in the mean", text::of_baseline(m.exp(), &code_span::baseline(self.against)))
+            format!(
+                ", {} in the mean",
+                text::of_baseline(m.exp(), &code_span::baseline(self.against))
+            )
         })
     }
 

@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use layermark_model::{Spec, nearest};
 use layermark_report::{
-    Change, Estimate, Figure, STALLS, STALLS_MEANING, Series, TrendRun, changes, ratio_with, time_with,
+    Change, Estimate, Figure, STALLS, STALLS_MEANING, Series, TrendRun, changes, ratio_with,
+    time_with,
 };
 use layermark_store::{Store, Summary};
 use serde_json::{Value, json};

@@ -413,7 +413,6 @@ fn arguments(text: &str) -> Option<(Vec<&str>, &str)> {
         match (c, within) {
             ('\\', Some(_)) => drop(characters.next()),
             (c, Some(end)) if c == end => within = None,
-            (_, Some(_)) => {}
             ('"', None) => within = Some('"'),
             // Not of `1<<12`.
             ('<', None) if text[at + 1..].starts_with(|c: char| c != '<' && c != ' ') => {

@@ -72,9 +72,10 @@ fn flush(f: &Findings) -> Option<Advice> {
 fn baseline_skips(f: &Findings) -> Option<Advice> {
     let rows: Vec<&ResultRow> = f.baseline_skips().collect();
     let baseline = f.run.layers.get(BASELINE);
-    let (how, name) = match baseline.is_some_and(|l| l.spec.is_native()) {
-        true => ("directory", "such as a volume: --dir DIRECTORY"),
-        false => ("layer", "with --baseline LAYER"),
+    let (how, name) = if baseline.is_some_and(|l| l.spec.is_native()) {
+        ("directory", "such as a volume: --dir DIRECTORY")
+    } else {
+        ("layer", "with --baseline LAYER")
     };
     from(&rows, |_| {
         format!(
