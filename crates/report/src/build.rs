@@ -8,7 +8,7 @@ use crate::{
     analysis::{
         self, alternatives,
         causes::{self, Compared},
-        cost, forecast,
+        cost, facts, forecast,
         index::{self, Index},
         iops, launch, power_cuts, recommend,
         results::{self, Placed},
@@ -173,13 +173,17 @@ fn explain(
         .iter()
         .filter(|(p, l, row)| *p == point && *l != baseline && *l != layer && row.trials > 0);
     let others = others.map(|(_, l, row)| (row, &run.layers[*l].facts));
+    let base = &run.layers[baseline];
+    let is_bare = base.spec.is_native()
+        || facts::flushes_directly(&base.facts) && !facts::copies_up(&base.facts);
     native.map_or_else(Vec::new, |(_, _, native)| {
         causes::find(&Compared {
             point: &run.points[point],
             here,
             native,
             facts: &run.layers[layer].facts,
-            native_facts: &run.layers[baseline].facts,
+            native_facts: &base.facts,
+            is_bare,
             others: others.collect(),
             delta: run.plan.delta,
         })

@@ -284,8 +284,9 @@ pub fn because(cause: Option<&Cause>, baseline: &str) -> String {
 /// End of a clause with the reason for being faster.
 pub fn explained(cause: Option<&Cause>, baseline: &str) -> String {
     let joint = match cause {
+        None => return String::new(),
         Some(Cause::Unexplained | Cause::Small(_)) => ", and",
-        _ => " because",
+        Some(_) => " because",
     };
     let cause = cause.map(|c| c.words(baseline)).unwrap_or_default();
     format!("{joint} {cause}")
