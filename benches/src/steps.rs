@@ -29,7 +29,7 @@ const TURNS: u32 = 40;
 const GIT_ROUNDS: usize = 3;
 /// Files of the repository, in a quarter as many commits.
 const FILES: usize = 2000;
-/// The half-width that layermark is asked for.
+/// The requested half-width.
 const PRECISION: &str = "5%";
 
 /// Every claim about steps.
