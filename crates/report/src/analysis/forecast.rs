@@ -186,17 +186,19 @@ fn anchors(results: &[ResultRow], layer: &str, kind: &Kind) -> Vec<Anchor> {
     };
     let of = |source: &Source| {
         let row = found(source, source.operation, source.flushes)?;
-        let mut us = extra(row)?;
+        let (mut us, mut natively) = extra(row)?;
         let mut evidence = vec![row.id.clone()];
         if let Some(part) = source.without {
             let part = found(source, part, false)?;
-            us -= extra(part)?;
+            let (more, native) = extra(part)?;
+            (us, natively) = (us - more, natively - native);
             evidence.push(part.id.clone());
         }
         let bytes = row.meaning.value(Quantity::RequestSize).unwrap_or(0) as f64;
         Some(Anchor {
             bytes,
-            us,
+            // No call takes less than no time.
+            us: us.max(-natively.max(0.0)),
             evidence,
         })
     };
@@ -211,13 +213,9 @@ fn is_plain(row: &ResultRow) -> bool {
     row.is_told() && !m.is_cold() && !m.is_direct() && m.concurrency <= 1
 }
 
-/// Microseconds more than natively.
-fn extra(row: &ResultRow) -> Option<f64> {
-    match (row.extra_us, row.op_us, row.native_us) {
-        (Some(extra), ..) => Some(extra.estimate),
-        (None, Some(here), Some(native)) => Some(here - native),
-        _ => None,
-    }
+/// Microseconds more than natively, and native ones.
+fn extra(row: &ResultRow) -> Option<(f64, f64)> {
+    Some((row.extra_us?.estimate, row.native_us?))
 }
 
 /// The cost at a size: between two known ones on a line, and beyond the largest in proportion.
