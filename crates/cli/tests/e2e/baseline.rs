@@ -38,9 +38,10 @@ fn layers(report: &Value) -> Vec<String> {
     let layers = report["layers"].as_array().expect("layers").iter();
     let name = |l: &Value| {
         let name = l["name"].as_str().expect("a name");
-        match l["baseline"] == true {
-            true => format!("[{name}]"),
-            false => name.to_owned(),
+        if l["baseline"] == true {
+            format!("[{name}]")
+        } else {
+            name.to_owned()
         }
     };
     layers.map(name).collect()

@@ -572,8 +572,8 @@ mod tests {
             (r#"1 unlink("a b, (c) = 1.txt") = 0"#, "unlink"),
             (r#"1 unlink("a \"q\" \\ ) = 0") = 0"#, "unlink"),
             (r#"1 unlink("/w/\151n/\303\244") = 0"#, "unlink"),
-            (r#"1 fsync(3</w/in/a, b) = 0>) = 0"#, "flush"),
-            (r#"1 fsync(3</w/in/a\76b>)   = 0"#, "flush"),
+            (r"1 fsync(3</w/in/a, b) = 0>) = 0", "flush"),
+            (r"1 fsync(3</w/in/a\76b>)   = 0", "flush"),
             (r#"1 rename("a", "/out/b") = 0"#, "create"),
             (r#"1 symlink("/out", "a") = 0"#, "create"),
             (
@@ -585,7 +585,7 @@ mod tests {
                 "stat",
             ),
             (
-                r#"1 mmap(NULL, 9, PROT_READ, MAP_PRIVATE, 3</w/in/a>, 0) = 0x7f"#,
+                r"1 mmap(NULL, 9, PROT_READ, MAP_PRIVATE, 3</w/in/a>, 0) = 0x7f",
                 "map",
             ),
         ] {
