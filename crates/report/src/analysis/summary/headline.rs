@@ -351,7 +351,13 @@ fn gist(f: &Findings) -> Vec<String> {
         return known;
     }
     let baseline = f.baseline();
-    let reasons = format!("faster than {baseline}, for the reasons below");
+    let explained = |r: &&ResultRow| r.verdict == Verdict::Faster && !r.causes.is_empty();
+    let below = if f.measured().iter().any(explained) {
+        ", for the reasons below"
+    } else {
+        ""
+    };
+    let reasons = format!("faster than {baseline}{below}");
     let or = probable(&slower, &baseline)
         .or_else(|| said(&faster, &format!("is {reasons}"), &format!("are {reasons}")))
         .or_else(|| {
