@@ -258,6 +258,8 @@ fn forced_unit_access_which_no_device_counts_convicts_nobody() {
             },
             facts: &facts,
             is_baseline: false,
+            baseline: "native",
+            reference: Some("native"),
             trials: &[(&liar, Some(&native)); 10],
             ratio: None,
         })
