@@ -99,9 +99,8 @@ pub(crate) fn all(
             });
         }
         notes.push(format!(
-            "{} is in memory ({fs}): {} is memory here, not a disk",
-            dir.display(),
-            baseline.map_or("", |l| l.name.as_str())
+            "{} is in memory ({fs}): layers there are memory, not disks",
+            dir.display()
         ));
     }
     space(dir, resolved, catalog)?;

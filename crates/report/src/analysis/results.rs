@@ -400,9 +400,9 @@ impl<'a> ResultSite<'a> {
         other.then_some(self.baseline)
     }
 
-    /// The layer that shows that the device below counts flushes: the baseline, or for the baseline
-    /// another layer on the same devices. For programs, whose flushes are not counted, the one with
-    /// the most at the device.
+    /// The layer that shows that the device below counts flushes: the baseline, or where that is on another
+    /// device, and for the baseline itself, a layer on the same one. For programs, whose flushes are not counted, it is native, because another baseline may flush
+    /// by itself; and for the baseline the layer with the most at the device.
     fn reference(&self, layer: usize) -> Option<usize> {
         let is_like = |l: &usize| self.share_device(*l, layer);
         let programs = self.point().meaning.runs_programs();
@@ -418,18 +418,15 @@ impl<'a> ResultSite<'a> {
             return if layer == self.baseline {
                 others.max_by_key(flushes)
             } else {
-                Some(self.baseline)
+                let native = |l: &usize| self.run.layers[*l].spec.is_native();
+                Some(self.baseline).filter(|l| native(l) && is_like(l))
             };
         }
         let answered = |l: &usize| durability::answered(of(*l));
-        if layer == self.baseline {
-            others.filter(is_like).find(answered)
+        if layer != self.baseline && is_like(&self.baseline) {
+            Some(self.baseline).filter(answered)
         } else {
-            let apart = !self.share_device(layer, self.baseline);
-            let beside = others.filter(|l| apart && is_like(l) && answered(l));
-            Some(self.baseline)
-                .filter(answered)
-                .or_else(|| beside.min())
+            others.filter(is_like).find(answered)
         }
     }
 
