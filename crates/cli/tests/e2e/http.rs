@@ -166,7 +166,7 @@ fn what_cannot_be_asked_for_is_a_usage_error() {
         (&["localhost:80"], &["must begin with http://"]),
         (
             &["http://localhost/", "-l", "netns"],
-            &["-l netns", "from this host"],
+            &["layer netns", "from this host"],
         ),
         (
             &["http://localhost/", "--body", "1K"],
