@@ -137,11 +137,6 @@ pub fn change(old: &ResultRow, new: &ResultRow, typical: f64) -> Option<Average>
     ((new - old - reach).exp() > beyond).then_some(average)
 }
 
-/// Whether [`words`] has something to say.
-pub fn has_words(row: &ResultRow) -> bool {
-    row.has_stalls() && row.ratio.is_some_and(|r| r.average.is_some())
-}
-
 /// `usually 1.3x; 2.8x on average: 2 % of its operations take 20 ms, native's none above 1.5 ms`.
 pub fn words(row: &ResultRow, baseline: &str) -> Option<String> {
     let ratio = row.ratio.filter(|_| row.has_stalls())?;

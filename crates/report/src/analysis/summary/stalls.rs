@@ -2,7 +2,7 @@
 
 use crate::{
     analysis::{
-        stalls::{has_words, words},
+        stalls::words,
         summary::{Findings, quoted},
     },
     code_span::code,
@@ -13,7 +13,8 @@ use crate::{
 fn rows<'a>(f: &Findings<'a>) -> Vec<&'a ResultRow> {
     let layers = f.compared();
     let asked = layers.iter().flat_map(|layer| f.rows(layer));
-    asked.filter(|r| has_words(r) && r.is_told()).collect()
+    let told = |r: &&ResultRow| r.is_told() && words(r, &f.baseline()).is_some();
+    asked.filter(told).collect()
 }
 
 /// A sentence for each layer with stalls: the result whose average differs most from its typical
