@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::{Map, Value};
 
 use crate::{LAYERS, nearest, parse_size, plan::names};
@@ -12,7 +12,9 @@ use crate::{LAYERS, nearest, parse_size, plan::names};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// The claim in few words, worded so that yes is good where it can be: `a volume costs nothing`.
+    /// The claim in few words, worded so that yes is good where it can be: `a volume costs nothing`. It may
+    /// have `{against}`.
+    #[serde(deserialize_with = "few_words")]
     pub says: Words,
     /// What must be true of a point: `same`, `faster`, `slower`, `not slower`, `flushes`, `in place`, or
     /// `time`, `cpu` or a figure (`printed.tps`) with `<=`, `>=`, `<`, `>` or `~` (within 10 %) and a ratio,
@@ -76,6 +78,20 @@ impl Claim {
         rest(point) == rest(with)
             && point.iter().all(|(k, v)| !own(k) || with.get(k) == Some(v))
             && set.all(|(key, value)| is(with.get(key), value))
+    }
+}
+
+/// Words without figures: the same for every layer, as a column of the report needs them.
+fn few_words<'de, D: Deserializer<'de>>(from: D) -> Result<Words, D::Error> {
+    let words = Words::deserialize(from)?;
+    match PLACEHOLDERS
+        .iter()
+        .find(|p| **p != "against" && words.has(p))
+    {
+        Some(p) => Err(D::Error::custom(format!(
+            "`says` cannot have `{{{p}}}`: write it in `text`, here only {{against}}"
+        ))),
+        None => Ok(words),
     }
 }
 
@@ -321,6 +337,11 @@ const PLACEHOLDERS: [&str; 13] = [
 ];
 
 impl Words {
+    /// Whether it has this placeholder.
+    pub fn has(&self, placeholder: &str) -> bool {
+        self.0.contains(&format!("{{{placeholder}}}"))
+    }
+
     /// The text with its placeholders replaced.
     pub fn fill(&self, value: impl Fn(&str) -> String) -> String {
         let mut out = String::new();

@@ -53,23 +53,128 @@ fn of_claim(data: &Data, claim: &Claim) -> Vec<Conclusion> {
         claim.layers.is_empty() || claim.layers.iter().any(|l| is_named(data, l, row))
     };
     let on = |layer: &&str| rows.iter().any(|r| r.layer == *layer && named(r));
-    let measured: Vec<&ResultRow> = rows.iter().copied().filter(|r| usable(r)).collect();
     let own = layers(data).into_iter().filter(on);
-    let made = own.filter_map(|layer| Some(Sides::of(data, claim, layer, &measured)?.conclusion()));
+    let made = own.filter_map(|layer| in_layer(data, claim, layer, &rows));
     let made: Vec<Conclusion> = made.collect();
     if !made.is_empty() {
         return made;
     }
     // In the column of the first of its layers, whatever was measured there.
     let mut any = data.results.iter().filter(|r| named(r));
-    let says = claim.says.fill(|_| "native".into());
+    let layer = any.next().map_or("", |r| &r.layer);
+    let against = claim.against.as_ref().map_or("native", |l| l.as_str());
+    let claim = claim.says.fill(|_| against.into());
     vec![Conclusion {
-        text: format!("{says}: cannot be decided: not measured"),
-        claim: says,
-        layer: any.next().map_or_else(String::new, |r| r.layer.clone()),
+        text: format!("{claim}: cannot be decided: not measured"),
+        ..open(claim, layer, "")
+    }]
+}
+
+/// The conclusion on a layer; `None` for the layer that the others are compared with.
+fn in_layer(data: &Data, claim: &Claim, layer: &str, rows: &[&ResultRow]) -> Option<Conclusion> {
+    Some(match against(data, claim, layer, rows)? {
+        Ok(against) => Sides::of(data, claim, [layer, against], rows).conclusion(),
+        Err(why) => {
+            let against = claim.against.as_ref().map_or("native", |l| l.as_str());
+            open(claim.says.fill(|_| against.into()), layer, &why)
+        }
+    })
+}
+
+fn open(claim: String, layer: &str, why: &str) -> Conclusion {
+    Conclusion {
+        text: format!("{claim} in {}: cannot be decided: {why}", code(layer)),
+        claim,
+        layer: layer.into(),
         holds: Holds::Open,
         evidence: Vec::new(),
-    }]
+    }
+}
+
+/// The layer that a claim compares a layer with, or why there is none. `None`: it is the layer itself.
+fn against<'a>(
+    data: &'a Data,
+    claim: &Claim,
+    layer: &'a str,
+    rows: &[&ResultRow],
+) -> Option<Result<&'a str, String>> {
+    if is_proof(claim) || !claim.against_work.is_empty() {
+        return Some(Ok(layer));
+    }
+    let Some(named) = &claim.against else {
+        // A claim says "natively", whatever the run's baseline is.
+        let native = native(data).ok_or_else(|| "native was not measured".to_owned());
+        return (native != Ok(layer)).then_some(native);
+    };
+    let with = |found: &dyn Fn(&ResultRow) -> bool| -> Vec<&'a str> {
+        let has = |l: &&str| rows.iter().any(|r| r.layer == *l && found(r));
+        layers(data).into_iter().filter(has).collect()
+    };
+    if named.as_str() == "alike" {
+        let emulated = is_emulated(data, layer);
+        let first = with(&|r| r.trials > 0 && is_emulated(data, &r.layer) == emulated);
+        return match first.first() {
+            Some(first) => (*first != layer).then_some(Ok(first)),
+            None => Some(Err("no layer with its kind of CPU was measured".into())),
+        };
+    }
+    let mut found = with(&|r| is_named(data, named, r));
+    if found == [layer] {
+        return None;
+    }
+    found.retain(|l| *l != layer);
+    Some(match found[..] {
+        [one] => Ok(one),
+        [] => Err(format!("{} was not measured", code(named.as_str()))),
+        _ => {
+            let all: Vec<String> = found.iter().map(|l| code(l)).collect();
+            Err(format!(
+                "{} is each of {}",
+                code(named.as_str()),
+                text::list(&all)
+            ))
+        }
+    })
+}
+
+/// Whether what a layer does proves it, without a comparison.
+fn is_proof(claim: &Claim) -> bool {
+    matches!(claim.holds, Predicate::Flushes | Predicate::InPlace)
+}
+
+/// The only point of `against` with which a point is compared. A proof has none, and stands for itself.
+fn counterpart<'a>(
+    data: &'a Data,
+    claim: &Claim,
+    against: &str,
+    row: &'a ResultRow,
+) -> Result<&'a ResultRow, Missing> {
+    let measured = |row: &'a ResultRow| {
+        let missing = |why| Err(Missing(why, row.label.clone()));
+        match row.op_us {
+            None => missing("not measured"),
+            Some(_) if !usable(row) => missing("not trusted"),
+            Some(_) => Ok(row),
+        }
+    };
+    measured(row)?;
+    if is_proof(claim) {
+        return Ok(row);
+    }
+    let is_other = |r: &&ResultRow| {
+        let like = r.workload == row.workload || claim.against_work.contains_key("label");
+        let paired = match claim.against_work.is_empty() {
+            true => r.label == row.label,
+            false => like && claim.pairs(&row.point, &r.label, &r.point),
+        };
+        r.layer == against && r.id != row.id && paired
+    };
+    let mut others = data.results.iter().filter(is_other);
+    match (others.next(), others.next()) {
+        (Some(other), None) => measured(other),
+        (None, _) => Err(Missing("without a counterpart", row.label.clone())),
+        _ => Err(Missing("with several counterparts", row.label.clone())),
+    }
 }
 
 /// Whether a claim's `layers` name the layer of a result.
@@ -95,74 +200,49 @@ struct Sides<'a> {
     claim: &'a Claim,
     layer: &'a str,
     against: &'a str,
-    rows: Vec<(&'a ResultRow, &'a ResultRow)>,
+    rows: Vec<(&'a ResultRow, Result<&'a ResultRow, Missing>)>,
     compared: Vec<Option<Comparison>>,
     verdicts: Vec<Verdict>,
 }
+
+/// Why a point counts as open, and the name of the point.
+#[derive(Clone, PartialEq)]
+struct Missing(&'static str, String);
 
 impl<'a> Sides<'a> {
     fn of(
         data: &'a Data<'a>,
         claim: &'a Claim,
-        layer: &'a str,
-        measured: &[&'a ResultRow],
-    ) -> Option<Self> {
-        let baseline = data.run.layers[data.baseline].name.as_str();
-        let other_work = !claim.against_work.is_empty();
-        let against = match &claim.against {
-            _ if other_work => layer,
-            // A claim says "natively", whatever the run's baseline is.
-            None => native(data)?,
-            Some(kind) if kind.as_str() == "alike" => {
-                let alike = |l: &&str| is_emulated(data, l) == is_emulated(data, layer);
-                let has = |l: &&str| measured.iter().any(|r| r.layer == *l);
-                layers(data).into_iter().find(|l| alike(l) && has(l))?
-            }
-            Some(named) => &measured.iter().find(|r| is_named(data, named, r))?.layer,
-        };
-        let proof = matches!(claim.holds, Predicate::Flushes);
-        if layer == against && !other_work && !proof {
-            return None;
-        }
-        let other = |row: &&'a ResultRow| {
-            let same_point = |r: &&ResultRow| {
-                if other_work {
-                    claim.pairs(&row.point, &r.label, &r.point)
-                } else {
-                    r.label == row.label
-                }
-            };
-            let mut there = data
-                .results
-                .iter()
-                .filter(|r| r.layer == against && usable(r));
-            let there = there.find(same_point).or(proof.then_some(*row))?;
-            Some((*row, there))
-        };
-        let own = measured.iter().filter(|r| r.layer == layer);
-        let rows: Vec<_> = own.filter_map(other).collect();
+        [layer, against]: [&'a str; 2],
+        rows: &[&'a ResultRow],
+    ) -> Self {
+        let own = rows.iter().filter(|r| r.layer == layer);
+        let other = |row: &&'a ResultRow| (*row, counterpart(data, claim, against, row));
+        let rows: Vec<_> = own.map(other).collect();
         let of = match &claim.holds {
             Predicate::Ratio(of, ..) => of,
             _ => &Quotient::Time,
         };
-        let compared = if against == baseline && !other_work && *of == Quotient::Time {
-            rows.iter().map(|(row, _)| comparison(row)).collect()
+        let known = rows
+            .iter()
+            .filter_map(|(r, other)| Some((*r, other.as_ref().ok().copied()?)));
+        let known: Vec<_> = known.collect();
+        let baseline = data.run.layers[data.baseline].name.as_str();
+        let as_reported = is_proof(claim)
+            || against == baseline && claim.against_work.is_empty() && *of == Quotient::Time;
+        let made = if as_reported {
+            known.iter().map(|(row, _)| comparison(row)).collect()
         } else {
-            compared(data, &rows, of)
+            compared(data, &known, of)
         };
-        let unknown = compared.iter().all(Option::is_none);
-        if unknown && !proof && claim.of != Share::Undisputed {
-            return None;
-        }
-        let verdicts = if claim.of == Share::Undisputed {
-            rows.iter().map(|(row, _)| row.leaning()).collect()
-        } else {
-            judge(&compared, data.run.plan.delta)
-                .iter()
-                .map(|j| word(j.verdict))
-                .collect()
-        };
-        (!rows.is_empty()).then_some(Self {
+        let mut made = made.into_iter();
+        let each = rows
+            .iter()
+            .map(|(_, other)| other.as_ref().ok().and_then(|_| made.next()?));
+        let compared: Vec<Option<Comparison>> = each.collect();
+        let judged = judge(&compared, data.run.plan.delta);
+        let verdicts = judged.iter().map(|j| word(j.verdict, claim.of)).collect();
+        Self {
             data,
             claim,
             layer,
@@ -170,10 +250,15 @@ impl<'a> Sides<'a> {
             rows,
             compared,
             verdicts,
-        })
+        }
     }
 
     fn conclusion(&self) -> Conclusion {
+        let claim = self.claim.says.fill(|_| self.against.to_owned());
+        let missing = self.missing();
+        if self.rows.iter().all(|(_, other)| other.is_err()) {
+            return open(claim, self.layer, &missing);
+        }
         let each: Vec<Holds> = (0..self.rows.len()).map(|at| self.at(at)).collect();
         let of = |holds: Holds| each.iter().filter(|h| **h == holds).count();
         let (n, yes, mut no) = (each.len(), of(Holds::Yes), of(Holds::No));
@@ -182,24 +267,25 @@ impl<'a> Sides<'a> {
             // Half of them slower and half faster is not a difference.
             no = self.count(Verdict::Slower).max(self.count(Verdict::Faster));
         }
-        let why = self.undecidable();
+        let undecidable = self.undecidable();
         let holds = match self.claim.of {
-            _ if why.is_some() => Holds::Open,
+            _ if undecidable.is_some() => Holds::Open,
             Share::All => Holds::when(yes == n, no > 0),
             Share::Any => Holds::when(yes > 0, no == n),
             Share::Most => Holds::when(2 * yes > n, 2 * no >= n),
             Share::Undisputed => Holds::when(2 * yes > n && !disputed, 2 * no >= n),
         };
-        let why = self.why(holds, why);
+        let needed = undecidable.is_some() || !missing.is_empty();
+        let mut why = self.why(holds, undecidable);
+        if !missing.is_empty() {
+            why = format!("{why}; {missing}");
+        }
         let refuted = (0..n).filter(|at| each[*at] == Holds::No);
         let refuted: Vec<String> = refuted.map(|at| code(&self.rows[at].0.label)).collect();
         let fill = |word: &str| self.figure(word, yes, &why);
-        let claim = self.claim.says.fill(|_| self.against.to_owned());
-        let evidence = self.rows.iter().flat_map(|(a, b)| [&a.id, &b.id]);
-        let mut evidence: Vec<String> = evidence.cloned().collect();
-        evidence.dedup();
         Conclusion {
             text: match &self.claim.text {
+                Some(text) if needed && !text.has("why") => text.fill(fill) + &why,
                 Some(text) => text.fill(fill),
                 None if n > LISTED && !refuted.is_empty() => {
                     let refuted = match refuted.len() {
@@ -217,8 +303,48 @@ impl<'a> Sides<'a> {
             claim,
             layer: self.layer.into(),
             holds,
-            evidence,
+            evidence: self.evidence(),
         }
+    }
+
+    fn evidence(&self) -> Vec<String> {
+        let known = self
+            .rows
+            .iter()
+            .filter_map(|(a, b)| Some([a, b.as_ref().ok()?]));
+        let mut all: Vec<String> = known.flatten().map(|r| r.id.clone()).collect();
+        all.dedup();
+        all
+    }
+
+    /// ``not measured: `a` and `b` ``; empty if no point is missing.
+    fn missing(&self) -> String {
+        let all: Vec<&Missing> = self
+            .rows
+            .iter()
+            .filter_map(|(_, r)| r.as_ref().err())
+            .collect();
+        let mut reasons: Vec<&str> = all.iter().map(|m| m.0).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        let told = reasons.into_iter().map(|why| {
+            let mut points: Vec<String> = Vec::new();
+            for Missing(_, label) in all.iter().filter(|m| m.0 == why) {
+                if !points.contains(&code(label)) {
+                    points.push(code(label));
+                }
+            }
+            let points = match points.len() {
+                1..=LISTED => text::list(&points),
+                n => text::count(n, self.each()),
+            };
+            format!("{why}: {points}")
+        });
+        told.collect::<Vec<_>>().join("; ")
+    }
+
+    fn each(&self) -> &str {
+        self.claim.each.as_deref().unwrap_or("point")
     }
 
     /// Whether it holds at a point.
@@ -226,6 +352,9 @@ impl<'a> Sides<'a> {
         use Verdict::{Faster, Same, Slower};
         let verdict = self.verdicts[at];
         let row = self.rows[at].0;
+        if self.rows[at].1.is_err() {
+            return Holds::Open;
+        }
         let is = |yes: &[Verdict], no: &[Verdict]| {
             Holds::when(yes.contains(&verdict), no.contains(&verdict))
         };
@@ -251,12 +380,12 @@ impl<'a> Sides<'a> {
 
     /// Why the figures do not give an answer.
     fn undecidable(&self) -> Option<String> {
-        let Predicate::Ratio(..) = self.claim.holds else {
+        if is_proof(self.claim) {
             return None;
-        };
+        }
         let cpus = self.data.run.machine.cpus;
-        let asked = self.rows[0].0.meaning.cpus();
-        if asked.is_some_and(|asked| asked > cpus) {
+        let asked = |(row, _): &(&ResultRow, _)| row.meaning.cpus().is_some_and(|n| n > cpus);
+        if self.rows.iter().any(asked) {
             return Some(format!("this machine has {cpus} CPUs"));
         }
         let [here, there] = [self.layer, self.against].map(|l| is_emulated(self.data, l));
@@ -275,19 +404,26 @@ impl<'a> Sides<'a> {
                 let because = rows.filter_map(|(r, _)| r.durability.because.as_deref());
                 because.map(|b| format!("; {b}")).next().unwrap_or_default()
             }
-            _ if self.compared.iter().any(|c| interval(c.as_ref()).is_none()) => {
+            _ if self.known().any(|c| c.is_some_and(|c| !c.steady)) => {
+                "; the ratio changes late in the run".into()
+            }
+            _ if self.known().any(|c| interval(c).is_none()) => {
                 "; too few blocks for an interval".into()
             }
             _ => String::new(),
         }
     }
 
+    /// Comparisons of the points that have a counterpart.
+    fn known(&self) -> impl Iterator<Item = Option<&Comparison>> {
+        let all = self.rows.iter().zip(&self.compared);
+        all.filter(|((_, other), _)| other.is_ok())
+            .map(|(_, c)| c.as_ref())
+    }
+
     /// What a placeholder stands for.
     fn figure(&self, placeholder: &str, yes: usize, why: &str) -> String {
-        let points = text::count(
-            self.rows.len(),
-            self.claim.each.as_deref().unwrap_or("point"),
-        );
+        let points = text::count(self.rows.len(), self.each());
         let is_time =
             !matches!(&self.claim.holds, Predicate::Ratio(of, ..) if *of != Quotient::Time);
         match placeholder {
@@ -299,19 +435,16 @@ impl<'a> Sides<'a> {
             "slower" => self.count(Verdict::Slower).to_string(),
             "faster" => self.count(Verdict::Faster).to_string(),
             "mean" => self.mean(),
-            "spread" => spread(&self.ratios()).unwrap_or_default(),
+            "spread" if self.ratios().len() < self.rows.len() => self.spread(&points),
+            "spread" => self.spread(""),
             "verdicts" => self.each_verdict(&points),
             "costs" => self.list(|at| {
-                let (row, other) = self.rows[at];
+                let (row, other) = &self.rows[at];
+                let other = other.as_ref().unwrap_or(row);
                 in_words(self.data, [other, row], self.compared[at].as_ref())
             }),
             "ratios" if matches!(self.claim.holds, Predicate::Flushes) => self.flushes(),
-            "ratios" if self.rows.len() > LISTED => {
-                format!(
-                    "{}, at {points}",
-                    spread(&self.ratios()).unwrap_or_default()
-                )
-            }
+            "ratios" if self.rows.len() > LISTED => self.spread(&points),
             "ratios" => self.list(|at| {
                 let written = if is_time {
                     text::ratio_with
@@ -335,10 +468,41 @@ impl<'a> Sides<'a> {
         self.compared.iter().flatten().map(|c| c.ratio).collect()
     }
 
+    /// Whether its points are of one operation: a mean of different ones is of nothing.
+    fn is_one_operation(&self) -> bool {
+        let mut all = self
+            .rows
+            .iter()
+            .map(|(r, _)| (&r.workload, r.point.get("op")));
+        let first = all.next();
+        all.all(|of| Some(of) == first)
+    }
+
+    /// `1.20x in the mean (1.02-3.40), at 7 points`, or `1.02x to 3.40x, at 5 of 7 points`.
+    fn spread(&self, points: &str) -> String {
+        let ratios = self.ratios();
+        let some = ratios.len() < self.rows.len();
+        let told = match spread(&ratios) {
+            None => return format!("no ratio, at {points}"),
+            Some(mean) if !some && self.is_one_operation() => mean,
+            Some(_) => {
+                let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+                let high = ratios.iter().copied().fold(0.0, f64::max);
+                format!("{}x to {}x", text::ratio(low), text::ratio(high))
+            }
+        };
+        match points {
+            "" => told,
+            points if some => format!("{told}, at {} of {points}", ratios.len()),
+            points => format!("{told}, at {points}"),
+        }
+    }
+
     /// `, 1.80x native's time in the mean`, if every point has a ratio.
     fn mean(&self) -> String {
         let logs: Vec<f64> = self.ratios().iter().map(|r| r.ln()).collect();
-        let mean = stats::mean(&logs).filter(|_| logs.len() == self.rows.len());
+        let whole = logs.len() == self.rows.len() && self.is_one_operation();
+        let mean = stats::mean(&logs).filter(|_| whole);
         mean.map_or_else(String::new, |m| {
             format!(
                 ", {} in the mean",
@@ -365,7 +529,9 @@ impl<'a> Sides<'a> {
     fn each_verdict(&self, all: &str) -> String {
         let same = self.count(Verdict::Same);
         let apart = |v: &Verdict| matches!(v, Verdict::Slower | Verdict::Faster);
-        let open = self.verdicts.iter().filter(|v| !apart(v)).count() - same;
+        let known = self.rows.iter().filter(|(_, other)| other.is_ok()).count();
+        let apart_at = self.verdicts.iter().filter(|v| apart(v)).count();
+        let open = known - same - apart_at;
         let counted = [(same, "the same"), (open, "too noisy")]
             .into_iter()
             .filter(|(n, _)| *n > 0);
@@ -373,10 +539,11 @@ impl<'a> Sides<'a> {
         let differing = self
             .rows
             .iter()
+            .zip(&self.compared)
             .zip(&self.verdicts)
             .filter(|(_, v)| apart(v));
-        let differing = differing.filter_map(|((row, _), verdict)| {
-            let ratio = row.ratio?.estimate;
+        let differing = differing.filter_map(|(((row, _), compared), verdict)| {
+            let ratio = compared.as_ref()?.ratio;
             let ratio = if *verdict == Verdict::Faster {
                 1.0 / ratio
             } else {
@@ -396,8 +563,11 @@ impl<'a> Sides<'a> {
     }
 }
 
-fn word(verdict: stats::Verdict) -> Verdict {
+/// What counts for a claim: probable verdicts only if it says so.
+fn word(verdict: stats::Verdict, of: Share) -> Verdict {
     match verdict {
+        stats::Verdict::ProbablySlower if of == Share::Undisputed => Verdict::Slower,
+        stats::Verdict::ProbablyFaster if of == Share::Undisputed => Verdict::Faster,
         stats::Verdict::Same => Verdict::Same,
         stats::Verdict::Slower => Verdict::Slower,
         stats::Verdict::Faster => Verdict::Faster,
@@ -489,8 +659,9 @@ pub(super) fn estimate(c: &Comparison) -> Estimate {
     }
 }
 
+/// Of a ratio that does not change during the run: no number describes another one.
 fn interval(c: Option<&Comparison>) -> Option<[f64; 2]> {
-    let interval = c?.ratio_interval?;
+    let interval = c.filter(|c| c.steady)?.ratio_interval?;
     Some([interval.low, interval.high])
 }
 
