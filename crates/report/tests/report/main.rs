@@ -5,6 +5,7 @@ mod appvirt;
 mod baseline;
 mod beside;
 mod charts;
+mod claims;
 mod compare;
 mod confirm;
 mod cost;

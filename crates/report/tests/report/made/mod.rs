@@ -176,6 +176,12 @@ impl Made {
         self
     }
 
+    /// Blocks of the run.
+    pub fn blocks(mut self, blocks: u32) -> Self {
+        self.blocks = blocks;
+        self
+    }
+
     pub fn noise(mut self, share: f64) -> Self {
         self.noise = share;
         self

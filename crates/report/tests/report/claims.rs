@@ -1,0 +1,231 @@
+//! Claims of a plan over made-up runs: what decides them, and what leaves them open.
+
+use layermark_model::{Claim, Point, Trial};
+use layermark_report::{Conclusion, Holds, Report};
+
+use crate::made::Made;
+
+type Kept = fn(layer: &str, record: u64) -> bool;
+
+const LAYERS: [&str; 3] = ["native", "tmpfs", "fuse"];
+const RECORDS: [u64; 10] = [
+    512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131_072, 262_144,
+];
+
+/// `tmpfs` and `fuse` take twice as long as native.
+fn cost(layer: &str, _: &Point, _: f64) -> f64 {
+    if layer == "native" { 10.0 } else { 20.0 }
+}
+
+fn later_slower(layer: &str, _: &Point, block: u32, trial: &mut Trial) {
+    if layer == "fuse" && block >= 12 {
+        trial.passes[0].elapsed_ns *= 3;
+    }
+}
+
+fn made(layers: &[&str], records: &[u64]) -> Made {
+    Made::new(layers, 12)
+        .points("read", records, 1 << 20)
+        .cost(cost)
+        .noise(0.002)
+}
+
+/// The conclusions on `fuse` if only some trials are there.
+fn of_fuse(made: Made, claim: &str, kept: Kept) -> Vec<Conclusion> {
+    let claim: Claim = toml::from_str(claim).unwrap_or_else(|e| panic!("{claim}: {e}"));
+    let (mut run, mut trials) = made.parts();
+    run.plan.claim = vec![claim];
+    trials.retain(|t| {
+        let (layer, point) = (&run.layers[t.cell.layer], &run.points[t.cell.point]);
+        kept(&layer.name, point.number("record"))
+    });
+    let study = Report::build(&run, &trials).study.expect("claims");
+    let all = study.conclusions.into_iter();
+    all.filter(|c| matches!(c.layer.as_str(), "fuse" | "vm"))
+        .collect()
+}
+
+#[test]
+fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
+    let all: Kept = |_, _| true;
+    let one: Kept = |layer, record| layer != "fuse" || record == 512;
+    let no_last: Kept = |layer, record| layer != "fuse" || record != 8192;
+    let other: Kept = |layer, record| layer != "native" || record == 512;
+    let three = &RECORDS[..3];
+    let five = &RECORDS[..5];
+    let (yes, open) = (Holds::Yes, Holds::Open);
+    for (what, made, claim, kept, holds, words, never) in [
+        (
+            "one of ten, all",
+            made(&LAYERS, &RECORDS),
+            "holds = 'slower'",
+            one,
+            open,
+            "not measured: 9 points",
+            "mean",
+        ),
+        (
+            "one of ten, most",
+            made(&LAYERS, &RECORDS),
+            "holds = 'slower'\nof = 'most'",
+            one,
+            open,
+            "not measured: 9 points",
+            "mean",
+        ),
+        (
+            "one of ten, any",
+            made(&LAYERS, &RECORDS),
+            "holds = 'not slower'\nof = 'any'",
+            one,
+            open,
+            "not measured: 9 points",
+            "mean",
+        ),
+        (
+            "native has one",
+            made(&LAYERS, three),
+            "holds = 'slower'",
+            other,
+            open,
+            "not measured: `read 1024 of 1048576 {}` and `read 2048 of",
+            "mean",
+        ),
+        (
+            "against another layer",
+            made(&LAYERS, three),
+            "holds = 'same'\nof = 'undisputed'\nlayers = ['fuse']\nagainst = 'tmpfs'\ntext = '{layer}: {verdicts}'",
+            all,
+            yes,
+            "the same at 3 of 3 points",
+            "slower",
+        ),
+        (
+            "the ratio of that comparison",
+            made(&["native", "fuse"], three),
+            "holds = 'faster'\nof = 'undisputed'\nlayers = ['fuse']\nagainst = 'native'\ntext = '{layer}: {verdicts}'",
+            all,
+            Holds::No,
+            "slower 2.00x at 1K",
+            "faster",
+        ),
+        (
+            "an emulated CPU",
+            made(&["native", "vm"], three).emulated("vm"),
+            "holds = 'not slower'",
+            all,
+            open,
+            "its CPU is emulated (TCG)",
+            "no CPU",
+        ),
+        (
+            "a proof",
+            made(&["tmpfs", "fuse"], three),
+            "holds = 'flushes'",
+            all,
+            open,
+            "in `fuse`",
+            "native",
+        ),
+        (
+            "no native",
+            made(&["tmpfs", "fuse"], three),
+            "holds = 'same'",
+            all,
+            open,
+            "in `fuse`: cannot be decided: native was not measured",
+            "tmpfs",
+        ),
+        (
+            "no such layer",
+            made(&LAYERS, three),
+            "holds = 'same'\nagainst = 'vm:share=9p*'",
+            all,
+            open,
+            "`vm:share=9p*` was not measured",
+            "native",
+        ),
+        (
+            "several layers",
+            made(&LAYERS, three),
+            "holds = 'same'\nagainst = '*'",
+            all,
+            open,
+            "`*` is each of `native` and `tmpfs`",
+            "mean",
+        ),
+        (
+            "itself",
+            made(&LAYERS, three),
+            "holds = 'same'\nagainst_work = { cache = 'warm' }",
+            all,
+            open,
+            "without a counterpart: `read 512",
+            "mean",
+        ),
+        (
+            "several points",
+            made(&LAYERS, three),
+            "holds = 'same'\nagainst_work = { record = '<=2K' }",
+            all,
+            open,
+            "with several counterparts: `read 512",
+            "mean",
+        ),
+        (
+            "a late change",
+            Made::change(made(&LAYERS, three).blocks(24), later_slower),
+            "holds = 'time <= 9'\nlayers = ['fuse']\nagainst = 'tmpfs'",
+            all,
+            open,
+            "the ratio changes late in the run",
+            "few blocks",
+        ),
+        (
+            "a part of the ratios",
+            made(&LAYERS, five),
+            "holds = 'time <= 9'",
+            no_last,
+            open,
+            "2.00x, at 4 of 5 points; not measured: `read 8192",
+            "mean",
+        ),
+        (
+            "every ratio",
+            made(&LAYERS, five),
+            "holds = 'time <= 9'",
+            all,
+            yes,
+            "in the mean",
+            "not measured",
+        ),
+        (
+            "two operations",
+            made(&LAYERS, five).points("write", three, 1 << 20),
+            "holds = 'time <= 9'",
+            all,
+            yes,
+            "x, at 8 points",
+            "mean",
+        ),
+    ] {
+        let said = of_fuse(made, &format!("says = 'x'\n{claim}"), kept);
+        assert_eq!(said.len(), 1, "{what}: {said:#?}");
+        let said = &said[0];
+        assert_eq!(said.holds, holds, "{what}: {said:#?}");
+        assert!(said.text.contains(words), "{what}: {said:#?}");
+        assert!(!said.text.contains(never), "{what}: {said:#?}");
+    }
+}
+
+/// The claim is the head of a column: it has the layer's name as the plan writes it.
+#[test]
+fn what_was_not_measured_names_the_layer_of_the_plan() {
+    let claim = "says = 'faster than {against}'\nholds = 'faster'\nagainst = 'tmpfs'\n\
+                 layers = ['fuse']\nwork = { label = 'none' }";
+    let said = of_fuse(made(&LAYERS, &RECORDS[..1]), claim, |_, _| true);
+    assert_eq!(said[0].claim, "faster than tmpfs");
+    let wrong = claim.replace("{against}", "{n}");
+    let e = toml::from_str::<Claim>(&wrong).expect_err("a figure");
+    assert!(e.to_string().contains("`says` cannot have `{n}`"), "{e}");
+}
