@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeSet, fs};
 
-use crate::common::{Lm, is_root, root, skipped};
+use layermark_model::Plan;
 use serde_json::Value;
+
+use crate::common::{Lm, is_root, root, skipped};
 
 #[test]
 fn every_plan_runs_small() {
@@ -46,13 +48,23 @@ fn every_plan_runs_small() {
         assert!(!rows.is_empty() && report["status"] == "done");
         // Each claim has an answer, if only why it has none.
         let text = fs::read_to_string(&plan).expect("a plan");
-        let claims = text.matches("[[claim]]").count();
         let said = report["study"]["conclusions"].as_array();
-        let said = said.map_or(0, |all| {
-            let claims = all.iter().map(|c| c["claim"].as_str().expect("a claim"));
-            claims.collect::<BTreeSet<_>>().len()
-        });
-        assert!(said >= claims, "{}: {:#}", plan.display(), report["study"]);
+        let said = said.into_iter().flatten();
+        let said: BTreeSet<&str> = said.filter_map(|c| c["claim"].as_str()).collect();
+        for claim in Plan::from_toml(&text).expect("a plan").claim {
+            // `{against}` stands for a layer.
+            let says = String::from(claim.says);
+            let (start, end) = says.split_once("{against}").unwrap_or((&says, ""));
+            let whole = start.len() == says.len();
+            let is = |c: &&str| {
+                if whole {
+                    *c == says
+                } else {
+                    c.starts_with(start) && c.ends_with(end)
+                }
+            };
+            assert!(said.iter().any(is), "{}: {says}: {said:#?}", plan.display());
+        }
         for row in rows {
             // In a user namespace xterm cannot give its terminal to the group it wants.
             let label = row["label"].as_str().unwrap_or_default();
@@ -137,6 +149,10 @@ fn a_malformed_claim_is_refused_with_its_line() {
         (
             "holds = 'same'\ntext = '{lyer}'",
             ["line 11", "`{lyer}` is not a placeholder"],
+        ),
+        (
+            "holds = 'same'\n[[claim]]\nholds = 'same'\nsays = '{n} points'",
+            ["line 13", "`says` cannot have `{n}`"],
         ),
         (
             "holds = 'same'\nwrok = {}",
