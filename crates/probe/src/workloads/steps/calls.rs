@@ -27,6 +27,9 @@ const OPERATIONS: &str = "calls_of_operations";
 /// Longest line that is read, bytes: a path has at most 4,096, each up to four characters long.
 const LONGEST: u64 = 64 << 10;
 
+/// Largest trace that is read, bytes.
+const LARGEST: u64 = 256 << 20;
+
 /// Where a call has its path, by the number of an argument.
 #[derive(Clone, Copy)]
 enum Place {
@@ -171,7 +174,7 @@ impl CallTracer {
             .read(true)
             .custom_flags(own)
             .open(&self.file)
-            .and_then(|file| self.count(BufReader::new(file)))
+            .and_then(|file| self.count(BufReader::new(bounded(file)?)))
             .map_err(|e| ProbeError::io("read the trace", &self.file, &e))?;
         let _ = fs::remove_file(&self.file);
         let mut values = counted.values();
@@ -179,6 +182,7 @@ impl CallTracer {
         Ok(values)
     }
 
+    /// Counts the lines of a trace.
     fn count(&self, mut from: impl BufRead) -> io::Result<Counts> {
         let mut counting = Counting::new(self);
         let mut line = Vec::new();
@@ -190,6 +194,19 @@ impl CallTracer {
             counting.line(String::from_utf8_lossy(&line).trim_end());
         }
     }
+}
+
+/// The file, if it is a regular one that is not too large.
+fn bounded(file: File) -> io::Result<File> {
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    if found.len() > LARGEST {
+        let text = format!("it has {} bytes, more than {LARGEST}", found.len());
+        return Err(io::Error::other(text));
+    }
+    Ok(file)
 }
 
 /// Calls of an execution.
@@ -316,8 +333,8 @@ impl<'a> Counting<'a> {
             }
             // What fails has only looked for the name.
             "open" | "create" | "unlink" if call.failed() => "stat",
-            "open" if call.arguments.iter().any(|a| a.contains("O_CREAT")) => "create",
-            "open" if call.arguments.iter().any(|a| a.contains("O_DIRECTORY")) => {
+            "open" if call.has_flag(place, "O_CREAT") => "create",
+            "open" if call.has_flag(place, "O_DIRECTORY") => {
                 self.directories += 1;
                 return true;
             }
@@ -387,6 +404,18 @@ impl<'a> Call<'a> {
         self.result.starts_with(['-', '?'])
     }
 
+    /// Whether a call that opens a file has a flag: in the argument after its path.
+    fn has_flag(&self, place: Place, flag: &str) -> bool {
+        let (At(path) | Descriptor(path) | Below(path)) = place;
+        let after = path + 1 + usize::from(matches!(place, Below(_)));
+        let flags = self.arguments.get(after);
+        // Those of openat2(2) are in braces.
+        flags.is_some_and(|flags| {
+            let mut words = flags.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            words.any(|word| word == flag)
+        })
+    }
+
     /// The text of an argument in quotes; `None` for `NULL`.
     fn quoted(&self, argument: usize) -> Option<String> {
         let text = self.arguments.get(argument)?.strip_prefix('"')?;
@@ -414,8 +443,11 @@ fn arguments(text: &str) -> Option<(Vec<&str>, &str)> {
             ('\\', Some(_)) => drop(characters.next()),
             (c, Some(end)) if c == end => within = None,
             ('"', None) => within = Some('"'),
-            // Not of `1<<12`.
-            ('<', None) if text[at + 1..].starts_with(|c: char| c != '<' && c != ' ') => {
+            // Neither `<` of `1<<12`.
+            ('<', None)
+                if !text[..at].ends_with('<')
+                    && text[at + 1..].starts_with(|c: char| c != '<' && c != ' ') =>
+            {
                 within = Some('>');
             }
             ('(' | '[' | '{', None) => depth += 1,
@@ -575,6 +607,26 @@ mod tests {
             (r"1 fsync(3</w/in/a, b) = 0>) = 0", "flush"),
             (r"1 fsync(3</w/in/a\76b>)   = 0", "flush"),
             (r#"1 rename("a", "/out/b") = 0"#, "create"),
+            (
+                r#"1 openat(3</w/in>, "O_CREAT", O_RDONLY) = 4</w/in/O_CREAT>"#,
+                "open",
+            ),
+            (
+                r#"1 openat(3</w/in/O_CREAT>, "a", O_RDONLY) = 4</w/in/O_CREAT/a>"#,
+                "open",
+            ),
+            (
+                r#"1 openat2(3</w/in>, "a", {flags=O_WRONLY|O_CREAT, mode=0644}, 24) = 4</w/in/a>"#,
+                "create",
+            ),
+            (
+                r#"1 open("a", O_RDWR|O_CREAT, 0644) = 4</w/in/a>"#,
+                "create",
+            ),
+            (
+                r"1 mmap(NULL, 1<<12, PROT_READ, MAP_PRIVATE, 3</w/in/a>, 0) = 0x7f",
+                "map",
+            ),
             (r#"1 symlink("/out", "a") = 0"#, "create"),
             (
                 r#"1 openat(3</w/in>, "a", O_RDONLY|O_DIRECTORY) = 4</w/in/a>"#,
@@ -623,6 +675,19 @@ mod tests {
 1 openat(AT_FDCWD</w/in/step>, "e", O_RDONLY|O_DIRECTORY) = 3</w/in/step/e>
 "#;
         assert_eq!(calls(text), [("list", 1), ("stat", 1)]);
+    }
+
+    #[test]
+    fn only_a_file_of_limited_size_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = |at: &Path| bounded(File::open(at).unwrap()).unwrap_err().to_string();
+        assert_eq!(error(dir.path()), "it is not a file");
+        let at = dir.path().join("trace");
+        let file = File::create(&at).unwrap();
+        file.set_len(LARGEST).unwrap();
+        assert!(bounded(File::open(&at).unwrap()).is_ok());
+        file.set_len(LARGEST + 1).unwrap();
+        assert!(error(&at).ends_with("more than 268435456"));
     }
 
     #[test]
