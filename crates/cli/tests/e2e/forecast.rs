@@ -33,10 +33,13 @@ fn forecast<'a>(report: &'a Value, step: &str, layer: &str) -> Option<&'a Value>
         .iter()
         .find(|row| row["label"] == step && row["layer"] == layer);
     if found.is_none() {
-        let lacks = report["forecast"]["lacks"][0].as_str().unwrap_or_default();
-        let told = lacks.contains("no trusted result") && lacks.contains(layer);
-        assert!(told, "no {step} in {layer}: {}", report["forecast"]);
-        skipped(lacks);
+        let lacks = report["forecast"]["lacks"].as_array();
+        let mut lacks = lacks.into_iter().flatten().filter_map(Value::as_str);
+        let told = lacks.find(|l| l.contains("no trusted result") && l.contains(layer));
+        let Some(told) = told else {
+            panic!("no {step} in {layer}: {}", report["forecast"])
+        };
+        skipped(told);
     }
     found
 }
@@ -94,7 +97,7 @@ fn a_missing_strace_is_named_with_the_command_that_installs_it() {
     let report = lm.run().json();
     assert_eq!(
         report["forecast"]["lacks"][0],
-        "The system calls of `untar` were not counted: `strace` is not installed: apt-get install strace"
+        "The system calls of `untar` and `rm -rf` were not counted: `strace` is not installed: apt-get install strace"
     );
     assert!(result(&report, "untar", "native")["trials"].as_u64() > Some(0));
 }

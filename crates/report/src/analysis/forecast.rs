@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use layermark_model::{Quantity, Run, Target, TrialRecord};
+use layermark_model::{Meaning, Quantity, Run, Target, TrialRecord};
 
 use crate::{
     analysis::index::Index,
@@ -181,7 +181,8 @@ fn anchors(results: &[ResultRow], layer: &str, kind: &Kind) -> Vec<Anchor> {
                 && r.workload == source.workload
                 && m.operation == operation
                 && m.flushes == flushes
-                && is_plain(r)
+                && r.is_told()
+                && is_plain(m)
         })
     };
     let of = |source: &Source| {
@@ -208,9 +209,8 @@ fn anchors(results: &[ResultRow], layer: &str, kind: &Kind) -> Vec<Anchor> {
 }
 
 /// Whether it may be the cost of a call: one at a time, through the page cache, which is warm.
-fn is_plain(row: &ResultRow) -> bool {
-    let m = &row.meaning;
-    row.is_told() && !m.is_cold() && !m.is_direct() && m.concurrency <= 1
+fn is_plain(m: &Meaning) -> bool {
+    !m.is_cold() && !m.is_direct() && m.concurrency <= 1
 }
 
 /// Microseconds more than natively, and native ones.
@@ -235,9 +235,10 @@ fn at(anchors: &[Anchor], bytes: f64) -> Option<f64> {
 /// Forecasts of every step in every layer whose costs the run has.
 pub fn of(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> Forecast {
     let mut forecast = Forecast::default();
-    let (mut missing, mut untraced) = (Vec::new(), None);
-    // Measured, and yet without a trusted result: kinds and layers.
-    let mut untrusted = [BTreeSet::new(), BTreeSet::new()];
+    // Steps whose calls were not counted, by the reason.
+    let (mut missing, mut untraced) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
+    // Kinds that were measured, and yet have no trusted result in these layers.
+    let mut untrusted = BTreeMap::<&str, BTreeSet<String>>::new();
     for (point, at) in run.points.iter().enumerate() {
         if at.meaning.target != Target::Step || at.meaning.is_cold() {
             continue;
@@ -247,8 +248,10 @@ pub fn of(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> F
             let notes = natively.iter().filter_map(|r| r.trial.as_ref());
             let mut notes = notes.flat_map(|trial| &trial.notes);
             let why = notes.find_map(|note| note.strip_prefix(NOT_TRACED));
-            untraced =
-                untraced.or(why.map(|why| (code(&at.label), why.replacen("; hint: ", ": ", 1))));
+            if let Some(why) = why {
+                let steps = untraced.entry(why.replacen("; hint: ", ": ", 1));
+                steps.or_default().push(code(&at.label));
+            }
             continue;
         };
         let kinds = counted.kinds().map(|(kind, ..)| kind);
@@ -261,58 +264,69 @@ pub fn of(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> F
             match forecast_of(row, &counted, results) {
                 Ok(found) => forecast.rows.extend(found),
                 Err(kind) if is_measured(run, kind) => {
-                    untrusted[0].insert(kind.id.to_owned());
-                    untrusted[1].insert(code(&row.layer));
+                    let layers = untrusted.entry(kind.id).or_default();
+                    layers.insert(code(&row.layer));
                 }
                 Err(_) => {}
             }
         }
     }
     forecast.lacks.extend(lacking(&missing));
-    if !untrusted[0].is_empty() {
-        let [kinds, layers] = untrusted.map(|all| number::list(&Vec::from_iter(all)));
-        forecast.lacks.push(format!(
-            "Some steps have no forecast: the cost of {kinds} has no trusted result in {layers}"
-        ));
-    }
-    forecast.lacks.extend(
-        untraced.map(|(step, why)| format!("The system calls of {step} were not counted: {why}")),
-    );
+    forecast
+        .lacks
+        .extend(untrusted.into_iter().map(|(kind, layers)| {
+            let layers = number::list(&Vec::from_iter(layers));
+            format!(
+                "Some steps have no forecast: the cost of {kind} has no trusted result in {layers}"
+            )
+        }));
+    forecast
+        .lacks
+        .extend(untraced.into_iter().map(|(why, steps)| {
+            let steps = number::list(&steps);
+            format!("The system calls of {steps} were not counted: {why}")
+        }));
     forecast
 }
 
 /// Whether the run has a point with the cost of this kind.
 fn is_measured(run: &Run, kind: &Kind) -> bool {
     kind.sources.iter().any(|source| {
-        run.points.iter().any(|p| {
-            p.workload == source.workload
-                && p.meaning.operation == source.operation
-                && p.meaning.flushes == source.flushes
-        })
+        let has = |operation: &str, flushes: bool| {
+            run.points.iter().any(|p| {
+                p.workload == source.workload
+                    && p.meaning.operation == operation
+                    && p.meaning.flushes == flushes
+                    && is_plain(&p.meaning)
+            })
+        };
+        has(source.operation, source.flushes) && source.without.is_none_or(|op| has(op, false))
     })
 }
 
 /// Which lines a plan lacks.
 fn lacking(missing: &[&Kind]) -> Option<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for source in KINDS
-        .iter()
-        .filter(|kind| missing.iter().any(|m| m.id == kind.id))
-        .map(|kind| &kind.sources[0])
-    {
-        let sync = if source.flushes {
-            ", sync = \"fsync\""
+    let (mut plain, mut flushed) = (BTreeSet::new(), BTreeSet::new());
+    for source in missing.iter().map(|kind| &kind.sources[0]) {
+        let to = if source.flushes {
+            &mut flushed
         } else {
-            ""
+            &mut plain
         };
-        lines.extend(source.without.map(|op| format!("op = \"{op}\"")));
-        lines.push(format!("op = \"{}\"{sync}", source.operation));
+        to.insert(source.operation);
+        plain.extend(source.without);
     }
-    lines.dedup();
+    let work = |operations: BTreeSet<&str>, sync: &str| {
+        let operations = Vec::from_iter(operations).join(",");
+        let text = format!("[[work]] with workload = \"meta\" and op = \"{operations}\"{sync}");
+        (!operations.is_empty()).then_some(text)
+    };
+    let lines = [work(plain, ""), work(flushed, " and sync = \"fsync\"")];
+    let lines: Vec<String> = lines.into_iter().flatten().collect();
     (!lines.is_empty()).then(|| {
         format!(
-            "A forecast of the steps needs the costs of their system calls, and the plan does not measure all of them: add [[work]] with workload = \"meta\" and {}",
-            number::list(&lines)
+            "A forecast of the steps needs the costs of their system calls, and the plan does not measure all of them: add {}",
+            lines.join(", and ")
         )
     })
 }
@@ -356,11 +370,16 @@ fn forecast_of(
     Ok(Some(forecast))
 }
 
-/// `` `git status` in `sshfs`: 9,412 stat at +310 us = 2.9 s of 3.1 s``, and what the calls do not explain.
+/// `` `git status` in `sshfs`: 9,412 stat at +310 us = 2.9 s of the forecast's 3.1 s``, and what the calls do
+/// not explain.
 fn sentence(f: &ForecastRow, row: &ResultRow) -> String {
-    let named = costly(f)
-        .first()
-        .map(|call| format!(": {} of {}", terms(call), number::time(f.measured_us)));
+    let named = costly(f).first().map(|call| {
+        format!(
+            ": {} of the forecast's {}",
+            terms(call),
+            number::time(f.forecast_us)
+        )
+    });
     let head = format!(
         "{} in {}{}",
         code(&f.label),
@@ -476,7 +495,7 @@ mod tests {
         let two = [anchor(4096.0, 10.0), anchor(131_072.0, 100.0)];
         assert_eq!(at(&two, 100.0), Some(10.0));
         assert_eq!(at(&two, 4096.0), Some(10.0));
-        let middle = at(&two, (4096.0 + 131_072.0) / 2.0).unwrap();
+        let middle = at(&two, f64::midpoint(4096.0, 131_072.0)).unwrap();
         assert!((middle - 55.0).abs() < 1e-9);
         assert_eq!(at(&two, 262_144.0), Some(200.0));
         assert_eq!(at(&[anchor(0.0, 7.0)], 0.0), Some(7.0));

@@ -163,15 +163,19 @@ fn counterpart<'a>(
     }
     let is_other = |r: &&ResultRow| {
         let like = r.workload == row.workload || claim.against_work.contains_key("label");
-        let paired = match claim.against_work.is_empty() {
-            true => r.label == row.label,
-            false => like && claim.pairs(&row.point, &r.label, &r.point),
+        let paired = if claim.against_work.is_empty() {
+            r.label == row.label
+        } else {
+            like && claim.pairs(&row.point, &r.label, &r.point)
         };
         r.layer == against && r.id != row.id && paired
     };
     let mut others = data.results.iter().filter(is_other);
     match (others.next(), others.next()) {
         (Some(other), None) => measured(other),
+        (None, _) if claim.against_work.is_empty() => {
+            Err(Missing("not measured", row.label.clone()))
+        }
         (None, _) => Err(Missing("without a counterpart", row.label.clone())),
         _ => Err(Missing("with several counterparts", row.label.clone())),
     }
@@ -201,6 +205,8 @@ struct Sides<'a> {
     layer: &'a str,
     against: &'a str,
     rows: Vec<(&'a ResultRow, Result<&'a ResultRow, Missing>)>,
+    /// Points of the plan that have no result in the layer.
+    absent: Vec<Missing>,
     compared: Vec<Option<Comparison>>,
     verdicts: Vec<Verdict>,
 }
@@ -219,6 +225,11 @@ impl<'a> Sides<'a> {
         let own = rows.iter().filter(|r| r.layer == layer);
         let other = |row: &&'a ResultRow| (*row, counterpart(data, claim, against, row));
         let rows: Vec<_> = own.map(other).collect();
+        let planned = data.run.points.iter();
+        let planned = planned.filter(|p| claim.is_about(&p.workload, &p.label, &p.params));
+        let absent = planned.filter(|p| rows.iter().all(|(r, _)| r.label != p.label));
+        let absent = absent.map(|p| Missing("not measured", p.label.clone()));
+        let absent = absent.collect();
         let of = match &claim.holds {
             Predicate::Ratio(of, ..) => of,
             _ => &Quotient::Time,
@@ -248,9 +259,15 @@ impl<'a> Sides<'a> {
             layer,
             against,
             rows,
+            absent,
             compared,
             verdicts,
         }
+    }
+
+    /// How many points it is about.
+    fn points(&self) -> usize {
+        self.rows.len() + self.absent.len()
     }
 
     fn conclusion(&self) -> Conclusion {
@@ -261,7 +278,7 @@ impl<'a> Sides<'a> {
         }
         let each: Vec<Holds> = (0..self.rows.len()).map(|at| self.at(at)).collect();
         let of = |holds: Holds| each.iter().filter(|h| **h == holds).count();
-        let (n, yes, mut no) = (each.len(), of(Holds::Yes), of(Holds::No));
+        let (n, yes, mut no) = (self.points(), of(Holds::Yes), of(Holds::No));
         let disputed = no > 0;
         if self.claim.holds == Predicate::Same && self.claim.of != Share::All {
             // Half of them slower and half faster is not a difference.
@@ -280,7 +297,7 @@ impl<'a> Sides<'a> {
         if !missing.is_empty() {
             why = format!("{why}; {missing}");
         }
-        let refuted = (0..n).filter(|at| each[*at] == Holds::No);
+        let refuted = (0..each.len()).filter(|at| each[*at] == Holds::No);
         let refuted: Vec<String> = refuted.map(|at| code(&self.rows[at].0.label)).collect();
         let fill = |word: &str| self.figure(word, yes, &why);
         Conclusion {
@@ -323,6 +340,7 @@ impl<'a> Sides<'a> {
             .rows
             .iter()
             .filter_map(|(_, r)| r.as_ref().err())
+            .chain(&self.absent)
             .collect();
         let mut reasons: Vec<&str> = all.iter().map(|m| m.0).collect();
         reasons.sort_unstable();
@@ -423,7 +441,7 @@ impl<'a> Sides<'a> {
 
     /// What a placeholder stands for.
     fn figure(&self, placeholder: &str, yes: usize, why: &str) -> String {
-        let points = text::count(self.rows.len(), self.each());
+        let points = text::count(self.points(), self.each());
         let is_time =
             !matches!(&self.claim.holds, Predicate::Ratio(of, ..) if *of != Quotient::Time);
         match placeholder {
@@ -435,7 +453,7 @@ impl<'a> Sides<'a> {
             "slower" => self.count(Verdict::Slower).to_string(),
             "faster" => self.count(Verdict::Faster).to_string(),
             "mean" => self.mean(),
-            "spread" if self.ratios().len() < self.rows.len() => self.spread(&points),
+            "spread" if self.ratios().len() < self.points() => self.spread(&points),
             "spread" => self.spread(""),
             "verdicts" => self.each_verdict(&points),
             "costs" => self.list(|at| {
@@ -444,7 +462,7 @@ impl<'a> Sides<'a> {
                 in_words(self.data, [other, row], self.compared[at].as_ref())
             }),
             "ratios" if matches!(self.claim.holds, Predicate::Flushes) => self.flushes(),
-            "ratios" if self.rows.len() > LISTED => self.spread(&points),
+            "ratios" if self.points() > LISTED => self.spread(&points),
             "ratios" => self.list(|at| {
                 let written = if is_time {
                     text::ratio_with
@@ -468,12 +486,14 @@ impl<'a> Sides<'a> {
         self.compared.iter().flatten().map(|c| c.ratio).collect()
     }
 
-    /// Whether its points are of one operation: a mean of different ones is of nothing.
+    /// Whether its points are of one operation: a mean of different ones is of nothing. To start a program is
+    /// one operation, whatever the program.
     fn is_one_operation(&self) -> bool {
-        let mut all = self
-            .rows
-            .iter()
-            .map(|(r, _)| (&r.workload, r.point.get("op")));
+        let operation = |r: &'a ResultRow| {
+            let named = !r.meaning.runs_programs();
+            (&r.workload, named.then_some(&r.meaning.operation))
+        };
+        let mut all = self.rows.iter().map(|(r, _)| operation(r));
         let first = all.next();
         all.all(|of| Some(of) == first)
     }
@@ -481,7 +501,7 @@ impl<'a> Sides<'a> {
     /// `1.20x in the mean (1.02-3.40), at 7 points`, or `1.02x to 3.40x, at 5 of 7 points`.
     fn spread(&self, points: &str) -> String {
         let ratios = self.ratios();
-        let some = ratios.len() < self.rows.len();
+        let some = ratios.len() < self.points();
         let told = match spread(&ratios) {
             None => return format!("no ratio, at {points}"),
             Some(mean) if !some && self.is_one_operation() => mean,
@@ -501,7 +521,7 @@ impl<'a> Sides<'a> {
     /// `, 1.80x native's time in the mean`, if every point has a ratio.
     fn mean(&self) -> String {
         let logs: Vec<f64> = self.ratios().iter().map(|r| r.ln()).collect();
-        let whole = logs.len() == self.rows.len() && self.is_one_operation();
+        let whole = logs.len() == self.points() && self.is_one_operation();
         let mean = stats::mean(&logs).filter(|_| whole);
         mean.map_or_else(String::new, |m| {
             format!(

@@ -1,5 +1,6 @@
 //! Forecasts of steps: what they say is in the run, and only there where counts and costs are.
 
+use layermark_model::CacheState;
 use layermark_report::{Report, exporters};
 use layermark_testkit::sample::{
     Sample, full,
@@ -95,6 +96,11 @@ fn a_step_is_forecast_from_its_calls() {
         fuse.text
     );
     assert!(!fuse.text.contains("do not explain"), "{}", fuse.text);
+    assert!(
+        fuse.text.contains(" ms of the forecast's 14"),
+        "{}",
+        fuse.text
+    );
     // Of the steps in one layer, the one whose call costs most.
     let advice: Vec<_> = report
         .advice
@@ -162,6 +168,37 @@ fn missing_lines_of_the_plan_are_named_once() {
     }
 }
 
+/// Two kinds of calls of each step, of which a part of each cost is missing.
+#[test]
+fn missing_operations_are_one_line_of_the_plan() {
+    let (run, trials) = Steps {
+        costs: vec!["open-stat"],
+        ..Steps::default()
+    }
+    .build();
+    let report = Report::build(&run, &trials);
+    let [lack] = &report.forecast.lacks[..] else {
+        panic!("{:#?}", report.forecast)
+    };
+    let end = ": add [[work]] with workload = \"meta\" and op = \"create,set-attr,stat\"";
+    assert!(lack.ends_with(end), "{lack}");
+}
+
+/// A cost with another cache is no cost of the call: the plan lacks it, and nothing was distrusted.
+#[test]
+fn a_cold_cost_counts_as_missing() {
+    let (mut run, trials) = Steps::default().build();
+    let points = run.points.iter_mut();
+    for stat in points.filter(|p| p.meaning.operation == "stat") {
+        stat.meaning.cache = Some(CacheState::Cold);
+    }
+    let report = Report::build(&run, &trials);
+    let [lack] = &report.forecast.lacks[..] else {
+        panic!("{:#?}", report.forecast)
+    };
+    assert!(lack.ends_with("op = \"stat\""), "{lack}");
+}
+
 #[test]
 fn a_gap_is_told_and_gives_no_advice() {
     let report = made(&Steps {
@@ -196,7 +233,7 @@ fn why_calls_were_not_counted_is_told() {
     assert_eq!(
         report.forecast.lacks,
         [
-            "The system calls of `git status` were not counted: `strace` is not installed: apt-get install strace"
+            "The system calls of `git status` and `untar` were not counted: `strace` is not installed: apt-get install strace"
         ]
     );
 }

@@ -33,7 +33,8 @@ impl Means for MetaParams {
             sync: p.op.syncs().then(|| p.sync.id().to_owned()),
             // Files that are made or removed are not looked up before.
             cache: (!p.op.writes()).then_some(cache),
-            divided: (p.passes == 0).then(|| Divided {
+            // What has rested is used once: in turns, layers would use different numbers of files.
+            divided: (p.passes == 0 && p.rest().is_zero()).then(|| Divided {
                 in_memory: p.cache == Cache::Warm && !p.op.writes(),
                 uses_up: p.once(),
                 working_set: p

@@ -86,7 +86,7 @@ pub struct MetaParams {
 }
 
 /// Longest time for which files rest.
-const LONGEST_REST: Duration = Duration::from_mins(2);
+const LONGEST_REST: Duration = Duration::from_secs(30);
 
 impl MetaParams {
     /// Time for which nothing looks at the files before the clock starts.
@@ -172,7 +172,7 @@ impl Params for MetaParams {
             let rest = parse_duration(&self.rest)
                 .map_err(|e| PointError::new(format!("meta: `rest`: {e}")))?;
             if rest > LONGEST_REST {
-                let text = format!("meta: `rest` = {}: it must be at most 2m", self.rest);
+                let text = format!("meta: `rest` = {}: it must be at most 30s", self.rest);
                 return Err(PointError::new(text).hint("write a time such as 1200ms"));
             }
         }

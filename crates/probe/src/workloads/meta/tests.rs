@@ -143,10 +143,10 @@ fn names_are_looked_up_listed_and_changed() {
             p.meaning.group() == layermark_model::WorkGroup::Names,
             "{op}"
         );
-        let uses_up = p.meaning.divided.is_some_and(|d| d.uses_up);
-        assert_eq!(uses_up, op == "rest");
+        // It is one whole pass in every layer.
+        assert_eq!(p.meaning.divided.is_none(), op == "rest", "{op}");
     }
-    for (rest, says) in [("1x", "not a duration"), ("3m", "at most 2m")] {
+    for (rest, says) in [("1x", "not a duration"), ("31s", "at most 30s")] {
         let e = points(&json!({"op": "stat", "rest": rest}), 1.0).unwrap_err();
         assert!(e.message.contains(says), "{e}");
     }
