@@ -45,22 +45,45 @@ fn of_fuse(made: Made, claim: &str, kept: Kept) -> Vec<Conclusion> {
         .collect()
 }
 
+/// What a row is about; the run; the claim; its trials; the answer; words that its sentence has, and one that it
+/// has not.
+type Row = (
+    &'static str,
+    Made,
+    &'static str,
+    Kept,
+    Holds,
+    &'static str,
+    &'static str,
+);
+
+const ALL: Kept = |_, _| true;
+
+/// Decides a claim of each row.
+#[track_caller]
+fn decide<const N: usize>(rows: [Row; N]) {
+    for (what, made, claim, kept, holds, words, never) in rows {
+        let said = of_fuse(made, &format!("says = 'x'\n{claim}"), kept);
+        assert_eq!(said.len(), 1, "{what}: {said:#?}");
+        let said = &said[0];
+        assert_eq!(said.holds, holds, "{what}: {said:#?}");
+        assert!(said.text.contains(words), "{what}: {said:#?}");
+        assert!(!said.text.contains(never), "{what}: {said:#?}");
+    }
+}
+
 #[test]
-fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
-    let all: Kept = |_, _| true;
+fn a_claim_is_decided_by_all_of_its_points() {
     let one: Kept = |layer, record| layer != "fuse" || record == 512;
-    let no_last: Kept = |layer, record| layer != "fuse" || record != 8192;
     let other: Kept = |layer, record| layer != "native" || record == 512;
     let three = &RECORDS[..3];
-    let five = &RECORDS[..5];
-    let (yes, open) = (Holds::Yes, Holds::Open);
-    for (what, made, claim, kept, holds, words, never) in [
+    decide([
         (
             "one of ten, all",
             made(&LAYERS, &RECORDS),
             "holds = 'slower'",
             one,
-            open,
+            Holds::Open,
             "not measured: 9 points",
             "mean",
         ),
@@ -69,7 +92,7 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             made(&LAYERS, &RECORDS),
             "holds = 'slower'\nof = 'most'",
             one,
-            open,
+            Holds::Open,
             "not measured: 9 points",
             "mean",
         ),
@@ -78,7 +101,7 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             made(&LAYERS, &RECORDS),
             "holds = 'not slower'\nof = 'any'",
             one,
-            open,
+            Holds::Open,
             "not measured: 9 points",
             "mean",
         ),
@@ -87,16 +110,23 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             made(&LAYERS, three),
             "holds = 'slower'",
             other,
-            open,
+            Holds::Open,
             "not measured: `read 1024 of 1048576 {}` and `read 2048 of",
             "mean",
         ),
+    ]);
+}
+
+#[test]
+fn a_claim_is_decided_by_its_own_comparison() {
+    let three = &RECORDS[..3];
+    decide([
         (
             "against another layer",
             made(&LAYERS, three),
             "holds = 'same'\nof = 'undisputed'\nlayers = ['fuse']\nagainst = 'tmpfs'\ntext = '{layer}: {verdicts}'",
-            all,
-            yes,
+            ALL,
+            Holds::Yes,
             "the same at 3 of 3 points",
             "slower",
         ),
@@ -104,7 +134,7 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             "the ratio of that comparison",
             made(&["native", "fuse"], three),
             "holds = 'faster'\nof = 'undisputed'\nlayers = ['fuse']\nagainst = 'native'\ntext = '{layer}: {verdicts}'",
-            all,
+            ALL,
             Holds::No,
             "slower 2.00x at 1K",
             "faster",
@@ -113,8 +143,8 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             "an emulated CPU",
             made(&["native", "vm"], three).emulated("vm"),
             "holds = 'not slower'",
-            all,
-            open,
+            ALL,
+            Holds::Open,
             "its CPU is emulated (TCG)",
             "no CPU",
         ),
@@ -122,8 +152,8 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             "a proof",
             made(&["tmpfs", "fuse"], three),
             "holds = 'flushes'",
-            all,
-            open,
+            ALL,
+            Holds::Open,
             "in `fuse`",
             "native",
         ),
@@ -131,8 +161,8 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             "no native",
             made(&["tmpfs", "fuse"], three),
             "holds = 'same'",
-            all,
-            open,
+            ALL,
+            Holds::Open,
             "in `fuse`: cannot be decided: native was not measured",
             "tmpfs",
         ),
@@ -140,8 +170,8 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             "no such layer",
             made(&LAYERS, three),
             "holds = 'same'\nagainst = 'vm:share=9p*'",
-            all,
-            open,
+            ALL,
+            Holds::Open,
             "`vm:share=9p*` was not measured",
             "native",
         ),
@@ -149,8 +179,8 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             "several layers",
             made(&LAYERS, three),
             "holds = 'same'\nagainst = '*'",
-            all,
-            open,
+            ALL,
+            Holds::Open,
             "`*` is each of `native` and `tmpfs`",
             "mean",
         ),
@@ -158,8 +188,8 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             "itself",
             made(&LAYERS, three),
             "holds = 'same'\nagainst_work = { cache = 'warm' }",
-            all,
-            open,
+            ALL,
+            Holds::Open,
             "without a counterpart: `read 512",
             "mean",
         ),
@@ -167,17 +197,26 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             "several points",
             made(&LAYERS, three),
             "holds = 'same'\nagainst_work = { record = '<=2K' }",
-            all,
-            open,
+            ALL,
+            Holds::Open,
             "with several counterparts: `read 512",
             "mean",
         ),
+    ]);
+}
+
+#[test]
+fn a_ratio_is_told_of_the_points_that_have_one() {
+    let no_last: Kept = |layer, record| layer != "fuse" || record != 8192;
+    let three = &RECORDS[..3];
+    let five = &RECORDS[..5];
+    decide([
         (
             "a late change",
             Made::change(made(&LAYERS, three).blocks(24), later_slower),
             "holds = 'time <= 9'\nlayers = ['fuse']\nagainst = 'tmpfs'",
-            all,
-            open,
+            ALL,
+            Holds::Open,
             "the ratio changes late in the run",
             "few blocks",
         ),
@@ -186,7 +225,7 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             made(&LAYERS, five),
             "holds = 'time <= 9'",
             no_last,
-            open,
+            Holds::Open,
             "2.00x, at 4 of 5 points; not measured: `read 8192",
             "mean",
         ),
@@ -194,8 +233,8 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             "every ratio",
             made(&LAYERS, five),
             "holds = 'time <= 9'",
-            all,
-            yes,
+            ALL,
+            Holds::Yes,
             "in the mean",
             "not measured",
         ),
@@ -203,19 +242,12 @@ fn a_claim_is_decided_by_all_of_its_points_and_its_own_comparison() {
             "two operations",
             made(&LAYERS, five).points("write", three, 1 << 20),
             "holds = 'time <= 9'",
-            all,
-            yes,
+            ALL,
+            Holds::Yes,
             "x, at 8 points",
             "mean",
         ),
-    ] {
-        let said = of_fuse(made, &format!("says = 'x'\n{claim}"), kept);
-        assert_eq!(said.len(), 1, "{what}: {said:#?}");
-        let said = &said[0];
-        assert_eq!(said.holds, holds, "{what}: {said:#?}");
-        assert!(said.text.contains(words), "{what}: {said:#?}");
-        assert!(!said.text.contains(never), "{what}: {said:#?}");
-    }
+    ]);
 }
 
 /// The claim is the head of a column: it has the layer's name as the plan writes it.
