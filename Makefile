@@ -54,7 +54,7 @@ dist: ## Packages for machines without Rust: tar.gz, .deb, wheel, SBOM, SHA256SU
 	@scripts/dist.sh "$(BIN)" "$(TARGET)/dist"
 
 # Tests of one program run in parallel, since most of them mostly wait.
-check test-rust: export RUST_TEST_THREADS ?= $(shell echo $$(($$(nproc) * 3)))
+check test-rust: export RUST_TEST_THREADS ?= $(shell echo $$(($$(nproc) * 2)))
 
 check: ## Before a commit, in minutes: format, clippy, unit tests, the main job end to end
 	@scripts/setup.sh check

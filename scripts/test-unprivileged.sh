@@ -14,7 +14,7 @@ for program in unshare setpriv mknod; do
 done
 
 # As in the Makefile: most tests mostly wait.
-export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) * 3))}"
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) * 2))}"
 stage=$(mktemp -d /var/tmp/layermark-test.XXXXXX)
 trap 'rm -rf "$stage"' EXIT
 # On a signal, dash does not run the trap for EXIT.

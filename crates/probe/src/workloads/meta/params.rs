@@ -81,6 +81,7 @@ pub struct MetaParams {
     pub sync: MetaSync,
     pub passes: u64,
     pub latency: bool,
+    /// Absent where empty, so that points of older runs keep their key.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rest: String,
 }
