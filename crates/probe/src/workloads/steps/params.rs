@@ -68,7 +68,7 @@ pub struct StepParams {
     pub env: Vec<String>,
     pub timeout: String,
     pub grace: String,
-    /// Whether its system calls are counted natively.
+    /// Whether its system calls are counted natively. Absent if not, as `rest` of `meta`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trace: bool,
     /// Whether this is the extra execution that is traced. Set by the workload, never by a user.
