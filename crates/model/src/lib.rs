@@ -3,6 +3,7 @@
 //! A *plan* names *layers* and *work*, and work expands to *points*. A *trial* is one point
 //! measured once in one layer. A *run* is all trials of one plan on one machine.
 
+pub mod calls;
 mod claim;
 mod facts;
 mod figure;

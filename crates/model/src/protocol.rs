@@ -2,8 +2,8 @@
 //!
 //! The probe starts with `hello`. Each trial is then `job` -> `ready`, any number of `turn` ->
 //! `turned`, `settle` -> `settled`, `end` -> `trial`. Work that must be restored between its turns says
-//! so in `turned`, and gets `between` -> `ready` after each turn and before the next. The probe may send `error` at any time, which
-//! gives up the job. It may send `progress` before each answer. Between two messages of the lab the
+//! so in `turned`, and gets `between` -> `ready` after each turn and before the next. The probe may send
+//! `error` at any time, which gives up the job. It may send `progress` before each answer. Between two messages of the lab the
 //! probe sleeps. It ends on `quit` or at the end of its input.
 //!
 //! Work with two ends has a probe at each. The far probe gets `serve` -> `serving` and serves until

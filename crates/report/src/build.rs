@@ -61,7 +61,7 @@ impl Report {
             study: study.as_ref().and_then(|s| s.headline.as_deref()),
         };
         let words = Words::of(&findings, trials, control_failed);
-        let forecast = forecast::of(run, &index, baseline, &results);
+        let forecast = forecast::of(run, &index, &results);
         let mut advice = words.advice;
         advice.extend(forecast::advice(&forecast, &results));
         let iops = iops::rows(run, &index, &results);

@@ -7,7 +7,7 @@ use std::{
 
 use layermark_layers::{BackingExtents, LayerError, served};
 use layermark_model::{
-    BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Point, Trial,
+    BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Point, Trial, calls,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, JobCpus, Peer, ToProbe, TurnRequest},
     random,
@@ -476,7 +476,7 @@ fn beside(
             Ok(())
         }
         Err(Failure::Work { message, .. }) => {
-            of.notes.push(format!("not traced: {message}"));
+            of.notes.push(format!("{}{message}", calls::NOT_TRACED));
             Ok(())
         }
         Err(other) => Err(other),

@@ -15,8 +15,8 @@ pub(super) type State = (usize, Choice);
 /// `cuts` states between two points. In the first nothing that was not flushed survives the end of the
 /// writing. Then nothing unflushed survives just after each of `acknowledged`, the latest first: a flush of
 /// a later writer may cover what was acknowledged and not flushed. Then all of it survives the end. Up to
-/// half of the others are every subset of the unflushed writes at some moments, where those are [`EXHAUSTIVE`] or
-/// fewer. The rest are at a moment each.
+/// half of the others are every subset of the unflushed writes at some moments, where those are
+/// [`EXHAUSTIVE`] or fewer. The rest are at a moment each.
 pub(super) fn drawn(
     seed: u64,
     cuts: usize,

@@ -11,6 +11,7 @@ pub mod daemon;
 pub mod guard;
 pub mod last_output;
 pub mod spawn;
+pub mod strace;
 pub mod sys;
 pub mod tree;
 pub mod user;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use layermark_model::{Meaning, Quantity, Run, Target, TrialRecord};
+use layermark_model::{Meaning, Quantity, Run, Target, TrialRecord, calls};
 
 use crate::{
     analysis::index::Index,
@@ -12,19 +12,8 @@ use crate::{
     types::{Advice, Forecast, ForecastCall, ForecastRow, ResultRow, Verdict},
 };
 
-/// Groups of values of a trial with the numbers of calls and their bytes, by kind.
-const CALLS: &str = "calls";
-const BYTES: &str = "call_bytes";
-/// Value with the calls of the task that made most of them.
-const BUSIEST: &str = "calls_of_busiest_task";
-/// Value with how many operations the counted step did; 1 if absent.
-const OPERATIONS: &str = "calls_of_operations";
-/// How a trial's note begins that says why no calls were counted.
-const NOT_TRACED: &str = "not traced: ";
 /// Kinds with fewer calls than this share of all do not matter, except flushes.
 const FEW: f64 = 0.01;
-/// A forecast this close to the measured time explains it.
-pub const CLOSE: f64 = 0.25;
 /// Kinds of calls that are named.
 pub const NAMED: usize = 3;
 /// A task with a smaller share of the calls has not made them one after the other.
@@ -127,7 +116,7 @@ const KINDS: [Kind; 9] = [
     },
 ];
 
-/// Calls of one execution of a step.
+/// Calls of one operation of a step.
 struct Counted {
     /// Calls and bytes by kind.
     kinds: BTreeMap<String, (f64, f64)>,
@@ -138,15 +127,14 @@ struct Counted {
 impl Counted {
     fn of(record: &TrialRecord) -> Option<Self> {
         let figures = &record.trial.as_ref()?.figures;
-        let [calls, bytes] = [CALLS, BYTES].map(|group| figures.group(group));
-        let per = figures.number(OPERATIONS).unwrap_or(1.0).max(1.0);
+        let [made, bytes] = [calls::GROUP, calls::BYTES].map(|group| figures.group(group));
         let each = |name: &str| {
             let moved = bytes.number(name).unwrap_or(0.0);
-            Some((name.to_owned(), (calls.number(name)? / per, moved / per)))
+            Some((name.to_owned(), (made.number(name)?, moved)))
         };
-        let kinds: BTreeMap<_, _> = figures.names(CALLS).filter_map(each).collect();
+        let kinds: BTreeMap<_, _> = figures.names(calls::GROUP).filter_map(each).collect();
         let all: f64 = kinds.values().map(|(n, _)| n).sum();
-        let busiest = figures.number(BUSIEST).unwrap_or(0.0) / per;
+        let busiest = figures.number(calls::BUSIEST).unwrap_or(0.0);
         (all > 0.0).then(|| Self {
             busiest: (busiest / all).min(1.0),
             kinds,
@@ -174,23 +162,22 @@ struct Anchor {
 
 /// What each call of a kind takes longer in a layer than natively, by size.
 fn anchors(results: &[ResultRow], layer: &str, kind: &Kind) -> Vec<Anchor> {
-    let found = |source: &Source, operation: &str, flushes: bool| {
-        results.iter().find(|r| {
+    let found = |workload: &'static str, operation: &'static str, flushes: bool| {
+        results.iter().filter(move |r| {
             let m = &r.meaning;
             r.layer == layer
-                && r.workload == source.workload
+                && r.workload == workload
                 && m.operation == operation
                 && m.flushes == flushes
                 && r.is_told()
                 && is_plain(m)
         })
     };
-    let of = |source: &Source| {
-        let row = found(source, source.operation, source.flushes)?;
+    let of = |source: &Source, row: &ResultRow| {
         let (mut us, mut natively) = extra(row)?;
         let mut evidence = vec![row.id.clone()];
         if let Some(part) = source.without {
-            let part = found(source, part, false)?;
+            let part = found(source.workload, part, false).next()?;
             let (more, native) = extra(part)?;
             (us, natively) = (us - more, natively - native);
             evidence.push(part.id.clone());
@@ -203,8 +190,14 @@ fn anchors(results: &[ResultRow], layer: &str, kind: &Kind) -> Vec<Anchor> {
             evidence,
         })
     };
-    let mut all: Vec<Anchor> = kind.sources.iter().filter_map(of).collect();
+    let mut all = Vec::new();
+    for source in kind.sources {
+        let rows = found(source.workload, source.operation, source.flushes);
+        all.extend(rows.filter_map(|row| of(source, row)));
+    }
+    // Of several of one size, the first of the plan.
     all.sort_by(|a, b| a.bytes.total_cmp(&b.bytes));
+    all.dedup_by(|later, first| later.bytes.total_cmp(&first.bytes).is_eq());
     all
 }
 
@@ -233,7 +226,7 @@ fn at(anchors: &[Anchor], bytes: f64) -> Option<f64> {
 }
 
 /// Forecasts of every step in every layer whose costs the run has.
-pub fn of(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> Forecast {
+pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
     let mut forecast = Forecast::default();
     // Steps whose calls were not counted, by the reason.
     let (mut missing, mut untraced) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
@@ -243,11 +236,12 @@ pub fn of(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> F
         if at.meaning.target != Target::Step || at.meaning.is_cold() {
             continue;
         }
-        let natively = index.parts(baseline, point);
-        let Some(counted) = natively.iter().copied().find_map(Counted::of) else {
-            let notes = natively.iter().filter_map(|r| r.trial.as_ref());
+        // They are counted in the layer native, which need not be the baseline.
+        let records = || (0..run.layers.len()).flat_map(|layer| index.parts(layer, point));
+        let Some(counted) = records().copied().find_map(Counted::of) else {
+            let notes = records().filter_map(|r| r.trial.as_ref());
             let mut notes = notes.flat_map(|trial| &trial.notes);
-            let why = notes.find_map(|note| note.strip_prefix(NOT_TRACED));
+            let why = notes.find_map(|note| note.strip_prefix(calls::NOT_TRACED));
             if let Some(why) = why {
                 let steps = untraced.entry(why.replacen("; hint: ", ": ", 1));
                 steps.or_default().push(code(&at.label));
@@ -256,10 +250,9 @@ pub fn of(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> F
         };
         let kinds = counted.kinds().map(|(kind, ..)| kind);
         missing.extend(kinds.filter(|kind| !is_measured(run, kind)));
-        let native = &run.layers[baseline].name;
         let steps = results
             .iter()
-            .filter(|r| r.label == at.label && r.layer != *native && r.is_told());
+            .filter(|r| r.label == at.label && r.layer != run.baseline() && r.is_told());
         for row in steps {
             match forecast_of(row, &counted, results) {
                 Ok(found) => forecast.rows.extend(found),
@@ -361,6 +354,7 @@ fn forecast_of(
         native_us,
         forecast_us,
         measured_us,
+        measured_interval_us: row.op_us_interval,
         gap: forecast_us / measured_us - 1.0,
         calls,
         busiest_task: counted.busiest,
@@ -386,7 +380,7 @@ fn sentence(f: &ForecastRow, row: &ResultRow) -> String {
         code(&f.layer),
         named.unwrap_or_default()
     );
-    if f.gap.abs() <= CLOSE {
+    if f.is_explained() {
         return head;
     }
     let facts = unexplained(f, row);
@@ -456,7 +450,7 @@ pub fn advice(forecast: &Forecast, results: &[ResultRow]) -> Vec<Advice> {
     let mut best: BTreeMap<&str, (&ForecastRow, &ForecastCall)> = BTreeMap::new();
     for row in &forecast.rows {
         let slower = |r: &&ResultRow| r.id == row.result && r.leaning() == Verdict::Slower;
-        let Some(call) = row.calls.first().filter(|_| row.gap.abs() <= CLOSE) else {
+        let Some(call) = row.calls.first().filter(|_| row.is_explained()) else {
             continue;
         };
         // Half of what the layer adds.

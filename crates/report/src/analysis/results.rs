@@ -250,8 +250,8 @@ impl<'a> ResultSite<'a> {
             .collect()
     }
 
-    /// The complete row: its own results, and the comparison with the baseline. Latencies are computed if there is
-    /// a seed for their bootstrap.
+    /// The complete row: its own results, and the comparison with the baseline. Latencies are computed if
+    /// there is a seed for their bootstrap.
     fn row(&self, against: Option<&Against>, latencies: Option<u64>) -> ResultRow {
         let mut row = self.alone(latencies);
         self.judge(&mut row, against);
@@ -401,8 +401,9 @@ impl<'a> ResultSite<'a> {
     }
 
     /// The layer that shows that the device below counts flushes: the baseline, or where that is on another
-    /// device, and for the baseline itself, a layer on the same one. For programs, whose flushes are not counted, it is native, because another baseline may flush
-    /// by itself; and for the baseline the layer with the most at the device.
+    /// device, and for the baseline itself, a layer on the same one. Of programs the flushes are not known:
+    /// there it is a baseline that is native, because another one may flush by itself, and for the baseline
+    /// the layer with the most at the device.
     fn reference(&self, layer: usize) -> Option<usize> {
         let is_like = |l: &usize| self.share_device(*l, layer);
         let programs = self.point().meaning.runs_programs();

@@ -36,6 +36,9 @@ pub struct ForecastRow {
     pub forecast_us: f64,
     /// Measured, microseconds.
     pub measured_us: f64,
+    /// Interval of the measured time, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_interval_us: Option<[f64; 2]>,
     /// Forecast over measured time, less 1: below 0, the calls do not explain all of it.
     pub gap: f64,
     /// Calls with known costs, the most costly first.
@@ -45,6 +48,17 @@ pub struct ForecastRow {
     pub busiest_task: f64,
     /// The forecast in a sentence, without a full stop.
     pub text: String,
+}
+
+impl ForecastRow {
+    /// A forecast this close to the measured time explains it.
+    pub const CLOSE: f64 = 0.25;
+
+    /// Whether the calls explain the measured time: nearly, or within its interval.
+    pub fn is_explained(&self) -> bool {
+        let within = |[low, high]: [f64; 2]| (low..=high).contains(&self.forecast_us);
+        self.gap.abs() <= Self::CLOSE || self.measured_interval_us.is_some_and(within)
+    }
 }
 
 /// Calls of one kind.

@@ -2,8 +2,8 @@
 
 use crate::{
     Report,
-    analysis::forecast::{CLOSE, costly, terms},
-    code_span::code,
+    analysis::forecast::{costly, terms},
+    code_span::{self, code},
     number,
     types::{Cell, DataTable, ForecastRow, Section},
 };
@@ -14,13 +14,15 @@ pub fn section(report: &Report) -> Option<Section> {
     if forecast.is_empty() {
         return None;
     }
+    let baseline = code_span::baseline(report.baseline());
+    let natively = code_span::in_baseline(&baseline);
     let table = DataTable {
         title: "Forecast and measured time of steps".into(),
         note: String::new(),
         head: [
             "step",
             "layer",
-            "natively",
+            &natively,
             "forecast",
             "measured",
             "gap",
@@ -30,14 +32,14 @@ pub fn section(report: &Report) -> Option<Section> {
         .to_vec(),
         rows: forecast.rows.iter().map(line).collect(),
     };
-    let unexplained = forecast.rows.iter().filter(|row| row.gap.abs() > CLOSE);
+    let unexplained = forecast.rows.iter().filter(|row| !row.is_explained());
     let remarks = unexplained.map(|row| row.text.clone());
     Some(Section {
         name: "forecast".into(),
         title: "What the system calls of a step cost".into(),
         about: format!(
-            "A forecast is the native time, and for each system call the time that it takes longer in the layer, as `meta` and `file` measured it. The calls on the layer's files were counted natively, with strace, in an execution that does not count. The gap is forecast over measured time, less 1. Beyond {}, the calls do not explain the time. Steps with a cold cache have no forecast.",
-            number::percent(CLOSE)
+            "A forecast is {baseline}'s time, and for each system call the time that it takes longer in the layer, as `meta` and `file` measured it. The calls on the layer's files were counted in the layer native, with strace, in an execution that does not count. The gap is forecast over measured time, less 1. Beyond {} and outside the interval of the measured time, the calls do not explain it. Steps with a cold cache have no forecast.",
+            number::percent(ForecastRow::CLOSE)
         ),
         tables: (!forecast.rows.is_empty())
             .then_some(table)

@@ -1,11 +1,11 @@
 //! An invented run of one program with given launch times, in order.
 
 use layermark_model::{
-    Cell, FigureValues, Meaning, Pass, Point, Run, RunStatus, Target, Trial, TrialRecord, Unit,
+    Cell, FigureValues, Meaning, Pass, Point, Run, Target, Trial, TrialRecord, Unit,
 };
 use serde_json::json;
 
-use super::{layer, machine, plan, shapes::PLAIN};
+use super::{done, layer, shapes::PLAIN};
 
 /// One native series; times in milliseconds.
 pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {
@@ -62,18 +62,12 @@ pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {
         made
     };
     let trials: Vec<TrialRecord> = ms.iter().enumerate().map(&mut record).collect();
+    let ended = i64::try_from(at_ms).unwrap_or(0);
     let run = Run {
-        id: "01HZLAUNCHES0000000000SAMPLE".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started_ms,
-        ended_ms: Some(started_ms + i64::try_from(at_ms).unwrap_or(0)),
-        status: RunStatus::Done,
-        seed: 7,
-        dir: "/srv/scratch".into(),
-        plan: plan(&layers, &points, 7),
-        machine: machine(),
-        layers,
-        points,
+        ended_ms: Some(started_ms + ended),
+        ..done("01HZLAUNCHES0000000000SAMPLE", 7, layers, points, ended)
     };
     (run, trials)
 }

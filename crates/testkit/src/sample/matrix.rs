@@ -1,12 +1,11 @@
 //! An invented run over file sizes and record sizes, with the same limits as iozone's.
 
 use layermark_model::{
-    Cell, CpuUse, LayerRun, Meaning, Pass, Point, Quantity, Run, RunStatus, Trial, TrialRecord,
-    format_size,
+    Cell, CpuUse, LayerRun, Meaning, Pass, Point, Quantity, Run, Trial, TrialRecord, format_size,
 };
 use serde_json::json;
 
-use super::{Noise, SHAPES, Shape, layer, machine, meaning, plan};
+use super::{Noise, SHAPES, Shape, done, layer, meaning};
 
 /// Parameters of the run.
 #[derive(Debug, Clone)]
@@ -82,19 +81,7 @@ impl Matrix {
         let points = self.points();
         let trials = self.trials(&shapes, &points);
         let last = trials.last().map_or(0, |t| t.at_ms.cast_signed());
-        let run = Run {
-            id: "01JMATRX0000000000000007".into(),
-            version: "0.1.0".into(),
-            started_ms: 1_795_000_000_000,
-            ended_ms: Some(1_795_000_000_000 + last),
-            status: RunStatus::Done,
-            seed: 7,
-            dir: "/srv/scratch".into(),
-            plan: plan(&layers, &points, 7),
-            machine: machine(),
-            layers,
-            points,
-        };
+        let run = done("01JMATRX0000000000000007", 7, layers, points, last);
         (run, trials)
     }
 

@@ -120,19 +120,13 @@ impl Sample {
         let trials = self.trials(&shapes, &works);
         let last = trials.last().map_or(0, |t| t.at_ms.cast_signed());
         let points: Vec<Point> = works.iter().map(|w| point(w)).collect();
-        let run = Run {
-            id: "01JSAMPLE0000000000000007".into(),
-            version: "0.1.0".into(),
-            started_ms: 1_795_000_000_000,
-            ended_ms: Some(1_795_000_000_000 + last + 400),
-            status: RunStatus::Done,
-            seed: self.seed,
-            dir: "/srv/scratch".into(),
-            plan: plan(&layers, &points, self.seed),
-            machine: machine(),
+        let run = done(
+            "01JSAMPLE0000000000000007",
+            self.seed,
             layers,
             points,
-        };
+            last + 400,
+        );
         (run, trials)
     }
 
@@ -293,6 +287,24 @@ fn point(work: &SampleWork) -> Point {
         label: work.label.into(),
         meaning: meaning::of(work.workload, &params),
         params,
+    }
+}
+
+/// A run that was done after this many milliseconds.
+fn done(id: &str, seed: u64, layers: Vec<LayerRun>, points: Vec<Point>, ms: i64) -> Run {
+    let started_ms = 1_795_000_000_000;
+    Run {
+        id: id.into(),
+        version: "0.1.0".into(),
+        started_ms,
+        ended_ms: Some(started_ms + ms),
+        status: RunStatus::Done,
+        seed,
+        dir: "/srv/scratch".into(),
+        plan: plan(&layers, &points, seed),
+        machine: machine(),
+        layers,
+        points,
     }
 }
 

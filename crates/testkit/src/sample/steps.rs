@@ -1,11 +1,11 @@
 //! An invented run of two steps, with the costs of their system calls.
 
 use layermark_model::{
-    Cell, FigureValues, Meaning, Pass, Point, Run, RunStatus, Target, Trial, TrialRecord,
+    Cell, FigureValues, Meaning, Pass, Point, Run, Target, Trial, TrialRecord, calls,
 };
 use serde_json::json;
 
-use super::{Noise, SHAPES, Shape, layer, machine, meaning, plan};
+use super::{Noise, SHAPES, Shape, done, layer, meaning};
 
 /// Parameters of the run.
 #[derive(Debug, Clone)]
@@ -100,19 +100,13 @@ impl Steps {
                 }
             }
         }
-        let run = Run {
-            id: "01JSTEPS0000000000000007".into(),
-            version: "0.1.0".into(),
-            started_ms: 1_795_000_000_000,
-            ended_ms: Some(1_795_000_000_000 + at_ms.cast_signed()),
-            status: RunStatus::Done,
-            seed: 7,
-            dir: "/srv/scratch".into(),
-            plan: plan(&layers, &points, 7),
-            machine: machine(),
+        let run = done(
+            "01JSTEPS0000000000000007",
+            7,
             layers,
             points,
-        };
+            at_ms.cast_signed(),
+        );
         (run, trials)
     }
 
@@ -132,9 +126,9 @@ impl Steps {
         }
         let mut values = FigureValues::default();
         for (kind, n) in CALLS.iter().filter(|(_, n)| n[step] > 0.0) {
-            values.set(&format!("calls.{kind}"), n[step]);
+            values.set(&format!("{}.{kind}", calls::GROUP), n[step]);
         }
-        values.set("calls_of_busiest_task", 1000.0);
+        values.set(calls::BUSIEST, 1000.0);
         trial.figures = values;
     }
 }

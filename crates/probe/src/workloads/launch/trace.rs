@@ -1,11 +1,9 @@
 //! System calls of a launch, by strace(1): one extra launch that does not count.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
-    io::Read,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    collections::BTreeSet,
+    fs,
+    path::PathBuf,
     thread,
     time::{Duration, Instant},
 };
@@ -13,7 +11,10 @@ use std::{
 use layermark_model::random_name;
 
 use super::{figures::Trace, start::LaunchSite};
-use crate::ProbeError;
+use crate::{
+    ProbeError,
+    programs::strace::{self, Call},
+};
 
 /// System calls that look up, open or read a file. Those that a machine does not have are skipped
 /// because of `?`.
@@ -49,23 +50,10 @@ impl Tracer {
 
     /// The command that traces `program`.
     pub fn command(&self, program: &[String]) -> Vec<String> {
-        let file = self.inside.to_string_lossy().into_owned();
-        let strace = [
-            "strace",
-            "-f",
-            "--seccomp-bpf",
-            "-T",
-            "-y",
-            "-qq",
-            "-s",
-            "0",
-            "-e",
-            CALLS,
-        ];
-        let mut command: Vec<String> = strace.iter().map(ToString::to_string).collect();
-        command.extend(["-o".into(), file, "--".into()]);
-        command.extend_from_slice(program);
-        command
+        let file = self.inside.to_string_lossy();
+        let strace = strace::command(&["-T"], CALLS, &file);
+        let strace = strace.into_iter().map(str::to_owned);
+        strace.chain(program.iter().cloned()).collect()
     }
 
     /// Waits until a launched program, which keeps running when it is ready, opens no more files.
@@ -85,107 +73,83 @@ impl Tracer {
 
     /// The trace, after all traced processes have ended.
     pub fn read(&self, elapsed_ns: u64) -> Result<Trace, ProbeError> {
-        // The program's home may contain any files.
-        let own = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let mut bytes = Vec::new();
-        let file = File::options()
-            .read(true)
-            .custom_flags(own)
-            .open(&self.outside);
-        file.and_then(|mut file| file.read_to_end(&mut bytes))
-            .map_err(|e| {
-                ProbeError::io("read the trace", &self.outside, &e).hint("apt-get install strace")
-            })?;
-        let _ = fs::remove_file(&self.outside);
-        let mut trace = parse(&String::from_utf8_lossy(&bytes), self.listing);
-        trace.elapsed_ns = elapsed_ns;
-        Ok(trace)
+        let mut reading = Reading::default();
+        strace::read(&self.outside, |pid, text| reading.line(pid, text))
+            .map_err(|e| e.hint("apt-get install strace"))?;
+        Ok(Trace {
+            elapsed_ns,
+            ..reading.end(self.listing)
+        })
     }
 }
 
-/// One finished system call.
-#[derive(Debug, PartialEq)]
-struct Call<'a> {
-    name: &'a str,
-    arguments: &'a str,
-    result: &'a str,
-    ns: u64,
+/// Adds up calls line by line.
+#[derive(Default)]
+struct Reading {
+    trace: Trace,
+    pids: BTreeSet<String>,
+    /// Paths that were found.
+    names: BTreeSet<String>,
+    /// Whether each call looked up a name, whether it failed, and its time.
+    done: Vec<(bool, bool, u64)>,
 }
 
-/// Reads strace's lines: `PID NAME(ARGUMENTS) = RESULT <SECONDS>`, including those that were split.
-fn parse(text: &str, listing: bool) -> Trace {
-    let mut trace = Trace::default();
-    let mut pids = BTreeSet::new();
-    let mut open: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut names = BTreeSet::new();
-    let mut done: Vec<(bool, bool, u64)> = Vec::new();
-    for line in text.lines() {
-        let Some((pid, rest)) = line.split_once(' ') else {
-            continue;
+impl Reading {
+    fn line(&mut self, pid: &str, text: &str) {
+        if !self.pids.contains(pid) {
+            self.pids.insert(pid.to_owned());
+        }
+        let Some((call, ns)) = timed(text) else {
+            return;
         };
-        pids.insert(pid);
-        let rest = rest.trim_start();
-        if let Some(begun) = rest.strip_suffix(" <unfinished ...>") {
-            open.insert(pid, begun);
-            continue;
-        }
-        let joined = rest.strip_prefix("<... ").and_then(|tail| {
-            let (_, tail) = tail.split_once(" resumed>")?;
-            Some(format!("{}{tail}", open.remove(pid)?))
-        });
-        let Some(call) = call(joined.as_deref().unwrap_or(rest)) else {
-            continue;
-        };
-        count(&call, &mut trace, &mut done);
-        if listing && !call.result.starts_with('-') {
-            names.extend(path(&call));
+        count(&call, ns, &mut self.trace, &mut self.done);
+        if !call.result.starts_with('-') {
+            self.names.extend(path(&call));
         }
     }
-    // The time of the fastest call is the cost of tracing one.
-    let floor = done.iter().map(|d| d.2).min().unwrap_or(0);
-    for (lookup, failed, ns) in done {
-        let ns = ns - floor;
-        match (lookup, failed) {
-            (true, true) => trace.failed_ns += ns,
-            (true, false) => trace.lookup_ns += ns,
-            (false, _) => trace.read_ns += ns,
+
+    fn end(self, listing: bool) -> Trace {
+        let mut trace = self.trace;
+        // The time of the fastest call is the cost of tracing one.
+        let floor = self.done.iter().map(|d| d.2).min().unwrap_or(0);
+        for (lookup, failed, ns) in self.done {
+            let ns = ns - floor;
+            match (lookup, failed) {
+                (true, true) => trace.failed_ns += ns,
+                (true, false) => trace.lookup_ns += ns,
+                (false, _) => trace.read_ns += ns,
+            }
         }
+        trace.processes = self.pids.len() as u64;
+        if listing {
+            trace.files = self.names.into_iter().collect();
+        }
+        trace
     }
-    trace.processes = pids.len() as u64;
-    trace.files = names.into_iter().collect();
-    trace
 }
 
-fn call(text: &str) -> Option<Call<'_>> {
-    let (name, rest) = text.split_once('(')?;
-    let (rest, time) = rest.rsplit_once(" <")?;
-    let (arguments, result) = rest.rsplit_once(" = ")?;
+/// A call and its nanoseconds: with `-T`, its result ends with ` <SECONDS>`.
+fn timed(text: &str) -> Option<(Call<'_>, u64)> {
+    let mut call = Call::read(text)?;
+    let (result, time) = call.result.rsplit_once(" <")?;
     let seconds: f64 = time.strip_suffix('>')?.parse().ok()?;
-    Some(Call {
-        name,
-        arguments: arguments.trim_end().strip_suffix(')')?,
-        result,
-        ns: (seconds * 1e9) as u64,
-    })
+    call.result = result;
+    Some((call, (seconds * 1e9) as u64))
 }
 
-fn count(call: &Call<'_>, trace: &mut Trace, done: &mut Vec<(bool, bool, u64)>) {
+fn count(call: &Call<'_>, ns: u64, trace: &mut Trace, done: &mut Vec<(bool, bool, u64)>) {
     if matches!(call.name, "read" | "pread64" | "readv" | "preadv") {
         // `3</lib/libc.so.6>` is a file. On pipes, sockets and terminals the program waits for
         // other processes.
-        let file = call
-            .arguments
-            .split_once('<')
-            .is_some_and(|(_, at)| at.starts_with('/'));
-        if file && !call.arguments.contains("</dev/") {
+        let file = call.descriptor(0).filter(|at| !at.starts_with("/dev"));
+        if file.is_some() {
             trace.reads += 1;
             trace.read_bytes += call.result.parse::<u64>().unwrap_or(0);
-            done.push((false, false, call.ns));
+            done.push((false, false, ns));
         }
         return;
     }
-    // `newfstatat(3</x>, "", ...)` looks up no name.
-    let Some(name) = quoted(call.arguments).filter(|n| !n.is_empty()) else {
+    let Some((_, name)) = looked_up(call) else {
         return;
     };
     if name.starts_with("/proc/") || name.starts_with("/dev/") {
@@ -195,29 +159,25 @@ fn count(call: &Call<'_>, trace: &mut Trace, done: &mut Vec<(bool, bool, u64)>) 
     trace.lookups += 1;
     trace.failed += u64::from(failed);
     trace.opened += u64::from(call.name.starts_with("open") && !call.result.starts_with('-'));
-    done.push((true, failed, call.ns));
+    done.push((true, failed, ns));
 }
 
-/// The first text in quotes. strace escapes unprintable characters; such names are skipped.
-fn quoted(arguments: &str) -> Option<&str> {
-    let (_, rest) = arguments.split_once('"')?;
-    let (text, _) = rest.split_once('"')?;
-    (!text.contains('\\')).then_some(text)
+/// The first text in quotes, and the number of its argument. `newfstatat(3</x>, "", ...)` looks up no name.
+/// strace escapes unprintable characters; such names are skipped.
+fn looked_up<'a>(call: &Call<'a>) -> Option<(usize, &'a str)> {
+    let at = call.arguments.iter().position(|a| a.starts_with('"'))?;
+    let (text, _) = call.arguments[at][1..].split_once('"')?;
+    (!text.is_empty() && !text.contains('\\')).then_some((at, text))
 }
 
 /// The absolute path that a call has found.
 fn path(call: &Call<'_>) -> Option<String> {
-    let name = quoted(call.arguments).filter(|n| !n.is_empty())?;
+    let (at, name) = looked_up(call)?;
     if name.starts_with('/') {
         return Some(name.into());
     }
-    let before = call.arguments.split_once('"')?.0;
-    let (_, dir) = before.split_once('<')?;
-    let (dir, _) = dir.rsplit_once('>')?;
-    let whole = Path::new(dir).join(name);
-    whole
-        .is_absolute()
-        .then(|| whole.to_string_lossy().into_owned())
+    let whole = call.descriptor(at.checked_sub(1)?)?.join(name);
+    Some(whole.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -235,6 +195,12 @@ mod tests {
 11 openat(AT_FDCWD</tmp>, "/proc/self/maps", O_RDONLY) = 4</proc/11/maps> <0.000010>
 10 +++ exited with 0 +++
 "#;
+
+    fn parse(text: &str, listing: bool) -> Trace {
+        let mut reading = Reading::default();
+        strace::lines(text.as_bytes(), |pid, text| reading.line(pid, text)).unwrap();
+        reading.end(listing)
+    }
 
     #[test]
     fn reads_what_strace_writes() {

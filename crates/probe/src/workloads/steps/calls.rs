@@ -3,32 +3,20 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
-    io::{self, BufRead, BufReader},
-    os::unix::fs::OpenOptionsExt,
+    fs,
     path::{Component, Path, PathBuf},
 };
 
-use layermark_model::{FigureValues, random_name};
+use layermark_model::{FigureValues, calls, random_name};
 
 use crate::{
     ProbeError,
-    programs::{PATH, which},
+    programs::{
+        PATH,
+        strace::{self, Call},
+        which,
+    },
 };
-
-/// Group of the numbers of calls, by kind.
-const CALLS: &str = "calls";
-/// Group of the bytes that they moved, by kind.
-const BYTES: &str = "call_bytes";
-/// Value with the calls of the task that made most of them.
-const BUSIEST: &str = "calls_of_busiest_task";
-/// Value with the operations of the execution whose calls were counted.
-const OPERATIONS: &str = "calls_of_operations";
-/// Longest line that is read, bytes: a path has at most 4,096, each up to four characters long.
-const LONGEST: u64 = 64 << 10;
-
-/// Largest trace that is read, bytes.
-const LARGEST: u64 = 256 << 20;
 
 /// Where a call has its path, by the number of an argument.
 #[derive(Clone, Copy)]
@@ -41,6 +29,16 @@ enum Place {
     Descriptor(usize),
 }
 use Place::{Below, Descriptor, Path as At};
+
+impl Place {
+    /// The argument after it.
+    fn after(self) -> usize {
+        match self {
+            At(i) | Descriptor(i) => i + 1,
+            Below(i) => i + 2,
+        }
+    }
+}
 
 /// Calls that a file system answers, and their kinds. `open` is divided further by its flags. A call
 /// with two files is there twice.
@@ -146,67 +144,17 @@ impl CallTracer {
         let names: Vec<String> = names.iter().map(|name| format!("?{name}")).collect();
         let calls = format!("trace={}", names.join(","));
         let file = self.file.to_string_lossy();
-        let words = [
-            "strace",
-            "-f",
-            "--seccomp-bpf",
-            "-y",
-            "-qq",
-            "-s",
-            "0",
-            "-e",
-            "signal=none",
-            "-e",
-            &calls,
-            "-o",
-            &file,
-            "--",
-        ];
+        let words = strace::command(&["-e", "signal=none"], &calls, &file);
         format!("{} {run}", shell_words::join(words))
     }
 
-    /// The counts, as values of a trial, after all traced processes have ended.
-    /// The execution did this many operations.
+    /// The counts for each of the operations that the execution did, as values of a trial, after all traced
+    /// processes have ended.
     pub fn read(&self, operations: u64) -> Result<FigureValues, ProbeError> {
-        // The step may put any file in its home.
-        let own = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let counted = File::options()
-            .read(true)
-            .custom_flags(own)
-            .open(&self.file)
-            .and_then(|file| self.count(BufReader::new(bounded(file)?)))
-            .map_err(|e| ProbeError::io("read the trace", &self.file, &e))?;
-        let _ = fs::remove_file(&self.file);
-        let mut values = counted.values();
-        values.set(OPERATIONS, operations);
-        Ok(values)
-    }
-
-    /// Counts the lines of a trace.
-    fn count(&self, mut from: impl BufRead) -> io::Result<Counts> {
         let mut counting = Counting::new(self);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            if io::Read::take(&mut from, LONGEST).read_until(b'\n', &mut line)? == 0 {
-                return Ok(counting.end());
-            }
-            counting.line(String::from_utf8_lossy(&line).trim_end());
-        }
+        strace::read(&self.file, |task, text| counting.line(task, text))?;
+        Ok(counting.end().values(operations))
     }
-}
-
-/// The file, if it is a regular one that is not too large.
-fn bounded(file: File) -> io::Result<File> {
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    if found.len() > LARGEST {
-        let text = format!("it has {} bytes, more than {LARGEST}", found.len());
-        return Err(io::Error::other(text));
-    }
-    Ok(file)
 }
 
 /// Calls of an execution.
@@ -219,19 +167,20 @@ struct Counts {
 }
 
 impl Counts {
-    fn values(&self) -> FigureValues {
+    fn values(&self, operations: u64) -> FigureValues {
         let mut values = FigureValues::default();
-        for (group, counted) in [(CALLS, &self.calls), (BYTES, &self.bytes)] {
+        let each = |n: u64| n as f64 / operations.max(1) as f64;
+        for (group, counted) in [(calls::GROUP, &self.calls), (calls::BYTES, &self.bytes)] {
             for (kind, n) in counted {
-                values.set(&format!("{group}.{kind}"), *n);
+                values.set(&format!("{group}.{kind}"), each(*n));
             }
         }
-        values.set(BUSIEST, self.busiest);
+        values.set(calls::BUSIEST, each(self.busiest));
         values
     }
 }
 
-/// Reads strace's lines: `PID NAME(ARGUMENTS) = RESULT`, including those that were split.
+/// Counts calls line by line.
 struct Counting<'a> {
     of: &'a CallTracer,
     counts: Counts,
@@ -239,8 +188,6 @@ struct Counting<'a> {
     directories: u64,
     /// Calls of each task.
     tasks: BTreeMap<String, u64>,
-    /// Calls that have not ended.
-    open: BTreeMap<String, String>,
     /// The working directory of each task.
     current: BTreeMap<String, PathBuf>,
     /// The task that last began to make another.
@@ -254,7 +201,6 @@ impl<'a> Counting<'a> {
             counts: Counts::default(),
             directories: 0,
             tasks: BTreeMap::new(),
-            open: BTreeMap::new(),
             current: BTreeMap::new(),
             parent: None,
         }
@@ -271,31 +217,17 @@ impl<'a> Counting<'a> {
         self.counts
     }
 
-    fn line(&mut self, line: &str) {
-        let Some((task, text)) = line.split_once(' ') else {
-            return;
-        };
-        let text = text.trim_start();
+    fn line(&mut self, task: &str, text: &str) {
         if !self.current.contains_key(task) {
             let from = self.parent.as_ref().and_then(|p| self.current.get(p));
             let from = from.unwrap_or(&self.of.start).clone();
             self.current.insert(task.to_owned(), from);
         }
-        if ["clone", "fork", "vfork"]
-            .iter()
-            .any(|name| text.starts_with(name))
-        {
+        let makes = |name: &&str| text.starts_with(name);
+        if ["clone", "fork", "vfork"].iter().any(makes) {
             self.parent = Some(task.to_owned());
         }
-        if let Some(begun) = text.strip_suffix("<unfinished ...>") {
-            self.open.insert(task.to_owned(), begun.to_owned());
-            return;
-        }
-        let resumed = text.strip_prefix("<... ").and_then(|rest| {
-            let (_, rest) = rest.split_once(" resumed>")?;
-            Some(self.open.remove(task)? + rest)
-        });
-        if let Some(call) = Call::read(resumed.as_deref().unwrap_or(text)) {
+        if let Some(call) = Call::read(text) {
             self.call(task, &call);
         }
     }
@@ -333,8 +265,8 @@ impl<'a> Counting<'a> {
             }
             // What fails has only looked for the name.
             "open" | "create" | "unlink" if call.failed() => "stat",
-            "open" if call.has_flag(place, "O_CREAT") => "create",
-            "open" if call.has_flag(place, "O_DIRECTORY") => {
+            "open" if call.has_flag(place.after(), "O_CREAT") => "create",
+            "open" if call.has_flag(place.after(), "O_DIRECTORY") => {
                 self.directories += 1;
                 return true;
             }
@@ -380,128 +312,6 @@ fn joined(base: &Path, path: &str) -> PathBuf {
     all
 }
 
-/// A call that has ended.
-#[derive(Debug, PartialEq)]
-struct Call<'a> {
-    name: &'a str,
-    arguments: Vec<&'a str>,
-    result: &'a str,
-}
-
-impl<'a> Call<'a> {
-    fn read(text: &'a str) -> Option<Self> {
-        let (name, rest) = text.split_once('(')?;
-        let (arguments, rest) = arguments(rest)?;
-        let result = rest.trim_start().strip_prefix("= ")?;
-        Some(Self {
-            name,
-            arguments,
-            result,
-        })
-    }
-
-    fn failed(&self) -> bool {
-        self.result.starts_with(['-', '?'])
-    }
-
-    /// Whether a call that opens a file has a flag: in the argument after its path.
-    fn has_flag(&self, place: Place, flag: &str) -> bool {
-        let (At(path) | Descriptor(path) | Below(path)) = place;
-        let after = path + 1 + usize::from(matches!(place, Below(_)));
-        let flags = self.arguments.get(after);
-        // Those of openat2(2) are in braces.
-        flags.is_some_and(|flags| {
-            let mut words = flags.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            words.any(|word| word == flag)
-        })
-    }
-
-    /// The text of an argument in quotes; `None` for `NULL`.
-    fn quoted(&self, argument: usize) -> Option<String> {
-        let text = self.arguments.get(argument)?.strip_prefix('"')?;
-        let text = text.strip_suffix("...").unwrap_or(text);
-        Some(unescaped(text.strip_suffix('"')?))
-    }
-
-    /// The path of a descriptor: of `3</a/b>`, and of `AT_FDCWD</a>`.
-    fn descriptor(&self, argument: usize) -> Option<PathBuf> {
-        let (_, path) = self.arguments.get(argument)?.split_once('<')?;
-        let (path, _) = path.rsplit_once('>')?;
-        path.starts_with('/')
-            .then(|| PathBuf::from(unescaped(path)))
-    }
-}
-
-/// Arguments up to the parenthesis that ends them, and what follows it. In texts and in paths of
-/// descriptors any character may stand; their own end mark is escaped.
-fn arguments(text: &str) -> Option<(Vec<&str>, &str)> {
-    let (mut all, mut start, mut depth) = (Vec::new(), 0, 0_usize);
-    let mut within = None;
-    let mut characters = text.char_indices();
-    while let Some((at, c)) = characters.next() {
-        match (c, within) {
-            ('\\', Some(_)) => drop(characters.next()),
-            (c, Some(end)) if c == end => within = None,
-            ('"', None) => within = Some('"'),
-            // Neither `<` of `1<<12`.
-            ('<', None)
-                if !text[..at].ends_with('<')
-                    && text[at + 1..].starts_with(|c: char| c != '<' && c != ' ') =>
-            {
-                within = Some('>');
-            }
-            ('(' | '[' | '{', None) => depth += 1,
-            (')', None) if depth == 0 => {
-                all.push(text[start..at].trim());
-                return Some((all, &text[at + 1..]));
-            }
-            (')' | ']' | '}', None) => depth = depth.saturating_sub(1),
-            (',', None) if depth == 0 => {
-                all.push(text[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
-/// A text as it was before strace escaped it: `\n`, `\"`, and bytes in octal.
-fn unescaped(text: &str) -> String {
-    let (mut all, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((&byte, more)) = rest.split_first() {
-        rest = more;
-        let next = more.first().copied();
-        if byte != b'\\' || next.is_none() {
-            all.push(byte);
-            continue;
-        }
-        let octal = more
-            .iter()
-            .take(3)
-            .take_while(|b| (b'0'..=b'7').contains(b))
-            .count();
-        if octal > 0 {
-            let value = more[..octal]
-                .iter()
-                .fold(0_u32, |sum, b| sum * 8 + u32::from(b - b'0'));
-            all.push(value as u8);
-            rest = &more[octal..];
-            continue;
-        }
-        all.extend(next.map(|escaped| match escaped {
-            b'n' => b'\n',
-            b't' => b'\t',
-            b'r' => b'\r',
-            b'v' => 0x0b,
-            b'f' => 0x0c,
-            other => other,
-        }));
-        rest = &more[1..];
-    }
-    String::from_utf8_lossy(&all).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -512,7 +322,9 @@ mod tests {
             root: "/w/in".into(),
             start: "/w/in/step".into(),
         };
-        tracer.count(text.as_bytes()).unwrap()
+        let mut counting = Counting::new(&tracer);
+        strace::lines(text.as_bytes(), |task, text| counting.line(task, text)).unwrap();
+        counting.end()
     }
 
     fn calls(text: &str) -> Vec<(&'static str, u64)> {
@@ -555,7 +367,7 @@ mod tests {
         );
         assert_eq!(found.bytes, [("read", 10240), ("write", 1500)].into());
         assert_eq!(found.busiest, 8);
-        let values = found.values();
+        let values = found.values(1);
         assert_eq!(values.group("calls").number("create"), Some(2.0));
         assert_eq!(values.number("call_bytes.write"), Some(1500.0));
     }
@@ -675,19 +487,6 @@ mod tests {
 1 openat(AT_FDCWD</w/in/step>, "e", O_RDONLY|O_DIRECTORY) = 3</w/in/step/e>
 "#;
         assert_eq!(calls(text), [("list", 1), ("stat", 1)]);
-    }
-
-    #[test]
-    fn only_a_file_of_limited_size_is_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let error = |at: &Path| bounded(File::open(at).unwrap()).unwrap_err().to_string();
-        assert_eq!(error(dir.path()), "it is not a file");
-        let at = dir.path().join("trace");
-        let file = File::create(&at).unwrap();
-        file.set_len(LARGEST).unwrap();
-        assert!(bounded(File::open(&at).unwrap()).is_ok());
-        file.set_len(LARGEST + 1).unwrap();
-        assert!(error(&at).ends_with("more than 268435456"));
     }
 
     #[test]
