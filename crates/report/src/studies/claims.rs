@@ -9,7 +9,7 @@ use layermark_stats::Verdict;
 use super::{
     Data,
     parts::{Part, pairs},
-    rows::{ids, is_emulated, judged, layers, marked, request_size},
+    rows::{geometric_mean, ids, is_emulated, judged, layers, marked, request_size},
     syncs::{self, flushed, is_kept, is_lost},
 };
 use crate::{
@@ -43,13 +43,10 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
     all
 }
 
-/// Geometric mean of ratios: for ordering layers, never for a verdict on one.
+/// Mean of the results' ratios, if all have one.
 fn mean_ratio(rows: &[&ResultRow]) -> Option<f64> {
-    let logs: Option<Vec<f64>> = rows
-        .iter()
-        .map(|r| r.ratio.map(|e| e.estimate.ln()))
-        .collect();
-    layermark_stats::mean(&logs?).map(f64::exp)
+    let ratios: Option<Vec<f64>> = rows.iter().map(|r| Some(r.ratio?.estimate)).collect();
+    geometric_mean(&ratios?)
 }
 
 /// The result with the highest throughput.

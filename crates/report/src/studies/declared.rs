@@ -1,23 +1,22 @@
-//! Claims that a plan has as data ([`layermark_model::Claim`]), decided from the results. A claim needs no code here.
+//! Claims that a plan has as data ([`layermark_model::Claim`]), decided from the results. A claim needs no
+//! code here.
 
-use std::borrow::Cow;
-
-use layermark_model::{
-    Claim, Layers, Predicate, Quotient, Relation, Share, Site, Trial, TrialRecord, format_size,
-};
-use layermark_stats::{self as stats, Comparison, Pair, compare_all, judge};
+use layermark_model::{Claim, Layers, Predicate, Quotient, Relation, Share};
+use layermark_stats::{self as stats, Comparison, judge};
 
 use super::{
     Data,
-    rows::{comparison, host_cpu, is_emulated, layers, marked, request_size, spread, usable},
+    rows::{compared, comparison, interval, is_emulated, layers, marked, usable},
     virtual_io::is_kind,
 };
 use crate::{
-    analysis::LEVEL,
-    code_span::{self, code},
+    analysis::stalls,
+    code_span::code,
     number as text,
-    types::{Cause, Conclusion, DurabilityVerdict, Estimate, Holds, ResultRow, Verdict},
+    types::{Cause, Conclusion, DurabilityVerdict, Holds, ResultRow, Verdict},
 };
+
+mod words;
 
 /// Most ratios that a sentence lists one by one.
 const LISTED: usize = 4;
@@ -387,8 +386,24 @@ impl<'a> Sides<'a> {
             }
             Predicate::InPlace if row.causes.contains(&Cause::CopyUp) => Holds::No,
             Predicate::InPlace => is(&[Same, Faster], &[]),
+            Predicate::Ratio(..) if self.unsure(at).is_some() => Holds::Open,
             Predicate::Ratio(_, relation, than) => interval(self.compared[at].as_ref())
                 .map_or(Holds::Open, |interval| holds(*relation, *than, interval)),
+        }
+    }
+
+    /// Why the ratio of a point does not decide, though it is known.
+    fn unsure(&self, at: usize) -> Option<&'static str> {
+        let (row, other) = &self.rows[at];
+        let either = |is: fn(&ResultRow) -> bool| is(row) || other.as_ref().is_ok_and(|r| is(r));
+        match &self.claim.holds {
+            Predicate::Ratio(Quotient::Cpu, ..) if either(ResultRow::disturbed) => {
+                Some("other programs used the CPUs as well")
+            }
+            Predicate::Ratio(Quotient::Time, ..) if either(ResultRow::has_stalls) => {
+                Some(stalls::MEANING)
+            }
+            _ => None,
         }
     }
 
@@ -422,6 +437,9 @@ impl<'a> Sides<'a> {
                 let because = rows.filter_map(|(r, _)| r.durability.because.as_deref());
                 because.map(|b| format!("; {b}")).next().unwrap_or_default()
             }
+            _ if let Some(why) = (0..self.rows.len()).find_map(|at| self.unsure(at)) => {
+                format!("; {why}")
+            }
             _ if self.known().any(|c| c.is_some_and(|c| !c.steady)) => {
                 "; the ratio changes late in the run".into()
             }
@@ -437,149 +455,6 @@ impl<'a> Sides<'a> {
         let all = self.rows.iter().zip(&self.compared);
         all.filter(|((_, other), _)| other.is_ok())
             .map(|(_, c)| c.as_ref())
-    }
-
-    /// What a placeholder stands for.
-    fn figure(&self, placeholder: &str, yes: usize, why: &str) -> String {
-        let points = text::count(self.points(), self.each());
-        let is_time =
-            !matches!(&self.claim.holds, Predicate::Ratio(of, ..) if *of != Quotient::Time);
-        match placeholder {
-            "layer" => code(self.layer),
-            "against" => code(self.against),
-            "n" => points,
-            "yes" => yes.to_string(),
-            "same" => self.count(Verdict::Same).to_string(),
-            "slower" => self.count(Verdict::Slower).to_string(),
-            "faster" => self.count(Verdict::Faster).to_string(),
-            "mean" => self.mean(),
-            "spread" if self.ratios().len() < self.points() => self.spread(&points),
-            "spread" => self.spread(""),
-            "verdicts" => self.each_verdict(&points),
-            "costs" => self.list(|at| {
-                let (row, other) = &self.rows[at];
-                let other = other.as_ref().unwrap_or(row);
-                in_words(self.data, [other, row], self.compared[at].as_ref())
-            }),
-            "ratios" if matches!(self.claim.holds, Predicate::Flushes) => self.flushes(),
-            "ratios" if self.points() > LISTED => self.spread(&points),
-            "ratios" => self.list(|at| {
-                let written = if is_time {
-                    text::ratio_with
-                } else {
-                    text::share_with
-                };
-                let ratio = self.compared[at].as_ref().map(|c| written(&estimate(c)));
-                let ratio = ratio.unwrap_or_else(|| "an unknown part".into());
-                format!("{ratio} at {}", code(&self.rows[at].0.label))
-            }),
-            "why" => why.to_owned(),
-            _ => String::new(),
-        }
-    }
-
-    fn list(&self, one: impl Fn(usize) -> String) -> String {
-        text::list(&(0..self.rows.len()).map(one).collect::<Vec<_>>())
-    }
-
-    fn ratios(&self) -> Vec<f64> {
-        self.compared.iter().flatten().map(|c| c.ratio).collect()
-    }
-
-    /// Whether its points are of one operation: a mean of different ones is of nothing. To start a program is
-    /// one operation, whatever the program.
-    fn is_one_operation(&self) -> bool {
-        let operation = |r: &'a ResultRow| {
-            let named = !r.meaning.runs_programs();
-            (&r.workload, named.then_some(&r.meaning.operation))
-        };
-        let mut all = self.rows.iter().map(|(r, _)| operation(r));
-        let first = all.next();
-        all.all(|of| Some(of) == first)
-    }
-
-    /// `1.20x in the mean (1.02-3.40), at 7 points`, or `1.02x to 3.40x, at 5 of 7 points`.
-    fn spread(&self, points: &str) -> String {
-        let ratios = self.ratios();
-        let some = ratios.len() < self.points();
-        let told = match spread(&ratios) {
-            None => return format!("no ratio, at {points}"),
-            Some(mean) if !some && self.is_one_operation() => mean,
-            Some(_) => {
-                let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-                let high = ratios.iter().copied().fold(0.0, f64::max);
-                format!("{}x to {}x", text::ratio(low), text::ratio(high))
-            }
-        };
-        match points {
-            "" => told,
-            points if some => format!("{told}, at {} of {points}", ratios.len()),
-            points => format!("{told}, at {points}"),
-        }
-    }
-
-    /// `, 1.80x native's time in the mean`, if every point has a ratio.
-    fn mean(&self) -> String {
-        let logs: Vec<f64> = self.ratios().iter().map(|r| r.ln()).collect();
-        let whole = logs.len() == self.points() && self.is_one_operation();
-        let mean = stats::mean(&logs).filter(|_| whole);
-        mean.map_or_else(String::new, |m| {
-            format!(
-                ", {} in the mean",
-                text::of_baseline(m.exp(), &code_span::baseline(self.against))
-            )
-        })
-    }
-
-    /// `64 device flushes for 64 syncs`.
-    fn flushes(&self) -> String {
-        self.list(|at| {
-            let durability = &self.rows[at].0.durability;
-            match durability.flushes {
-                Some(n) => format!(
-                    "{n} device flushes for {}",
-                    text::count(durability.syncs as usize, "sync")
-                ),
-                None => durability.because.clone().unwrap_or_default(),
-            }
-        })
-    }
-
-    /// `the same at 2 of 4 record sizes; slower 1.80x at 4K`.
-    fn each_verdict(&self, all: &str) -> String {
-        let same = self.count(Verdict::Same);
-        let apart = |v: &Verdict| matches!(v, Verdict::Slower | Verdict::Faster);
-        let known = self.rows.iter().filter(|(_, other)| other.is_ok()).count();
-        let apart_at = self.verdicts.iter().filter(|v| apart(v)).count();
-        let open = known - same - apart_at;
-        let counted = [(same, "the same"), (open, "too noisy")]
-            .into_iter()
-            .filter(|(n, _)| *n > 0);
-        let counted = counted.map(|(n, word)| format!("{word} at {n} of {all}"));
-        let differing = self
-            .rows
-            .iter()
-            .zip(&self.compared)
-            .zip(&self.verdicts)
-            .filter(|(_, v)| apart(v));
-        let differing = differing.filter_map(|(((row, _), compared), verdict)| {
-            let ratio = compared.as_ref()?.ratio;
-            let ratio = if *verdict == Verdict::Faster {
-                1.0 / ratio
-            } else {
-                ratio
-            };
-            let at: Cow<str> = match request_size(row) {
-                0 => code(&row.label).into(),
-                size => format_size(size).into(),
-            };
-            Some(format!(
-                "{} {}x at {at}",
-                verdict.word(),
-                text::ratio(ratio)
-            ))
-        });
-        counted.chain(differing).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -607,82 +482,6 @@ fn holds(relation: Relation, than: f64, [low, high]: [f64; 2]) -> Holds {
             Holds::when(low >= least && high <= most, high < least || low > most)
         }
     }
-}
-
-/// Comparisons of pairs of results, here with there, by the blocks in which both have a number.
-pub(super) fn compared(
-    data: &Data,
-    sides: &[(&ResultRow, &ResultRow)],
-    of: &Quotient,
-) -> Vec<Option<Comparison>> {
-    let site = |row: &ResultRow| data.run.site(&row.layer, &row.label);
-    let pairs = |(here, there): &(&ResultRow, &ResultRow)| match (of, site(here).zip(site(there))) {
-        (_, None) => Vec::new(),
-        (Quotient::Time, Some((here, there))) => data.index.pairs_of(here, there),
-        // CPUs of this machine that were busy.
-        (Quotient::Cpu, Some((here, there))) => pairs_by(data, here, there, |trial| {
-            Some(trial.busy_ns? as f64 / trial.elapsed_ns() as f64)
-        }),
-        (Quotient::Figure(name), Some((here, there))) => {
-            pairs_by(data, here, there, |trial| trial.figures.number(name))
-        }
-    };
-    let pairs: Vec<_> = sides.iter().map(pairs).collect();
-    compare_all(&pairs, LEVEL, data.run.seed)
-}
-
-/// A figure of the trials, here and there, in the blocks of both.
-fn pairs_by(
-    data: &Data,
-    here: Site,
-    there: Site,
-    figure: impl Fn(&Trial) -> Option<f64>,
-) -> Vec<Pair> {
-    let figure = |r: &TrialRecord| {
-        figure(r.trial.as_ref()?).filter(|value| value.is_finite() && *value > 0.0)
-    };
-    let block = |r: &TrialRecord| (r.cell.session, r.cell.block);
-    let own = data.index.trials(here.0, here.1).into_iter();
-    let pair = |own: &TrialRecord| {
-        let other = if here.1 == there.1 {
-            data.index.in_same_rounds(own, there.0)
-        } else {
-            let mut all = data.index.trials(there.0, there.1).into_iter();
-            all.find(|r| block(r) == block(own))
-        };
-        Some(Pair::new(block(own), figure(own)?, figure(other?)?))
-    };
-    own.filter_map(pair).collect()
-}
-
-/// `2.41x (2.30-2.52) at ..., with 3.1 us of this host's CPU a KB against 9.8 us`. The ratio is that of
-/// throughputs.
-fn in_words(data: &Data, [here, there]: [&ResultRow; 2], c: Option<&Comparison>) -> String {
-    let ratio = c.map_or_else(
-        || "an unknown part".into(),
-        |c| text::share_with(&estimate(c)),
-    );
-    let cost = host_cpu(data, here).zip(host_cpu(data, there));
-    let cost = cost.map_or_else(String::new, |((ours, per), (theirs, _))| {
-        let (ours, theirs) = (text::time(ours), text::time(theirs));
-        format!(", with {ours} of this host's CPU {per} against {theirs}")
-    });
-    format!("{ratio} at `{}`{cost}", here.label)
-}
-
-/// The ratio of a comparison with its interval.
-pub(super) fn estimate(c: &Comparison) -> Estimate {
-    Estimate {
-        estimate: c.ratio,
-        interval: interval(Some(c)),
-        average: None,
-    }
-}
-
-/// Of a ratio that does not change during the run: no number describes another one.
-fn interval(c: Option<&Comparison>) -> Option<[f64; 2]> {
-    let interval = c.filter(|c| c.steady)?.ratio_interval?;
-    Some([interval.low, interval.high])
 }
 
 #[cfg(test)]

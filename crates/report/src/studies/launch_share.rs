@@ -11,8 +11,7 @@ use layermark_stats::{Comparison, mean};
 
 use super::{
     Data, Study,
-    declared::{compared, estimate},
-    rows::{cache_asked, capital, comparison, heading, is_emulated, layers},
+    rows::{cache_asked, capital, compared, comparison, estimate, heading, is_emulated, layers},
 };
 use crate::{
     analysis::index::cost,

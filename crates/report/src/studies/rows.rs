@@ -1,13 +1,14 @@
 //! Helpers with which studies read results.
 
-use layermark_model::{CacheState, Quantity, Unit, flags};
-use layermark_stats::{self as stats, Comparison, Interval};
+use layermark_model::{CacheState, Quantity, Quotient, Site, Trial, TrialRecord, Unit, flags};
+use layermark_stats::{self as stats, Comparison, Interval, Pair, compare_all};
 
 use super::Data;
 use crate::{
+    analysis::LEVEL,
     code_span::code,
     number as text,
-    types::{ResultRow, Verdict},
+    types::{Estimate, ResultRow, Verdict},
 };
 
 /// Bytes of one request; 0 if there is none.
@@ -137,10 +138,15 @@ pub fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
     rows.into_iter().map(|r| r.id.clone()).collect()
 }
 
+/// Geometric mean of ratios: for ordering layers, never for a verdict on one.
+pub fn geometric_mean(ratios: &[f64]) -> Option<f64> {
+    let logs: Vec<f64> = ratios.iter().map(|r| r.ln()).collect();
+    stats::mean(&logs).map(f64::exp)
+}
+
 /// `1.20x in the mean (1.02 to 3.40)`; the mean is the geometric one.
 pub fn spread(ratios: &[f64]) -> Option<String> {
-    let logs: Vec<f64> = ratios.iter().map(|r| r.ln()).collect();
-    let centre = stats::mean(&logs)?.exp();
+    let centre = geometric_mean(ratios)?;
     let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ratios.iter().copied().fold(0.0, f64::max);
     Some(format!(
@@ -168,4 +174,65 @@ pub fn host_cpu(data: &Data, row: &ResultRow) -> Option<(f64, &'static str)> {
     };
     let us = busy? as f64 / 1e3 / units;
     us.is_finite().then_some((us, per))
+}
+
+/// Comparisons of pairs of results, here with there, by the blocks in which both have a number.
+pub fn compared(
+    data: &Data,
+    sides: &[(&ResultRow, &ResultRow)],
+    of: &Quotient,
+) -> Vec<Option<Comparison>> {
+    let site = |row: &ResultRow| data.run.site(&row.layer, &row.label);
+    let pairs = |(here, there): &(&ResultRow, &ResultRow)| match (of, site(here).zip(site(there))) {
+        (_, None) => Vec::new(),
+        (Quotient::Time, Some((here, there))) => data.index.pairs_of(here, there),
+        // CPUs of this machine that were busy.
+        (Quotient::Cpu, Some((here, there))) => pairs_by(data, here, there, |trial| {
+            Some(trial.busy_ns? as f64 / trial.elapsed_ns() as f64)
+        }),
+        (Quotient::Figure(name), Some((here, there))) => {
+            pairs_by(data, here, there, |trial| trial.figures.number(name))
+        }
+    };
+    let pairs: Vec<_> = sides.iter().map(pairs).collect();
+    compare_all(&pairs, LEVEL, data.run.seed)
+}
+
+/// A figure of the trials, here and there, in the blocks of both.
+fn pairs_by(
+    data: &Data,
+    here: Site,
+    there: Site,
+    figure: impl Fn(&Trial) -> Option<f64>,
+) -> Vec<Pair> {
+    let figure = |r: &TrialRecord| {
+        figure(r.trial.as_ref()?).filter(|value| value.is_finite() && *value > 0.0)
+    };
+    let block = |r: &TrialRecord| (r.cell.session, r.cell.block);
+    let own = data.index.trials(here.0, here.1).into_iter();
+    let pair = |own: &TrialRecord| {
+        let other = if here.1 == there.1 {
+            data.index.in_same_rounds(own, there.0)
+        } else {
+            let mut all = data.index.trials(there.0, there.1).into_iter();
+            all.find(|r| block(r) == block(own))
+        };
+        Some(Pair::new(block(own), figure(own)?, figure(other?)?))
+    };
+    own.filter_map(pair).collect()
+}
+
+/// The ratio of a comparison with its interval.
+pub fn estimate(c: &Comparison) -> Estimate {
+    Estimate {
+        estimate: c.ratio,
+        interval: interval(Some(c)),
+        average: None,
+    }
+}
+
+/// Of a ratio that does not change during the run: no number describes another one.
+pub fn interval(c: Option<&Comparison>) -> Option<[f64; 2]> {
+    let interval = c.filter(|c| c.steady)?.ratio_interval?;
+    Some([interval.low, interval.high])
 }

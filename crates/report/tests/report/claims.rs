@@ -45,8 +45,8 @@ fn of_fuse(made: Made, claim: &str, kept: Kept) -> Vec<Conclusion> {
         .collect()
 }
 
-/// What a row is about; the run; the claim; its trials; the answer; words that its sentence has, and one that it
-/// has not.
+/// What a row is about; the run; the claim; its trials; the answer; words that its sentence has, and one
+/// that it has not.
 type Row = (
     &'static str,
     Made,

@@ -6,8 +6,7 @@ use crate::{
     number as text,
     studies::{
         Data,
-        declared::{compared, estimate},
-        rows::{heading, host_cpu, usable},
+        rows::{compared, estimate, heading, host_cpu, usable},
     },
     types::{Cell, DataTable, ResultRow},
 };
