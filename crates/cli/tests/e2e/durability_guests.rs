@@ -1,5 +1,6 @@
 //! Power cuts below guests and below the servers of their shares. A guest boots four times for two cuts: to
-//! write, after it was killed, and after each cut; so few modes of QEMU's cache are cut here. `layermark selftest durability` cuts all of them.
+//! write, after it was killed, and after each cut; so few modes of QEMU's cache are cut here. `layermark
+//! selftest durability` cuts all of them.
 
 use serde_json::Value;
 
