@@ -19,6 +19,11 @@ const POINT: &str = "random write, fsync each";
 /// Ten blocks of 25 turns of four operations: natively 300 us each, in `fuse` 400 us, times `slower`,
 /// and each 50th `stall` us longer.
 fn run(slower: f64, stall: f64) -> (Run, Vec<TrialRecord>) {
+    run_with(slower, stall, 50)
+}
+
+/// The same, with each `every`th longer.
+fn run_with(slower: f64, stall: f64, every: u64) -> (Run, Vec<TrialRecord>) {
     let sample = Sample {
         layers: vec!["fuse"],
         points: vec![POINT, "open and stat"],
@@ -33,7 +38,7 @@ fn run(slower: f64, stall: f64) -> (Run, Vec<TrialRecord>) {
         let usual = if native { 300.0 } else { 400.0 * slower };
         let noise = 1.0 + 0.002 * f64::from(record.cell.block % 3);
         let us = |n: u64| {
-            let stalls = !native && n % 50 == 49;
+            let stalls = !native && n % every == every - 1;
             usual * noise + if stalls { stall } else { 0.0 }
         };
         let all: Vec<u64> = (0..100).map(|n| (1e3 * us(n)) as u64).collect();
@@ -98,6 +103,18 @@ fn exported(report: &Report, extension: &str) -> String {
         exporter.write(report, &mut out).unwrap();
     }
     String::from_utf8(out).unwrap()
+}
+
+/// An operation in each turn of four takes 20 ms: the typical turn does too, and most operations do not.
+#[test]
+fn a_ratio_that_few_operations_make_is_told_with_the_median() {
+    let (run, trials) = run_with(1.0, 20_000.0, 4);
+    let headline = Report::build(&run, &trials).headline;
+    let says = format!("18x ({POINT}; 1.33x at the median)");
+    assert!(headline.contains(&says), "{headline}");
+    let (run, trials) = run_with(1.0, 0.0, 4);
+    let headline = Report::build(&run, &trials).headline;
+    assert!(!headline.contains("median"), "{headline}");
 }
 
 const WORDS: &str =

@@ -14,6 +14,9 @@ use crate::{
 
 /// An interval that misses 1 by less than this share shows no relevant difference.
 const ALL_BUT: f64 = 0.01;
+/// If the typical time and the median of single operations have ratios that differ by this factor, a
+/// few operations make the cost, and both are said.
+const MEDIAN_DIFFERS: f64 = 2.0;
 /// From this ratio on, a cell with failed trials is reported although it is not certain.
 const MAY_FROM: f64 = 1.5;
 /// Longest headline, words.
@@ -358,7 +361,7 @@ fn gist(f: &Findings) -> Vec<String> {
         ""
     };
     let reasons = format!("faster than {baseline}{below}");
-    let or = probable(&slower, &baseline)
+    let or = probable(f, &slower)
         .or_else(|| said(&faster, &format!("is {reasons}"), &format!("are {reasons}")))
         .or_else(|| {
             let probably = format!("probably faster than {baseline}");
@@ -447,7 +450,11 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
     let mut parts = match Commonest::of(f) {
         Some(common) if common.layer == layer => {
             let joint = if at_most { "up to" } else { "taking" };
-            vec![format!("{}, {joint} {}", common.words(), at(worst.row, ""))]
+            vec![format!(
+                "{}, {joint} {}",
+                common.words(),
+                at(f, worst.row, "")
+            )]
         }
         Some(common) => {
             let most = common
@@ -458,7 +465,7 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
             let common = common.words() + &most.unwrap_or_default();
             vec![
                 common,
-                format!("{} takes {}", code(layer), at(worst.row, "")),
+                format!("{} takes {}", code(layer), at(f, worst.row, "")),
             ]
         }
         None => {
@@ -471,7 +478,7 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
             vec![format!(
                 "{} {verb} {up_to}{}",
                 code(layer),
-                cost(worst.row, &f.baseline())
+                cost(f, worst.row)
             )]
         }
     };
@@ -489,10 +496,10 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
 }
 
 /// The part for probable costs, if no cost is certain.
-fn probable(slower: &[Slower], baseline: &str) -> Option<String> {
+fn probable(f: &Findings, slower: &[Slower]) -> Option<String> {
     let worst = most(slower.iter())?;
     let name = code(&worst.row.layer);
-    let cost = cost(worst.row, baseline);
+    let cost = cost(f, worst.row);
     Some(match worst.sure {
         Sure::May => format!("no cost is certain; {name} may take {cost}"),
         _ => format!("no cost is certain; {name} is probably slowest, taking {cost}"),
@@ -500,15 +507,26 @@ fn probable(slower: &[Slower], baseline: &str) -> Option<String> {
 }
 
 /// `37x native's time (untar; 1 of 5 trials failed)`.
-fn cost(row: &ResultRow, baseline: &str) -> String {
-    at(row, &format!(" {baseline}'s time"))
+fn cost(f: &Findings, row: &ResultRow) -> String {
+    at(f, row, &format!(" {}'s time", f.baseline()))
 }
 
 /// `37x (untar; 1 of 5 trials failed)`, with what it is a multiple of after the number.
-fn at(row: &ResultRow, of: &str) -> String {
+fn at(f: &Findings, row: &ResultRow, of: &str) -> String {
     let times = row.ratio.as_ref().map(times).unwrap_or_default();
-    let failed = failed_of(row).map(|f| format!("; {f}"));
-    format!("{times}{of} ({}{})", row.label, failed.unwrap_or_default())
+    let notes = [at_median(f, row), failed_of(row)];
+    let notes = notes.iter().flatten().map(|note| format!("; {note}"));
+    format!("{times}{of} ({}{})", row.label, notes.collect::<String>())
+}
+
+/// `12x at the median`, if that is far from the typical time.
+fn at_median(f: &Findings, row: &ResultRow) -> Option<String> {
+    let typical = row.ratio?.estimate;
+    let is_its = |r: &&ResultRow| f.is_baseline(&r.layer) && r.label == row.label;
+    let native = f.results.iter().find(is_its)?.latency_us.as_ref()?.p50;
+    let median = row.latency_us.as_ref()?.p50 / native;
+    let far = (median / typical).max(typical / median) >= MEDIAN_DIFFERS;
+    far.then(|| format!("{} at the median", number::times_about(median)))
 }
 
 /// `1 of 5 trials failed`.
