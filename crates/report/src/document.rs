@@ -158,7 +158,8 @@ impl<'a> Document<'a> {
                     .about(report.about.clone())
             }),
             Block::list(Part::Advice, "What to do", advice.collect()),
-            Block::list(Part::LeftOut, "Left out", left_out(report)),
+            Block::list(Part::LeftOut, "Left out", left_out(report))
+                .map(|b| b.note(left_out_of(&report.left_out))),
             Block::list(Part::Fidelity, differs, fidelity.collect()),
         ];
         blocks.extend(lists.into_iter().flatten());
@@ -290,6 +291,22 @@ fn left_out<'a>(report: &'a Report) -> Vec<Item<'a>> {
         }
     };
     alike.into_iter().map(item).collect()
+}
+
+/// The layers, with the number of points of those that were left out in part.
+fn left_out_of(all: &[LeftOut]) -> String {
+    let mut layers: Vec<&str> = all.iter().map(|left| left.layer.as_str()).collect();
+    layers.dedup();
+    let named = layers.into_iter().map(|layer| {
+        let of_it = || all.iter().filter(|left| left.layer == layer);
+        let points = of_it().filter(|left| left.point.is_some()).count();
+        if points < of_it().count() {
+            layer.to_owned()
+        } else {
+            format!("{layer} ({})", count(points, "point"))
+        }
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 /// Every result, with what a ratio means.

@@ -331,7 +331,7 @@ fn flagged(e: &Evidence, flag: &str) -> usize {
 }
 
 fn cache(e: &Evidence) -> TrustItem {
-    let title = "Cache as asked";
+    let title = "Cache state";
     let point = |t: &TrialRecord| e.run.points.get(t.cell.point);
     // The programs of user scripts have been rehearsed, so they should be warm.
     let asked = |t: &&TrialRecord| {

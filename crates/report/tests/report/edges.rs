@@ -312,6 +312,11 @@ fn left_out_points_say_why() {
         left.iter()
             .all(|l| l.reason == "the layer is read-only" && l.point.is_some())
     );
+    let (mut text, style) = (Vec::new(), exporters::Style::default());
+    exporters::print(&report, style, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let says = "Left out: overlay:upper (2 points).";
+    assert!(text.contains(says), "{text}");
 }
 
 #[test]

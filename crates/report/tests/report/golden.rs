@@ -86,6 +86,16 @@ fn a_summary_has_at_most_40_lines_and_keeps_to_the_window() {
         let longest = text.lines().map(|l| l.chars().count()).max();
         assert!(longest <= Some(width), "{width}: {longest:?}");
         assert!(text.contains("--full"), "{text}");
+        // What has no room is counted.
+        let told = all.findings.iter().filter(|f| {
+            let start: String = f.text.replace('`', "").chars().take(20).collect();
+            text.contains(&format!("\n  {start}"))
+        });
+        let left = all.findings.len() - told.count();
+        assert!(
+            left == 0 || text.contains(&format!("and {left} more finding")),
+            "{left}: {text}"
+        );
         // The headline and what is gravest are there however little room there is.
         for sentence in all.findings.iter().take(2) {
             let start: String = sentence.text.replace('`', "").chars().take(30).collect();

@@ -23,7 +23,7 @@ const LINES_IF_NARROW: usize = 60;
 const NARROW: usize = 100;
 /// Longest label of a point; longer ones are cut.
 pub(super) const LABEL: usize = 32;
-/// Most sentences of a study.
+/// Most findings, or sentences of a study.
 const SENTENCES: usize = 5;
 /// Fewest findings, or sentences of a study, whatever the space.
 const FINDINGS: usize = 2;
@@ -53,8 +53,9 @@ pub fn print(
         Some(advice) => text(style, "Advice: ", "  ", &advice.text)?,
         None => String::new(),
     };
-    // Blank lines follow the matrix and the findings.
-    let fixed = lines(&head) + lines(&advice) + lines(&foot) + 3;
+    // Blank lines follow the matrix and the findings; a line counts the findings without room.
+    let counted = usize::from(findings.len() > FINDINGS);
+    let fixed = lines(&head) + lines(&advice) + lines(&foot) + 3 + counted;
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
     let most = most(style);
     let room = most.saturating_sub(fixed + least);
@@ -65,13 +66,7 @@ pub fn print(
     };
     let mut room = most.saturating_sub(fixed + lines(&matrix));
     let mut body = head;
-    for (n, finding) in findings.iter().enumerate() {
-        if n >= FINDINGS && lines(finding) > room {
-            break;
-        }
-        room = room.saturating_sub(lines(finding));
-        body += finding;
-    }
+    body += &most_of(&findings, "more finding", &mut room, style)?;
     let choices = choices(report, style)?;
     if lines(&choices) <= room {
         body += &choices;
@@ -107,21 +102,11 @@ pub fn study(
     let foot = foot(report, document, style)?;
     // Room for the lines that count the others, and a blank one before the foot.
     let mut room = most(style).saturating_sub(lines(&body) + lines(&foot) + 3);
-    let conclusions = gravest(&study.conclusions);
-    let mut shown = 0;
-    for conclusion in conclusions.iter().take(SENTENCES) {
-        let sentence = text(style, "  ", "    ", &sections::sentence(conclusion))?;
-        if shown >= FINDINGS && lines(&sentence) > room {
-            break;
-        }
-        room = room.saturating_sub(lines(&sentence));
-        body += &sentence;
-        shown += 1;
-    }
-    if conclusions.len() > shown {
-        let more = count(conclusions.len() - shown, "more conclusion");
-        body += &text(style, "  ", "    ", &format!("and {more}: --full"))?;
-    }
+    let conclusions = gravest(&study.conclusions).into_iter();
+    let conclusions: Vec<String> = conclusions
+        .map(|c| text(style, "  ", "    ", &sections::sentence(c)))
+        .collect::<anyhow::Result<_>>()?;
+    body += &most_of(&conclusions, "more conclusion", &mut room, style)?;
     let tables = study.tables.iter().map(|table| {
         let mut text = Vec::new();
         sections::titled(table, style, &mut text)?;
@@ -150,6 +135,30 @@ pub fn study(
         sections::print(&external::section(beside), style, out)?;
     }
     Ok(write!(out, "\n{foot}")?)
+}
+
+/// The sentences that have room, at least [`FINDINGS`] and at most [`SENTENCES`], and how many more there are.
+fn most_of(
+    sentences: &[String],
+    more: &str,
+    room: &mut usize,
+    style: Style,
+) -> anyhow::Result<String> {
+    let mut body = String::new();
+    let mut shown = 0;
+    for sentence in sentences.iter().take(SENTENCES) {
+        if shown >= FINDINGS && lines(sentence) > *room {
+            break;
+        }
+        *room = room.saturating_sub(lines(sentence));
+        body += sentence;
+        shown += 1;
+    }
+    if sentences.len() > shown {
+        let more = count(sentences.len() - shown, more);
+        body += &text(style, "  ", "    ", &format!("and {more}: --full"))?;
+    }
+    Ok(body)
 }
 
 /// A study's claims as rows, layers as columns.
@@ -260,7 +269,7 @@ fn foot(report: &Report, document: &Document, style: Style) -> anyhow::Result<St
     };
     let parts = [
         said(Part::Trust, "Trust"),
-        said(Part::LeftOut, "Left out in whole or in part"),
+        said(Part::LeftOut, "Left out"),
         Some(document.line(Part::About).to_owned()),
         Some(more),
     ];
