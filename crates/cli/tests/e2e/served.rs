@@ -55,6 +55,7 @@ fn each_is_proved_and_a_dropped_o_direct_is_told() {
     let report = said.json();
     let layers = report["layers"].as_array().expect("layers");
     let device = &layers[0]["facts"]["devices"][0]["number"];
+    let mut found = 0;
     for (spec, fs, program) in LAYERS {
         let layer = layers.iter().find(|l| l["spec"] == spec).expect("a layer");
         assert_eq!(layer["status"], "ready", "{layer:#}\n{}", said.stderr);
@@ -74,13 +75,19 @@ fn each_is_proved_and_a_dropped_o_direct_is_told() {
         for label in ["direct", "synced"] {
             assert_eq!(told(label)["failed_trials"], 0, "{:#}", told(label));
         }
-        // The sentence about it depends on the verdict, and so on what other tests read meanwhile.
+        // It is known from the bytes that the device did not read. Other tests may read meanwhile.
         let direct = told("direct");
-        let ignored = &direct["flag_counts"]["O_DIRECT ignored"];
-        assert!(ignored.as_u64() > Some(0), "{direct:#}");
+        let ignored = direct["flag_counts"]["O_DIRECT ignored"].as_u64() > Some(0);
+        let others_read = direct["device_share"].as_f64() >= Some(0.5);
+        assert!(ignored || others_read, "{direct:#}");
+        found += u32::from(ignored);
         let synced = &told("synced")["durability"];
         assert!(synced["flushes"].as_u64() > Some(0), "{synced:#}");
     }
+    assert!(
+        found > 0,
+        "O_DIRECT was not found to be dropped: {report:#}"
+    );
 }
 
 /// The SSH server dies in the middle of a run: that layer fails, and the other is measured to the end.
