@@ -387,8 +387,9 @@ impl<'a> Lab<'a> {
         {
             let here = workload.in_layer(at, &self.run.layers[layer].spec)?;
             // The first time in this session, an extra traced trial shows which system calls the
-            // point makes.
-            let first = self.extras.insert((self.session, layer, point));
+            // point makes. The control would make the baseline's.
+            let first =
+                !self.run.layers[layer].control && self.extras.insert((self.session, layer, point));
             let request = TrialRequest {
                 id,
                 needs: workload.needs(&here)?,
