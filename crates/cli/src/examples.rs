@@ -125,6 +125,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     (
+        "coherence",
+        [
+            "layermark coherence -l fuse -l sshfs",
+            "layermark coherence --op rename,notify --seen layer --wait 30s -l vm:share=virtiofs",
+        ],
+    ),
+    (
         "lock",
         [
             "layermark lock -l overlay:upper",

@@ -80,6 +80,16 @@ pub enum LabError {
         /// The workload.
         workload: String,
     },
+    /// Work on both sides of a directory, in a layer that shows one.
+    #[error("`{workload}` is not for layer `{layer}`: {why}")]
+    OneSide {
+        /// The layer.
+        layer: String,
+        /// The workload.
+        workload: String,
+        /// The reason.
+        why: String,
+    },
     /// The plan has the same layer twice.
     #[error("layer `{0}` is named twice")]
     DuplicateLayer(String),
@@ -261,6 +271,11 @@ impl LabError {
             Self::PassedBy { layer, .. } => Some(format!(
                 "layers with a network: -l netns, -l vm:nic=virtio-net; files in it: layermark file -l {layer}"
             )),
+            Self::OneSide { .. } => Some(
+                "layers whose directory this host has, too: -l bind, -l fuse, -l fuse:bindfs, -l sshfs, \
+                 -l vm:share=virtiofs"
+                    .into(),
+            ),
             Self::DuplicateLayer(layer) => Some(format!(
                 "name it once; the control measures the baseline a second time: remove one `-l {layer}`"
             )),
@@ -315,6 +330,7 @@ impl LabError {
             | Self::NoVariable { .. }
             | Self::PathOfOneEnd { .. }
             | Self::PassedBy { .. }
+            | Self::OneSide { .. }
             | Self::DuplicateLayer(_)
             | Self::SameName { .. }
             | Self::Dir { .. }

@@ -7,7 +7,7 @@ use layermark_model::{
     BASELINE, Environment, Facts, LayerRun, LayerStatus, Plan, PlanError, Point, Run, SelfTest,
     Spec, Target, TrialRecord, random,
 };
-use layermark_probe::workloads;
+use layermark_probe::{NearEnd, workloads};
 
 use crate::{Catalog, LabError, MAX_BLOCKS, Request, decide::skips::Work, ends::Ends, environment};
 
@@ -217,9 +217,11 @@ fn unique(label: &str, taken: &mut BTreeSet<String>) -> String {
 }
 
 fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
-    let mut all_paths = true;
+    let (mut all_paths, mut on_sides) = (true, true);
     for point in points {
-        all_paths &= catalog.needs(point)?.two_ends;
+        let needs = catalog.needs(point)?;
+        all_paths &= needs.near == NearEnd::Path;
+        on_sides &= needs.both_sides();
     }
     let mut specs = Vec::new();
     for layer in catalog.layers {
@@ -230,10 +232,12 @@ fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
         };
         for text in texts {
             // These are written in the layer's source, and a test of the layers reads them all.
-            let spec = text
+            let spec: Spec = text
                 .parse()
                 .map_err(|_| LabError::DuplicateLayer((*text).to_owned()))?;
-            specs.push(spec);
+            if !on_sides || layer.has_other_side(&spec) {
+                specs.push(spec);
+            }
         }
     }
     Ok(specs)
@@ -318,7 +322,7 @@ fn is_passed_by(spec: &Spec, points: &[Point], catalog: Catalog) -> bool {
     let of_network = |point: &Point| {
         let needs = catalog.needs(point);
         point.meaning.target == Target::Network
-            && needs.is_ok_and(|needs| needs.two_ends && needs.space == 0)
+            && needs.is_ok_and(|needs| needs.two_ends() && needs.space == 0)
     };
     !spec.is_native() && spec.near.is_none() && on_loopback && points.iter().all(of_network)
 }
@@ -334,6 +338,14 @@ fn check_ends(
         return Err(LabError::PassedBy {
             layer: layer.clone(),
             workload: points[0].workload.clone(),
+        });
+    }
+    let one_side = |layer: &Spec| work.not_on_both_sides(layer, catalog);
+    if let Some((layer, why)) = layers.iter().find_map(|l| Some((l, one_side(l)?))) {
+        return Err(LabError::OneSide {
+            layer: layer.to_string(),
+            workload: points[0].workload.clone(),
+            why,
         });
     }
     match (layers.iter().find(|l| l.near.is_some()), points.first()) {

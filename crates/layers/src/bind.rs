@@ -54,6 +54,11 @@ impl Layer for Bind {
         None
     }
 
+    /// Users are shifted between both sides of the others, or one of them cannot be changed.
+    fn has_other_side(&self, spec: &Spec) -> bool {
+        variant(spec) == "rw"
+    }
+
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let lacking = match variant(spec) {
             "idmapped" => sandbox::not_root().or_else(idmap::missing),
@@ -91,7 +96,7 @@ impl Layer for Bind {
             _ => bind.mount()?,
         }
         place.package()?;
-        Ok(Box::new(place))
+        Ok(Box::new(place.other_side(&bind.source)))
     }
 }
 

@@ -159,6 +159,11 @@ impl Layer for Fuse {
         None
     }
 
+    /// Files of gocryptfs have other names and contents below.
+    fn has_other_side(&self, spec: &Spec) -> bool {
+        program(spec).is_none_or(|program| !program.renames)
+    }
+
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         if let Some(program) = program(spec) {
             return fuse_program::missing(&[(program.name, program.name)]);
@@ -193,6 +198,7 @@ impl Layer for Fuse {
         let place = HostPlace::new(base, spec, at.clone())
             .proof(&at, "fuse")
             .backing_dir(&below)
+            .other_side(&below)
             .helper(pid)
             .note("passthrough", switch(agreed.passthrough))
             .note("writeback", switch(agreed.writeback))

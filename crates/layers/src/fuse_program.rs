@@ -36,7 +36,7 @@ pub(crate) struct Program {
     /// The command that serves in the foreground, but for the two directories.
     command: fn(&MountRequest) -> Result<Command, LayerError>,
     /// Whether it stores files under other names, and reports the inode numbers of the stored ones.
-    renames: bool,
+    pub(crate) renames: bool,
 }
 
 /// What the command of a [`Program`] is made from.
@@ -161,9 +161,11 @@ pub(crate) fn open(
         .backing_dir(&below)
         .helper(pid)
         .version(program.name, version(&layer, program.name, "--version")?);
-    if program.renames {
-        place = place.renamed_below(&below);
-    }
+    place = if program.renames {
+        place.renamed_below(&below)
+    } else {
+        place.other_side(&below)
+    };
     Ok(Box::new(observed(place, &at, &[pid])?))
 }
 

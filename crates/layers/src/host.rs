@@ -36,6 +36,8 @@ pub(crate) struct HostPlace {
     proof: Vec<(PathBuf, String)>,
     /// Directories whose files serve this layer from another cache.
     backing_dirs: Vec<PathBuf>,
+    /// A directory with the same files: see [`Place::other_side`].
+    other_side: Option<PathBuf>,
     /// A backing directory in which the files have other names, and the same inode numbers.
     renamed_below: Option<PathBuf>,
     /// Directories of a union: the file is in the first one that has it.
@@ -73,6 +75,7 @@ impl HostPlace {
             exe: base.exe.clone(),
             proof: Vec::new(),
             backing_dirs: Vec::new(),
+            other_side: None,
             renamed_below: None,
             stacked: Vec::new(),
             on_device_of: None,
@@ -98,6 +101,12 @@ impl HostPlace {
 
     pub(crate) fn backing_dir(mut self, dir: &Path) -> Self {
         self.backing_dirs.push(dir.into());
+        self
+    }
+
+    /// Sets a directory with the same files.
+    pub(crate) fn other_side(mut self, dir: &Path) -> Self {
+        self.other_side = Some(dir.into());
         self
     }
 
@@ -281,6 +290,10 @@ impl Place for HostPlace {
             return Ok([Ipv4Addr::LOCALHOST.into(); 2]);
         };
         Ok(link.addresses().map(IpAddr::V4))
+    }
+
+    fn other_side(&self) -> Option<&Path> {
+        self.other_side.as_deref()
     }
 
     fn start_near(&mut self) -> Result<Wire, LayerError> {

@@ -255,6 +255,10 @@ pub trait Layer: Sync {
     fn uncut(&self, _spec: &Spec) -> Option<&'static str> {
         Some("it is not known how to set it up again on what survives")
     }
+    /// Whether this host has its files in a second directory, [`Place::other_side`].
+    fn has_other_side(&self, _spec: &Spec) -> bool {
+        false
+    }
     /// What this host lacks for `spec`, each with a command that provides it.
     fn missing(&self, spec: &Spec) -> Vec<Missing>;
     /// Builds it. If it fails, `undo` has the steps for everything done so far. The calling thread
@@ -301,6 +305,10 @@ pub trait Place: Send {
         Err(LayerError::io("", "start a second probe for", self.dir())(
             std::io::ErrorKind::Unsupported.into(),
         ))
+    }
+    /// Directory of this host with the files of [`Place::dir`], where others may change them.
+    fn other_side(&self) -> Option<&Path> {
+        None
     }
     /// Directory of the second probe, if the layer has one for it.
     fn near_dir(&self) -> Option<&Path> {

@@ -34,6 +34,10 @@ impl Layer for Native {
         None
     }
 
+    fn has_other_side(&self, _: &Spec) -> bool {
+        true
+    }
+
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         Vec::new()
     }
@@ -45,7 +49,8 @@ impl Layer for Native {
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         base.emptied(undo);
-        let place = host::HostPlace::new(base, spec, base.dir.clone());
+        let dir = &base.dir;
+        let place = host::HostPlace::new(base, spec, dir.clone()).other_side(dir);
         place.package()?;
         Ok(Box::new(place))
     }

@@ -50,6 +50,10 @@ impl Layer for Sshfs {
         None
     }
 
+    fn has_other_side(&self, _: &Spec) -> bool {
+        true
+    }
+
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         // The server changes to the user of the connection, which needs root.
         let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
@@ -98,6 +102,7 @@ impl Layer for Sshfs {
         let place = place
             .proof(&at, "fuse")
             .backing_dir(&below)
+            .other_side(&below)
             .note("cache", value(spec, OPTIONS, "cache"))
             .version(PROGRAM, version(PROGRAM, "--version")?)
             .version("ssh", version("ssh", "-V")?);

@@ -104,6 +104,10 @@ impl Layer for Vm {
         None
     }
 
+    fn has_other_side(&self, spec: &Spec) -> bool {
+        matches!(GuestStorage::of(spec), Ok(GuestStorage::Share(_)))
+    }
+
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let mut missing: Vec<Missing> = needs::program(boot::QEMU.0, boot::QEMU.1)
             .into_iter()

@@ -116,6 +116,8 @@ pub enum Target {
     Program,
     /// A connection between two ends.
     Network,
+    /// A directory that this host and the layer share.
+    SharedDirectory,
     /// Files and programs of users, each with a script.
     Script,
     /// A command that does a step of somebody's work, from start to end.
@@ -313,6 +315,8 @@ pub enum WorkGroup {
     Launching,
     /// Sends and receives.
     Networking,
+    /// Sees the changes of another side.
+    Seeing,
     /// Runs the scripts of users.
     Scripts,
     /// Runs commands.
@@ -334,6 +338,7 @@ impl WorkGroup {
             Self::Locking => "locking",
             Self::Launching => "launching",
             Self::Networking => "the network",
+            Self::Seeing => "seeing changes of the other side",
             Self::Scripts => "users' scripts",
             Self::Commands => "commands",
             Self::Unknown => "unknown work",
@@ -429,6 +434,7 @@ impl Meaning {
             (Target::Names, _) => WorkGroup::Names,
             (Target::Lock, _) => WorkGroup::Locking,
             (Target::Network, _) => WorkGroup::Networking,
+            (Target::SharedDirectory, _) => WorkGroup::Seeing,
             (Target::Data, Direction::Reads) => WorkGroup::Reading,
             (Target::Data, Direction::Both) => WorkGroup::Mixed,
             (Target::Data, Direction::Writes) if self.flushes => WorkGroup::Flushing,

@@ -124,11 +124,35 @@ pub struct Needs {
     pub refresh: bool,
     /// Whether the layer itself has to be torn down and set up again before each trial.
     pub restart: bool,
-    /// Whether the point has two ends: a second probe serves the one that takes turns.
-    pub two_ends: bool,
+    /// The second probe, if the point has two ends.
+    pub near: NearEnd,
     /// An additional trial per layer and session that does not count, for the facts it records
     /// ([`Trial::launch`]).
     pub extra: Option<Point>,
+}
+
+impl Needs {
+    /// Whether the point has two ends: a second probe takes the turns, and the one in the layer serves it.
+    pub fn two_ends(&self) -> bool {
+        self.near != NearEnd::None
+    }
+
+    /// Whether both ends work in the same directory.
+    pub fn both_sides(&self) -> bool {
+        self.near == NearEnd::OtherSide
+    }
+}
+
+/// Where the near end of work with two ends is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NearEnd {
+    /// The work has one end.
+    #[default]
+    None,
+    /// At the other end of a network path.
+    Path,
+    /// On this host, in the directory that has the layer's files.
+    OtherSide,
 }
 
 /// How many blocks a command runs by default.

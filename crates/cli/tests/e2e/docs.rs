@@ -120,7 +120,19 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
 
 /// Commands that measure; the others run as they are.
 const MEASURE: &[&str] = &[
-    "run", "file", "meta", "lock", "db", "iops", "launch", "steps", "net", "ftp", "http", "devload",
+    "run",
+    "file",
+    "meta",
+    "lock",
+    "db",
+    "coherence",
+    "iops",
+    "launch",
+    "steps",
+    "net",
+    "ftp",
+    "http",
+    "devload",
 ];
 
 /// A plan whose point and layers the pages name.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use layermark_model::{LayerRun, Point, Spec};
+use layermark_probe::NearEnd;
 
 use crate::{Catalog, LabError, cpus};
 
@@ -13,16 +14,27 @@ pub(crate) struct Work {
 
 struct PointNeeds {
     label: String,
-    two_ends: bool,
+    near: NearEnd,
     cpus: Option<u32>,
+}
+
+impl PointNeeds {
+    fn two_ends(&self) -> bool {
+        self.near != NearEnd::None
+    }
+
+    fn both_sides(&self) -> bool {
+        self.near == NearEnd::OtherSide
+    }
 }
 
 impl Work {
     pub(crate) fn of(points: &[Point], catalog: Catalog) -> Result<Self, LabError> {
         let needs = |point: &Point| {
+            let needs = catalog.needs(point)?;
             Ok(PointNeeds {
                 label: point.label.clone(),
-                two_ends: catalog.needs(point)?.two_ends,
+                near: needs.near,
                 cpus: point.meaning.cpus(),
             })
         };
@@ -34,21 +46,34 @@ impl Work {
 
     /// Whether some points have two ends.
     pub(crate) fn have_two_ends(&self) -> bool {
-        self.points.iter().any(|p| p.two_ends)
+        self.points.iter().any(PointNeeds::two_ends)
+    }
+
+    /// Why a layer is for none of the points, if all are on both sides of a directory.
+    pub(crate) fn not_on_both_sides(&self, spec: &Spec, catalog: Catalog) -> Option<String> {
+        let all = !self.points.is_empty() && self.points.iter().all(PointNeeds::both_sides);
+        one_side(spec, catalog).filter(|_| all)
     }
 
     /// Whether some points have two ends, apart from those with these labels.
     pub(crate) fn has_two_ends_but_for(&self, skips: &BTreeMap<String, String>) -> bool {
         let mut left = self.points.iter();
-        left.any(|p| p.two_ends && !skips.contains_key(&p.label))
+        left.any(|p| p.two_ends() && !skips.contains_key(&p.label))
     }
 
     /// Points that are skipped in a layer, by label, with the reason.
     pub(crate) fn skipped_in(&self, spec: &Spec, catalog: Catalog) -> BTreeMap<String, String> {
         let ends = self.skipped_ends(spec, catalog);
+        let sides = one_side(spec, catalog);
         let cpus = cpus::fixed(spec);
         let why = |point: &PointNeeds| {
-            if let Some((_, why)) = ends.as_ref().filter(|(two, _)| *two == point.two_ends) {
+            if point.both_sides() && sides.is_some() {
+                return sides.clone();
+            }
+            if let Some((_, why)) = ends
+                .as_ref()
+                .filter(|(two, _)| *two == point.two_ends() && !point.both_sides())
+            {
                 return Some(why.clone());
             }
             let has = cpus.filter(|has| point.cpus.is_some_and(|asked| asked > *has))?;
@@ -67,7 +92,7 @@ impl Work {
     /// Only in a plan that has both kinds: in another plan the layer was named for the only kind
     /// there is.
     fn skipped_ends(&self, spec: &Spec, catalog: Catalog) -> Option<(bool, String)> {
-        let mixed = self.have_two_ends() && self.points.iter().any(|p| !p.two_ends);
+        let mixed = self.have_two_ends() && self.points.iter().any(|p| !p.two_ends());
         if !mixed || spec.is_native() {
             return None;
         }
@@ -79,6 +104,15 @@ impl Work {
         }
         no_network(spec, catalog).map(|why| (true, why))
     }
+}
+
+/// Why a layer is not for work on both sides of its directory.
+fn one_side(spec: &Spec, catalog: Catalog) -> Option<String> {
+    let layer = catalog.layer(&spec.layer)?;
+    if spec.near.is_some() || !layer.has_other_side(spec) {
+        return Some("this host has its files in no second directory".into());
+    }
+    layer.linked(spec, None).err().map(|e| e.to_string())
 }
 
 /// Why a layer that is named alone cannot be reached through a network of its own.
@@ -116,7 +150,11 @@ mod tests {
     fn skipped(labels: &[(&str, bool)], layer: &str) -> Vec<String> {
         let needs = |(label, two_ends): &(&str, bool)| PointNeeds {
             label: (*label).into(),
-            two_ends: *two_ends,
+            near: match (two_ends, label.starts_with("seen")) {
+                (false, _) => NearEnd::None,
+                (true, false) => NearEnd::Path,
+                (true, true) => NearEnd::OtherSide,
+            },
             cpus: Some(2).filter(|_| label.ends_with("CPUs")),
         };
         let work = Work {
@@ -153,6 +191,28 @@ mod tests {
         ] {
             assert_eq!(skipped(&mixed, layer), left_out, "{layer}");
         }
+    }
+
+    #[test]
+    fn work_on_both_sides_is_for_directories_that_have_two() {
+        let (seen, mixed) = ([("seen", true)], [("seen", true), ("read", false)]);
+        for (layer, left_out) in [
+            ("native", &[][..]),
+            ("bind", &[]),
+            ("fuse:bindfs", &[]),
+            ("sshfs", &[]),
+            ("vm:share=9p", &[]),
+            ("bind:ro", &["seen"]),
+            ("fuse:gocryptfs", &["seen"]),
+            ("tmpfs", &["seen"]),
+            ("vm", &["seen"]),
+            ("vm:share=9p,backend=user", &["seen"]),
+            ("container:podman", &["seen"]),
+        ] {
+            assert_eq!(skipped(&seen, layer), left_out, "{layer}");
+            assert_eq!(skipped(&mixed, layer), left_out, "{layer}");
+        }
+        assert_eq!(skipped(&mixed, "native..netns"), ["read", "seen"]);
     }
 
     #[test]

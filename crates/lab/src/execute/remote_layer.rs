@@ -150,6 +150,7 @@ impl Worker {
 pub(crate) struct RemoteLayer {
     layer: String,
     dir: PathBuf,
+    other_side: Option<PathBuf>,
     near_dir: Option<PathBuf>,
     near_on_this_host: bool,
     read_only: bool,
@@ -172,6 +173,7 @@ impl RemoteLayer {
             let place = build(&mut held.undo)?;
             let seen = (
                 place.dir().to_owned(),
+                place.other_side().map(Path::to_owned),
                 place.near_dir().map(Path::to_owned),
                 place.near_on_this_host(),
                 place.read_only(),
@@ -184,10 +186,12 @@ impl RemoteLayer {
                 "it did not answer for {silence:?} while it was set up"
             ))
         };
-        let (dir, near_dir, near_on_this_host, read_only) = seen.ok_or_else(silent)??;
+        let (dir, other_side, near_dir, near_on_this_host, read_only) =
+            seen.ok_or_else(silent)??;
         Ok(Self {
             layer,
             dir,
+            other_side,
             near_dir,
             near_on_this_host,
             read_only,
@@ -218,6 +222,10 @@ impl Place for RemoteLayer {
 
     fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    fn other_side(&self) -> Option<&Path> {
+        self.other_side.as_deref()
     }
 
     fn near_dir(&self) -> Option<&Path> {

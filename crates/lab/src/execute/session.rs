@@ -162,11 +162,14 @@ impl RunningLayer {
         }
     }
 
-    /// Directory of the probe at an end.
-    pub(crate) fn dir(&self, end: End) -> String {
+    /// Directory of the probe at an end; for work on `both_sides` the near one is in this host's. `None` if
+    /// this host has none.
+    pub(crate) fn dir(&self, end: End, both_sides: bool) -> Option<String> {
+        let path = |dir: &Path| dir.to_string_lossy().into_owned();
         match (end, &self.near) {
-            (End::Near, Some(near)) => near.dir.clone(),
-            _ => self.place.dir().to_string_lossy().into_owned(),
+            (End::Near, _) if both_sides => self.place.other_side().map(path),
+            (End::Near, Some(near)) => Some(near.dir.clone()),
+            _ => Some(path(self.place.dir())),
         }
     }
 

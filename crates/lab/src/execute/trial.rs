@@ -408,7 +408,7 @@ fn serve(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<Peer, Fail
     };
     let job = Job {
         peer: Some(peer.clone()),
-        ..job(up, request, &request.point, End::Far)
+        ..job(up, request, &request.point, End::Far)?
     };
     say_to(up, request, End::Far, &ToProbe::Serve(Box::new(job)))?;
     match hear_from(up, request, End::Far)? {
@@ -427,7 +427,7 @@ fn send_job(
 ) -> Result<(), Failure> {
     let job = Job {
         peer,
-        ..job(up, request, point, request.end())
+        ..job(up, request, point, request.end())?
     };
     say(up, request, &ToProbe::Job(Box::new(job)))
 }
@@ -489,7 +489,16 @@ fn upkeep(up: &RunningLayer, request: &TrialRequest<'_>) -> Result<CpuTime, Fail
 }
 
 /// The job for the probe at this end.
-fn job(up: &RunningLayer, request: &TrialRequest<'_>, point: &Point, end: End) -> Job {
+fn job(
+    up: &RunningLayer,
+    request: &TrialRequest<'_>,
+    point: &Point,
+    end: End,
+) -> Result<Job, Failure> {
+    let no_side = || Failure::Work {
+        message: "this host has its files in no second directory".into(),
+        errno: None,
+    };
     let physical = up.physical();
     let guest = up.facts.guest.as_ref().filter(|_| !up.is_here(end));
     // A layer without a device below has nothing to write back, and a guest cannot see the host's
@@ -499,9 +508,11 @@ fn job(up: &RunningLayer, request: &TrialRequest<'_>, point: &Point, end: End) -
     } else {
         vec![request.base.clone()]
     };
-    Job {
+    Ok(Job {
         id: request.id,
-        dir: up.dir(end),
+        dir: up
+            .dir(end, request.needs.both_sides())
+            .ok_or_else(no_side)?,
         point: point.clone(),
         seed: request.seed,
         min_ms: MIN_MS,
@@ -514,7 +525,7 @@ fn job(up: &RunningLayer, request: &TrialRequest<'_>, point: &Point, end: End) -
         cpus: cpus_of(up, request.cpus, end),
         peer: None,
         env: request.env.clone(),
-    }
+    })
 }
 
 /// CPUs of the probe at this end. A near end on this host that drives a layer is not limited.

@@ -260,6 +260,10 @@ impl Place for VmPlace {
         Ok(guest.into())
     }
 
+    fn other_side(&self) -> Option<&Path> {
+        self.shared.then(|| self.host.dir())
+    }
+
     fn start_near(&mut self) -> Result<Wire, LayerError> {
         let network = self.network.as_ref();
         start_probe(&self.layer, &self.exe_path, |command| {

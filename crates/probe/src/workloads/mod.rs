@@ -5,6 +5,7 @@ use serde_json::Map;
 
 use crate::{Workload, param::Values};
 
+pub mod coherence;
 pub mod db;
 pub mod devload;
 mod ends;
@@ -26,6 +27,7 @@ pub const ALL: &[&dyn Workload] = &[
     &meta::Meta,
     &lock::Lock,
     &db::Db,
+    &coherence::Coherence,
     &net::Net,
     &ftp::Ftp,
     &http::Http,

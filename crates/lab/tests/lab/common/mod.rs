@@ -23,7 +23,7 @@ use layermark_model::{
     PointError, Run, SelfTest, Settings, Spec, Trial, TrialRecord, Turn,
     protocol::{FromProbe, Job, ToProbe, Turned, VERSION},
 };
-use layermark_probe::{Context, Needs, ProbeError, Work, Workload};
+use layermark_probe::{Context, NearEnd, Needs, ProbeError, Work, Workload};
 use layermark_store::Store;
 
 /// What the helpers of a scripted layer use in the first turn and its lead-in, which lasts a quarter as
@@ -102,7 +102,7 @@ impl Workload for TwoEnds {
     }
     fn needs(&self, _: &Point) -> Result<Needs, PointError> {
         Ok(Needs {
-            two_ends: true,
+            near: NearEnd::Path,
             ..Needs::default()
         })
     }

@@ -151,9 +151,9 @@ pub fn admit<P: DeserializeOwned + PartialEq>(
 }
 
 /// Answers the near end's requests until it closes the connection.
-pub fn serve(
+pub fn serve<R: DeserializeOwned>(
     lines: &mut Lines,
-    mut answer: impl FnMut(&Lines, Request) -> io::Result<()>,
+    mut answer: impl FnMut(&Lines, R) -> io::Result<()>,
 ) -> io::Result<()> {
     loop {
         match lines.next(None) {

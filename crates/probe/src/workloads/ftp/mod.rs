@@ -4,7 +4,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
-use crate::{Context, FarEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, FarEnd, NearEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
 
 mod ceiling;
 mod content;
@@ -50,7 +50,7 @@ impl Workload for Ftp {
     fn needs(&self, at: &Point) -> Result<Needs, PointError> {
         Ok(Needs {
             space: param::read::<FtpParams>(at)?.space(),
-            two_ends: true,
+            near: NearEnd::Path,
             ..Needs::default()
         })
     }

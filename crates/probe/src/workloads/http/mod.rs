@@ -5,7 +5,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings, Spec};
 
-use crate::{Context, FarEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, FarEnd, NearEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
 
 mod alarm;
 mod answer;
@@ -51,7 +51,7 @@ impl Workload for Http {
 
     /// The user's own server is reached from this host, without a layer in between.
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
-        if layer.is_native() || self.needs(at)?.two_ends {
+        if layer.is_native() || self.needs(at)?.two_ends() {
             return Ok(at.clone());
         }
         Err(PointError::new(format!(
@@ -65,7 +65,11 @@ impl Workload for Http {
         let p: HttpParams = param::read(at)?;
         Ok(Needs {
             space: p.body + (1 << 20),
-            two_ends: !p.has_url(),
+            near: if p.has_url() {
+                NearEnd::None
+            } else {
+                NearEnd::Path
+            },
             ..Needs::default()
         })
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
-use crate::{Context, FarEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{Context, FarEnd, NearEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
 
 mod ceiling;
 mod far;
@@ -49,7 +49,7 @@ impl Workload for Net {
 
     fn needs(&self, _: &Point) -> Result<Needs, PointError> {
         Ok(Needs {
-            two_ends: true,
+            near: NearEnd::Path,
             ..Needs::default()
         })
     }

@@ -1,0 +1,115 @@
+//! `layermark coherence`: changes of one side of a shared directory, seen from the other.
+
+use crate::common::{Lm, figures, is_root, result, skipped};
+
+const SHORT: &[&str] = &["coherence", "--blocks", "1", "--json"];
+
+/// The names that our own file system lets the kernel keep for a second are stale for as long. Events of
+/// other sides do not reach a file system in user space.
+#[test]
+fn a_cache_of_names_delays_what_the_other_side_sees() {
+    let layers = ["fuse:cache=auto", "fuse:cache=none"];
+    let said = Lm::new()
+        .work_with(SHORT, &layers)
+        .args(["--op", "append,notify", "--wait", "2s"])
+        .run()
+        .left_nothing();
+    if said.stderr.contains("the right to mount") || said.stderr.contains("/dev/fuse") {
+        return skipped("no file system in user space can be mounted here");
+    }
+    let report = said.json();
+    let seen = |layer: &str, label: &str| {
+        let row = result(&report, label, layer);
+        assert_eq!(row["failed_trials"], 0, "{row:#}");
+        let its = figures(&report, label, layer);
+        assert!(its["seen"].as_u64() > Some(0), "{its:#}");
+        assert_eq!(its["absent"], 0, "{its:#}");
+        row["latency_us"]["p50"].as_f64().expect("a median")
+    };
+    let [here, there] =
+        ["layer", "host"].map(|side| format!("append, seen {}, within 2s", place(side)));
+    assert!(seen("native", &here) < 50_000.0);
+    let stale = seen("fuse:cache=auto", &here);
+    assert!((100_000.0..1_900_000.0).contains(&stale), "{stale} us");
+    assert!(seen("fuse:cache=none", &here) < 100_000.0);
+    // What a program writes through it is in the directory below at once.
+    assert!(seen("fuse:cache=auto", &there) < 100_000.0);
+    let notified = "notify, seen in the layer, within 2s";
+    let row = result(&report, notified, "fuse:cache=none");
+    assert_eq!(row["trials"], 0, "{row:#}");
+    let error = row["error"].as_str().expect("an error");
+    let says = "notify: the change was not seen in the layer within 2s";
+    assert!(error.contains(says), "{error}");
+    assert!(seen("native", notified) < 50_000.0);
+}
+
+fn place(side: &str) -> &str {
+    if side == "layer" {
+        "in the layer"
+    } else {
+        "on the host"
+    }
+}
+
+/// Both sides are one directory: what is made on one is there on the other.
+#[test]
+fn each_layer_with_two_sides_shows_what_is_made_on_either() {
+    let layers = ["bind", "fuse:bindfs", "sshfs"];
+    let said = Lm::new()
+        .work_with(SHORT, &layers)
+        .args(["--op", "create", "--wait", "5s"])
+        .run()
+        .left_nothing();
+    let report = said.json();
+    for layer in layers {
+        let all = report["layers"].as_array().expect("layers");
+        let its = all.iter().find(|l| l["name"] == layer).expect("a layer");
+        if its["status"] != "ready" {
+            skipped(&format!("{layer}: {}", its["reason"]));
+            continue;
+        }
+        for side in ["layer", "host"] {
+            let label = format!("create, seen {}, within 5s", place(side));
+            let its = figures(&report, &label, layer);
+            assert!(its["seen"].as_u64() > Some(0), "{its:#}");
+        }
+    }
+}
+
+#[test]
+fn a_guest_sees_changes_of_this_host_in_a_shared_folder() {
+    if !is_root() {
+        return skipped("virtiofsd is for root");
+    }
+    let layer = "vm:share=virtiofs";
+    let said = Lm::new()
+        .work_with(SHORT, &[layer])
+        .args(["--op", "rename"])
+        .run()
+        .left_nothing();
+    if said.code == Some(3) && said.stderr.contains("hint: ") {
+        return skipped(&said.stderr);
+    }
+    let report = said.json();
+    for side in ["layer", "host"] {
+        let label = format!("rename, seen {}", place(side));
+        let its = figures(&report, &label, layer);
+        assert!(its["seen"].as_u64() > Some(0), "{its:#}");
+        assert!(its["message_us"].as_f64() > Some(0.0), "{its:#}");
+    }
+}
+
+#[test]
+fn a_layer_with_one_side_is_a_usage_error() {
+    for layer in ["tmpfs", "overlay:upper", "vm", "native..netns"] {
+        Lm::new()
+            .work_with(SHORT, &[layer])
+            .run()
+            .fails(2, &[layer, "no second directory", "-l sshfs"]);
+    }
+    Lm::new()
+        .work_with(SHORT, &["native"])
+        .args(["--op", "touch"])
+        .run()
+        .fails(2, &["touch"]);
+}

@@ -1,0 +1,40 @@
+//! Figures of the workload `coherence`.
+
+use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen};
+use serde::Serialize;
+
+/// The changes of a trial. The fields have the names of the figures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Changes {
+    /// Changes that were seen.
+    pub seen: u64,
+    /// Changes that were not seen in time.
+    pub absent: u64,
+    /// Longest time until one was seen, ns.
+    pub longest_ns: u64,
+    /// A question to the other side and its answer, ns.
+    pub round_trip_ns: u64,
+    /// How long the other side looks, in words.
+    pub wait: String,
+}
+
+/// The table of figures.
+pub fn table() -> FigureTable {
+    let time = |name: &str, source| Figure::new(name, FigureUnit::Time, source);
+    let of = |name: &str| Amount::Nanoseconds(name.into());
+    let about = "How long a change takes until the other side sees it, from the end of the system call that changes it. The other side has looked before the change, so it may have cached the old state, and looks again and again until it sees the new one. The way of the message that tells it, half of the time there and back, is subtracted. What is left is told to a millisecond: shorter times count as one.";
+    FigureTable::new("When the other side sees a change", about)
+        .answer()
+        .with([
+            Figure::sum("seen").head("seen"),
+            Figure::last("wait", FigureUnit::Text),
+            Figure::sum("absent").head("not seen").note(
+                NoteWhen::Above(0),
+                "{layer}: {absent} changes were not seen within {wait}; {seen} were.",
+            ),
+            time("median_us", FigureSource::MedianLatency).head("median"),
+            time("longest_us", FigureSource::Most(of("longest_ns"))).head("longest"),
+            time("message_us", FigureSource::Median(of("round_trip_ns")))
+                .head("a message there and back"),
+        ])
+}

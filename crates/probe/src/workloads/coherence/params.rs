@@ -1,0 +1,128 @@
+//! Parameters of the workload `coherence`.
+
+use std::time::Duration;
+
+use layermark_model::{Meaning, Param, PointError, Target, parse_duration};
+use serde::{Deserialize, Serialize};
+
+use super::figures;
+use crate::param::{self, Means, Params, words};
+
+words! {
+    /// A change, and how the other side looks for it.
+    pub enum Change {
+        /// A file is made; the other side asks for its name.
+        Create = "create",
+        /// A file is made; the other side lists the directory.
+        List = "list",
+        /// A file is made; the other side waits for an event of inotify(7).
+        Notify = "notify",
+        /// A file grows; the other side asks for its size.
+        Append = "append",
+        /// Bytes of a file are overwritten; the other side opens and reads it.
+        Overwrite = "overwrite",
+        /// Bytes of a file are overwritten; the other side has it open and reads it.
+        Held = "overwrite-held",
+        /// A file takes the name of another, as editors save; the other side opens and reads it.
+        Rename = "rename",
+        /// A file is removed; the other side asks for its name.
+        Remove = "remove",
+    }
+}
+
+words! {
+    /// The side that has to see a change of the other.
+    pub enum Watcher {
+        /// The layer sees what this host has changed.
+        Layer = "layer",
+        /// This host sees what was changed in the layer.
+        Host = "host",
+    }
+}
+
+impl Watcher {
+    /// Where it is seen, after "seen".
+    pub fn place(self) -> String {
+        let at = match self {
+            Self::Layer => "in",
+            Self::Host => "on",
+        };
+        format!("{at} the {}", self.id())
+    }
+}
+
+type Row = param::Row<CoherenceParams>;
+
+/// The parameters of one point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoherenceParams {
+    pub op: Change,
+    pub seen: Watcher,
+    pub wait: String,
+}
+
+/// Parameters, for help and flags.
+pub const PARAMS: &[Param] =
+    &param::list::<_, { CoherenceParams::TABLE.len() }>(CoherenceParams::TABLE);
+
+/// Shortest and longest time for which the other side may look.
+const WAITS: [Duration; 2] = [Duration::from_millis(10), Duration::from_mins(1)];
+
+impl Params for CoherenceParams {
+    const WORKLOAD: &'static str = "coherence";
+    const TABLE: &'static [Row] = &[
+        Row::word(
+            "op",
+            Change::WORDS,
+            "create,list,notify,append,overwrite,overwrite-held,rename,remove",
+        )
+        .list()
+        .help("what one side changes")
+        .label(|p| Some(p.op.id().into())),
+        Row::word("seen", Watcher::WORDS, "layer,host")
+            .list()
+            .help("the side that has to see it: the layer sees changes of this host, or the host those of the layer")
+            .label(|p| Some(format!("seen {}", p.seen.place()))),
+        Row::text("wait", "3s")
+            .help("a change that was not seen after this time is not seen at all")
+            .label(|p| (p.wait != "3s").then(|| format!("within {}", p.wait))),
+    ];
+
+    fn check(&self) -> Result<(), PointError> {
+        let [least, most] = WAITS;
+        let time = parse_duration(&self.wait)
+            .map_err(|e| PointError::new(format!("coherence: `wait`: {e}")))?;
+        if (least..=most).contains(&time) {
+            return Ok(());
+        }
+        Err(PointError::new(format!(
+            "coherence: `wait` = {}: it must be between {least:?} and {most:?}",
+            self.wait
+        )))
+    }
+}
+
+impl Means for CoherenceParams {
+    fn meaning(&self) -> Result<Meaning, PointError> {
+        let said = Meaning {
+            operation: self.op.id().into(),
+            target: Target::SharedDirectory,
+            changes: true,
+            ..Meaning::default()
+        };
+        Ok(said
+            .part("op", self.op.id())
+            .part("seen", format!("seen {}", self.seen.place()))
+            .part("wait", format!("within {}", self.wait))
+            .figures(figures::table()))
+    }
+}
+
+impl CoherenceParams {
+    /// How long the other side looks.
+    pub fn wait(&self) -> Duration {
+        let [_, most] = WAITS;
+        parse_duration(&self.wait).unwrap_or(most)
+    }
+}

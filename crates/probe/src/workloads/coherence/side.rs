@@ -1,0 +1,233 @@
+//! One side of a shared directory: it changes files, or looks for the other's changes.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    mem::MaybeUninit,
+    os::{fd::OwnedFd, unix::fs::FileExt},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{fs::inotify, io::Errno};
+
+use super::params::Change;
+
+/// The file of changes that are all made to the same one.
+const FILE: &str = "file";
+/// The file that takes its name.
+const NEXT: &str = "next";
+/// For so long a side looks without a rest.
+const AT_ONCE: Duration = Duration::from_millis(2);
+/// Its rest between two looks later on.
+const REST: Duration = Duration::from_micros(200);
+/// How often the one who waits for an answer hears that the other still looks.
+const BUSY: Duration = Duration::from_millis(500);
+
+/// One side. Files contain the number of changes that were made to them.
+pub struct Side {
+    dir: PathBuf,
+    op: Change,
+    /// The file that is held open.
+    held: Option<File>,
+    /// Events in the directory.
+    events: Option<OwnedFd>,
+}
+
+impl Side {
+    pub fn new(dir: PathBuf, op: Change) -> Self {
+        Self {
+            dir,
+            op,
+            held: None,
+            events: None,
+        }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file of a change; some changes have one each.
+    fn file(&self, n: u64) -> PathBuf {
+        match self.op {
+            Change::Create | Change::List | Change::Notify | Change::Remove => {
+                self.dir.join(name(n))
+            }
+            Change::Append | Change::Overwrite | Change::Held | Change::Rename => {
+                self.dir.join(FILE)
+            }
+        }
+    }
+
+    /// Makes what the change is made to.
+    pub fn make(&self, n: u64) -> io::Result<()> {
+        match self.op {
+            Change::Create | Change::List | Change::Notify => Ok(()),
+            Change::Remove => fs::write(self.file(n), number(0)),
+            Change::Append | Change::Overwrite | Change::Held | Change::Rename => {
+                if n == 0 {
+                    fs::write(self.file(n), number(0))?;
+                }
+                if self.op == Change::Rename {
+                    fs::write(self.dir.join(NEXT), number(n + 1))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes the change.
+    pub fn change(&self, n: u64) -> io::Result<()> {
+        let file = self.file(n);
+        match self.op {
+            Change::Create | Change::List | Change::Notify => File::create_new(file).map(drop),
+            Change::Append => OpenOptions::new()
+                .append(true)
+                .open(file)?
+                .write_all(&number(n + 1)),
+            Change::Overwrite | Change::Held => OpenOptions::new()
+                .write(true)
+                .open(file)?
+                .write_all_at(&number(n + 1), 0),
+            Change::Rename => fs::rename(self.dir.join(NEXT), file),
+            Change::Remove => fs::remove_file(file),
+        }
+    }
+
+    /// Whether the state before the change is seen. The side then holds open what it has to.
+    pub fn sees_before(&mut self, n: u64) -> io::Result<bool> {
+        match self.op {
+            Change::Notify => {
+                self.watch()?;
+                self.events()?;
+                Ok(true)
+            }
+            Change::Held if self.held.is_none() => {
+                self.held = there(File::open(self.file(n)))?;
+                self.has(n)
+            }
+            Change::Create | Change::List => Ok(!self.sees(n)?),
+            Change::Remove => Ok(there(fs::metadata(self.file(n)))?.is_some()),
+            Change::Append | Change::Overwrite | Change::Held | Change::Rename => self.has(n),
+        }
+    }
+
+    /// Whether the change is seen.
+    pub fn sees(&mut self, n: u64) -> io::Result<bool> {
+        match self.op {
+            Change::Create => Ok(there(fs::metadata(self.file(n)))?.is_some()),
+            Change::Remove => Ok(there(fs::metadata(self.file(n)))?.is_none()),
+            Change::List => {
+                let wanted = name(n);
+                for entry in fs::read_dir(&self.dir)? {
+                    if entry?.file_name().to_str() == Some(&wanted) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Change::Notify => self.events(),
+            Change::Append | Change::Overwrite | Change::Held | Change::Rename => self.has(n + 1),
+        }
+    }
+
+    /// Whether this number of changes to the file is seen.
+    fn has(&self, changes: u64) -> io::Result<bool> {
+        let path = self.dir.join(FILE);
+        if self.op == Change::Append {
+            let found = there(fs::metadata(path))?;
+            return Ok(found.is_some_and(|m| m.len() == (changes + 1) * number(0).len() as u64));
+        }
+        let read = |file: &File| {
+            let mut found = number(0);
+            let length = file.read_at(&mut found, 0)?;
+            Ok(length == found.len() && found == number(changes))
+        };
+        match (&self.held, self.op) {
+            (Some(file), _) => read(file),
+            (None, Change::Held) => Ok(false),
+            (None, _) => {
+                let file = there(File::open(path))?;
+                file.as_ref().map_or(Ok(false), read)
+            }
+        }
+    }
+
+    fn watch(&mut self) -> io::Result<()> {
+        if self.events.is_none() {
+            let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+            let events = inotify::init(flags)?;
+            inotify::add_watch(&events, &self.dir, inotify::WatchFlags::CREATE)?;
+            self.events = Some(events);
+        }
+        Ok(())
+    }
+
+    /// Whether there were events since the last look.
+    fn events(&mut self) -> io::Result<bool> {
+        let Some(events) = &self.events else {
+            return Ok(false);
+        };
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = inotify::Reader::new(events, &mut buffer);
+        let mut any = false;
+        loop {
+            match reader.next() {
+                Ok(_) => any = true,
+                Err(Errno::AGAIN) => return Ok(any),
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+fn name(n: u64) -> String {
+    format!("f{n}")
+}
+
+/// The content of a file after so many changes.
+fn number(changes: u64) -> [u8; 8] {
+    changes.to_le_bytes()
+}
+
+/// `None` where the file is not seen, or is one that has been replaced: ESTALE of a network file
+/// system.
+fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) if e.raw_os_error() == Some(libc::ESTALE) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Looks until it sees, for at most `wait`. Calls `busy` twice a second.
+pub fn until(
+    wait: Duration,
+    busy: &mut dyn FnMut(),
+    mut look: impl FnMut() -> io::Result<bool>,
+) -> io::Result<bool> {
+    let begun = Instant::now();
+    let mut said = begun;
+    loop {
+        if look()? {
+            return Ok(true);
+        }
+        let passed = begun.elapsed();
+        if passed >= wait {
+            return Ok(false);
+        }
+        if said.elapsed() >= BUSY {
+            busy();
+            said = Instant::now();
+        }
+        // What serves the directory needs a CPU, too.
+        if passed < AT_ONCE {
+            thread::yield_now();
+        } else {
+            thread::sleep(REST);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+use std::{fs, time::Duration};
+
+use layermark_model::WorkGroup;
+use serde_json::json;
+
+use super::{
+    Coherence,
+    params::Change,
+    side::{Side, until},
+};
+use crate::{
+    Workload,
+    workloads::ends::testing::{Ends, points},
+};
+
+const ALL: [Change; 8] = [
+    Change::Create,
+    Change::List,
+    Change::Notify,
+    Change::Append,
+    Change::Overwrite,
+    Change::Held,
+    Change::Rename,
+    Change::Remove,
+];
+
+#[test]
+fn points_are_changes_by_the_side_that_sees_them() {
+    let all = points(&Coherence, json!({})).unwrap();
+    assert_eq!(all.len(), 2 * ALL.len());
+    assert_eq!(all[0].label, "create, seen in the layer");
+    assert_eq!(all[0].meaning.group(), WorkGroup::Seeing);
+    let needs = Coherence.needs(&all[0]).unwrap();
+    assert!(needs.two_ends() && needs.both_sides());
+    let one = points(
+        &Coherence,
+        json!({"op": "rename", "seen": "host", "wait": "30s"}),
+    );
+    assert_eq!(
+        one.unwrap()[0].label,
+        "rename, seen on the host, within 30s"
+    );
+    for (wrong, says) in [
+        (json!({"wait": "1ms"}), "between 10ms and 60s"),
+        (json!({"wait": "soon"}), "`wait`"),
+        (json!({"op": "touch"}), "touch"),
+        (json!({"seen": "guest"}), "guest"),
+    ] {
+        let e = points(&Coherence, wrong).unwrap_err();
+        assert!(e.message.contains(says), "{}", e.message);
+    }
+}
+
+#[test]
+fn each_change_is_seen_from_either_side_of_one_directory() {
+    for op in ALL {
+        for seen in ["layer", "host"] {
+            let name = op.id();
+            let mut ends = Ends::start(&Coherence, json!({"op": name, "seen": seen})).expect(name);
+            let turned = ends.turn(0).expect(name);
+            assert!(turned.turn.ops > 0 && !turned.more, "{op:?} {turned:?}");
+            let trial = ends.end();
+            let latency = trial.latency.as_ref().expect("latencies");
+            assert!(latency.max < 1_000_000_000, "{op:?}: {latency:?}");
+            let number = |name: &str| trial.figures.number(name);
+            assert_eq!(number("seen"), Some(turned.turn.ops as f64));
+            assert_eq!(number("absent"), Some(0.0));
+            assert!(number("round_trip_ns") > Some(0.0));
+        }
+    }
+}
+
+/// Each kind of look tells the state before from the state after, and neither is assumed.
+#[test]
+fn no_change_is_seen_before_it_is_made() {
+    for op in ALL {
+        let dir = tempfile::tempdir().unwrap();
+        let [changer, mut watcher] = [(); 2].map(|()| Side::new(dir.path().to_owned(), op));
+        for n in 0..3 {
+            changer.make(n).unwrap();
+            assert!(watcher.sees_before(n).unwrap(), "{op:?} {n}");
+            assert!(!watcher.sees(n).unwrap(), "{op:?} {n}");
+            changer.change(n).unwrap();
+            assert!(watcher.sees(n).unwrap(), "{op:?} {n}");
+        }
+    }
+}
+
+/// Two directories that are not the same: nothing is seen, and that is an error and no time.
+#[test]
+fn what_is_never_seen_is_an_error() {
+    let [one, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let point = &points(
+        &Coherence,
+        json!({"op": "create", "seen": "layer", "wait": "50ms"}),
+    )
+    .unwrap()[0];
+    let context = crate::workloads::ends::testing::context;
+    let far = Coherence.serve(other.path(), point, &context(0)).unwrap();
+    let e = Coherence.prepare(one.path(), point, &context(far.port()));
+    let e = e.err().expect("an error");
+    assert!(
+        e.message.contains("not seen in the layer within 50ms"),
+        "{}",
+        e.message
+    );
+    assert_eq!(fs::read_dir(one.path()).unwrap().count(), 0, "left");
+    let mut told = 0;
+    let seen = until(Duration::from_millis(1200), &mut || told += 1, || Ok(false));
+    assert!(!seen.unwrap() && told == 2, "{told}");
+}

@@ -1,0 +1,242 @@
+//! A trial: changes on one side, one after the other, each until the other side sees it.
+
+use std::{
+    io,
+    net::TcpStream,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use layermark_model::{FigureValues, Pass, Trial, Turn, Verified, protocol::Peer};
+use serde::de::DeserializeOwned;
+
+use super::{
+    figures::Changes,
+    params::{CoherenceParams, Watcher},
+    protocol::Ask,
+    side::{Side, until},
+};
+use crate::{
+    Beat, Context, ProbeError, TurnRequest, Turned, Work,
+    run::recorder::Recorder,
+    usage,
+    workloads::{
+        ends::{PATIENCE, control::Control, error::PeerAddress, place::Host},
+        work_dir::WorkDir,
+    },
+};
+
+/// Most changes of a trial.
+const MOST: u64 = 200;
+/// A trial is at least this long, unless it has [`MOST`] changes.
+const LEAST: Duration = Duration::from_millis(50);
+/// Questions for the time of a message.
+const PINGS: usize = 9;
+/// Shorter times count as this: what a message takes, and what it waits for a CPU, is a part of it.
+const RESOLUTION_NS: u64 = 1_000_000;
+
+/// A prepared point.
+pub struct CoherenceWork {
+    p: CoherenceParams,
+    min: Duration,
+    here: Side,
+    control: Control,
+    recorder: Recorder,
+    done: Changes,
+    /// Declared last, since the others use it.
+    _work: WorkDir,
+}
+
+impl CoherenceWork {
+    pub fn prepare(
+        dir: &Path,
+        p: CoherenceParams,
+        peer: &Peer,
+        context: &Context,
+    ) -> Result<Self, ProbeError> {
+        let work = WorkDir::new(dir)?;
+        let to = peer.socket();
+        let address = PeerAddress {
+            workload: "coherence",
+            op: p.op.id(),
+            to,
+            patience: PATIENCE,
+        };
+        let stream = TcpStream::connect_timeout(&to, PATIENCE).and_then(|stream| {
+            stream.set_nodelay(true)?;
+            Ok(stream)
+        });
+        let mut control = Control::over(stream, address, &peer.secret)?;
+        let () = control.open(&p, &Host::here(), Vec::new())?;
+        let mut made = Self {
+            min: context.min.max(LEAST),
+            here: Side::new(work.path().to_owned(), p.op),
+            control,
+            recorder: Recorder::new(),
+            done: Changes {
+                wait: p.wait.clone(),
+                ..Changes::default()
+            },
+            p,
+            _work: work,
+        };
+        made.enter()?;
+        made.done.round_trip_ns = made.round_trip()?;
+        Ok(made)
+    }
+
+    fn ask<A: DeserializeOwned>(
+        &mut self,
+        ask: &Ask,
+        tick: &mut dyn FnMut(),
+    ) -> Result<A, ProbeError> {
+        self.control.say(ask)?;
+        self.control.answer(tick)
+    }
+
+    /// The layer has to see the directory that was made here.
+    fn enter(&mut self) -> Result<(), ProbeError> {
+        let name = self.here.dir().file_name().unwrap_or_default();
+        let name = name.to_string_lossy().into_owned();
+        if self.ask(&Ask::Enter { name }, &mut || {})? {
+            return Ok(());
+        }
+        let (dir, wait) = (self.here.dir().display(), &self.p.wait);
+        Err(ProbeError::new(format!(
+            "{dir} was made on this host and not seen in the layer within {wait}"
+        ))
+        .hint("a longer `wait`, if the layer keeps names for longer"))
+    }
+
+    /// The shortest of a few, ns.
+    fn round_trip(&mut self) -> Result<u64, ProbeError> {
+        let mut least = u64::MAX;
+        for _ in 0..PINGS {
+            let begun = Instant::now();
+            let _: bool = self.ask(&Ask::Ping, &mut || {})?;
+            least = least.min(begun.elapsed().as_nanos() as u64);
+        }
+        Ok(least)
+    }
+
+    fn here(&self, doing: &str) -> impl FnOnce(io::Error) -> ProbeError + use<> {
+        let (doing, dir) = (doing.to_owned(), self.here.dir().to_owned());
+        move |e| ProbeError::io(&doing, &dir, &e)
+    }
+
+    /// One change; `None`: it was not seen.
+    fn change(&mut self, n: u64, tick: &mut dyn FnMut()) -> Result<Option<u64>, ProbeError> {
+        let seen = match self.p.seen {
+            Watcher::Layer => self.change_here(n, tick),
+            Watcher::Host => self.change_there(n, tick),
+        };
+        let message_ns = self.done.round_trip_ns / 2;
+        Ok(seen?.map(|ns| ns.saturating_sub(message_ns).max(RESOLUTION_NS)))
+    }
+
+    fn change_here(&mut self, n: u64, tick: &mut dyn FnMut()) -> Result<Option<u64>, ProbeError> {
+        self.here.make(n).map_err(self.here("make a file in"))?;
+        let before = self.ask(&Ask::Before { n }, tick)?;
+        self.has_seen(before)?;
+        let _: bool = self.ask(&Ask::Watch { n }, tick)?;
+        self.here.change(n).map_err(self.here("change a file in"))?;
+        let changed = Instant::now();
+        let seen: bool = self.control.answer(tick)?;
+        Ok(seen.then(|| changed.elapsed().as_nanos() as u64))
+    }
+
+    /// The other side knows how long its change took, and this one when it asked for it.
+    fn change_there(&mut self, n: u64, tick: &mut dyn FnMut()) -> Result<Option<u64>, ProbeError> {
+        let _: bool = self.ask(&Ask::Make { n }, tick)?;
+        let wait = self.p.wait();
+        let before = until(wait, tick, || self.here.sees_before(n));
+        self.has_seen(before.map_err(self.here("look in"))?)?;
+        let asked = Instant::now();
+        self.control.say(&Ask::Change { n })?;
+        let seen = until(wait, tick, || self.here.sees(n)).map_err(self.here("look in"))?;
+        let passed = asked.elapsed().as_nanos() as u64;
+        let took: u64 = self.control.answer(tick)?;
+        Ok(seen.then(|| passed.saturating_sub(took)))
+    }
+
+    /// An error if the watching side has not seen the state before a change.
+    fn has_seen(&self, before: bool) -> Result<(), ProbeError> {
+        if before {
+            return Ok(());
+        }
+        let (at, wait) = (self.p.seen.place(), &self.p.wait);
+        Err(self.unseen(&format!(
+            "the file was not seen {at} within {wait}, before it was changed"
+        )))
+    }
+
+    fn unseen(&self, what: &str) -> ProbeError {
+        ProbeError::new(format!("{}: {what}", self.p.op.id()))
+            .hint("a longer `wait` shows whether it is ever seen")
+    }
+}
+
+impl Work for CoherenceWork {
+    /// As many changes as the trial is long. None follows one that was not seen.
+    fn turn(
+        &mut self,
+        ask: &TurnRequest,
+        trial: &mut Trial,
+        beat: &mut Beat<'_>,
+    ) -> Result<Turned, ProbeError> {
+        let before = usage::now().cpu;
+        let begun = Instant::now();
+        let mut elapsed_ns = 0;
+        for n in 0..MOST {
+            if begun.elapsed() >= self.min && n > 0 {
+                break;
+            }
+            let Some(ns) = self.change(n, &mut || beat(n, 0))? else {
+                self.done.absent += 1;
+                break;
+            };
+            elapsed_ns += ns;
+            self.recorder.record(ns);
+            self.done.seen += 1;
+            self.done.longest_ns = self.done.longest_ns.max(ns);
+        }
+        if self.done.seen == 0 {
+            let (at, wait) = (self.p.seen.place(), &self.p.wait);
+            return Err(self.unseen(&format!("the change was not seen {at} within {wait}")));
+        }
+        let after = usage::now().cpu;
+        trial.cpu.user_ns = after.user_ns - before.user_ns;
+        trial.cpu.sys_ns = after.sys_ns - before.sys_ns;
+        let ops = self.done.seen;
+        trial.passes.push(Pass {
+            elapsed_ns,
+            ops,
+            bytes: 0,
+        });
+        Ok(Turned {
+            turn: Turn {
+                round: ask.round,
+                elapsed_ns,
+                ops,
+                bytes: 0,
+            },
+            cpu: trial.cpu,
+            ..Turned::default()
+        })
+    }
+
+    /// A few bytes were written, and no flush of them is a part of this work.
+    fn settle(&mut self, _: &mut Trial) -> Result<(), ProbeError> {
+        Ok(())
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        trial.latency = self.recorder.latency();
+        trial.figures = FigureValues::of(&self.done);
+        trial.verified = Some(Verified {
+            records: self.done.seen,
+            bad: 0,
+        });
+        Ok(())
+    }
+}
