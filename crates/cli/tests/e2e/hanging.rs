@@ -266,10 +266,11 @@ fn each_of_many_runs_whose_server_takes_a_call_ends() {
                     let Some((child, dir)) = held(on, when, call) else {
                         break;
                     };
-                    let after = ends(child, dir, &what).1;
+                    let (said, after) = ends(child, dir, &what);
                     made.fetch_add(usize::from(after.is_some()), Relaxed);
                     if after.is_some_and(|after| after > SILENCE + MORE) {
-                        late.lock().unwrap().push(format!("{what}: {after:?}"));
+                        let text = format!("{what}: {after:?}: {}", said.stderr);
+                        late.lock().unwrap().push(text);
                     }
                 }
             });
