@@ -243,7 +243,7 @@ fn every_preset_does_in_a_layer_what_it_does_natively() {
     if !is_root() {
         return skipped("needs root for an overlay");
     }
-    let names = "git,untar,rm,grep,python,build";
+    let names = "git,untar,rm,grep,python,build,npm";
     let said = steps(&[
         "--preset",
         names,

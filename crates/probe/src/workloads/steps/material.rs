@@ -7,6 +7,8 @@ use std::{
     path::Path,
 };
 
+use serde_json::json;
+
 use crate::{
     data::{self, Noise},
     param::words,
@@ -25,6 +27,9 @@ words! {
         Archive = "archive",
         /// `storm/`: a Python package with this many modules.
         Modules = "modules",
+        /// `packages/` and `project/`: packages of JavaScript with this many files, and a project that
+        /// depends on each.
+        Packages = "packages",
         /// `src/`: a C program of this many source files, with a `Makefile`.
         Sources = "sources",
     }
@@ -32,6 +37,8 @@ words! {
 
 /// Files in a directory.
 const PER_DIRECTORY: u64 = 50;
+/// Files of a package of JavaScript.
+const PER_PACKAGE: u64 = 20;
 /// Files that a commit changes.
 const CHANGED: u64 = 4;
 /// Bytes of a text: from this on.
@@ -49,6 +56,7 @@ impl Material {
             Self::History => history(&dir.join("history"), files),
             Self::Archive => archive(&dir.join("small.tar"), files),
             Self::Modules => modules(&dir.join("storm"), files),
+            Self::Packages => packages(dir, files),
             Self::Sources => sources(&dir.join("src"), files),
         }
     }
@@ -110,10 +118,20 @@ fn history(at: &Path, files: u64) -> io::Result<()> {
 }
 
 fn archive(at: &Path, files: u64) -> io::Result<()> {
+    tar(
+        at,
+        (0..files).map(|n| {
+            let name = format!("small/{}", path(n));
+            let text = text(&name, 0);
+            (name, text)
+        }),
+    )
+}
+
+/// An archive of files with these names and contents.
+fn tar(at: &Path, files: impl IntoIterator<Item = (String, String)>) -> io::Result<()> {
     let mut out = tar::Builder::new(BufWriter::new(File::create(at)?));
-    for n in 0..files {
-        let name = format!("small/{}", path(n));
-        let text = text(&name, 0);
+    for (name, text) in files {
         let mut head = tar::Header::new_ustar();
         head.set_mode(0o644);
         head.set_uid(0);
@@ -123,6 +141,41 @@ fn archive(at: &Path, files: u64) -> io::Result<()> {
         out.append_data(&mut head, &name, text.as_bytes())?;
     }
     out.into_inner()?.flush()
+}
+
+/// Archives as `npm pack` makes them, and a project whose `package.json` names them.
+fn packages(dir: &Path, files: u64) -> io::Result<()> {
+    let (from, project) = (dir.join("packages"), dir.join("project"));
+    fs::create_dir(&from)?;
+    fs::create_dir(&project)?;
+    let mut needed = serde_json::Map::new();
+    for n in 0..files.div_ceil(PER_PACKAGE) {
+        let name = format!("p{n:04}");
+        let about = json!({"name": name, "version": "1.0.0", "main": "index.js"});
+        let own = [
+            ("package.json", about.to_string()),
+            ("index.js", format!("exports.value = {n};\n")),
+        ];
+        let own = own.map(|(file, text)| (format!("package/{file}"), text));
+        // Two files are its own.
+        let modules = (2..PER_PACKAGE).map(|m| {
+            let text = text(&format!("{name}, module {m}"), 0);
+            (format!("package/lib/m{m:02}.js"), format!("/* {text} */\n"))
+        });
+        tar(
+            &from.join(format!("{name}.tar")),
+            own.into_iter().chain(modules),
+        )?;
+        needed.insert(name.clone(), format!("file:../packages/{name}.tar").into());
+    }
+    let about =
+        json!({"name": "project", "version": "1.0.0", "private": true, "dependencies": needed});
+    fs::write(project.join("package.json"), about.to_string())?;
+    fs::write(
+        project.join("sum.js"),
+        "const names = Object.keys(require('./package.json').dependencies);\n\
+         console.log('sum', names.reduce((sum, name) => sum + require(name).value, 0));\n",
+    )
 }
 
 /// A package whose import imports all its modules, which are in one directory.
@@ -188,6 +241,7 @@ mod tests {
                 Material::History,
                 Material::Archive,
                 Material::Modules,
+                Material::Packages,
                 Material::Sources,
             ] {
                 material.make(dir.path(), 120).unwrap();

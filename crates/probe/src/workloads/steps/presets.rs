@@ -156,6 +156,23 @@ pub const ALL: &[Preset] = &[
         ],
     },
     Preset {
+        id: "npm",
+        about: "npm install of 100 packages of 20 files each, from npm's cache",
+        needs: &["npm", "node"],
+        material: "packages",
+        files: 2000,
+        // The first installation fills the cache and writes the lock file.
+        setup: "npm --prefix project install --cache cache --offline --no-audit --no-fund --no-update-notifier",
+        steps: &[PresetStep {
+            name: "npm install",
+            prepare: "rm -rf project/node_modules",
+            run: "npm --prefix project install --cache cache --offline --no-audit --no-fund --no-update-notifier",
+            check: "node project/sum.js | grep -q '^sum [0-9]'",
+            expect: &["tree=project/node_modules"],
+            ..PLAIN
+        }],
+    },
+    Preset {
         id: "build",
         about: "make -j of a C program of 60 files",
         needs: &["make", "cc"],
@@ -176,6 +193,7 @@ pub const ALL: &[Preset] = &[
 pub fn package(program: &str) -> &str {
     match program {
         "cc" => "gcc libc6-dev",
+        "node" => "nodejs",
         other => other,
     }
 }
