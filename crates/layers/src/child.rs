@@ -31,8 +31,10 @@ use rustix::{
     thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
 };
 
-use crate::{Control, LayerError, needs, served};
+use crate::{Control, LayerError, served};
 
+/// Directory at which a helper sees that of the layer: no path of the user's can have a meaning to it.
+pub(crate) const SEEN_AT: &str = "/mnt";
 /// Directories in which programs are searched; `sbin` is not in every user's `PATH`.
 pub(crate) const PROGRAM_PATH: &str =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -456,17 +458,6 @@ pub fn cpu_ns(pid: u32) -> io::Result<u64> {
         return Err(io::Error::last_os_error());
     }
     Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
-}
-
-/// A command for a program that must be installed.
-pub(crate) fn tool(layer: &str, name: &str, package: &str) -> Result<Command, LayerError> {
-    match program(name) {
-        Some(path) => Ok(command(path)),
-        None => Err(LayerError::Missing {
-            layer: layer.into(),
-            missing: needs::program(name, package).into_iter().collect(),
-        }),
-    }
 }
 
 /// Runs a command to its end. Returns the first line it printed, or an error with its last lines.

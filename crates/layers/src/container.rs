@@ -15,7 +15,7 @@ use layermark_model::{Missing, Spec, random_name};
 
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
-    child::{self, Change},
+    child::{self, Change, SEEN_AT},
     entered::{self, Own, Start, Way},
     host::HostPlace,
     needs,
@@ -55,8 +55,6 @@ const OPTIONS: &[LayerOption] = &[
     },
 ];
 
-/// Directory at which the runtime sees that of the layer: no path of the user's can have a meaning to it.
-pub(crate) const SEEN_AT: &str = "/mnt";
 /// The binary and the directories in a container.
 const BINARY: &str = "/layermark";
 const OWN_DIR: &str = "/work";
@@ -260,7 +258,7 @@ impl Layer for Container {
         let (program, package) = runtime.program;
         let version = child::run(
             &layer,
-            child::tool(&layer, program, package)?.arg("--version"),
+            needs::tool(&layer, program, package)?.arg("--version"),
         )?;
         let mut notes = vec![("runtime".into(), program.to_owned())];
         if program == "podman" {

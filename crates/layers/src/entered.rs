@@ -24,8 +24,7 @@ use crate::{
         files,
         protocol::{AgentReply, AgentRequest},
     },
-    child::{self, Change, PROGRAM_PATH, Process},
-    container::SEEN_AT,
+    child::{self, Change, PROGRAM_PATH, Process, SEEN_AT},
     process_tree::{GuestWork, ProcessTree},
 };
 

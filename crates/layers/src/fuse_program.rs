@@ -63,7 +63,7 @@ pub(crate) const PROGRAMS: [Program; 2] = [
 ];
 
 fn bindfs(request: &MountRequest) -> Result<Command, LayerError> {
-    let mut command = child::tool(request.layer, "bindfs", "bindfs")?;
+    let mut command = needs::tool(request.layer, "bindfs", "bindfs")?;
     command.arg("-f");
     if sandbox::privilege() != Privilege::Root {
         command.arg("--no-allow-other");
@@ -76,7 +76,7 @@ fn gocryptfs(request: &MountRequest) -> Result<Command, LayerError> {
     const SECRET: &str = "password";
     let secret = request.base.dir.join(SECRET);
     let tool = || -> Result<Command, LayerError> {
-        let mut command = child::tool(request.layer, "gocryptfs", "gocryptfs")?;
+        let mut command = needs::tool(request.layer, "gocryptfs", "gocryptfs")?;
         command
             .current_dir(&request.base.dir)
             .args(["-q", "-passfile", SECRET]);
@@ -134,7 +134,7 @@ pub(crate) fn for_all_users() -> &'static [&'static str] {
 
 /// The line in which the program prints its version, among those of its libraries.
 pub(crate) fn version(layer: &str, program: &str, option: &str) -> Result<String, LayerError> {
-    let lines = child::lines(layer, child::tool(layer, program, program)?.arg(option))?;
+    let lines = child::lines(layer, needs::tool(layer, program, program)?.arg(option))?;
     let its = |line: &&String| line.to_lowercase().contains(program);
     let line = lines.iter().find(its).or(lines.first());
     Ok(line.cloned().unwrap_or_default())

@@ -138,7 +138,7 @@ fn mounted(
         .backing(image)
         .note("compression", value(spec, OPTIONS, "compression"));
     if variant(spec) == "squashfuse" {
-        let mut command = child::tool(&name, "squashfuse", "squashfuse")?;
+        let mut command = needs::tool(&name, "squashfuse", "squashfuse")?;
         command.arg("-f").args(fuse_program::for_all_users());
         command.arg(image).arg(at);
         let pid = fuse_program::serve(&name, &mut command, at, undo)?;
@@ -228,7 +228,7 @@ fn build(base: &Base, spec: &Spec) -> Result<PathBuf, LayerError> {
     let staged = stage.join(PACKAGED);
     tree::link(&base.packaged, &staged).map_err(LayerError::io(&name, "link to", &staged))?;
     let (program, package) = maker(spec);
-    let mut command = child::tool(&name, program, package)?;
+    let mut command = needs::tool(&name, program, package)?;
     let compression = value(spec, OPTIONS, "compression");
     if program == "mkfs.erofs" {
         command.arg("--quiet");

@@ -91,13 +91,13 @@ fn kind(spec: &Spec) -> Result<&'static LoopFsType, LayerError> {
 
 /// The version of the program that makes the file system.
 pub(crate) fn version(layer: &str, kind: &LoopFsType) -> Result<String, LayerError> {
-    let mut mkfs = child::tool(layer, kind.mkfs, kind.package)?;
+    let mut mkfs = needs::tool(layer, kind.mkfs, kind.package)?;
     child::run(layer, mkfs.arg("-V"))
 }
 
 /// Makes the file system in an image.
 pub(crate) fn make_fs(layer: &str, kind: &LoopFsType, image: &Path) -> Result<(), LayerError> {
-    let mut mkfs = child::tool(layer, kind.mkfs, kind.package)?;
+    let mut mkfs = needs::tool(layer, kind.mkfs, kind.package)?;
     child::run(layer, mkfs.args(kind.args).arg(image)).map(drop)
 }
 

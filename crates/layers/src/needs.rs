@@ -1,10 +1,10 @@
 //! Requirements that a host may lack, each with a command that provides it.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use layermark_model::Missing;
 
-use crate::child;
+use crate::{LayerError, child};
 
 /// `Some` when the kernel does not have this file system, built in or as a module.
 pub(crate) fn kernel_fs(name: &str) -> Option<Missing> {
@@ -51,6 +51,17 @@ pub(crate) fn program(name: &str, package: &str) -> Option<Missing> {
         hint: format!("sudo apt-get install {package}"),
         installable: true,
     })
+}
+
+/// A command for a program that must be installed.
+pub(crate) fn tool(layer: &str, name: &str, package: &str) -> Result<Command, LayerError> {
+    match child::program(name) {
+        Some(path) => Ok(child::command(path)),
+        None => Err(LayerError::Missing {
+            layer: layer.into(),
+            missing: program(name, package).into_iter().collect(),
+        }),
+    }
 }
 
 /// `Some` when the device cannot be opened for reading and writing.

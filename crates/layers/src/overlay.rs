@@ -6,7 +6,7 @@ use std::{
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo, child, fuse_program,
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
     host::{HostPlace, PACKAGED},
     mounts, needs,
     options::{bad, on, value},
@@ -193,7 +193,7 @@ fn open_fuse(
     undo: &mut Undo,
 ) -> Result<Box<dyn Place>, LayerError> {
     let at = stack.at();
-    let mut command = child::tool(&stack.layer, FUSE_OVERLAYFS, FUSE_OVERLAYFS)?;
+    let mut command = needs::tool(&stack.layer, FUSE_OVERLAYFS, FUSE_OVERLAYFS)?;
     // It separates directories at colons and has no way to write one.
     command
         .current_dir(&stack.home)

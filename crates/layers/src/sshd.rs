@@ -16,8 +16,7 @@ use layermark_model::Missing;
 
 use crate::{
     Control, LayerError, Undo,
-    child::{self, Change, Process},
-    container::SEEN_AT,
+    child::{self, Change, Process, SEEN_AT},
     needs, removal,
 };
 
@@ -55,7 +54,7 @@ pub(crate) fn start(
     let failed = |what| LayerError::io(layer, what, &own);
     make_dirs(&own).map_err(failed("make directories in"))?;
     for name in ["host_key", "key"] {
-        let mut keygen = child::tool(layer, KEYGEN.0, KEYGEN.1)?;
+        let mut keygen = needs::tool(layer, KEYGEN.0, KEYGEN.1)?;
         keygen.current_dir(&own);
         keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", name]);
         child::run(layer, &mut keygen)?;
@@ -68,7 +67,7 @@ pub(crate) fn start(
             .and_then(|()| write(&client, &client_config(&own, port)))
             .and_then(|()| know_host(&own, port))
             .map_err(failed("write the configuration in"))?;
-        let mut command = child::tool(layer, SERVER.0, SERVER.1)?;
+        let mut command = needs::tool(layer, SERVER.0, SERVER.1)?;
         command.args(["-D", "-e", "-f"]);
         command.arg(format!("{SEEN_AT}/{OWN}/sshd_config"));
         let view = view(dir).map_err(failed("name"))?;

@@ -4,10 +4,11 @@ use layermark_model::{Missing, Spec};
 use layermark_sys::process;
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo, child,
-    container::SEEN_AT,
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo,
+    child::SEEN_AT,
     fuse_program,
     host::{HostPlace, PACKAGED},
+    needs,
     options::value,
     sandbox, sshd, tree,
 };
@@ -80,7 +81,7 @@ impl Layer for Sshfs {
         base.emptied(undo);
         let [below, at] = fuse_program::directories(base, &layer)?;
         let server = sshd::start(&layer, &base.dir, base.silence.max(FLOOR), undo)?;
-        let mut command = child::tool(&layer, PROGRAM, PROGRAM)?;
+        let mut command = needs::tool(&layer, PROGRAM, PROGRAM)?;
         command
             .arg("-F")
             .arg(&server.client)

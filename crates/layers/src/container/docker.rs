@@ -206,7 +206,7 @@ fn import(base: &Base, layer: &str, name: &str) -> Result<(), LayerError> {
         fs::create_dir_all(root.join(dir)).map_err(io("make"))?;
     }
     fs::copy(&base.exe, root.join("layermark")).map_err(io("copy this binary to"))?;
-    let mut make = child::tool(layer, "tar", "tar")?;
+    let mut make = needs::tool(layer, "tar", "tar")?;
     child::run(
         layer,
         make.arg("-cf").arg(&tar).arg("-C").arg(&root).arg("."),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use rustix::process::{Resource, getrlimit};
 
 use super::{At, Bundle, Runtime, contained, words};
-use crate::{LayerError, child};
+use crate::{LayerError, child, needs};
 
 /// The storage driver.
 pub(super) const DRIVER: &str = "overlay";
@@ -35,7 +35,7 @@ fn podman() -> Vec<OsString> {
 fn command(bundle: &Bundle) -> Result<Vec<OsString>, LayerError> {
     let root = bundle.dir.join("root");
     let image = bundle.dir.join("image.tar");
-    let mut tar = child::tool(bundle.layer, "tar", "tar")?;
+    let mut tar = needs::tool(bundle.layer, "tar", "tar")?;
     child::run(
         bundle.layer,
         tar.arg("-cf").arg(&image).arg("-C").arg(root).arg("."),

@@ -21,6 +21,7 @@ use crate::{
         protocol::{AgentReply, PORT},
     },
     child::{self, Change, Process, Tail},
+    needs,
     vm::{cache, cycles, guest, initramfs, kernel::Kernel, net::Network},
 };
 
@@ -194,7 +195,7 @@ pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
         .map_err(io("unpack the kernel", &kernel.image))?;
     let qemu = child::run(
         boot.layer,
-        child::tool(boot.layer, QEMU.0, QEMU.1)?.arg("--version"),
+        needs::tool(boot.layer, QEMU.0, QEMU.1)?.arg("--version"),
     )?;
     let (last, earlier) = boot
         .accels
@@ -294,7 +295,7 @@ fn start(
     let (ours, theirs) = UnixStream::pair().map_err(io)?;
     let server = (boot.server)()?;
     let started = Instant::now();
-    let mut command = child::tool(boot.layer, QEMU.0, QEMU.1)?;
+    let mut command = needs::tool(boot.layer, QEMU.0, QEMU.1)?;
     command
         .current_dir(boot.dir)
         .args(arguments(boot, image, accel))

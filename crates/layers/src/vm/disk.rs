@@ -184,7 +184,7 @@ impl<'a> Disk<'a> {
             return Ok((raw, version));
         }
         let image = dir.join(self.file());
-        let mut convert = child::tool(&layer, "qemu-img", "qemu-utils")?;
+        let mut convert = needs::tool(&layer, "qemu-img", "qemu-utils")?;
         convert.current_dir(dir).args([
             "convert",
             "-f",

@@ -279,7 +279,7 @@ pub fn places(file: &File) -> Option<Vec<(u64, u64)>> {
 fn make_ext4(image: &Path, size: u64) -> Result<(), LayerError> {
     let made = File::create_new(image).and_then(|f| f.set_len(size));
     made.map_err(failed("make the disk", image))?;
-    let mut mkfs = child::tool(NAME, "mkfs.ext4", "e2fsprogs")?;
+    let mut mkfs = needs::tool(NAME, "mkfs.ext4", "e2fsprogs")?;
     let fixed = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
     let args = ["-q", "-F", "-b", "4096", "-J", "size=4", "-E", fixed];
     child::run(NAME, mkfs.args(args).arg(image)).map(drop)

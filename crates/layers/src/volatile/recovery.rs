@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::{disk::NAME, failed};
-use crate::{LayerError, Undo, child, loopdev, mounts};
+use crate::{LayerError, Undo, child, loopdev, mounts, needs};
 
 /// What became of the file system on a surviving disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub fn recover(image: &Path, at: &Path, undo: &mut Undo) -> Result<Recovery, Lay
         Ok(()) => return Ok(Recovery::Mounted),
         Err(why) => why,
     };
-    let mut fsck = child::tool(NAME, "e2fsck", "e2fsprogs")?;
+    let mut fsck = needs::tool(NAME, "e2fsck", "e2fsprogs")?;
     // 1 where it has repaired something: the mount says whether it did.
     let status = match child::run(NAME, fsck.arg("-fy").arg(image)) {
         Ok(_) => "exit code 0".into(),

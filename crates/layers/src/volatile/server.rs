@@ -7,11 +7,7 @@ use std::{
 };
 
 use super::{disk::NAME, failed};
-use crate::{
-    Control, LayerError, Undo,
-    child::{self, Process},
-    mounts,
-};
+use crate::{Control, LayerError, Undo, child::Process, mounts, needs};
 
 /// How long it may take to mount.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -33,7 +29,7 @@ pub fn serve_with(
         let empty = std::io::ErrorKind::InvalidInput.into();
         return Err(failed("start the server for", at)(empty));
     };
-    let mut started = child::tool(NAME, program, program)?;
+    let mut started = needs::tool(NAME, program, program)?;
     started.args(arguments).arg(source).arg(at);
     started
         .stdin(Stdio::null())

@@ -6,12 +6,9 @@ use std::{fs, io, path::Path, process::Command};
 use super::Network;
 use crate::{
     Control,
-    child::{self, Change, Process},
+    child::{self, Change, Process, SEEN_AT},
 };
 
-/// Path of the layer's directory in the server's view. Its real path may contain any characters and
-/// be of any length.
-const SEEN_AT: &str = "/mnt";
 /// Directory in which servers keep locks and sockets under fixed names.
 const OF_SERVERS: &str = "/run";
 

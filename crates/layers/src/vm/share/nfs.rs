@@ -58,7 +58,7 @@ impl ShareProtocol for Nfs {
         let recovery = at.dir.join("nfs");
         let made = fs::create_dir_all(&recovery).and_then(|()| fs::write(&config, config_text()));
         made.map_err(LayerError::io(at.layer, "write", &config))?;
-        let mut command = child::tool(at.layer, PROGRAM.0, PROGRAM.1)?;
+        let mut command = needs::tool(at.layer, PROGRAM.0, PROGRAM.1)?;
         // Shows its guest in the list of processes.
         command
             .arg0(format!("{} {}", PROGRAM.0, at.dir.display()))

@@ -61,7 +61,7 @@ impl ShareProtocol for Smb {
         }
         fs::write(&config, config_text()).map_err(io("write a configuration for"))?;
         add_user(at)?;
-        let mut command = child::tool(at.layer, PROGRAM.0, PROGRAM.1)?;
+        let mut command = needs::tool(at.layer, PROGRAM.0, PROGRAM.1)?;
         // Shows its guest in the list of processes.
         command
             .arg0(format!("{} {}", PROGRAM.0, at.dir.display()))
@@ -107,7 +107,7 @@ impl ShareProtocol for Smb {
 /// Adds a password for root to the server's own database.
 fn add_user(at: &Serve<'_>) -> Result<(), LayerError> {
     let io = |e| LayerError::io(at.layer, "run", PASSWORDS.0.as_ref())(e);
-    let mut command = child::tool(at.layer, PASSWORDS.0, PASSWORDS.1)?;
+    let mut command = needs::tool(at.layer, PASSWORDS.0, PASSWORDS.1)?;
     command
         .args(["-c", &server::seen(CONFIG), "-s", "-a", "root"])
         .stdin(Stdio::piped())

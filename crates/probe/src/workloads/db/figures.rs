@@ -3,8 +3,6 @@
 use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen};
 use serde::Serialize;
 
-use super::params::DbOp;
-
 /// Work of `SQLite` in the turns of a trial. The fields have the names of the figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct DbTrial {
@@ -22,8 +20,8 @@ pub struct DbTrial {
     pub checkpoint_ns: Option<u64>,
 }
 
-/// The table of figures.
-pub fn table(op: DbOp) -> FigureTable {
+/// The table of figures, of transactions that are commits alone, or that write at all.
+pub fn table(commits: bool, writes: bool) -> FigureTable {
     let value = |name: &str| Amount::Value(name.into());
     let a_commit = |name: &str, head: &str, of: Amount| {
         Figure::per(name, FigureUnit::Number, [of], [value("commits")]).head(head)
@@ -34,12 +32,11 @@ pub fn table(op: DbOp) -> FigureTable {
     let latency = |name: &str, source| Figure::new(name, FigureUnit::Time, source);
     let longest = FigureSource::Most(Amount::Nanoseconds("checkpoint_ns".into()));
     let about = "Transactions of an SQLite database. Syncs are calls of SQLite. Flushes are counted at the device and include those of other programs. Written: bytes per committed byte of the rows, by SQLite and at the device. A checkpoint copies the write-ahead log into the table, within the commit that finds it full. PRAGMA integrity_check and the rows were right after every trial.";
-    let rate = if op == DbOp::Commit {
+    let rate = if commits {
         "commits/s"
     } else {
         "transactions/s"
     };
-    let writes = op != DbOp::Read;
     let of_commits = [
         a_commit("syncs_a_commit", "syncs a commit", value("syncs")),
         a_commit(

@@ -150,7 +150,7 @@ impl Means for DbParams {
             .part("synchronous", self.flushing())
             .part("rows", format!("{} rows", self.rows))
             .part("row_size", self.sized())
-            .figures(figures::table(self.op)))
+            .figures(figures::table(self.op == DbOp::Commit, writes)))
     }
 }
 

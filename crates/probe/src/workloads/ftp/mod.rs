@@ -76,8 +76,9 @@ impl Workload for Ftp {
         at: &Point,
         context: &Context,
     ) -> Result<Box<dyn Work>, ProbeError> {
-        let work =
-            work::FtpWork::prepare(dir, param::read(at)?, context.far_end(self.id())?, context)?;
-        Ok(Box::new(Repeated::new(work)))
+        let (p, peer) = (param::read::<FtpParams>(at)?, context.far_end(self.id())?);
+        let ceiling = ceiling::of(&p, dir, context);
+        let work = work::FtpWork::connect(dir, p, peer, context)?;
+        Ok(Box::new(Repeated::new(work.ceiling(ceiling))))
     }
 }

@@ -8,7 +8,6 @@ use std::{
 use layermark_model::{FigureValues, Trial, Verified, protocol::Peer};
 
 use super::{
-    ceiling,
     content::{Content, Received, Room, Sum, touched},
     control,
     figures::FtpTrial,
@@ -79,17 +78,10 @@ struct Client {
 }
 
 impl FtpWork {
-    /// Prepares the point and measures the clients' ceiling.
-    pub fn prepare(
-        dir: &Path,
-        p: FtpParams,
-        peer: &Peer,
-        context: &Context,
-    ) -> Result<Self, ProbeError> {
-        let ceiling = ceiling::of(&p, dir, context);
-        let mut work = Self::connect(dir, p, peer, context)?;
-        work.ftp.ceiling = ceiling;
-        Ok(work)
+    /// Sets the rate of the same clients without the path.
+    pub fn ceiling(mut self, ceiling: Option<u64>) -> Self {
+        self.ftp.ceiling = ceiling;
+        self
     }
 
     /// Logs the clients in.

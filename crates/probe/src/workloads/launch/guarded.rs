@@ -7,12 +7,15 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{CpuUse, Warmth};
-use serde::{Deserialize, Serialize};
+use layermark_model::Warmth;
 
 use super::{
-    counting::Counting, display::Display, figures::LaunchTrial, inside, params::LaunchCache, ready,
-    start::LaunchSite,
+    counting::Counting,
+    display::Display,
+    inside,
+    params::LaunchCache,
+    ready,
+    start::{LaunchSite, Launched},
 };
 use crate::ProbeError;
 use crate::programs::{guard::Guarded, tree::Tree};
@@ -26,14 +29,6 @@ pub struct Launches {
     /// Number of uncounted launches before the counted one.
     pub warmups: u64,
     pub counting: Counting,
-}
-
-/// A completed launch.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Launched {
-    pub elapsed_ns: u64,
-    pub cpu: CpuUse,
-    pub launch: LaunchTrial,
 }
 
 impl Launches {

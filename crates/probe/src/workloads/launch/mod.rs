@@ -40,9 +40,9 @@ pub(super) mod ready;
 pub(super) mod start;
 mod trace;
 
-use guarded::{Launched, Launches};
+use guarded::Launches;
 use params::LaunchParams;
-use start::LaunchSite;
+use start::{LaunchSite, Launched};
 
 /// Default number of launches of a point: the minimum of hyperfine.
 const LAUNCHES: u32 = 10;

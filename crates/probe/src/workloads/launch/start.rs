@@ -5,14 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::Environment;
+use layermark_model::{CpuUse, Environment};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
 
 use super::{
     counting::Counting,
     display::Display,
     figures::LaunchTrial,
-    guarded::Launched,
     params::{LaunchParams, words},
     ready::{self, Ready, ReadyEvent, ReadyKind, Scene},
     trace,
@@ -31,6 +31,14 @@ use crate::{
 
 /// Values of the environment of at least this length, bytes, are masked in texts.
 const SECRET: usize = 4;
+
+/// A completed launch.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Launched {
+    pub elapsed_ns: u64,
+    pub cpu: CpuUse,
+    pub launch: LaunchTrial,
+}
 
 /// Where and how programs are started.
 pub struct LaunchSite {
@@ -157,7 +165,10 @@ impl LaunchSite {
         gone: BorrowedFd<'_>,
     ) -> Result<Launched, ProbeError> {
         let program = words("`command`", &self.p.command)?;
-        let tracer = self.p.tracing.then(|| trace::Tracer::new(self));
+        let tracer = self
+            .p
+            .tracing
+            .then(|| trace::Tracer::new(&self.home, self.root.as_deref(), self.p.listing));
         let argv = tracer
             .as_ref()
             .map_or_else(|| program.clone(), |t| t.command(&program));

@@ -3,14 +3,14 @@
 use std::{
     collections::BTreeSet,
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
 
 use layermark_model::random_name;
 
-use super::{figures::Trace, start::LaunchSite};
+use super::figures::Trace;
 use crate::{
     ProbeError,
     programs::strace::{self, Call},
@@ -35,16 +35,17 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    pub fn new(site: &LaunchSite) -> Self {
-        let inside = site.home.join(random_name("layermark-trace-"));
-        let outside = match &site.root {
+    /// For a program with this home, as it sees it, and this root.
+    pub fn new(home: &Path, root: Option<&Path>, listing: bool) -> Self {
+        let inside = home.join(random_name("layermark-trace-"));
+        let outside = match root {
             Some(root) => root.join(inside.strip_prefix("/").unwrap_or(&inside)),
             None => inside.clone(),
         };
         Self {
             inside,
             outside,
-            listing: site.p.listing,
+            listing,
         }
     }
 

@@ -85,7 +85,7 @@ impl NetFarState {
         if current.is_some() {
             return Err("it serves another trial".into());
         }
-        let trial = FarTrial::new(self, host, ports, from);
+        let trial = FarTrial::new(self.p.clone(), self.at, host, ports, from);
         let trial = Arc::new(trial.map_err(|e| format!("it cannot begin: {e}"))?);
         if connections.is_ending() {
             return Err("it ends".into());

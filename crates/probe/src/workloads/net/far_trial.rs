@@ -17,7 +17,6 @@ use layermark_model::random_name;
 use rustix::net::Shutdown;
 
 use super::{
-    far::NetFarState,
     figures::NetEnd,
     near::{Counters, Welcome},
     params::{NetOp, NetParams},
@@ -69,18 +68,19 @@ struct Single {
 }
 
 impl FarTrial {
+    /// A trial of the far end that listens at this address.
     pub fn new(
-        far: &NetFarState,
+        p: NetParams,
+        at: SocketAddr,
         near: &Host,
         ports: Vec<u16>,
         from: SocketAddr,
     ) -> io::Result<Self> {
-        let p = far.p.clone();
         let host = Host::here();
         let [_, cpus] = place::cpus(p.placement, p.streams as usize, near, &host);
         // Each of its threads does the same.
         let cpus = PinnedCpus::on(&cpus)?.cpus();
-        let at = SocketAddr::new(far.at.ip(), 0);
+        let at = SocketAddr::new(at.ip(), 0);
         let transactions = match p.op {
             NetOp::Crr => Some(sockets::listen(&p, at)?),
             _ => None,

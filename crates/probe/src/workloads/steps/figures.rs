@@ -2,28 +2,26 @@
 
 use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit, NoteWhen};
 
-use super::params::StepParams;
-
 /// Whether processes had to be ended that the step had left running.
 pub const LEFT: &str = "left_running";
 
 /// Group of the figures that the step has printed itself.
 pub const PRINTED: &str = "printed";
 
-/// The table of figures of a step.
-pub fn table(p: &StepParams) -> FigureTable {
+/// The table of figures of a step that does `count` of something.
+pub fn table(count: u64, unit: &str) -> FigureTable {
     let of =
         |amount: Amount, name: &str, unit| Figure::per(name, unit, [amount], [Amount::Operations]);
-    let each = |what: &str| match p.count {
+    let each = |what: &str| match count {
         1 => what.to_owned(),
-        _ => format!("{what} a {}", p.unit()),
+        _ => format!("{what} a {unit}"),
     };
     let rate = Figure::new(
         "rate_per_s",
         FigureUnit::Number,
         FigureSource::RateInInterval,
     )
-    .head(&format!("{}/s", p.unit()));
+    .head(&format!("{unit}/s"));
     let figures = [
         of(Amount::Cpu, "cpu_s", FigureUnit::Seconds).head(&each("CPU")),
         of(Amount::DeviceFlushes, "device_flushes", FigureUnit::Number)
@@ -46,7 +44,7 @@ pub fn table(p: &StepParams) -> FigureTable {
             "{layer}: processes that the step had left running were ended.",
         ),
     ];
-    let rate = (p.count > 1).then_some(rate);
+    let rate = (count > 1).then_some(rate);
     FigureTable::new(
         "Steps",
         "Commands of daily work. The clock runs from just before the process is created until it has ended. Exit code, lines and trees were as expected in every execution that has a time. Flushes and bytes written are those of the devices below while the clock ran.",

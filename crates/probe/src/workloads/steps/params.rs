@@ -169,7 +169,7 @@ impl Means for StepParams {
             )
             .part_if(cold, "cache", "cold")
             .part_if(self.count > 1, "count", counted)
-            .figures(figures::table(self)))
+            .figures(figures::table(self.count, self.unit())))
     }
 }
 

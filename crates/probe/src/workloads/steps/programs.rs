@@ -17,8 +17,8 @@ use crate::{
     programs::{guard::Guarded, tree::Tree},
     usage,
     workloads::launch::{
-        guarded::{Launched, Launches},
-        start::LaunchSite,
+        guarded::Launches,
+        start::{LaunchSite, Launched},
     },
 };
 

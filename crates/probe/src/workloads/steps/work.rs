@@ -10,7 +10,7 @@ use std::{
 use layermark_model::{Debt, FigureValues, Pass, Trial, Turn, Verified};
 
 use super::{calls::CallTracer, capture::StepFigure, figures, programs::StepPrograms};
-use crate::workloads::launch::guarded::Launched;
+use crate::workloads::launch::start::Launched;
 use crate::{
     Beat, Context, ProbeError, TurnRequest, Turned, Work, counters,
     limits::HEARTBEAT_NS,
