@@ -86,12 +86,10 @@ impl Shared {
 
     fn answer(&self, side: &mut Side, lines: &Lines, ask: Ask) -> io::Result<()> {
         let wait = self.p.wait();
-        let busy = &mut || {
-            // Sending the answer shows whether the near end is still connected.
-            let _ = lines.say(&Answer::<()>::Busy);
-        };
+        // Sending the answer shows whether the near end is still connected.
+        let busy = &mut || lines.say(&Answer::<()>::Busy);
         match ask {
-            Ask::Ping => done(lines, true),
+            Ask::Ping => done(lines, ()),
             Ask::Enter { name } => {
                 let dir = self.dir.join(plain(&name)?);
                 let seen = until(wait, busy, || Ok(dir.is_dir()))?;

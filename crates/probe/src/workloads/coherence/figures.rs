@@ -22,7 +22,7 @@ pub struct Changes {
 pub fn table() -> FigureTable {
     let time = |name: &str, source| Figure::new(name, FigureUnit::Time, source);
     let of = |name: &str| Amount::Nanoseconds(name.into());
-    let about = "How long a change takes until the other side sees it, from the end of the system call that changes it. The other side has looked before the change, so it may have cached the old state, and looks again and again until it sees the new one. The way of the message that tells it, half of the time there and back, is subtracted. What is left is told to a millisecond: shorter times count as one.";
+    let about = "How long a change takes until the other side sees it, from when it is made and its file is closed. The other side has looked before the change, so it may have cached the old state, and looks again and again until it sees the new one. The way of the message that tells it, half of the time there and back, is subtracted. What is left is told to a millisecond: shorter times count as one.";
     FigureTable::new("When the other side sees a change", about)
         .answer()
         .with([

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase")]
 pub enum Ask {
-    /// Answers `true` at once.
+    /// Answered at once.
     Ping,
     /// Works in the directory of this name from now on: whether it is seen in time.
     Enter { name: String },

@@ -142,8 +142,9 @@ impl Side {
         }
         let read = |file: &File| {
             let mut found = number(0);
-            let length = file.read_at(&mut found, 0)?;
-            Ok(length == found.len() && found == number(changes))
+            // The file may have been replaced since it was opened.
+            let length = there(file.read_at(&mut found, 0))?;
+            Ok(length == Some(found.len()) && found == number(changes))
         };
         match (&self.held, self.op) {
             (Some(file), _) => read(file),
@@ -203,10 +204,10 @@ fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Looks until it sees, for at most `wait`. Calls `busy` twice a second.
+/// Looks until it sees, for at most `wait`. Calls `busy` twice a second, and ends if that fails.
 pub fn until(
     wait: Duration,
-    busy: &mut dyn FnMut(),
+    busy: &mut dyn FnMut() -> io::Result<()>,
     mut look: impl FnMut() -> io::Result<bool>,
 ) -> io::Result<bool> {
     let begun = Instant::now();
@@ -220,7 +221,7 @@ pub fn until(
             return Ok(false);
         }
         if said.elapsed() >= BUSY {
-            busy();
+            busy()?;
             said = Instant::now();
         }
         // What serves the directory needs a CPU, too.

@@ -30,8 +30,6 @@ use crate::{
 const MOST: u64 = 200;
 /// A trial is at least this long, unless it has [`MOST`] changes.
 const LEAST: Duration = Duration::from_millis(50);
-/// Questions for the time of a message.
-const PINGS: usize = 9;
 /// Shorter times count as this: what a message takes, and what it waits for a CPU, is a part of it.
 const RESOLUTION_NS: u64 = 1_000_000;
 
@@ -54,7 +52,7 @@ impl CoherenceWork {
         peer: &Peer,
         context: &Context,
     ) -> Result<Self, ProbeError> {
-        let work = WorkDir::new(dir)?;
+        let work = WorkDir::beside(dir)?;
         let to = peer.socket();
         let address = PeerAddress {
             workload: "coherence",
@@ -81,7 +79,7 @@ impl CoherenceWork {
             _work: work,
         };
         made.enter()?;
-        made.done.round_trip_ns = made.round_trip()?;
+        made.done.round_trip_ns = made.control.round_trip(&Ask::Ping)?;
         Ok(made)
     }
 
@@ -106,17 +104,6 @@ impl CoherenceWork {
             "{dir} was made on this host and not seen in the layer within {wait}"
         ))
         .hint("a longer `wait`, if the layer keeps names for longer"))
-    }
-
-    /// The shortest of a few, ns.
-    fn round_trip(&mut self) -> Result<u64, ProbeError> {
-        let mut least = u64::MAX;
-        for _ in 0..PINGS {
-            let begun = Instant::now();
-            let _: bool = self.ask(&Ask::Ping, &mut || {})?;
-            least = least.min(begun.elapsed().as_nanos() as u64);
-        }
-        Ok(least)
     }
 
     fn here(&self, doing: &str) -> impl FnOnce(io::Error) -> ProbeError + use<> {
@@ -149,13 +136,17 @@ impl CoherenceWork {
     fn change_there(&mut self, n: u64, tick: &mut dyn FnMut()) -> Result<Option<u64>, ProbeError> {
         let _: bool = self.ask(&Ask::Make { n }, tick)?;
         let wait = self.p.wait();
-        let before = until(wait, tick, || self.here.sees_before(n));
+        let mut tick = || {
+            tick();
+            Ok(())
+        };
+        let before = until(wait, &mut tick, || self.here.sees_before(n));
         self.has_seen(before.map_err(self.here("look in"))?)?;
         let asked = Instant::now();
         self.control.say(&Ask::Change { n })?;
-        let seen = until(wait, tick, || self.here.sees(n)).map_err(self.here("look in"))?;
+        let seen = until(wait, &mut tick, || self.here.sees(n)).map_err(self.here("look in"))?;
         let passed = asked.elapsed().as_nanos() as u64;
-        let took: u64 = self.control.answer(tick)?;
+        let took: u64 = self.control.answer(&mut || drop(tick()))?;
         Ok(seen.then(|| passed.saturating_sub(took)))
     }
 
@@ -166,7 +157,7 @@ impl CoherenceWork {
         }
         let (at, wait) = (self.p.seen.place(), &self.p.wait);
         Err(self.unseen(&format!(
-            "the file was not seen {at} within {wait}, before it was changed"
+            "the state before the change was not seen {at} within {wait}"
         )))
     }
 

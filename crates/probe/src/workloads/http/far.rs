@@ -21,7 +21,7 @@ use crate::{
     programs::PATH,
     usage,
     workloads::ends::{
-        control::{Answer, Hello, Request, admit, done, refuse, serve, unknown},
+        control::{Answer, Request, admit, done, refuse, serve, unknown},
         lines::{Hidden, Lines},
         listening::{Listening, OpenConnections, no_listener},
         place::{self, Host, PinnedCpus},
@@ -79,7 +79,7 @@ impl HttpFarState {
     /// A client that does not send the secret is disconnected without an answer.
     fn serve(&self, stream: TcpStream, connections: &OpenConnections) -> io::Result<()> {
         let mut lines = Lines::new(stream);
-        let Some(Hello::Control { host, .. }) = admit(&mut lines, &self.secret, &self.p) else {
+        let Some(host) = admit(&mut lines, &self.secret, &self.p) else {
             return Ok(());
         };
         if connections.is_ending() {

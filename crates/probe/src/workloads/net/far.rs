@@ -12,7 +12,7 @@ use super::{far_trial::FarTrial, params::NetParams, sockets};
 use crate::{
     ProbeError,
     workloads::ends::{
-        control::{Hello, admit, refuse},
+        control::{Hello, greeted, refuse},
         lines::{Hidden, Lines},
         listening::{Listening, OpenConnections, no_listener},
         lock,
@@ -49,7 +49,7 @@ impl NetFarState {
     fn serve(&self, stream: TcpStream, connections: &OpenConnections) -> Result<(), ProbeError> {
         let from = stream.peer_addr();
         let mut lines = Lines::new(stream);
-        let (Some(hello), Ok(from)) = (admit(&mut lines, &self.secret, &self.p), from) else {
+        let (Some(hello), Ok(from)) = (greeted(&mut lines, &self.secret, &self.p), from) else {
             return Ok(());
         };
         let served = match hello {

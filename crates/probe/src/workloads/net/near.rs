@@ -1,9 +1,6 @@
 //! The near end's side of the control connection.
 
-use std::{
-    net::IpAddr,
-    time::{Duration, Instant},
-};
+use std::net::IpAddr;
 
 use layermark_model::{CpuUse, protocol::Peer};
 use serde::{Deserialize, Serialize};
@@ -11,13 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{params::NetParams, sockets};
 use crate::{
     ProbeError,
-    workloads::ends::{
-        PATIENCE,
-        control::{Control, Request},
-        error::PeerAddress,
-        lines::Hidden,
-        place::Host,
-    },
+    workloads::ends::{PATIENCE, control::Control, error::PeerAddress, lines::Hidden, place::Host},
 };
 
 /// The far end's description of itself.
@@ -56,15 +47,4 @@ pub fn own_address(control: &Control) -> Result<IpAddr, ProbeError> {
     let own = control.stream().local_addr();
     let own = own.map_err(|e| control.peer.io("asking for the own address", &e))?;
     Ok(own.ip())
-}
-
-/// The shortest of several round trips, ns. Nothing else is measured meanwhile.
-pub fn round_trip(control: &mut Control) -> Result<u64, ProbeError> {
-    let mut best = Duration::MAX;
-    for _ in 0..5 {
-        let began = Instant::now();
-        control.ask::<()>(&Request::Ping)?;
-        best = best.min(began.elapsed());
-    }
-    Ok(best.as_nanos() as u64)
 }

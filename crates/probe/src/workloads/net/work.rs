@@ -75,7 +75,7 @@ impl NetWork {
         let mut net = NetTrial {
             far: control.answer(&mut || {})?,
             one_host: host.is(&welcome.host),
-            round_trip_ns: near::round_trip(&mut control)?,
+            round_trip_ns: control.round_trip(&Request::Ping)?,
             ..NetTrial::default()
         };
         net.near = if let Some(Link::Permanent(fd)) = links.first() {
