@@ -127,7 +127,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     (
         "coherence",
         [
-            "layermark coherence -l fuse -l sshfs",
+            "layermark coherence -l fuse -l sshfs --wait 30s",
             "layermark coherence --op rename,notify --seen layer --wait 30s -l vm:share=virtiofs",
         ],
     ),

@@ -26,7 +26,7 @@ const MOST_LEFT: u64 = 50_000;
 static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A directory in the layer's directory for the files of a trial. Its content is removed on drop,
-/// unless it is left to the owner of the layer. Only the probe that runs the job writes there.
+/// unless it is left to the owner of the layer. Only the probes that run the job write there.
 ///
 /// Each has a different name, because ext4 places a directory by its name if the parent spreads its
 /// subdirectories (`chattr +T`). Without a journal ext4 also checks every recently deleted inode of
@@ -39,10 +39,7 @@ pub struct WorkDir {
 impl WorkDir {
     /// Creates it. First removes files that a killed trial has left.
     pub fn new(dir: &Path) -> Result<Self, ProbeError> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = dir.join(format!("{PREFIX}{:x}-{number:x}", process::id()));
-        let make = || {
+        let clear = || -> io::Result<()> {
             for entry in fs::read_dir(dir)? {
                 let entry = entry?;
                 let made = entry.file_name().to_string_lossy().starts_with(PREFIX);
@@ -50,9 +47,19 @@ impl WorkDir {
                     remove(&entry.path())?;
                 }
             }
-            fs::create_dir(&path)
+            Ok(())
         };
-        make().map_err(|e| ProbeError::io("make", &path, &e))?;
+        clear().map_err(|e| ProbeError::io("clear", dir, &e))?;
+        Self::beside(dir)
+    }
+
+    /// Creates it in a directory in which another probe has its own.
+    pub fn beside(dir: &Path) -> Result<Self, ProbeError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = dir.join(format!("{PREFIX}{:x}-{number:x}", process::id()));
+        let made = fs::create_dir(&path);
+        made.map_err(|e| ProbeError::io("make", &path, &e))?;
         ours().insert(path.clone());
         Ok(Self { path })
     }
