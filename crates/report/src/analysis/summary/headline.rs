@@ -524,6 +524,9 @@ fn at_median(f: &Findings, row: &ResultRow) -> Option<String> {
     let typical = row.ratio?.estimate;
     let is_its = |r: &&ResultRow| f.is_baseline(&r.layer) && r.label == row.label;
     let native = f.results.iter().find(is_its)?.latency_us.as_ref()?.p50;
+    if native <= 0.0 {
+        return None;
+    }
     let median = row.latency_us.as_ref()?.p50 / native;
     let far = (median / typical).max(typical / median) >= MEDIAN_DIFFERS;
     far.then(|| format!("{} at the median", number::times_about(median)))
