@@ -42,6 +42,18 @@ impl Histograms {
     }
 }
 
+/// Median of all operations of these trials, ns. `None` if no trial has a readable histogram.
+pub fn median<'a>(trials: impl Iterator<Item = &'a Trial>) -> Option<f64> {
+    let mut histograms = Histograms::default();
+    let read = trials.filter_map(|t| histograms.read(t.latency.as_ref()?));
+    let all = read.reduce(|mut all, one| {
+        // Those of one version have the same bounds.
+        let _ = all.add(one);
+        all
+    })?;
+    Some(all.value_at_quantile(0.5) as f64)
+}
+
 /// Merges the histograms of trials, each with its session. `None` if no trial has a readable one.
 /// `seed` is for the bootstrap.
 pub fn merged<'a>(trials: impl Iterator<Item = (u32, &'a Trial)>, seed: u64) -> Option<LatencyUs> {

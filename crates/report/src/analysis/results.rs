@@ -283,6 +283,7 @@ impl<'a> ResultSite<'a> {
         };
         let us = |ns: f64| ns * self.point().meaning.under_way() / 1e3;
         row.native_us = Some(us(c.cost));
+        row.median_ratio = self.median_ratio(row);
         let blocks = self.index.rounds(self.layer, self.baseline, self.point);
         let Some(found) = stats::average(&blocks, Some(c), LEVEL, self.run.seed) else {
             return;
@@ -302,10 +303,22 @@ impl<'a> ResultSite<'a> {
                 average: None,
             });
             let here = self.trials_of(self.layer).into_iter();
-            let native = self.index.beside(self.layer, self.baseline, self.point);
-            let native = native.into_iter().filter_map(|r| r.trial.as_ref());
+            let native = self.native_beside();
             stalls::mark(row, stalls::find(here, native, found.ratio > c.ratio));
         }
+    }
+
+    /// The baseline's trials in the rounds of the layer's.
+    fn native_beside(&self) -> impl Iterator<Item = &'a Trial> {
+        let native = self.index.beside(self.layer, self.baseline, self.point);
+        native.into_iter().filter_map(|r| r.trial.as_ref())
+    }
+
+    fn median_ratio(&self, row: &ResultRow) -> Option<f64> {
+        let slower = row.verdict == Verdict::Slower || row.probably == Some(Verdict::Slower);
+        let own = row.latency_us.as_ref().filter(|_| slower)?.p50;
+        let native = latency::median(self.native_beside())? / 1e3;
+        (native > 0.0).then(|| own / native)
     }
 
     /// The results from the layer's own trials.
@@ -400,10 +413,10 @@ impl<'a> ResultSite<'a> {
         other.then_some(self.baseline)
     }
 
-    /// The layer that shows that the device below counts flushes: the baseline, or where that is on another
-    /// device, and for the baseline itself, a layer on the same one. Of programs the flushes are not known:
-    /// there it is a baseline that is native, because another one may flush by itself, and for the baseline
-    /// the layer with the most at the device.
+    /// The layer that shows that the device below counts flushes. It is the baseline. Where that is on another
+    /// device, and for the baseline itself, it is a layer on the same device. The flushes of programs are not
+    /// known. There it is a baseline that is native, because another one may flush by itself; for the baseline
+    /// it is the layer with the most at the device.
     fn reference(&self, layer: usize) -> Option<usize> {
         let is_like = |l: &usize| self.share_device(*l, layer);
         let programs = self.point().meaning.runs_programs();

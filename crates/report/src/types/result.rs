@@ -66,6 +66,10 @@ pub struct ResultRow {
     /// blocks. The baseline's own result may also have rounds with other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_us: Option<f64>,
+    /// The median of single operations over the baseline's in the same rounds. Absent unless it is slower, and
+    /// without latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ratio: Option<f64>,
     /// The operations that make the average differ from the typical time. Absent without the flag
     /// `stalls`, or if latencies do not show them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -361,7 +361,7 @@ fn gist(f: &Findings) -> Vec<String> {
         ""
     };
     let reasons = format!("faster than {baseline}{below}");
-    let or = probable(f, &slower)
+    let or = probable(&slower, &baseline)
         .or_else(|| said(&faster, &format!("is {reasons}"), &format!("are {reasons}")))
         .or_else(|| {
             let probably = format!("probably faster than {baseline}");
@@ -450,11 +450,7 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
     let mut parts = match Commonest::of(f) {
         Some(common) if common.layer == layer => {
             let joint = if at_most { "up to" } else { "taking" };
-            vec![format!(
-                "{}, {joint} {}",
-                common.words(),
-                at(f, worst.row, "")
-            )]
+            vec![format!("{}, {joint} {}", common.words(), at(worst.row, ""))]
         }
         Some(common) => {
             let most = common
@@ -465,7 +461,7 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
             let common = common.words() + &most.unwrap_or_default();
             vec![
                 common,
-                format!("{} takes {}", code(layer), at(f, worst.row, "")),
+                format!("{} takes {}", code(layer), at(worst.row, "")),
             ]
         }
         None => {
@@ -478,7 +474,7 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
             vec![format!(
                 "{} {verb} {up_to}{}",
                 code(layer),
-                cost(f, worst.row)
+                cost(worst.row, &f.baseline())
             )]
         }
     };
@@ -496,10 +492,10 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
 }
 
 /// The part for probable costs, if no cost is certain.
-fn probable(f: &Findings, slower: &[Slower]) -> Option<String> {
+fn probable(slower: &[Slower], baseline: &str) -> Option<String> {
     let worst = most(slower.iter())?;
     let name = code(&worst.row.layer);
-    let cost = cost(f, worst.row);
+    let cost = cost(worst.row, baseline);
     Some(match worst.sure {
         Sure::May => format!("no cost is certain; {name} may take {cost}"),
         _ => format!("no cost is certain; {name} is probably slowest, taking {cost}"),
@@ -507,27 +503,21 @@ fn probable(f: &Findings, slower: &[Slower]) -> Option<String> {
 }
 
 /// `37x native's time (untar; 1 of 5 trials failed)`.
-fn cost(f: &Findings, row: &ResultRow) -> String {
-    at(f, row, &format!(" {}'s time", f.baseline()))
+fn cost(row: &ResultRow, baseline: &str) -> String {
+    at(row, &format!(" {baseline}'s time"))
 }
 
 /// `37x (untar; 1 of 5 trials failed)`, with what it is a multiple of after the number.
-fn at(f: &Findings, row: &ResultRow, of: &str) -> String {
+fn at(row: &ResultRow, of: &str) -> String {
     let times = row.ratio.as_ref().map(times).unwrap_or_default();
-    let notes = [at_median(f, row), failed_of(row)];
+    let notes = [at_median(row), failed_of(row)];
     let notes = notes.iter().flatten().map(|note| format!("; {note}"));
     format!("{times}{of} ({}{})", row.label, notes.collect::<String>())
 }
 
 /// `12x at the median`, if that is far from the typical time.
-fn at_median(f: &Findings, row: &ResultRow) -> Option<String> {
-    let typical = row.ratio?.estimate;
-    let is_its = |r: &&ResultRow| f.is_baseline(&r.layer) && r.label == row.label;
-    let native = f.results.iter().find(is_its)?.latency_us.as_ref()?.p50;
-    if native <= 0.0 {
-        return None;
-    }
-    let median = row.latency_us.as_ref()?.p50 / native;
+fn at_median(row: &ResultRow) -> Option<String> {
+    let (typical, median) = (row.ratio?.estimate, row.median_ratio?);
     let far = (median / typical).max(typical / median) >= MEDIAN_DIFFERS;
     far.then(|| format!("{} at the median", number::times_about(median)))
 }
