@@ -221,7 +221,7 @@ fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     for point in points {
         let needs = catalog.needs(point)?;
         all_paths &= needs.near == NearEnd::Path;
-        on_sides &= needs.both_sides();
+        on_sides &= needs.near.is_other_side();
     }
     let mut specs = Vec::new();
     for layer in catalog.layers {
@@ -322,7 +322,7 @@ fn is_passed_by(spec: &Spec, points: &[Point], catalog: Catalog) -> bool {
     let of_network = |point: &Point| {
         let needs = catalog.needs(point);
         point.meaning.target == Target::Network
-            && needs.is_ok_and(|needs| needs.two_ends() && needs.space == 0)
+            && needs.is_ok_and(|needs| needs.near.has_two() && needs.space == 0)
     };
     !spec.is_native() && spec.near.is_none() && on_loopback && points.iter().all(of_network)
 }

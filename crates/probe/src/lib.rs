@@ -131,18 +131,6 @@ pub struct Needs {
     pub extra: Option<Point>,
 }
 
-impl Needs {
-    /// Whether the point has two ends: a second probe takes the turns, and the one in the layer serves it.
-    pub fn two_ends(&self) -> bool {
-        self.near != NearEnd::None
-    }
-
-    /// Whether both ends work in the same directory.
-    pub fn both_sides(&self) -> bool {
-        self.near == NearEnd::OtherSide
-    }
-}
-
 /// Where the near end of work with two ends is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NearEnd {
@@ -153,6 +141,18 @@ pub enum NearEnd {
     Path,
     /// On this host, in the directory that has the layer's files.
     OtherSide,
+}
+
+impl NearEnd {
+    /// Whether the work has two ends: a second probe takes the turns, and the one in the layer serves it.
+    pub fn has_two(self) -> bool {
+        self != Self::None
+    }
+
+    /// Whether both ends work in the same directory.
+    pub fn is_other_side(self) -> bool {
+        self == Self::OtherSide
+    }
 }
 
 /// How many blocks a command runs by default.

@@ -18,16 +18,6 @@ struct PointNeeds {
     cpus: Option<u32>,
 }
 
-impl PointNeeds {
-    fn two_ends(&self) -> bool {
-        self.near != NearEnd::None
-    }
-
-    fn both_sides(&self) -> bool {
-        self.near == NearEnd::OtherSide
-    }
-}
-
 impl Work {
     pub(crate) fn of(points: &[Point], catalog: Catalog) -> Result<Self, LabError> {
         let needs = |point: &Point| {
@@ -46,19 +36,19 @@ impl Work {
 
     /// Whether some points have two ends.
     pub(crate) fn have_two_ends(&self) -> bool {
-        self.points.iter().any(PointNeeds::two_ends)
+        self.points.iter().any(|p| p.near.has_two())
     }
 
     /// Why a layer is for none of the points, if all are on both sides of a directory.
     pub(crate) fn not_on_both_sides(&self, spec: &Spec, catalog: Catalog) -> Option<String> {
-        let all = !self.points.is_empty() && self.points.iter().all(PointNeeds::both_sides);
+        let all = !self.points.is_empty() && self.points.iter().all(|p| p.near.is_other_side());
         one_side(spec, catalog).filter(|_| all)
     }
 
     /// Whether some points have two ends, apart from those with these labels.
     pub(crate) fn has_two_ends_but_for(&self, skips: &BTreeMap<String, String>) -> bool {
         let mut left = self.points.iter();
-        left.any(|p| p.two_ends() && !skips.contains_key(&p.label))
+        left.any(|p| p.near.has_two() && !skips.contains_key(&p.label))
     }
 
     /// Points that are skipped in a layer, by label, with the reason.
@@ -67,12 +57,12 @@ impl Work {
         let sides = one_side(spec, catalog);
         let cpus = cpus::fixed(spec);
         let why = |point: &PointNeeds| {
-            if point.both_sides() && sides.is_some() {
+            if point.near.is_other_side() && sides.is_some() {
                 return sides.clone();
             }
             if let Some((_, why)) = ends
                 .as_ref()
-                .filter(|(two, _)| *two == point.two_ends() && !point.both_sides())
+                .filter(|(two, _)| *two == point.near.has_two() && !point.near.is_other_side())
             {
                 return Some(why.clone());
             }
@@ -92,7 +82,7 @@ impl Work {
     /// Only in a plan that has both kinds: in another plan the layer was named for the only kind
     /// there is.
     fn skipped_ends(&self, spec: &Spec, catalog: Catalog) -> Option<(bool, String)> {
-        let mixed = self.have_two_ends() && self.points.iter().any(|p| !p.two_ends());
+        let mixed = self.have_two_ends() && self.points.iter().any(|p| !p.near.has_two());
         if !mixed || spec.is_native() {
             return None;
         }

@@ -77,7 +77,7 @@ impl Lab<'_> {
     /// Whether a point can run on one CPU. Both ends of work with two ends run at the same time,
     /// and a point that requests a number of CPUs is meant to show their effect.
     pub(crate) fn fits_one_cpu(&self, at: &Point) -> Result<bool, LabError> {
-        let two_ends = self.setup.catalog.needs(at)?.two_ends();
+        let two_ends = self.setup.catalog.needs(at)?.near.has_two();
         let divided = at.meaning.divided.is_some_and(|d| d.on_one_cpu());
         Ok(divided && at.meaning.cpus().is_none() && !two_ends)
     }

@@ -8,7 +8,7 @@ use layermark_model::{
     protocol::{FromProbe, VERSION},
 };
 
-use layermark_probe::motion;
+use layermark_probe::{NearEnd, motion};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
@@ -162,12 +162,12 @@ impl RunningLayer {
         }
     }
 
-    /// Directory of the probe at an end; for work on `both_sides` the near one is in this host's. `None` if
-    /// this host has none.
-    pub(crate) fn dir(&self, end: End, both_sides: bool) -> Option<String> {
+    /// Directory of the probe at an end. `None`: the near end is to be on the other side of the layer's
+    /// directory, and this host has none.
+    pub(crate) fn dir(&self, end: End, near: NearEnd) -> Option<String> {
         let path = |dir: &Path| dir.to_string_lossy().into_owned();
         match (end, &self.near) {
-            (End::Near, _) if both_sides => self.place.other_side().map(path),
+            (End::Near, _) if near.is_other_side() => self.place.other_side().map(path),
             (End::Near, Some(near)) => Some(near.dir.clone()),
             _ => Some(path(self.place.dir())),
         }

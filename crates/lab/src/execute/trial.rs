@@ -510,9 +510,7 @@ fn job(
     };
     Ok(Job {
         id: request.id,
-        dir: up
-            .dir(end, request.needs.both_sides())
-            .ok_or_else(no_side)?,
+        dir: up.dir(end, request.needs.near).ok_or_else(no_side)?,
         point: point.clone(),
         seed: request.seed,
         min_ms: MIN_MS,

@@ -28,7 +28,7 @@ pub(crate) struct TrialRequest<'a> {
 impl TrialRequest<'_> {
     /// The end whose probe takes the turns.
     pub(crate) fn end(&self) -> End {
-        if self.needs.two_ends() {
+        if self.needs.near.has_two() {
             End::Near
         } else {
             End::Far

@@ -36,7 +36,7 @@ fn points_are_changes_by_the_side_that_sees_them() {
     assert_eq!(all[0].label, "create, seen in the layer");
     assert_eq!(all[0].meaning.group(), WorkGroup::Seeing);
     let needs = Coherence.needs(&all[0]).unwrap();
-    assert!(needs.two_ends() && needs.both_sides());
+    assert!(needs.near.has_two() && needs.near.is_other_side());
     let one = points(
         &Coherence,
         json!({"op": "rename", "seen": "host", "wait": "30s"}),

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     Beat, Context, ProbeError, TurnRequest, Turned, Work,
-    run::recorder::Recorder,
-    usage,
+    counters::Devices,
+    run::{Edge, Used, recorder::Recorder},
     workloads::{
         ends::{PATIENCE, control::Control, error::PeerAddress, place::Host},
         work_dir::WorkDir,
@@ -28,15 +28,15 @@ use crate::{
 
 /// Most changes of a trial.
 const MOST: u64 = 200;
-/// A trial is at least this long, unless it has [`MOST`] changes.
-const LEAST: Duration = Duration::from_millis(50);
 /// Shorter times count as this: what a message takes, and what it waits for a CPU, is a part of it.
 const RESOLUTION_NS: u64 = 1_000_000;
 
 /// A prepared point.
 pub struct CoherenceWork {
     p: CoherenceParams,
+    /// A trial is at least this long, unless it has [`MOST`] changes.
     min: Duration,
+    devices: Devices,
     here: Side,
     control: Control,
     recorder: Recorder,
@@ -67,7 +67,8 @@ impl CoherenceWork {
         let mut control = Control::over(stream, address, &peer.secret)?;
         let () = control.open(&p, &Host::here(), Vec::new())?;
         let mut made = Self {
-            min: context.min.max(LEAST),
+            min: context.min,
+            devices: Devices::open(&context.devices),
             here: Side::new(work.path().to_owned(), p.op),
             control,
             recorder: Recorder::new(),
@@ -175,7 +176,7 @@ impl Work for CoherenceWork {
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
-        let before = usage::now().cpu;
+        let before = Edge::read(&self.devices);
         let begun = Instant::now();
         let mut elapsed_ns = 0;
         for n in 0..MOST {
@@ -195,9 +196,9 @@ impl Work for CoherenceWork {
             let (at, wait) = (self.p.seen.place(), &self.p.wait);
             return Err(self.unseen(&format!("the change was not seen {at} within {wait}")));
         }
-        let after = usage::now().cpu;
-        trial.cpu.user_ns = after.user_ns - before.user_ns;
-        trial.cpu.sys_ns = after.sys_ns - before.sys_ns;
+        let mut used = Used::default();
+        used.add(&before, &Edge::read(&self.devices));
+        used.count(trial);
         let ops = self.done.seen;
         trial.passes.push(Pass {
             elapsed_ns,
@@ -211,7 +212,8 @@ impl Work for CoherenceWork {
                 ops,
                 bytes: 0,
             },
-            cpu: trial.cpu,
+            cpu: used.cpu,
+            device: used.device,
             ..Turned::default()
         })
     }

@@ -51,7 +51,7 @@ impl Workload for Http {
 
     /// The user's own server is reached from this host, without a layer in between.
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
-        if layer.is_native() || self.needs(at)?.two_ends() {
+        if layer.is_native() || self.needs(at)?.near.has_two() {
             return Ok(at.clone());
         }
         Err(PointError::new(format!(

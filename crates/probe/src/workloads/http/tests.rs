@@ -71,7 +71,7 @@ fn points_are_bodies_by_concurrency() {
     let paced = point(json!({"rate": 500, "concurrency": 4})).meaning;
     assert!(paced.paced && paced.divided.is_none() && paced.concurrency == 1);
     let url = point(json!({"url": "http://localhost:8080/x", "concurrency": 1}));
-    assert!(!Http.needs(&url).unwrap().two_ends() && url.number("body") == 0);
+    assert!(!Http.needs(&url).unwrap().near.has_two() && url.number("body") == 0);
     for (bad, says) in [
         (
             json!({"url": "https://localhost/"}),
