@@ -286,6 +286,13 @@ fn who_does_not_know_the_password_or_the_secret_gets_nothing() {
             "{}",
             e.message
         );
+        // One that begins as a data connection has no secret either.
+        let mut stream = TcpStream::connect(("127.0.0.1", far.port())).unwrap();
+        let lane = "{\"hello\":\"lane\",\"token\":\"x\",\"number\":0}\n{\"ask\":\"count\"}\n";
+        let _ = stream.write_all(lane.as_bytes());
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        assert_eq!(answer, "");
         far.end().unwrap();
     }
 }
