@@ -38,6 +38,9 @@ const PLAIN: PresetStep = PresetStep {
     cleanup: "",
 };
 
+/// Installs what a project depends on from the cache, and asks nobody.
+const NPM_INSTALL: &str = "npm --prefix project install --cache cache --offline --no-audit --no-fund --no-update-notifier";
+
 /// Every preset.
 pub const ALL: &[Preset] = &[
     Preset {
@@ -162,11 +165,11 @@ pub const ALL: &[Preset] = &[
         material: "packages",
         files: 2000,
         // The first installation fills the cache and writes the lock file.
-        setup: "npm --prefix project install --cache cache --offline --no-audit --no-fund --no-update-notifier",
+        setup: NPM_INSTALL,
         steps: &[PresetStep {
             name: "npm install",
             prepare: "rm -rf project/node_modules",
-            run: "npm --prefix project install --cache cache --offline --no-audit --no-fund --no-update-notifier",
+            run: NPM_INSTALL,
             check: "node project/sum.js | grep -q '^sum [0-9]'",
             expect: &["tree=project/node_modules"],
             ..PLAIN
