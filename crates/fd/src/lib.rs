@@ -7,12 +7,14 @@ pub use held::{Held, HeldDir, Refused, is_open_to_others, is_root, is_trusted};
 
 use std::{
     ffi::{OsStr, OsString},
+    fs::{File, FileTimes},
     io,
     os::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::ffi::OsStringExt,
     },
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use rustix::{
@@ -27,6 +29,21 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
 /// Opens the directory `name` in `at`; a symbolic link is refused.
 pub fn open_dir(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     openat(at, name, OFlags::RDONLY | DIRECTORY, Mode::empty())
+}
+
+/// Sets the modification time of a file or directory. Only the owner may do that (`futimens(2)`),
+/// and some file systems store no times. The error is ignored, because reads and writes can be
+/// measured there all the same.
+pub fn dated(file: &File, time: SystemTime) -> io::Result<()> {
+    use io::ErrorKind::{PermissionDenied, Unsupported};
+    // Both times: libfuse 2, as in bindfs, ignores a change of one.
+    let times = FileTimes::new()
+        .set_accessed(SystemTime::now())
+        .set_modified(time);
+    match file.set_times(times) {
+        Err(e) if matches!(e.kind(), PermissionDenied | Unsupported) => Ok(()),
+        done => done,
+    }
 }
 
 /// Opens the directory at an absolute path without symbolic links (see [`std::fs::canonicalize`]),

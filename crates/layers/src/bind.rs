@@ -75,7 +75,7 @@ impl Layer for Bind {
     ) -> Result<Box<dyn Place>, LayerError> {
         base.emptied(undo);
         let bind = Directories::make(base, spec)?;
-        let place = HostPlace::new(base, spec, bind.at.clone()).proof(&bind.at, &bind.fs);
+        let mut place = HostPlace::new(base, spec, bind.at.clone()).proof(&bind.at, &bind.fs);
         let at = bind.at.clone();
         undo.push(format!("unmount {}", at.display()), move || {
             mounts::unmount(&at)

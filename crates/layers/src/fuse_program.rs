@@ -232,7 +232,11 @@ pub(crate) fn serve(
 }
 
 /// Adds packaged files, and notes of what the processes that serve `at` do with files.
-pub(crate) fn observed(place: HostPlace, at: &Path, pids: &[u32]) -> Result<HostPlace, LayerError> {
+pub(crate) fn observed(
+    mut place: HostPlace,
+    at: &Path,
+    pids: &[u32],
+) -> Result<HostPlace, LayerError> {
     place.package()?;
     let failed = place.io("try a file in", at);
     let path = at.join(random_name("layermark-"));

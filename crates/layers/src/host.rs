@@ -187,12 +187,13 @@ impl HostPlace {
     }
 
     /// Copies the packaged files to where the probe looks for them, through the layer.
-    pub(crate) fn package(&self) -> Result<(), LayerError> {
+    pub(crate) fn package(&mut self) -> Result<(), LayerError> {
         if self.content == Content::Survived {
             return Ok(());
         }
         let to = self.dir.join(PACKAGED);
-        tree::copy(&self.master, &to).map_err(self.io("copy packaged files to", &to))?;
+        let copied = tree::copy(&self.master, &to).and_then(|()| tree::see(&to));
+        self.seen = copied.map_err(self.io("copy packaged files to", &to))?;
         // They must be on the disk before anything is measured, like those of an installed package.
         sync(&self.dir).map_err(self.io("sync", &self.dir))
     }

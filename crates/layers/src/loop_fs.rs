@@ -173,7 +173,7 @@ impl Layer for LoopFs {
             .map_err(LayerError::io(&name, "put a loop device over", &image))?;
         mounts::mount_undone(&name, &device.path, &at, kind.name, false, b"", undo)?;
         let direct = if device.direct_io { "on" } else { "off" };
-        let place = HostPlace::new(base, spec, at.clone())
+        let mut place = HostPlace::new(base, spec, at.clone())
             .proof(&at, kind.name)
             .backing(&image)
             // btrfs has its own address space.

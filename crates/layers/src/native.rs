@@ -50,7 +50,7 @@ impl Layer for Native {
     ) -> Result<Box<dyn Place>, LayerError> {
         base.emptied(undo);
         let dir = &base.dir;
-        let place = host::HostPlace::new(base, spec, dir.clone()).other_side(dir);
+        let mut place = host::HostPlace::new(base, spec, dir.clone()).other_side(dir);
         place.package()?;
         Ok(Box::new(place))
     }

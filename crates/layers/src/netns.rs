@@ -124,7 +124,7 @@ impl Layer for Netns {
             "make a network for",
             &base.dir,
         ))?;
-        let place = HostPlace::new(base, spec, base.dir.clone()).linked(link);
+        let mut place = HostPlace::new(base, spec, base.dir.clone()).linked(link);
         place.package()?;
         Ok(Box::new(place))
     }

@@ -127,7 +127,7 @@ impl Layer for Overlay {
             "fuse" => open_fuse(base, spec, &stack, undo),
             _ => {
                 stack.mount()?;
-                let place = HostPlace::new(base, spec, at.clone())
+                let mut place = HostPlace::new(base, spec, at.clone())
                     .proof(&at, "overlay")
                     .stacked(stack.shown());
                 place.package()?;
@@ -177,7 +177,7 @@ fn open_merged(
         let inside = inside.clone();
         move || mounts::unmount(&inside)
     });
-    let place = HostPlace::new(base, spec, inside.clone())
+    let mut place = HostPlace::new(base, spec, inside.clone())
         .proof(&stack.at(), "overlay")
         .proof(&inside, &fs)
         .note("inside", format!("overlay at {}", stack.at().display()));

@@ -79,7 +79,7 @@ impl Layer for Tmpfs {
             options.as_bytes(),
             undo,
         )?;
-        let place = HostPlace::new(base, spec, dir.clone())
+        let mut place = HostPlace::new(base, spec, dir.clone())
             .proof(&dir, "tmpfs")
             .in_memory();
         place.package()?;

@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     ffi::OsStr,
-    fs::{self, File, FileTimes, FileType},
+    fs::{self, File, FileType},
     io::{self, Read, Write},
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
@@ -17,6 +17,7 @@ use std::{
     time::SystemTime,
 };
 
+use layermark_fd::dated;
 use layermark_model::PACKAGED_AT_ONCE;
 use rustix::{
     fs::{AtFlags, CWD, Dir, Mode, OFlags, linkat, mkdirat, openat, readlinkat, symlinkat},
@@ -90,21 +91,6 @@ pub(crate) fn set_time(path: &Path, time: SystemTime) -> io::Result<()> {
         return Ok(());
     }
     dated(&File::open(path)?, time)
-}
-
-/// Sets the modification time of an open file. Only the owner may do that (`futimens(2)`), and some
-/// file systems store no times. The error is ignored, because reads and writes can be measured
-/// there all the same.
-pub(crate) fn dated(file: &File, time: SystemTime) -> io::Result<()> {
-    use io::ErrorKind::{PermissionDenied, Unsupported};
-    // Both times: libfuse 2, as in bindfs, ignores a change of one.
-    let times = FileTimes::new()
-        .set_accessed(SystemTime::now())
-        .set_modified(time);
-    match file.set_times(times) {
-        Err(e) if matches!(e.kind(), PermissionDenied | Unsupported) => Ok(()),
-        done => done,
-    }
 }
 
 /// The directory may be on a server that stops answering, so its files are open [`apart`].

@@ -1,7 +1,8 @@
 //! Files that are put into a layer: incompressible, seeded, and verifiable without the seed.
 
-use std::{fs, io, io::Write, path::Path, time::SystemTime};
+use std::{fs, io, io::Write, path::Path};
 
+use layermark_fd::dated;
 use layermark_model::PACKAGED_AT_ONCE;
 
 use crate::{
@@ -69,17 +70,6 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     dated(&fs::File::open(to)?, from.metadata()?.modified()?)
 }
 
-/// Sets the modification time of a file or directory. Only the owner may do that (`futimens(2)`),
-/// and some file systems store no times. The error is ignored, because reads and writes can be
-/// measured there all the same.
-fn dated(file: &fs::File, time: SystemTime) -> io::Result<()> {
-    use io::ErrorKind::{PermissionDenied, Unsupported};
-    match file.set_modified(time) {
-        Err(e) if matches!(e.kind(), PermissionDenied | Unsupported) => Ok(()),
-        done => done,
-    }
-}
-
 fn write_one(path: &Path, size: u64, seed: u64, buffer: &mut [u8]) -> io::Result<()> {
     let mut out = fs::File::create(path)?;
     let mut noise = Noise::new(seed);
@@ -107,7 +97,7 @@ fn write_one(path: &Path, size: u64, seed: u64, buffer: &mut [u8]) -> io::Result
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
 

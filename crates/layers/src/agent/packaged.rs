@@ -9,6 +9,8 @@ use std::{
     time::SystemTime,
 };
 
+use layermark_fd::dated;
+
 use crate::{
     host::{PACKAGED, sync},
     removal,
@@ -89,7 +91,7 @@ impl Packaged {
             file.set_permissions(fs::Permissions::from_mode(0o755))?;
         }
         if size == 0 {
-            return tree::dated(&file, modified);
+            return dated(&file, modified);
         }
         self.file = Some((file, size, modified));
         Ok(())
@@ -117,7 +119,7 @@ impl Packaged {
         };
         let left = left.saturating_sub(bytes.len() as u64);
         let stored = file.write_all(bytes).and_then(|()| match left {
-            0 => tree::dated(&file, modified),
+            0 => dated(&file, modified),
             _ => Ok(()),
         });
         match stored {

@@ -102,7 +102,7 @@ impl<'a> GuestStorage<'a> {
             }
             Self::Share(share) => {
                 let at = base.dir.join(share::DIR);
-                let host = HostPlace::new(base, spec, at.clone()).backing_dir(&at);
+                let mut host = HostPlace::new(base, spec, at.clone()).backing_dir(&at);
                 base.make_dir(&at).map_err(host.io("make", &at))?;
                 host.package()?;
                 let host = match share.server() {

@@ -1,6 +1,14 @@
 //! The operation `first-write`, which opens its file inside the clock.
 
-use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::FileExt,
+    path::Path,
+    time::SystemTime,
+};
+
+use layermark_fd::dated;
 
 use super::{
     open::open,
@@ -24,6 +32,32 @@ pub struct FirstWrite<'a> {
 /// The record that a first write changes.
 pub fn first_record(p: &FileParams, seed: u64) -> u64 {
     Permutation::new(p.file_size / p.record, seed).at(0) * p.record
+}
+
+/// The record that a first write replaces. It is put back after the trial, with the file's time.
+/// Otherwise the layer would compare the whole file before the next block.
+pub struct Replaced {
+    data: Vec<u8>,
+    at: u64,
+    modified: SystemTime,
+}
+
+impl Replaced {
+    /// Reads the record, which is in the cache.
+    pub fn read(p: &FileParams, seed: u64, file: &File) -> io::Result<Self> {
+        let at = first_record(p, seed);
+        let mut data = vec![0; p.record as usize];
+        file.read_exact_at(&mut data, at)?;
+        let modified = file.metadata()?.modified()?;
+        Ok(Self { data, at, modified })
+    }
+
+    /// Writes the record to its file again, without a flush.
+    pub fn put_back(&self, path: &Path) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(path)?;
+        file.write_all_at(&self.data, self.at)?;
+        dated(&file, self.modified)
+    }
 }
 
 impl FirstWrite<'_> {

@@ -10,6 +10,7 @@ use layermark_model::Verified;
 
 use super::{
     fill,
+    first_write::Replaced,
     job::FileJob,
     open::{advise, open, refused},
     params::{Cache, FileParams, Op},
@@ -102,6 +103,7 @@ pub fn prepare(dir: &Path, p: FileParams, context: &Context) -> Result<FileWork,
             generation: 0,
             at: 0,
             file: None,
+            replaced: None,
             checked: Verified::default(),
         });
     }
@@ -209,6 +211,10 @@ impl FileWork {
                 }
                 if first || !self.job.p.direct {
                     warm(&mut file).map_err(|e| fail("read", &e))?;
+                }
+                if first {
+                    let replaced = Replaced::read(&self.job.p, slot.seed, &file);
+                    slot.replaced = Some(replaced.map_err(|e| fail("read", &e))?);
                 }
                 advise(&self.job.p, slot.op, &file);
                 slot.file = Some(file);

@@ -79,6 +79,22 @@ impl FileWork {
         if self.job.p.touches() && self.job.p.verify {
             trial.verified = Some(self.verify(trial)?);
         }
+        self.put_back()
+    }
+
+    /// Undoes first writes. Flushed here, so that the next point finds nothing dirty.
+    fn put_back(&self) -> Result<(), ProbeError> {
+        let mut any = false;
+        for slot in self.slots.iter().filter(|s| s.generation > 0) {
+            if let Some(replaced) = &slot.replaced {
+                let put = replaced.put_back(&slot.path);
+                put.map_err(|e| ProbeError::io("put back a record of", &slot.path, &e))?;
+                any = true;
+            }
+        }
+        if any {
+            self.context.sync(&self.dir)?;
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::{fs::File, path::PathBuf};
 
 use layermark_model::Verified;
 
-use super::params::Op;
+use super::{first_write::Replaced, params::Op};
 use crate::{buffer::Buffer, engines::Runner, run::recorder::Recorder};
 
 /// The file and buffers of one thread.
@@ -29,6 +29,8 @@ pub struct ThreadSlot {
     pub at: u64,
     /// The open file, between passes.
     pub file: Option<File>,
+    /// What a first write to it replaces, unless that would have to be read from a cold file.
+    pub replaced: Option<Replaced>,
     /// Good and bad blocks found by the timed loop, with `verify`.
     pub checked: Verified,
 }
