@@ -1,7 +1,7 @@
 //! Claims of a plan over made-up runs: what decides them, and what leaves them open.
 
 use layermark_model::{Claim, Point, Trial};
-use layermark_report::{Conclusion, Holds, Report};
+use layermark_report::{Conclusion, Holds, Report, exporters::Style};
 
 use crate::made::Made;
 
@@ -260,4 +260,27 @@ fn what_was_not_measured_names_the_layer_of_the_plan() {
     let wrong = claim.replace("{against}", "{n}");
     let e = toml::from_str::<Claim>(&wrong).expect_err("a figure");
     assert!(e.to_string().contains("`says` cannot have `{n}`"), "{e}");
+}
+
+#[test]
+fn the_times_that_decide_claims_are_on_the_first_screen() {
+    let claim = |n: u64| {
+        let text = format!("says = 'costs nothing at {n}'\nholds = 'slower'");
+        toml::from_str::<Claim>(&text).unwrap_or_else(|e| panic!("{text}: {e}"))
+    };
+    let shown = |claims: u64, points: &[u64]| {
+        let (mut run, trials) = made(&LAYERS, points).parts();
+        run.plan.claim = (0..claims).map(claim).collect();
+        let mut out = Vec::new();
+        let report = Report::build(&run, &trials);
+        layermark_report::exporters::print(&report, Style::default(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let text = shown(2, &RECORDS[..3]);
+    let row = |line: &str| line.matches("2.0x").count() == 2;
+    assert_eq!(text.lines().filter(|l| row(l)).count(), 3, "{text}");
+    assert!(text.lines().count() <= 40, "{text}");
+    let text = shown(24, &RECORDS);
+    assert!(!text.lines().any(row), "{text}");
+    assert!(text.contains("the times: --full"), "{text}");
 }

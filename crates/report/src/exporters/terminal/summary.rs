@@ -86,7 +86,7 @@ fn choices(report: &Report, style: Style) -> anyhow::Result<String> {
 }
 
 /// Prints the matrix of conclusions, the headline, a few sentences and the first table that has room
-/// in the same number of lines.
+/// in the same number of lines, or the matrix of results if there is no table.
 pub fn study(
     report: &Report,
     document: &Document,
@@ -128,6 +128,15 @@ pub fn study(
             "  ",
             &format!("and {}: --full", count(others, word)),
         )?;
+    }
+    // Claims of a plan come without tables: what decides them is in the matrix.
+    if tables.is_empty() {
+        let matrix = matrix(report, style, room)?;
+        if lines(&matrix) <= room {
+            body = body + "\n" + &matrix;
+        } else {
+            body += "the times: --full\n";
+        }
     }
     write!(out, "{body}")?;
     for beside in &report.beside {
