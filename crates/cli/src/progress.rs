@@ -10,7 +10,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use layermark_lab::{Event, Ratio};
 use layermark_model::plain;
-use layermark_report::{Estimate, exporters::Growing, ratio_with};
+use layermark_report::{Estimate, count, exporters::Growing, ratio_with};
 
 use crate::say::say;
 
@@ -80,14 +80,14 @@ impl Progress {
                 resumed,
             } => {
                 let verb = if *resumed { "resuming" } else { "run" };
-                let beside = match layers {
+                self.growing.replace(Growing::of(points, layers));
+                let beside = match layers.len() {
                     0 => String::new(),
-                    1 => " and 1 layer".to_owned(),
-                    n => format!(" and {n} layers"),
+                    n => format!(" and {}", count(n, "layer")),
                 };
-                let s = if *points == 1 { "" } else { "s" };
                 self.line(&format!(
-                    "{verb} {id}: {points} point{s} in {baseline}{beside}, seed {seed}"
+                    "{verb} {id}: {} in {baseline}{beside}, seed {seed}",
+                    count(points.len(), "point")
                 ));
             }
             Event::LayerReady { name, seconds } => {

@@ -11,10 +11,10 @@ pub enum Event {
         id: String,
         /// Name of the baseline.
         baseline: String,
-        /// Number of layers that are compared with the baseline.
-        layers: usize,
-        /// Number of points.
-        points: usize,
+        /// The layers that are compared with the baseline.
+        layers: Vec<String>,
+        /// The points.
+        points: Vec<String>,
         /// The run's random seed.
         seed: u64,
         /// It continues an earlier part.

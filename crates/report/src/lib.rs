@@ -21,7 +21,7 @@ mod views;
 
 pub use analysis::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
 pub use history::{Change, Figure, Series, Tally, Trend, TrendRun, changes};
-pub use number::{ratio_with, time_with};
+pub use number::{count, ratio_with, time_with};
 pub use types::*;
 
 /// JSON schema of the report, as published in `docs/schema/report.json`.

@@ -210,8 +210,8 @@ impl<'a> Lab<'a> {
         (self.on_event)(Event::RunStarted {
             id: run.id.clone(),
             baseline: run.baseline().to_owned(),
-            layers: compared.count(),
-            points: run.points.len(),
+            layers: compared.map(|l| l.name.clone()).collect(),
+            points: run.points.iter().map(|p| p.label.clone()).collect(),
             seed: run.seed,
             resumed: self.resumed,
         });

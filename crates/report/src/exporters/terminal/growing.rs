@@ -1,6 +1,6 @@
 //! The matrix of a running run: the ratios known so far. It gives no verdicts, which need all blocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Style,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Estimate, Verdict, number, views::overview::short_names};
 
-/// Ratios by point and layer, in the order in which they became known.
+/// Ratios by point and layer, in the order of the run. Those without a ratio have no row or column yet.
 #[derive(Debug, Default)]
 pub struct Growing {
     points: Vec<String>,
@@ -23,6 +23,21 @@ pub struct Growing {
 }
 
 impl Growing {
+    /// An empty matrix of these points and layers.
+    pub fn of(points: &[String], layers: &[String]) -> Self {
+        Self {
+            points: points.to_vec(),
+            layers: layers.to_vec(),
+            cells: BTreeMap::new(),
+        }
+    }
+
+    /// Indices of the points (0) or layers (1) that have a ratio.
+    fn known(&self, axis: usize) -> Vec<usize> {
+        let all: BTreeSet<usize> = self.cells.keys().map(|at| at[axis]).collect();
+        all.into_iter().collect()
+    }
+
     /// Adds a ratio, or replaces an earlier one.
     pub fn set(&mut self, point: &str, layer: &str, ratio: Estimate) {
         let at = [
@@ -35,7 +50,7 @@ impl Growing {
     /// The matrix in at most this many columns and lines; empty if it does not fit. Points are rows,
     /// or layers are if only that fits.
     pub fn print(&self, width: usize, lines: usize) -> String {
-        let fewest = self.points.len().min(self.layers.len());
+        let fewest = self.known(0).len().min(self.known(1).len());
         if fewest == 0 || fewest >= lines {
             return String::new();
         }
@@ -63,36 +78,38 @@ impl Growing {
     }
 
     fn heads(&self) -> Vec<Vec<String>> {
-        let names: Vec<&str> = self.layers.iter().map(String::as_str).collect();
+        let layers = self.known(1).into_iter();
+        let names: Vec<&str> = layers.map(|l| self.layers[l].as_str()).collect();
         let (heads, _) = short_names(&names);
         heads.iter().map(|h| name_parts(&plain_name(h))).collect()
     }
 
     fn by_point(&self) -> Matrix {
-        let row = |(n, label): (usize, &String)| Row {
-            label: vec![cut(&plain_name(label), LABEL).to_owned()],
-            cells: (0..self.layers.len()).map(|l| self.cell(n, l)).collect(),
+        let layers = self.known(1);
+        let row = |n: usize| Row {
+            label: vec![cut(&plain_name(&self.points[n]), LABEL).to_owned()],
+            cells: layers.iter().map(|l| self.cell(n, *l)).collect(),
         };
         Matrix {
             heads: self.heads(),
-            rows: self.points.iter().enumerate().map(row).collect(),
+            rows: self.known(0).into_iter().map(row).collect(),
         }
     }
 
     fn by_layer(&self) -> Matrix {
-        let heads = self.heads();
+        let (heads, points) = (self.heads(), self.known(0));
         let row = |(n, head): (usize, &Vec<String>)| Row {
             label: filled(head, "", NAME),
-            cells: (0..self.points.len()).map(|p| self.cell(p, n)).collect(),
+            cells: points.iter().map(|p| self.cell(*p, n)).collect(),
         };
-        let head = |label: &String| {
-            let label = plain_name(label);
+        let head = |n: &usize| {
+            let label = plain_name(&self.points[*n]);
             let words: Vec<String> = label.split_whitespace().map(str::to_owned).collect();
             filled(&words, " ", HEAD)
         };
         Matrix {
-            heads: self.points.iter().map(head).collect(),
-            rows: heads.iter().enumerate().map(row).collect(),
+            heads: points.iter().map(head).collect(),
+            rows: self.known(1).into_iter().zip(&heads).map(row).collect(),
         }
     }
 }
@@ -119,7 +136,11 @@ mod tests {
 
     #[test]
     fn it_grows_by_cells_and_turns_where_only_that_fits() {
-        let mut all = Growing::default();
+        let names =
+            |names: &[&str]| -> Vec<String> { names.iter().map(|n| (*n).to_owned()).collect() };
+        let points = names(&["open and stat", "small read"]);
+        let layers = names(&["vm:disk=ide", "tmpfs", "fuse"]);
+        let mut all = Growing::of(&points, &layers);
         assert_eq!(all.print(80, 20), "");
         all.set("small read", "fuse", ratio(3.0));
         all.set("small read", "fuse", ratio(2.0));
@@ -127,13 +148,15 @@ mod tests {
         all.set("open and stat", "vm:disk=ide", ratio(5.0));
         let text = all.print(80, 20);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[lines.len() - 2].starts_with("small read"), "{text}");
+        // In the order of the run, and without what has no ratio.
+        assert!(lines[lines.len() - 1].starts_with("small read"), "{text}");
+        assert!(!text.contains("tmpfs"), "{text}");
         assert!(
             text.contains("2.00 \u{b1}10%") && !text.contains("3.00"),
             "{text}"
         );
         assert!(
-            lines[lines.len() - 1].starts_with("open and stat"),
+            lines[lines.len() - 2].starts_with("open and stat"),
             "{text}"
         );
         for n in 0..12 {
