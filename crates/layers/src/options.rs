@@ -186,6 +186,7 @@ pub(crate) fn bad(spec: &Spec, option: &str, value: &str, must: String) -> Layer
 
 /// The value of an option: the given one, or its default.
 pub(crate) fn value<'a>(spec: &'a Spec, options: &'static [LayerOption], name: &str) -> &'a str {
+    debug_assert!(named(options, name).is_some(), "no option `{name}`");
     let given = match name {
         "variant" => spec.variant.as_ref(),
         _ => spec.options.get(name),
