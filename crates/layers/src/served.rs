@@ -15,7 +15,7 @@ use std::{
 
 use layermark_sys::process::{self, InCall};
 
-use crate::mounts;
+use crate::{mounts, view};
 
 /// Interval of checks of the main thread.
 const TICK: Duration = Duration::from_millis(500);
@@ -85,6 +85,17 @@ pub fn work_in(dir: &Path) {
 /// nothing else waits long for it.
 pub fn give_up() {
     GIVEN_UP.store(true, Ordering::Relaxed);
+}
+
+/// Records that a call in `dir`, which no process of ours serves, does not return. If `dir` is below the
+/// directory of the run, that is lost. [`is_lost`] might not find out: a server with several threads
+/// still answers other calls.
+pub fn lose(dir: &Path) {
+    give_up();
+    let dir = view::named(dir);
+    if BASE.get().is_some_and(|base| dir.starts_with(base)) {
+        LOST.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Whether the directory of the run does not answer, and with it everything on it. Checked only
