@@ -88,8 +88,12 @@ pub fn list() -> io::Result<Vec<MountEntry>> {
 }
 
 /// Whether the file system at `dir` answers within `limit`, even with an error. A separate thread
-/// makes the call, because it may wait for a dead server for ever.
+/// makes the call, because it may wait for a dead server for ever. A directory that [`served::lose`]
+/// has recorded is not asked again.
 pub fn answers(dir: &Path, limit: Duration) -> bool {
+    if served::is_silent(dir) {
+        return false;
+    }
     let (dir, (tell, told)) = (dir.to_owned(), mpsc::channel());
     let asked = thread::Builder::new()
         .name("answers".into())

@@ -15,7 +15,7 @@ use std::{
 
 use layermark_sys::process::{self, InCall};
 
-use crate::mounts;
+use crate::{mounts, view};
 
 /// Interval of checks of the main thread.
 const TICK: Duration = Duration::from_millis(500);
@@ -46,6 +46,8 @@ static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 /// The directory of the run, if another machine or process serves it.
 static BASE: OnceLock<PathBuf> = OnceLock::new();
 static LOST: AtomicBool = AtomicBool::new(false);
+/// Directories for which [`lose`] was called.
+static SILENT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn asked() -> MutexGuard<'static, Vec<PathBuf>> {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -85,6 +87,27 @@ pub fn work_in(dir: &Path) {
 /// nothing else waits long for it.
 pub fn give_up() {
     GIVEN_UP.store(true, Ordering::Relaxed);
+}
+
+/// Records that a call in `dir`, which no process of ours serves, does not return. If `dir` is below the
+/// directory of the run, that is lost. [`is_lost`] might not find out: a server with several threads
+/// still answers other calls.
+pub fn lose(dir: &Path) {
+    give_up();
+    silent().push(dir.to_owned());
+    let dir = view::named(dir);
+    if BASE.get().is_some_and(|base| dir.starts_with(base)) {
+        LOST.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether `dir` is known not to answer.
+pub(crate) fn is_silent(dir: &Path) -> bool {
+    silent().iter().any(|known| known == dir)
+}
+
+fn silent() -> MutexGuard<'static, Vec<PathBuf>> {
+    SILENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether the directory of the run does not answer, and with it everything on it. Checked only

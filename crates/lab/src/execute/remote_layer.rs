@@ -206,6 +206,7 @@ impl RemoteLayer {
         let call = move |held: &mut Held| Some(what(held.place.as_mut()?.as_mut()));
         let outcome = self.worker.call(call).flatten();
         outcome.unwrap_or_else(|| {
+            served::lose(&self.dir);
             Err(LayerError::Silent {
                 layer: self.layer.clone(),
                 path: self.dir.clone(),

@@ -215,7 +215,11 @@ impl RunningLayer {
     /// Ends its probes. Returns whether they have ended.
     pub(crate) fn end_probes(&mut self) -> bool {
         let near = self.near.as_mut().is_none_or(|near| near.probe.end());
-        self.probe.end() && near
+        let ended = self.probe.end() && near;
+        if !ended && self.place.on_this_host() && self.place.helpers().is_empty() {
+            served::lose(self.place.dir());
+        }
+        ended
     }
 
     /// Restarts the probe after it failed.
