@@ -43,7 +43,7 @@ impl Image {
         let driver = about.next().unwrap_or_default();
         let store = about.next().unwrap_or_default().into();
         let prefix = format!("{driver}.");
-        // A program is told with its version.
+        // `podman info` prints a program with its version.
         let option = |line: String| match line.split_once("=map[Executable:") {
             Some((name, program)) => {
                 let path = program.split(' ').next().unwrap_or_default();
