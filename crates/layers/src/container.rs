@@ -6,7 +6,7 @@
 //! outlives the layer. A runc that is killed leaves an empty control group, which the next one removes.
 
 use std::{
-    ffi::{CString, OsString},
+    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -15,12 +15,12 @@ use layermark_model::{Missing, Spec, random_name};
 
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
-    child::{self, Change, SEEN_AT},
+    child::{self, Change},
     entered::{self, Own, Start, Way},
     host::HostPlace,
     needs,
     options::{bad, on, value},
-    sandbox,
+    sandbox, workdir,
 };
 
 mod bubblewrap;
@@ -28,6 +28,9 @@ mod docker;
 mod nspawn;
 mod oci;
 mod podman;
+mod root;
+
+use root::Root;
 
 /// A container.
 pub(crate) struct Container;
@@ -53,16 +56,37 @@ const OPTIONS: &[LayerOption] = &[
         default: "off",
         help: "start it with --rm (podman and docker)",
     },
+    LayerOption {
+        name: "rootfs",
+        values: &[],
+        default: "",
+        help: "a directory with the files of the container's root, such as an unpacked image. It is never written \
+               to: an overlay below --dir takes the changes (docker: a copy of it is imported)",
+    },
+    LayerOption {
+        name: "image",
+        values: &[],
+        default: "",
+        help: "an image with the files of the container's root (podman and docker). The engine must have it: \
+               nothing is pulled",
+    },
 ];
 
-/// The binary and the directories in a container.
-const BINARY: &str = "/layermark";
-const OWN_DIR: &str = "/work";
+/// Where volumes are mounted in a container.
 const MOUNTED_DIR: &str = "/data";
-/// Directories of the root; nspawn takes a root without `usr` for empty.
-const ROOT_DIRS: [&str; 9] = [
-    "work", "data", "tmp", "proc", "dev", "sys", "usr", "etc", "run",
-];
+
+/// The agent's command line in a container. No image has a file of this name.
+fn agent_in(token: &str) -> [String; 3] {
+    [format!("/layermark.{token}"), "place".into(), token.into()]
+}
+
+/// The directory in a container in which the probe's is made. Its root is always there.
+fn work_dir(at: At) -> PathBuf {
+    match at {
+        At::Root => "/".into(),
+        _ => MOUNTED_DIR.into(),
+    }
+}
 
 /// A program that starts containers.
 struct Runtime {
@@ -111,6 +135,7 @@ struct Bundle<'a> {
     /// The layer's directory as layermark sees it; [`SEEN_AT`] for the runtime.
     dir: &'a Path,
     view: &'a [Change],
+    root: &'a Root,
     at: At,
     rm: bool,
     /// The agent's command line in the container.
@@ -172,16 +197,33 @@ impl Layer for Container {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        if ["podman", "docker"].contains(&runtime(spec).program.0) {
-            return Ok(());
-        }
-        for (option, its) in [("at", "named"), ("rm", "on")] {
-            if value(spec, OPTIONS, option) == its {
+        let given = |option| given(spec, option);
+        if !["podman", "docker"].contains(&runtime(spec).program.0) {
+            let mut switches = [("at", "named"), ("rm", "on")].into_iter();
+            let switch = switches.find(|(option, its)| given(option) == Some(its));
+            let image = given("image").map(|its| ("image", its));
+            if let Some((option, its)) = switch.or(image) {
                 let must = "is an option of podman and docker: -l container:podman".to_owned();
                 return Err(bad(spec, option, its, must));
             }
         }
-        Ok(())
+        if let Some(dir) = given("rootfs") {
+            let must = "is not the absolute path of a directory";
+            if !Path::new(dir).is_absolute() || !Path::new(dir).is_dir() {
+                return Err(bad(spec, "rootfs", dir, must.into()));
+            }
+        }
+        let Some(name) = given("image") else {
+            return Ok(());
+        };
+        let must = if name.is_empty() || name.starts_with('-') {
+            "is not the name of an image"
+        } else if given("rootfs").is_some() {
+            "is another root than that of rootfs: choose one"
+        } else {
+            return Ok(());
+        };
+        Err(bad(spec, "image", name, must.into()))
     }
 
     fn storage(&self, spec: &Spec) -> Storage {
@@ -212,17 +254,24 @@ impl Layer for Container {
             return needed
                 .into_iter()
                 .flatten()
-                .chain(docker::missing())
+                .chain(docker::missing(spec))
                 .collect();
         }
         // podman starts its containers with crun.
         let crun = (program == "podman").then(|| needs::program("crun", "crun"));
-        sandbox::not_root()
+        let mut missing: Vec<Missing> = sandbox::not_root()
             .into_iter()
             .chain(needs::program(program, package))
             .chain(crun.flatten())
             .chain(needs::static_binary())
-            .collect()
+            .collect();
+        if given(spec, "rootfs").is_some() {
+            missing.extend(needs::kernel_fs("overlay"));
+        }
+        if missing.is_empty() {
+            missing.extend(Root::of(spec).err().and_then(|e| no_image(spec, &e)));
+        }
+        missing
     }
 
     fn open(
@@ -237,7 +286,7 @@ impl Layer for Container {
             return docker::open(base, spec, undo);
         };
         if base.survived() {
-            let dir = files_of(&base.dir, runtime, at).map_err(LayerError::io(
+            let dir = files_of(&base.dir, spec).map_err(LayerError::io(
                 &layer,
                 "find the container's files in",
                 &base.dir,
@@ -245,15 +294,18 @@ impl Layer for Container {
             return Ok(Box::new(HostPlace::new(base, spec, dir)));
         }
         base.emptied(undo);
-        let view = prepare(base).map_err(LayerError::io(&layer, "prepare", &base.dir))?;
+        let root = Root::of(spec)?;
+        let view = root.prepare(base, spec, undo)?;
         let token = random_name("");
+        let agent = agent_in(&token);
         let bundle = Bundle {
             layer: &layer,
             dir: &base.dir,
             view: &view,
+            root: &root,
             at,
             rm: on(spec, OPTIONS, "rm"),
-            agent: [BINARY, "place", &token],
+            agent: agent.each_ref().map(String::as_str),
         };
         let (program, package) = runtime.program;
         let version = child::run(
@@ -262,20 +314,24 @@ impl Layer for Container {
         )?;
         let mut notes = vec![("runtime".into(), program.to_owned())];
         if program == "podman" {
-            notes.push(("storage_driver".into(), podman::DRIVER.into()));
+            let driver = root
+                .driver()
+                .map(|name| ("storage_driver".into(), name.into()));
+            notes.extend(driver);
         }
+        notes.extend(root::note(spec, root.id()));
+        // podman's overlay names directories as podman sees them.
+        let stored = program == "podman" && at == At::Root;
         let way = Way {
             command: command(&bundle)?,
             by_hand: Vec::new(),
             start: Start::Own(Own {
                 token: token.clone(),
                 view: Some(view.clone()),
+                on_device_of: stored.then(|| base.dir.clone()),
             }),
             drop_caches: Vec::new(),
-            dir: match at {
-                At::Root => OWN_DIR.into(),
-                _ => MOUNTED_DIR.into(),
-            },
+            dir: work_dir(at),
             notes,
             versions: vec![(program.into(), version)],
         };
@@ -283,44 +339,52 @@ impl Layer for Container {
     }
 }
 
+/// The text of an option, if it was given.
+fn given<'a>(spec: &'a Spec, option: &str) -> Option<&'a str> {
+    spec.options.get(option).map(String::as_str)
+}
+
+/// The image, which the engine does not have, and the command that gets it.
+fn no_image(spec: &Spec, why: &LayerError) -> Option<Missing> {
+    let (name, engine) = (given(spec, "image")?, runtime(spec).program.0);
+    let said = match why {
+        LayerError::Program { tail, .. } => tail.last().map(|line| line.trim().to_owned()),
+        _ => None,
+    };
+    Some(Missing {
+        what: format!(
+            "the image {name} in the store of root's {engine} ({})",
+            said.unwrap_or_else(|| why.reason())
+        ),
+        hint: format!("sudo {engine} pull {name}"),
+        installable: false,
+    })
+}
+
 /// The probe's directory of a container that a power cut ended, as this host sees it: in the writable layer of
 /// its root, or in its volume. A new container would not have these files.
-fn files_of(dir: &Path, runtime: &Runtime, at: At) -> io::Result<PathBuf> {
-    let parents = match (at, runtime.program.0) {
-        // The image's layer has the directory too, and it is empty there.
+fn files_of(dir: &Path, spec: &Spec) -> io::Result<PathBuf> {
+    let over = given(spec, "rootfs").is_some();
+    let parents = match (at(spec), runtime(spec).program.0) {
+        (At::Root, _) if over => vec![dir.join("upper")],
         (At::Root, "podman") => {
             let layers = below(&dir.join("store/overlay"))?.into_iter();
-            layers.map(|layer| layer.join("diff/work")).collect()
+            layers.map(|layer| layer.join("diff")).collect()
         }
-        (At::Root, _) => vec![dir.join("root/work")],
+        (At::Root, _) => vec![dir.join("root")],
         (At::Named, _) => vec![dir.join("store/volumes/layermark/_data")],
         (At::Volume | At::Tmpfs, _) => vec![dir.join("volume")],
     };
     let found = parents.iter().filter_map(|dir| below(dir).ok()).flatten();
-    let mut found = found.filter(|path| path.is_dir());
+    let mut found = found.filter(|path| is_work_dir(path));
     found.next().ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn is_work_dir(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    name.starts_with(workdir::PREFIX.as_bytes()) && path.is_dir()
 }
 
 fn below(dir: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(dir)?.map(|e| e.map(|e| e.path())).collect()
-}
-
-/// Makes the root and the volume. Returns what the runtime sees in place of this host's files.
-fn prepare(base: &Base) -> io::Result<Vec<Change>> {
-    for name in ROOT_DIRS {
-        fs::create_dir_all(base.dir.join("root").join(name))?;
-    }
-    fs::create_dir(base.dir.join("volume"))?;
-    // Mount points of the binary.
-    let binary = base.dir.join("layermark");
-    for file in [&base.dir.join("root/layermark"), &binary] {
-        fs::write(file, b"")?;
-    }
-    let path = |path: &Path| Change::path(path);
-    Ok(vec![
-        Change::Cover(path(&base.exe)?, path(&binary)?),
-        Change::Show(Some(path(&base.dir)?), path(SEEN_AT.as_ref())?),
-        Change::Empty(path("/run".as_ref())?, CString::from(c"mode=755")),
-        Change::ControlGroups,
-    ])
 }

@@ -115,6 +115,8 @@ pub(crate) struct Own {
     /// Changes of the files that it sees. `None`: it has the user's environment and files, as a client of the
     /// user's daemon needs them.
     pub(crate) view: Option<Vec<Change>>,
+    /// A directory on the disk of the place's files. The mounts do not name one that this host sees elsewhere.
+    pub(crate) on_device_of: Option<PathBuf>,
 }
 
 /// A command of layermark's own, which sees changed files and none of the user's configuration.
@@ -253,7 +255,11 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
         }
         Err(why) => return Err(failed(&layer, &mut process, "make a directory", &why)),
     };
-    let here = Here::find(&token, base, spec, (&dir, id));
+    let below = match &way.start {
+        Start::Own(own) => own.on_device_of.as_deref(),
+        _ => None,
+    };
+    let here = Here::find(&token, base, spec, (&dir, id), below);
     let heads = [
         process
             .get_mut()

@@ -216,6 +216,8 @@ fn open_fuse(
 pub(crate) struct Stack {
     layer: String,
     home: PathBuf,
+    /// The user's own lower directory, in place of that below `home`.
+    lower: Option<PathBuf>,
     metacopy: &'static str,
     volatile: bool,
 }
@@ -227,6 +229,7 @@ impl Stack {
         let stack = Self {
             layer: spec.to_string(),
             home: base.dir.clone(),
+            lower: None,
             metacopy: if on(spec, OPTIONS, "metacopy") {
                 "on"
             } else {
@@ -247,9 +250,16 @@ impl Stack {
         Ok(stack)
     }
 
+    /// Shows this directory of the user's, and takes the changes of it.
+    pub(crate) fn over(mut self, lower: &Path) -> Self {
+        self.lower = Some(lower.into());
+        self
+    }
+
     /// `lower`, `upper` or another of its directories.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.home.join(name)
+        let lower = self.lower.as_ref().filter(|_| name == "lower");
+        lower.map_or_else(|| self.home.join(name), PathBuf::clone)
     }
 
     /// The directories that hold the files, the topmost first.

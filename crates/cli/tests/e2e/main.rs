@@ -8,6 +8,7 @@ mod budget;
 mod coherence;
 mod common;
 mod compare;
+mod containers;
 mod cpus;
 mod db;
 mod devload;

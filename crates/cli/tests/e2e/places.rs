@@ -1,4 +1,4 @@
-//! Places behind a command of the user's.
+//! Places behind a command of the user's; containers.rs has those that layermark starts.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::common::{
 };
 
 /// What writes and flushes.
-const WRITE: &[&str] = &[
+pub const WRITE: &[&str] = &[
     "file",
     "--op",
     "write",
@@ -27,7 +27,8 @@ const WRITE: &[&str] = &[
     "each",
 ];
 
-fn has(program: &str) -> bool {
+/// Whether a program is installed; says so if not.
+pub fn has(program: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .any(|dir| dir.join(program).is_file());
     if !found {
@@ -186,203 +187,6 @@ fn a_command_in_another_users_plan_runs_only_when_it_is_allowed() {
     );
     assert!(!ran.exists());
     drop(said);
-}
-
-/// podman mounts the root of a container with `--rm` so that fsync does nothing: flushes are counted from
-/// here. Without it, and in a volume, they reach the disk.
-#[test]
-fn a_container_started_with_rm_skips_fsync_and_others_do_not() {
-    if !needs_root() || !has("podman") || !has("crun") {
-        return;
-    }
-    let [fast, root, volume] = [
-        "container:podman,rm=on",
-        "container:podman",
-        "container:podman,at=volume",
-    ];
-    let said = Lm::new()
-        .work_with(WRITE, &["native", fast, root, volume])
-        .args(["--blocks", "9", "--json"])
-        .run()
-        .code(0)
-        .left_nothing();
-    let report = said.json();
-    let label = report["results"][0]["label"].as_str().expect("a label");
-    let verdict = |layer| &result(&report, label, layer)["durability"]["verdict"];
-    let layers = report["layers"].as_array().expect("layers");
-    let facts = |name: &str| {
-        let layer = layers.iter().find(|l| l["name"] == *name);
-        &layer.expect("a layer")["facts"]
-    };
-    for layer in [fast, root] {
-        let mount = &facts(layer)["mounts"][0];
-        assert_eq!(mount["fs"], "overlay", "{mount:#}");
-        let volatile = mount["options"].to_string().contains("volatile");
-        assert_eq!(volatile, layer == fast, "{mount:#}");
-        assert_eq!(facts(layer)["notes"]["storage_driver"], "overlay");
-    }
-    // A conviction needs silence around it: on a busy machine the flushes of others count too.
-    assert_ne!(verdict(fast), "honoured", "{report:#}");
-    for layer in [root, volume] {
-        assert_ne!(verdict(layer), "absorbed", "{report:#}");
-    }
-    if verdict(fast) == "cannot tell" {
-        skipped("whether --rm skips fsync: others flush this disk, or it does not count flushes");
-    }
-}
-
-/// Where no daemon answers, the layer is missing, with what the client says and a command.
-#[test]
-fn docker_without_a_daemon_is_missing() {
-    if !needs_root() || !has("docker") {
-        return;
-    }
-    Lm::new()
-        .env("DOCKER_HOST", "unix:///nonexistent.sock")
-        .work_with(READ, &["native", "container:docker"])
-        .args(["--blocks", "2"])
-        .run()
-        .fails(
-            3,
-            &[
-                "a Docker daemon that answers",
-                "unix:///nonexistent.sock",
-                "sudo systemctl start docker",
-            ],
-        )
-        .left_nothing();
-}
-
-/// A Docker daemon of its own, in namespaces that end with it.
-struct Daemon {
-    dir: tempfile::TempDir,
-    process: std::process::Child,
-}
-
-impl Daemon {
-    fn start() -> Self {
-        let dir = tempfile::tempdir_in("/var/tmp").expect("a directory");
-        let at = |name: &str| dir.path().join(name);
-        let log = fs::File::create(at("log")).expect("a log");
-        let process = std::process::Command::new("unshare")
-            .args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"])
-            .args(["--propagation", "slave", "dockerd", "--bridge=none"])
-            .args(["--iptables=false", "--ip-forward=false"])
-            .arg("--default-ulimit=nofile=1024:4096")
-            .arg(format!("--cgroup-parent={}", Self::group(&dir)))
-            .arg("--data-root")
-            .arg(at("data"))
-            .arg("--exec-root")
-            .arg(at("exec"))
-            .arg("--pidfile")
-            .arg(at("pid"))
-            .arg(format!("--host=unix://{}", at("sock").display()))
-            .stderr(log)
-            .spawn()
-            .expect("dockerd");
-        let daemon = Self { dir, process };
-        let start = Instant::now();
-        while !daemon.docker(&["version"]).status.success() {
-            let log = fs::read_to_string(daemon.dir.path().join("log"));
-            assert!(start.elapsed().as_secs() < 120, "{log:?}");
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-        daemon
-    }
-
-    fn group(dir: &tempfile::TempDir) -> String {
-        let name = dir.path().file_name().expect("a name").to_string_lossy();
-        format!("/layermark-test-{}", name.trim_start_matches('.'))
-    }
-
-    fn host(&self) -> String {
-        format!("unix://{}", self.dir.path().join("sock").display())
-    }
-
-    fn docker(&self, words: &[&str]) -> std::process::Output {
-        let mut docker = std::process::Command::new("docker");
-        let docker = docker.args(words).env("DOCKER_HOST", self.host());
-        docker.output().expect("docker")
-    }
-
-    /// Containers, images and volumes.
-    fn holds(&self) -> String {
-        let lists = [
-            &["ps", "-aq"][..],
-            &["images", "-q"],
-            &["volume", "ls", "-q"],
-        ];
-        let said = lists.map(|words| self.docker(words).stdout);
-        String::from_utf8_lossy(&said.concat()).into_owned()
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // The kernel ends what is in its PID namespace.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let group = Self::group(&self.dir);
-        for controller in fs::read_dir("/sys/fs/cgroup")
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let _ = fs::remove_dir(controller.path().join(&group[1..]));
-        }
-        let _ = fs::remove_dir(Path::new("/sys/fs/cgroup").join(&group[1..]));
-    }
-}
-
-/// A container's root, a volume and a named volume, in one run; nothing stays in the daemon.
-#[test]
-fn docker_is_measured_and_keeps_nothing() {
-    if !needs_root() || !has("docker") || !has("dockerd") {
-        return;
-    }
-    let daemon = Daemon::start();
-    let layers = [
-        "native",
-        "container:docker",
-        "container:docker,at=volume",
-        "container:docker,at=named,rm=on",
-    ];
-    let said = Lm::new()
-        .env("DOCKER_HOST", daemon.host())
-        .work_with(WRITE, &layers)
-        .args(["--blocks", "2", "--json"])
-        .run()
-        .left_nothing();
-    let report = said.json();
-    let facts = |name: &str| {
-        let all = report["layers"]
-            .as_array()
-            .unwrap_or_else(|| panic!("{report:#}{}", said.stderr));
-        let layer = all.iter().find(|l| l["name"] == *name).expect("a layer");
-        assert_eq!(layer["status"], "ready", "{}", said.stderr);
-        &layer["facts"]
-    };
-    let root = facts(layers[1]);
-    assert_eq!(root["mounts"][0]["fs"], "overlay", "{root:#}");
-    assert_eq!(root["notes"]["storage_driver"], "overlay2", "{root:#}");
-    assert!(root["versions"]["docker"].is_string(), "{root:#}");
-    for volume in &layers[2..] {
-        let facts = facts(volume);
-        assert_eq!(facts["mounts"][0]["at"], "/data", "{facts:#}");
-        assert_ne!(facts["mounts"][0]["fs"], "overlay", "{facts:#}");
-    }
-    assert_eq!(daemon.holds(), "");
-}
-
-/// What only one runtime has is refused with the others.
-#[test]
-fn an_option_of_another_runtime_is_refused() {
-    for layer in ["container:crun,rm=on", "container:bubblewrap,at=named"] {
-        Lm::new()
-            .work_with(READ, &["native", layer])
-            .run()
-            .fails(2, &["is an option of podman"]);
-    }
 }
 
 /// A file that describes a place.
@@ -602,7 +406,7 @@ fn a_command_gets_the_variables_of_its_program_only() {
 }
 
 /// A place that is entered and at work: the run, its processes, and the process of `enter`.
-fn at_work(lm: Lm, place: &str) -> (Child, Home, Vec<machine::Proc>) {
+pub fn at_work(lm: Lm, place: &str) -> (Child, Home, Vec<machine::Proc>) {
     let (child, home) = lm
         .work_with(READ, &["native", place])
         .args(["--blocks", "1000"])
@@ -614,7 +418,8 @@ fn at_work(lm: Lm, place: &str) -> (Child, Home, Vec<machine::Proc>) {
     (child, home, seen)
 }
 
-fn kill(pid: u32) {
+/// Ends a process as a lack of memory does.
+pub fn kill(pid: u32) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a process");
     kill_process(pid, Signal::KILL).expect("kill");
 }

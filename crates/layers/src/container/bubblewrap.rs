@@ -12,7 +12,7 @@ fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {
     let root = words([
         "bwrap",
         "--bind",
-        "/mnt/root",
+        &bundle.root.seen(),
         "/",
         "--dev",
         "/dev",
@@ -20,7 +20,7 @@ fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {
         "/proc",
         "--ro-bind",
         "/mnt/layermark",
-        "/layermark",
+        bundle.agent[0],
         "--unshare-all",
         "--die-with-parent",
     ]);

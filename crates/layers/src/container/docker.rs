@@ -12,7 +12,9 @@ use std::{
 use layermark_model::{Missing, Spec, random_name};
 use layermark_sys::process::Stat;
 
-use super::{At, BINARY, MOUNTED_DIR, OPTIONS, OWN_DIR, ROOT_DIRS, Runtime, at, words};
+use super::{
+    At, MOUNTED_DIR, OPTIONS, Runtime, agent_in, at, given, no_image, root, words, work_dir,
+};
 use crate::{
     Base, LayerError, Place, Undo, child,
     entered::{self, Own, Start, Way, users_command},
@@ -42,15 +44,19 @@ fn client(words: &[OsString]) -> process::Command {
     users_command(&[&["docker".into()], words].concat())
 }
 
-/// The program, or the daemon, if it is missing.
-pub(super) fn missing() -> Vec<Missing> {
+/// The program, the daemon, or the user's image, if it is missing.
+pub(super) fn missing(spec: &Spec) -> Vec<Missing> {
     let (program, package) = DOCKER.program;
     if !entered::is_found(Path::new(program)) {
         return needs::program(program, package).into_iter().collect();
     }
     let asked = words(["version", "--format", "{{.Server.Version}}"]);
     let why = match child::lines_within(program, &mut client(&asked), ANSWER) {
-        Ok(lines) if !lines.iter().any(|line| line.contains("podman")) => return Vec::new(),
+        Ok(lines) if !lines.iter().any(|line| line.contains("podman")) => {
+            let found = given(spec, "image").map(|name| id_of(DOCKER.program.0, name));
+            let why = found.and_then(Result::err);
+            return why.and_then(|e| no_image(spec, &e)).into_iter().collect();
+        }
         Ok(_) => "the program `docker` is podman".to_owned(),
         Err(LayerError::Program { tail, .. }) => tail
             .last()
@@ -113,6 +119,18 @@ fn removal(name: &str) -> [Vec<OsString>; 3] {
     .map(|words| words.iter().map(OsString::from).collect())
 }
 
+/// Id of an image that the daemon has.
+fn id_of(layer: &str, image: &str) -> Result<String, LayerError> {
+    let lines = docker(
+        layer,
+        &words(["image", "inspect", "--format={{.Id}}", image]),
+    )?;
+    let id = lines
+        .first()
+        .map_or("", |line| line.trim_start_matches("sha256:"));
+    Ok(id.into())
+}
+
 fn image(name: &str) -> String {
     format!("{LABEL}:{name}")
 }
@@ -156,26 +174,33 @@ pub(super) fn open(
     undo.push(format!("remove the container {name}"), move || {
         teardown.run()
     });
-    import(base, &layer, &name)?;
+    let image = match given(spec, "image") {
+        Some(image) => id_of(&layer, image)?,
+        None => import(base, spec, &name)?,
+    };
     let volume = base.dir.join("volume");
     fs::create_dir(&volume).map_err(io("make a volume in"))?;
-    create(base, spec, &name, &token)?;
+    create(base, spec, &name, (&image, &token))?;
     let asked = words(["info", "--format", "{{.ServerVersion}}\n{{.Driver}}"]);
     let about = docker(&layer, &asked)?;
     let about = |line: usize| about.get(line).cloned().unwrap_or_default();
     let way = Way {
         command: words(["docker", "start", "--attach", "--interactive", &name]),
         by_hand: Vec::new(),
-        start: Start::Own(Own { token, view: None }),
+        start: Start::Own(Own {
+            token,
+            view: None,
+            on_device_of: None,
+        }),
         drop_caches: Vec::new(),
-        dir: match at(spec) {
-            At::Root => OWN_DIR.into(),
-            _ => MOUNTED_DIR.into(),
-        },
-        notes: vec![
+        dir: work_dir(at(spec)),
+        notes: [
             ("runtime".into(), "docker".into()),
             ("storage_driver".into(), about(1)),
-        ],
+        ]
+        .into_iter()
+        .chain(root::note(spec, &image))
+        .collect(),
         versions: vec![("docker".into(), about(0))],
     };
     let place = entered::enter(base, spec, way)?;
@@ -198,30 +223,33 @@ pub(super) fn open(
     Ok(Box::new(place))
 }
 
-/// Makes an image of this binary and empty directories.
-fn import(base: &Base, layer: &str, name: &str) -> Result<(), LayerError> {
-    let (root, tar) = (base.dir.join("root"), base.dir.join("image.tar"));
-    let io = |what: &str| LayerError::io(layer, what, &root);
-    for dir in ROOT_DIRS {
-        fs::create_dir_all(root.join(dir)).map_err(io("make"))?;
-    }
-    fs::copy(&base.exe, root.join("layermark")).map_err(io("copy this binary to"))?;
-    let mut make = needs::tool(layer, "tar", "tar")?;
-    child::run(
-        layer,
-        make.arg("-cf").arg(&tar).arg("-C").arg(&root).arg("."),
-    )?;
+/// Makes an image of the user's directory, or of empty ones. Returns its name.
+fn import(base: &Base, spec: &Spec, name: &str) -> Result<String, LayerError> {
+    let (layer, tar) = (spec.to_string(), base.dir.join("image.tar"));
+    let empty = base.dir.join("root");
+    let io = |what: &str| LayerError::io(&layer, what, &empty);
+    root::make_dirs(&empty).map_err(io("make"))?;
+    let root = given(spec, "rootfs").map_or(&*empty, Path::new);
+    let mut make = needs::tool(&layer, "tar", "tar")?;
+    make.args(["--one-file-system", "-cf"]).arg(&tar);
+    child::run(&layer, make.arg("-C").arg(root).arg("."))?;
     let mut asked = words(["import", "--change", "LABEL layermark=run"]);
     asked.extend([tar.clone().into(), image(name).into()]);
-    docker(layer, &asked)?;
-    // Before they are written to the disk.
+    docker(&layer, &asked)?;
+    // Before it is written to the disk.
     fs::remove_file(&tar).map_err(io("remove the tar of"))?;
-    fs::remove_dir_all(&root).map_err(io("remove"))
+    Ok(image(name))
 }
 
-/// Creates the container.
-fn create(base: &Base, spec: &Spec, name: &str, token: &str) -> Result<(), LayerError> {
-    // Its output is not logged: this is the probe's.
+/// Creates the container, and copies this binary into it.
+fn create(
+    base: &Base,
+    spec: &Spec,
+    name: &str,
+    (image, token): (&str, &str),
+) -> Result<(), LayerError> {
+    let (layer, agent) = (spec.to_string(), agent_in(token));
+    // Its output is not logged: this is the probe's. An image may say how it is to be run: we do not want that.
     let mut asked = words([
         "create",
         "--interactive",
@@ -229,6 +257,10 @@ fn create(base: &Base, spec: &Spec, name: &str, token: &str) -> Result<(), Layer
         "--network=none",
         "--log-driver=none",
         "--label=layermark=run",
+        "--user=0:0",
+        "--workdir=/",
+        "--entrypoint=",
+        "--no-healthcheck",
         "--name",
         name,
     ]);
@@ -247,8 +279,11 @@ fn create(base: &Base, spec: &Spec, name: &str, token: &str) -> Result<(), Layer
     if on(spec, OPTIONS, "rm") {
         asked.push("--rm".into());
     }
-    asked.extend(words([&image(name), BINARY, "place", token]));
-    docker(&spec.to_string(), &asked).map(drop)
+    asked.push(image.into());
+    asked.extend(agent.iter().map(OsString::from));
+    docker(&layer, &asked)?;
+    let to = format!("{name}:{}", agent[0]).into();
+    docker(&layer, &["cp".into(), base.exe.clone().into(), to]).map(drop)
 }
 
 /// A bind mount. The client reads the fields as a line of CSV.

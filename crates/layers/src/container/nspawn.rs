@@ -16,8 +16,8 @@ fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {
         "--keep-unit",
         "--pipe",
         "--private-network",
-        "--directory=/mnt/root",
-        "--bind-ro=/mnt/layermark:/layermark",
+        &format!("--directory={}", bundle.root.seen()),
+        &format!("--bind-ro=/mnt/layermark:{}", bundle.agent[0]),
     ]);
     let at = match bundle.at {
         At::Root | At::Named => Vec::new(),

@@ -60,7 +60,7 @@ fn describe(bundle: &Bundle, group: Option<String>) -> Result<(), LayerError> {
         json!({"destination": "/proc", "type": "proc", "source": "proc"}),
         json!({"destination": "/dev", "type": "tmpfs", "source": "tmpfs",
                "options": ["nosuid", "mode=755"]}),
-        bind("/mnt/layermark", "/layermark", "ro"),
+        bind("/mnt/layermark", bundle.agent[0], "ro"),
     ];
     match bundle.at {
         At::Root | At::Named => {}
@@ -80,7 +80,7 @@ fn describe(bundle: &Bundle, group: Option<String>) -> Result<(), LayerError> {
             "terminal": false, "user": {"uid": 0, "gid": 0}, "cwd": "/", "env": ["PATH=/"],
             "args": bundle.agent, "noNewPrivileges": true,
         },
-        "root": {"path": "root", "readonly": false},
+        "root": {"path": bundle.root.seen(), "readonly": false},
         "mounts": mounts,
         "linux": linux,
     });

@@ -1,15 +1,20 @@
 //! podman with crun, and a store of its own: no image, container or volume of the user's is touched.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{At, Bundle, Runtime, contained, words};
+use super::{At, Bundle, Root, Runtime, contained, words};
 use crate::{LayerError, child, needs};
 
 /// The storage driver.
 pub(super) const DRIVER: &str = "overlay";
 const IMAGE: &str = "layermark:run";
+/// Where the store of the user's images is shown in the layer's directory.
+pub(super) const IMAGES: &str = "images";
+/// What `podman info` says of that store: driver, directory, options.
+const STORE: &str = "{{.Store.GraphDriverName}}\n{{.Store.GraphRoot}}\
+                     {{range $name, $value := .Store.GraphOptions}}\n{{$name}}={{$value}}{{end}}";
 
 pub(super) const PODMAN: Runtime = Runtime {
     program: ("podman", "podman"),
@@ -17,9 +22,50 @@ pub(super) const PODMAN: Runtime = Runtime {
     command: Some(command),
 };
 
+/// An image of the user's. The container's own store reads it where it is.
+pub(super) struct Image {
+    pub(super) id: String,
+    pub(super) driver: String,
+    /// The user's store.
+    pub(super) store: PathBuf,
+    /// The driver's options there.
+    options: Vec<String>,
+}
+
+impl Image {
+    pub(super) fn find(layer: &str, name: &str) -> Result<Self, LayerError> {
+        let ask = |words: &[&str]| {
+            let mut podman = needs::tool(layer, PODMAN.program.0, PODMAN.program.1)?;
+            child::lines(layer, podman.args(words))
+        };
+        let id = ask(&["image", "inspect", "--format={{.Id}}", name])?;
+        let mut about = ask(&["info", "--format", STORE])?.into_iter();
+        let driver = about.next().unwrap_or_default();
+        let store = about.next().unwrap_or_default().into();
+        let prefix = format!("{driver}.");
+        // `podman info` prints a program with its version.
+        let option = |line: String| match line.split_once("=map[Executable:") {
+            Some((name, program)) => {
+                let path = program.split(' ').next().unwrap_or_default();
+                format!("{name}={path}")
+            }
+            None => line,
+        };
+        Ok(Self {
+            id: id.into_iter().next().unwrap_or_default(),
+            store,
+            options: about
+                .filter(|l| l.starts_with(&prefix))
+                .map(option)
+                .collect(),
+            driver,
+        })
+    }
+}
+
 /// podman as it is called for each of its commands.
-fn podman() -> Vec<OsString> {
-    contained([
+fn podman(root: &Root) -> Vec<OsString> {
+    let mut podman = contained([
         "podman",
         "--root=/mnt/store",
         "--runroot=/run/storage",
@@ -28,26 +74,42 @@ fn podman() -> Vec<OsString> {
         "--cgroup-manager=cgroupfs",
         "--events-backend=none",
         "--storage-driver",
-        DRIVER,
-    ])
+        root.driver().unwrap_or(DRIVER),
+    ]);
+    if let Root::Image(image) = root {
+        let images = format!("{}.imagestore=/mnt/{IMAGES}", image.driver);
+        let options = image.options.iter().chain([&images]);
+        podman.extend(options.map(|option| format!("--storage-opt={option}").into()));
+    }
+    podman
 }
 
-fn command(bundle: &Bundle) -> Result<Vec<OsString>, LayerError> {
-    let root = bundle.dir.join("root");
+/// Makes an image of the root's empty directories.
+fn import(bundle: &Bundle) -> Result<(), LayerError> {
+    let root = bundle.dir.join(bundle.root.name());
     let image = bundle.dir.join("image.tar");
     let mut tar = needs::tool(bundle.layer, "tar", "tar")?;
     child::run(
         bundle.layer,
         tar.arg("-cf").arg(&image).arg("-C").arg(root).arg("."),
     )?;
-    bundle.run(
-        &[
-            podman(),
-            words(["import", "--quiet", "/mnt/image.tar", IMAGE]),
-        ]
-        .concat(),
-    )?;
-    // Its output is not logged: this is the probe's.
+    let import = words(["import", "--quiet", "/mnt/image.tar", IMAGE]);
+    bundle
+        .run(&[podman(bundle.root), import].concat())
+        .map(drop)
+}
+
+fn command(bundle: &Bundle) -> Result<Vec<OsString>, LayerError> {
+    let root = match bundle.root {
+        Root::Empty => {
+            import(bundle)?;
+            words([IMAGE])
+        }
+        // Its own overlay of a directory (`--rootfs DIR:O`) keeps the changes in memory, below /run.
+        Root::Over(_) => words(["--rootfs", &bundle.root.seen()]),
+        Root::Image(image) => words([&image.id]),
+    };
+    // Its output is not logged: this is the probe's. An image may say how it is to be run: we do not want that.
     let run = words([
         "run",
         "--interactive",
@@ -55,7 +117,12 @@ fn command(bundle: &Bundle) -> Result<Vec<OsString>, LayerError> {
         "--network=none",
         "--cgroups=disabled",
         "--log-driver=none",
-        "--volume=/mnt/layermark:/layermark:ro",
+        "--user=0:0",
+        "--workdir=/",
+        "--entrypoint=",
+        "--image-volume=ignore",
+        "--no-healthcheck",
+        &format!("--volume=/mnt/layermark:{}:ro", bundle.agent[0]),
     ]);
     let at = match bundle.at {
         At::Root => Vec::new(),
@@ -68,8 +135,8 @@ fn command(bundle: &Bundle) -> Result<Vec<OsString>, LayerError> {
     } else {
         Vec::new()
     };
-    let last = [words([IMAGE]), words(bundle.agent)].concat();
-    Ok([podman(), run, limits(), at, rm, last].concat())
+    let last = [root, words(bundle.agent)].concat();
+    Ok([podman(bundle.root), run, limits(), at, rm, last].concat())
 }
 
 /// This process's own limits: podman's defaults are higher than some users, and root without

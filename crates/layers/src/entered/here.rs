@@ -32,13 +32,14 @@ pub(super) struct Here {
 
 impl Here {
     /// The process that was started as `PROGRAM place TOKEN`, if this host has it and may look into its
-    /// directory, of this path and these device and inode numbers. Command lines are readable to all users, so
+    /// directory, of this path and these device and inode numbers. Its data may be on the disk of `below`. Command lines are readable to all users, so
     /// another user could start a process with the same token: but not with the same directory.
     pub(super) fn find(
         token: &str,
         base: &Base,
         spec: &Spec,
         (dir, id): (&Path, (u64, u64)),
+        below: Option<&Path>,
     ) -> Option<Self> {
         let (pid, root, at) = layermark_sys::process::all()
             .filter(|pid| is_agent(*pid, token))
@@ -50,7 +51,10 @@ impl Here {
             .find(|(.., at)| directory_id(at).is_ok_and(|found| found == id))?;
         // Files of a tmpfs cannot be made cold.
         let in_memory = statfs(&at).is_ok_and(|fs| fs.f_type == TMPFS);
-        let place = HostPlace::new(base, spec, at);
+        let mut place = HostPlace::new(base, spec, at);
+        if let Some(dir) = below {
+            place = place.on_device_of(dir);
+        }
         Some(Self {
             pid,
             root,

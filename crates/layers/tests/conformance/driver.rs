@@ -332,6 +332,8 @@ impl Run {
             .chain(MORE.iter().map(|s| (*s).to_owned()))
             .collect();
         specs.push(named);
+        let rootfs = |runtime| format!("container:{runtime},rootfs={}", user_dir.display());
+        specs.extend(["podman", "crun", "nspawn", "bubblewrap"].map(rootfs));
         let server = SshServer::start();
         match &server {
             Some(server) => {
