@@ -216,10 +216,18 @@ impl RunningLayer {
     pub(crate) fn end_probes(&mut self) -> bool {
         let near = self.near.as_mut().is_none_or(|near| near.probe.end());
         let ended = self.probe.end() && near;
-        if !ended && self.place.on_this_host() && self.place.helpers().is_empty() {
-            served::lose(self.place.dir());
+        if !ended {
+            self.lose();
         }
         ended
+    }
+
+    /// Records that its directory does not answer. If no process of ours serves it, others below the
+    /// same server are not waited for.
+    fn lose(&self) {
+        if self.place.on_this_host() && self.place.helpers().is_empty() {
+            served::lose(self.place.dir());
+        }
     }
 
     /// Restarts the probe after it failed.
@@ -231,6 +239,7 @@ impl RunningLayer {
             ));
         }
         if !self.answers(LAST_WORD) {
+            self.lose();
             let dir = self.place.dir().display();
             return Err(LayerFailure::new(format!("{dir} does not answer either")));
         }
