@@ -21,5 +21,6 @@ PATH="$stage/bin:\$PATH" HOME="$stage/work" $run
 sleep 1
 IN
 chmod +x "$stage/session"
-"$stage/venv/bin/termtosvg" record "$stage/cast" -g 80x36 -c "$stage/session"
+# It needs a terminal, which a shell in the background lacks.
+script -qec "$stage/venv/bin/termtosvg record $stage/cast -g 80x36 -c $stage/session" /dev/null </dev/null >/dev/null
 "$stage/venv/bin/termtosvg" render "$stage/cast" "$svg" -M 250 -D 8000 -t window_frame
