@@ -12,7 +12,8 @@ python3 -m venv "$stage/venv"
 "$stage/venv/bin/pip" install --quiet --disable-pip-version-check termtosvg==1.1.0
 mkdir "$stage/work" "$stage/bin"
 ln -s "$bin" "$stage/bin/layermark"
-run='layermark run -l overlay:writecopy -l fuse --budget 40s'
+# -o: the default path of the report would show directories of this machine.
+run='layermark run -l overlay:writecopy -l fuse --budget 40s -o report.html'
 cat >"$stage/session" <<IN
 #!/bin/sh
 cd "$stage/work"
