@@ -1,5 +1,5 @@
 //! A layer on a server that layermark has not started, such as a directory on NFS. When the server
-//! does not answer, no process can be ended to release the call, so calls into the layer are made
+//! does not answer, no process can be ended to release the call. So calls into the layer are made
 //! by a thread that can be abandoned.
 
 use std::{

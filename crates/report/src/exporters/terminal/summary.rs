@@ -133,7 +133,8 @@ pub fn study(
     if tables.is_empty() {
         let matrix = matrix(report, style, room)?;
         if lines(&matrix) <= room {
-            body = body + "\n" + &matrix;
+            body.push('\n');
+            body += &matrix;
         } else {
             body += "the times: --full\n";
         }
