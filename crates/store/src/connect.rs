@@ -1,6 +1,8 @@
 use std::{
     ffi::OsString,
     fmt::Write,
+    fs::Metadata,
+    io,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -94,8 +96,11 @@ async fn open_once(
     // The first look is read-only, because a write would change even a file that is refused
     // afterwards.
     let found = match std::fs::metadata(path) {
-        Ok(m) if m.len() > 0 || !m.is_file() => look(path).await?,
-        _ => 0,
+        Ok(m) => {
+            only_a_file(path, &m)?;
+            if m.len() > 0 { look(path).await? } else { 0 }
+        }
+        Err(_) => 0,
     };
     let mut connection = connect(path, "mode=rwc").await?;
     // FULL syncs the log at each commit. Trials in quick succession use NORMAL.
@@ -114,6 +119,20 @@ async fn open_once(
         let _ = sqlx::query("VACUUM").execute(&mut connection).await;
     }
     Ok(connection)
+}
+
+/// Refuses a directory and a device. Opening a FIFO would block, and `SQLite` would wait for whoever holds a
+/// lock on `/dev/null`.
+pub(crate) fn only_a_file(path: &Path, found: &Metadata) -> Result<(), StoreError> {
+    let source = if found.is_file() {
+        return Ok(());
+    } else if found.is_dir() {
+        io::ErrorKind::IsADirectory.into()
+    } else {
+        io::Error::other("it is not a file")
+    };
+    let path = path.into();
+    Err(StoreError::Directory { path, source })
 }
 
 /// Opens a file. Special characters in its path are percent-encoded.

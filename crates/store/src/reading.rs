@@ -6,7 +6,7 @@ use sqlx::{AnyConnection, AssertSqlSafe};
 
 use crate::{
     StoreError,
-    connect::{CONVERTED, EARLIER, beside, connect, format, migrate},
+    connect::{CONVERTED, EARLIER, beside, connect, format, migrate, only_a_file},
     database::from_sqlx,
 };
 
@@ -58,22 +58,7 @@ pub(crate) async fn open(
                 source,
             });
         }
-        Ok(file) if file.is_dir() => {
-            let source = std::io::ErrorKind::IsADirectory.into();
-            return Err(StoreError::Directory {
-                path: path.into(),
-                source,
-            });
-        }
-        // Opening a FIFO would block.
-        Ok(file) if !file.is_file() => {
-            let source = std::io::Error::other("it is not a file");
-            return Err(StoreError::Directory {
-                path: path.into(),
-                source,
-            });
-        }
-        Ok(_) => {}
+        Ok(found) => only_a_file(path, &found)?,
     }
     let log = has_log(path);
     if log && !safe {

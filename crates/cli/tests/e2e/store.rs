@@ -108,7 +108,8 @@ fn a_store_that_is_not_a_file_is_refused() {
         .fails(1, &["cannot be opened"])
         .left_nothing();
     let said = Lm::new().mock().args(["--store", "/dev/null"]).run();
-    said.fails(1, &["/dev/null"]).left_nothing();
+    said.fails(1, &["/dev/null cannot be opened: it is not a file"])
+        .left_nothing();
 }
 
 #[test]
