@@ -59,7 +59,8 @@ const MORE: &[&str] = &[
 /// Every kind of disk, format, file system, share, root, network card and backend once: guests boot
 /// in seconds, on a busy machine in many.
 const VMS: &[&str] = &[
-    BY_SERIAL_PORT,
+    // The slowest, so the first to be started.
+    "vm:disk=ahci,cache=directsync,aio=io_uring,accel=tcg,root=host,agent=serial",
     "vm:switch=lan",
     "vm:disk=ide,cache=none,aio=native,cpus=1,nic=rtl8139,backend=user,root=host",
     "vm:disk=nvme,fs=xfs,cache=unsafe,memory=256M,nic=vmxnet3,backend=socket",
@@ -69,10 +70,6 @@ const VMS: &[&str] = &[
     "vm:share=nfs,nic=e1000",
     "vm:share=smb,root={raw}",
 ];
-
-/// The slowest, so the first to be started.
-const BY_SERIAL_PORT: &str =
-    "vm:disk=ahci,cache=directsync,aio=io_uring,accel=tcg,root=host,agent=serial";
 
 /// What has most to leave behind: a guest, a network, and a server with children.
 const VM_KILLED: &str = "vm:share=smb,cache=none";
@@ -184,10 +181,7 @@ fn all(who: &str, dir: &Path, exe: &Path, filter: Option<&str>) -> Run {
         "user" => &["vm:backend=socket,switch=lan"],
         _ => &["vm:nic=e1000,backend=user"],
     };
-    // Set by scripts/test-unprivileged.sh: nothing of this guest is made by root, and it takes minutes.
-    let again = std::env::var_os("LAYERMARK_TESTED_AS_ROOT").is_some();
-    let guests = guests.iter().filter(|g| !(again && **g == BY_SERIAL_PORT));
-    let guests = Mutex::new(guests);
+    let guests = Mutex::new(guests.iter());
     let new = |name: &str| Run::new(who, &dir.join(name), exe, filter);
     let run_guests = |name| {
         let mut run = new(name);
