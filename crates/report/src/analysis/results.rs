@@ -1,5 +1,7 @@
 //! One row for each point in each layer: its own results, and the comparison with the baseline.
 
+use std::{num::NonZero, panic::resume_unwind, thread};
+
 use layermark_model::{
     DirectIo, LayerRun, LayerStatus, Meaning, Point, Run, Trial, TrialRecord, flags,
 };
@@ -32,16 +34,24 @@ pub type Placed = (usize, usize, ResultRow);
 /// verdicts. The other results have no verdict. The control is a family of its own. All comparisons
 /// share their estimate of the noise. Trials of different programs are not compared.
 pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
-    let sites = against_baseline(run, index, baseline).into_iter();
-    sites
-        .map(|(site, against)| {
-            (
-                site.point,
-                site.layer,
-                site.row(against.as_ref(), Some(run.seed)),
-            )
-        })
-        .collect()
+    let sites = against_baseline(run, index, baseline);
+    let row = |(site, against): &(ResultSite, Option<Against>)| {
+        let row = site.row(against.as_ref(), Some(run.seed));
+        (site.point, site.layer, row)
+    };
+    // Each has bootstraps of its own, which take nearly all of a report's time.
+    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+    let share = sites.len().div_ceil(cpus).max(1);
+    thread::scope(|scope| {
+        let parts = sites.chunks(share);
+        let parts: Vec<_> = parts
+            .map(|part| scope.spawn(|| part.iter().map(row).collect::<Vec<_>>()))
+            .collect();
+        let joined = parts.into_iter().map(thread::ScopedJoinHandle::join);
+        joined
+            .flat_map(|rows| rows.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    })
 }
 
 /// The row of [`rows`] at one point in one layer, and the rows of the control. They have no latencies,
