@@ -20,6 +20,8 @@ pub fn write(sheet: &mut Worksheet, table: LongTable, most: u32) -> Result<()> {
     sheet.set_freeze_panes(1, 0)?;
     let format = bold().set_text_wrap().set_align(FormatAlign::Top);
     let mut formats = Vec::new();
+    // Keeps words apart from the end of a number, or of longer words, on their left.
+    let words = Format::new().set_indent(1);
     for (col, (name, shown)) in (0u16..).zip(&head) {
         sheet.write_string_with_format(0, col, name.as_ref(), &format)?;
         sheet.set_column_width(col, width(*shown))?;
@@ -29,8 +31,8 @@ pub fn write(sheet: &mut Worksheet, table: LongTable, most: u32) -> Result<()> {
     for (row, line) in (1..=most).zip(lines) {
         for ((col, cell), format) in (0u16..).zip(line).zip(&formats) {
             match cell {
-                Field::Text(words) if !words.is_empty() => {
-                    sheet.write_string(row, col, text(&words))?
+                Field::Text(said) if !said.is_empty() => {
+                    sheet.write_string_with_format(row, col, text(&said), &words)?
                 }
                 Field::Number(value) => sheet.write_number_with_format(row, col, value, format)?,
                 Field::Count(n) => sheet.write_number_with_format(row, col, n as f64, format)?,
