@@ -131,6 +131,8 @@ pub fn build(data: &Data) -> Option<Section> {
             ..Section::default()
         },
     };
+    // What a run was stopped before.
+    section.tables.retain(|table| !table.rows.is_empty());
     section.conclusions.splice(0..0, claims);
     section.remarks.extend(declared::sources(data));
     section.headline = match study {

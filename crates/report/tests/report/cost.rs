@@ -122,6 +122,18 @@ fn few_blocks_give_no_interval_and_few_sizes_no_model() {
     assert!(report.sections().is_empty());
 }
 
+/// A run that was stopped before its first write has no table of writes.
+#[test]
+fn an_operation_that_was_not_reached_has_no_table() {
+    let report = Made::new(&["native", "tmpfs"], 8)
+        .study("buffer-size")
+        .points("read", &[1024, 4096], 1 << 28)
+        .build();
+    let study = report.study.as_ref().expect("the plan names it");
+    let titles: Vec<&str> = study.tables.iter().map(|t| t.title.as_str()).collect();
+    assert_eq!(titles, ["read, 256M: seconds for the file"]);
+}
+
 pub fn buffer_size() -> Report {
     made_buffer_size().build()
 }
