@@ -157,13 +157,16 @@ fn nothing(f: &Findings) -> Option<String> {
     if asked.is_empty() {
         return Some("nothing that a verdict was asked on was measured".into());
     }
-    if asked.iter().all(|r| {
+    let blocks = asked.iter().map(|r| r.blocks).max().unwrap_or(0);
+    let need = layermark_stats::MIN_BLOCKS;
+    let open = |r: &ResultRow| {
         r.ratio.is_none_or(|e| e.interval.is_none())
             && r.steady != Some(false)
             && r.verdict == Verdict::Undecided
-    }) {
-        let blocks = asked.iter().map(|r| r.blocks).max().unwrap_or(0);
-        let need = layermark_stats::MIN_BLOCKS;
+    };
+    // What little was measured may be distrusted as well.
+    let few = |r: &ResultRow| open(r) || r.verdict == Verdict::Untrusted && r.blocks < need;
+    if asked.iter().all(|r| few(r)) && asked.iter().any(|r| open(r)) {
         return Some(format!(
             "too little was measured for a verdict: {} of at least {need}",
             count(blocks, "block")

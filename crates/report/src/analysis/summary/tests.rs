@@ -576,3 +576,35 @@ fn causes_are_merged_by_what_they_say_and_not_by_how_it_begins() {
     let (few, many) = (with(Cause::HelperCpu(0.4)), with(Cause::HelperCpu(40.0)));
     assert_eq!(by_cause(&[&few, &many]).len(), 1, "figures alone");
 }
+
+#[test]
+fn a_run_of_one_block_says_so_before_it_names_what_it_distrusts() {
+    let (run, report) = &*BASE;
+    let row = |verdict, layer: &str| ResultRow {
+        layer: layer.into(),
+        label: "read".into(),
+        trials: 1,
+        blocks: 1,
+        verdict,
+        ..report.results[0].clone()
+    };
+    let results = [
+        row(Verdict::Baseline, "native"),
+        ResultRow {
+            ratio: None,
+            ..row(Verdict::Undecided, "overlay:upper")
+        },
+        row(Verdict::Untrusted, "fuse"),
+    ];
+    let findings = Findings {
+        run,
+        results: &results,
+        alternatives: &[],
+        study: None,
+    };
+    let words = Words::of(&findings, &[], false);
+    assert_eq!(
+        words.headline,
+        "Too little was measured for a verdict: 1 block of at least 6"
+    );
+}
