@@ -121,8 +121,7 @@ fn scene(report: &Report) -> Scene {
     }
     page.trust(report, bottom + 27.0);
     if layers > 0 && points > all.points.len() {
-        let more = count(points - all.points.len(), "more operation");
-        notes.push(format!("{more} with smaller differences"));
+        notes.push(count(points - all.points.len(), "more operation"));
     }
     if layers > LAYERS {
         notes.push(count(layers - LAYERS, "more layer"));

@@ -127,7 +127,7 @@ impl<'a> Overview<'a> {
         let shown = |sign: &'static str| match sign {
             "(" => "(1.80x)",
             FASTER => "3.0x faster:",
-            NOISY => "\u{b1}5%",
+            NOISY => "0.97 \u{b1}5%:",
             sign => sign,
         };
         let signs = used.map(|(sign, words)| format!("; {} {words}", shown(sign)));
@@ -165,12 +165,21 @@ impl<'a> Overview<'a> {
         )
     }
 
-    /// Keeps at most `most` points: those with the largest decided differences, in the plan's
-    /// order.
+    /// Keeps at most `most` points: those with a layer's largest decided difference, then those with the
+    /// next largest of any layer, in the plan's order. Otherwise a layer that is slow at a few points
+    /// would look free beside one that is very slow at others.
     pub fn largest(mut self, most: usize) -> Self {
         let sizes: Vec<f64> = self.points.iter().map(|(_, cells)| size(cells)).collect();
+        let in_layer = |layer: usize, point: usize| size(&self.points[point].1[layer..=layer]);
+        let worst: Vec<usize> = (0..self.layers.len())
+            .filter_map(|layer| {
+                let points = (0..sizes.len()).filter(|point| in_layer(layer, *point) > 0.0);
+                points.max_by(|a, b| in_layer(layer, *a).total_cmp(&in_layer(layer, *b)))
+            })
+            .collect();
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         order.sort_by(|a, b| sizes[*b].total_cmp(&sizes[*a]));
+        order.sort_by_key(|point| !worst.contains(point));
         order.truncate(most);
         let mut at = 0..;
         self.points
@@ -289,6 +298,35 @@ mod tests {
     use super::*;
     use layermark_testkit::sample::Sample;
 
+    /// Three points of two layers: the second is slowest where the first is nearly free.
+    #[test]
+    fn the_worst_of_each_layer_comes_before_the_next_of_another() {
+        let row = |ratio: f64| ResultRow {
+            trials: 1,
+            verdict: Verdict::Slower,
+            ratio: Some(crate::types::Estimate {
+                estimate: ratio,
+                interval: None,
+                average: None,
+            }),
+            ..ResultRow::default()
+        };
+        let ratios = [[12.0, 1.1], [9.0, 1.2], [1.1, 3.0]].map(|of| of.map(row));
+        let (run, trials) = Sample::default().build();
+        let report = Report::build(&run, &trials);
+        let all = Overview {
+            layers: vec!["fuse", "image:squashfs"],
+            points: ["a", "b", "c"]
+                .into_iter()
+                .zip(ratios.iter().map(|of| of.iter().map(Some).collect()))
+                .collect(),
+            ..Overview::new(&report)
+        };
+        let kept = all.largest(2).points;
+        let kept: Vec<&str> = kept.into_iter().map(|(label, _)| label).collect();
+        assert_eq!(kept, ["a", "c"]);
+    }
+
     #[test]
     fn every_point_and_compared_layer_has_a_cell_and_few_points_are_the_largest() {
         let (run, trials) = Sample::default().build();
@@ -298,7 +336,7 @@ mod tests {
         assert_eq!(all.points.len(), report.points().len());
         assert!(all.points.iter().all(|(_, c)| c.len() == all.layers.len()));
         let largest = all.points.iter().map(|(_, c)| size(c)).fold(0.0, f64::max);
-        let few = all.largest(2);
+        let few = all.clone().largest(2);
         assert_eq!(few.points.len(), 2);
         assert!(
             few.points

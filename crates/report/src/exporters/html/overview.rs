@@ -56,7 +56,7 @@ fn made(report: &Report, links: bool) -> Markup {
                         caption {
                             (legend) "."
                             @if switch { " Time and throughput: " (CENTRES) "." }
-                            @if left > 0 { " And " (count(left, "more operation")) " with smaller differences" @if links { ": " a href="#results" { "results" } } "." }
+                            @if left > 0 { " And " (count(left, "more operation")) @if links { ": " a href="#results" { "results" } } "." }
                         }
                         thead { tr { th scope="col" { "Operation" } @for (head, layer) in shown.heads.iter().zip(&shown.layers) { th.num.base[base(layer)] scope="col" title=(layer) { code { (breakable(head)) } } } } }
                         tbody {

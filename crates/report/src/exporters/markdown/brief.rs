@@ -142,7 +142,7 @@ fn matrix(all: &Overview, room: usize) -> String {
     }
     let more = match points - shown.points.len() {
         0 => String::new(),
-        n => format!(" {} with smaller differences.", count(n, "more operation")),
+        n => format!(" {}.", count(n, "more operation")),
     };
     let legend = shown.legend().replace('~', "\\~");
     format!("{text}\n{legend}.{more}\n\n")

@@ -204,8 +204,14 @@ fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
             .map(row)
             .collect::<anyhow::Result<_>>()?,
     };
-    let legend = "?: cannot be decided; -: not asked";
-    Ok(matrix.print(style) + &text(style, "", "  ", legend)?)
+    let signs = [("?", "cannot be decided"), ("-", "not asked")];
+    let cells = matrix.rows.iter().flat_map(|row| &row.cells);
+    let used = signs.map(|(sign, words)| {
+        let has = cells.clone().any(|(shown, _)| shown == sign);
+        has.then(|| format!("{sign}: {words}"))
+    });
+    let legend: Vec<String> = used.into_iter().flatten().collect();
+    Ok(matrix.print(style) + &text(style, "", "  ", &legend.join("; "))?)
 }
 
 /// Conclusions by importance: decided ones first, and one of each claim before a second. Among
@@ -301,10 +307,7 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
         let part = all.clone().largest(shown);
         let mut below = text(style, "", "  ", &part.legend())?;
         if shown < points {
-            let more = format!(
-                "and {} with smaller differences: --full",
-                count(points - shown, "more point")
-            );
+            let more = format!("and {}: --full", count(points - shown, "more point"));
             below = text(style, "", "  ", &more)? + &below;
         }
         for table in [cells(&part), turned(&part)] {
