@@ -190,8 +190,8 @@ pub trait Repeat: Send {
     fn always_leads_in(&self) -> bool {
         false
     }
-    /// Called outside the clock, before each pass that needs it.
-    fn renew(&mut self) -> Result<(), ProbeError> {
+    /// Called outside the clock, before each pass that needs it. Calls `beat` while it waits.
+    fn renew(&mut self, _beat: &mut dyn FnMut(u64)) -> Result<(), ProbeError> {
         Ok(())
     }
     /// Runs operations. `beat` gets the number of them so far in this call.
@@ -237,7 +237,7 @@ impl<W: Repeat> Repeated<W> {
         beat: &mut dyn FnMut(u64),
     ) -> Result<Stretch, ProbeError> {
         if self.fresh {
-            self.work.renew()?;
+            self.work.renew(beat)?;
         }
         let before = Edge::read(&self.devices);
         let stretch = self.work.go(extent, beat)?;

@@ -40,7 +40,7 @@ impl Repeat for Script {
     fn always_leads_in(&self) -> bool {
         self.always_leads_in
     }
-    fn renew(&mut self) -> Result<(), ProbeError> {
+    fn renew(&mut self, _: &mut dyn FnMut(u64)) -> Result<(), ProbeError> {
         self.asked.push("renew");
         self.at = 0;
         Ok(())

@@ -60,7 +60,7 @@ impl Repeat for FileWork {
 
     /// Threads with one file each stop at the end of their pass; the others continue with the next
     /// one.
-    fn renew(&mut self) -> Result<(), ProbeError> {
+    fn renew(&mut self, _: &mut dyn FnMut(u64)) -> Result<(), ProbeError> {
         let FileJob { p, ops, .. } = &self.job;
         let over = |slot: &&mut ThreadSlot| slot.generation == 0 || slot.at == *ops;
         let mut over = self.slots.iter_mut().filter(over);

@@ -6,7 +6,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use layermark_model::Trial;
@@ -23,6 +23,7 @@ use crate::{
     counters::Devices,
     data::{self, Pattern},
     error::panicked,
+    limits::HEARTBEAT_NS,
     permutation::Permutation,
     run::{
         Extent, Mark, Passes, Repeat, Stretch,
@@ -361,14 +362,20 @@ impl Repeat for MetaWork {
     }
 
     /// The first pass uses the files of `prepare`.
-    fn renew(&mut self) -> Result<(), ProbeError> {
+    fn renew(&mut self, beat: &mut dyn FnMut(u64)) -> Result<(), ProbeError> {
         if self.begun && self.p.op.writes() {
             self.make()?;
         }
         self.begun = true;
         // The layers rest together: most of the time has passed when the first turn begins.
-        thread::sleep(self.p.rest().saturating_sub(self.ready.elapsed()));
-        Ok(())
+        loop {
+            let left = self.p.rest().saturating_sub(self.ready.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            thread::sleep(left.min(Duration::from_nanos(HEARTBEAT_NS)));
+            beat(0);
+        }
     }
 
     fn go(&mut self, extent: Extent, beat: &mut dyn FnMut(u64)) -> Result<Stretch, ProbeError> {
@@ -449,7 +456,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let p = params(r#"{"op": "create", "files": 150}"#);
         let mut work = prepare(dir.path(), p, &Context::least()).unwrap();
-        work.renew().unwrap();
+        work.renew(&mut |_| {}).unwrap();
         work.go(Extent::PASS, &mut |_| {}).unwrap();
         let names = |at: &Path| -> Vec<PathBuf> {
             let entries = fs::read_dir(at).unwrap().map(|e| e.unwrap().path());
@@ -460,6 +467,17 @@ mod tests {
         };
         let [first, second] = ["d0", "d1"].map(|d| names(&root.join(d)).len());
         assert_eq!((first, second), (100 + 2, 50 + 2));
+    }
+
+    #[test]
+    fn files_that_rest_are_reported_as_progress() {
+        let dir = tempfile::tempdir().unwrap();
+        let p = params(r#"{"op": "create", "files": 1}"#);
+        let mut work = prepare(dir.path(), p, &Context::least()).unwrap();
+        work.p.rest = format!("{}ms", 3 * HEARTBEAT_NS / 2_000_000);
+        let mut beats = 0;
+        work.renew(&mut |_| beats += 1).unwrap();
+        assert!(beats >= 2 && work.ready.elapsed() >= work.p.rest());
     }
 
     #[test]
@@ -475,7 +493,7 @@ mod tests {
                 None => return eprintln!("skipped: cachestat(2) needs Linux 6.5"),
             }
             drop(file);
-            work.renew().unwrap();
+            work.renew(&mut |_| {}).unwrap();
             work.go(Extent::PASS, &mut |_| {}).unwrap();
             work.make().unwrap();
         }
