@@ -1,6 +1,6 @@
 //! `layermark launch` beside other users, and what is left of it when any of its processes is killed.
 
-use std::{fs, path::Path, process::Child, time::Duration};
+use std::{fs, path::Path, process::Child};
 
 use crate::common::{self, Home, Lm, Said, is_root, machine, skipped, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
@@ -152,25 +152,31 @@ fn the_home_of_a_read_only_layer_goes_with_a_killed_layermark() {
     if !is_root() || !has(&["mksquashfs"]) {
         return skipped("images need root");
     }
-    let args = ["--no-control", "-l", "native", "-l", "image:squashfs"];
-    let program = ["--ready", "stdout=never", "--", "sh", "-c", LEAVES];
-    let (child, dir) = launch(&[&args[..], &program[..]].concat()).start();
-    let home = wait_for("a home outside the layer", || {
+    let args = ["--no-control", "-l", "image:squashfs"];
+    // The other layer may come first.
+    let ready = ["--ready", "stdout=never", "--timeout", "3s"];
+    let program = ["--", "sh", "-c", LEAVES];
+    let (child, dir) = launch(&[&args[..], &ready, &program].concat()).start();
+    let (home, tree) = wait_for("a home outside the layer", || {
         let tree = machine::tree(child.id());
-        tree.iter().find_map(|p| {
+        let home = tree.iter().find_map(|p| {
             let env = fs::read(format!("/proc/{}/environ", p.pid)).ok()?;
             let env = String::from_utf8(env).ok()?;
             let home = env.split('\0').find_map(|v| v.strip_prefix("HOME="))?;
-            // In a namespace of the run's own.
-            let seen = format!("/proc/{}/root{home}", p.pid);
-            let mode = fs::metadata(&seen).ok()?;
-            let name = Path::new(home).file_name()?.to_str()?;
-            let found = name.starts_with("layermark-work-") && mode.is_dir();
+            let layer = fs::read_link(format!("/proc/{}/cwd", p.pid)).ok()?;
+            let found = home.contains("work-") && !Path::new(home).starts_with(layer);
             found.then(|| Path::new(home).to_owned())
-        })
+        });
+        Some((home?, tree))
     });
-    std::thread::sleep(Duration::from_millis(50));
-    let tree = machine::tree(child.id());
+    // Neither the probe nor the guard is left to remove it.
+    for signal in [Signal::STOP, Signal::KILL] {
+        let probes = |p: &&machine::Proc| p.command.get(1).is_some_and(|word| word == "probe");
+        for probe in tree.iter().filter(probes) {
+            let pid = Pid::from_raw(probe.pid.cast_signed()).expect("a process");
+            let _ = kill_process(pid, signal);
+        }
+    }
     killed(child, &dir, &tree);
     wait_for("its end", || (!home.exists()).then_some(()));
 }

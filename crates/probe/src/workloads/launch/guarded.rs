@@ -1,11 +1,7 @@
-//! The guard's part of a launch: home, X server and package, uncounted launches, and the counted
+//! The guard's part of a launch: X server and package, uncounted launches, and the counted
 //! one.
 
-use std::{
-    fs::{self, DirBuilder},
-    os::{fd::BorrowedFd, unix::fs::DirBuilderExt},
-    time::Duration,
-};
+use std::{os::fd::BorrowedFd, time::Duration};
 
 use layermark_model::Warmth;
 
@@ -49,10 +45,6 @@ impl Launches {
     /// Makes what the programs need besides the layer. Called in the guard.
     pub fn scene(&mut self, tree: &mut Tree) -> Result<(), ProbeError> {
         let site = &mut self.site;
-        if site.outside {
-            let made = DirBuilder::new().mode(0o700).create(&site.home);
-            made.map_err(|e| ProbeError::io("make", &site.home, &e))?;
-        }
         if site.p.listing {
             inside::room(site.user)?;
         }
@@ -124,9 +116,6 @@ impl Guarded for Launches {
     fn tidy(&mut self) {
         self.counting = Counting::default();
         self.site.display = None;
-        if self.site.outside {
-            let _ = fs::remove_dir_all(&self.site.home);
-        }
     }
 
     fn masked(&self, text: String) -> String {

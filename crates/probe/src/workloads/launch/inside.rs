@@ -46,7 +46,6 @@ pub fn at_home(
         dir: HOME.into(),
         root,
         home: HOME.into(),
-        outside: false,
         env,
         display: None,
         user,

@@ -8,8 +8,7 @@ use std::{
 };
 
 use layermark_model::{
-    Environment, FigureValues, Meaning, Param, Pass, Point, PointError, Settings, Spec, Trial,
-    Turn, random_name,
+    Environment, FigureValues, Meaning, Param, Pass, Point, PointError, Settings, Spec, Trial, Turn,
 };
 
 use crate::{
@@ -174,32 +173,24 @@ pub(super) fn site(
     if p.listing {
         return Ok((inside::at_home(p, env, None, user), None));
     }
-    let work = match WorkDir::new(dir) {
-        Ok(work) => Some(work),
-        // A read-only layer cannot hold a home.
-        Err(e) if matches!(e.errno, Some(libc::EROFS | libc::EACCES)) => None,
-        Err(e) => return Err(e),
-    };
-    let home = match &work {
-        Some(work) => work.path().to_owned(),
-        None => outside(),
+    let home = match (WorkDir::new(dir), dir.parent()) {
+        // A read-only layer cannot hold a home. Beside its mount is the run's own directory, which the
+        // janitor removes however the run ends.
+        (Err(e), Some(above)) if matches!(e.errno, Some(libc::EROFS | libc::EACCES)) => {
+            WorkDir::new(above)?
+        }
+        (home, _) => home?,
     };
     let site = LaunchSite {
         p,
         dir: dir.to_owned(),
         root: None,
-        home,
-        outside: work.is_none(),
+        home: home.path().to_owned(),
         env,
         display: None,
         user,
     };
-    Ok((site, work))
-}
-
-/// A home outside the layer, for a read-only layer. Its name cannot be guessed.
-fn outside() -> PathBuf {
-    std::env::temp_dir().join(random_name("layermark-work-"))
+    Ok((site, Some(home)))
 }
 
 struct LaunchWork {

@@ -49,8 +49,6 @@ pub struct LaunchSite {
     pub root: Option<PathBuf>,
     /// Its own writable directory, as it sees it.
     pub home: PathBuf,
-    /// Whether the guard creates and removes the home, because it is not in the layer.
-    pub outside: bool,
     /// Additional variables of its environment. Their values are never shown.
     pub env: Environment,
     pub display: Option<Display>,
