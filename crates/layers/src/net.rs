@@ -12,6 +12,7 @@ pub(crate) mod echo;
 pub(crate) mod lan;
 pub(crate) mod link;
 mod netlink;
+pub(crate) mod relay;
 pub(crate) mod shape;
 pub(crate) mod space;
 mod switch;

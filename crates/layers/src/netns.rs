@@ -141,7 +141,7 @@ fn shape(spec: &Spec) -> Result<Shape, LayerError> {
     Ok(Shape {
         delay: delay(spec)?,
         loss: loss(spec)?,
-        rate: rate(spec)?,
+        rate: options::rate(spec, OPTIONS)?,
         mtu: Some(mtu(spec)?),
     })
 }
@@ -168,33 +168,6 @@ fn loss(spec: &Spec) -> Result<f64, LayerError> {
         // With more loss, the check that the network works would fail.
         Some(percent @ 0.0..=50.0) => Ok(percent / 100.0),
         _ => Err(bad(spec, "loss", text, "is not from 0% to 50%".into())),
-    }
-}
-
-fn rate(spec: &Spec) -> Result<Option<u64>, LayerError> {
-    const UNITS: [(&str, u64); 3] = [
-        ("kbit", 1_000),
-        ("mbit", 1_000_000),
-        ("gbit", 1_000_000_000),
-    ];
-    // At a lower rate, sending a stream's buffers takes longer than a probe may be silent.
-    const POSSIBLE: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
-    let text = value(spec, OPTIONS, "rate");
-    if text == "none" {
-        return Ok(None);
-    }
-    let bits = UNITS.iter().find_map(|(unit, bits)| {
-        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        number.checked_mul(*bits)
-    });
-    match bits.filter(|bits| POSSIBLE.contains(bits)) {
-        Some(bits) => Ok(Some(bits)),
-        None => Err(bad(
-            spec,
-            "rate",
-            text,
-            "is not from 1mbit to 1000gbit".into(),
-        )),
     }
 }
 

@@ -206,6 +206,37 @@ pub(crate) fn delay(text: &str) -> Option<Duration> {
     layermark_model::parse_duration(text).ok()
 }
 
+/// Bits a second of the option `rate`; `None`: no limit.
+pub(crate) fn rate(
+    spec: &Spec,
+    options: &'static [LayerOption],
+) -> Result<Option<u64>, LayerError> {
+    const UNITS: [(&str, u64); 3] = [
+        ("kbit", 1_000),
+        ("mbit", 1_000_000),
+        ("gbit", 1_000_000_000),
+    ];
+    // At a lower rate, sending a stream's buffers takes longer than a probe may be silent.
+    const POSSIBLE: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
+    let text = value(spec, options, "rate");
+    if text == "none" {
+        return Ok(None);
+    }
+    let bits = UNITS.iter().find_map(|(unit, bits)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*bits)
+    });
+    match bits.filter(|bits| POSSIBLE.contains(bits)) {
+        Some(bits) => Ok(Some(bits)),
+        None => Err(bad(
+            spec,
+            "rate",
+            text,
+            "is not from 1mbit to 1000gbit".into(),
+        )),
+    }
+}
+
 /// Whether a switch with the values `on` and `off` is on.
 pub(crate) fn on(spec: &Spec, options: &'static [LayerOption], name: &str) -> bool {
     value(spec, options, name) == "on"

@@ -25,12 +25,15 @@ const OWN: &str = "ssh";
 /// Programs and their packages.
 const SERVER: (&str, &str) = ("sshd", "openssh-server");
 const KEYGEN: (&str, &str) = ("ssh-keygen", "openssh-client");
+/// Name of the server among the known hosts.
+const ALIAS: &str = "layermark";
 /// How many times another port is tried, because another program has taken the chosen one.
 const TRIES: usize = 5;
 
 /// A server that accepts connections.
 pub(crate) struct Sshd {
     pub(crate) pid: u32,
+    pub(crate) port: u16,
     /// Configuration of a client, which names the key and the port.
     pub(crate) client: PathBuf,
 }
@@ -59,13 +62,14 @@ pub(crate) fn start(
         keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", name]);
         child::run(layer, &mut keygen)?;
     }
-    allow(&own).map_err(failed("write the server's configuration in"))?;
+    allow(&own)
+        .and_then(|()| know_host(&own))
+        .map_err(failed("write the server's configuration in"))?;
     let client = own.join("config");
     for _ in 0..TRIES {
         let port = free_port().map_err(failed("find a port for the server of"))?;
         write(&own.join("sshd_config"), &server_config(port))
             .and_then(|()| write(&client, &client_config(&own, port)))
-            .and_then(|()| know_host(&own, port))
             .map_err(failed("write the configuration in"))?;
         let mut command = needs::tool(layer, SERVER.0, SERVER.1)?;
         command.args(["-D", "-e", "-f"]);
@@ -81,7 +85,7 @@ pub(crate) fn start(
             drop(server);
             Ok(())
         });
-        return Ok(Sshd { pid, client });
+        return Ok(Sshd { pid, port, client });
     }
     Err(failed("find a port for the server of")(
         io::ErrorKind::AddrInUse.into(),
@@ -112,12 +116,10 @@ fn allow(own: &Path) -> io::Result<()> {
     write(&own.join("shadow"), "root:*:19000:0:99999:7:::\n")
 }
 
-fn know_host(own: &Path, port: u16) -> io::Result<()> {
+/// Writes the server's key for a client, which may reach it at any port.
+fn know_host(own: &Path) -> io::Result<()> {
     let key = fs::read_to_string(own.join("host_key.pub"))?;
-    write(
-        &own.join("known_hosts"),
-        &format!("[127.0.0.1]:{port} {key}"),
-    )
+    write(&own.join("known_hosts"), &format!("{ALIAS} {key}"))
 }
 
 /// A port that nothing listens on. Another program may take it before the server does.
@@ -158,6 +160,7 @@ fn client_config(own: &Path, port: u16) -> String {
          IdentitiesOnly yes\n\
          IdentityAgent none\n\
          UserKnownHostsFile {hosts}\n\
+         HostKeyAlias {ALIAS}\n\
          GlobalKnownHostsFile /dev/null\n\
          StrictHostKeyChecking yes\n\
          UpdateHostKeys no\n\

@@ -9,6 +9,7 @@ use crate::{
     fuse_program,
     host::{HostPlace, PACKAGED},
     needs,
+    net::relay::{self, Distance},
     options::value,
     sandbox, sshd, tree,
 };
@@ -18,12 +19,16 @@ pub(crate) struct Sshfs;
 
 const PROGRAM: &str = "sshfs";
 
-const OPTIONS: &[LayerOption] = &[LayerOption {
-    name: "cache",
-    values: &["on", "off"],
-    default: "on",
-    help: "sshfs remembers names and attributes for 20 s",
-}];
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "cache",
+        values: &["on", "off"],
+        default: "on",
+        help: "sshfs remembers names and attributes for 20 s",
+    },
+    relay::DELAY,
+    relay::RATE,
+];
 
 impl Layer for Sshfs {
     fn id(&self) -> &'static str {
@@ -45,6 +50,10 @@ impl Layer for Sshfs {
     /// None: it starts a server.
     fn default_specs(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        Distance::of(spec, OPTIONS).map(drop)
     }
 
     fn uncut(&self, _: &Spec) -> Option<&'static str> {
@@ -87,6 +96,10 @@ impl Layer for Sshfs {
             .arg(&server.client)
             .args(["-f", "-o", "default_permissions"])
             .args(fuse_program::for_all_users());
+        if let Some(distance) = Distance::of(spec, OPTIONS)? {
+            let port = relay::until_undone(&layer, distance, server.port, undo)?;
+            command.args(["-p", &port.to_string()]);
+        }
         if value(spec, OPTIONS, "cache") == "off" {
             command.args(["-o", "dir_cache=no"]);
         }
@@ -100,7 +113,9 @@ impl Layer for Sshfs {
                 place.helper(*pid)
             });
         let version = |program, option| fuse_program::version(&layer, program, option);
-        let place = place
+        let place = Distance::notes(spec)
+            .into_iter()
+            .fold(place, |place, (name, value)| place.note(name, value))
             .proof(&at, "fuse")
             .backing_dir(&below)
             .other_side(&below)

@@ -1,8 +1,11 @@
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo, host::HostPlace, needs,
-    options::value,
+    Base, Group, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo,
+    host::HostPlace,
+    needs,
+    net::relay,
+    options::{bad, value},
 };
 
 mod boot;
@@ -72,6 +75,12 @@ impl Layer for Vm {
         let storage = GuestStorage::of(spec)?;
         if let Some(wiring) = Wiring::of(spec, storage.networked()) {
             wiring.check()?;
+        }
+        let distance = [relay::DELAY, relay::RATE].map(|option| option.name);
+        let given = distance.into_iter().find(|o| spec.options.contains_key(*o));
+        if let Some(option) = given.filter(|_| !storage.networked()) {
+            let must = "is for shares over a network: share=nfs or share=smb".into();
+            return Err(bad(spec, option, value(spec, OPTIONS, option), must));
         }
         storage.check()
     }
@@ -212,13 +221,17 @@ fn furnish(
     root: Option<&Root<'_>>,
     survived: bool,
 ) -> Result<(), LayerError> {
+    let relay = storage.relay(network.as_ref())?;
     if let Some(network) = network {
         place.connect(network)?;
     }
     if let Some(root) = root {
         place.enter(root.mounting())?;
     }
-    place.mount(storage.mounting())?;
+    place.mount(storage.mounting(relay.as_ref()))?;
+    if let Some(relay) = relay {
+        place.relayed(relay);
+    }
     match storage {
         GuestStorage::Disk(_) if !survived => place.package(),
         _ => Ok(()),

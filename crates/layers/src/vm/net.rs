@@ -25,6 +25,7 @@ use crate::{
         echo,
         lan::{Fabric, Kind, Plug},
         link,
+        relay::{Distance, Relay},
         space::Net,
     },
     options::{bad, value},
@@ -218,6 +219,13 @@ impl Network {
             Fabric::Space(net) => Some(net),
             Fabric::Switch(_) => None,
         }
+    }
+
+    /// Starts a relay to a server in its namespace, which only the guest reaches.
+    pub(crate) fn relay(&self, distance: Distance, port: u16) -> io::Result<Relay> {
+        let net = self.space().ok_or(io::ErrorKind::NetworkDown)?;
+        let server = SocketAddrV4::new(HOST, port);
+        net.within(move || Relay::start(distance, HOST, server))
     }
 
     fn cable(&self) -> Option<&Arc<OwnedFd>> {

@@ -4,6 +4,7 @@ use layermark_model::{Spec, parse_size};
 
 use crate::{
     LayerError, LayerOption,
+    net::relay,
     options::{bad, value},
 };
 
@@ -130,6 +131,15 @@ pub(super) const OPTIONS: &[LayerOption] = &[
         values: &["auto", "on", "off"],
         default: "auto",
         help: "on: this host's kernel moves the frames of virtio-net on a tap; auto: where it can",
+    },
+    LayerOption {
+        help: "of nfs and smb: added to each round trip to the server, such as 6ms: half each way, by a relay in \
+               layermark",
+        ..relay::DELAY
+    },
+    LayerOption {
+        help: "of nfs and smb: bits a second, each way, by that relay: 1mbit or more, such as 100mbit or 1gbit",
+        ..relay::RATE
     },
     LayerOption {
         name: "agent",

@@ -18,7 +18,7 @@ use crate::{
         protocol::{AT, AgentReply, AgentRequest, Mounting},
     },
     host::{HostPlace, start_probe},
-    net::card_facts::CardFacts,
+    net::{card_facts::CardFacts, relay::Relay},
     process_tree::{GuestWork, ProcessTree},
     removal,
     vm::{
@@ -49,6 +49,8 @@ pub(crate) struct VmPlace {
     agent: Arc<AgentClient>,
     /// The network of its card; dropped after the guest.
     network: Option<Network>,
+    /// What makes the server of its files distant; dropped after the guest.
+    relay: Option<Relay>,
     /// The layer's files on this host: its image.
     host: HostPlace,
     /// How the guest mounts it.
@@ -82,6 +84,7 @@ impl VmPlace {
             guest: Mutex::new(guest),
             host,
             network: None,
+            relay: None,
             mounting: None,
             master: base.packaged.clone(),
             silence: base.silence.max(FLOOR),
@@ -98,6 +101,11 @@ impl VmPlace {
     pub(crate) fn shared(mut self, sticky: bool) -> Self {
         (self.shared, self.sticky) = (true, sticky);
         self
+    }
+
+    /// Keeps the relay through which the guest reaches the server of its files.
+    pub(crate) fn relayed(&mut self, relay: Relay) {
+        self.relay = Some(relay);
     }
 
     /// Reads both clocks, with the fastest of a few requests.

@@ -14,6 +14,7 @@ use crate::{
     Control, LayerError,
     agent::protocol::Mounting,
     child::Process,
+    net::relay::{Distance, Relay},
     options::{bad, value},
     vm::{disk, net::Network, options::OPTIONS},
 };
@@ -41,15 +42,18 @@ trait ShareProtocol: Sync {
     fn caches(&self) -> &'static [&'static str];
     /// What this host lacks.
     fn missing(&self) -> Vec<Missing>;
-    /// QEMU's arguments for a guest with this many MiB. Without a device of its own, the share is
-    /// reached over a network.
+    /// Port of its server on the guest's network. `None`: the share has a device.
+    fn port(&self) -> Option<u16> {
+        None
+    }
+    /// QEMU's arguments for a guest with this many MiB.
     fn devices(&self, _memory: u64) -> Vec<String> {
         Vec::new()
     }
     /// Starts its server, if it has one.
     fn serve(&self, at: &Serve<'_>) -> Result<Option<Process>, LayerError>;
-    /// How the guest mounts it.
-    fn mounting(&self, cache: &str) -> Mounting;
+    /// How the guest mounts it; over a network from this port.
+    fn mounting(&self, cache: &str, port: u16) -> Mounting;
     /// Name of the server, and the command that prints its version.
     fn server(&self) -> Option<(&'static str, Command)> {
         None
@@ -131,6 +135,7 @@ impl<'a> Share<'a> {
                 return Err(bad(self.spec, option, given, must));
             }
         }
+        Distance::of(self.spec, OPTIONS)?;
         let cache = self.cache();
         if self.kind.caches().contains(&cache) {
             return Ok(());
@@ -151,7 +156,22 @@ impl<'a> Share<'a> {
 
     /// Whether the guest reaches it over a network.
     pub(crate) fn networked(&self) -> bool {
-        self.kind.devices(0).is_empty()
+        self.kind.port().is_some()
+    }
+
+    /// Starts a relay between the guest and its server, if the user wants the server to be distant.
+    pub(crate) fn relay(&self, network: Option<&Network>) -> Result<Option<Relay>, LayerError> {
+        let distance = Distance::of(self.spec, OPTIONS)?;
+        let (Some(distance), Some(port), Some(network)) = (distance, self.kind.port(), network)
+        else {
+            return Ok(None);
+        };
+        let relay = network.relay(distance, port).map_err(LayerError::io(
+            &self.spec.to_string(),
+            "start a relay to",
+            Path::new(self.kind.name()),
+        ));
+        relay.map(Some)
     }
 
     /// See [`ShareProtocol::sticky`].
@@ -190,8 +210,10 @@ impl<'a> Share<'a> {
         })
     }
 
-    pub(crate) fn mounting(&self) -> Mounting {
-        self.kind.mounting(self.cache())
+    /// How the guest mounts it, through this relay if there is one.
+    pub(crate) fn mounting(&self, relay: Option<&Relay>) -> Mounting {
+        let port = relay.map(|relay| relay.port).or(self.kind.port());
+        self.kind.mounting(self.cache(), port.unwrap_or_default())
     }
 
     /// Name of the server, and the command that prints its version.
@@ -200,10 +222,12 @@ impl<'a> Share<'a> {
     }
 
     pub(crate) fn notes(&self) -> Vec<(&'static str, String)> {
-        vec![
+        let mut notes = Distance::notes(self.spec);
+        notes.extend([
             ("share", self.kind.name().into()),
             ("share_cache", self.cache().into()),
-        ]
+        ]);
+        notes
     }
 }
 
@@ -222,7 +246,7 @@ mod tests {
             share.check().unwrap();
             assert!(kind.caches().contains(&share.cache()));
             assert_eq!(share.networked(), matches!(kind.name(), "nfs" | "smb"));
-            let mounting = share.mounting();
+            let mounting = share.mounting(None);
             assert!(mounting.source.is_some() && !mounting.fs.is_empty());
         }
     }
@@ -233,6 +257,10 @@ mod tests {
             ("vm:share=nfs,cache=strict", "cto, none, loose"),
             ("vm:share=smb,cache=cto", "strict, none, loose"),
             ("vm:share=nfs,fs=xfs", "for disks"),
+            ("vm:share=9p,delay=6ms", "share=nfs or share=smb"),
+            ("vm:rate=100mbit", "share=nfs or share=smb"),
+            ("vm:share=nfs,delay=6", "at most 200ms"),
+            ("vm:share=smb,rate=1", "1mbit"),
         ] {
             let e = crate::check(&text.parse().unwrap()).unwrap_err();
             assert!(e.is_usage() && e.to_string().contains(says), "{text}: {e}");

@@ -9,7 +9,9 @@ use super::{
     net::Network,
     share::{self, Share},
 };
-use crate::{Base, LayerError, agent::protocol::Mounting, child::Process, host::HostPlace};
+use crate::{
+    Base, LayerError, agent::protocol::Mounting, child::Process, host::HostPlace, net::relay::Relay,
+};
 
 /// The storage in which the guest works.
 pub(super) enum GuestStorage<'a> {
@@ -80,10 +82,18 @@ impl<'a> GuestStorage<'a> {
         }
     }
 
-    pub(super) fn mounting(&self) -> Mounting {
+    /// See [`Share::relay`].
+    pub(super) fn relay(&self, network: Option<&Network>) -> Result<Option<Relay>, LayerError> {
+        match self {
+            Self::Disk(_) => Ok(None),
+            Self::Share(share) => share.relay(network),
+        }
+    }
+
+    pub(super) fn mounting(&self, relay: Option<&Relay>) -> Mounting {
         match self {
             Self::Disk(disk) => disk.mounting(),
-            Self::Share(share) => share.mounting(),
+            Self::Share(share) => share.mounting(relay),
         }
     }
 

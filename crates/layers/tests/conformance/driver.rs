@@ -67,8 +67,8 @@ const VMS: &[&str] = &[
     "vm:disk=virtio-scsi,fs=btrfs,format=qcow2,iothread=on,cache=writethrough,nic=e1000e",
     "vm:share=virtiofs,root={dir}",
     "vm:share=9p,cache=mmap,root={qcow2}",
-    "vm:share=nfs,nic=e1000",
-    "vm:share=smb,root={raw}",
+    "vm:share=nfs,nic=e1000,delay=2ms,rate=1gbit",
+    "vm:share=smb,root={raw},delay=2ms",
 ];
 
 /// What has most to leave behind: a guest, a network, and a server with children.
@@ -113,6 +113,7 @@ const TRAPS: &[(&str, &str)] = &[
     ("delay", "fuse,delay=0,cache=none"),
     ("delay", "fuse,delay=100us,cache=none"),
     ("delay", "fuse,delay=2ms,cache=none"),
+    ("distant", "sshfs,delay=6ms,rate=100mbit"),
 ];
 
 /// On a volatile disk.

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    io::Write,
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::Path,
     time::{Duration, Instant},
@@ -25,6 +26,7 @@ pub fn run(trap: &str, mut up: Up) {
         "volatile-again" => volatile_again(&mut up),
         "copies-up" => copies_up(&up),
         "delay" => delay(&up),
+        "distant" => distant(&up),
         "refuses-writes" => refuses_writes(&up),
         "shifts-owners" | "private-home" => shifts_owners(&up),
         other => panic!("no trap {other}"),
@@ -193,6 +195,21 @@ fn delay(up: &Up) {
     );
     assert!(took[0] >= asked, "{took:?}");
     assert!(took[0] < asked + Duration::from_millis(1), "{took:?}");
+}
+
+/// A request to the server takes a round trip, and data the time that the cable takes for it.
+fn distant(up: &Up) {
+    const ROUND_TRIP: Duration = Duration::from_millis(6);
+    let notes = up.place.facts().unwrap().notes;
+    assert_eq!(notes["delay"], "6ms round trip, by layermark's relay");
+    assert_eq!(notes["rate"], "100mbit each way, by layermark's relay");
+    let start = Instant::now();
+    let mut file = File::create_new(up.place.dir().join("new")).unwrap();
+    assert!(start.elapsed() >= ROUND_TRIP);
+    let start = Instant::now();
+    file.write_all(&vec![7; 1 << 20]).unwrap();
+    file.sync_all().unwrap();
+    assert!(start.elapsed() >= Duration::from_secs_f64(f64::from(8 << 20) / 100e6));
 }
 
 fn read(file: &File, block: u64) -> Duration {

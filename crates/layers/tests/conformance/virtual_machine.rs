@@ -126,6 +126,12 @@ fn proved(spec: &Spec, facts: &Facts) {
             assert!(!facts.versions[server].is_empty());
             assert!(facts.notes.contains_key("nic"));
             assert!(top.options.contains("addr=10.9.0.1"), "{top:?}");
+            assert_eq!(facts.notes["delay"], "2ms round trip, by layermark's relay");
+            // The server's own port is not the one that is mounted.
+            let own = ["port=2049", "port=445"].map(|port| format!(",{port},"));
+            let options = format!(",{},", top.options);
+            assert!(!own.iter().any(|port| options.contains(port)), "{top:?}");
+            assert!(share != "nfs" || options.contains(",port="), "{top:?}");
         }
         return;
     }

@@ -30,6 +30,10 @@ impl ShareProtocol for Nfs {
         "nfs"
     }
 
+    fn port(&self) -> Option<u16> {
+        Some(PORT)
+    }
+
     fn modules(&self) -> &'static [&'static str] {
         &["nfsv4"]
     }
@@ -80,7 +84,7 @@ impl ShareProtocol for Nfs {
         at.until("nfs-ganesha", server, |s| server::listens(s, PORT))
     }
 
-    fn mounting(&self, cache: &str) -> Mounting {
+    fn mounting(&self, cache: &str, port: u16) -> Mounting {
         // Close-to-open consistency is the standard of NFS, and the kernel's default.
         let cache = match cache {
             "none" => ",noac,lookupcache=none",
@@ -92,7 +96,7 @@ impl ShareProtocol for Nfs {
             fs: "nfs4".into(),
             source: Some(format!("{host}:/{DIR}")),
             options: format!(
-                "addr={host},clientaddr={guest},vers=4.2,proto=tcp,port={PORT},sec=sys{cache}"
+                "addr={host},clientaddr={guest},vers=4.2,proto=tcp,port={port},sec=sys{cache}"
             ),
         }
     }

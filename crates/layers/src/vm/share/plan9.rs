@@ -38,7 +38,7 @@ impl ShareProtocol for Plan9 {
         Ok(None)
     }
 
-    fn mounting(&self, cache: &str) -> Mounting {
+    fn mounting(&self, cache: &str, _: u16) -> Mounting {
         Mounting {
             fs: "9p".into(),
             source: Some(TAG.into()),

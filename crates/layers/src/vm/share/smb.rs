@@ -35,6 +35,10 @@ impl ShareProtocol for Smb {
         "smb"
     }
 
+    fn port(&self) -> Option<u16> {
+        Some(PORT)
+    }
+
     fn modules(&self) -> &'static [&'static str] {
         &["cifs"]
     }
@@ -79,14 +83,14 @@ impl ShareProtocol for Smb {
         at.until("smbd", server, |s| server::listens(s, PORT))
     }
 
-    fn mounting(&self, cache: &str) -> Mounting {
+    fn mounting(&self, cache: &str, port: u16) -> Mounting {
         let host = crate::net::HOST;
         Mounting {
             fs: "cifs".into(),
             source: Some(format!("//{host}/{DIR}")),
             // Files that are closed late would keep an earlier mount of it alive and shared.
             options: format!(
-                "ip={host},unc=\\\\{host}\\{DIR},port={PORT},user=root,pass={PASSWORD},\
+                "ip={host},unc=\\\\{host}\\{DIR},port={port},user=root,pass={PASSWORD},\
                  vers=3.1.1,sec=ntlmssp,cache={cache},nosharesock"
             ),
         }

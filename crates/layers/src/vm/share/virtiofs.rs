@@ -90,7 +90,7 @@ impl ShareProtocol for Virtiofs {
         at.until("virtiofsd", daemon, |_| socket.exists())
     }
 
-    fn mounting(&self, _: &str) -> Mounting {
+    fn mounting(&self, _: &str, _: u16) -> Mounting {
         Mounting {
             fs: "virtiofs".into(),
             source: Some(TAG.into()),
