@@ -169,3 +169,18 @@ fn an_execution_whose_input_or_outcome_differs_is_an_error() {
     }
     lab.end();
 }
+
+#[test]
+fn a_directory_that_the_layer_has_lost_is_set_up_again() {
+    let mut lab = Lab::new();
+    let step = json!({"run": "cat made", "setup": "sh -c 'echo x >made'"});
+    let step = point("steps", step);
+    lab.turns(&step, 1, 1);
+    let dir = fs::read_dir(lab.dir.path()).unwrap();
+    let mut all = dir.map(|entry| entry.unwrap().path());
+    let is_own = |path: &std::path::PathBuf| path.to_string_lossy().contains("/steps-");
+    fs::remove_dir_all(all.find(is_own).unwrap()).unwrap();
+    let trial = lab.turns(&step, 1, 1);
+    assert_eq!(trial.verified.map(|v| v.records), Some(1));
+    lab.end();
+}

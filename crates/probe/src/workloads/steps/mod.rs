@@ -181,7 +181,8 @@ impl StepDir {
         let named = format!("steps-{}", name(&setup));
         let at = |path: PathBuf| {
             let seen = SET_UP.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = !seen.contains(&(path.clone(), setup.clone()));
+            // A layer whose packaged files are restored may lose its other files as well.
+            let new = !path.is_dir() || !seen.contains(&(path.clone(), setup.clone()));
             Self { path, new, setup }
         };
         if !p.tree.is_empty() {
