@@ -24,7 +24,7 @@ SHELLS="zsh:zsh fish:fish"
 # Servers and clients of the workloads http and ftp; nginx is listed above.
 SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
 # Places behind a command, and containers.
-PLACES="podman:podman dockerd:docker.io crun:crun runc:runc bwrap:bubblewrap systemd-nspawn:systemd-container script:bsdutils ssh:openssh-client sshd:openssh-server"
+PLACES="podman:podman dockerd:docker.io crun:crun runc:runc runsc:runsc bwrap:bubblewrap systemd-nspawn:systemd-container script:bsdutils ssh:openssh-client sshd:openssh-server"
 # File systems in user space by programs of others. bindfs is also a layer of the user's in tests.
 SERVED="bindfs:bindfs gocryptfs:gocryptfs fuse-overlayfs:fuse-overlayfs sshfs:sshfs"
 # A clean root for `make test-dist`.

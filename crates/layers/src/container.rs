@@ -3,7 +3,8 @@
 //!
 //! The runtime runs in a mount and a PID namespace of its own, which end with it: it sees the layer's directory
 //! at [`SEEN_AT`], an empty `/run` and its own view of the control groups. So no process or mount of it
-//! outlives the layer. A runc that is killed leaves an empty control group, which the next one removes.
+//! outlives the layer. A runc that is killed leaves an empty control group, which the next one removes. Only
+//! Docker's containers belong to a daemon; see `docker.rs`.
 
 use std::{
     ffi::OsString,
@@ -38,7 +39,15 @@ pub(crate) struct Container;
 const OPTIONS: &[LayerOption] = &[
     LayerOption {
         name: "variant",
-        values: &["podman", "docker", "crun", "runc", "nspawn", "bubblewrap"],
+        values: &[
+            "podman",
+            "docker",
+            "crun",
+            "runc",
+            "gvisor",
+            "nspawn",
+            "bubblewrap",
+        ],
         default: "podman",
         help: "the runtime that starts the container, in which layermark is the only program",
     },
@@ -95,6 +104,8 @@ struct Runtime {
     about: &'static str,
     /// `None`: a daemon runs it.
     command: Option<Starting>,
+    /// What cannot be proved in a kernel of its own. `None`: its containers run on this one.
+    kernel: Option<&'static str>,
 }
 
 /// Prepares a container; returns the command that runs it.
@@ -105,6 +116,7 @@ fn runtime(spec: &Spec) -> &'static Runtime {
         "docker" => &docker::DOCKER,
         "crun" => &oci::CRUN,
         "runc" => &oci::RUNC,
+        "gvisor" => &oci::GVISOR,
         "nspawn" => &nspawn::NSPAWN,
         "bubblewrap" => &bubblewrap::BUBBLEWRAP,
         _ => &podman::PODMAN,
@@ -234,8 +246,16 @@ impl Layer for Container {
         }
     }
 
-    fn linked(&self, spec: &Spec, _: Option<&str>) -> Result<Spec, LayerError> {
+    /// Both ends meet on the loopback of a container that is on this kernel.
+    fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
+        if switch.is_none() && runtime(spec).kernel.is_none() {
+            return Ok(spec.clone());
+        }
         Err(entered::no_network(&spec.to_string()))
+    }
+
+    fn has_other_side(&self, spec: &Spec) -> bool {
+        at(spec) == At::Volume
     }
 
     fn uncut(&self, spec: &Spec) -> Option<&'static str> {
@@ -320,8 +340,10 @@ impl Layer for Container {
             notes.extend(driver);
         }
         notes.extend(root::note(spec, root.id()));
-        // podman's overlay names directories as podman sees them.
-        let stored = program == "podman" && at == At::Root;
+        notes.extend(runtime.kernel.map(|why| ("not_proved".into(), why.into())));
+        // podman's overlay names directories as podman sees them, and gVisor none of this host's.
+        let unnamed = runtime.kernel.is_some() && at != At::Tmpfs;
+        let stored = program == "podman" && at == At::Root || unnamed;
         let way = Way {
             command: command(&bundle)?,
             by_hand: Vec::new(),
@@ -329,6 +351,7 @@ impl Layer for Container {
                 token: token.clone(),
                 view: Some(view.clone()),
                 on_device_of: stored.then(|| base.dir.clone()),
+                volume: (at == At::Volume).then(|| base.dir.join("volume")),
             }),
             drop_caches: Vec::new(),
             dir: work_dir(at),

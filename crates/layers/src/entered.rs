@@ -7,7 +7,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io,
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr},
     os::{fd::OwnedFd, unix::net::UnixStream},
     path::{Path, PathBuf},
     process::Command,
@@ -25,6 +25,7 @@ use crate::{
         protocol::{AgentReply, AgentRequest},
     },
     child::{self, Change, PROGRAM_PATH, Process, SEEN_AT},
+    host::{HostPlace, start_probe},
     process_tree::{GuestWork, ProcessTree},
 };
 
@@ -117,6 +118,8 @@ pub(crate) struct Own {
     pub(crate) view: Option<Vec<Change>>,
     /// A directory on the disk of the place's files. The mounts do not name one that this host sees elsewhere.
     pub(crate) on_device_of: Option<PathBuf>,
+    /// The directory of this host in which the place's files are, too: a volume.
+    pub(crate) volume: Option<PathBuf>,
 }
 
 /// A command of layermark's own, which sees changed files and none of the user's configuration.
@@ -206,6 +209,13 @@ pub(crate) struct EnteredPlace {
     process: Mutex<Process>,
     /// The agent as a process of this host, if it is one.
     here: Option<Here>,
+    /// Whether layermark has started the place.
+    own: bool,
+    /// The disk of its files, if its kernel is another one on this host.
+    disk: Option<HostPlace>,
+    /// Its work directory as this host has it.
+    other_side: Option<PathBuf>,
+    exe_path: PathBuf,
     trees: Mutex<Vec<ProcessTree>>,
     master: PathBuf,
     notes: Vec<(String, String)>,
@@ -255,11 +265,15 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
         }
         Err(why) => return Err(failed(&layer, &mut process, "make a directory", &why)),
     };
-    let below = match &way.start {
-        Start::Own(own) => own.on_device_of.as_deref(),
-        _ => None,
+    let (below, volume) = match &way.start {
+        Start::Own(own) => (own.on_device_of.as_deref(), own.volume.as_deref()),
+        _ => (None, None),
     };
     let here = Here::find(&token, base, spec, (&dir, id), below);
+    let apart = below.filter(|_| here.is_none());
+    let disk = apart.map(|dir| HostPlace::new(base, spec, dir.into()));
+    let name = dir.file_name().unwrap_or_default();
+    let other_side = volume.map(|volume| volume.join(name));
     let heads = [
         process
             .get_mut()
@@ -280,6 +294,10 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
         process,
         trees: Mutex::new(ProcessTree::apart(heads)),
         here,
+        own: matches!(way.start, Start::Own(_)),
+        disk,
+        other_side,
+        exe_path: base.exe.clone(),
         master: base.packaged.clone(),
         notes: way.notes,
         versions: way.versions,
@@ -451,8 +469,27 @@ impl Place for EnteredPlace {
             .map_err(self.broken("start"))
     }
 
+    /// Both ends are in the network of the agent: its loopback.
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
-        Err(no_network(&self.layer))
+        match &self.here {
+            Some(_) if self.own => Ok([Ipv4Addr::LOCALHOST.into(); 2]),
+            _ => Err(no_network(&self.layer)),
+        }
+    }
+
+    fn other_side(&self) -> Option<&Path> {
+        self.other_side.as_deref()
+    }
+
+    fn start_near(&mut self) -> Result<Wire, LayerError> {
+        let network = self.here.as_ref().map(Here::network).transpose();
+        let io = LayerError::io(&self.layer, "find the network of", &self.dir);
+        let network = network.map_err(io)?;
+        start_probe(&self.layer, &self.exe_path, |command| {
+            if let Some(network) = network {
+                child::in_network(command, network.into());
+            }
+        })
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {
@@ -478,9 +515,16 @@ impl Place for EnteredPlace {
                 devices: std::mem::take(&mut facts.devices),
             });
             facts.backing.clear();
-            let why = "flushes and bytes at the device, and the CPU time of its processes: they \
-                       cannot be seen from this host";
-            facts.notes.insert("not_proved".into(), why.into());
+            if let Some(disk) = &self.disk {
+                let below = disk.facts()?;
+                facts.mounts.extend(below.mounts);
+                facts.devices = below.devices;
+                facts.backing = below.backing;
+            } else {
+                let why = "flushes and bytes at the device, and the CPU time of its processes: they \
+                           cannot be seen from this host";
+                facts.notes.insert("not_proved".into(), why.into());
+            }
         }
         facts.notes.extend(self.notes.iter().cloned());
         facts.versions.extend(self.versions.iter().cloned());
@@ -500,7 +544,13 @@ impl Place for EnteredPlace {
             Some(here) => here.drop_caches()?,
             // Only the user's word says that all are dropped.
             None if by_user => DroppedCaches::default(),
-            None => return self.drop_its_caches(),
+            None => {
+                let mut dropped = self.drop_its_caches()?;
+                if let Some(disk) = &mut self.disk {
+                    dropped.how.extend(disk.drop_caches()?.how);
+                }
+                return Ok(dropped);
+            }
         };
         if by_user {
             dropped.how.push("as the file says: drop_caches".into());

@@ -11,6 +11,8 @@ use crate::child;
 #[derive(Debug, Default)]
 pub(crate) struct ProcessTree {
     head: Option<u32>,
+    /// Whether any thread may have started a process, as in programs in Go.
+    of_threads: bool,
     /// CPU time by process, ns.
     seen: HashMap<u32, u64>,
 }
@@ -19,7 +21,7 @@ impl ProcessTree {
     pub(crate) fn of(head: Option<u32>) -> Self {
         Self {
             head,
-            seen: HashMap::new(),
+            ..Self::default()
         }
     }
 
@@ -30,7 +32,10 @@ impl ProcessTree {
         [first, second]
             .into_iter()
             .flatten()
-            .map(|head| Self::of(Some(head)))
+            .map(|head| Self {
+                of_threads: true,
+                ..Self::of(Some(head))
+            })
             .collect()
     }
 
@@ -38,7 +43,11 @@ impl ProcessTree {
     pub(crate) fn cpu_ns(&mut self) -> u64 {
         let mut left: Vec<u32> = self.head.into_iter().collect();
         while let Some(pid) = left.pop() {
-            left.extend(process::children_of_first_thread(pid));
+            left.extend(if self.of_threads {
+                process::children(pid)
+            } else {
+                process::children_of_first_thread(pid)
+            });
             // A process that has just ended keeps its last value.
             if let Ok(ns) = child::cpu_ns(pid) {
                 let known = self.seen.entry(pid).or_default();

@@ -64,6 +64,36 @@ fn a_container_started_with_rm_skips_fsync_and_others_do_not() {
     }
 }
 
+/// gVisor's kernel is not this one, and keeps files in its own memory: that is said. Flushes are counted from here.
+#[test]
+fn what_cannot_be_seen_of_gvisor_is_not_proved() {
+    if !needs_root() || !has("runsc") {
+        return;
+    }
+    let [root, volume] = ["container:gvisor", "container:gvisor,at=volume"];
+    let said = Lm::new()
+        .work_with(WRITE, &["native", root, volume])
+        .args(["--blocks", "2", "--json"])
+        .run()
+        .left_nothing();
+    let report = said.json();
+    let label = report["results"][0]["label"].as_str().expect("a label");
+    let native = facts(&said, &report, "native");
+    for layer in [root, volume] {
+        let facts = facts(&said, &report, layer);
+        assert_ne!(facts["versions"]["kernel"], native["versions"]["kernel"]);
+        assert_eq!(
+            facts["devices"][0]["number"],
+            native["devices"][0]["number"]
+        );
+        let hidden = facts["notes"]["not_proved"].as_str().expect("a note");
+        assert!(hidden.contains("cold reads"), "{hidden}");
+        let row = result(&report, label, layer);
+        assert!(row["trials"].as_u64() > Some(0), "{row:#}");
+        assert_ne!(row["durability"]["verdict"], "absorbed", "{row:#}");
+    }
+}
+
 /// Where no daemon answers, the layer is missing, with what the client says and a command.
 #[test]
 fn docker_without_a_daemon_is_missing() {

@@ -6,6 +6,7 @@ pub(super) const BUBBLEWRAP: Runtime = Runtime {
     program: ("bwrap", "bubblewrap"),
     about: "a container of bubblewrap: its root is a directory, so it should cost nothing",
     command: Some(|bundle| Ok(command(bundle))),
+    kernel: None,
 };
 
 fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {

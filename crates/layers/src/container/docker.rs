@@ -28,6 +28,7 @@ pub(super) const DOCKER: Runtime = Runtime {
     program: ("docker", "docker.io"),
     about: "a container of the user's Docker daemon: its root is an overlay in most cases",
     command: None,
+    kernel: None,
 };
 
 /// Label of all that layermark makes there.
@@ -191,6 +192,7 @@ pub(super) fn open(
             token,
             view: None,
             on_device_of: None,
+            volume: (at(spec) == At::Volume).then(|| base.dir.join("volume")),
         }),
         drop_caches: Vec::new(),
         dir: work_dir(at(spec)),

@@ -6,6 +6,7 @@ pub(super) const NSPAWN: Runtime = Runtime {
     program: ("systemd-nspawn", "systemd-container"),
     about: "a container of systemd-nspawn: its root is a directory, so it should cost nothing",
     command: Some(|bundle| Ok(command(bundle))),
+    kernel: None,
 };
 
 fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {

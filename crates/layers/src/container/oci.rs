@@ -1,4 +1,5 @@
-//! crun and runc as podman and Kubernetes start them, with a bundle whose root is a directory.
+//! crun, runc and gVisor's runsc as podman, Docker and Kubernetes start them, with a bundle whose root is a
+//! directory.
 
 use std::{ffi::OsString, fs, path::Path, process};
 
@@ -16,6 +17,7 @@ pub(super) const CRUN: Runtime = Runtime {
         words.extend(["--bundle=/mnt".into(), name(bundle)]);
         Ok(words)
     }),
+    kernel: None,
 };
 
 pub(super) const RUNC: Runtime = Runtime {
@@ -28,6 +30,30 @@ pub(super) const RUNC: Runtime = Runtime {
         words.push(name(bundle));
         Ok(words)
     }),
+    kernel: None,
+};
+
+/// With runsc's own defaults, which are those of `docker run --runtime=runsc`. Its state is in the runtime's own
+/// `/run`.
+pub(super) const GVISOR: Runtime = Runtime {
+    program: ("runsc", "runsc"),
+    about: "a container of gVisor: a kernel in user space answers its system calls, and reads from its memory",
+    command: Some(|bundle| {
+        describe(bundle, None)?;
+        let mut words = contained([
+            "runsc",
+            "--root=/run/runsc",
+            "--network=none",
+            "--ignore-cgroups",
+            "run",
+            "--bundle=/mnt",
+        ]);
+        words.push(name(bundle));
+        Ok(words)
+    }),
+    kernel: Some(
+        "cold reads: its kernel keeps files in memory of its own, which this host cannot empty",
+    ),
 };
 
 /// Prefix of the names of runc's control groups. The process id of layermark follows.

@@ -20,6 +20,7 @@ pub(super) const PODMAN: Runtime = Runtime {
     program: ("podman", "podman"),
     about: "a container of podman: its root is an overlay",
     command: Some(command),
+    kernel: None,
 };
 
 /// An image of the user's. The container's own store reads it where it is.

@@ -16,6 +16,7 @@ use std::{
 };
 
 use layermark_model::Spec;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::{HELLO, PUSHED, here::directory_id, limits};
 use crate::{
@@ -75,6 +76,8 @@ fn remove_pushed(own: &Path) -> io::Result<()> {
 fn serve(token: &OsStr, own: &Path) -> io::Result<()> {
     let input = File::from(rustix::io::dup(rustix::stdio::stdin())?);
     let mut output = File::from(rustix::io::dup(rustix::stdio::stdout())?);
+    wait_for_data(&input)?;
+    wait_for_data(&output)?;
     // A place may not have /proc.
     let program = Some(Path::new("/proc/self/exe")).filter(|exe| exe.exists());
     let program = program.unwrap_or(own);
@@ -93,6 +96,12 @@ fn serve(token: &OsStr, own: &Path) -> io::Result<()> {
         agent.hear(channel, &bytes)?;
     }
     agent.leave()
+}
+
+/// Makes reads and writes wait. gVisor makes a socket that is both input and output one that does not wait.
+fn wait_for_data(connection: &File) -> io::Result<()> {
+    let flags = fcntl_getfl(connection)? - OFlags::NONBLOCK;
+    Ok(fcntl_setfl(connection, flags)?)
 }
 
 /// Hash of a binary, to compare both ends of a connection.

@@ -1,8 +1,9 @@
 //! The agent as a process of this host: a place that shares this kernel is looked into from here.
 
 use std::{
-    fs, io,
-    os::unix::fs::MetadataExt,
+    fs::{self, File},
+    io,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -82,6 +83,11 @@ impl Here {
             .notes
             .insert("kernel".into(), "shared with this host".into());
         Ok(facts)
+    }
+
+    /// The network namespace of the agent.
+    pub(super) fn network(&self) -> io::Result<OwnedFd> {
+        Ok(File::open(format!("/proc/{}/ns/net", self.pid))?.into())
     }
 
     pub(super) fn ground(&self) -> Option<(u64, i64)> {

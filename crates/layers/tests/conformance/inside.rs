@@ -158,14 +158,22 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
         same_as_packaged(&up);
         wire(&up);
         trial(&mut up);
-        writing(&mut up);
-        if is_entered(spec) {
+        if has_own_kernel(spec) {
+            written_inside(&mut up, &facts);
+        } else {
+            writing(&mut up);
+        }
+        if spec.layer == "container" && !has_own_kernel(spec) {
+            in_its_network(&mut up);
+        } else if is_entered(spec) {
             let e = up.place.link().unwrap_err();
             assert!(e.to_string().contains("cannot be an end of a path"), "{e}");
-            assert_eq!(facts.notes["kernel"], "shared with this host");
-            assert!(facts.guest.is_none());
         } else {
             linked(&mut up);
+        }
+        if is_entered(spec) && !has_own_kernel(spec) {
+            assert_eq!(facts.notes["kernel"], "shared with this host");
+            assert!(facts.guest.is_none());
         }
     }
     let cooled = up.place.drop_caches().unwrap();
@@ -194,18 +202,56 @@ fn is_entered(spec: &Spec) -> bool {
     matches!(spec.layer.as_str(), "exec" | "container" | "ssh")
 }
 
+/// Whether the layer's files are in the memory of another kernel on this host.
+fn has_own_kernel(spec: &Spec) -> bool {
+    spec.variant.as_deref() == Some("gvisor")
+}
+
 /// The layer's directory as this process sees it: that of a container through one of its processes.
 fn seen(up: &Up) -> PathBuf {
-    let dir = up.place.dir();
-    if up.spec.layer != "container" {
-        return dir.to_owned();
+    match up.spec.layer.as_str() {
+        "container" => process_of(up).join("root").join(below_root(up)),
+        _ => up.place.dir().to_owned(),
     }
-    let below = dir.strip_prefix("/").unwrap();
+}
+
+fn below_root(up: &Up) -> &Path {
+    up.place.dir().strip_prefix("/").unwrap()
+}
+
+/// A process of a container, as its directory in `/proc`.
+fn process_of(up: &Up) -> PathBuf {
+    let packaged = Path::new("root").join(below_root(up)).join("packaged");
     let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .map(|process| process.path().join("root").join(below))
-        .find(|dir| dir.join("packaged").is_dir())
-        .unwrap()
+    let mut processes = processes.map(|process| process.path());
+    processes.find(|at| at.join(&packaged).is_dir()).unwrap()
+}
+
+/// The second probe is on this host's files, in the network of the container.
+fn in_its_network(up: &mut Up) {
+    let addresses = up.place.link().unwrap();
+    assert!(addresses.iter().all(|address| address.is_loopback()));
+    let near = up.place.start_near().unwrap();
+    let pid = near.control.pid().unwrap().to_string();
+    let network = |at: &Path| fs::read_link(at.join("ns/net")).unwrap();
+    let near = network(&Path::new("/proc").join(pid));
+    assert_eq!(near, network(&process_of(up)));
+    assert_ne!(near, network(Path::new("/proc/self")));
+}
+
+/// What a probe writes is undone by `refresh`. The disk is this host's, and what cannot be proved is said.
+fn written_inside(up: &mut Up, facts: &Facts) {
+    let kernel = &facts.guest.as_ref().unwrap().kernel;
+    assert_ne!(*kernel, rustix::system::uname().release().to_string_lossy());
+    assert!(!facts.devices.is_empty(), "{facts:?}");
+    assert!(facts.notes["not_proved"].contains("cold reads"));
+    let writes = point(serde_json::json!({
+        "workload": "file", "op": "write", "record": "4K", "file_size": "256K", "sync": "each",
+    }));
+    trial_of(up, &writes);
+    up.place.refresh().unwrap();
+    trial(up);
+    same_as_packaged(up);
 }
 
 /// The packaged files are there, byte by byte.
