@@ -273,7 +273,7 @@ impl LabError {
             )),
             Self::OneSide { .. } => Some(
                 "layers whose directory this host has, too: -l bind, -l fuse, -l fuse:bindfs, -l sshfs, \
-                 -l vm:share=virtiofs"
+                 -l container:podman,at=volume, -l vm:share=virtiofs"
                     .into(),
             ),
             Self::DuplicateLayer(layer) => Some(format!(

@@ -54,7 +54,13 @@ fn place(side: &str) -> &str {
 /// Both sides are one directory: what is made on one is there on the other.
 #[test]
 fn each_layer_with_two_sides_shows_what_is_made_on_either() {
-    let layers = ["bind", "fuse:bindfs", "sshfs"];
+    let layers = [
+        "bind",
+        "fuse:bindfs",
+        "sshfs",
+        "container:podman,at=volume",
+        "container:bubblewrap,at=volume",
+    ];
     let said = Lm::new()
         .work_with(SHORT, &layers)
         .args(["--op", "create", "--wait", "5s"])
@@ -104,7 +110,14 @@ fn a_guest_sees_changes_of_this_host_in_a_shared_folder() {
 
 #[test]
 fn a_layer_with_one_side_is_a_usage_error() {
-    for layer in ["tmpfs", "overlay:upper", "vm", "native..netns"] {
+    let none = [
+        "tmpfs",
+        "overlay:upper",
+        "vm",
+        "native..netns",
+        "container:podman",
+    ];
+    for layer in none {
         Lm::new()
             .work_with(SHORT, &[layer])
             .run()
