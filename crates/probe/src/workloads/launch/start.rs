@@ -283,7 +283,8 @@ fn cannot_start(program: &str, e: &std::io::Error) -> ProbeError {
 pub fn not_found(program: &str) -> ProbeError {
     let text = format!("`{program}` was not found, or the interpreter that it names");
     ProbeError::new(text).hint(format!(
-        "name a program below the layer's directory, or one of {PATH}"
+        "name a program below the layer's directory, or one of {PATH}; in a guest, have those of this machine: \
+            vm:root=host"
     ))
 }
 

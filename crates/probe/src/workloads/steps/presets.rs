@@ -50,11 +50,12 @@ pub const ALL: &[Preset] = &[
         material: "history",
         files: 2000,
         setup: "git init -q --bare src.git && git -C src.git fast-import --quiet < history && rm history && \
-            git -C src.git symbolic-ref HEAD refs/heads/main && git clone -q src.git work && git -C work status",
+            git -C src.git symbolic-ref HEAD refs/heads/main && git clone -q --no-hardlinks src.git work && git -C work status",
         steps: &[
             PresetStep {
                 name: "git clone",
-                run: "git clone -q src.git clone",
+                // sshfs numbers the two names of a hard link differently, and git then refuses the link.
+                run: "git clone -q --no-hardlinks src.git clone",
                 check: "test \"$(git -C clone rev-list --count main)\" = \"$(git -C src.git rev-list --count main)\"",
                 expect: &["tree=clone"],
                 cleanup: "rm -rf clone",
@@ -201,19 +202,26 @@ pub fn package(program: &str) -> &str {
     }
 }
 
-/// The steps of these presets, separated by commas, as tables of a plan.
+/// The steps of these presets, separated by commas, as tables of a plan. `git status` is the step of this
+/// name alone, with a warm cache.
 pub fn tables(names: &str) -> Result<Vec<Map<String, Value>>, PointError> {
     let mut all = Vec::new();
     for name in names.split(',').map(str::trim) {
-        let Some(preset) = ALL.iter().find(|p| p.id == name) else {
-            let ids = || ALL.iter().map(|p| p.id);
-            let error = PointError::new(format!("steps: `preset` = {name}: no such preset"));
-            return Err(error.hint(match nearest(name, ids()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known are {}", ids().collect::<Vec<_>>().join(", ")),
-            }));
-        };
-        all.extend(preset.steps.iter().map(|step| preset.table(step)));
+        let steps = ALL.iter().flat_map(|p| p.steps.iter().map(move |s| (p, s)));
+        let one = |step: &PresetStep| step.name == name && step.cache == PLAIN.cache;
+        let chosen = steps.filter(|(preset, step)| preset.id == name || one(step));
+        let before = all.len();
+        all.extend(chosen.map(|(preset, step)| preset.table(step)));
+        if all.len() > before {
+            continue;
+        }
+        let ids = || ALL.iter().map(|p| p.id);
+        let known = || ids().chain(ALL.iter().flat_map(|p| p.steps).map(|s| s.name));
+        let error = PointError::new(format!("steps: `preset` = {name}: no such preset"));
+        return Err(error.hint(match nearest(name, known()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known are {}", ids().collect::<Vec<_>>().join(", ")),
+        }));
     }
     Ok(all)
 }
@@ -225,7 +233,8 @@ pub fn help() -> String {
         .map(|p| format!("{} ({})", p.id, p.about))
         .collect();
     format!(
-        "Steps that come with layermark, on files made from a seed; several with commas: {}",
+        "Steps that come with layermark, on files made from a seed; several with commas, also single ones by their \
+            name, such as `git status`: {}",
         each.join("; ")
     )
 }
@@ -259,5 +268,30 @@ fn line(text: &str) -> String {
         shell_words::join(["sh", "-c", text])
     } else {
         text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(names: &str) -> Vec<String> {
+        let tables = tables(names).unwrap().into_iter();
+        let text = |of: &Map<String, Value>, key: &str| of[key].as_str().unwrap().to_owned();
+        tables
+            .map(|t| text(&t, "name") + ", " + &text(&t, "cache"))
+            .collect()
+    }
+
+    #[test]
+    fn a_preset_is_named_with_all_its_steps_or_one() {
+        assert_eq!(steps("git").len(), 5);
+        assert_eq!(steps("python").len(), 2);
+        assert_eq!(
+            steps("git status, untar,python import"),
+            ["git status, as-is", "untar, as-is", "python import, as-is"]
+        );
+        let e = tables("git stats").unwrap_err().to_string();
+        assert!(e.contains("no such preset"), "{e}");
     }
 }
