@@ -259,6 +259,10 @@ pub trait Layer: Sync {
     fn has_other_side(&self, _spec: &Spec) -> bool {
         false
     }
+    /// Why no program is in it besides layermark; `None` where programs may be there.
+    fn lacks_programs(&self, _spec: &Spec) -> Option<&'static str> {
+        None
+    }
     /// What this host lacks for `spec`, each with a command that provides it.
     fn missing(&self, spec: &Spec) -> Vec<Missing>;
     /// Builds it. If it fails, `undo` has the steps for everything done so far. The calling thread

@@ -117,6 +117,11 @@ impl Layer for Vm {
         matches!(GuestStorage::of(spec), Ok(GuestStorage::Share(_)))
     }
 
+    fn lacks_programs(&self, spec: &Spec) -> Option<&'static str> {
+        let bare = matches!(Root::of(spec), Ok(None));
+        bare.then_some("the guest has no programs: add root=host for those of this machine")
+    }
+
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
         let mut missing: Vec<Missing> = needs::program(boot::QEMU.0, boot::QEMU.1)
             .into_iter()

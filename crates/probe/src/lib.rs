@@ -120,6 +120,8 @@ pub struct Needs {
     pub kept_file_key: Option<(u64, u64)>,
     /// The most bytes that the point needs on disk at once, in addition to packaged and kept files.
     pub space: u64,
+    /// Whether it starts programs that must be in the layer.
+    pub programs: bool,
     /// Whether packaged files must be restored before each trial.
     pub refresh: bool,
     /// Whether the layer itself has to be torn down and set up again before each trial.

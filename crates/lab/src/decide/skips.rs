@@ -15,6 +15,7 @@ pub(crate) struct Work {
 struct PointNeeds {
     label: String,
     near: NearEnd,
+    programs: bool,
     cpus: Option<u32>,
 }
 
@@ -25,6 +26,7 @@ impl Work {
             Ok(PointNeeds {
                 label: point.label.clone(),
                 near: needs.near,
+                programs: needs.programs,
                 cpus: point.meaning.cpus(),
             })
         };
@@ -56,6 +58,7 @@ impl Work {
         let ends = self.skipped_ends(spec, catalog);
         let sides = one_side(spec, catalog);
         let cpus = cpus::fixed(spec);
+        let programs = self.no_programs(spec, catalog);
         let why = |point: &PointNeeds| {
             if point.near.is_other_side() && sides.is_some() {
                 return sides.clone();
@@ -65,6 +68,9 @@ impl Work {
                 .filter(|(two, _)| *two == point.near.has_two() && !point.near.is_other_side())
             {
                 return Some(why.clone());
+            }
+            if point.programs && programs.is_some() {
+                return programs.clone();
             }
             let has = cpus.filter(|has| point.cpus.is_some_and(|asked| asked > *has))?;
             Some(format!(
@@ -76,6 +82,14 @@ impl Work {
             .iter()
             .filter_map(|p| Some((p.label.clone(), why(p)?)));
         skipped.collect()
+    }
+
+    /// Why a layer has no programs for the points that start some. Only in a plan that has other points.
+    fn no_programs(&self, spec: &Spec, catalog: Catalog) -> Option<String> {
+        let layer = catalog.layer(&spec.layer)?;
+        let some = self.points.iter().any(|p| !p.programs);
+        let why = layer.lacks_programs(spec).filter(|_| some);
+        why.map(str::to_owned)
     }
 
     /// Which kind of work a layer does not suit: with one end (`false`) or two (`true`), and why.
@@ -145,6 +159,7 @@ mod tests {
                 (true, false) => NearEnd::Path,
                 (true, true) => NearEnd::OtherSide,
             },
+            programs: label.starts_with("git"),
             cpus: Some(2).filter(|_| label.ends_with("CPUs")),
         };
         let work = Work {
@@ -162,6 +177,15 @@ mod tests {
         for layer in ["vm:cpus=2", "vm", "tmpfs"] {
             assert!(skipped(&points, layer).is_empty(), "{layer}");
         }
+    }
+
+    #[test]
+    fn a_guest_without_programs_leaves_out_what_starts_some() {
+        let mixed = [("git status", false), ("read", false)];
+        assert_eq!(skipped(&mixed, "vm:share=virtiofs"), ["git status"]);
+        assert!(skipped(&mixed, "vm:share=virtiofs,root=host").is_empty());
+        // A plan of nothing else names the layer for it.
+        assert!(skipped(&mixed[..1], "vm:share=virtiofs").is_empty());
     }
 
     #[test]

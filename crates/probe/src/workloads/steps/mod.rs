@@ -104,10 +104,13 @@ impl Workload for Steps {
     fn needs(&self, at: &Point) -> Result<Needs, PointError> {
         let p = read::<StepParams>(at)?;
         let traced = p.trace;
+        // Others lie in the step's own directory.
+        let programs = p.programs().any(|name| !name.contains('/'));
         let tracing = StepParams { tracing: true, ..p };
         let extra = traced.then(|| param::point(at.label.clone(), &tracing));
         Ok(Needs {
             extra: extra.transpose()?,
+            programs,
             ..Needs::default()
         })
     }
