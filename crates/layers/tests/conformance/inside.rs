@@ -230,7 +230,7 @@ fn process_of(up: &Up) -> PathBuf {
 /// The second probe is on this host's files, in the network of the container.
 fn in_its_network(up: &mut Up) {
     let addresses = up.place.link().unwrap();
-    assert!(addresses.iter().all(|address| address.is_loopback()));
+    assert!(addresses.iter().all(std::net::IpAddr::is_loopback));
     let near = up.place.start_near().unwrap();
     let pid = near.control.pid().unwrap().to_string();
     let network = |at: &Path| fs::read_link(at.join("ns/net")).unwrap();
