@@ -8,7 +8,7 @@ use std::{
 
 use layermark_model::Spec;
 
-use super::{given, podman};
+use super::{At, MOUNTED_DIR, at, given, podman};
 use crate::{
     Base, LayerError, Undo,
     child::{Change, SEEN_AT},
@@ -82,7 +82,12 @@ impl Root {
             apart(base, spec, dir)?;
             Stack::make(base, spec)?.over(dir).mount_undone(undo)?;
         }
-        let made = make_dirs(&base.dir.join(self.name())).and_then(|()| self.view(base));
+        let root = base.dir.join(self.name());
+        let made = make_dirs(&root).and_then(|()| match self {
+            Self::Over(_) if at(spec) != At::Root => mount_point(&root.join(&MOUNTED_DIR[1..])),
+            _ => Ok(()),
+        });
+        let made = made.and_then(|()| self.view(base));
         made.map_err(LayerError::io(&spec.to_string(), "prepare", &base.dir))
     }
 
@@ -124,6 +129,16 @@ pub(super) fn make_dirs(root: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Makes this a directory, also where a directory of the user's has a link or a file of that name. The overlay
+/// takes the change.
+fn mount_point(at: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(at)?.is_dir() {
+        return Ok(());
+    }
+    fs::remove_file(at)?;
+    fs::create_dir(at)
 }
 
 /// The kernel refuses an overlay that takes its changes below its own lower directory.
