@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    common::{Lm, READ, Said, machine, needs_root, result, skipped},
+    common::{Lm, READ, Said, machine, needs_root, result, skipped, wait_for},
     places::{WRITE, at_work, has, kill},
 };
 
@@ -250,6 +250,16 @@ fn docker_is_measured_and_keeps_nothing() {
             3,
             &["the image nonesuch:1", "hint: sudo docker pull nonesuch:1"],
         );
+    for layer in [&theirs, &over] {
+        let lm = Lm::new().env("DOCKER_HOST", daemon.host());
+        let (mut child, home, seen) = at_work(lm, layer);
+        assert_ne!(daemon.holds(), before, "{layer} is not up");
+        kill(child.id());
+        child.wait().expect("a child");
+        wait_for("the removal", || (daemon.holds() == before).then_some(()));
+        let all: Vec<_> = seen.iter().map(|p| (p.pid, p.start)).collect();
+        machine::nothing_left(home.path(), &all);
+    }
     drop(image);
     assert_eq!(daemon.holds(), "");
 }
@@ -302,14 +312,22 @@ fn a_directory_is_the_root_of_a_container_and_is_not_written_to() {
     }
     let lm = Lm::new();
     let root = files_in(&lm);
+    // In the way of a volume.
+    symlink("/nonexistent", root.join("data")).expect("a link");
     let before = machine::inventory(&root);
     let containers = over(&root);
-    let volume = format!("container:crun,at=volume,rootfs={}", root.display());
+    let volumes = [
+        ("crun", "crun,at=volume"),
+        ("podman", "podman,at=named"),
+        ("bwrap", "bubblewrap,at=volume"),
+    ];
+    let volumes: Vec<String> = volumes
+        .iter()
+        .filter(|(program, _)| has(program))
+        .map(|(_, its)| format!("container:{its},rootfs={}", root.display()))
+        .collect();
     let mut layers = vec!["native"];
-    layers.extend(containers.iter().map(String::as_str));
-    if has("crun") {
-        layers.push(&volume);
-    }
+    layers.extend(containers.iter().chain(&volumes).map(String::as_str));
     let said = lm
         .work_with(WRITE, &layers)
         .args(["--blocks", "2", "--json"])
@@ -320,7 +338,7 @@ fn a_directory_is_the_root_of_a_container_and_is_not_written_to() {
     let disk = &facts(&said, &report, "native")["devices"][0]["number"];
     for layer in &layers[1..] {
         let facts = facts(&said, &report, layer);
-        let in_root = **layer != *volume;
+        let in_root = !volumes.iter().any(|volume| volume == layer);
         assert_eq!(facts["mounts"][0]["fs"] == "overlay", in_root, "{facts:#}");
         assert_eq!(facts["notes"]["rootfs"], *root.display().to_string());
         assert_eq!(facts["devices"][0]["number"], *disk, "{layer}: {facts:#}");
