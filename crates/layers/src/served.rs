@@ -46,8 +46,8 @@ static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 /// The directory of the run, if another machine or process serves it.
 static BASE: OnceLock<PathBuf> = OnceLock::new();
 static LOST: AtomicBool = AtomicBool::new(false);
-/// Directories for which [`lose`] was called.
-static SILENT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// Directories for which [`lose`] was called, and the device numbers of their file systems.
+static SILENT: Mutex<Vec<(PathBuf, Option<u64>)>> = Mutex::new(Vec::new());
 
 fn asked() -> MutexGuard<'static, Vec<PathBuf>> {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -91,10 +91,11 @@ pub fn give_up() {
 
 /// Records that a call in `dir`, which no process of ours serves, does not return. If `dir` is below the
 /// directory of the run, that is lost. [`is_lost`] might not find out: a server with several threads
-/// still answers other calls.
-pub fn lose(dir: &Path) {
+/// still answers other calls. `device` is the number of its file system, if a server has it: all of that
+/// is lost.
+pub fn lose(dir: &Path, device: Option<u64>) {
     give_up();
-    silent().push(dir.to_owned());
+    silent().push((dir.to_owned(), device));
     let dir = view::named(dir);
     if BASE.get().is_some_and(|base| dir.starts_with(base)) {
         LOST.store(true, Ordering::Relaxed);
@@ -103,10 +104,15 @@ pub fn lose(dir: &Path) {
 
 /// Whether `dir` is known not to answer.
 pub(crate) fn is_silent(dir: &Path) -> bool {
-    silent().iter().any(|known| known == dir)
+    silent().iter().any(|(known, _)| known == dir)
 }
 
-fn silent() -> MutexGuard<'static, Vec<PathBuf>> {
+/// Whether the server of the file system with this device number is known not to answer.
+pub fn has_lost(device: u64) -> bool {
+    silent().iter().any(|(_, known)| *known == Some(device))
+}
+
+fn silent() -> MutexGuard<'static, Vec<(PathBuf, Option<u64>)>> {
     SILENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -40,6 +40,7 @@ pub(crate) fn is_on_a_server(
         return Ok(false);
     };
     let there = dir.clone();
+    let silence = served::patience(silence);
     let worker = start(silence)?;
     let answer = worker.call(move |_| served::has_server(&there));
     answer.ok_or_else(|| {
@@ -154,6 +155,8 @@ pub(crate) struct RemoteLayer {
     near_dir: Option<PathBuf>,
     near_on_this_host: bool,
     read_only: bool,
+    /// Number of its file system.
+    device: Option<u64>,
     worker: Arc<Worker>,
 }
 
@@ -177,6 +180,7 @@ impl RemoteLayer {
                 place.near_dir().map(Path::to_owned),
                 place.near_on_this_host(),
                 place.read_only(),
+                place.ground().map(|(device, _)| device),
             );
             held.place = Some(place);
             Ok::<_, LayerFailure>(seen)
@@ -186,7 +190,7 @@ impl RemoteLayer {
                 "it did not answer for {silence:?} while it was set up"
             ))
         };
-        let (dir, other_side, near_dir, near_on_this_host, read_only) =
+        let (dir, other_side, near_dir, near_on_this_host, read_only, device) =
             seen.ok_or_else(silent)??;
         Ok(Self {
             layer,
@@ -195,6 +199,7 @@ impl RemoteLayer {
             near_dir,
             near_on_this_host,
             read_only,
+            device,
             worker,
         })
     }
@@ -206,7 +211,7 @@ impl RemoteLayer {
         let call = move |held: &mut Held| Some(what(held.place.as_mut()?.as_mut()));
         let outcome = self.worker.call(call).flatten();
         outcome.unwrap_or_else(|| {
-            served::lose(&self.dir);
+            served::lose(&self.dir, self.device);
             Err(LayerError::Silent {
                 layer: self.layer.clone(),
                 path: self.dir.clone(),

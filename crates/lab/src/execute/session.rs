@@ -226,8 +226,19 @@ impl RunningLayer {
     /// same server are not waited for.
     fn lose(&self) {
         if self.place.on_this_host() && self.place.helpers().is_empty() {
-            served::lose(self.place.dir());
+            let device = self.ground.filter(|_| self.remote);
+            served::lose(self.place.dir(), device.map(|(number, _)| number));
         }
+    }
+
+    /// Why it is known not to answer, without asking it: others on the same server did not.
+    pub(crate) fn is_lost(&self) -> Option<&'static str> {
+        if served::is_lost() {
+            return Some("the directory that the run works in does not answer");
+        }
+        let lost = |(device, _)| served::has_lost(device);
+        let lost = self.ground.is_some_and(lost);
+        lost.then_some("its server has not answered another layer")
     }
 
     /// Restarts the probe after it failed.
@@ -318,20 +329,22 @@ impl Drop for RunningLayer {
     fn drop(&mut self) {
         // What the probe waits for must be ended too, if possible.
         let ended = self.end_probes();
-        let limit = match ended {
+        let limit = if self.remote {
             // The server of another may have been waited for already.
-            true if self.remote => served::patience(self.silence),
-            true => self.silence,
-            false => LAST_WORD,
+            served::patience(self.silence)
+        } else {
+            self.silence
         };
-        let helpers = self.place.helpers();
-        // What a probe waits for in vain, and nobody here can end, is not waited for by others.
-        let may_answer = ended || !helpers.is_empty();
-        if may_answer && !served::is_lost() && self.answers(limit) {
+        // What a probe waits for in vain is not waited for by others.
+        let may_answer = ended || !self.place.on_this_host();
+        if may_answer && self.is_lost().is_none() && self.answers(limit) {
             return;
         }
+        let helpers = self.place.helpers();
         end_all(&helpers);
-        if helpers.is_empty() || served::is_lost() || !self.answers(LAST_WORD) {
+        if helpers.is_empty() || self.is_lost().is_some() || !self.answers(LAST_WORD) {
+            // A server that does not even end waits for the directory of the run.
+            served::lose(self.place.dir(), None);
             let dir = self.place.dir().display();
             tell(format!(
                 "{dir} does not answer: what is there is removed when it does"

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{BackingExtents, LayerError, served};
+use layermark_layers::{BackingExtents, LayerError};
 use layermark_model::{
     BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Point, Trial, calls,
     flags::{CONTAMINATED, LAYER_LOST},
@@ -112,9 +112,8 @@ impl Attempt {
             return;
         }
         let begun = Instant::now();
-        let done = if served::is_lost() {
+        let done = if let Some(why) = up.is_lost() {
             // Each layer would be waited for until the time limit.
-            let why = "the directory that the run works in does not answer";
             Err(Failure::Lost(LayerFailure::new(why)))
         } else {
             step(self, up)
