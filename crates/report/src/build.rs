@@ -46,7 +46,7 @@ impl Report {
         let alternatives = alternatives::rows(run, &index, &results);
         let cost = cost::rows(run, &index, baseline, &results);
         let buffer = recommend::rows(run, &index, &results);
-        let study = studies::build(&studies::Data {
+        let mut study = studies::build(&studies::Data {
             run,
             index: &index,
             baseline,
@@ -62,6 +62,10 @@ impl Report {
         };
         let words = Words::of(&findings, trials, control_failed);
         let forecast = forecast::of(run, &index, &results);
+        if let Some(study) = &mut study {
+            let table = crate::views::forecast::beside(run, study, &forecast, &results);
+            study.tables.extend(table);
+        }
         let mut advice = words.advice;
         advice.extend(forecast::advice(&forecast, &results));
         let iops = iops::rows(run, &index, &results);

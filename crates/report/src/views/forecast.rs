@@ -1,12 +1,62 @@
 //! Forecasts of steps beside their measured times.
 
+use std::collections::BTreeSet;
+
+use layermark_model::Run;
+
 use crate::{
     Report,
     analysis::forecast::{costly, terms},
     code_span::{self, code},
     number,
-    types::{Cell, DataTable, ForecastRow, Section},
+    types::{Cell, DataTable, Forecast, ForecastRow, ResultRow, Section},
 };
+
+/// Measured times of the points that decide a study's claims, a row for each point, with the forecast
+/// beside. `None` without a forecast.
+pub fn beside(
+    run: &Run,
+    study: &Section,
+    forecast: &Forecast,
+    results: &[ResultRow],
+) -> Option<DataTable> {
+    let evidence = study.conclusions.iter().flat_map(|c| &c.evidence);
+    let evidence: BTreeSet<&String> = evidence.collect();
+    let named = |row: &&ResultRow| evidence.contains(&row.id);
+    let decide: BTreeSet<&String> = results.iter().filter(named).map(|r| &r.label).collect();
+    let has = |name: &String| results.iter().any(|r| r.layer == *name && named(&r));
+    let layers = run.layers.iter().map(|l| &l.name);
+    let layers: Vec<&String> = layers.filter(|name| has(name)).collect();
+    let cell = |label: &String, layer: &String| {
+        let mut rows = results.iter();
+        let row = rows.find(|r| r.label == *label && r.layer == *layer);
+        let Some(us) = row.and_then(|r| r.op_us) else {
+            return Cell::default();
+        };
+        let forecast = forecast.rows.iter();
+        let mut forecast = forecast.filter(|f| f.label == *label && f.layer == *layer);
+        let text = match forecast.next() {
+            Some(f) => format!("{} ({})", number::time(us), number::time(f.forecast_us)),
+            None => number::time(us),
+        };
+        Cell::number(text, us)
+    };
+    let points = run.points.iter().filter(|p| decide.contains(&p.label));
+    let row = |label: &String| {
+        let cells = layers.iter().map(|layer| cell(label, layer));
+        std::iter::once(Cell::text(label)).chain(cells).collect()
+    };
+    let rows: Vec<_> = points.map(|p| row(&p.label)).collect();
+    let some = !forecast.rows.is_empty() && !rows.is_empty();
+    some.then(|| DataTable {
+        title: "Time of an execution".into(),
+        note: "In brackets: the forecast from the costs of its system calls.".into(),
+        head: std::iter::once(String::new())
+            .chain(layers.iter().map(|l| (*l).clone()))
+            .collect(),
+        rows,
+    })
+}
 
 /// `None` if no step's calls were counted.
 pub fn section(report: &Report) -> Option<Section> {

@@ -7,7 +7,7 @@ mod buffer;
 mod cost;
 mod durability;
 pub mod external;
-mod forecast;
+pub mod forecast;
 pub mod heat;
 mod iops;
 pub mod iozone;

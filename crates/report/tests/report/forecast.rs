@@ -1,7 +1,7 @@
 //! Forecasts of steps: what they say is in the run, and only there where counts and costs are.
 
-use layermark_model::CacheState;
-use layermark_report::{Report, exporters};
+use layermark_model::{CacheState, Plan};
+use layermark_report::{Holds, Report, exporters};
 use layermark_testkit::sample::{
     Sample, full,
     steps::{COSTS, Steps},
@@ -264,4 +264,41 @@ fn a_cost_that_is_not_trusted_is_not_used() {
         report.forecast.lacks,
         ["Some steps have no forecast: the cost of stat has no trusted result in `fuse`"]
     );
+}
+
+#[test]
+fn claims_of_steps_have_their_times_with_the_forecast_beside() {
+    let (mut run, trials) = Steps::default().build();
+    let claim =
+        "[[claim]]\nsays = 'for code'\nholds = 'time <= 2'\nwork = { label = 'git status' }";
+    let plan = format!("name = 'places'\n[[work]]\nworkload = 'meta'\n{claim}");
+    run.plan.claim = Plan::from_toml(&plan).unwrap().claim;
+    let report = Report::build(&run, &trials);
+    let study = report.study.as_ref().unwrap();
+    let holds = |layer: &str| {
+        let mut all = study.conclusions.iter();
+        all.find(|c| c.layer == layer).unwrap().holds
+    };
+    assert_eq!(
+        (holds("overlay:upper"), holds("fuse")),
+        (Holds::Yes, Holds::No)
+    );
+    let [table] = &study.tables[..] else {
+        panic!("{:#?}", study.tables)
+    };
+    assert_eq!(table.head, ["", "native", "overlay:upper", "fuse"]);
+    // Only what decides a claim has a row.
+    let [row] = &table.rows[..] else {
+        panic!("{:#?}", table.rows)
+    };
+    let texts: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!((texts[0], texts[1].contains('(')), ("git status", false));
+    assert!(
+        texts[3].starts_with("14") && texts[3].contains("(14"),
+        "{texts:?}"
+    );
+    let page = format(&report, "x.txt");
+    assert!(page.contains(&table.note), "{page}");
+    // Without claims there is no such table.
+    assert!(made(&Steps::default()).study.is_none());
 }
