@@ -101,6 +101,16 @@ pub enum LabError {
         /// Both layers.
         layers: [String; 2],
     },
+    /// Two layers fit the baseline that was named.
+    #[error("the baseline `{name}` may be `{}` or `{}`", layers[0], layers[1])]
+    BaselineTwice {
+        /// The baseline as the user named it.
+        name: String,
+        /// Both layers.
+        layers: [String; 2],
+        /// The label of the first one.
+        label: String,
+    },
     /// A layer's name, its options or the directory below it is invalid.
     #[error("{0}")]
     Layer(#[from] LayerError),
@@ -285,6 +295,9 @@ impl LabError {
                 let other = layer.replacen(&label, &format!("{label}-2"), 1);
                 Some(format!("give one of them another label: -l '{other}'"))
             }
+            Self::BaselineTwice { label, .. } => {
+                Some(format!("name it by its label: --baseline '{label}'"))
+            }
             Self::Layer(e) => e.hint(),
             Self::Dir { hint, .. } => Some(hint.clone()),
             Self::Tmpfs { .. } => {
@@ -333,6 +346,7 @@ impl LabError {
             | Self::OneSide { .. }
             | Self::DuplicateLayer(_)
             | Self::SameName { .. }
+            | Self::BaselineTwice { .. }
             | Self::Dir { .. }
             | Self::Tmpfs { .. }
             | Self::Space { .. }

@@ -251,7 +251,7 @@ fn with_baseline(
     catalog: Catalog,
 ) -> Result<Vec<Spec>, LabError> {
     let at = match asked {
-        Some(asked) => named(&specs, asked),
+        Some(asked) => named(&specs, asked)?,
         None => specs.iter().position(Spec::is_native),
     };
     let is_enough = specs.first().is_some_and(|s| has_no_files(s, catalog));
@@ -280,12 +280,24 @@ fn with_baseline(
 }
 
 /// Index of a layer: by its spec, else by its label, else by its spec without the label.
-fn named(specs: &[Spec], asked: &Spec) -> Option<usize> {
+fn named(specs: &[Spec], asked: &Spec) -> Result<Option<usize>, LabError> {
     let name = asked.to_string();
     let find = |is: &dyn Fn(&Spec) -> bool| specs.iter().position(is);
-    find(&|s| s == asked)
-        .or_else(|| find(&|s| s.label() == Some(&name)))
-        .or_else(|| find(&|s| s.unlabelled() == *asked))
+    let exact = find(&|s| s == asked).or_else(|| find(&|s| s.label() == Some(&name)));
+    if exact.is_some() {
+        return Ok(exact);
+    }
+    let fitting: Vec<usize> = (0..specs.len())
+        .filter(|at| specs[*at].unlabelled() == *asked)
+        .collect();
+    match fitting[..] {
+        [first, second, ..] => Err(LabError::BaselineTwice {
+            name,
+            layers: [first, second].map(|at| specs[at].to_string()),
+            label: specs[first].name(),
+        }),
+        _ => Ok(fitting.first().copied()),
+    }
 }
 
 /// Refuses a baseline that this machine lacks, or that can do none of the points.
@@ -425,5 +437,45 @@ mod tests {
         assert!(of_files.contains(&"overlay:upper".into()), "{of_files:?}");
         assert!(!of_files.contains(&"netns".into()), "{of_files:?}");
         assert_eq!(names(&[net, file].concat()), of_files);
+    }
+
+    #[test]
+    fn a_baseline_is_named_by_its_layer_or_its_label() {
+        let specs = |layers: &[&str]| -> Vec<Spec> {
+            layers.iter().map(|layer| layer.parse().unwrap()).collect()
+        };
+        let first = |layers: &[&str], asked: &str| {
+            with_baseline(
+                specs(layers),
+                Some(&asked.parse().unwrap()),
+                Catalog::default(),
+            )
+            .map(|specs| specs[0].to_string())
+        };
+        assert_eq!(
+            first(&["tmpfs", "fuse:label=a"], "a").unwrap(),
+            "fuse:label=a"
+        );
+        assert_eq!(
+            first(&["tmpfs", "fuse:label=a"], "fuse").unwrap(),
+            "fuse:label=a"
+        );
+        assert_eq!(
+            first(&["tmpfs", "fuse:label=a", "fuse"], "fuse").unwrap(),
+            "fuse"
+        );
+        assert_eq!(first(&["tmpfs"], "fuse").unwrap(), "fuse");
+        let twice = first(&["fuse:label=a", "tmpfs", "fuse:label=b"], "fuse").unwrap_err();
+        assert_eq!(
+            twice.to_string(),
+            "the baseline `fuse` may be `fuse:label=a` or `fuse:label=b`"
+        );
+        assert_eq!(
+            twice.hint().unwrap(),
+            "name it by its label: --baseline 'a'"
+        );
+        assert_eq!(twice.exit_code(), 2);
+        let equal = first(&["fuse:label=a", "tmpfs:label=a"], "a").unwrap_err();
+        assert!(matches!(equal, LabError::SameName { .. }), "{equal}");
     }
 }
