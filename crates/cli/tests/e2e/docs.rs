@@ -105,6 +105,10 @@ const PLANNED: &[(&str, &str)] = &[
         "eight points; another line has fewer",
     ),
     ("--users 1,2,4", "20 s; README has a smaller one"),
+    (
+        "--wait 30s",
+        "it waits for what never comes; coherence.rs waits less",
+    ),
 ];
 
 /// What stands for a word that the reader replaces.
