@@ -605,6 +605,6 @@ fn a_run_of_one_block_says_so_before_it_names_what_it_distrusts() {
     let words = Words::of(&findings, &[], false);
     assert_eq!(
         words.headline,
-        "Too little was measured for a verdict: 1 block of at least 6"
+        "Too little was measured for a verdict: 1 block of at least 3"
     );
 }
