@@ -255,7 +255,7 @@ impl Layer for Container {
     }
 
     fn has_other_side(&self, spec: &Spec) -> bool {
-        at(spec) == At::Volume
+        at(spec) == At::Volume && runtime(spec).kernel.is_none()
     }
 
     fn uncut(&self, spec: &Spec) -> Option<&'static str> {

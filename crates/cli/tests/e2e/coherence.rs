@@ -116,6 +116,7 @@ fn a_layer_with_one_side_is_a_usage_error() {
         "vm",
         "native..netns",
         "container:podman",
+        "container:gvisor,at=volume",
     ];
     for layer in none {
         Lm::new()
