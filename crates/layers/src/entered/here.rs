@@ -33,9 +33,9 @@ pub(super) struct Here {
 
 impl Here {
     /// The process that was started as `PROGRAM place TOKEN`, if this host has it and may look into its
-    /// directory. That has this path and these device and inode numbers. Command lines are readable to all users, so
-    /// another user could start a process with the same token: but not with the same directory. Its data is on
-    /// the disk of `below`, if that is given.
+    /// directory. That has this path and these device and inode numbers. Command lines are readable to all
+    /// users, so another user could start a process with the same token, but not with the same directory. Its
+    /// data is on the disk of `below`, if that is given.
     pub(super) fn find(
         token: &str,
         base: &Base,

@@ -432,8 +432,8 @@ fn factor(row: &ResultRow) -> f64 {
     row.ratio.map_or(0.0, |e| e.estimate)
 }
 
-/// Whether a layer may take longer somewhere than this certain ratio: at an operation with a less
-/// certain ratio, or at one without a steady state, whose largest ratio is unknown.
+/// Whether a layer may take longer somewhere than this certain ratio. That may be at an operation with a
+/// less certain ratio, or at one without a steady state, whose largest ratio is unknown.
 fn goes_beyond(f: &Findings, slower: &[Slower], layer: &str, ratio: f64) -> bool {
     let unknown = |r: &&ResultRow| r.leaning() == Verdict::Slower && r.ratio.is_none();
     let larger = |s: &Slower| s.row.layer == layer && s.ratio > ratio;

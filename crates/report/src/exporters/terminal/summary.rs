@@ -85,8 +85,8 @@ fn choices(report: &Report, style: Style) -> anyhow::Result<String> {
     Ok(String::from_utf8(out)?)
 }
 
-/// Prints the matrix of conclusions, the headline, a few sentences and the first table that has room
-/// in the same number of lines, or the matrix of results if there is no table.
+/// Prints the matrix of conclusions, the headline and a few sentences. The first table follows if it has
+/// room in the same number of lines; without a table, the matrix of results.
 pub fn study(
     report: &Report,
     document: &Document,
