@@ -7,7 +7,11 @@ mod words;
 use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
 
 use crate::{
-    analysis::{LEVEL, results, stalls, sweep},
+    analysis::{
+        LEVEL, results, stalls,
+        summary::{caveats::is_busy, headline::qualified},
+        sweep,
+    },
     plain,
     types::{
         Compared, DurabilityVerdict, LayerReport, Missing, Report, ResultRow, SCHEMA, TrialRow,
@@ -62,7 +66,8 @@ impl Report {
         report.delta = delta;
         report.trust = alike::trust(old, self, &results, baseline);
         report.left_out = alike::left_out(old, self);
-        report.headline = words::headline(&results, baseline);
+        let busy = [old, self].iter().any(|run| is_busy(&run.caveats));
+        report.headline = qualified(&words::headline(&results, baseline), busy);
         report.caveats = caveats(old, self);
         report.verdicts = words::told(&report.trust, &results, baseline);
         report.findings = words::findings(&report.verdicts);

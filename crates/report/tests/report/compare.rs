@@ -103,6 +103,15 @@ fn what_the_machine_did_is_taken_out_of_the_layers() {
 }
 
 #[test]
+fn the_headline_says_that_one_of_the_runs_was_on_a_busy_machine() {
+    let mut busy = old();
+    busy.caveats = vec!["Busy machine: 95 % of trials were disturbed by other programs".into()];
+    let report = new().compare(&busy, 0.05).expect("points in common");
+    let told = "Measured on a busy machine: `fuse` is slower than in the old run, 1.25x at";
+    assert!(report.headline.starts_with(told), "{}", report.headline);
+}
+
+#[test]
 fn a_gate_is_for_the_layers_and_not_for_the_machine() {
     let gates: Vec<Gate> = ["slower=10%", "native slower=10%"]
         .iter()

@@ -725,7 +725,7 @@ fn a_disturbed_row_is_not_left_out_of_the_headline() {
     assert!(
         report
             .headline
-            .starts_with("`fuse` slows 4 of 5 operations, up to ")
+            .starts_with("Measured on a busy machine: `fuse` slows 4 of 5 operations, up to ")
             && report.headline.contains(&told),
         "{}",
         report.headline
@@ -762,7 +762,7 @@ fn up_to_is_the_largest_of_its_column() {
         row.unwrap().ratio.unwrap().estimate
     };
     assert!(row("small read, cold") > row("open and stat"));
-    let told = "`overlay:upper` slows 2 of 5 operations, up to 1.7";
+    let told = "Measured on a busy machine: `overlay:upper` slows 2 of 5 operations, up to 1.7";
     assert!(
         report.headline.starts_with(told) && report.headline.contains("(small read, cold)"),
         "{}",
@@ -800,13 +800,14 @@ fn a_headline_is_a_sentence() {
     assert!(
         report
             .headline
-            .starts_with("`fuse` slows 2 of 2 operations, up to "),
+            .starts_with("Measured on a busy machine: `fuse` slows 2 of 2 operations, up to "),
         "{:?}",
         report.headline
     );
     let all = made(&["fuse"], |_, trials| contaminate(trials, &[0, 1, 2, 3, 4]));
     assert!(
-        all.headline.starts_with("`fuse` slows 5 of 5"),
+        all.headline
+            .starts_with("Measured on a busy machine: `fuse` slows 5 of 5"),
         "{}",
         all.headline
     );

@@ -7,6 +7,14 @@ use crate::{analysis::summary::Findings, number};
 /// Up to this share of disturbed trials, the trimmed means exclude them.
 const BORNE: f64 = 0.2;
 
+/// The beginning of the caveat about other programs.
+const BUSY: &str = "Busy machine";
+
+/// Whether a run with these caveats was measured on a busy machine.
+pub fn is_busy(caveats: &[String]) -> bool {
+    caveats.iter().any(|c| c.starts_with(BUSY))
+}
+
 /// All caveats of a run.
 pub fn all(f: &Findings, trials: &[TrialRecord]) -> Vec<String> {
     busy(f, trials).into_iter().collect()
@@ -31,6 +39,6 @@ fn busy(f: &Findings, trials: &[TrialRecord]) -> Option<String> {
         ),
     };
     Some(format!(
-        "Busy machine: {share} of trials were disturbed by other programs{cells}"
+        "{BUSY}: {share} of trials were disturbed by other programs{cells}"
     ))
 }

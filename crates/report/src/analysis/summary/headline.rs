@@ -19,21 +19,25 @@ const ALL_BUT: f64 = 0.01;
 const MEDIAN_DIFFERS: f64 = 2.0;
 /// From this ratio on, a cell with failed trials is reported although it is not certain.
 const MAY_FROM: f64 = 1.5;
-/// Longest headline, words.
+/// Longest headline, words. [`BUSY`] is not counted.
 const WORDS: usize = 24;
+/// Precedes a headline about figures that other programs disturbed, since it is quoted alone.
+pub const BUSY: &str = "Measured on a busy machine: ";
 
 /// One sentence for the whole run, of at most [`WORDS`] words.
-pub fn headline(f: &Findings, control_failed: bool) -> String {
+pub fn headline(f: &Findings, busy: bool, control_failed: bool) -> String {
     // Lost data comes before any cost, and with its evidence.
     if let Some(lost) = power_cuts::sentence(&power_cuts::of(f.run)) {
         return lost;
     }
-    let answer = f.study.map(str::to_owned).filter(|_| nothing(f).is_none());
+    let nothing = nothing(f);
+    let answer = f.study.map(str::to_owned).filter(|_| nothing.is_none());
     let is_study = answer.is_some();
-    let mut parts = answer
-        .map(|answer| vec![answer])
-        .or_else(|| choices(f))
-        .or_else(|| nothing(f).map(|text| vec![text]))
+    let known = answer.map(|answer| vec![answer]).or_else(|| choices(f));
+    // Without figures, nothing was disturbed.
+    let busy = busy && (known.is_some() || nothing.is_none());
+    let mut parts = known
+        .or_else(|| nothing.map(|text| vec![text]))
         .unwrap_or_else(|| gist(f));
     if parts.is_empty() {
         // Fallback. Every layer should have a part, and every report has layers.
@@ -53,8 +57,18 @@ pub fn headline(f: &Findings, control_failed: bool) -> String {
     } else {
         fitted(&parts)
     };
+    qualified(&text, busy)
+}
+
+/// A sentence with a capital letter, or with what limits it.
+pub fn qualified(text: &str, busy: bool) -> String {
     let mut chars = text.chars();
-    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    let first = chars.next();
+    if busy {
+        let first = first.into_iter().flat_map(char::to_lowercase);
+        return BUSY.chars().chain(first).chain(chars).collect();
+    }
+    let first = first.into_iter().flat_map(char::to_uppercase);
     first.chain(chars).collect()
 }
 

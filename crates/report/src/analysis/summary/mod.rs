@@ -125,9 +125,11 @@ pub struct Words {
 impl Words {
     /// Makes all sentences from the same results.
     pub fn of(f: &Findings, trials: &[TrialRecord], control_failed: bool) -> Self {
+        let caveats = caveats::all(f, trials);
+        let busy = caveats::is_busy(&caveats);
         Self {
-            headline: headline::headline(f, control_failed),
-            caveats: caveats::all(f, trials),
+            headline: headline::headline(f, busy, control_failed),
+            caveats,
             findings: key_findings::pick(f),
             verdicts: verdicts(f),
             advice: advice::give(f),
