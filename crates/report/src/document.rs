@@ -159,7 +159,7 @@ impl<'a> Document<'a> {
             }),
             Block::list(Part::Advice, "What to do", advice.collect()),
             Block::list(Part::LeftOut, "Left out", left_out(report))
-                .map(|b| b.note(left_out_of(&report.left_out))),
+                .map(|b| b.note(left_out_by_reason(&report.left_out).join("; "))),
             Block::list(Part::Fidelity, differs, fidelity.collect()),
         ];
         blocks.extend(lists.into_iter().flatten());
@@ -293,20 +293,42 @@ fn left_out<'a>(report: &'a Report) -> Vec<Item<'a>> {
     alike.into_iter().map(item).collect()
 }
 
-/// The layers, with the number of points of those that were left out in part.
-fn left_out_of(all: &[LeftOut]) -> String {
-    let mut layers: Vec<&str> = all.iter().map(|left| left.layer.as_str()).collect();
-    layers.dedup();
-    let named = layers.into_iter().map(|layer| {
-        let of_it = || all.iter().filter(|left| left.layer == layer);
-        let points = of_it().filter(|left| left.point.is_some()).count();
-        if points < of_it().count() {
-            layer.to_owned()
-        } else {
-            format!("{layer} ({})", count(points, "point"))
+/// What was left out for each reason, the hint last: `a, b (2 points each): what is missing; hint:
+/// COMMAND`.
+pub fn left_out_by_reason(all: &[LeftOut]) -> Vec<String> {
+    type Counted<'a> = Vec<(&'a str, usize)>;
+    let mut reasons: Vec<(&LeftOut, Counted)> = Vec::new();
+    for left in all {
+        let same = |(other, _): &(&LeftOut, Counted)| {
+            (&other.reason, &other.hint) == (&left.reason, &left.hint)
+        };
+        let at = reasons.iter().position(same).unwrap_or_else(|| {
+            reasons.push((left, Vec::new()));
+            reasons.len() - 1
+        });
+        let layers = &mut reasons[at].1;
+        let point = usize::from(left.point.is_some());
+        match layers.iter_mut().find(|(name, _)| *name == left.layer) {
+            Some((_, points)) => *points += point,
+            None => layers.push((&left.layer, point)),
         }
-    });
-    named.collect::<Vec<_>>().join(", ")
+    }
+    let said = |(left, layers): &(&LeftOut, Counted)| {
+        let first = layers.first().map_or(0, |(_, points)| *points);
+        let is_equal = layers.len() > 1 && first > 0 && layers.iter().all(|(_, n)| *n == first);
+        let named = layers.iter().map(|(name, points)| match points {
+            n if is_equal || *n == 0 => (*name).to_owned(),
+            n => format!("{name} ({})", count(*n, "point")),
+        });
+        let mut named = named.collect::<Vec<_>>().join(", ");
+        if is_equal {
+            named = format!("{named} ({} each)", count(first, "point"));
+        }
+        let hint = left.hint.as_ref().map(|hint| format!("; hint: {hint}"));
+        let reason = number::first_line(&left.reason);
+        format!("{named}: {reason}{}", hint.unwrap_or_default())
+    };
+    reasons.iter().map(said).collect()
 }
 
 /// Every result, with what a ratio means.

@@ -1,7 +1,7 @@
 //! Runs that are empty, broken off, hostile or wrong: every format is written, nothing is made up.
 
 use layermark_model::{LayerStatus, Run, TrialRecord};
-use layermark_report::{Report, Verdict, exporters};
+use layermark_report::{LeftOut, Report, Verdict, exporters};
 use layermark_testkit::sample::{self, Sample};
 use serde_json::Value;
 
@@ -315,8 +315,59 @@ fn left_out_points_say_why() {
     let (mut text, style) = (Vec::new(), exporters::Style::default());
     exporters::print(&report, style, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    let says = "Left out: overlay:upper (2 points).";
+    let says = "Left out: overlay:upper (2 points): the layer is read-only\n";
     assert!(text.contains(says), "{text}");
+}
+
+/// The terminal had names alone: why they were left out was in a warning before the run.
+#[test]
+fn layers_left_out_share_the_line_of_their_reason() {
+    let (run, trials) = Sample::default().build();
+    let mut report = Report::build(&run, &trials);
+    let left = |layer: &str, point: Option<&str>, reason: &str, hint: Option<&str>| LeftOut {
+        layer: layer.into(),
+        point: point.map(str::to_owned),
+        reason: reason.into(),
+        hint: hint.map(str::to_owned),
+    };
+    let (cold, qemu) = ("it cannot be cold", "apt-get install qemu-system-x86");
+    report.left_out = vec![
+        left("tmpfs", Some("a"), cold, None),
+        left("tmpfs", Some("b"), cold, None),
+        left("vm", None, "QEMU is not installed.\nPATH=/bin", Some(qemu)),
+        left(
+            "vm:disk=ide",
+            None,
+            "QEMU is not installed.\nPATH=/bin",
+            Some(qemu),
+        ),
+        left("fuse", None, "no /dev/fuse", None),
+    ];
+    let printed = |report: &Report| {
+        let (mut text, style) = (Vec::new(), exporters::Style::default());
+        exporters::print(report, style, &mut text).expect("printed");
+        String::from_utf8(text).expect("text")
+    };
+    let says = "\nLeft out: tmpfs (2 points): it cannot be cold
+  vm, vm:disk=ide: QEMU is not installed; hint: apt-get install qemu-system-x86
+  fuse: no /dev/fuse
+run ";
+    let text = printed(&report);
+    assert!(text.contains(says), "{text}");
+    let mut markdown = Vec::new();
+    let exporter = exporters::for_path("x.md".as_ref()).expect("a format");
+    exporter.write(&report, &mut markdown).expect("written");
+    let markdown = String::from_utf8(markdown).expect("text");
+    let says =
+        "vm, vm:disk=ide: QEMU is not installed; hint: apt-get install qemu-system-x86; fuse: ";
+    assert!(markdown.contains(says), "{markdown}");
+    let others = (0..9).map(|n| left(&format!("vm:cpus={n}"), None, &format!("reason {n}"), None));
+    report.left_out.extend(others);
+    let text = printed(&report);
+    assert!(
+        text.contains("  vm:cpus=0: reason 0\n  and 8 more reasons: --full\n"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Claims, Conclusion, Holds, Report, ResultRow, Section, Verdict,
-    document::{Block, Content, Document, Part},
+    document::{Block, Content, Document, Part, left_out_by_reason},
     number::count,
     views::{alternatives, external, overview::Overview},
 };
@@ -27,6 +27,8 @@ pub(super) const LABEL: usize = 32;
 const SENTENCES: usize = 5;
 /// Fewest findings, or sentences of a study, whatever the space.
 const FINDINGS: usize = 2;
+/// Most reasons why something was left out.
+const REASONS: usize = 4;
 /// Fewest points, whatever the space.
 const POINTS: usize = 6;
 /// Widths of a layer's name and of a point's label, where layers are rows.
@@ -278,20 +280,32 @@ fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<Str
 
 /// A line about trust, the run, and the commands for more.
 fn foot(report: &Report, document: &Document, style: Style) -> anyhow::Result<String> {
-    let said = |part, what: &str| document.note(part).map(|note| format!("{what}: {note}."));
     let more = match &report.compared {
         Some(_) => format!("More: {} --full", report.reproduce.command),
         None => format!("More: layermark report {} --full", report.run),
     };
-    let parts = [
-        said(Part::Trust, "Trust"),
-        said(Part::LeftOut, "Left out"),
-        Some(document.line(Part::About).to_owned()),
-        Some(more),
-    ];
-    let parts = parts.iter().flatten();
-    let parts = parts.map(|part| text(style, "", "  ", part));
-    Ok(parts.collect::<anyhow::Result<Vec<String>>>()?.concat())
+    let mut foot = String::new();
+    if let Some(note) = document.note(Part::Trust) {
+        foot += &text(style, "", "  ", &format!("Trust: {note}."))?;
+    }
+    foot += &left_out(report, style)?;
+    foot += &text(style, "", "  ", document.line(Part::About))?;
+    Ok(foot + &text(style, "", "  ", &more)?)
+}
+
+/// What was left out, a line for each reason.
+fn left_out(report: &Report, style: Style) -> anyhow::Result<String> {
+    let reasons = left_out_by_reason(&report.left_out);
+    let mut lines = String::new();
+    for (n, reason) in reasons.iter().take(REASONS).enumerate() {
+        let first = if n == 0 { "Left out: " } else { "  " };
+        lines += &text(style, first, "    ", reason)?;
+    }
+    if reasons.len() > REASONS {
+        let more = count(reasons.len() - REASONS, "more reason");
+        lines += &text(style, "  ", "    ", &format!("and {more}: --full"))?;
+    }
+    Ok(lines)
 }
 
 /// Operations as rows, layers as columns, in as many groups of layers as the window needs; or the
