@@ -68,7 +68,7 @@ fn buffer_sizes() {
     );
     for words in [
         "download=\"native-write.txt\"",
-        "write: CPU time for the file over size of block",
+        "write: CPU time for the file over record size",
     ] {
         assert!(page.contains(words), "{words}");
     }

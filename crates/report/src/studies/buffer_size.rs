@@ -1,5 +1,6 @@
-//! Study of buffer sizes for `read` and `write` (2008): a file of 256 MB in blocks of 32 to 4096
-//! bytes, with wall time and CPU time of each.
+//! Study of buffer sizes for `read` and `write` (2008): a file of 256 MB in records of 32 to 4096
+//! bytes, with wall time and CPU time of each. The study's word is "block", which is a round of the
+//! schedule here.
 
 use std::fmt::Write;
 
@@ -18,7 +19,7 @@ use crate::{
     },
 };
 
-/// The block size that the study recommends, chosen by eye.
+/// The record size that the study recommends, chosen by eye.
 const RECOMMENDED: u64 = 1024;
 
 /// See the module.
@@ -34,7 +35,7 @@ impl Study for BufferSize {
         Section {
             name: self.id().id().into(),
             title: "Study: buffer size for read and write".into(),
-            about: "One file, written and then read block by block with write() and read(). Wall time and CPU time of the program for each block size. The study chose 1024 bytes by eye.".into(),
+            about: "One file, written and then read record by record with write() and read(). Wall time and CPU time of the program for each record size. The study chose 1024 bytes by eye.".into(),
             tables: ops.iter().map(Op::table).collect(),
             charts: ops.iter().flat_map(Op::charts).collect(),
             conclusions: data.buffer.iter().flat_map(|b| conclusions(data, b)).collect(),
@@ -97,7 +98,7 @@ impl<'a> Op<'a> {
 
     fn table(&self) -> DataTable {
         let layers = layers(self.data);
-        let mut head = vec!["block".to_owned()];
+        let mut head = vec!["record".to_owned()];
         for layer in &layers {
             head.extend([format!("{layer}, time"), format!("{layer}, CPU")]);
         }
@@ -144,8 +145,8 @@ impl<'a> Op<'a> {
                 Series::along(layer, own.filter_map(of))
             };
             LineChart {
-                title: format!("{}: {what} over size of block", self.op),
-                x: axis("block", "B"),
+                title: format!("{}: {what} over record size", self.op),
+                x: axis("record size", "B"),
                 y: axis(what, "s"),
                 series: layers(self.data).iter().map(series).collect(),
             }
@@ -205,7 +206,7 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
         claim: about("throughput"),
         layer: row.layer.clone(),
         text: format!(
-            "blocks of {RECOMMENDED} bytes are enough for the throughput of {op} in {}: the smallest within 5 % of the best is {}{}",
+            "records of {RECOMMENDED} bytes are enough for the throughput of {op} in {}: the smallest within 5 % of the best is {}{}",
             code(&row.layer),
             said(&row.wall),
             open(&row.wall, &absent)
@@ -217,7 +218,7 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
         claim: about("CPU time"),
         layer: row.layer.clone(),
         text: format!(
-            "blocks of {RECOMMENDED} bytes are enough for the CPU time of {op} in {}: the smallest within 5 % of the least is {}{}",
+            "records of {RECOMMENDED} bytes are enough for the CPU time of {op} in {}: the smallest within 5 % of the least is {}{}",
             code(&row.layer),
             said(cpu),
             open(cpu, &absent)

@@ -154,6 +154,21 @@ pub fn made_buffer_size() -> Made {
         })
 }
 
+/// A block is a round of the schedule: the same word for the size of a `read` was misread.
+#[test]
+fn the_study_of_buffer_sizes_has_records() {
+    let study = buffer_size().study.expect("the plan names it");
+    let mut texts = vec![study.about.clone()];
+    texts.extend(study.conclusions.iter().map(|c| c.text.clone()));
+    texts.extend(study.tables.iter().flat_map(|t| t.head.clone()));
+    let charts = study.charts.iter();
+    texts.extend(charts.flat_map(|c| [c.title.clone(), c.x.label.clone()]));
+    assert!(texts.len() > 10);
+    for text in texts {
+        assert!(!text.contains("block"), "{text}");
+    }
+}
+
 #[test]
 fn the_study_of_buffer_sizes_recommends_and_says_what_holds() {
     let report = buffer_size();
