@@ -3,11 +3,13 @@
 
 use std::{
     cell::{Cell, RefCell},
+    fmt::Write,
     io::{IsTerminal, stderr},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use layermark_lab::{Event, Ratio};
 use layermark_model::plain;
 use layermark_report::{Estimate, count, exporters::Growing, ratio_with};
@@ -27,6 +29,28 @@ pub struct Progress {
     growing: RefCell<Growing>,
     /// When the last line was printed that tells a log how far the run is.
     told: Cell<Instant>,
+    /// The time left as the last trial reported it, shared with the bar; `None` before the first.
+    left: Arc<Mutex<Option<Left>>>,
+}
+
+/// The expected time left, counted down from the trial that reported it.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    /// `None` while nothing is known.
+    expected: Option<Duration>,
+    at: Instant,
+}
+
+impl Left {
+    /// `1:52 left`.
+    fn words(self, now: Instant) -> String {
+        let passed = now.saturating_duration_since(self.at);
+        match self.expected {
+            None => "time left not known yet".into(),
+            Some(left) if passed > left && !left.is_zero() => "longer than expected".into(),
+            Some(left) => format!("{} left", clock(left.saturating_sub(passed))),
+        }
+    }
 }
 
 /// Lines of a terminal that the matrix leaves for the bar and what was printed before it.
@@ -48,9 +72,18 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(1), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {elapsed}  {wide_msg}\n{prefix}")
-        {
-            bar.set_style(style);
+        let left: Arc<Mutex<Option<Left>>> = Arc::default();
+        let template = "{bar:20} {elapsed}  {left}{wide_msg}\n{prefix}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            let reported = left.clone();
+            let words = move |_: &ProgressState, out: &mut dyn Write| {
+                let left = *reported.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(left) = left {
+                    // A failure to draw is the bar's.
+                    let _ = write!(out, "{}  ", left.words(Instant::now()));
+                }
+            };
+            bar.set_style(style.with_key("left", words));
         }
         bar.set_message("setting up");
         bar.set_length(STEPS as u64);
@@ -65,6 +98,7 @@ impl Progress {
             ready: RefCell::default(),
             growing: RefCell::default(),
             told: Cell::new(Instant::now()),
+            left,
         }
     }
 
@@ -118,15 +152,22 @@ impl Progress {
                 if let Some(text) = set_up(&ready) {
                     self.line(&text);
                 }
+                let now = Instant::now();
+                let reported = Left {
+                    expected: *left,
+                    at: now,
+                };
+                *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(reported);
                 let share = share(self.bar.elapsed(), *left, *done, *planned);
                 self.bar.set_position((self.advance(share) * STEPS) as u64);
                 self.bar.set_message(message(event));
                 self.grow(event);
                 if !self.loud && self.told.get().elapsed() >= PACE {
-                    self.told.set(Instant::now());
+                    self.told.set(now);
                     self.tell(&format!(
-                        "{}  {}",
+                        "{}  {}  {}",
                         clock(self.bar.elapsed()),
+                        reported.words(now),
                         message(event)
                     ));
                 }
@@ -207,11 +248,10 @@ fn share(passed: Duration, left: Option<Duration>, done: u64, planned: u64) -> f
     }
 }
 
-/// The line after a trial: `1:52 left  block 5/8  fuse · read 4K  1.84x (1.71-1.98)`. What a narrow
-/// terminal has no room for is cut off at its end.
+/// The line after a trial: `block 5/8  fuse · read 4K  1.84x (1.71-1.98)`. What a narrow terminal has
+/// no room for is cut off at its end.
 fn message(event: &Event) -> String {
     let Event::TrialDone {
-        left,
         layer,
         point,
         block,
@@ -230,9 +270,7 @@ fn message(event: &Event) -> String {
     } else {
         String::new()
     };
-    let left = left.map(|left| format!("{} left", clock(left)));
     let parts = [
-        left,
         Some(format!("block {block}{of}")),
         Some(plain(&at).into_owned()),
         ratio,
@@ -261,11 +299,11 @@ fn clock(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn done(block: u32, left: Option<u64>, ratio: Option<[f64; 3]>) -> Event {
+    fn done(block: u32, ratio: Option<[f64; 3]>) -> Event {
         Event::TrialDone {
             done: 1,
             planned: 9,
-            left: left.map(Duration::from_secs),
+            left: None,
             block,
             blocks: 8,
             ratio: ratio.map(|[estimate, low, high]| Ratio {
@@ -283,21 +321,37 @@ mod tests {
     #[test]
     fn the_ratio_is_told_as_it_narrows() {
         let run = [
-            (1, None, None),
-            (5, Some(112), Some([1.84, 1.714, 1.975])),
-            (9, Some(0), Some([18.4, 18.1, 18.6])),
+            (1, None),
+            (5, Some([1.84, 1.714, 1.975])),
+            (9, Some([18.4, 18.1, 18.6])),
         ];
-        let said = run.map(|(block, left, ratio)| message(&done(block, left, ratio)));
+        let said = run.map(|(block, ratio)| message(&done(block, ratio)));
         let at = format!("fuse · {}", plain("read 4K\u{1b}[2J"));
         assert_eq!(
             said,
             [
                 format!("block 1/8  {at}"),
-                format!("1:52 left  block 5/8  {at}  1.84x (1.71-1.98)"),
-                format!("0:00 left  block 9  {at}  18.4x (18.1-18.6)"),
+                format!("block 5/8  {at}  1.84x (1.71-1.98)"),
+                format!("block 9  {at}  18.4x (18.1-18.6)"),
             ]
         );
         assert!(!said[1].contains(['\n', '\u{1b}']));
+    }
+
+    /// It stood still during a long trial.
+    #[test]
+    fn the_time_left_counts_down_between_trials() {
+        let at = Instant::now();
+        let after = |expected: Option<u64>, seconds: u64| {
+            let expected = expected.map(Duration::from_secs);
+            Left { expected, at }.words(at + Duration::from_secs(seconds))
+        };
+        assert_eq!(after(Some(112), 0), "1:52 left");
+        assert_eq!(after(Some(112), 10), "1:42 left");
+        assert_eq!(after(Some(112), 112), "0:00 left");
+        assert_eq!(after(Some(112), 113), "longer than expected");
+        assert_eq!(after(Some(0), 3), "0:00 left");
+        assert_eq!(after(None, 40), "time left not known yet");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub enum Event {
         done: u64,
         /// Expected number of trials; never fewer than reported before.
         planned: u64,
-        /// Expected time left; never more than reported before.
+        /// Expected time left; absent while nothing is known.
         left: Option<Duration>,
         /// The block, from 1.
         block: u32,

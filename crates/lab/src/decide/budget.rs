@@ -176,6 +176,11 @@ impl Clock {
         }
     }
 
+    /// Whether a trial of the layer at the point was timed.
+    pub(crate) fn has_timed(&self, layer: usize, point: usize) -> bool {
+        self.each.contains_key(&(layer, point))
+    }
+
     pub(crate) fn budget(&self) -> Option<Duration> {
         self.budget
     }
