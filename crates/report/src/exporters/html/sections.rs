@@ -73,7 +73,8 @@ fn body(section: &Section, level: f64) -> Markup {
     }
 }
 
-/// Claims as rows, layers as columns. A cell links to the first result behind it.
+/// Claims as rows, layers as columns. A cell links to the first result behind it. On a narrow screen
+/// the layer's name is above the answer.
 fn matrix(claims: &Claims) -> Markup {
     html! {
         div.scroll.claims tabindex="0" role="region" aria-label="Which conclusions hold" {
@@ -82,7 +83,7 @@ fn matrix(claims: &Claims) -> Markup {
                 thead { tr { th scope="col" { "Claim" } @for layer in &claims.layers { th scope="col" { code { (breakable(layer)) } } } } }
                 tbody {
                     @for (claim, all) in &claims.claims {
-                        tr { th scope="row" { (claim) } @for c in all { td { @if let Some(c) = c { (stands(c)) } @else { span.unseen { "not asked" } } } } }
+                        tr { th scope="row" { (claim) } @for (c, layer) in all.iter().zip(&claims.layers) { td data-head=(layer) { @if let Some(c) = c { (stands(c)) } @else { span.chip { "not asked" } } } } }
                     }
                 }
             }
