@@ -143,28 +143,37 @@ pub fn ends_of(e: &Estimate) -> Option<String> {
     Some(format!("{low} to {high} {unit}"))
 }
 
-/// Below this ratio its inverse is written: 0.0040 is `248x faster`.
-const INVERTED: f64 = 0.5;
+/// From this ratio on, the inverse is rounded to 1.00.
+const AS_FAST: f64 = 0.995;
 
-/// What is written of a ratio: itself, or its inverse and the word that says so.
+/// What is written of a ratio: itself, or its inverse and the word that says so. Without an interval,
+/// or where it reaches 1, nothing is known to be faster.
 pub fn written(e: &Estimate) -> (Estimate, &'static str) {
-    let ends = e.interval.unwrap_or([e.estimate; 2]);
-    if e.estimate >= INVERTED || ends.iter().any(|end| *end <= 0.0) {
+    let below = |[low, high]: [f64; 2]| low > 0.0 && high < 1.0;
+    if e.estimate >= AS_FAST || !e.interval.is_some_and(below) {
         return (*e, "");
     }
-    let gain = Estimate {
+    (inverse(e), " faster")
+}
+
+fn inverse(e: &Estimate) -> Estimate {
+    Estimate {
         estimate: 1.0 / e.estimate,
         interval: e.interval.map(|[low, high]| [1.0 / high, 1.0 / low]),
         average: None,
-    };
-    (gain, " faster")
+    }
 }
 
-/// A number without an interval.
+/// How many times faster a result below 1 is, with the digits that its interval supports: `29.9x`.
+pub fn gain(e: &Estimate) -> String {
+    format!("{}x", ratio_of(&inverse(e)))
+}
+
+/// A number that is not an estimate.
 fn exact(estimate: f64) -> Estimate {
     Estimate {
         estimate,
-        interval: None,
+        interval: Some([estimate; 2]),
         average: None,
     }
 }
@@ -346,9 +355,11 @@ pub fn of_baseline(ratio: f64, baseline: &str) -> String {
 /// From this share on, the half-width of an interval is not written: its two sides are unlike.
 const WIDEST: f64 = 1.0;
 
-/// An estimate that is too noisy for a word: `0.97 ±5%`. The share is that of the longer side of
+/// An estimate with its noise: `0.97 ±5%`, `248x faster ±5%`. The share is that of the longer side of
 /// its interval, rounded up. None without an interval.
 pub fn noisy(e: &Estimate) -> Option<String> {
+    let (e, word) = written(e);
+    let x = if word.is_empty() { "" } else { "x" };
     let [low, high] = e.interval?;
     let half = (high - e.estimate).max(e.estimate - low) / e.estimate;
     let share = if half > WIDEST {
@@ -356,7 +367,8 @@ pub fn noisy(e: &Estimate) -> Option<String> {
     } else {
         format!("{:.0}", (half * 100.0 - 1e-9).ceil())
     };
-    Some(format!("{} \u{b1}{share}%", ratio_in(e.estimate, step(e))))
+    let number = ratio_in(e.estimate, step(&e));
+    Some(format!("{number}{x}{word} \u{b1}{share}%"))
 }
 
 #[cfg(test)]
@@ -466,20 +478,13 @@ mod tests {
 
     #[test]
     fn ratios_have_as_many_digits_as_they_need() {
-        let shown = [1.064, 1.996, 9.96, 642.4, 0.5, 0.0342, 0.0996].map(|estimate| {
-            let interval = None;
-            times(&Estimate {
-                estimate,
-                interval,
-                average: None,
-            })
-        });
+        let shown = [1.064, 1.996, 9.96, 642.4, 0.5, 0.0342, 0.0996].map(times_about);
         let expected = [
             "1.06x",
             "2.0x",
             "10x",
             "642x",
-            "0.50x",
+            "2.0x faster",
             "29x faster",
             "10x faster",
         ];
@@ -512,13 +517,27 @@ mod tests {
         let fast = e(0.004_03, 0.003_9, 0.004_17);
         assert_eq!(times(&fast), "248x faster");
         assert_eq!(ratio_of(&fast), "248x faster");
+        assert_eq!(gain(&fast), "248x");
         assert_eq!(ratio_with(&fast), "248x faster (240-256)");
         assert_eq!(
             ratio_ends(&fast),
             Some(["240".to_owned(), "256".to_owned()])
         );
-        assert_eq!(times(&e(0.5, 0.49, 0.51)), "0.50x");
-        assert_eq!(times_about(0.499), "2.0x faster");
+        assert_eq!(times(&e(0.5, 0.49, 0.51)), "2.0x faster");
+        assert_eq!(times(&e(0.51, 0.5, 0.52)), "1.96x faster");
+        assert_eq!(ratio_with(&e(0.95, 0.94, 0.96)), "1.05x faster (1.04-1.06)");
+        // Its interval reaches 1, there is none, or it is rounded to 1.
+        assert_eq!(times(&e(0.92, 0.69, 1.21)), "0.92x");
+        let interval = None;
+        assert_eq!(
+            times(&Estimate {
+                interval,
+                ..exact(0.4)
+            }),
+            "0.40x"
+        );
+        assert_eq!(times(&e(0.996, 0.994, 0.998)), "1.00x");
+        assert_eq!(of_baseline(0.8, "native"), "1.25x faster than native");
         assert_eq!(of_baseline(0.004_03, "native"), "248x faster than native");
         assert_eq!(of_baseline(1.8, "`a`"), "1.80x `a`'s time");
     }
@@ -534,6 +553,17 @@ mod tests {
         assert_eq!(shown(e(0.97, 0.925, 1.016)), "0.97 \u{b1}5%");
         assert_eq!(shown(e(1.8, 0.9, 2.9)), "1.8 \u{b1}62%");
         assert_eq!(shown(e(0.5, 0.01, 25.0)), "0.5 \u{b1}>100%");
-        assert_eq!(noisy(&exact(1.0)), None);
+        assert_eq!(
+            shown(e(0.004_03, 0.003_9, 0.004_17)),
+            "248x faster \u{b1}4%"
+        );
+        let interval = None;
+        assert_eq!(
+            noisy(&Estimate {
+                interval,
+                ..exact(1.0)
+            }),
+            None
+        );
     }
 }

@@ -152,14 +152,14 @@ impl<'a> Overview<'a> {
         let span = number::ratio_ends(&ratio).map(|[low, high]| format!(", {low} to {high}"));
         let (ratio, inverse) = number::written(&ratio);
         let (times, of) = (number::ratio_of(&ratio), self.of);
-        let of = if inverse.is_empty() {
-            format!("{of}'s time")
+        let ratio = if inverse.is_empty() {
+            format!("{times} times {of}'s time")
         } else {
-            format!("as fast as {of}")
+            format!("{times}x faster than {of}")
         };
         let stalls = stalls::words(row, self.of).map(|words| format!("; {words}"));
         format!(
-            "{word}{joint}{times} times {of}{}{}",
+            "{word}{joint}{ratio}{}{}",
             span.unwrap_or_default(),
             stalls.unwrap_or_default()
         )

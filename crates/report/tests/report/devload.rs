@@ -114,7 +114,7 @@ fn the_table_tells_the_peak_in_words() {
         "highest; more users may reach more"
     );
     assert!(
-        line("overlay:upper", "4")[5].starts_with("0.67"),
+        line("overlay:upper", "4")[5].starts_with("1.50x faster"),
         "{:?}",
         line("overlay:upper", "4")
     );

@@ -384,17 +384,14 @@ fn faster(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String
     by_cause(rows)
         .into_iter()
         .map(|(cause, group)| {
-            let gains: Vec<f64> = group
-                .iter()
-                .filter_map(|r| r.ratio.map(|e| 1.0 / e.estimate))
-                .collect();
-            let (low, high) = gains
-                .iter()
-                .fold((f64::MAX, 0f64), |(l, h), g| (l.min(*g), h.max(*g)));
-            let gain = if group.len() == 1 {
-                number::ratio(high)
+            let ratios = || group.iter().filter_map(|r| r.ratio);
+            let by = |a: &Estimate, b: &Estimate| a.estimate.total_cmp(&b.estimate);
+            let ends = [ratios().max_by(by), ratios().min_by(by)];
+            let [least, most] = ends.map(|e| e.map(|e| number::gain(&e)).unwrap_or_default());
+            let gain = if least == most {
+                most
             } else {
-                format!("{} to {}", number::ratio(low), number::ratio(high))
+                format!("{least} to {most}")
             };
             let skips = group
                 .iter()
@@ -405,7 +402,7 @@ fn faster(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String
                 ""
             };
             format!(
-                "is {gain} times as fast as {baseline} at {}{}{warning}",
+                "is {gain} faster than {baseline} at {}{}{warning}",
                 name_all(all, &group),
                 explained(cause, baseline)
             )

@@ -319,7 +319,7 @@ fn is_told_as(clause: &str) -> Option<Told> {
     let slower = ["costs ", "adds ", "is slower at", "probably takes"];
     let table: [(&[&str], Told); 5] = [
         (&slower, |r| r.leaning() == Verdict::Slower),
-        (&["as fast as native", "is faster at"], |r| {
+        (&["x faster than native", "is faster at"], |r| {
             r.leaning() == Verdict::Faster
         }),
         (&["is the same as native"], |r| r.verdict == Verdict::Same),
@@ -356,6 +356,7 @@ fn whole(report: &Report) -> TestCaseResult {
                 [
                     times(&e).trim_end_matches(" faster").to_owned(),
                     crate::number::ratio_with(&e),
+                    crate::number::gain(&e),
                     format!("{}x", crate::number::ratio_of(&e)),
                     format!("{}x", crate::number::ratio(e.estimate)),
                 ]

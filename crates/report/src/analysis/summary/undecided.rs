@@ -76,7 +76,7 @@ fn probably_faster(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> V
         let names = name_all(all, &group);
         let why = explained(cause, baseline);
         Some(format!(
-            "is probably {span} times as fast as {baseline} at {names}{why}"
+            "is probably {span}x faster than {baseline} at {names}{why}"
         ))
     };
     by_cause(rows).into_iter().filter_map(clause).collect()

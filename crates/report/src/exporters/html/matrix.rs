@@ -74,17 +74,17 @@ fn cell(row: Option<&ResultRow>, scale: &heat::Scale) -> Markup {
     let Some((row, value)) = row.and_then(|r| Some((r, r.value?))) else {
         return html! { td {} };
     };
-    let ratio = row.ratio.map(|r| r.estimate).filter(|r| *r > 0.0);
+    let ratio = row.ratio.filter(|r| r.estimate > 0.0);
     let class = match (ratio, row.verdict) {
         (None, _) => format!("v{}", scale.step(value)),
-        (Some(r), Verdict::Slower | Verdict::Faster) => shade(r),
+        (Some(r), Verdict::Slower | Verdict::Faster) => shade(r.estimate),
         _ => "v0".into(),
     };
     let open = matches!(row.verdict, Verdict::Undecided | Verdict::Untrusted);
     html! {
         td class={ "num " (class) } {
             (number::value(value, &row.unit))
-            @if let Some(r) = ratio { span.span { (number::times_about(r)) (stalls::sign(row)) @if open { " ?" } } }
+            @if let Some(r) = ratio { span.span { (number::times(&r)) (stalls::sign(row)) @if open { " ?" } } }
         }
     }
 }

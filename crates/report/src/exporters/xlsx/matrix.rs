@@ -11,7 +11,7 @@ use rust_xlsxwriter::{
 
 use super::{Result, bold, text};
 use crate::{
-    ResultRow, Verdict,
+    ResultRow,
     analysis::{
         size_table::{LayerTable, SizeTable},
         stalls,
@@ -72,6 +72,9 @@ pub fn three_digits(value: f64) -> String {
 /// written as `240x faster` shows these words; its number is the ratio.
 pub fn ratio_format(row: &ResultRow, ratio: f64) -> Format {
     let shown = sign(Some(row));
+    if shown.contains("x faster") {
+        return shaded(row, &format!("\"{shown}\""));
+    }
     let mark = shown.chars().next().filter(|c| "?~!".contains(*c));
     let mark = mark.map_or(String::new(), |c| format!("\"{c}\""));
     let noise = shown.split_once(" \u{b1}");
@@ -79,17 +82,16 @@ pub fn ratio_format(row: &ResultRow, ratio: f64) -> Format {
         let half = half.trim_end_matches(stalls::SIGN);
         format!("\" \u{b1}{half}\"")
     });
-    let faster = shown.contains("x faster") && row.verdict == Verdict::Faster;
-    let digits = if faster {
-        format!("\"{}\"", shown.trim_end_matches(stalls::SIGN))
-    } else {
-        three_digits(ratio) + &noise
-    };
+    let digits = three_digits(ratio) + &noise;
     let stalls = match stalls::sign(row) {
         "" => String::new(),
         sign => format!("\"{sign}\""),
     };
-    let format = Format::new().set_num_format(format!("{mark}{digits}{stalls}"));
+    shaded(row, &format!("{mark}{digits}{stalls}"))
+}
+
+fn shaded(row: &ResultRow, pattern: &str) -> Format {
+    let format = Format::new().set_num_format(pattern);
     match Shade::of(row).rgb() {
         Some([r, g, b]) => {
             let rgb = u32::from_be_bytes([0, r, g, b]);
