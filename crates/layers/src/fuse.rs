@@ -115,7 +115,7 @@ impl Layer for Fuse {
 
     fn about(&self, variant: &str) -> &'static str {
         fuse_program::find(variant).map_or(
-            "our own file system in user space, passing everything through",
+            "our own file system in user space: it passes everything through",
             |program| program.about,
         )
     }

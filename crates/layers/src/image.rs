@@ -61,9 +61,9 @@ impl Layer for Image {
 
     fn about(&self, variant: &str) -> &'static str {
         match variant {
-            "squashfs" => "a squashfs image, read only, mounted by the kernel",
-            "erofs" => "an erofs image, read only, mounted by the kernel",
-            "squashfuse" => "a squashfs image, read only, mounted in user space",
+            "squashfs" => "squashfs in the kernel: an image, read only",
+            "erofs" => "erofs in the kernel: an image, read only",
+            "squashfuse" => "squashfs in user space: an image, read only",
             _ => "an application image: read only, or with an overlay on top (upper=on)",
         }
     }

@@ -401,3 +401,9 @@ pub const ALL: &[&dyn Layer] = &[
 pub fn find(id: &str) -> Option<&'static dyn Layer> {
     ALL.iter().copied().find(|l| l.id() == id)
 }
+
+/// What a layer is, as `layermark layers` says it; `None` for a path of two places.
+pub fn about(spec: &Spec) -> Option<&'static str> {
+    let layer = find(&spec.layer).filter(|_| spec.near.is_none())?;
+    Some(layer.about(spec.variant.as_deref().unwrap_or_default()))
+}

@@ -112,10 +112,10 @@ impl Layer for LoopFs {
 
     fn about(&self, variant: &str) -> &'static str {
         match variant {
-            "ext4" => "ext4 in an image file, through a loop device",
-            "xfs" => "xfs in an image file, through a loop device",
-            "btrfs" => "btrfs in an image file, through a loop device",
-            _ => "a file system in an image file, through a loop device",
+            "ext4" => "ext4 in an image file: through a loop device",
+            "xfs" => "xfs in an image file: through a loop device",
+            "btrfs" => "btrfs in an image file: through a loop device",
+            _ => "a file system in an image file: through a loop device",
         }
     }
 

@@ -58,15 +58,11 @@ impl Layer for Overlay {
 
     fn about(&self, variant: &str) -> &'static str {
         match variant {
-            "upper" => {
-                "overlayfs: files lie in the upper directory, as what a container has written"
-            }
-            "writecopy" => {
-                "overlayfs: files lie in the lower directory; the first write copies one up"
-            }
-            "merged" => "overlayfs: a directory is mounted straight through it",
-            "volatile" => "overlayfs: files lie in the upper directory; flushes are skipped",
-            "fuse" => "fuse-overlayfs: the same in user space; files lie in the upper directory",
+            "upper" => "overlayfs, files in the upper directory: as what a container has written",
+            "writecopy" => "overlayfs, files in the lower directory: the first write copies one up",
+            "merged" => "overlayfs, a directory mounted through it: nothing is in its layers",
+            "volatile" => "overlayfs that skips flushes: files lie in the upper directory",
+            "fuse" => "fuse-overlayfs, an overlay in user space: files lie in the upper directory",
             _ => "overlayfs, the union file system of containers",
         }
     }

@@ -210,6 +210,7 @@ fn layer(l: &LayerRun, baseline: bool) -> LayerReport {
     LayerReport {
         name: l.name.clone(),
         spec: l.spec.to_string(),
+        about: String::new(),
         status: l.status,
         reason: l.reason.clone(),
         hint: l.hint.clone(),

@@ -69,7 +69,16 @@ pub fn load(store: &mut Store, id: &str) -> Result<(Run, Vec<TrialRecord>), Fail
 /// The report of a stored run.
 pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
     let (run, trials) = load(store, run)?;
-    Ok(Report::build(&run, &trials))
+    Ok(build(&run, &trials))
+}
+
+/// The report of a run, with what each layer is.
+pub fn build(run: &Run, trials: &[TrialRecord]) -> Report {
+    let mut report = Report::build(run, trials);
+    for (layer, of) in report.layers.iter_mut().zip(&run.layers) {
+        layer.about = layermark_layers::about(&of.spec).unwrap_or_default().into();
+    }
+    report
 }
 
 impl From<StoreError> for Failure {

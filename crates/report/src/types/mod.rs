@@ -158,6 +158,9 @@ pub struct LayerReport {
     pub name: String,
     /// Its spec on the command line.
     pub spec: String,
+    /// What it is, in one line; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub about: String,
     /// Whether it could be set up.
     pub status: LayerStatus,
     /// The reason if it is not measured.

@@ -54,6 +54,8 @@ pub struct Overview<'a> {
     pub layers: Vec<&'a str>,
     /// Their names for heads: without what all layers of a kind have in common.
     pub heads: Vec<String>,
+    /// What each layer is, in one line; may be empty.
+    pub abouts: Vec<&'a str>,
     /// What the heads leave out, such as `all vm: cache=none`.
     common: Vec<String>,
     /// Label of each point and its result in each layer.
@@ -76,12 +78,10 @@ impl<'a> Overview<'a> {
     pub fn in_unit(report: &'a Report, unit: Unit) -> Self {
         let shown = |baseline: bool| unit != Unit::Ratio || !baseline;
         let measured = |name: &str| report.results.iter().any(|r| r.layer == name);
-        let layers: Vec<&str> = report
-            .layers
-            .iter()
-            .filter(|l| shown(l.baseline) && !l.control && measured(&l.name))
-            .map(|l| l.name.as_str())
-            .collect();
+        let own = report.layers.iter();
+        let own = own.filter(|l| shown(l.baseline) && !l.control && measured(&l.name));
+        let own = own.map(|l| (l.name.as_str(), l.about.as_str()));
+        let (layers, abouts): (Vec<&str>, Vec<&str>) = own.unzip();
         let cell = |label: &str, layer: &str| {
             let mut rows = report.results.iter();
             rows.find(|r| r.label == label && r.layer == layer)
@@ -93,6 +93,7 @@ impl<'a> Overview<'a> {
             points: points.collect(),
             layers,
             heads,
+            abouts,
             common,
             ratio: ratio_of(report),
             of: match report.compared {
@@ -132,6 +133,28 @@ impl<'a> Overview<'a> {
         };
         let signs = used.map(|(sign, words)| format!("; {} {words}", shown(sign)));
         format!("1.80x: {}{}{common}", self.ratio, signs.collect::<String>())
+    }
+
+    /// What the layers are, in a few words each, with the heads that these words are about.
+    pub fn explained(&self) -> Vec<(String, &'a str)> {
+        let mut said: Vec<(String, &str)> = Vec::new();
+        for (head, about) in self.heads.iter().zip(&self.abouts) {
+            // The rest is detail, in `layermark layers`.
+            let words = about.split([':', ';', '(']).next().unwrap_or_default();
+            match said.iter_mut().find(|(_, known)| *known == words.trim()) {
+                Some((heads, _)) => *heads = format!("{heads}, {head}"),
+                None if words.is_empty() => {}
+                None => said.push((head.clone(), words.trim())),
+            }
+        }
+        said
+    }
+
+    /// [`Self::explained`] as text: `tmpfs (files in memory); fuse (our own file system in user space)`.
+    pub fn explanation(&self) -> String {
+        let each = self.explained().into_iter();
+        let each = each.map(|(heads, words)| format!("{heads} ({words})"));
+        each.collect::<Vec<_>>().join("; ")
     }
 
     /// What a cell shows.
@@ -415,6 +438,26 @@ mod tests {
         assert_eq!(heads, ["vm:cache=none,disk=ide", "dir:/a,b"]);
         assert!(common.is_empty());
         assert_eq!(short_names(&["vm:a,b", "vm:b,a"]).0, ["vm:a,b", "vm:b,a"]);
+    }
+
+    #[test]
+    fn layers_of_one_kind_are_explained_together() {
+        let (run, trials) = Sample::default().build();
+        let mut report = Report::build(&run, &trials);
+        assert_eq!(Overview::new(&report).explanation(), "");
+        let abouts = [
+            "the base directory",
+            "overlayfs, files on top: as a container",
+            "overlayfs, files on top",
+        ];
+        for (layer, about) in report.layers.iter_mut().zip(abouts) {
+            layer.about = about.into();
+        }
+        let told = format!(
+            "{}, {} (overlayfs, files on top)",
+            report.layers[1].name, report.layers[2].name
+        );
+        assert_eq!(Overview::new(&report).explanation(), told);
     }
 
     #[test]

@@ -86,6 +86,18 @@ fn a_summary_has_at_most_40_lines_and_keeps_to_the_window() {
         let longest = text.lines().map(|l| l.chars().count()).max();
         assert!(longest <= Some(width), "{width}: {longest:?}");
         assert!(text.contains("--full"), "{text}");
+        // Every layer is explained, or a command that does is named.
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let last = format!(
+            "(made-up layer {}, in words of usual length)",
+            all.layers.len() - 1
+        );
+        let explained = words.join(" ").contains(&last);
+        assert!(
+            explained || text.contains("What each layer is: layermark layers\n"),
+            "{text}"
+        );
+        assert!(explained || width < 140, "{width}: {text}");
         // What has no room is counted.
         let told = all.findings.iter().filter(|f| {
             let start: String = f.text.replace('`', "").chars().take(20).collect();
@@ -187,6 +199,7 @@ fn markdown_fits_a_pull_request() {
     let text = written(&card, "x.md");
     assert!(text.lines().count() <= 60, "{text}");
     assert!(text.contains("left out: image:erofs"), "{text}");
+    assert!(text.contains("loop:ext4 (made-up layer"), "{text}");
     let rows = text.lines().filter(|l| l.starts_with("| "));
     assert_eq!(rows.count(), 2 + 12, "head, rule and operations: {text}");
     for finding in &card.findings {

@@ -14,7 +14,7 @@ use layermark_model::{Run, RunStatus, TrialRecord, parse_duration};
 use layermark_report::{Report, Verdict, exporters, ratio_with};
 use maud::{Markup, html};
 
-use crate::commands::history;
+use crate::commands::{history, stored};
 
 /// Shortest time between two views of a run.
 const PACE: Duration = Duration::from_secs(2);
@@ -173,7 +173,7 @@ impl Log {
 
 /// The part of the page that changes: progress, matrix, and findings.
 fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
-    let report = Report::build(run, trials);
+    let report = stored::build(run, trials);
     let block = trials.iter().map(|t| t.cell.block + 1).max().unwrap_or(0);
     log.add(&report, block);
     html! {

@@ -76,7 +76,7 @@ impl Site {
             return Ok(Answer::To(format!("/run/{}", run.id)));
         }
         if run.status != RunStatus::Running {
-            return Ok(Answer::Report(page(&Report::build(&run, &trials))?));
+            return Ok(Answer::Report(page(&stored::build(&run, &trials))?));
         }
         let (id, plan) = (run.id.clone(), run.plan.name.clone());
         let title = format!("{plan} since {}", history::time(run.started_ms));

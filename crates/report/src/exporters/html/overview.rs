@@ -58,7 +58,7 @@ fn made(report: &Report, links: bool) -> Markup {
                             @if switch { " Time and throughput: " (CENTRES) "." }
                             @if left > 0 { " And " (count(left, "more operation")) @if links { ": " a href="#results" { "results" } } "." }
                         }
-                        thead { tr { th scope="col" { "Operation" } @for (head, layer) in shown.heads.iter().zip(&shown.layers) { th.num.base[base(layer)] scope="col" title=(layer) { code { (breakable(head)) } } } } }
+                        thead { tr { th scope="col" { "Operation" } @for ((head, layer), about) in shown.heads.iter().zip(&shown.layers).zip(&shown.abouts) { th.num.base[base(layer)] scope="col" title=(titled(layer, about)) { code { (breakable(head)) } } } } }
                         tbody {
                             @for (label, cells) in &shown.points {
                                 tr { th scope="row" { (label) } @for ((row, head), layer) in cells.iter().zip(&shown.heads).zip(&shown.layers) {
@@ -69,6 +69,7 @@ fn made(report: &Report, links: bool) -> Markup {
                     }
                 }
                 (ramp(&shown))
+                (explained(&shown))
             }
         }
     }
@@ -94,6 +95,24 @@ fn cell(
                 a href={ "#" (row.id) } title=(said) { span aria-hidden="true" { (shown) } span.unseen { (said) } }
             } @else {
                 span aria-hidden="true" title=(said) { (shown) } span.unseen { (said) }
+            }
+        }
+    }
+}
+
+/// The name of a layer and what it is.
+fn titled(layer: &str, about: &str) -> String {
+    let joint = if about.is_empty() { "" } else { ": " };
+    format!("{layer}{joint}{about}")
+}
+
+/// What each layer is, in a few words.
+fn explained(all: &Overview) -> Markup {
+    let each = all.explained();
+    html! {
+        @if !each.is_empty() {
+            ul.explained aria-label="What each layer is" {
+                @for (heads, words) in each { li { code { (heads) } " " (words) } }
             }
         }
     }

@@ -19,8 +19,8 @@ const LINES: usize = 60;
 const ABOVE: usize = 2;
 /// Fewest operations of the matrix, whatever the space.
 const POINTS: usize = 4;
-/// Lines of the matrix besides its operations: head, rule, legend and blank lines.
-const AROUND: usize = 5;
+/// Lines of the matrix besides its operations: head, rule, legend, layers and blank lines.
+const AROUND: usize = 7;
 /// Rows of every other table, and the fewest rows, whatever the space.
 const ROWS: usize = 10;
 const LEAST: usize = 2;
@@ -145,5 +145,9 @@ fn matrix(all: &Overview, room: usize) -> String {
         n => format!(" {}.", count(n, "more operation")),
     };
     let legend = shown.legend().replace('~', "\\~");
-    format!("{text}\n{legend}.{more}\n\n")
+    let layers = match shown.explanation() {
+        said if said.is_empty() => said,
+        said => format!("Layers: {}.\n\n", prose(&said)),
+    };
+    format!("{text}\n{legend}.{more}\n\n{layers}")
 }

@@ -35,6 +35,8 @@ const POINTS: usize = 6;
 pub(super) const NAME: usize = 22;
 pub(super) const HEAD: usize = 8;
 
+/// Printed where the layers cannot be explained for lack of room.
+const WHAT: &str = "What each layer is: layermark layers";
 /// Up to this many results are printed as the table, which also has times and intervals.
 const TABLE: usize = 12;
 
@@ -61,11 +63,17 @@ pub fn print(
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
     let most = most(style);
     let room = most.saturating_sub(fixed + least);
-    let table = table(document, style)?.filter(|table| lines(table) <= room);
-    let matrix = match table {
-        Some(table) => table,
-        None => matrix(report, style, room)?,
+    let answer = |room: usize| match table(document, style)?.filter(|table| lines(table) <= room) {
+        Some(table) => Ok(table),
+        None => matrix(report, style, room),
     };
+    let mut layers = layers(report, style)?;
+    let mut matrix = answer(room.saturating_sub(lines(&layers)))?;
+    if lines(&matrix) + lines(&layers) > room {
+        layers = text(style, "", "  ", WHAT)?;
+        matrix = answer(room.saturating_sub(lines(&layers)))?;
+    }
+    matrix += &layers;
     let mut room = most.saturating_sub(fixed + lines(&matrix));
     let mut body = head;
     body += &most_of(&findings, "more finding", &mut room, style)?;
@@ -75,6 +83,15 @@ pub fn print(
     }
     body += &advice;
     Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
+}
+
+/// What the layers are, if that is known.
+fn layers(report: &Report, style: Style) -> anyhow::Result<String> {
+    let explanation = Overview::new(report).explanation();
+    if explanation.is_empty() {
+        return Ok(String::new());
+    }
+    text(style, "Layers: ", "  ", &explanation)
 }
 
 /// How the alternatives compare with each other, after a blank line.
@@ -97,7 +114,7 @@ pub fn study(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let mut body = match study.claims() {
-        Some(claims) => holds(&claims, style)? + "\n",
+        Some(claims) => holds(&claims, style)? + &layers(report, style)? + "\n",
         None => String::new(),
     };
     body += &drawn(document.part(Part::Headline), style)?;
