@@ -1,6 +1,6 @@
 //! Runs that are empty, broken off, hostile or wrong: every format is written, nothing is made up.
 
-use layermark_model::{LayerStatus, Run, TrialRecord};
+use layermark_model::{LayerStatus, Run, RunStatus, TrialRecord};
 use layermark_report::{LeftOut, Report, Verdict, exporters};
 use layermark_testkit::sample::{self, Sample};
 use serde_json::Value;
@@ -368,6 +368,31 @@ run ";
         text.contains("  vm:cpus=0: reason 0\n  and 8 more reasons: --full\n"),
         "{text}"
     );
+}
+
+/// Only the message at the stop had it.
+#[test]
+fn a_run_that_ended_early_says_how_to_continue_it() {
+    let built = |status| build(&Sample::default(), |run, _| run.status = status).0;
+    for (status, why) in [
+        (RunStatus::Stopped, "Stopped by the user"),
+        (RunStatus::Failed, "Ended by an error"),
+        (RunStatus::Interrupted, "Interrupted"),
+    ] {
+        let report = built(status);
+        let command = format!("layermark run --resume {}", report.run);
+        assert_eq!(report.caveats, [format!("{why}: `{command}` continues it")]);
+        let (mut text, style) = (Vec::new(), exporters::Style::default());
+        exporters::print(&report, style, &mut text).unwrap();
+        let mut all = all_formats(&report);
+        all.retain(|(id, _)| tells_all(id) || *id == "markdown");
+        all.push(("short", String::from_utf8(text).unwrap()));
+        assert!(all.len() > 4);
+        for (id, text) in all {
+            assert!(text.contains(&command), "{id}: {text}");
+        }
+    }
+    assert!(built(RunStatus::Done).caveats.is_empty());
 }
 
 #[test]

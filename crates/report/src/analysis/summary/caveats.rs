@@ -1,8 +1,8 @@
 //! Caveats for all sentences, printed next to the headline.
 
-use layermark_model::{TrialRecord, flags};
+use layermark_model::{Run, RunStatus, TrialRecord, flags};
 
-use crate::{analysis::summary::Findings, number};
+use crate::{analysis::summary::Findings, code_span::code, number};
 
 /// Up to this share of disturbed trials, the trimmed means exclude them.
 const BORNE: f64 = 0.2;
@@ -17,7 +17,22 @@ pub fn is_busy(caveats: &[String]) -> bool {
 
 /// All caveats of a run.
 pub fn all(f: &Findings, trials: &[TrialRecord]) -> Vec<String> {
-    busy(f, trials).into_iter().collect()
+    busy(f, trials)
+        .into_iter()
+        .chain(cut_short(f.run))
+        .collect()
+}
+
+/// Why the run ended before its time, and the command that continues it.
+fn cut_short(run: &Run) -> Option<String> {
+    let why = match run.status {
+        RunStatus::Running | RunStatus::Done => return None,
+        RunStatus::Stopped => "Stopped by the user",
+        RunStatus::Failed => "Ended by an error",
+        RunStatus::Interrupted => "Interrupted",
+    };
+    let command = code(&format!("layermark run --resume {}", run.id));
+    Some(format!("{why}: {command} continues it"))
 }
 
 /// The share of trials made while other programs, or the hypervisor, used the CPUs.
