@@ -156,6 +156,34 @@ for (const [width, height] of [[1280, 800], [375, 812]]) {
   });
 }
 
+test('the first screen has headline, trust, matrix, legend, layers and the first findings', async () => {
+  const { page, close } = await open({ viewport: { width: 1280, height: 800 } }, card());
+  const parts = ['h1', '.believe', '.overview .heat tbody tr:last-child', '.overview caption', '.ramp', '.explained', '.findings li'];
+  for (const part of parts) {
+    const { y, height } = await page.locator(part).first().boundingBox();
+    assert.ok(y + height <= 800, `${part} ends at ${y + height} px`);
+  }
+  // The switch is on the line about trust and covers none of it.
+  const trust = page.locator('.believe a');
+  await trust.click();
+  assert.equal(new URL(page.url()).hash, '#trust');
+  const heads = await page.locator('.overview thead th[title]').evaluateAll((all) => all.map((th) => th.title));
+  assert.ok(heads.length >= 10 && heads.every((title) => title.includes(': made-up layer')), heads.join());
+  await close();
+});
+
+test('on a phone the layers of a claim stand below it with their names', async () => {
+  const { page, close } = await open({ viewport: { width: 375, height: 812 } }, study());
+  const { inner, outer, cells } = await page.locator('.claims').first().evaluate((frame) => ({
+    inner: frame.scrollWidth,
+    outer: frame.clientWidth,
+    cells: [...frame.querySelectorAll('td')].map((td) => getComputedStyle(td, '::before').content),
+  }));
+  assert.ok(inner <= outer, `${inner} > ${outer}`);
+  assert.ok(cells.length > 5 && cells.every((name) => name.length > 2 && name !== 'none'), cells.join());
+  await close();
+});
+
 test('rows of results are low, and cards on a phone', async () => {
   const wide = await open({ viewport: { width: 1280, height: 800 } }, card());
   const opened = (page) => page.evaluate(() => { document.querySelector('#results').open = true; });

@@ -39,5 +39,8 @@ pub fn card() -> Report {
     for label in ["unlink", "large write, fsync", "random read, warm"] {
         add(&mut report, &|r| r.label == "open and stat", ["", label]);
     }
+    for (n, layer) in report.layers.iter_mut().enumerate() {
+        layer.about = format!("made-up layer {n}, in words of usual length: and details");
+    }
     report
 }

@@ -54,8 +54,8 @@ fn made(report: &Report, links: bool) -> Markup {
                 div.scroll tabindex="0" role="region" aria-label="Ratios of all layers and operations" {
                     table.heat {
                         caption {
-                            (legend) "."
-                            @if switch { " Time and throughput: " (CENTRES) "." }
+                            span.relative { (legend) "." }
+                            @if switch { span.absolute { "Each number is " (CENTRES) "." } }
                             @if left > 0 { " And " (count(left, "more operation")) @if links { ": " a href="#results" { "results" } } "." }
                         }
                         thead { tr { th scope="col" { "Operation" } @for ((head, layer), about) in shown.heads.iter().zip(&shown.layers).zip(&shown.abouts) { th.num.base[base(layer)] scope="col" title=(titled(layer, about)) { code { (breakable(head)) } } } } }
@@ -86,8 +86,8 @@ fn cell(
 ) -> Markup {
     let shown = html! {
         @if switch {
-            @for (class, _, unit) in UNITS { span class=(class) { (absolute(row, unit).unwrap_or_else(|| sign(row))) } }
-        } @else { (sign(row)) }
+            @for (class, _, unit) in UNITS { span class=(class) { (absolute(row, unit).map_or_else(|| ratio(row), |text| html! { (text) })) } }
+        } @else { (ratio(row)) }
     };
     html! {
         td class={ "num " (row.map_or(String::new(), class)) @if base { " base" } } data-head=(head) {
@@ -114,6 +114,17 @@ fn explained(all: &Overview) -> Markup {
             ul.explained aria-label="What each layer is" {
                 @for (heads, words) in each { li { code { (heads) } " " (words) } }
             }
+        }
+    }
+}
+
+/// The sign of a cell. The word after a number is smaller, so that the columns of many layers fit.
+fn ratio(row: Option<&ResultRow>) -> Markup {
+    let sign = sign(row);
+    html! {
+        @match sign.split_once(' ') {
+            Some((number, word)) => { (number) i { " " (word) } }
+            None => (sign),
         }
     }
 }
