@@ -381,10 +381,11 @@ fn turned(all: &Overview) -> Matrix {
             .map(|(_, cells)| cell(all, cells[n]))
             .collect(),
     };
-    let head = |(label, _): &(&str, Vec<Option<&ResultRow>>)| {
+    let head = |(label, cells): &(&str, Vec<Option<&ResultRow>>)| {
         let label = plain_name(label);
         let words: Vec<String> = label.split_whitespace().map(str::to_owned).collect();
-        filled(&words, " ", HEAD)
+        let widths = cells.iter().map(|row| display_width(&all.cell(*row)));
+        filled(&words, " ", widths.max().unwrap_or(0).max(HEAD))
     };
     Matrix {
         heads: all.points.iter().map(head).collect(),
