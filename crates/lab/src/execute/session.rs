@@ -222,6 +222,14 @@ impl RunningLayer {
         ended
     }
 
+    /// Ends its probes because one has failed. If a server of others does not answer either, other layers
+    /// on it would fail in the same way, and each would be waited for.
+    pub(crate) fn end_failed(&mut self) {
+        if self.end_probes() && self.remote && !self.answers(LAST_WORD) {
+            self.lose();
+        }
+    }
+
     /// Records that its directory does not answer. If no process of ours serves it, others below the
     /// same server are not waited for.
     fn lose(&self) {
@@ -249,7 +257,7 @@ impl RunningLayer {
                 "it waits in the kernel and cannot be ended",
             ));
         }
-        if !self.answers(LAST_WORD) {
+        if self.is_lost().is_some() || !self.answers(LAST_WORD) {
             self.lose();
             let dir = self.place.dir().display();
             return Err(LayerFailure::new(format!("{dir} does not answer either")));

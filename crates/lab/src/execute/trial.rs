@@ -134,7 +134,7 @@ impl Attempt {
                 self.flags = vec![LAYER_LOST.to_owned()];
             }
             // Its remaining work would disturb the turns of the other layers.
-            Some(Failure::Broken(_)) => drop(up.end_probes()),
+            Some(Failure::Broken(_)) => up.end_failed(),
             _ => {}
         }
         self.took += begun.elapsed();
