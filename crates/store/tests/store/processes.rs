@@ -73,7 +73,10 @@ fn a_trial_that_was_stored_survives_a_kill(at: &str) {
     if write_as_told(1_000_000) {
         return;
     }
+    // A process that is killed removes nothing.
+    let temp = tempfile::tempdir().unwrap();
     let mut child = writer("a_trial_that_was_stored_survives_a_kill", at, "01")
+        .env("TMPDIR", temp.path())
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
