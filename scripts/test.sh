@@ -1,24 +1,42 @@
 #!/usr/bin/env bash
-# Runs targets of the Makefile one after the other, then lists the time of each, the ten slowest tests, and tests that
-# passed only when they were run alone.
+# Runs the first target of the Makefile, which builds, then the others beside each other. Lists the time of each, the ten
+# slowest tests, and tests that passed only when they were run alone.
 # usage: scripts/test.sh TARGET...
 set -euo pipefail
 cd "$(dirname "$0")/.."
-log=$(mktemp)
-times=
+logs=$(mktemp -d)
 finish() {
+    # What still runs after a failure.
+    jobs -p | xargs -r kill 2>/dev/null || true
     echo
     echo "slowest tests:"
     # awk reads to the end: after `head` a sort that still writes would end with SIGPIPE and fail the script.
-    sed -nE 's/^test (.+) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' "$log" | sort -rn |
+    cat "$logs"/*.log | sed -nE 's/^test (.+) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' | sort -rn |
         awk 'NR <= 10 { seconds = $1; sub(/^[^ ]+ /, ""); printf "%7.1f s  %s\n", seconds, $0 }'
-    sed -n '/^flaky: /p' "$log"
-    printf '%s' "$times"
-    rm -f "$log"
+    cat "$logs"/*.log | sed -n '/^flaky: /p'
+    cat "$logs"/*.time
+    rm -rf "$logs"
 }
 trap finish EXIT
+run() {
+    local begun=$SECONDS status=0
+    "${MAKE:-make}" --no-print-directory "$1" || status=$?
+    echo "$1: $((SECONDS - begun)) s" >"$logs/$1.time"
+    return "$status"
+}
+run "$1" 2>&1 | tee "$logs/$1.log"
+shift
+declare -A process
 for target; do
-    begun=$SECONDS
-    "${MAKE:-make}" --no-print-directory "$target" | tee -a "$log"
-    times+="$target: $((SECONDS - begun)) s"$'\n'
+    run "$target" >"$logs/$target.log" 2>&1 &
+    process[$target]=$!
 done
+failed=
+for target; do
+    wait "${process[$target]}" || failed="$failed $target"
+    cat "$logs/$target.log"
+done
+[ -z "$failed" ] || {
+    echo "test: failed:$failed"
+    exit 1
+}
