@@ -26,7 +26,7 @@ SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
 # Places behind a command, and containers.
 PLACES="podman:podman dockerd:docker.io crun:crun runc:runc runsc:runsc bwrap:bubblewrap systemd-nspawn:systemd-container script:bsdutils ssh:openssh-client sshd:openssh-server"
 # File systems in user space by programs of others. bindfs is also a layer of the user's in tests.
-SERVED="bindfs:bindfs gocryptfs:gocryptfs fuse-overlayfs:fuse-overlayfs sshfs:sshfs"
+SERVED="bindfs:bindfs gocryptfs:gocryptfs fuse-overlayfs:fuse-overlayfs sshfs:sshfs rclone:rclone"
 # A clean root for `make test-dist`.
 ROOT="mmdebstrap:mmdebstrap"
 TEST="$RUN $VM $DIST $ROOT $PROGRAMS $PLACES $SERVED fio:fio eatmydata:eatmydata sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS $SHELLS"

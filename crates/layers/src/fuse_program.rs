@@ -166,6 +166,7 @@ pub(crate) fn open(
     } else {
         place.other_side(&below)
     };
+    place.package()?;
     Ok(Box::new(observed(place, &at, &[pid])?))
 }
 
@@ -231,13 +232,8 @@ pub(crate) fn serve(
     outcome
 }
 
-/// Adds packaged files, and notes of what the processes that serve `at` do with files.
-pub(crate) fn observed(
-    mut place: HostPlace,
-    at: &Path,
-    pids: &[u32],
-) -> Result<HostPlace, LayerError> {
-    place.package()?;
+/// Adds notes of what the processes that serve `at` do with files.
+pub(crate) fn observed(place: HostPlace, at: &Path, pids: &[u32]) -> Result<HostPlace, LayerError> {
     let failed = place.io("try a file in", at);
     let path = at.join(random_name("layermark-"));
     let seen = observe(&path, pids);

@@ -1,6 +1,7 @@
 //! Common parts of layers that are a directory on this host.
 
 use std::{
+    cell::RefCell,
     collections::HashSet,
     fs::{self, File},
     io,
@@ -20,6 +21,7 @@ use crate::{
     held::apart,
     mounts,
     net::link::Link,
+    process_tree::ProcessTree,
     tree::{self, Seen},
 };
 
@@ -50,6 +52,8 @@ pub(crate) struct HostPlace {
     plain: bool,
     /// Processes whose CPU time counts as the layer's.
     helpers: Vec<u32>,
+    /// The same for processes that start others.
+    helper_trees: RefCell<Vec<ProcessTree>>,
     notes: Vec<(String, String)>,
     versions: Vec<(String, String)>,
     read_only: bool,
@@ -82,6 +86,7 @@ impl HostPlace {
             backing: Vec::new(),
             plain: false,
             helpers: Vec::new(),
+            helper_trees: RefCell::default(),
             notes: Vec::new(),
             versions: Vec::new(),
             read_only: false,
@@ -141,6 +146,13 @@ impl HostPlace {
 
     pub(crate) fn helper(mut self, pid: u32) -> Self {
         self.helpers.push(pid);
+        self
+    }
+
+    /// Adds a process that serves it by processes that it starts.
+    pub(crate) fn helper_tree(self, pid: u32) -> Self {
+        let tree = ProcessTree::of(Some(pid));
+        self.helper_trees.borrow_mut().push(tree);
         self
     }
 
@@ -420,7 +432,8 @@ impl Place for HostPlace {
     }
 
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
-        let mut ns = 0;
+        let mut trees = self.helper_trees.borrow_mut();
+        let mut ns = trees.iter_mut().map(ProcessTree::cpu_ns).sum();
         for pid in &self.helpers {
             ns +=
                 child::cpu_ns(*pid).map_err(self.io("read the CPU time of", Path::new("/proc")))?;

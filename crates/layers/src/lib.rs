@@ -49,6 +49,7 @@ mod netns;
 mod options;
 mod overlay;
 mod process_tree;
+mod rclone;
 mod removal;
 pub mod sandbox;
 #[cfg(feature = "mock")]
@@ -385,6 +386,7 @@ pub const ALL: &[&dyn Layer] = &[
     &overlay::Overlay,
     &fuse::Fuse,
     &sshfs::Sshfs,
+    &rclone::Rclone,
     &loop_fs::LoopFs,
     &image::Image,
     &netns::Netns,

@@ -198,12 +198,13 @@ fn open_fuse(
         .arg(&at);
     let pid = fuse_program::serve(&stack.layer, &mut command, &at, undo)?;
     let version = fuse_program::version(&stack.layer, FUSE_OVERLAYFS, "--version")?;
-    let place = HostPlace::new(base, spec, at.clone())
+    let mut place = HostPlace::new(base, spec, at.clone())
         .proof(&at, "fuse")
         .stacked(stack.shown())
         .on_device_of(&stack.home)
         .helper(pid)
         .version(FUSE_OVERLAYFS, version);
+    place.package()?;
     Ok(Box::new(fuse_program::observed(place, &at, &[pid])?))
 }
 

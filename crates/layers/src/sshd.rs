@@ -22,6 +22,8 @@ use crate::{
 
 /// Directory of its keys and files, below the one that it serves.
 const OWN: &str = "ssh";
+/// The client's key, below the directory that is served.
+pub(crate) const KEY: &str = "ssh/key";
 /// Programs and their packages.
 const SERVER: (&str, &str) = ("sshd", "openssh-server");
 const KEYGEN: (&str, &str) = ("ssh-keygen", "openssh-client");
@@ -120,6 +122,15 @@ fn allow(own: &Path) -> io::Result<()> {
 fn know_host(own: &Path) -> io::Result<()> {
     let key = fs::read_to_string(own.join("host_key.pub"))?;
     write(&own.join("known_hosts"), &format!("{ALIAS} {key}"))
+}
+
+/// Writes the server's key for a client of `port` that knows no alias. Returns the file's path below `dir`, the
+/// directory that is served.
+pub(crate) fn know_port(dir: &Path, port: u16) -> io::Result<&'static str> {
+    const HOSTS: &str = "ssh/known_port";
+    let key = fs::read_to_string(dir.join(OWN).join("host_key.pub"))?;
+    write(&dir.join(HOSTS), &format!("[127.0.0.1]:{port} {key}"))?;
+    Ok(HOSTS)
 }
 
 /// A port that nothing listens on. Another program may take it before the server does.

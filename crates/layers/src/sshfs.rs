@@ -113,7 +113,7 @@ impl Layer for Sshfs {
                 place.helper(*pid)
             });
         let version = |program, option| fuse_program::version(&layer, program, option);
-        let place = Distance::notes(spec)
+        let mut place = Distance::notes(spec)
             .into_iter()
             .fold(place, |place, (name, value)| place.note(name, value))
             .proof(&at, "fuse")
@@ -122,6 +122,7 @@ impl Layer for Sshfs {
             .note("cache", value(spec, OPTIONS, "cache"))
             .version(PROGRAM, version(PROGRAM, "--version")?)
             .version("ssh", version("ssh", "-V")?);
+        place.package()?;
         let place = fuse_program::observed(place, &at, &pids)?;
         let refresh = refresher(&layer, base, &at.join(PACKAGED), &below.join(PACKAGED));
         Ok(Box::new(place.refresher(refresh)))

@@ -18,9 +18,11 @@ use std::{
 };
 
 use layermark_fd::dated;
-use layermark_model::PACKAGED_AT_ONCE;
+use layermark_model::{PACKAGED_AT_ONCE, random_name};
 use rustix::{
-    fs::{AtFlags, CWD, Dir, Mode, OFlags, linkat, mkdirat, openat, readlinkat, symlinkat},
+    fs::{
+        AtFlags, CWD, Dir, Mode, OFlags, linkat, mkdirat, openat, readlinkat, renameat, symlinkat,
+    },
     io::Errno,
 };
 
@@ -170,17 +172,30 @@ fn restore_dir(from: &Path, to: BorrowedFd<'_>, path: &Path, seen: &Seen) -> io:
                 put(&source, make_dir(to, &name)?.as_fd(), copy_file)?;
             }
         } else if kind.is_symlink() {
-            let wanted = fs::read_link(&source)?;
-            let there = readlinkat(to, &name, Vec::new());
-            if !there.is_ok_and(|there| there.as_bytes() == wanted.as_os_str().as_bytes()) {
-                removal::remove_at(to, &name)?;
-                symlinkat(wanted, to, &name)?;
-            }
+            restore_link(&source, to, &name)?;
         } else if !untouched(&target, seen) {
             restore_file(&source, to, &name)?;
         }
     }
     keep_time(from, to)
+}
+
+/// A file system that has no links, and shows what one below it leads to, is left as it is.
+fn restore_link(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    let wanted = fs::read_link(from)?;
+    let there = readlinkat(to, name, Vec::new());
+    if there.is_ok_and(|there| there.as_bytes() == wanted.as_os_str().as_bytes()) {
+        return Ok(());
+    }
+    // Tried first, so that nothing is removed that cannot be replaced.
+    let trial = random_name("layermark-");
+    match symlinkat(&wanted, to, &trial) {
+        // rclone says EIO.
+        Err(Errno::NOSYS | Errno::PERM | Errno::OPNOTSUPP | Errno::IO) => return Ok(()),
+        made => made?,
+    }
+    removal::remove_at(to, name)?;
+    Ok(renameat(to, &trial, to, name)?)
 }
 
 fn untouched(path: &Path, seen: &Seen) -> bool {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Ids that a layer can have. In a path, one of them must follow the two dots, so that
 /// `dir:/mnt/a..b` remains a directory.
-pub const LAYERS: [&str; 16] = [
+pub const LAYERS: [&str; 17] = [
     "native",
     "dir",
     "tmpfs",
@@ -12,6 +12,7 @@ pub const LAYERS: [&str; 16] = [
     "overlay",
     "fuse",
     "sshfs",
+    "rclone",
     "loop",
     "image",
     "netns",

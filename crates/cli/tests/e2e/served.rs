@@ -5,7 +5,10 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{Lm, Said, machine, needs_root, output, skipped, trials_stored, wait_for};
+use crate::{
+    common::{Lm, Said, machine, needs_root, output, result, skipped, trials_stored, wait_for},
+    places::{WRITE, has},
+};
 
 const LAYERS: [(&str, &str, &str); 4] = [
     ("fuse:bindfs", "fuse", "bindfs"),
@@ -90,6 +93,47 @@ fn each_is_proved_and_a_dropped_o_direct_is_told() {
     );
 }
 
+/// rclone answers fsync itself, and what was written is in its cache on this disk: the facts say where. It is never
+/// reported as a layer that flushes.
+#[test]
+fn rclone_skips_fsync_and_its_cache_is_named() {
+    if !needs_root() || !["rclone", "fusermount", "sshd"].into_iter().all(has) {
+        return;
+    }
+    let layers = ["rclone", "rclone:cache=full"];
+    let said = Lm::new()
+        .work_with(WRITE, &["native", layers[0], layers[1]])
+        .args(["--blocks", "9", "--json"])
+        .run()
+        .code(0)
+        .left_nothing();
+    let report = said.json();
+    let label = report["results"][0]["label"].as_str().expect("a label");
+    let all = report["layers"].as_array().expect("layers");
+    let device = &all[0]["facts"]["devices"][0]["number"];
+    for (spec, cache) in layers.into_iter().zip(["writes", "full"]) {
+        let layer = all.iter().find(|l| l["spec"] == spec).expect("a layer");
+        assert_eq!(layer["status"], "ready", "{layer:#}\n{}", said.stderr);
+        let facts = &layer["facts"];
+        assert_eq!(facts["mounts"][0]["fs"], "fuse.rclone", "{facts:#}");
+        assert_eq!(&facts["devices"][0]["number"], device, "{facts:#}");
+        assert_eq!(facts["notes"]["cache"], cache, "{facts:#}");
+        let dir = facts["notes"]["cache_dir"].as_str().expect("a note");
+        assert!(dir.ends_with("/cache"), "{facts:#}");
+        let row = result(&report, label, spec);
+        assert_eq!(row["failed_trials"], 0, "{row:#}");
+        // A conviction needs silence around it: on a busy machine the flushes of others count too.
+        let verdict = &row["durability"]["verdict"];
+        assert_ne!(verdict, "honoured", "{row:#}");
+        if verdict == "cannot tell" {
+            skipped(&format!(
+                "whether {spec} skips fsync: {}",
+                row["durability"]["because"]
+            ));
+        }
+    }
+}
+
 /// The SSH server dies in the middle of a run: that layer fails, and the other is measured to the end.
 #[test]
 fn a_server_that_dies_costs_its_layer_alone() {
@@ -147,6 +191,7 @@ fn a_missing_program_is_told_with_its_package() {
         ("fuse:gocryptfs", "apt-get install gocryptfs"),
         ("overlay:fuse", "apt-get install fuse-overlayfs"),
         ("sshfs", "apt-get install openssh-server"),
+        ("rclone", "apt-get install rclone"),
     ] {
         let lm = Lm::new().measure(&[layer]);
         fs::create_dir(lm.dir.path().join("no")).unwrap();

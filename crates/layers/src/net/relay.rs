@@ -38,8 +38,8 @@ pub(crate) const RATE: LayerOption = LayerOption {
 
 /// With a longer delay, mounting would take longer than a server may take to start.
 const LONGEST: Duration = Duration::from_millis(200);
-/// Connections at the same time. A client needs one.
-const MOST: usize = 8;
+/// Connections at the same time. rclone needs one for each file that is open.
+const MOST: usize = 64;
 /// Most bytes on their way in one direction of a connection, about a TCP window at its largest.
 const CAPACITY: usize = 4 << 20;
 /// Length of the queue of a rate limit, as that of `netns`.

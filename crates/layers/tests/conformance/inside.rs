@@ -181,7 +181,7 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     up.place.refresh().unwrap();
     let upkeep = up.place.helper_cpu().unwrap();
     println!("upkeep: {} ns, cooled: {cooled:?}", upkeep.ns);
-    if matches!(spec.layer.as_str(), "fuse" | "sshfs")
+    if matches!(spec.layer.as_str(), "fuse" | "sshfs" | "rclone")
         || spec.variant.as_deref() == Some("squashfuse")
     {
         assert!(
@@ -361,7 +361,7 @@ fn writing(up: &mut Up) {
         assert!(fs::write(dir.join("new"), b"x").is_err());
         return;
     }
-    exercise::all(&dir, up.spec.layer != "sshfs");
+    exercise::all(&dir, &up.spec.layer);
     for _ in 0..2 {
         use std::os::unix::fs::FileExt;
         let open = fs::File::options().write(true).open(&file).unwrap();

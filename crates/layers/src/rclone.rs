@@ -1,0 +1,196 @@
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use layermark_model::{Missing, Spec};
+
+use crate::{
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo,
+    child::SEEN_AT,
+    fuse_program,
+    host::{self, HostPlace, PACKAGED},
+    needs,
+    net::relay::{self, Distance},
+    options::value,
+    sandbox, sshd, tree,
+};
+
+/// A directory of this host that rclone mounts, through an SSH server on the loopback.
+pub(crate) struct Rclone;
+
+const PROGRAM: &str = "rclone";
+/// Name of the server in rclone's configuration, and in the paths of its cache.
+const REMOTE: &str = "layermark";
+const CONFIG: &str = "rclone.conf";
+
+const OPTIONS: &[LayerOption] = &[
+    LayerOption {
+        name: "cache",
+        values: &["writes", "full"],
+        default: "writes",
+        help: "--vfs-cache-mode: files that are written are kept on this disk and sent 5 s after they are closed; \
+               full: those that are read are kept, too. rclone's default, off, refuses writes at an offset",
+    },
+    relay::DELAY,
+    relay::RATE,
+];
+
+impl Layer for Rclone {
+    fn id(&self) -> &'static str {
+        PROGRAM
+    }
+
+    fn group(&self, _: &str) -> Group {
+        Group::Network
+    }
+
+    fn about(&self, _: &str) -> &'static str {
+        "a directory of a server that rclone mounts (SFTP), with its cache on this disk"
+    }
+
+    fn options(&self) -> &'static [LayerOption] {
+        OPTIONS
+    }
+
+    /// None: it starts a server.
+    fn default_specs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
+        Distance::of(spec, OPTIONS).map(drop)
+    }
+
+    fn has_other_side(&self, _: &Spec) -> bool {
+        true
+    }
+
+    fn missing(&self, _: &Spec) -> Vec<Missing> {
+        // The server changes to the user of the connection, which needs root.
+        let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
+        // rclone mounts by this program, for root too.
+        missing.extend(fuse_program::missing(&[
+            (PROGRAM, PROGRAM),
+            ("fusermount", "fuse3"),
+        ]));
+        missing.extend(sshd::missing());
+        // A package may have several of the programs.
+        let mut hints = HashSet::new();
+        missing.retain(|lacks| hints.insert(lacks.hint.clone()));
+        missing
+    }
+
+    fn open(
+        &self,
+        base: &Base,
+        spec: &Spec,
+        undo: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
+        /// A server takes half a second on a machine that is not busy.
+        const FLOOR: Duration = Duration::from_secs(10);
+        let layer = spec.to_string();
+        base.emptied(undo);
+        let [below, at] = fuse_program::directories(base, &layer)?;
+        let packaged = below.join(PACKAGED);
+        tree::copy(&base.packaged, &packaged)
+            .and_then(|()| host::sync(&below))
+            .map_err(LayerError::io(&layer, "copy packaged files to", &packaged))?;
+        let server = sshd::start(&layer, &base.dir, base.silence.max(FLOOR), undo)?;
+        let port = match Distance::of(spec, OPTIONS)? {
+            Some(distance) => relay::until_undone(&layer, distance, server.port, undo)?,
+            None => server.port,
+        };
+        let name = below.file_name().unwrap_or_default().to_string_lossy();
+        let shown = format!("{SEEN_AT}/{name}");
+        let cache = base.dir.join("cache");
+        let mut command = needs::tool(&layer, PROGRAM, PROGRAM)?;
+        command.current_dir(&base.dir);
+        let configured = sshd::know_port(&base.dir, port)
+            .and_then(|hosts| fs::write(base.dir.join(CONFIG), config(port, hosts)));
+        configured.map_err(LayerError::io(
+            &layer,
+            "write the client's configuration in",
+            &base.dir,
+        ))?;
+        // rclone shows no permissions of its own. With these, packaged programs can be launched.
+        command
+            .args(["mount", "--config", CONFIG, "--file-perms=0777"])
+            .args(["--allow-other", "--default-permissions", "--vfs-cache-mode"])
+            .arg(value(spec, OPTIONS, "cache"))
+            .arg("--cache-dir")
+            .arg(&cache)
+            .arg(format!("{REMOTE}:{shown}"))
+            .arg(&at);
+        let pid = fuse_program::serve(&layer, &mut command, &at, undo)?;
+        let cached = cache.join("vfs").join(REMOTE).join(&shown[1..]);
+        let place = HostPlace::new(base, spec, at.clone())
+            .proof(&at, "fuse")
+            .backing_dir(&below)
+            .backing_dir(&cached)
+            .other_side(&below)
+            .helper(pid)
+            .helper_tree(server.pid)
+            .note("cache", value(spec, OPTIONS, "cache"))
+            .note("cache_dir", cache.to_string_lossy())
+            .version(
+                PROGRAM,
+                fuse_program::version(&layer, PROGRAM, "--version")?,
+            );
+        let place = Distance::notes(spec)
+            .into_iter()
+            .fold(place, |place, (name, value)| place.note(name, value));
+        let place = fuse_program::observed(place, &at, &[pid])?;
+        let refresh = refresher(&layer, base, at.join(PACKAGED), packaged)?;
+        Ok(Box::new(place.refresher(refresh)))
+    }
+}
+
+/// Configuration of rclone for the server at this port. Its paths are below rclone's working directory, since rclone
+/// takes a `$` in a path for a variable. The server runs no commands.
+fn config(port: u16, hosts: &str) -> String {
+    format!(
+        "[{REMOTE}]\n\
+         type = sftp\n\
+         host = 127.0.0.1\n\
+         port = {port}\n\
+         user = root\n\
+         key_file = {key}\n\
+         known_hosts_file = {hosts}\n\
+         shell_type = none\n\
+         disable_hashcheck = true\n",
+        key = sshd::KEY
+    )
+}
+
+/// Restores packaged files through the mount. A file is known to be as it was by its time here and on the server:
+/// the mount shows what is not sent yet, and rounds the times of what is sent to seconds.
+fn refresher(
+    layer: &str,
+    base: &Base,
+    at: PathBuf,
+    below: PathBuf,
+) -> Result<impl FnMut() -> Result<(), LayerError> + Send + use<>, LayerError> {
+    let (layer, master) = (layer.to_owned(), base.packaged.clone());
+    let see = |dir: &Path| {
+        tree::see(dir).map_err(LayerError::io(&layer, "look at packaged files in", dir))
+    };
+    let (mut seen, mut served) = (see(&at)?, see(&below)?);
+    Ok(move || {
+        let mut restore = || {
+            let now = tree::see(&below)?;
+            let is_served = |path: &Path| {
+                let path = below.join(path.strip_prefix(&at).unwrap_or(path));
+                now.get(&path) == served.get(&path)
+            };
+            seen.retain(|path, _| is_served(path));
+            tree::restore(&master, &at, &seen)?;
+            seen = tree::see(&at)?;
+            served = tree::see(&below)?;
+            Ok(())
+        };
+        restore().map_err(LayerError::io(&layer, "put back packaged files in", &at))
+    })
+}
