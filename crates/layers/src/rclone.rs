@@ -64,6 +64,10 @@ impl Layer for Rclone {
         Distance::of(spec, OPTIONS).map(drop)
     }
 
+    fn uncut(&self, _: &Spec) -> Option<&'static str> {
+        None
+    }
+
     fn has_other_side(&self, _: &Spec) -> bool {
         true
     }
@@ -95,9 +99,11 @@ impl Layer for Rclone {
         base.emptied(undo);
         let [below, at] = fuse_program::directories(base, &layer)?;
         let packaged = below.join(PACKAGED);
-        tree::copy(&base.packaged, &packaged)
-            .and_then(|()| host::sync(&below))
-            .map_err(LayerError::io(&layer, "copy packaged files to", &packaged))?;
+        if !base.survived() {
+            tree::copy(&base.packaged, &packaged)
+                .and_then(|()| host::sync(&below))
+                .map_err(LayerError::io(&layer, "copy packaged files to", &packaged))?;
+        }
         let server = sshd::start(&layer, &base.dir, base.silence.max(FLOOR), undo)?;
         let port = match Distance::of(spec, OPTIONS)? {
             Some(distance) => relay::until_undone(&layer, distance, server.port, undo)?,
@@ -143,7 +149,7 @@ impl Layer for Rclone {
             .into_iter()
             .fold(place, |place, (name, value)| place.note(name, value));
         let place = fuse_program::observed(place, &at, &[pid])?;
-        let refresh = refresher(&layer, base, at.join(PACKAGED), packaged)?;
+        let refresh = refresher(&layer, base, at.join(PACKAGED), packaged);
         Ok(Box::new(place.refresher(refresh)))
     }
 }
@@ -172,13 +178,12 @@ fn refresher(
     base: &Base,
     at: PathBuf,
     below: PathBuf,
-) -> Result<impl FnMut() -> Result<(), LayerError> + Send + use<>, LayerError> {
+) -> impl FnMut() -> Result<(), LayerError> + Send + use<> {
     let (layer, master) = (layer.to_owned(), base.packaged.clone());
-    let see = |dir: &Path| {
-        tree::see(dir).map_err(LayerError::io(&layer, "look at packaged files in", dir))
-    };
-    let (mut seen, mut served) = (see(&at)?, see(&below)?);
-    Ok(move || {
+    // What is not seen is compared. A power cut may have left nothing.
+    let mut seen = tree::see(&at).unwrap_or_default();
+    let mut served = tree::see(&below).unwrap_or_default();
+    move || {
         let mut restore = || {
             let now = tree::see(&below)?;
             let is_served = |path: &Path| {
@@ -192,5 +197,5 @@ fn refresher(
             Ok(())
         };
         restore().map_err(LayerError::io(&layer, "put back packaged files in", &at))
-    })
+    }
 }

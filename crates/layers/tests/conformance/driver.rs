@@ -132,6 +132,7 @@ const CUTS: &[(&str, &str)] = &[
     ("cut", "loop:btrfs,size=160M"),
     ("cut-loses", "overlay:volatile"),
     ("cut-loses", "fuse,fsync=drop"),
+    ("cut-loses", "rclone"),
     ("cut-nobarrier", "native"),
     ("cut-write-through", "native"),
     ("cut-fails", "native"),
