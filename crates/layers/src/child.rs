@@ -148,13 +148,7 @@ impl Change {
                 MountFlags::NOSUID | MountFlags::NODEV,
                 Some(options.as_c_str()),
             ),
-            Self::ControlGroups => mount(
-                c"none",
-                c"/sys/fs/cgroup",
-                c"cgroup2",
-                MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
-                None,
-            ),
+            Self::ControlGroups => mount_groups(),
             Self::Cover(with, at) => mount_bind(with.as_c_str(), at.as_c_str()),
         };
         match made {
@@ -162,6 +156,15 @@ impl Change {
             Err(rustix::io::Errno::NOENT) => Ok(()),
             made => Ok(made?),
         }
+    }
+}
+
+/// Mounts version 2 of control groups, unless it is all that is mounted there.
+fn mount_groups() -> rustix::io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    match mount(c"none", c"/sys/fs/cgroup", c"cgroup2", flags, None) {
+        Err(rustix::io::Errno::BUSY) => Ok(()),
+        made => made,
     }
 }
 

@@ -496,6 +496,32 @@ fn an_image_of_podmans_is_the_root_of_a_container() {
     assert_eq!((stored(&image), image.said(&["ps", "-aq"])), before);
 }
 
+/// A host that has version 2 of control groups only.
+#[test]
+fn containers_start_where_only_version_2_of_control_groups_is_mounted() {
+    if !needs_root() || !has("podman") || !has("crun") || !has("bwrap") {
+        return;
+    }
+    let layers = [
+        "native",
+        "container:podman",
+        "container:crun",
+        "container:bubblewrap",
+    ];
+    let only = "umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup";
+    let lm = Lm::new()
+        .work_with(READ, &layers)
+        .args(["--blocks", "2", "--json"]);
+    let Some(lm) = lm.around(only, "") else {
+        return;
+    };
+    let said = lm.run().code(0).left_nothing();
+    let report = said.json();
+    for layer in layers {
+        facts(&said, &report, layer);
+    }
+}
+
 /// The image is not pulled, and the message has the command that does it.
 #[test]
 fn an_image_that_podman_does_not_have_is_missing() {
