@@ -148,7 +148,12 @@ impl Change {
                 MountFlags::NOSUID | MountFlags::NODEV,
                 Some(options.as_c_str()),
             ),
-            Self::ControlGroups => mount_groups(),
+            Self::ControlGroups => mount_groups().or_else(|e| {
+                // A user namespace may mount those of its own namespace only.
+                // SAFETY: this flag does not touch the table of file descriptors.
+                unsafe { unshare_unsafe(UnshareFlags::NEWCGROUP) }.map_err(|_| e)?;
+                mount_groups()
+            }),
             Self::Cover(with, at) => mount_bind(with.as_c_str(), at.as_c_str()),
         };
         match made {

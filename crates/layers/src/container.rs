@@ -21,7 +21,8 @@ use crate::{
     host::HostPlace,
     needs,
     options::{bad, on, value},
-    sandbox, workdir,
+    sandbox::{self, Privilege},
+    workdir,
 };
 
 mod bubblewrap;
@@ -106,6 +107,8 @@ struct Runtime {
     command: Option<Starting>,
     /// What cannot be proved in a kernel of its own. `None`: its containers run on this one.
     kernel: Option<&'static str>,
+    /// Whether a user without root can start it, in the user namespace of the run.
+    rootless: bool,
 }
 
 /// Prepares a container; returns the command that runs it.
@@ -279,7 +282,12 @@ impl Layer for Container {
         }
         // podman starts its containers with crun.
         let crun = (program == "podman").then(|| needs::program("crun", "crun"));
-        let mut missing: Vec<Missing> = sandbox::not_root()
+        // Images are those of root's podman.
+        let right = match given(spec, "image") {
+            None if runtime.rootless => sandbox::no_mounts(),
+            _ => sandbox::not_root(),
+        };
+        let mut missing: Vec<Missing> = right
             .into_iter()
             .chain(needs::program(program, package))
             .chain(crun.flatten())
@@ -338,6 +346,10 @@ impl Layer for Container {
                 .driver()
                 .map(|name| ("storage_driver".into(), name.into()));
             notes.extend(driver);
+        }
+        if sandbox::privilege() != Privilege::Root {
+            let ids = "that of the run, which has the ids of one user";
+            notes.push(("user_namespace".into(), ids.into()));
         }
         notes.extend(root::note(spec, root.id()));
         notes.extend(runtime.kernel.map(|why| ("not_proved".into(), why.into())));

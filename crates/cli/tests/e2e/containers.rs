@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    common::{Lm, READ, Said, machine, needs_root, result, skipped, wait_for},
+    common::{Lm, READ, Said, is_root, machine, needs_root, result, skipped, wait_for},
     places::{WRITE, at_work, has, kill},
 };
 
@@ -494,6 +494,49 @@ fn an_image_of_podmans_is_the_root_of_a_container() {
     );
     seen_changed_and_killed(Lm::new(), &layer);
     assert_eq!((stored(&image), image.said(&["ps", "-aq"])), before);
+}
+
+/// Without root, podman runs in the user namespace of the run.
+#[test]
+fn a_user_without_root_has_containers() {
+    if is_root() {
+        return skipped("root needs no user namespace; scripts/test-unprivileged.sh runs it");
+    }
+    if !["podman", "crun", "bwrap"].into_iter().all(has) {
+        return;
+    }
+    let layers = [
+        "container:podman",
+        "container:podman,at=volume",
+        "container:crun",
+        "container:bubblewrap,at=volume",
+    ];
+    let said = Lm::new()
+        .work_with(WRITE, &[&["native"], &layers[..]].concat())
+        .args(["--blocks", "2", "--json"])
+        .run();
+    if said.code == Some(3) && said.stderr.contains("user namespaces are forbidden") {
+        return skipped(&said.stderr);
+    }
+    let said = said.left_nothing();
+    let report = said.json();
+    let disk = &facts(&said, &report, "native")["devices"][0]["number"];
+    for layer in layers {
+        let facts = facts(&said, &report, layer);
+        let namespace = facts["notes"]["user_namespace"].as_str();
+        assert!(
+            namespace.is_some_and(|n| n.contains("one user")),
+            "{facts:#}"
+        );
+        assert_eq!(facts["devices"][0]["number"], *disk, "{facts:#}");
+    }
+    let root = facts(&said, &report, "container:podman");
+    assert_eq!(root["mounts"][0]["fs"], "overlay", "{root:#}");
+    // The others are for root, with the command.
+    for layer in ["container:nspawn", "container:podman,image=x"] {
+        let said = Lm::new().work_with(READ, &["native", layer]).run();
+        said.fails(3, &["needs root", "hint: sudo layermark"]);
+    }
 }
 
 /// A host that has version 2 of control groups only.

@@ -7,6 +7,7 @@ pub(super) const BUBBLEWRAP: Runtime = Runtime {
     about: "a container of bubblewrap: its root is a directory, so it should cost nothing",
     command: Some(|bundle| Ok(command(bundle))),
     kernel: None,
+    rootless: true,
 };
 
 fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {

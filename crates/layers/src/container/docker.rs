@@ -29,6 +29,7 @@ pub(super) const DOCKER: Runtime = Runtime {
     about: "a container of the user's Docker daemon: its root is an overlay in most cases",
     command: None,
     kernel: None,
+    rootless: false,
 };
 
 /// Label of all that layermark makes there.

@@ -7,6 +7,7 @@ pub(super) const NSPAWN: Runtime = Runtime {
     about: "a container of systemd-nspawn: its root is a directory, so it should cost nothing",
     command: Some(|bundle| Ok(command(bundle))),
     kernel: None,
+    rootless: false,
 };
 
 fn command(bundle: &Bundle) -> Vec<std::ffi::OsString> {

@@ -18,6 +18,7 @@ pub(super) const CRUN: Runtime = Runtime {
         Ok(words)
     }),
     kernel: None,
+    rootless: true,
 };
 
 pub(super) const RUNC: Runtime = Runtime {
@@ -31,6 +32,7 @@ pub(super) const RUNC: Runtime = Runtime {
         Ok(words)
     }),
     kernel: None,
+    rootless: false,
 };
 
 /// With runsc's own defaults, which are those of `docker run --runtime=runsc`. Its state is in the runtime's own
@@ -54,6 +56,7 @@ pub(super) const GVISOR: Runtime = Runtime {
     kernel: Some(
         "cold reads: its kernel keeps files in memory of its own, which this host cannot empty",
     ),
+    rootless: false,
 };
 
 /// Prefix of the names of runc's control groups. The process id of layermark follows.

@@ -5,11 +5,15 @@ use std::{ffi::OsString, path::PathBuf};
 use rustix::process::{Resource, getrlimit};
 
 use super::{At, Bundle, Root, Runtime, contained, words};
-use crate::{LayerError, child, needs};
+use crate::{
+    LayerError, child, needs,
+    sandbox::{self, Privilege},
+};
 
 /// The storage driver.
 pub(super) const DRIVER: &str = "overlay";
-const IMAGE: &str = "layermark:run";
+/// With its registry: a short name is not found in a user namespace.
+const IMAGE: &str = "localhost/layermark:run";
 /// Where the store of the user's images is shown in the layer's directory.
 pub(super) const IMAGES: &str = "images";
 /// What `podman info` says of that store: driver, directory, options.
@@ -21,6 +25,7 @@ pub(super) const PODMAN: Runtime = Runtime {
     about: "a container of podman: its root is an overlay",
     command: Some(command),
     kernel: None,
+    rootless: true,
 };
 
 /// An image of the user's. The container's own store reads it where it is.
@@ -66,7 +71,14 @@ impl Image {
 
 /// podman as it is called for each of its commands.
 fn podman(root: &Root) -> Vec<OsString> {
+    // podman sets it in the user namespace that it makes for a user without root. Here it is in ours.
+    let rootless = match sandbox::privilege() {
+        Privilege::Root => "",
+        _ => "done",
+    };
     let mut podman = contained([
+        "env",
+        &format!("_CONTAINERS_USERNS_CONFIGURED={rootless}"),
         "podman",
         "--root=/mnt/store",
         "--runroot=/run/storage",

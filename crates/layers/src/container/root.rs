@@ -106,6 +106,8 @@ impl Root {
         view.extend([
             Change::Show(Some(path(&base.dir)?), path(SEEN_AT.as_ref())?),
             Change::Empty(path("/run".as_ref())?, CString::from(c"mode=755")),
+            // podman's locks are there, also those of the host's podman.
+            Change::Empty(path("/dev/shm".as_ref())?, CString::from(c"mode=1777")),
             Change::ControlGroups,
         ]);
         Ok(view)
