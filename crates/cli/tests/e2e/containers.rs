@@ -496,6 +496,45 @@ fn an_image_of_podmans_is_the_root_of_a_container() {
     assert_eq!((stored(&image), image.said(&["ps", "-aq"])), before);
 }
 
+/// A store whose driver copies files and mounts no overlay, as podman has it where it is in a container itself.
+#[test]
+fn an_image_in_a_store_of_copies_is_the_root_of_a_container() {
+    if !needs_root() || !has("podman") || !has("crun") {
+        return;
+    }
+    let files = Lm::new();
+    // podman takes no longer path for what it keeps while it runs.
+    let run = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    let (home, run) = (files.dir.path().display(), run.path().display());
+    let (root, runroot) = (format!("--root={home}/store"), format!("--runroot={run}"));
+    let image = Image::import(&files, &["podman", "--storage-driver=vfs", &root, &runroot]);
+    let images = files.dir.path().join("store/vfs-images");
+    let before = machine::inventory(&images);
+    let conf =
+        format!("[storage]\ndriver = \"vfs\"\ngraphroot = \"{home}/store\"\nrunroot = \"{run}\"\n");
+    fs::write(files.dir.path().join("storage.conf"), conf).expect("a file");
+    let configure = format!(
+        "mkdir {home}/etc; [ ! -d /etc/containers ] || cp -a /etc/containers/. {home}/etc; \
+         cp {home}/storage.conf {home}/etc; mkdir -p /etc/containers; mount --bind {home}/etc /etc/containers"
+    );
+    let layer = format!("container:podman,image={}", image.name);
+    let lm = Lm::new().work_with(WRITE, &["native", &layer]);
+    let Some(lm) = lm.args(["--blocks", "2", "--json"]).around(&configure, "") else {
+        return;
+    };
+    let said = lm.run().code(0).left_nothing();
+    let report = said.json();
+    let facts = |name| facts(&said, &report, name);
+    let its = facts(&layer);
+    assert_eq!(its["notes"]["storage_driver"], "vfs", "{its:#}");
+    assert_ne!(its["mounts"][0]["fs"], "overlay", "{its:#}");
+    let name = format!("{} ({})", image.name, image.id());
+    assert_eq!(its["notes"]["image"], *name, "{its:#}");
+    let disk = &facts("native")["devices"][0]["number"];
+    assert_eq!(its["devices"][0]["number"], *disk, "{its:#}");
+    assert_eq!(machine::inventory(&images), before);
+}
+
 /// Without root, podman runs in the user namespace of the run.
 #[test]
 fn a_user_without_root_has_containers() {
