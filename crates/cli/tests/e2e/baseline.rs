@@ -4,7 +4,12 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use serde_json::Value;
 
-use crate::common::{Lm, READ, Said, has_fuse, history, skipped};
+use layermark_testkit::ssh::{HOST, SshServer};
+
+use crate::{
+    common::{Lm, READ, Said, has_fuse, history, needs_root, skipped, trials_stored, wait_for},
+    places::kill,
+};
 
 const BASELINE: &str = "overlay:upper";
 const LAYER: &str = "fuse";
@@ -176,4 +181,153 @@ fn a_command_of_another_users_baseline_runs_only_when_it_is_allowed() {
     lm.run()
         .fails(2, &["can be changed by other users", "env true"])
         .left_nothing();
+}
+
+/// A run that was killed goes on with its baseline.
+#[test]
+fn a_resumed_run_keeps_its_baseline() {
+    if !can_run() {
+        return;
+    }
+    let lm = Lm::new().work_with(READ, &[LAYER]);
+    let (mut child, home) = lm
+        .args(["--baseline", BASELINE, "--blocks", "30", "--sessions", "1"])
+        .start();
+    wait_for("trials", || (trials_stored(home.path()) >= 4).then_some(()));
+    kill(child.id());
+    child.wait().expect("a child");
+    let resume = ["run", "--resume", "last", "-o", "a.json"];
+    let said = Lm::with(home.path()).args(resume).run().code(0);
+    let report = json(home.path(), "a.json");
+    assert_eq!(report["status"], "done");
+    assert_eq!(layers(&report), [format!("[{BASELINE}]"), LAYER.into()]);
+    for text in [&said.stdout, &said.stderr] {
+        assert_eq!(natives(text), [""; 0], "{text}");
+    }
+    let rows = report["results"].as_array().expect("results").iter();
+    let of_layer = |name: &str| rows.clone().find(|r| r["layer"] == name).expect("a row");
+    assert_eq!(of_layer(BASELINE)["verdict"], "baseline");
+    assert_eq!(of_layer(LAYER)["trials"], 30, "{report:#}");
+}
+
+/// `history` draws the runs with one baseline, and says how many had another.
+#[test]
+fn a_trend_is_of_one_baseline() {
+    if !can_run() {
+        return;
+    }
+    let more = ["--blocks", "4", "--sessions", "1", "-o", "a.json"];
+    let run = |lm: Lm, baseline| {
+        let lm = lm.work_with(READ, &[LAYER]).args(more);
+        lm.args(["--baseline", baseline]).run().code(0)
+    };
+    let said = run(Lm::new(), BASELINE);
+    let said = run(said.then(), "native");
+    let said = run(said.then(), BASELINE);
+    let report = json(said.dir.path(), "a.json");
+    let label = report["results"][0]["label"].as_str().expect("a label");
+    let trend = ["history", "--trend", label, LAYER];
+    let said = said.then().args(trend).args(["--json"]).run().code(0);
+    let told = said.json();
+    assert_eq!(told["baseline"], BASELINE);
+    let numbers: Vec<_> = told["runs"].as_array().expect("runs").iter().collect();
+    let numbers: Vec<_> = numbers.into_iter().map(|run| &run["number"]).collect();
+    assert_eq!(numbers, [1, 3], "{told:#}");
+    assert_eq!(told["left_out"]["other_work"], 1, "{told:#}");
+    let said = said.then().args(trend).run().code(0);
+    let said = said.prints("1 run with other work or another baseline left out");
+    assert_eq!(natives(&said.stdout), [""; 0], "{}", said.stdout);
+}
+
+/// A directory of another machine is the baseline of another one there.
+#[test]
+fn a_directory_of_another_machine_is_the_baseline() {
+    if !needs_root() {
+        return;
+    }
+    let Some(server) = SshServer::start() else {
+        return skipped("openssh-server is not installed");
+    };
+    let lm = Lm::new();
+    let (config, work) = (server.config(), lm.work());
+    let place = |name| {
+        let (dir, config) = (work.display(), config.display());
+        format!("ssh:{HOST}:{dir},config={config},label={name}")
+    };
+    let [disk, share] = ["disk", "share"].map(place);
+    let said = measured(lm, &[&share, "tmpfs"], &disk).left_nothing();
+    let report = json(said.dir.path(), "a.json");
+    assert_eq!(layers(&report), ["[disk]", "share", "tmpfs"]);
+    for text in [&said.stdout, &read(said.dir.path(), "a.full.md")] {
+        assert_eq!(natives(text), [""; 0], "{text}");
+    }
+    let rows = report["results"].as_array().expect("results").iter();
+    for row in rows.filter(|row| row["layer"] != "disk") {
+        assert!(row["ratio"]["estimate"].is_number(), "{row:#}");
+    }
+    assert_eq!(server.logins(), 2, "{}", server.log());
+}
+
+/// The baseline is cut like the others. `native` remains the honest control of the disk that is cut, and is not
+/// measured.
+#[test]
+fn cuts_are_made_of_the_baseline_too() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let work = lm.work();
+    let said = lm
+        .args([
+            "durability",
+            "-l",
+            "overlay:volatile",
+            "--baseline",
+            BASELINE,
+        ])
+        .args([
+            "--cuts",
+            "3",
+            "--records",
+            "8",
+            "--blocks",
+            "4",
+            "--sessions",
+            "1",
+        ])
+        .args(["--no-control", "--seed", "3", "--json", "--dir"])
+        .args([work])
+        .run()
+        .left_nothing();
+    let report = said.json();
+    assert_eq!(said.code, Some(1), "{report:#}\n{}", said.stderr);
+    assert_eq!(
+        layers(&report),
+        [format!("[{BASELINE}]"), "overlay:volatile".into()]
+    );
+    let cuts = report["power_cuts"].as_array().expect("power cuts").iter();
+    let losing = |layer: &str| {
+        let its = cuts.clone().filter(|cut| cut["layer"] == layer);
+        its.map(|cut| cut["losing"].as_u64().expect("a number"))
+            .collect::<Vec<_>>()
+    };
+    let honest = losing(BASELINE);
+    assert!(
+        !honest.is_empty() && honest.iter().all(|n| *n == 0),
+        "{report:#}"
+    );
+    let lost = losing("overlay:volatile");
+    assert!(lost.iter().sum::<u64>() > 0, "{report:#}");
+    let headline = report["headline"].as_str().expect("a headline");
+    for words in [
+        "`overlay:volatile` lies: record ",
+        "Honest control `native`: data was lost in 0 of 3 cuts",
+    ] {
+        assert!(headline.contains(words), "{headline}");
+    }
+    let rows = report["results"].as_array().expect("results").iter();
+    assert!(
+        rows.clone().all(|row| row["layer"] != "native"),
+        "{report:#}"
+    );
 }

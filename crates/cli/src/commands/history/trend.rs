@@ -242,6 +242,7 @@ impl Trend<'_> {
         });
         json!({
             "schema": "layermark.trend/1", "point": self.point, "layer": self.layer, "unit": self.unit(),
+            "baseline": self.baseline(),
             "runs": runs.collect::<Vec<_>>(), "changes": changes.collect::<Vec<_>>(),
             "machine_changes": machines.collect::<Vec<_>>(),
             "left_out": { "other_work": self.series.other_work, "doubtful": self.series.doubtful },
