@@ -1,21 +1,17 @@
 use std::{
-    collections::HashSet,
     fs,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo,
-    child::SEEN_AT,
-    fuse_program,
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
     host::{self, HostPlace, PACKAGED},
     needs,
     net::relay::{self, Distance},
     options::value,
-    sandbox, sshd, tree,
+    sshd, tree,
 };
 
 /// A directory of this host that rclone mounts, through an SSH server on the loopback.
@@ -73,18 +69,8 @@ impl Layer for Rclone {
     }
 
     fn missing(&self, _: &Spec) -> Vec<Missing> {
-        // The server changes to the user of the connection, which needs root.
-        let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
-        // rclone mounts by this program, for root too.
-        missing.extend(fuse_program::missing(&[
-            (PROGRAM, PROGRAM),
-            ("fusermount", "fuse3"),
-        ]));
-        missing.extend(sshd::missing());
-        // A package may have several of the programs.
-        let mut hints = HashSet::new();
-        missing.retain(|lacks| hints.insert(lacks.hint.clone()));
-        missing
+        // It mounts by fusermount, for root too.
+        sshd::missing(&[(PROGRAM, PROGRAM), ("fusermount", "fuse3")])
     }
 
     fn open(
@@ -93,8 +79,6 @@ impl Layer for Rclone {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        /// A server takes half a second on a machine that is not busy.
-        const FLOOR: Duration = Duration::from_secs(10);
         let layer = spec.to_string();
         base.emptied(undo);
         let [below, at] = fuse_program::directories(base, &layer)?;
@@ -104,18 +88,13 @@ impl Layer for Rclone {
                 .and_then(|()| host::sync(&below))
                 .map_err(LayerError::io(&layer, "copy packaged files to", &packaged))?;
         }
-        let server = sshd::start(&layer, &base.dir, base.silence.max(FLOOR), undo)?;
-        let port = match Distance::of(spec, OPTIONS)? {
-            Some(distance) => relay::until_undone(&layer, distance, server.port, undo)?,
-            None => server.port,
-        };
-        let name = below.file_name().unwrap_or_default().to_string_lossy();
-        let shown = format!("{SEEN_AT}/{name}");
+        let server = sshd::start(&layer, base, Distance::of(spec, OPTIONS)?, undo)?;
+        let shown = sshd::shown(&below);
         let cache = base.dir.join("cache");
         let mut command = needs::tool(&layer, PROGRAM, PROGRAM)?;
         command.current_dir(&base.dir);
-        let configured = sshd::know_port(&base.dir, port)
-            .and_then(|hosts| fs::write(base.dir.join(CONFIG), config(port, hosts)));
+        let configured = sshd::know_port(&base.dir, server.port)
+            .and_then(|hosts| fs::write(base.dir.join(CONFIG), config(server.port, hosts)));
         configured.map_err(LayerError::io(
             &layer,
             "write the client's configuration in",

@@ -3,6 +3,7 @@
 //! configuration and keys end with it.
 
 use std::{
+    collections::HashSet,
     ffi::CString,
     fs,
     io::{self, Write},
@@ -15,9 +16,11 @@ use std::{
 use layermark_model::Missing;
 
 use crate::{
-    Control, LayerError, Undo,
+    Base, Control, LayerError, Undo,
     child::{self, Change, Process, SEEN_AT},
-    needs, removal,
+    fuse_program, needs,
+    net::relay::{self, Distance},
+    removal, sandbox,
 };
 
 /// Directory of its keys and files, below the one that it serves.
@@ -31,30 +34,45 @@ const KEYGEN: (&str, &str) = ("ssh-keygen", "openssh-client");
 const ALIAS: &str = "layermark";
 /// How many times another port is tried, because another program has taken the chosen one.
 const TRIES: usize = 5;
+/// Least time limit of its start: it takes half a second on a machine that is not busy.
+const FLOOR: Duration = Duration::from_secs(10);
 
 /// A server that accepts connections.
 pub(crate) struct Sshd {
     pub(crate) pid: u32,
+    /// Port at which clients reach it, from the distance that was asked for.
     pub(crate) port: u16,
     /// Configuration of a client, which names the key and the port.
     pub(crate) client: PathBuf,
 }
 
-/// What this host lacks for the server.
-pub(crate) fn missing() -> Vec<Missing> {
-    [SERVER, KEYGEN]
-        .into_iter()
-        .filter_map(|(program, package)| needs::program(program, package))
-        .collect()
+/// What this host lacks for the server, and for a client that mounts by these programs of these packages.
+pub(crate) fn missing(client: &[(&str, &str)]) -> Vec<Missing> {
+    // The server changes to the user of the connection, which needs root.
+    let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
+    let programs = [client, &[SERVER, KEYGEN]].concat();
+    missing.extend(fuse_program::missing(&programs));
+    // A package may have several of the programs.
+    let mut hints = HashSet::new();
+    missing.retain(|lacks| hints.insert(lacks.hint.clone()));
+    missing
 }
 
-/// Starts a server that sees `dir` at [`SEEN_AT`]. It ends with layermark, or when `undo` runs.
+/// The path of a directory below [`Base::dir`] as the server sees it.
+pub(crate) fn shown(below: &Path) -> String {
+    let name = below.file_name().unwrap_or_default();
+    format!("{SEEN_AT}/{}", name.to_string_lossy())
+}
+
+/// Starts a server that sees [`Base::dir`] at [`SEEN_AT`], at this distance. It ends with layermark, or when `undo`
+/// runs.
 pub(crate) fn start(
     layer: &str,
-    dir: &Path,
-    limit: Duration,
+    base: &Base,
+    distance: Option<Distance>,
     undo: &mut Undo,
 ) -> Result<Sshd, LayerError> {
+    let dir = &base.dir;
     let own = dir.join(OWN);
     let failed = |what| LayerError::io(layer, what, &own);
     make_dirs(&own).map_err(failed("make directories in"))?;
@@ -71,7 +89,6 @@ pub(crate) fn start(
     for _ in 0..TRIES {
         let port = free_port().map_err(failed("find a port for the server of"))?;
         write(&own.join("sshd_config"), &server_config(port))
-            .and_then(|()| write(&client, &client_config(&own, port)))
             .map_err(failed("write the configuration in"))?;
         let mut command = needs::tool(layer, SERVER.0, SERVER.1)?;
         command.args(["-D", "-e", "-f"]);
@@ -79,7 +96,7 @@ pub(crate) fn start(
         let view = view(dir).map_err(failed("name"))?;
         child::with_view(&mut command, view);
         let server = Process::start(&mut command).map_err(failed("start sshd in"))?;
-        let Some(mut server) = listening(layer, server, limit)? else {
+        let Some(mut server) = listening(layer, server, base.silence.max(FLOOR))? else {
             continue;
         };
         let pid = server.child().id();
@@ -87,6 +104,12 @@ pub(crate) fn start(
             drop(server);
             Ok(())
         });
+        let port = match distance {
+            Some(distance) => relay::until_undone(layer, distance, port, undo)?,
+            None => port,
+        };
+        write(&client, &client_config(&own, port))
+            .map_err(failed("write the client's configuration in"))?;
         return Ok(Sshd { pid, port, client });
     }
     Err(failed("find a port for the server of")(

@@ -1,17 +1,15 @@
-use std::{collections::HashSet, path::Path, time::Duration};
+use std::path::Path;
 
 use layermark_model::{Missing, Spec};
 use layermark_sys::process;
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo,
-    child::SEEN_AT,
-    fuse_program,
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
     host::{HostPlace, PACKAGED},
     needs,
     net::relay::{self, Distance},
     options::value,
-    sandbox, sshd, tree,
+    sshd, tree,
 };
 
 /// A directory of this host that sshfs mounts, through an SSH server on the loopback.
@@ -65,17 +63,7 @@ impl Layer for Sshfs {
     }
 
     fn missing(&self, _: &Spec) -> Vec<Missing> {
-        // The server changes to the user of the connection, which needs root.
-        let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
-        missing.extend(fuse_program::missing(&[
-            (PROGRAM, PROGRAM),
-            ("ssh", "openssh-client"),
-        ]));
-        missing.extend(sshd::missing());
-        // A package may have several of the programs.
-        let mut hints = HashSet::new();
-        missing.retain(|lacks| hints.insert(lacks.hint.clone()));
-        missing
+        sshd::missing(&[(PROGRAM, PROGRAM), ("ssh", "openssh-client")])
     }
 
     fn open(
@@ -84,27 +72,22 @@ impl Layer for Sshfs {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        /// A server takes half a second on a machine that is not busy.
-        const FLOOR: Duration = Duration::from_secs(10);
         let layer = spec.to_string();
         base.emptied(undo);
         let [below, at] = fuse_program::directories(base, &layer)?;
-        let server = sshd::start(&layer, &base.dir, base.silence.max(FLOOR), undo)?;
+        let server = sshd::start(&layer, base, Distance::of(spec, OPTIONS)?, undo)?;
         let mut command = needs::tool(&layer, PROGRAM, PROGRAM)?;
         command
             .arg("-F")
             .arg(&server.client)
             .args(["-f", "-o", "default_permissions"])
             .args(fuse_program::for_all_users());
-        if let Some(distance) = Distance::of(spec, OPTIONS)? {
-            let port = relay::until_undone(&layer, distance, server.port, undo)?;
-            command.args(["-p", &port.to_string()]);
-        }
         if value(spec, OPTIONS, "cache") == "off" {
             command.args(["-o", "dir_cache=no"]);
         }
-        let name = below.file_name().unwrap_or_default().to_string_lossy();
-        command.arg(format!("127.0.0.1:{SEEN_AT}/{name}")).arg(&at);
+        command
+            .arg(format!("127.0.0.1:{}", sshd::shown(&below)))
+            .arg(&at);
         let pid = fuse_program::serve(&layer, &mut command, &at, undo)?;
         let pids: Vec<u32> = [pid, server.pid].into_iter().flat_map(tree_of).collect();
         let place = pids
