@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # Runs the first target of the Makefile, which builds, then the others beside each other. Lists the time of each, the ten
-# slowest tests, and tests that passed only when they were run alone.
+# slowest tests, and tests that passed only when they were run a second time.
 # usage: scripts/test.sh TARGET...
 set -euo pipefail
 cd "$(dirname "$0")/.."
 logs=$(mktemp -d)
 finish() {
-    # What still runs after a failure.
-    jobs -p | xargs -r kill 2>/dev/null || true
+    # What still runs after a failure: each pass is a process group.
+    jobs -p | sed 's/^/-/' | xargs -r kill -- 2>/dev/null || true
     echo
     echo "slowest tests:"
     # awk reads to the end: after `head` a sort that still writes would end with SIGPIPE and fail the script.
-    cat "$logs"/*.log | sed -nE 's/^test (.+) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' | sort -rn |
-        awk 'NR <= 10 { seconds = $1; sub(/^[^ ]+ /, ""); printf "%7.1f s  %s\n", seconds, $0 }'
-    cat "$logs"/*.log | sed -n '/^flaky: /p'
-    cat "$logs"/*.time
+    cat "$logs"/*.log 2>/dev/null | sed -nE 's/^test (.+) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' | sort -rn |
+        awk 'NR <= 10 { seconds = $1; sub(/^[^ ]+ /, ""); printf "%7.1f s  %s\n", seconds, $0 }' || true
+    cat "$logs"/*.log 2>/dev/null | sed -n '/^flaky: /p' || true
+    cat "$logs"/*.time 2>/dev/null || true
     rm -rf "$logs"
 }
 trap finish EXIT
@@ -27,6 +27,7 @@ run() {
 run "$1" 2>&1 | tee "$logs/$1.log"
 shift
 declare -A process
+set -m
 for target; do
     run "$target" >"$logs/$target.log" 2>&1 &
     process[$target]=$!

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a test program for cargo (`target.*.runner`), with the time of each test printed.
-# Tests run beside each other and share two cores with what they measure. A test that fails so is run once more, alone. If
+# Tests run beside each other and share two cores with what they measure. A test that fails so is run once more, without those. If
 # it passes then, the program passes, and a line `flaky: NAME` says so: scripts/test.sh lists these lines at its end.
 # On stable Rust, libtest accepts the option only with RUSTC_BOOTSTRAP. It is set here and not for cargo, which would
 # build some dependencies again.
