@@ -180,10 +180,11 @@ fn restore_dir(from: &Path, to: BorrowedFd<'_>, path: &Path, seen: &Seen) -> io:
     keep_time(from, to)
 }
 
-/// A file system that has no links, and shows what one below it leads to, is left as it is.
+/// Where a file system has no links and shows what one below it leads to, that is left as it is.
 fn restore_link(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     let wanted = fs::read_link(from)?;
     let there = readlinkat(to, name, Vec::new());
+    let shows_its_file = there == Err(Errno::INVAL);
     if there.is_ok_and(|there| there.as_bytes() == wanted.as_os_str().as_bytes()) {
         return Ok(());
     }
@@ -191,7 +192,9 @@ fn restore_link(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()>
     let trial = random_name("layermark-");
     match symlinkat(&wanted, to, &trial) {
         // rclone says EIO.
-        Err(Errno::NOSYS | Errno::PERM | Errno::OPNOTSUPP | Errno::IO) => return Ok(()),
+        Err(Errno::NOSYS | Errno::PERM | Errno::OPNOTSUPP | Errno::IO) if shows_its_file => {
+            return Ok(());
+        }
         made => made?,
     }
     removal::remove_at(to, name)?;
