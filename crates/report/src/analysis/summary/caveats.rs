@@ -19,15 +19,19 @@ pub fn is_busy(caveats: &[String]) -> bool {
 pub fn all(f: &Findings, trials: &[TrialRecord]) -> Vec<String> {
     busy(f, trials)
         .into_iter()
-        .chain(cut_short(f.run))
+        .chain(cut_short(f.run, trials))
         .collect()
 }
 
 /// Why the run ended before its time, and the command that continues it.
-fn cut_short(run: &Run) -> Option<String> {
+fn cut_short(run: &Run, trials: &[TrialRecord]) -> Option<String> {
     let why = match run.status {
         RunStatus::Running | RunStatus::Done => return None,
         RunStatus::Stopped => "Stopped by the user",
+        // A run of which every trial failed has reached its end.
+        RunStatus::Failed if trials.iter().all(|t| t.trial.is_none()) && !trials.is_empty() => {
+            return None;
+        }
         RunStatus::Failed => "Ended by an error",
         RunStatus::Interrupted => "Interrupted",
     };
