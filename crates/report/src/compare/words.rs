@@ -90,7 +90,7 @@ pub fn headline(rows: &[ResultRow], baseline: Option<&str>) -> String {
     let probable: Vec<&ResultRow> = probable.collect();
     if let Some(row) = most(&probable) {
         return format!(
-            "Nothing is certainly slower; {} probably is, {}",
+            "nothing is certainly slower; {} probably is, {}",
             code(&row.layer),
             at(row)
         );
@@ -99,10 +99,10 @@ pub fn headline(rows: &[ResultRow], baseline: Option<&str>) -> String {
     let rest = all.len() - same;
     let of = count(all.len(), "result");
     match rest {
-        0 => format!("Nothing changed: {of}, all the same"),
-        _ if rest == all.len() => format!("Nothing can be told: none of {of} is certain"),
+        0 => format!("nothing changed: {of}, all the same"),
+        _ if rest == all.len() => format!("nothing can be told: none of {of} is certain"),
         _ => format!(
-            "Nothing is known to be slower or faster: {same} of {of} {} the same",
+            "nothing is known to be slower or faster: {same} of {of} {} the same",
             verb(same, "is", "are")
         ),
     }

@@ -62,13 +62,11 @@ pub fn headline(f: &Findings, busy: bool, control_failed: bool) -> String {
 
 /// A sentence with a capital letter, or with what limits it.
 pub fn qualified(text: &str, busy: bool) -> String {
-    let mut chars = text.chars();
-    let first = chars.next();
     if busy {
-        let first = first.into_iter().flat_map(char::to_lowercase);
-        return BUSY.chars().chain(first).chain(chars).collect();
+        return format!("{BUSY}{text}");
     }
-    let first = first.into_iter().flat_map(char::to_uppercase);
+    let mut chars = text.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
     first.chain(chars).collect()
 }
 
