@@ -113,12 +113,20 @@ pub fn study(
     style: Style,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
+    let headline = drawn(document.part(Part::Headline), style)?;
+    let foot = foot(report, document, style)?;
     let mut body = match study.claims() {
-        Some(claims) => holds(&claims, style)? + &layers(report, style)? + "\n",
+        Some(claims) => {
+            let holds = holds(&claims, style)?;
+            let mut layers = layers(report, style)?;
+            if lines(&holds) + lines(&layers) + lines(&headline) + lines(&foot) + 3 > most(style) {
+                layers = text(style, "", "  ", WHAT)?;
+            }
+            holds + &layers + "\n"
+        }
         None => String::new(),
     };
-    body += &drawn(document.part(Part::Headline), style)?;
-    let foot = foot(report, document, style)?;
+    body += &headline;
     // Room for the lines that count the others, and a blank one before the foot.
     let mut room = most(style).saturating_sub(lines(&body) + lines(&foot) + 3);
     let conclusions = gravest(&study.conclusions).into_iter();
