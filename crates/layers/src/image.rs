@@ -61,9 +61,9 @@ impl Layer for Image {
 
     fn about(&self, variant: &str) -> &'static str {
         match variant {
-            "squashfs" => "squashfs in the kernel: an image, read only",
-            "erofs" => "erofs in the kernel: an image, read only",
-            "squashfuse" => "squashfs in user space: an image, read only",
+            "squashfs" => "squashfs in the kernel: an application image",
+            "erofs" => "erofs in the kernel: an application image",
+            "squashfuse" => "squashfs in user space: an application image",
             _ => "an application image: read only, or with an overlay on top (upper=on)",
         }
     }
