@@ -348,7 +348,7 @@ impl Layer for Container {
             notes.extend(driver);
         }
         if sandbox::privilege() != Privilege::Root {
-            let ids = "that of the run, which has the ids of one user";
+            let ids = "that of the run";
             notes.push(("user_namespace".into(), ids.into()));
         }
         notes.extend(root::note(spec, root.id()));
