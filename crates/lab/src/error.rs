@@ -282,7 +282,7 @@ impl LabError {
                 "layers with a network: -l netns, -l vm:nic=virtio-net; files in it: layermark file -l {layer}"
             )),
             Self::OneSide { .. } => Some(
-                "layers whose directory this host has, too: -l bind, -l fuse, -l fuse:bindfs, -l sshfs, \
+                "layers whose directory this host has, too: -l bind, -l fuse, -l fuse:bindfs, -l sshfs, -l rclone, \
                  -l container:podman,at=volume, -l vm:share=virtiofs"
                     .into(),
             ),

@@ -215,6 +215,7 @@ mod tests {
             ("bind", &[]),
             ("fuse:bindfs", &[]),
             ("sshfs", &[]),
+            ("rclone", &[]),
             ("vm:share=9p", &[]),
             ("bind:ro", &["seen"]),
             ("fuse:gocryptfs", &["seen"]),
