@@ -101,8 +101,8 @@ pub(crate) fn in_network(command: &mut Command, net: Arc<OwnedFd>) {
 pub(crate) enum Change {
     /// Shows the working directory, or the first path, at the second path too.
     Show(Option<CString>, CString),
-    /// Shows the file system mounted at the first path read-only at the second one, as to a user
-    /// who owns none of its files and is in none of their groups. `strangers` comes from
+    /// Shows the file system mounted at the first path at the second one, read-only. It looks as to a
+    /// user who owns none of its files and is in none of their groups. `strangers` comes from
     /// [`strangers`]. A file system for which that is impossible is left out, unless it is needed.
     Share {
         from: CString,

@@ -250,8 +250,8 @@ pub(crate) fn observed(place: HostPlace, at: &Path, pids: &[u32]) -> Result<Host
     ))
 }
 
-/// Whether the kernel gathers writes to the file system of `path`, which is created; and whether `O_DIRECT` is
-/// passed on, both as seen in the files that its server has open. `None` where it has no file open.
+/// Whether the kernel gathers writes to the file system of `path`, which is created, and whether `O_DIRECT` is
+/// passed on. Both are seen in the files that its server has open: `None` where it has none.
 fn observe(path: &Path, pids: &[u32]) -> io::Result<(Option<&'static str>, Option<&'static str>)> {
     /// A server that gets a write stores it in less time. The kernel gathers writes for seconds.
     const STORED: Duration = Duration::from_millis(200);

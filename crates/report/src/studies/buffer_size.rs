@@ -1,5 +1,5 @@
 //! Study of buffer sizes for `read` and `write` (2008): a file of 256 MB in records of 32 to 4096
-//! bytes, with wall time and CPU time of each. The study's word is "block", which is a round of the
+//! bytes. It has wall time and CPU time of each. The study's word is "block", which is a round of the
 //! schedule here.
 
 use std::fmt::Write;
