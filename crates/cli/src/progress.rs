@@ -5,7 +5,11 @@ use std::{
     cell::{Cell, RefCell},
     fmt::Write,
     io::{IsTerminal, stderr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -27,10 +31,19 @@ pub struct Progress {
     ready: RefCell<Vec<(String, f64)>>,
     /// Ratios so far, below the bar.
     growing: RefCell<Growing>,
-    /// When the last line was printed that tells a log how far the run is.
-    told: Cell<Instant>,
-    /// The time left as the last trial reported it, shared with the bar; `None` before the first.
-    left: Arc<Mutex<Option<Left>>>,
+    /// Shared with what prints it: the bar, or [`log`].
+    state: Arc<Mutex<State>>,
+    /// Ends [`log`] when it is dropped.
+    logged: RefCell<Option<mpsc::Sender<()>>>,
+}
+
+/// How far the run is.
+#[derive(Debug, Default)]
+struct State {
+    /// The time left as the last trial reported it; `None` before the first.
+    left: Option<Left>,
+    /// What was done last.
+    message: String,
 }
 
 /// The expected time left, counted down from the trial that reported it.
@@ -72,34 +85,40 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(1), target);
-        let left: Arc<Mutex<Option<Left>>> = Arc::default();
+        let state: Arc<Mutex<State>> = Arc::default();
         let template = "{bar:20} {elapsed}  {left}{wide_msg}\n{prefix}";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            let reported = left.clone();
+            let state = state.clone();
             let words = move |_: &ProgressState, out: &mut dyn Write| {
-                let left = *reported.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(left) = left {
+                if let Some(left) = locked(&state).left {
                     // A failure to draw is the bar's.
                     let _ = write!(out, "{}  ", left.words(Instant::now()));
                 }
             };
             bar.set_style(style.with_key("left", words));
         }
-        bar.set_message("setting up");
         bar.set_length(STEPS as u64);
-        if loud {
-            // The time passes on a terminal even where a trial takes long.
+        // The time passes even where a trial takes long.
+        let logged = if loud {
             bar.enable_steady_tick(Duration::from_secs(1));
-        }
-        Self {
+            None
+        } else {
+            let (end, ended) = mpsc::channel();
+            let state = state.clone();
+            thread::spawn(move || log(&state, PACE, &ended, |line| say(line)));
+            Some(end)
+        };
+        let progress = Self {
             bar,
             loud,
             share: Cell::new(0.0),
             ready: RefCell::default(),
             growing: RefCell::default(),
-            told: Cell::new(Instant::now()),
-            left,
-        }
+            state,
+            logged: RefCell::new(logged),
+        };
+        progress.set_message("setting up".into());
+        progress
     }
 
     /// Shows an event.
@@ -125,7 +144,7 @@ impl Progress {
                 ));
             }
             Event::LayerReady { name, seconds } => {
-                self.bar.set_message(format!("setting up: {name} is ready"));
+                self.set_message(format!("setting up: {name} is ready"));
                 self.ready.borrow_mut().push((name.clone(), *seconds));
             }
             Event::LayerFailed { name, reason, hint } => {
@@ -152,31 +171,28 @@ impl Progress {
                 if let Some(text) = set_up(&ready) {
                     self.line(&text);
                 }
-                let now = Instant::now();
-                let reported = Left {
+                locked(&self.state).left = Some(Left {
                     expected: *left,
-                    at: now,
-                };
-                *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(reported);
+                    at: Instant::now(),
+                });
                 let share = share(self.bar.elapsed(), *left, *done, *planned);
                 self.bar.set_position((self.advance(share) * STEPS) as u64);
-                self.bar.set_message(message(event));
+                self.set_message(message(event));
                 self.grow(event);
-                if !self.loud && self.told.get().elapsed() >= PACE {
-                    self.told.set(now);
-                    self.tell(&format!(
-                        "{}  {}  {}",
-                        clock(self.bar.elapsed()),
-                        reported.words(now),
-                        message(event)
-                    ));
-                }
             }
             Event::Note(text) => self.line(text),
             Event::Warning { text, hint } => self.warn(text, hint.as_deref()),
-            Event::RunEnded { .. } => self.bar.finish_and_clear(),
+            Event::RunEnded { .. } => {
+                self.logged.take();
+                self.bar.finish_and_clear();
+            }
             _ => {}
         }
+    }
+
+    fn set_message(&self, text: String) {
+        locked(&self.state).message.clone_from(&text);
+        self.bar.set_message(text);
     }
 
     /// Adds the trial's ratio to the matrix below the bar.
@@ -227,6 +243,28 @@ impl Progress {
                 say(format!("hint: {hint}"));
             }
         });
+    }
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Prints a line each `pace` for a log, until the other end of `ended` is gone.
+fn log(state: &Mutex<State>, pace: Duration, ended: &mpsc::Receiver<()>, print: impl Fn(String)) {
+    let begun = Instant::now();
+    while ended.recv_timeout(pace) == Err(RecvTimeoutError::Timeout) {
+        let line = {
+            let now = locked(state);
+            let left = now.left.map(|left| left.words(Instant::now()));
+            let words = [Some(clock(begun.elapsed())), left];
+            let words = words.into_iter().flatten();
+            words
+                .chain([now.message.clone()])
+                .collect::<Vec<_>>()
+                .join("  ")
+        };
+        print(line);
     }
 }
 
@@ -352,6 +390,32 @@ mod tests {
         assert_eq!(after(Some(112), 113), "longer than expected");
         assert_eq!(after(Some(0), 3), "0:00 left");
         assert_eq!(after(None, 40), "time left not known yet");
+    }
+
+    /// Only the end of a trial printed a line.
+    #[test]
+    fn a_log_gets_lines_while_a_trial_goes_on() {
+        let state = Mutex::new(State {
+            left: Some(Left {
+                expected: None,
+                at: Instant::now(),
+            }),
+            message: "block 1/8  fuse".into(),
+        });
+        let ((end, ended), (said, lines)) = (mpsc::channel(), mpsc::channel());
+        thread::scope(|scope| {
+            let state = &state;
+            scope.spawn(move || {
+                log(state, Duration::from_millis(1), &ended, |line| {
+                    let _ = said.send(line);
+                });
+            });
+            let first = lines.recv().unwrap();
+            assert_eq!(first, "0:00  time left not known yet  block 1/8  fuse");
+            assert_eq!(lines.recv().unwrap(), first);
+            // It ends with the run: the scope waits for it.
+            drop(end);
+        });
     }
 
     #[test]
