@@ -92,6 +92,32 @@ fn each_layer_with_two_sides_shows_what_is_made_on_either() {
     }
 }
 
+/// rclone sends a file five seconds after it was closed, and remembers for five minutes which names there are. So the
+/// directory was never seen when it was made on this host, and nothing could be measured.
+#[test]
+fn a_client_that_writes_later_shows_its_files_later() {
+    let layer = "rclone";
+    let said = Lm::new()
+        .work_with(SHORT, &[layer])
+        .args(["--op", "create", "--wait", "10s"])
+        .run()
+        .left_nothing();
+    if said.code == Some(3) && said.stderr.contains("hint: ") {
+        return skipped(&said.stderr);
+    }
+    let report = said.json();
+    let on_host = result(&report, "create, seen on the host, within 10s", layer);
+    assert_eq!(on_host["failed_trials"], 0, "{on_host:#}");
+    let late = on_host["latency_us"]["p50"].as_f64().expect("a median");
+    assert!(late > 1_000_000.0, "{on_host:#}");
+    let in_layer = result(&report, "create, seen in the layer, within 10s", layer);
+    let error = in_layer["error"].as_str().expect("an error");
+    assert!(
+        error.contains("the change was not seen in the layer within 10s"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_guest_sees_changes_of_this_host_in_a_shared_folder() {
     if !is_root() {

@@ -50,18 +50,19 @@ impl WorkDir {
             Ok(())
         };
         clear().map_err(|e| ProbeError::io("clear", dir, &e))?;
-        Self::beside(dir)
+        let work = Self::named(dir);
+        let made = fs::create_dir(&work.path);
+        made.map_err(|e| ProbeError::io("make", &work.path, &e))?;
+        Ok(work)
     }
 
-    /// Creates it in a directory in which another probe has its own.
-    pub fn beside(dir: &Path) -> Result<Self, ProbeError> {
+    /// One that another probe creates, in whose directory it is.
+    pub fn named(dir: &Path) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = dir.join(format!("{PREFIX}{:x}-{number:x}", process::id()));
-        let made = fs::create_dir(&path);
-        made.map_err(|e| ProbeError::io("make", &path, &e))?;
         ours().insert(path.clone());
-        Ok(Self { path })
+        Self { path }
     }
 
     /// Leaves it, with this many files in it, to the owner of the layer, because removing them

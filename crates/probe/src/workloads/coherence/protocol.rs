@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Ask {
     /// Answered at once.
     Ping,
-    /// Works in the directory of this name from now on: whether it is seen in time.
+    /// Makes a directory of this name and works in it from now on.
     Enter { name: String },
     /// Makes what the change is made to.
     Make { n: u64 },

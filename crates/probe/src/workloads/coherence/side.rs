@@ -66,15 +66,10 @@ impl Side {
         match self.op {
             Change::Create | Change::List | Change::Notify => Ok(()),
             Change::Remove => fs::write(self.file(n), number(0)),
-            Change::Append | Change::Overwrite | Change::Held | Change::Rename => {
-                if n == 0 {
-                    fs::write(self.file(n), number(0))?;
-                }
-                if self.op == Change::Rename {
-                    fs::write(self.dir.join(NEXT), number(n + 1))?;
-                }
-                Ok(())
+            Change::Append | Change::Overwrite | Change::Held | Change::Rename if n == 0 => {
+                fs::write(self.file(n), number(0))
             }
+            Change::Append | Change::Overwrite | Change::Held | Change::Rename => Ok(()),
         }
     }
 
@@ -91,7 +86,11 @@ impl Side {
                 .write(true)
                 .open(file)?
                 .write_all_at(&number(n + 1), 0),
-            Change::Rename => fs::rename(self.dir.join(NEXT), file),
+            Change::Rename => {
+                let next = self.dir.join(NEXT);
+                fs::write(&next, number(n + 1))?;
+                fs::rename(next, file)
+            }
             Change::Remove => fs::remove_file(file),
         }
     }

@@ -104,7 +104,7 @@ fn what_is_never_seen_is_an_error() {
     let e = Coherence.prepare(one.path(), point, &context(far.port()));
     let e = e.err().expect("an error");
     assert!(
-        e.message.contains("not seen in the layer within 50ms"),
+        e.message.contains("not seen on this host within 50ms"),
         "{}",
         e.message
     );

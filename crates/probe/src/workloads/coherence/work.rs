@@ -52,7 +52,7 @@ impl CoherenceWork {
         peer: &Peer,
         context: &Context,
     ) -> Result<Self, ProbeError> {
-        let work = WorkDir::beside(dir)?;
+        let work = WorkDir::named(dir);
         let to = peer.socket();
         let address = PeerAddress {
             workload: "coherence",
@@ -93,18 +93,21 @@ impl CoherenceWork {
         self.control.answer(tick)
     }
 
-    /// The layer has to see the directory that was made here.
+    /// The directory is made in the layer, where some file systems remember for minutes which names there are. This host
+    /// has to see it.
     fn enter(&mut self) -> Result<(), ProbeError> {
         let name = self.here.dir().file_name().unwrap_or_default();
         let name = name.to_string_lossy().into_owned();
-        if self.ask(&Ask::Enter { name }, &mut || {})? {
+        let _: bool = self.ask(&Ask::Enter { name }, &mut || {})?;
+        let is_there = || Ok(self.here.dir().is_dir());
+        if until(self.p.wait(), &mut || Ok(()), is_there).map_err(self.here("look for"))? {
             return Ok(());
         }
         let (dir, wait) = (self.here.dir().display(), &self.p.wait);
         Err(ProbeError::new(format!(
-            "{dir} was made on this host and not seen in the layer within {wait}"
+            "{dir} was made in the layer and not seen on this host within {wait}"
         ))
-        .hint("a longer `wait`, if the layer keeps names for longer"))
+        .hint("a longer `wait`, if the layer writes later"))
     }
 
     fn here(&self, doing: &str) -> impl FnOnce(io::Error) -> ProbeError + use<> {
@@ -123,9 +126,9 @@ impl CoherenceWork {
     }
 
     fn change_here(&mut self, n: u64, tick: &mut dyn FnMut()) -> Result<Option<u64>, ProbeError> {
-        self.here.make(n).map_err(self.here("make a file in"))?;
+        self.make(n, tick)?;
         let before = self.ask(&Ask::Before { n }, tick)?;
-        self.has_seen(before)?;
+        self.has_seen(before, Watcher::Layer)?;
         let _: bool = self.ask(&Ask::Watch { n }, tick)?;
         self.here.change(n).map_err(self.here("change a file in"))?;
         let changed = Instant::now();
@@ -135,14 +138,12 @@ impl CoherenceWork {
 
     /// The other side knows how long its change took, and this one when it asked for it.
     fn change_there(&mut self, n: u64, tick: &mut dyn FnMut()) -> Result<Option<u64>, ProbeError> {
-        let _: bool = self.ask(&Ask::Make { n }, tick)?;
+        self.make(n, tick)?;
         let wait = self.p.wait();
         let mut tick = || {
             tick();
             Ok(())
         };
-        let before = until(wait, &mut tick, || self.here.sees_before(n));
-        self.has_seen(before.map_err(self.here("look in"))?)?;
         let asked = Instant::now();
         self.control.say(&Ask::Change { n })?;
         let seen = until(wait, &mut tick, || self.here.sees(n)).map_err(self.here("look in"))?;
@@ -151,12 +152,23 @@ impl CoherenceWork {
         Ok(seen.then(|| passed.saturating_sub(took)))
     }
 
-    /// An error if the watching side has not seen the state before a change.
-    fn has_seen(&self, before: bool) -> Result<(), ProbeError> {
+    /// Has what is changed made in the layer, as a program there does that works on it, and waits until it is seen here.
+    fn make(&mut self, n: u64, tick: &mut dyn FnMut()) -> Result<(), ProbeError> {
+        let _: bool = self.ask(&Ask::Make { n }, tick)?;
+        let mut tick = || {
+            tick();
+            Ok(())
+        };
+        let before = until(self.p.wait(), &mut tick, || self.here.sees_before(n));
+        self.has_seen(before.map_err(self.here("look in"))?, Watcher::Host)
+    }
+
+    /// An error if a side has not seen the state before a change.
+    fn has_seen(&self, before: bool, side: Watcher) -> Result<(), ProbeError> {
         if before {
             return Ok(());
         }
-        let (at, wait) = (self.p.seen.place(), &self.p.wait);
+        let (at, wait) = (side.place(), &self.p.wait);
         Err(self.unseen(&format!(
             "the state before the change was not seen {at} within {wait}"
         )))
