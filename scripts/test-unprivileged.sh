@@ -57,9 +57,11 @@ for program in "$stage"/bin/*; do
     set --
     case $program in */e2e-*)
         echo "test-unprivileged: run as root only, since they take minutes and nothing in them depends on who runs them:" \
-            "studies, plans and stalls, forecasts, commands of the pages, guests' networks and CPUs, a team's server"
+            "studies, plans and stalls, forecasts, commands of the pages, guests' networks and CPUs, a team's server," \
+            "comparisons, output, the matrix, devload"
         set -- --skip studies:: --skip plans::every_plan --skip stalls:: --skip forecast:: --skip docs::commands \
-            --skip paths::guests --skip cpus:: --skip team:: ;;
+            --skip paths::guests --skip cpus:: --skip team:: --skip compare:: --skip output:: --skip matrix:: \
+            --skip devload:: ;;
     esac
     echo "test-unprivileged: $(basename "$program")"
     setpriv --reuid 65534 --regid 65534 --clear-groups \

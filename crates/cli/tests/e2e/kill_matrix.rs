@@ -493,7 +493,8 @@ fn make(kill: Kill, own_tmp: bool) -> Result<bool, String> {
             let due = first.elapsed() >= Duration::from_millis(kill.after);
             target = due.then(|| found.clone());
         }
-        thread::sleep(Duration::from_millis(2));
+        // A look reads all of /proc, for as many milliseconds as hundreds of processes have.
+        thread::sleep(Duration::from_millis(5));
     }
     let stored = trials_stored(dir.path());
     let mut hit = false;
