@@ -20,6 +20,7 @@ mod like;
 mod matrix;
 mod net;
 mod overhead;
+mod places;
 mod probe;
 mod report;
 mod results;
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 18] = [
+const BENCHES: [(&str, Bench); 19] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
@@ -77,6 +78,7 @@ const BENCHES: [(&str, Bench); 18] = [
     ("like", like::measure),
     ("matrix", matrix::measure),
     ("net", net::measure),
+    ("places", places::measure),
     ("steps", steps::measure),
     ("turns", turns::measure),
     ("vm", vm::measure),

@@ -105,7 +105,7 @@ impl Progress {
         } else {
             let (end, ended) = mpsc::channel();
             let state = state.clone();
-            thread::spawn(move || log(&state, PACE, &ended, |line| say(line)));
+            thread::spawn(move || log(&state, PACE, &ended, say));
             Some(end)
         };
         let progress = Self {

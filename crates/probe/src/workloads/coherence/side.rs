@@ -63,14 +63,15 @@ impl Side {
 
     /// Makes what the change is made to.
     pub fn make(&self, n: u64) -> io::Result<()> {
-        match self.op {
-            Change::Create | Change::List | Change::Notify => Ok(()),
-            Change::Remove => fs::write(self.file(n), number(0)),
-            Change::Append | Change::Overwrite | Change::Held | Change::Rename if n == 0 => {
-                fs::write(self.file(n), number(0))
-            }
-            Change::Append | Change::Overwrite | Change::Held | Change::Rename => Ok(()),
+        let is_made = match self.op {
+            Change::Create | Change::List | Change::Notify => false,
+            Change::Remove => true,
+            Change::Append | Change::Overwrite | Change::Held | Change::Rename => n == 0,
+        };
+        if is_made {
+            fs::write(self.file(n), number(0))?;
         }
+        Ok(())
     }
 
     /// Makes the change.
