@@ -1,5 +1,5 @@
-//! Places behind a command: how soon a container's probe is ready, compared with the runtime by itself in turn, and
-//! how long a question to a probe takes over the runtime's pipes and over ssh.
+//! Places behind a command. How soon is a container's probe ready, compared with the runtime by itself in turn? How
+//! long does a question to a probe take over the runtime's pipes, and over ssh?
 
 use std::{
     fs,
@@ -81,7 +81,7 @@ impl Bench {
         }
         let (mut ratios, mut ready_ms, mut ms) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..ROUNDS {
-            // Whoever comes second finds the files in memory.
+            // The second one finds its files in memory.
             let is_first = round % 2 == 0;
             let mut alone = 0.0;
             if is_first {
