@@ -6,6 +6,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    fs::File,
     io,
     net::{IpAddr, Ipv4Addr},
     os::{fd::OwnedFd, unix::net::UnixStream},
@@ -316,8 +317,9 @@ fn greet(
     token: &str,
     limit: Duration,
 ) -> Result<Greeting, LayerError> {
-    let binary = std::fs::read(&base.exe).map_err(LayerError::io(layer, "read", &base.exe))?;
-    let hash = agent::hash(&binary);
+    let unread = || LayerError::io(layer, "read", &base.exe);
+    let hash = File::open(&base.exe).and_then(agent::hash);
+    let hash = hash.map_err(unread())?;
     let failed = |why: Failed| why.error(layer, &way.by_hand);
     let greeted = |words: &[OsString], own| {
         let line = Line::start(layer, words, own)?;
@@ -345,6 +347,7 @@ fn greet(
         },
         Start::Found | Start::Sent { .. } => {}
     }
+    let binary = std::fs::read(&base.exe).map_err(unread())?;
     let sent = push::Binary {
         bytes: &binary,
         hash: &hash,

@@ -7,7 +7,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fs::{self, File},
-    io::{self, BufReader, Write},
+    io::{self, BufReader, Read, Write},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::Command,
@@ -17,6 +17,7 @@ use std::{
 
 use layermark_model::Spec;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::{HELLO, PUSHED, here::directory_id, limits};
 use crate::{
@@ -81,7 +82,7 @@ fn serve(token: &OsStr, own: &Path) -> io::Result<()> {
     // A place may not have /proc.
     let program = Some(Path::new("/proc/self/exe")).filter(|exe| exe.exists());
     let program = program.unwrap_or(own);
-    let hash = hash(&fs::read(program)?);
+    let hash = hash(File::open(program)?)?;
     // What was printed before this may have no end of line.
     write!(output, "\n{HELLO}{} {hash}\n", token.display())?;
     output.flush()?;
@@ -104,9 +105,17 @@ fn wait_for_data(connection: &File) -> io::Result<()> {
     Ok(fcntl_setfl(connection, flags)?)
 }
 
-/// Hash of a binary, to compare both ends of a connection.
-pub(super) fn hash(bytes: &[u8]) -> String {
-    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes))
+/// Hash of a binary, to compare both ends of a connection. New memory for all of it would take longer than the rest.
+pub(super) fn hash(mut binary: impl Read) -> io::Result<String> {
+    let (mut hash, mut piece) = (Xxh3::new(), vec![0; PIECE]);
+    loop {
+        match binary.read(&mut piece) {
+            Ok(0) => return Ok(format!("{:032x}", hash.digest128())),
+            Ok(got) => hash.update(&piece[..got]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 struct Agent {
