@@ -493,7 +493,7 @@ fn make(kill: Kill, own_tmp: bool) -> Result<bool, String> {
             let due = first.elapsed() >= Duration::from_millis(kill.after);
             target = due.then(|| found.clone());
         }
-        // A look reads all of /proc, for as many milliseconds as hundreds of processes have.
+        // A look reads all of /proc, which takes milliseconds where there are hundreds of processes.
         thread::sleep(Duration::from_millis(5));
     }
     let stored = trials_stored(dir.path());
