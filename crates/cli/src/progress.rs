@@ -6,7 +6,7 @@ use std::{
     fmt::Write,
     io::{IsTerminal, stderr},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, PoisonError,
         mpsc::{self, RecvTimeoutError},
     },
     thread,
@@ -31,20 +31,13 @@ pub struct Progress {
     ready: RefCell<Vec<(String, f64)>>,
     /// Ratios so far, below the bar.
     growing: RefCell<Growing>,
-    /// Shared with what prints it: the bar, or [`log`].
-    state: Arc<Mutex<State>>,
+    /// The time left as the last trial reported it, for the bar and [`log`]; `None` before the first.
+    left: Reported,
     /// Ends [`log`] when it is dropped.
     logged: RefCell<Option<mpsc::Sender<()>>>,
 }
 
-/// How far the run is.
-#[derive(Debug, Default)]
-struct State {
-    /// The time left as the last trial reported it; `None` before the first.
-    left: Option<Left>,
-    /// What was done last.
-    message: String,
-}
+type Reported = Arc<Mutex<Option<Left>>>;
 
 /// The expected time left, counted down from the trial that reported it.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +65,7 @@ const BESIDE: usize = 6;
 /// Number of steps of the bar.
 const STEPS: f64 = 1000.0;
 
-/// Time between two lines of a run whose standard error is no terminal.
+/// Time between two lines of a log.
 const PACE: Duration = Duration::from_secs(30);
 
 impl Progress {
@@ -85,18 +78,19 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(1), target);
-        let state: Arc<Mutex<State>> = Arc::default();
+        let left = Reported::default();
         let template = "{bar:20} {elapsed}  {left}{wide_msg}\n{prefix}";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            let state = state.clone();
+            let left = left.clone();
             let words = move |_: &ProgressState, out: &mut dyn Write| {
-                if let Some(left) = locked(&state).left {
+                if let Some(left) = now(&left) {
                     // A failure to draw is the bar's.
                     let _ = write!(out, "{}  ", left.words(Instant::now()));
                 }
             };
             bar.set_style(style.with_key("left", words));
         }
+        bar.set_message("setting up");
         bar.set_length(STEPS as u64);
         // The time passes even where a trial takes long.
         let logged = if loud {
@@ -104,21 +98,19 @@ impl Progress {
             None
         } else {
             let (end, ended) = mpsc::channel();
-            let state = state.clone();
-            thread::spawn(move || log(&state, PACE, &ended, say));
+            let (bar, left) = (bar.clone(), left.clone());
+            thread::spawn(move || log(&bar, &left, PACE, &ended, say));
             Some(end)
         };
-        let progress = Self {
+        Self {
             bar,
             loud,
             share: Cell::new(0.0),
             ready: RefCell::default(),
             growing: RefCell::default(),
-            state,
+            left,
             logged: RefCell::new(logged),
-        };
-        progress.set_message("setting up".into());
-        progress
+        }
     }
 
     /// Shows an event.
@@ -144,7 +136,7 @@ impl Progress {
                 ));
             }
             Event::LayerReady { name, seconds } => {
-                self.set_message(format!("setting up: {name} is ready"));
+                self.bar.set_message(format!("setting up: {name} is ready"));
                 self.ready.borrow_mut().push((name.clone(), *seconds));
             }
             Event::LayerFailed { name, reason, hint } => {
@@ -171,13 +163,14 @@ impl Progress {
                 if let Some(text) = set_up(&ready) {
                     self.line(&text);
                 }
-                locked(&self.state).left = Some(Left {
+                let reported = Left {
                     expected: *left,
                     at: Instant::now(),
-                });
+                };
+                *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(reported);
                 let share = share(self.bar.elapsed(), *left, *done, *planned);
                 self.bar.set_position((self.advance(share) * STEPS) as u64);
-                self.set_message(message(event));
+                self.bar.set_message(message(event));
                 self.grow(event);
             }
             Event::Note(text) => self.line(text),
@@ -188,11 +181,6 @@ impl Progress {
             }
             _ => {}
         }
-    }
-
-    fn set_message(&self, text: String) {
-        locked(&self.state).message.clone_from(&text);
-        self.bar.set_message(text);
     }
 
     /// Adds the trial's ratio to the matrix below the bar.
@@ -246,25 +234,21 @@ impl Progress {
     }
 }
 
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+fn now(left: &Reported) -> Option<Left> {
+    *left.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Prints a line each `pace` for a log, until the other end of `ended` is gone.
-fn log(state: &Mutex<State>, pace: Duration, ended: &mpsc::Receiver<()>, print: impl Fn(String)) {
-    let begun = Instant::now();
+fn log(
+    bar: &ProgressBar,
+    left: &Reported,
+    pace: Duration,
+    ended: &mpsc::Receiver<()>,
+    print: impl Fn(String),
+) {
     while ended.recv_timeout(pace) == Err(RecvTimeoutError::Timeout) {
-        let line = {
-            let now = locked(state);
-            let left = now.left.map(|left| left.words(Instant::now()));
-            let words = [Some(clock(begun.elapsed())), left];
-            let words = words.into_iter().flatten();
-            words
-                .chain([now.message.clone()])
-                .collect::<Vec<_>>()
-                .join("  ")
-        };
-        print(line);
+        let left = now(left).map_or_else(String::new, |left| left.words(Instant::now()) + "  ");
+        print(format!("{}  {left}{}", clock(bar.elapsed()), bar.message()));
     }
 }
 
@@ -395,18 +379,18 @@ mod tests {
     /// Only the end of a trial printed a line.
     #[test]
     fn a_log_gets_lines_while_a_trial_goes_on() {
-        let state = Mutex::new(State {
-            left: Some(Left {
-                expected: None,
-                at: Instant::now(),
-            }),
-            message: "block 1/8  fuse".into(),
-        });
+        let left = Left {
+            expected: None,
+            at: Instant::now(),
+        };
+        let left = Reported::new(Mutex::new(Some(left)));
+        let bar = ProgressBar::hidden();
+        bar.set_message("block 1/8  fuse");
         let ((end, ended), (said, lines)) = (mpsc::channel(), mpsc::channel());
         thread::scope(|scope| {
-            let state = &state;
+            let (bar, left) = (&bar, &left);
             scope.spawn(move || {
-                log(state, Duration::from_millis(1), &ended, |line| {
+                log(bar, left, Duration::from_millis(1), &ended, |line| {
                     let _ = said.send(line);
                 });
             });
