@@ -94,7 +94,7 @@ impl Shared {
                 let dir = self.dir.join(plain(&name)?);
                 fs::create_dir(&dir)?;
                 *side = Side::new(dir, self.p.op);
-                done(lines, true)
+                done(lines, ())
             }
             Ask::Make { n } => {
                 side.make(n)?;

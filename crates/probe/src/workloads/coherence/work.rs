@@ -98,9 +98,8 @@ impl CoherenceWork {
     fn enter(&mut self) -> Result<(), ProbeError> {
         let name = self.here.dir().file_name().unwrap_or_default();
         let name = name.to_string_lossy().into_owned();
-        let _: bool = self.ask(&Ask::Enter { name }, &mut || {})?;
-        let is_there = || Ok(self.here.dir().is_dir());
-        if until(self.p.wait(), &mut || Ok(()), is_there).map_err(self.here("look for"))? {
+        let () = self.ask(&Ask::Enter { name }, &mut || {})?;
+        if self.looks(&mut || {}, |here| Ok(here.dir().is_dir()))? {
             return Ok(());
         }
         let (dir, wait) = (self.here.dir().display(), &self.p.wait);
@@ -139,28 +138,33 @@ impl CoherenceWork {
     /// The other side knows how long its change took, and this one when it asked for it.
     fn change_there(&mut self, n: u64, tick: &mut dyn FnMut()) -> Result<Option<u64>, ProbeError> {
         self.make(n, tick)?;
-        let wait = self.p.wait();
-        let mut tick = || {
-            tick();
-            Ok(())
-        };
         let asked = Instant::now();
         self.control.say(&Ask::Change { n })?;
-        let seen = until(wait, &mut tick, || self.here.sees(n)).map_err(self.here("look in"))?;
+        let seen = self.looks(tick, |here| here.sees(n))?;
         let passed = asked.elapsed().as_nanos() as u64;
-        let took: u64 = self.control.answer(&mut || drop(tick()))?;
+        let took: u64 = self.control.answer(tick)?;
         Ok(seen.then(|| passed.saturating_sub(took)))
     }
 
     /// Has what is changed made in the layer, as a program there does that works on it, and waits until it is seen here.
     fn make(&mut self, n: u64, tick: &mut dyn FnMut()) -> Result<(), ProbeError> {
         let _: bool = self.ask(&Ask::Make { n }, tick)?;
+        let before = self.looks(tick, |here| here.sees_before(n))?;
+        self.has_seen(before, Watcher::Host)
+    }
+
+    /// Whether this side sees something in time.
+    fn looks(
+        &mut self,
+        tick: &mut dyn FnMut(),
+        mut look: impl FnMut(&mut Side) -> io::Result<bool>,
+    ) -> Result<bool, ProbeError> {
         let mut tick = || {
             tick();
             Ok(())
         };
-        let before = until(self.p.wait(), &mut tick, || self.here.sees_before(n));
-        self.has_seen(before.map_err(self.here("look in"))?, Watcher::Host)
+        let seen = until(self.p.wait(), &mut tick, || look(&mut self.here));
+        seen.map_err(self.here("look in"))
     }
 
     /// An error if a side has not seen the state before a change.
