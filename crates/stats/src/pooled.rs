@@ -1,5 +1,7 @@
 //! Mean and percentiles of all operations of several trials together, with intervals.
 
+use hdrhistogram::Histogram;
+
 use crate::{Interval, bca};
 
 /// The operations of one trial.
@@ -9,6 +11,19 @@ pub struct Operations {
     pub sum: f64,
     /// Values in ascending order, each with its number of operations (at least 1).
     pub counts: Vec<(u64, u64)>,
+}
+
+impl From<&Histogram<u64>> for Operations {
+    /// Each value is the highest of its bucket.
+    fn from(histogram: &Histogram<u64>) -> Self {
+        let steps = histogram.iter_recorded();
+        Self {
+            sum: histogram.mean() * histogram.len() as f64,
+            counts: steps
+                .map(|s| (s.value_iterated_to(), s.count_at_value()))
+                .collect(),
+        }
+    }
 }
 
 /// The operations of several trials together, resampled trial by trial.

@@ -72,7 +72,10 @@ pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Optio
         let Some(one) = histograms.read(latency) else {
             continue;
         };
-        sessions.entry(session).or_default().push(operations(&one));
+        sessions
+            .entry(session)
+            .or_default()
+            .push(Operations::from(&one));
         // The probe stores the extremes exactly; a histogram rounds them.
         min = min.min(latency.min);
         max = max.max(latency.max);
@@ -135,16 +138,6 @@ pub fn of<'a>(all: impl Iterator<Item = (u32, &'a Latency)>, seed: u64) -> Optio
                 .map(|ns| us((ns as f64).clamp(least, most)))
         }),
     })
-}
-
-fn operations(histogram: &Histogram<u64>) -> Operations {
-    let steps = histogram.iter_recorded();
-    Operations {
-        sum: histogram.mean() * histogram.len() as f64,
-        counts: steps
-            .map(|s| (s.value_iterated_to(), s.count_at_value()))
-            .collect(),
-    }
 }
 
 #[cfg(test)]
