@@ -1,7 +1,7 @@
 //! Each kind of process of a run is killed at random moments, at once or after it was stopped. Nothing is
 //! left, and nothing that was stored is lost.
 //!
-//! `LAYERMARK_KILLS` is how many kills (100), `LAYERMARK_SEED` draws them.
+//! `LAYERMARK_KILLS` is how many kills (about 50), `LAYERMARK_SEED` draws them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -331,8 +331,9 @@ fn kills(count: u64, seed: u64) -> Vec<Kill> {
         if only.is_some_and(|n| n != scene) || !of.possible() {
             continue;
         }
-        let share = (of.share as u64 * count).div_ceil(100);
-        let turns = of.roles.iter().cycle().take(share as usize);
+        let share = (of.share as u64 * count).div_ceil(100) as usize;
+        // Each role at least once.
+        let turns = of.roles.iter().cycle().take(share.max(of.roles.len()));
         all.extend(turns.map(|role| Kill {
             scene,
             role: *role,
@@ -576,7 +577,7 @@ fn own_tmp() -> bool {
 #[test]
 fn whatever_is_killed_nothing_is_left_and_nothing_is_lost() {
     let seed = number("LAYERMARK_SEED", 11);
-    let all = kills(number("LAYERMARK_KILLS", 100), seed);
+    let all = kills(number("LAYERMARK_KILLS", 50), seed);
     let next = AtomicUsize::new(0);
     let (hits, faults) = (
         Mutex::new(BTreeMap::<Role, u32>::new()),
