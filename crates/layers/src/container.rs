@@ -9,7 +9,9 @@
 use std::{
     ffi::OsString,
     fs, io,
+    panic::resume_unwind,
     path::{Path, PathBuf},
+    thread,
 };
 
 use layermark_model::{Missing, Spec, random_name};
@@ -154,7 +156,7 @@ struct Bundle<'a> {
     at: At,
     rm: bool,
     /// The agent's command line in the container.
-    agent: [&'a str; 3],
+    agent: [&'a str; 4],
 }
 
 impl Bundle<'_> {
@@ -205,10 +207,6 @@ impl Layer for Container {
 
     fn options(&self) -> &'static [LayerOption] {
         OPTIONS
-    }
-
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
@@ -333,31 +331,14 @@ impl Layer for Container {
             root: &root,
             at,
             rm: on(spec, OPTIONS, "rm"),
-            agent: agent.each_ref().map(String::as_str),
+            agent: [&agent[0], &agent[1], &agent[2], entered::MOUNTED],
         };
         let (program, package) = runtime.program;
-        let version = child::run(
-            &layer,
-            needs::tool(&layer, program, package)?.arg("--version"),
-        )?;
-        let mut notes = vec![("runtime".into(), program.to_owned())];
-        if program == "podman" {
-            let driver = root
-                .driver()
-                .map(|name| ("storage_driver".into(), name.into()));
-            notes.extend(driver);
-        }
-        if sandbox::privilege() != Privilege::Root {
-            let ids = "that of the run";
-            notes.push(("user_namespace".into(), ids.into()));
-        }
-        notes.extend(root::note(spec, root.id()));
-        notes.extend(runtime.kernel.map(|why| ("not_proved".into(), why.into())));
         // podman's overlay names directories as podman sees them, and gVisor none of this host's.
         let unnamed = runtime.kernel.is_some() && at != At::Tmpfs;
         let stored = program == "podman" && at == At::Root || unnamed;
-        let way = Way {
-            command: command(&bundle)?,
+        let way = |command| Way {
+            command,
             by_hand: Vec::new(),
             start: Start::Own(Own {
                 token: token.clone(),
@@ -367,11 +348,41 @@ impl Layer for Container {
             }),
             drop_caches: Vec::new(),
             dir: work_dir(at),
-            notes,
-            versions: vec![(program.into(), version)],
+            notes: notes(spec, runtime, &root),
+            versions: Vec::new(),
         };
-        Ok(Box::new(entered::open(base, spec, way)?))
+        // A runtime takes as long to say its version as to make its namespaces. So it is asked meanwhile.
+        let (place, version) = thread::scope(|scope| {
+            let version = scope.spawn(|| {
+                let mut tool = needs::tool(&layer, program, package)?;
+                child::run(&layer, tool.arg("--version"))
+            });
+            let place = command(&bundle).and_then(|words| entered::open(base, spec, way(words)));
+            (
+                place,
+                version.join().unwrap_or_else(|why| resume_unwind(why)),
+            )
+        });
+        Ok(Box::new(place?.version(program, version?)))
     }
+}
+
+fn notes(spec: &Spec, runtime: &Runtime, root: &Root) -> Vec<(String, String)> {
+    let program = runtime.program.0;
+    let mut notes = vec![("runtime".into(), program.to_owned())];
+    if program == "podman" {
+        let driver = root
+            .driver()
+            .map(|name| ("storage_driver".into(), name.into()));
+        notes.extend(driver);
+    }
+    if sandbox::privilege() != Privilege::Root {
+        let ids = "that of the run";
+        notes.push(("user_namespace".into(), ids.into()));
+    }
+    notes.extend(root::note(spec, root.id()));
+    notes.extend(runtime.kernel.map(|why| ("not_proved".into(), why.into())));
+    notes
 }
 
 /// The text of an option, if it was given.

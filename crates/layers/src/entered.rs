@@ -42,6 +42,9 @@ use here::Here;
 
 /// What the agent prints first. Its token and the hash of its binary follow.
 const HELLO: &str = "layermark place ";
+/// Word for an agent whose binary is a mount of this host's, made by layermark. It says it instead of a hash, for
+/// which it would have to read all of the binary.
+pub(crate) const MOUNTED: &str = "mounted";
 /// Prefix of names of directories that hold nothing but a binary that was brought there.
 const PUSHED: &str = "layermark-bin-";
 
@@ -114,7 +117,7 @@ pub(crate) struct Copied {
 pub(crate) struct Own {
     /// The token of the agent that it starts.
     pub(crate) token: String,
-    /// Changes of the files that it sees. `None`: it has the user's environment and files, as a client of the
+    /// Changes of the files that it sees, of which one is this host's binary. `None`: it has the user's environment and files, as a client of the
     /// user's daemon needs them.
     pub(crate) view: Option<Vec<Change>>,
     /// A directory on the disk of the place's files. The mounts do not name one that this host sees elsewhere.
@@ -318,8 +321,12 @@ fn greet(
     limit: Duration,
 ) -> Result<Greeting, LayerError> {
     let unread = || LayerError::io(layer, "read", &base.exe);
-    let hash = File::open(&base.exe).and_then(agent::hash);
-    let hash = hash.map_err(unread())?;
+    let hash = match &way.start {
+        Start::Own(own) if own.view.is_some() => MOUNTED.to_owned(),
+        _ => File::open(&base.exe)
+            .and_then(agent::hash)
+            .map_err(unread())?,
+    };
     let failed = |why: Failed| why.error(layer, &way.by_hand);
     let greeted = |words: &[OsString], own| {
         let line = Line::start(layer, words, own)?;
@@ -393,6 +400,12 @@ fn broken(layer: &str, process: &mut Process, what: &str, why: &AgentError) -> L
 }
 
 impl EnteredPlace {
+    /// Adds the version of a program to the facts.
+    pub(crate) fn version(mut self, program: &str, version: String) -> Self {
+        self.versions.push((program.into(), version));
+        self
+    }
+
     fn process(&self) -> MutexGuard<'_, Process> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -19,7 +19,7 @@ use layermark_model::Spec;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{HELLO, PUSHED, here::directory_id, limits};
+use super::{HELLO, MOUNTED, PUSHED, here::directory_id, limits};
 use crate::{
     Base, Content, LayerError, Place, WorkDir,
     agent::{
@@ -35,11 +35,13 @@ pub fn place(arguments: &[OsString]) -> io::Result<()> {
     // A command may have become this process by execve(2), and then it would be killed with layermark, before it
     // has removed anything. The end of the connection ends it.
     rustix::process::set_parent_process_death_signal(None)?;
-    let [token] = arguments else {
-        return Err(io::Error::other("this is started by layermark itself"));
+    let (token, is_mounted) = match arguments {
+        [token] => (token, false),
+        [token, word] if word == MOUNTED => (token, true),
+        _ => return Err(io::Error::other("this is started by layermark itself")),
     };
     let own = env::args_os().next().map(PathBuf::from).unwrap_or_default();
-    let served = serve(token, &own);
+    let served = serve(token, &own, is_mounted);
     let removed = remove_copied(&own, token).and_then(|()| remove_pushed(&own));
     served.and(removed)
 }
@@ -74,7 +76,7 @@ fn remove_pushed(own: &Path) -> io::Result<()> {
     fs::remove_dir(dir)
 }
 
-fn serve(token: &OsStr, own: &Path) -> io::Result<()> {
+fn serve(token: &OsStr, own: &Path, is_mounted: bool) -> io::Result<()> {
     let input = File::from(rustix::io::dup(rustix::stdio::stdin())?);
     let mut output = File::from(rustix::io::dup(rustix::stdio::stdout())?);
     wait_for_data(&input)?;
@@ -82,7 +84,10 @@ fn serve(token: &OsStr, own: &Path) -> io::Result<()> {
     // A place may not have /proc.
     let program = Some(Path::new("/proc/self/exe")).filter(|exe| exe.exists());
     let program = program.unwrap_or(own);
-    let hash = hash(File::open(program)?)?;
+    let hash = match is_mounted {
+        true => MOUNTED.to_owned(),
+        false => hash(File::open(program)?)?,
+    };
     // What was printed before this may have no end of line.
     write!(output, "\n{HELLO}{} {hash}\n", token.display())?;
     output.flush()?;

@@ -11,7 +11,7 @@ use layermark_model::{DroppedCaches, Facts, Spec};
 
 use rustix::fs::{FsWord, statfs};
 
-use super::limits;
+use super::{MOUNTED, limits};
 use crate::{
     Base, LayerError, Place,
     host::HostPlace,
@@ -105,12 +105,14 @@ pub(super) fn directory_id(dir: &Path) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Whether a process was started as `PROGRAM place TOKEN`. The command that leads to it has more arguments.
+/// Whether a process was started as `PROGRAM place TOKEN`, or [`MOUNTED`] with one more word. The command that
+/// leads to it has other arguments.
 fn is_agent(pid: u32, token: &str) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = line.split(|b| *b == 0).skip(1);
-    words.next() == Some(b"place")
-        && words.next() == Some(token.as_bytes())
-        && words.next() == Some(b"")
-        && words.next().is_none()
+    if [words.next(), words.next()] != [Some(&b"place"[..]), Some(token.as_bytes())] {
+        return false;
+    }
+    let rest: Vec<&[u8]> = words.collect();
+    rest == [b""] || rest == [MOUNTED.as_bytes(), b""]
 }
