@@ -45,11 +45,6 @@ impl Layer for Bind {
         OPTIONS
     }
 
-    /// None: compared with `native`, a run would learn little from it.
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn uncut(&self, _: &Spec) -> Option<&'static str> {
         None
     }

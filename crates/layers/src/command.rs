@@ -219,10 +219,6 @@ impl Layer for Command {
         OPTIONS
     }
 
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         Commands::read(spec)?;
         let dir = value(spec, OPTIONS, "dir");

@@ -45,10 +45,6 @@ impl Layer for Dir {
         OPTIONS
     }
 
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         if let Some(dir) = below(spec).filter(|dir| !dir.is_absolute() || !dir.is_dir()) {
             let must = "is not the absolute path of a directory".into();

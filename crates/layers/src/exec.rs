@@ -45,10 +45,6 @@ impl Layer for Exec {
         OPTIONS
     }
 
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         words(spec)?;
         let dir = value(spec, OPTIONS, "dir");

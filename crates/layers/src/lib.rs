@@ -212,7 +212,9 @@ pub trait Layer: Sync {
     /// Its options; the one named `variant` is what follows the colon.
     fn options(&self) -> &'static [LayerOption];
     /// The layers that `run` builds when the user names none.
-    fn default_specs(&self) -> &'static [&'static str];
+    fn default_specs(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// The same for plans in which all work has two ends. Most layers are left out, since their two
     /// ends would meet on the same loopback.
     fn default_paths(&self) -> &'static [&'static str] {

@@ -101,10 +101,6 @@ impl Layer for Mock {
         OPTIONS
     }
 
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         script(spec).map(drop)
     }

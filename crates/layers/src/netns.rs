@@ -63,11 +63,6 @@ impl Layer for Netns {
         OPTIONS
     }
 
-    /// None: it only affects work over a network.
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn default_paths(&self) -> &'static [&'static str] {
         &["netns"]
     }

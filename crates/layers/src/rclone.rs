@@ -51,11 +51,6 @@ impl Layer for Rclone {
         OPTIONS
     }
 
-    /// None: it starts a server.
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         Distance::of(spec, OPTIONS).map(drop)
     }

@@ -165,10 +165,6 @@ impl Layer for Ssh {
         OPTIONS
     }
 
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         Destination::of(spec)?;
         let wrong = |name: &str, must: &str| {

@@ -63,11 +63,6 @@ impl Layer for Vm {
         OPTIONS
     }
 
-    /// None: booting and emulated CPUs would take most of the card's two minutes.
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         cpus(spec)?;
         memory(spec)?;
