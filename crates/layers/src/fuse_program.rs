@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
     process::Command,
     thread,
@@ -266,6 +266,12 @@ fn observe(path: &Path, pids: &[u32]) -> io::Result<(Option<&'static str>, Optio
     }
     let writeback = if is_stored() { "off" } else { "on" };
     file.sync_all()?;
+    drop(file);
+    // The server hears of it later, and then may open the next file by the same number.
+    let until = Instant::now() + STORED;
+    while new.iter().any(|f| f.exists()) && Instant::now() < until {
+        thread::sleep(Duration::from_millis(1));
+    }
 
     let before = open_files(pids);
     let direct = File::options()
@@ -274,7 +280,10 @@ fn observe(path: &Path, pids: &[u32]) -> io::Result<(Option<&'static str>, Optio
         .open(path);
     let passed = match direct {
         Err(_) => Some("refused"),
-        Ok(_open) => {
+        Ok(open) => {
+            // Some open their own file at the first read.
+            let mut page = Page([0; 4096]);
+            let _ = open.read_at(&mut page.0, 0);
             let now = open_files(pids);
             let mut new = now.difference(&before).peekable();
             let how = |direct| if direct { "pass" } else { "drop" };
@@ -285,6 +294,10 @@ fn observe(path: &Path, pids: &[u32]) -> io::Result<(Option<&'static str>, Optio
     };
     Ok(((!new.is_empty()).then_some(writeback), passed))
 }
+
+/// Memory for a read with `O_DIRECT`.
+#[repr(align(4096))]
+struct Page([u8; 4096]);
 
 /// Regular files that these processes have open, as `/proc/PID/fd/N`.
 fn open_files(pids: &[u32]) -> BTreeSet<PathBuf> {

@@ -45,11 +45,6 @@ impl Layer for Sshfs {
         OPTIONS
     }
 
-    /// None: it starts a server.
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         Distance::of(spec, OPTIONS).map(drop)
     }
@@ -89,12 +84,12 @@ impl Layer for Sshfs {
             .arg(format!("127.0.0.1:{}", sshd::shown(&below)))
             .arg(&at);
         let pid = fuse_program::serve(&layer, &mut command, &at, undo)?;
-        let pids: Vec<u32> = [pid, server.pid].into_iter().flat_map(tree_of).collect();
-        let place = pids
-            .iter()
-            .fold(HostPlace::new(base, spec, at.clone()), |place, pid| {
-                place.helper(*pid)
-            });
+        // The client's ssh, and the server, which has a process for each connection.
+        let others = process::children(pid).into_iter().chain([server.pid]);
+        let place = others.fold(
+            HostPlace::new(base, spec, at.clone()).helper(pid),
+            HostPlace::helper_tree,
+        );
         let version = |program, option| fuse_program::version(&layer, program, option);
         let mut place = Distance::notes(spec)
             .into_iter()
@@ -106,13 +101,13 @@ impl Layer for Sshfs {
             .version(PROGRAM, version(PROGRAM, "--version")?)
             .version("ssh", version("ssh", "-V")?);
         place.package()?;
-        let place = fuse_program::observed(place, &at, &pids)?;
+        let place = fuse_program::observed(place, &at, &tree_of(server.pid))?;
         let refresh = refresher(&layer, base, &at.join(PACKAGED), &below.join(PACKAGED));
         Ok(Box::new(place.refresher(refresh)))
     }
 }
 
-/// A process and its descendants: ssh, and the server's process for the connection.
+/// A process and its descendants: that of the connection has the files open.
 fn tree_of(pid: u32) -> Vec<u32> {
     let below = process::children(pid).into_iter().flat_map(tree_of);
     [pid].into_iter().chain(below).collect()

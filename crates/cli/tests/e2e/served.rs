@@ -118,6 +118,7 @@ fn rclone_skips_fsync_and_its_cache_is_named() {
         assert_eq!(facts["mounts"][0]["fs"], "fuse.rclone", "{facts:#}");
         assert_eq!(&facts["devices"][0]["number"], device, "{facts:#}");
         assert_eq!(facts["notes"]["cache"], cache, "{facts:#}");
+        assert_eq!(facts["notes"]["direct"], "drop", "{facts:#}");
         let dir = facts["notes"]["cache_dir"].as_str().expect("a note");
         assert!(dir.ends_with("/cache"), "{facts:#}");
         let row = result(&report, label, spec);
