@@ -17,8 +17,7 @@ use std::{
 use layermark_model::{Missing, Spec, random_name};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
-    child::{self, Change},
+    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
     entered::{self, Own, Start, Way},
     host::HostPlace,
     needs,
@@ -31,6 +30,7 @@ mod bubblewrap;
 mod docker;
 mod nspawn;
 mod oci;
+mod oci_image;
 mod podman;
 mod root;
 
@@ -151,7 +151,6 @@ struct Bundle<'a> {
     layer: &'a str,
     /// The layer's directory as layermark sees it; [`SEEN_AT`] for the runtime.
     dir: &'a Path,
-    view: &'a [Change],
     root: &'a Root,
     at: At,
     rm: bool,
@@ -160,12 +159,6 @@ struct Bundle<'a> {
 }
 
 impl Bundle<'_> {
-    /// Runs a command of the runtime to its end.
-    fn run(&self, words: &[OsString]) -> Result<String, LayerError> {
-        let command = entered::own_command(words, self.view);
-        child::run(self.layer, &mut command.map_err(|e| self.io("run", e))?)
-    }
-
     fn io(&self, what: &str, e: io::Error) -> LayerError {
         LayerError::io(self.layer, what, self.dir)(e)
     }
@@ -327,7 +320,6 @@ impl Layer for Container {
         let bundle = Bundle {
             layer: &layer,
             dir: &base.dir,
-            view: &view,
             root: &root,
             at,
             rm: on(spec, OPTIONS, "rm"),
@@ -341,8 +333,8 @@ impl Layer for Container {
             command,
             by_hand: Vec::new(),
             start: Start::Own(Own {
-                token: token.clone(),
-                view: Some(view.clone()),
+                token,
+                view: Some(view),
                 on_device_of: stored.then(|| base.dir.clone()),
                 volume: (at == At::Volume).then(|| base.dir.join("volume")),
             }),

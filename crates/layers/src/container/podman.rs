@@ -1,10 +1,10 @@
 //! podman with crun, and a store of its own: no image, container or volume of the user's is touched.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, fs, path::PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::{At, Bundle, Root, Runtime, contained, words};
+use super::{At, Bundle, Root, Runtime, contained, oci_image, words};
 use crate::{
     LayerError, child, needs,
     sandbox::{self, Privilege},
@@ -12,8 +12,8 @@ use crate::{
 
 /// The storage driver.
 pub(super) const DRIVER: &str = "overlay";
-/// With its registry: a short name is not found in a user namespace.
-const IMAGE: &str = "localhost/layermark:run";
+/// Where the image of empty directories is in the layer's directory.
+const IMAGE: &str = "image";
 /// Where the store of the user's images is shown in the layer's directory.
 pub(super) const IMAGES: &str = "images";
 /// What `podman info` says of that store: driver, directory, options.
@@ -98,25 +98,21 @@ fn podman(root: &Root) -> Vec<OsString> {
 }
 
 /// Makes an image of the root's empty directories.
-fn import(bundle: &Bundle) -> Result<(), LayerError> {
+fn make_image(bundle: &Bundle) -> Result<(), LayerError> {
     let root = bundle.dir.join(bundle.root.name());
-    let image = bundle.dir.join("image.tar");
-    let mut tar = needs::tool(bundle.layer, "tar", "tar")?;
-    child::run(
-        bundle.layer,
-        tar.arg("-cf").arg(&image).arg("-C").arg(root).arg("."),
-    )?;
-    let import = words(["import", "--quiet", "/mnt/image.tar", IMAGE]);
-    bundle
-        .run(&[podman(bundle.root), import].concat())
-        .map(drop)
+    let tar = bundle.dir.join("image.tar");
+    let mut make = needs::tool(bundle.layer, "tar", "tar")?;
+    make.arg("-cf").arg(&tar).arg("-C").arg(&root).arg(".");
+    child::run(bundle.layer, &mut make)?;
+    let made = fs::read(&tar).and_then(|tar| oci_image::write(&bundle.dir.join(IMAGE), &tar));
+    made.map_err(|e| bundle.io("make an image in", e))
 }
 
 fn command(bundle: &Bundle) -> Result<Vec<OsString>, LayerError> {
     let root = match bundle.root {
         Root::Empty => {
-            import(bundle)?;
-            words([IMAGE])
+            make_image(bundle)?;
+            words([&format!("oci:/mnt/{IMAGE}")])
         }
         // Its own overlay of a directory (`--rootfs DIR:O`) keeps the changes in memory, below /run.
         Root::Over(_) => words(["--rootfs", &bundle.root.seen()]),
@@ -125,6 +121,7 @@ fn command(bundle: &Bundle) -> Result<Vec<OsString>, LayerError> {
     // Its output is not logged: this is the probe's. An image may say how it is to be run: we do not want that.
     let run = words([
         "run",
+        "--quiet",
         "--interactive",
         "--pull=never",
         "--network=none",
