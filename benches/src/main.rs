@@ -19,6 +19,7 @@ mod launch;
 mod like;
 mod matrix;
 mod net;
+mod opened;
 mod overhead;
 mod places;
 mod probe;

@@ -6,23 +6,25 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Context, Result, bail};
-use layermark_layers::{Base, Content, Output, Place, Spec, Undo, Wire, find, sandbox};
+use layermark_layers::{Output, Spec, Wire, find, sandbox};
 use layermark_model::protocol::{FromProbe, ToProbe};
 use layermark_stats::quantile;
 use layermark_testkit::ssh::{HOST, SshServer};
 use serde_json::json;
 
-use crate::results::{Claim, lacks};
+use crate::{
+    opened::Opened,
+    results::{Claim, lacks},
+};
 
 /// Rounds in which a runtime by itself and a probe in it take turns, and containers in which questions are asked.
 const ROUNDS: usize = 11;
 /// Questions asked in one place.
 const QUESTIONS: usize = 500;
-const SILENCE: Duration = Duration::from_mins(1);
 const MOST_READY: f64 = 1.5;
 const MOST_MS: f64 = 0.3;
 const MOST_MS_SSH: f64 = 1.0;
@@ -58,8 +60,7 @@ struct Bench {
 /// A place with a probe that has said hello. Its fields are dropped in this order.
 struct Up {
     wire: Wire,
-    _place: Box<dyn Place>,
-    _undo: Undo,
+    _place: Opened,
 }
 
 impl Bench {
@@ -121,27 +122,11 @@ impl Bench {
     }
 
     fn up(&self, spec: &Spec) -> Result<Up> {
-        let base = Base {
-            dir: self.dir.join("layer"),
-            packaged: self.dir.join("packaged"),
-            exe: self.binary.clone(),
-            silence: SILENCE,
-            content: Content::Fresh,
-        };
-        // What the last one has left.
-        if base.dir.exists() {
-            fs::remove_dir_all(&base.dir)?;
-        }
-        fs::create_dir_all(&base.dir)?;
-        fs::create_dir_all(&base.packaged)?;
-        let layer = find(&spec.layer).context("a layer")?;
-        let mut undo = Undo::new();
-        let mut place = layer.open(&base, spec, &mut undo)?;
-        let wire = place.start()?;
+        let mut opened = Opened::new(&self.binary, &self.dir, "layer", spec)?;
+        let wire = opened.place.start()?;
         let mut up = Up {
             wire,
-            _place: place,
-            _undo: undo,
+            _place: opened,
         };
         match said(&mut BufReader::new(&mut up.wire.stdout))? {
             FromProbe::Hello { .. } => Ok(up),
@@ -152,6 +137,22 @@ impl Bench {
     /// Seconds that the runtime takes by itself from its start to the end of a container in which `layermark
     /// --version` runs.
     fn alone(&self, runtime: &str) -> Result<f64> {
+        let command = self.by_itself(runtime)?;
+        // As layermark starts it: where version 1 of control groups is mounted as well, crun refuses.
+        let groups = "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; exec \"$@\"";
+        let mut alone = Command::new("unshare");
+        alone.args(["--mount", "sh", "-c", groups, "sh"]);
+        alone.arg(command.get_program()).args(command.get_args());
+        let began = Instant::now();
+        let output = alone.stdin(Stdio::null()).output()?;
+        let seconds = began.elapsed().as_secs_f64();
+        if !output.stdout.starts_with(b"layermark ") {
+            bail!("{alone:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(seconds)
+    }
+
+    fn by_itself(&self, runtime: &str) -> Result<Command> {
         let root = self.dir.join("root").display().to_string();
         let bundle = self.dir.display().to_string();
         let store = self.dir.join("store").display().to_string();
@@ -190,18 +191,7 @@ impl Bench {
         if matches!(runtime, "podman" | "nspawn" | "bubblewrap") {
             command.args(["/layermark", "--version"]);
         }
-        // As layermark starts it: where version 1 of control groups is mounted as well, crun refuses.
-        let groups = "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; exec \"$@\"";
-        let mut alone = Command::new("unshare");
-        alone.args(["--mount", "sh", "-c", groups, "sh"]);
-        alone.arg(command.get_program()).args(command.get_args());
-        let began = Instant::now();
-        let output = alone.stdin(Stdio::null()).output()?;
-        let seconds = began.elapsed().as_secs_f64();
-        if !output.stdout.starts_with(b"layermark ") {
-            bail!("{alone:?}: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(seconds)
+        Ok(command)
     }
 
     /// The container of a runtime that reads a bundle (OCI runtime specification 1.0).

@@ -10,9 +10,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use layermark_layers::{Base, Content, LayerError, Place, Spec, Undo, find};
+use layermark_layers::{LayerError, Place, Spec, find};
 
-use crate::results::{Claim, lacks};
+use crate::{
+    opened::Opened,
+    results::{Claim, lacks},
+};
 
 /// Number of guests booted one after the other.
 const BOOTS: usize = 5;
@@ -21,7 +24,6 @@ const SIX: usize = 6;
 /// Number of readings of a guest's clock, with five requests each.
 const LOOKS: usize = 200;
 const QUESTIONS: f64 = 5.0;
-const SILENCE: Duration = Duration::from_mins(1);
 const IDLE: Duration = Duration::from_secs(10);
 const LOADED: Duration = Duration::from_secs(30);
 
@@ -57,27 +59,9 @@ struct Bench {
     spec: Spec,
 }
 
-/// A running guest. Its fields are dropped in this order.
-struct Guest {
-    place: Box<dyn Place>,
-    _undo: Undo,
-}
-
 impl Bench {
-    fn guest(&self, name: &str) -> Result<Guest> {
-        let base = Base {
-            dir: self.dir.join(name),
-            packaged: self.dir.join("packaged"),
-            exe: self.binary.clone(),
-            silence: SILENCE,
-            content: Content::Fresh,
-        };
-        fs::create_dir_all(&base.dir)?;
-        fs::create_dir_all(&base.packaged)?;
-        let layer = find("vm").context("the layer vm")?;
-        let mut undo = Undo::new();
-        let place = layer.open(&base, &self.spec, &mut undo)?;
-        Ok(Guest { place, _undo: undo })
+    fn guest(&self, name: &str) -> Result<Opened> {
+        Opened::new(&self.binary, &self.dir, name, &self.spec)
     }
 
     fn boots(&self) -> Result<Vec<Claim>> {

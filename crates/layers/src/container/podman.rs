@@ -104,8 +104,9 @@ fn make_image(bundle: &Bundle) -> Result<(), LayerError> {
     let mut make = needs::tool(bundle.layer, "tar", "tar")?;
     make.arg("-cf").arg(&tar).arg("-C").arg(&root).arg(".");
     child::run(bundle.layer, &mut make)?;
-    let made = fs::read(&tar).and_then(|tar| oci_image::write(&bundle.dir.join(IMAGE), &tar));
-    made.map_err(|e| bundle.io("make an image in", e))
+    fs::read(&tar)
+        .and_then(|tar| oci_image::write(&bundle.dir.join(IMAGE), &tar))
+        .map_err(|e| bundle.io("make an image in", e))
 }
 
 fn command(bundle: &Bundle) -> Result<Vec<OsString>, LayerError> {

@@ -84,9 +84,10 @@ fn serve(token: &OsStr, own: &Path, is_mounted: bool) -> io::Result<()> {
     // A place may not have /proc.
     let program = Some(Path::new("/proc/self/exe")).filter(|exe| exe.exists());
     let program = program.unwrap_or(own);
-    let hash = match is_mounted {
-        true => MOUNTED.to_owned(),
-        false => hash(File::open(program)?)?,
+    let hash = if is_mounted {
+        MOUNTED.to_owned()
+    } else {
+        hash(File::open(program)?)?
     };
     // What was printed before this may have no end of line.
     write!(output, "\n{HELLO}{} {hash}\n", token.display())?;
