@@ -307,7 +307,10 @@ fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<Str
 fn foot(report: &Report, document: &Document, style: Style) -> anyhow::Result<String> {
     let more = match &report.compared {
         Some(_) => format!("More: {} --full", report.reproduce.command),
-        None => format!("More: layermark report {} --full", report.run),
+        None => format!(
+            "More: layermark report {}{} --full",
+            report.run, report.store
+        ),
     };
     let mut foot = String::new();
     if let Some(note) = document.note(Part::Trust) {
