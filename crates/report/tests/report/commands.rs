@@ -51,6 +51,22 @@ fn commands_name_a_store_that_is_not_the_default_one() {
     check(StoreOption::default(), "");
 }
 
+/// A shell would take a pasted second line for another command.
+#[test]
+fn the_command_for_more_is_on_one_line_however_narrow_the_window_is() {
+    let (mut run, trials) = sample::full().build();
+    run.store = StoreOption::new(Path::new("/srv/some/long/path/of/runs.db"));
+    let style = exporters::Style {
+        width: 60,
+        ..exporters::Style::default()
+    };
+    let mut text = Vec::new();
+    exporters::print(&Report::build(&run, &trials), style, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let command = format!("layermark report {}{} --full", run.id, run.store);
+    assert!(text.ends_with(&format!("\nMore: {command}\n")), "{text}");
+}
+
 /// The page has the first trials only, and a command for the others.
 #[test]
 fn the_command_for_all_trials_of_a_long_run_names_the_store() {
