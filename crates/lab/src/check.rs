@@ -311,6 +311,7 @@ pub(crate) fn same_machine(run: &Run, now: &Machine) -> Result<(), LabError> {
     };
     Err(LabError::OtherMachine {
         run: run.id.clone(),
+        store: run.store.clone(),
         difference,
     })
 }

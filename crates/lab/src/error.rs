@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use layermark_layers::LayerError;
-use layermark_model::{GateError, LABEL, PlanError, PointError, Spec, format_size};
+use layermark_model::{GateError, LABEL, PlanError, PointError, Spec, StoreOption, format_size};
 use layermark_store::StoreError;
 
 /// Why a run could not start or continue. Every finished trial is in the store, unless the store
@@ -191,6 +191,8 @@ pub enum LabError {
         message: String,
         /// The run, which can be resumed.
         run: String,
+        /// How commands name its store.
+        store: StoreOption,
     },
     /// Packaged files could not be written.
     #[error("packaged files in {dir}: {source}", dir = dir.display())]
@@ -205,6 +207,8 @@ pub enum LabError {
     CutOff {
         /// The run, which can be resumed.
         run: String,
+        /// How commands name its store.
+        store: StoreOption,
     },
     /// This machine lacks programs that a point starts.
     #[error("`{point}`: {why}")]
@@ -221,12 +225,16 @@ pub enum LabError {
     Finished {
         /// The run.
         run: String,
+        /// How commands name its store.
+        store: StoreOption,
     },
     /// The run was started on another machine, so its two parts could not be compared.
     #[error("run {run} was begun on another machine: {difference}")]
     OtherMachine {
         /// The run.
         run: String,
+        /// How commands name its store.
+        store: StoreOption,
         /// What differs.
         difference: String,
     },
@@ -235,6 +243,8 @@ pub enum LabError {
     CannotResume {
         /// The run.
         run: String,
+        /// How commands name its store.
+        store: StoreOption,
         /// The reason.
         why: String,
     },
@@ -312,17 +322,20 @@ impl LabError {
             Self::Baseline { hint, .. }
             | Self::NoLayers { hint, .. }
             | Self::Programs { hint, .. } => hint.clone(),
-            Self::DiskFull { run, .. } => Some(format!(
-                "make room, then continue: layermark run --resume {run}; what was measured: layermark report {run}"
+            Self::DiskFull { run, store, .. } => Some(format!(
+                "make room, then continue: layermark run --resume {run}{store}; \
+                 what was measured: layermark report {run}{store}"
             )),
-            Self::CutOff { run } => Some(format!("continue: layermark run --resume {run}")),
-            Self::Finished { run } => Some(format!(
-                "see it: layermark report {run}; give it more time, if its budget has ended it: \
-                 layermark run --resume {run} --budget TIME; make it again: layermark run --replay {run}"
-            )),
-            Self::OtherMachine { run, .. } | Self::CannotResume { run, .. } => {
-                Some(format!("start again with the same plan: layermark run --replay {run}"))
+            Self::CutOff { run, store } => {
+                Some(format!("continue: layermark run --resume {run}{store}"))
             }
+            Self::Finished { run, store } => Some(format!(
+                "see it: layermark report {run}{store}; give it more time, if its budget has ended it: \
+                 layermark run --resume {run}{store} --budget TIME; make it again: layermark run --replay {run}{store}"
+            )),
+            Self::OtherMachine { run, store, .. } | Self::CannotResume { run, store, .. } => Some(format!(
+                "start again with the same plan: layermark run --replay {run}{store}"
+            )),
             Self::Packaged { .. } => Some("see the space and the mount: df -h .".into()),
             Self::Store(e) => e.hint(),
         }

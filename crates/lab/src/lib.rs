@@ -82,6 +82,7 @@ pub fn run(
         machine: machine::read(&dir),
         layers: resolved.layers,
         points: resolved.points,
+        store: store.option(),
     };
     store.begin(&run)?;
     let setup = drive::Setup {
@@ -112,7 +113,10 @@ pub fn resume(
     let made = trials.iter().map(|t| t.cell.block + 1).max();
     let whole = run.plan.blocks.is_some_and(|n| made >= Some(n));
     if run.status == RunStatus::Done && (again.budget.is_none() || whole) {
-        return Err(LabError::Finished { run: run.id });
+        return Err(LabError::Finished {
+            run: run.id,
+            store: run.store,
+        });
     }
     if again.budget.is_some() {
         run.plan.budget = again.budget;

@@ -103,6 +103,7 @@ pub(crate) fn leave_out(layers: &mut [LayerRun], left_out: Option<&[LayerRun]>) 
 pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
     let cannot = |why: String| LabError::CannotResume {
         run: run.id.clone(),
+        store: run.store.clone(),
         why,
     };
     for point in &run.points {
@@ -148,6 +149,7 @@ pub(crate) fn possible(run: &Run, trials: &[TrialRecord]) -> Result<(), LabError
         None => Ok(()),
         Some((seq, (what, number, limit))) => Err(LabError::CannotResume {
             run: run.id.clone(),
+            store: run.store.clone(),
             why: format!(
                 "its trial {seq} is stored with {what} {number}, and the maximum is {limit}"
             ),

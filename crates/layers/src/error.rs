@@ -320,7 +320,7 @@ fn io_hint(e: &io::Error) -> Option<String> {
         }
         // From a FUSE file system whose server has ended.
         io::ErrorKind::NotConnected | io::ErrorKind::ConnectionAborted => Some(
-            "its server has ended: see why: dmesg | tail; then set it up again: layermark run --resume last"
+            "its server has ended: see why: dmesg | tail; then set it up again: layermark run --resume RUN"
                 .into(),
         ),
         io::ErrorKind::ReadOnlyFilesystem => Some("choose a writable directory with --dir".into()),

@@ -24,6 +24,7 @@ mod run;
 mod size;
 mod spec;
 mod stopped;
+mod store_option;
 mod trial;
 mod warmth;
 pub mod witness;
@@ -55,6 +56,7 @@ pub use size::{
 };
 pub use spec::{LABEL, LAYERS, Spec, SpecError, layers_command, split_layer};
 pub use stopped::Stopped;
+pub use store_option::StoreOption;
 pub use trial::{
     BackgroundFlushes, CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,
     Restarted, SelfTest, ThreadRates, Trial, Turn, Verified,

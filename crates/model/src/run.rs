@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Facts, Machine, Plan, Point, SelfTest, Site, Spec, Trial};
+use crate::{Facts, Machine, Plan, Point, SelfTest, Site, Spec, StoreOption, Trial};
 
 /// A run: one plan on one machine, under one id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -29,6 +29,9 @@ pub struct Run {
     pub layers: Vec<LayerRun>,
     /// Points in the plan's order.
     pub points: Vec<Point>,
+    /// How commands name its store.
+    #[serde(skip)]
+    pub store: StoreOption,
 }
 
 impl Run {

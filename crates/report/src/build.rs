@@ -1,7 +1,7 @@
 //! Builds a report from a run and its trials. Pure: the same input gives the same report.
 
 use layermark_model::{
-    BASELINE, Facts, LayerRun, LayerStatus, Ledger, Point, Run, RunStatus, TrialRecord,
+    BASELINE, Facts, LayerRun, LayerStatus, Ledger, Point, Run, RunStatus, StoreOption, TrialRecord,
 };
 
 use crate::{
@@ -69,7 +69,7 @@ impl Report {
         let mut advice = words.advice;
         advice.extend(forecast::advice(&forecast, &results));
         let iops = iops::rows(run, &index, &results);
-        // Causes are not texts and are not read back.
+        // Causes and the store are not texts and are not read back.
         let causes: Vec<Vec<Cause>> = results.iter().map(|r| r.causes.clone()).collect();
         let mut report = plain::texts(Self {
             schema: SCHEMA.into(),
@@ -118,7 +118,9 @@ impl Report {
             compared: None,
             gates: Vec::new(),
             results,
+            store: StoreOption::default(),
         });
+        report.store = run.store.clone();
         for (row, causes) in report.results.iter_mut().zip(causes) {
             row.causes = causes;
         }
@@ -308,7 +310,7 @@ fn reproduce(run: &Run) -> Reproduce {
             run.seed,
             quote(&run.dir)
         ),
-        replay: format!("layermark run --replay {}", run.id),
+        replay: format!("layermark run --replay {}{}", run.id, run.store),
         plan_toml: toml::to_string(&plan)
             .unwrap_or_else(|e| format!("# this plan cannot be written as TOML: {e}\n")),
         plan,

@@ -2,7 +2,10 @@ use std::path::{Path, PathBuf};
 
 use sqlx::postgres::PgConnectOptions;
 
-use crate::{connect::EARLIER, path::is_server};
+use crate::{
+    connect::EARLIER,
+    path::{is_server, option},
+};
 
 /// An error of a store. The failed call changed nothing.
 #[derive(Debug, thiserror::Error)]
@@ -256,9 +259,9 @@ impl StoreError {
                 format!("see whether it answers: pg_isready{}", options(path, false))
             }
             Self::Lost { run, path, .. } => format!(
-                "once it answers (pg_isready{}), continue: layermark run --resume {run} --store {}",
+                "once it answers (pg_isready{}), continue: layermark run --resume {run}{}",
                 options(path, false),
-                shell_words::quote(&path.to_string_lossy())
+                option(path)
             ),
             Self::Tls { .. } => "name who signed its certificate: ?sslrootcert=FILE; or go without TLS on a network \
                 you trust: ?sslmode=disable"
@@ -282,7 +285,7 @@ impl StoreError {
                 options(path, true)
             ),
             Self::Full { path } | Self::ReadOnly { path, .. } if is_server(path) => {
-                "repair the server; then continue: layermark run --resume last".into()
+                format!("repair the server; then continue: layermark run --resume last{}", option(path))
             }
             Self::Locked { path } if is_server(path) => format!(
                 "see which: psql{} -c 'SELECT * FROM pg_stat_activity'",
@@ -292,9 +295,10 @@ impl StoreError {
                 "see who may write there: ls -ld {}; or keep runs elsewhere: export XDG_DATA_HOME=DIR",
                 parent(path).display()
             ),
-            Self::Limit { .. } => {
-                "allow more: ulimit -f unlimited; then continue: layermark run --resume last".into()
-            }
+            Self::Limit { path, .. } => format!(
+                "allow more: ulimit -f unlimited; then continue: layermark run --resume last{}",
+                option(path)
+            ),
             Self::Exposed { .. } => {
                 "keep runs in a directory that only you and root can change: --store ~/runs.db".into()
             }
@@ -309,8 +313,9 @@ impl StoreError {
             Self::Corrupt { path, .. } => aside(path),
             Self::Foreign { .. } => "keep runs elsewhere: export XDG_DATA_HOME=DIR".into(),
             Self::Full { path } => format!(
-                "make room: df -h {}; then continue: layermark run --resume last",
-                path.parent().unwrap_or(Path::new(".")).display()
+                "make room: df -h {}; then continue: layermark run --resume last{}",
+                path.parent().unwrap_or(Path::new(".")).display(),
+                option(path)
             ),
             Self::Log { path, .. } => format!(
                 "copy both to where only you may write: cp {0} {0}-wal ~ && layermark history --store ~/{1}",

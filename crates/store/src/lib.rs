@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{Import, Run, RunStatus, TrialRecord};
+use layermark_model::{Import, Run, RunStatus, StoreOption, TrialRecord};
 use sqlx::{AnyConnection, Connection};
 use tokio::runtime::Runtime;
 
@@ -174,6 +174,11 @@ impl Store {
         &self.path
     }
 
+    /// How commands name this store.
+    pub fn option(&self) -> StoreOption {
+        path::option(&self.path)
+    }
+
     /// Whether other users could have written the data: their file, a file that they can write or
     /// replace, or a server. Known only for a store opened for reading.
     pub fn is_shared(&self) -> bool {
@@ -249,6 +254,7 @@ impl Store {
             Ok((run, trials))
         })?;
         run.status = self.status(run.status, &run.id);
+        run.store = self.option();
         Ok((run, trials))
     }
 

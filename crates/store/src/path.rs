@@ -4,6 +4,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use layermark_model::StoreOption;
+
 use crate::{StoreError, server::Server};
 
 /// The path of a user's store: `$XDG_DATA_HOME/layermark/layermark.db`, else
@@ -55,6 +57,17 @@ pub fn shown(at: impl AsRef<OsStr>) -> PathBuf {
         }
         _ => at.into(),
     }
+}
+
+/// How commands name a store. `path` is that of an open store, or as returned by [`shown`].
+pub(crate) fn option(path: &Path) -> StoreOption {
+    // An open store has the path without symbolic links.
+    let is_default =
+        |default: PathBuf| default == path || default.canonicalize().is_ok_and(|real| real == path);
+    if default_path().is_ok_and(is_default) {
+        return StoreOption::default();
+    }
+    StoreOption::new(path)
 }
 
 /// Whether a location, as returned by [`shown`], is on a server.

@@ -1,11 +1,9 @@
 //! `layermark compare`: a run against an older one.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::Path, process::ExitCode};
 
 use clap::Args;
+use layermark_model::StoreOption;
 use layermark_report::{Report, TrustState};
 use layermark_store::Store;
 
@@ -56,14 +54,16 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let (old, new) = (report(&args.old)?, report(newer(args))?);
     if old.run == new.run && args.new.is_none() {
         let text = format!("`{}` is the last run itself, {}", args.old, old.run);
-        return Err(Failure::usage(text).hint("layermark compare last~1 last"));
+        return Err(
+            Failure::usage(text).hint(format!("layermark compare last~1 last{}", new.store))
+        );
     }
     let delta = args.delta.unwrap_or(new.delta);
     let mut report = of_two(&old, &new, delta)?;
     if args.same_machine {
         same_machine(&report)?;
     }
-    report.reproduce.command = command(args);
+    report.reproduce.command = command(args, &store.map(|s| s.option()).unwrap_or_default());
     report.check_gates(&gates)?;
     report.hold_to(&gates, args.gates.fail_undecided);
     output::deliver(&report, &targets, args.out.stdout(), false)?;
@@ -149,14 +149,10 @@ fn same_machine(report: &Report) -> Result<(), Failure> {
 }
 
 /// The command line of this comparison, for the report.
-fn command(args: &CompareArgs) -> String {
+fn command(args: &CompareArgs, store: &StoreOption) -> String {
     let mut words = vec![args.old.clone(), newer(args).to_owned()];
-    let mut option = |name: &str, value: Option<String>| {
-        words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
-    };
-    option("--delta", args.delta.map(|d| d.to_string()));
-    let store = args.out.store.store.as_ref();
-    let shown = |s: &PathBuf| layermark_store::shown(s).display().to_string();
-    option("--store", store.map(shown));
-    format!("layermark compare {}", shell_words::join(words))
+    if let Some(delta) = args.delta {
+        words.extend(["--delta".to_owned(), delta.to_string()]);
+    }
+    format!("layermark compare {}{store}", shell_words::join(words))
 }

@@ -126,7 +126,7 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
         } else {
             "layermark run"
         };
-        say(format!("{what}\nhint: {hint}"));
+        say(format!("{what}\nhint: {hint}{}", store.option()));
     } else {
         stdout::print(&table(&runs, &imports))?;
     }

@@ -153,11 +153,7 @@ pub fn go_on(
     });
     let whole = matches!(&result, Ok(outcome) if outcome.ended != Ended::Stopped);
     let code = match (result, delivered) {
-        (Ok(outcome), Ok(report)) => {
-            let usual = layermark_store::default_path().ok();
-            let other = Some(store.path()).filter(|path| Some(*path) != usual.as_deref());
-            Ok(ended(&outcome, &report, other))
-        }
+        (Ok(outcome), Ok(report)) => Ok(ended(&outcome, &report)),
         (Ok(_), Err(failure)) => Err(failure),
         // The report has been printed; the error still decides the exit code.
         (Err(error), Ok(_)) => Ok(Failure::from(error).print(false)),
@@ -232,17 +228,12 @@ fn measure(
     layermark_lab::run(request, store, stop, &mut on_event)
 }
 
-/// The exit code of a run that ended. `store` is given if it is not the default.
-fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
+/// The exit code of a run that ended.
+fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
+    let (id, store) = (&outcome.run.id, &report.store);
     if outcome.ended == Ended::Stopped {
-        let elsewhere = store.map(|s| {
-            let shown = s.to_string_lossy();
-            format!(" --store {}", shell_words::quote(&shown))
-        });
         say(format!(
-            "stopped; continue: layermark run --resume {}{}",
-            outcome.run.id,
-            elsewhere.unwrap_or_default()
+            "stopped; continue: layermark run --resume {id}{store}"
         ));
         return Code::Stopped.into();
     }
@@ -274,7 +265,7 @@ fn ended(outcome: &Outcome, report: &Report, store: Option<&Path>) -> ExitCode {
             .print(false);
     }
     if let Some(failure) = output::all_failed(report) {
-        let hint = format!("layermark report {}", outcome.run.id);
+        let hint = format!("layermark report {id}{store}");
         return failure.hint(hint).print(false);
     }
     ExitCode::SUCCESS

@@ -30,7 +30,7 @@ pub fn again(ReportArgs { run, beside, out }: &ReportArgs) -> Result<ExitCode, F
     output::deliver(&report, &targets, out.stdout(), false)?;
     match output::all_failed(&report) {
         Some(failure) => {
-            let again = format!("layermark run --replay {}", report.run);
+            let again = format!("layermark run --replay {}{}", report.run, report.store);
             Ok(failure
                 .hint(format!("mend the cause, then measure again: {again}"))
                 .print(false))

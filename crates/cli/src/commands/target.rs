@@ -138,13 +138,13 @@ impl Target {
     /// A warning where the format has nothing to say of this report.
     pub fn warning(&self, report: &Report) -> Option<String> {
         let what = self.exporter.lacks(report)?;
-        let (run, id) = (&report.run, self.exporter.id());
+        let (run, store, id) = (&report.run, &report.store, self.exporter.id());
         let place = match &self.place {
             Destination::Stdout => id.into(),
             Destination::File(path) | Destination::Stream(path) => path.display().to_string(),
         };
         Some(format!(
-            "warning: {place} is empty: run {run} has no {what}\nhint: its results: layermark report {run} -o report.csv"
+            "warning: {place} is empty: run {run} has no {what}\nhint: its results: layermark report {run}{store} -o report.csv"
         ))
     }
 
@@ -155,8 +155,8 @@ impl Target {
     /// Writes the report. Returns the names of the files.
     pub fn write(&self, report: &Report) -> Result<Vec<PathBuf>, Failure> {
         let again = format!(
-            "the run is kept; write it elsewhere: layermark report {} -o FILE",
-            report.run
+            "the run is kept; write it elsewhere: layermark report {}{} -o FILE",
+            report.run, report.store
         );
         let write = |out: &mut dyn Files| self.exporter.write(report, out);
         self.fill(&write).map_err(|e| e.hint(again))

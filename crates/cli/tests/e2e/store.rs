@@ -1,6 +1,6 @@
 //! The store: bad files are refused before anything is measured and stay as they are.
 
-use std::{fs, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use crate::common::{self, Lm, Said, history, is_root, skipped};
 
@@ -330,4 +330,34 @@ fn history_lists_runs_and_report_finds_them_again() {
         .args(["report", "ZZZZ", "--json"])
         .run()
         .fails(2, &["no run `ZZZZ`"]);
+}
+
+/// A copied command looked in the user's own store, which has no such run.
+#[test]
+fn printed_commands_name_another_store_and_work() {
+    let lm = Lm::new().mock().args(["-o", "x.html", "-o", "x.md"]);
+    let said = lm.args(["--store", "my runs.db"]).run().code(4);
+    let file = |name: &str| fs::read_to_string(said.dir.path().join(name)).unwrap();
+    let texts = [
+        said.stdout.clone(),
+        file("x.md"),
+        file("x.html").replace("&#39;", "'"),
+    ];
+    let mut commands = BTreeSet::new();
+    for text in &texts {
+        let text = text.replace("\n  ", " ");
+        let starts = text.split("layermark re").skip(1);
+        let ends = starts.filter_map(|rest| rest.split(['`', '<', '\n']).next());
+        commands.extend(ends.filter(|c| c.starts_with("port 0")).map(str::to_owned));
+    }
+    assert!(commands.len() > 1, "{texts:?}");
+    let mut said = said;
+    for command in commands {
+        let words = shell_words::split(&format!("re{command}")).unwrap();
+        said = said.then().args(&words).run().code(0);
+    }
+    said.then()
+        .args(["report"])
+        .run()
+        .fails(2, &["no run `last`"]);
 }

@@ -511,6 +511,7 @@ impl<'a> Lab<'a> {
     pub(crate) fn cut_off(&self) -> LabError {
         LabError::CutOff {
             run: self.run.id.clone(),
+            store: self.run.store.clone(),
         }
     }
 }
@@ -524,7 +525,7 @@ pub(crate) fn tell_lost(store: &mut Store, run: &str, on_event: &mut dyn FnMut(E
                 "the store {} was deleted or replaced while the run wrote to it; all it held is kept in {kept}",
                 lost.display()
             ),
-            hint: Some(format!("layermark report {run} --store {kept}")),
+            hint: Some(format!("layermark report {run}{}", store.option())),
         });
     }
 }

@@ -50,7 +50,8 @@ impl Lab<'_> {
         let needed = self.budget_for_all(spent);
         let s = if fewest == 1 { "" } else { "s" };
         let why = format!("{fewest} block{s} of all layers would take about {needed} s");
-        let hint = format!("layermark run --replay {} --budget {needed}s", self.run.id);
+        let (id, store) = (&self.run.id, &self.run.store);
+        let hint = format!("layermark run --replay {id}{store} --budget {needed}s");
         let all = self.run.layers.iter_mut();
         for layer in all.filter(|l| l.status == LayerStatus::LeftOut) {
             layer.reason = Some(format!(

@@ -220,9 +220,10 @@ fn once(old: &Report, new: &Report) -> Vec<String> {
 
 fn doubtful(old: &Report, new: &Report) -> Vec<String> {
     let doubts = |(run, report): (&str, &Report)| {
-        let id = &report.run;
-        let untrusted = (!report.trustworthy())
-            .then(|| format!("the {run} run is not trustworthy: layermark report {id}"));
+        let untrusted = (!report.trustworthy()).then(|| {
+            let (id, store) = (&report.run, &report.store);
+            format!("the {run} run is not trustworthy: layermark report {id}{store}")
+        });
         let unfinished = (report.status != RunStatus::Done)
             .then(|| format!("the {run} run is not complete ({})", status(report)));
         untrusted.into_iter().chain(unfinished)

@@ -51,7 +51,10 @@ impl Exporter for Markdown {
         } else {
             let all = match &report.compared {
                 Some(_) => format!("{} --full", report.reproduce.command),
-                None => format!("layermark report {} -o report.full.md", report.run),
+                None => format!(
+                    "layermark report {}{} -o report.full.md",
+                    report.run, report.store
+                ),
             };
             brief::brief(&document, &all)
         };

@@ -14,6 +14,7 @@ use crate::{
 
 mod columns;
 mod growing;
+mod layers;
 mod matrix;
 mod sections;
 mod summary;

@@ -1,7 +1,7 @@
 //! The report as data: the output of `--json`. Fields are only ever added.
 
 use layermark_model::{
-    Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, witness::WitnessTrial,
+    Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, StoreOption, witness::WitnessTrial,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -149,6 +149,9 @@ pub struct Report {
     /// Results of the gates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateRow>,
+    /// How commands name the run's store.
+    #[serde(skip)]
+    pub store: StoreOption,
 }
 
 /// A layer of the run.

@@ -68,6 +68,12 @@ pub struct Overview<'a> {
     unit: Unit,
 }
 
+fn explanations(explained: Vec<(String, &str)>) -> Vec<String> {
+    let each = explained.into_iter();
+    each.map(|(heads, words)| format!("{heads} ({words})"))
+        .collect()
+}
+
 impl<'a> Overview<'a> {
     /// The ratios of all results in a report.
     pub fn new(report: &'a Report) -> Self {
@@ -137,8 +143,13 @@ impl<'a> Overview<'a> {
 
     /// What the layers are, in a few words each, with the heads that these words are about.
     pub fn explained(&self) -> Vec<(String, &'a str)> {
+        self.explained_in(0..self.layers.len())
+    }
+
+    /// The same in another order of layers.
+    fn explained_in(&self, order: impl IntoIterator<Item = usize>) -> Vec<(String, &'a str)> {
         let mut said: Vec<(String, &str)> = Vec::new();
-        for (head, about) in self.heads.iter().zip(&self.abouts) {
+        for (head, about) in order.into_iter().map(|n| (&self.heads[n], self.abouts[n])) {
             // The rest is detail, in `layermark layers`.
             let words = about.split([':', ';', '(']).next().unwrap_or_default();
             match said.iter_mut().find(|(_, known)| *known == words.trim()) {
@@ -152,9 +163,18 @@ impl<'a> Overview<'a> {
 
     /// [`Self::explained`] as text: `tmpfs (files in memory); fuse (our own file system in user space)`.
     pub fn explanation(&self) -> String {
-        let each = self.explained().into_iter();
-        let each = each.map(|(heads, words)| format!("{heads} ({words})"));
-        each.collect::<Vec<_>>().join("; ")
+        explanations(self.explained()).join("; ")
+    }
+
+    /// The parts of [`Self::explanation`], those of the layers in `first` before the others.
+    pub fn explanations_of(&self, first: &[&str]) -> Vec<String> {
+        let rank = |n: &usize| {
+            let place = first.iter().position(|layer| *layer == self.layers[*n]);
+            place.unwrap_or(first.len())
+        };
+        let mut order: Vec<usize> = (0..self.layers.len()).collect();
+        order.sort_by_key(rank);
+        explanations(self.explained_in(order))
     }
 
     /// What a cell shows.

@@ -94,9 +94,13 @@ fn a_summary_has_at_most_40_lines_and_keeps_to_the_window() {
         );
         let explained = words.join(" ").contains(&last);
         assert!(
-            explained || text.contains("What each layer is: layermark layers\n"),
+            explained || words.join(" ").contains("; all: layermark layers"),
             "{text}"
         );
+        // Those with the gravest findings first.
+        let gravest = all.findings.iter().find(|f| !f.layer.is_empty()).unwrap();
+        let about = format!("{} (made-up layer", gravest.layer);
+        assert!(words.join(" ").contains(&about), "{about}: {text}");
         assert!(explained || width < 140, "{width}: {text}");
         // What has no room is counted.
         let told = all.findings.iter().filter(|f| {

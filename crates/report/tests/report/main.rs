@@ -6,6 +6,7 @@ mod baseline;
 mod beside;
 mod charts;
 mod claims;
+mod commands;
 mod compare;
 mod confirm;
 mod cost;

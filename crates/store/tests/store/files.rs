@@ -39,6 +39,13 @@ pub fn earlier() -> (Run, Vec<TrialRecord>) {
     (run, vec![record(0), failed, plain])
 }
 
+/// [`earlier`] as a store loads it.
+pub fn earlier_in(store: &Store) -> (Run, Vec<TrialRecord>) {
+    let (run, trials) = earlier();
+    let store = store.option();
+    (Run { store, ..run }, trials)
+}
+
 #[test]
 fn a_store_of_the_earlier_format_is_read_and_converted() {
     let home = tempfile::tempdir().unwrap();
@@ -47,7 +54,7 @@ fn a_store_of_the_earlier_format_is_read_and_converted() {
     sql(&path, FORMAT_5);
     let before = fs::read(&path).unwrap();
     let mut read = Store::open_read(&path).unwrap();
-    assert_eq!(read.load("last").unwrap(), earlier());
+    assert_eq!(read.load("last").unwrap(), earlier_in(&read));
     let list = read.list(9).unwrap();
     assert_eq!(
         (list[0].points, list[0].trials, list[0].layers.len()),
@@ -56,7 +63,7 @@ fn a_store_of_the_earlier_format_is_read_and_converted() {
     drop(read);
     assert_eq!(fs::read(&path).unwrap(), before, "it was changed");
     let mut store = Store::open(&path).unwrap();
-    assert_eq!(store.load("last").unwrap(), earlier());
+    assert_eq!(store.load("last").unwrap(), earlier_in(&store));
     assert_eq!(store.list(9).unwrap(), list);
     store.trial("01RUN", &record(3)).unwrap();
     assert_eq!(store.load("last").unwrap().1.len(), 4);
@@ -241,10 +248,8 @@ fn a_full_disk_is_a_clear_error_and_loses_nothing() {
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
     let hint = error.hint().unwrap();
     assert!(hint.contains("df -h"), "{hint}");
-    assert!(
-        hint.ends_with("continue: layermark run --resume last"),
-        "{hint}"
-    );
+    let again = format!("continue: layermark run --resume last{}", store.option());
+    assert!(hint.ends_with(&again), "{hint}");
     drop(store);
     assert_eq!(
         Store::open(&path).unwrap().load("01").unwrap().1.len() as u64,

@@ -20,7 +20,7 @@ use layermark_store::{Store, StoreError};
 use layermark_testkit::postgres::{PASSWORD, Server, USER};
 
 use crate::{
-    files::{FORMAT_5, earlier},
+    files::{FORMAT_5, earlier_in},
     made::{record, run},
     places::{assert_newer, server},
 };
@@ -136,7 +136,7 @@ fn a_database_that_is_no_store_of_ours_is_left_alone() {
         scope.spawn(|| drop(Store::open(&older).unwrap()));
         thread::sleep(soon);
         let mut read = Store::open_read(&older).unwrap();
-        assert_eq!(read.load("last").unwrap(), earlier());
+        assert_eq!(read.load("last").unwrap(), earlier_in(&read));
     });
 }
 

@@ -56,7 +56,11 @@ fn what_goes_in_comes_out(at: &str) {
         None => format!("sqlite://{at}"),
     };
     let mut store = Store::open(other).unwrap();
-    assert_eq!(store.load("01AAA").unwrap(), (run.clone(), records.clone()));
+    let named = Run {
+        store: store.option(),
+        ..run.clone()
+    };
+    assert_eq!(store.load("01AAA").unwrap(), (named, records.clone()));
     assert_eq!(store.load("last").unwrap().1, records);
     let list = store.list(9).unwrap();
     assert_eq!((list.len(), list[0].trials, list[0].points), (1, 3, 1));

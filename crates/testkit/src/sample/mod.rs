@@ -19,7 +19,7 @@ use hdrhistogram::{
 };
 use layermark_model::{
     BackgroundFlushes, Cell, CpuUse, Debt, DeviceBytes, Latency, LayerRun, Pass, Plan, Point, Run,
-    RunStatus, Trial, TrialRecord,
+    RunStatus, StoreOption, Trial, TrialRecord,
 };
 use serde_json::{Value, json};
 
@@ -305,6 +305,7 @@ fn done(id: &str, seed: u64, layers: Vec<LayerRun>, points: Vec<Point>, ms: i64)
         machine: machine(),
         layers,
         points,
+        store: StoreOption::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use layermark_model::{Spec, nearest};
+use layermark_model::{Spec, StoreOption, nearest};
 use layermark_report::{
     Change, Estimate, Figure, STALLS, STALLS_MEANING, Series, TrendRun, changes, ratio_with,
     time_with,
@@ -44,8 +44,8 @@ pub fn of<'a>(
     let series = Series::of(figures);
     let Some((_, newest)) = series.kept.last() else {
         return Err(match series.doubtful {
-            0 => nothing(runs, &labels, point, layer),
-            n => none_sound(n, point, layer),
+            0 => nothing(runs, &labels, (point, layer), &store.option()),
+            n => none_sound(n, (point, layer), &store.option()),
         });
     };
     let values: Vec<f64> = series.kept.iter().map(|(_, f)| f.value.estimate).collect();
@@ -65,15 +65,20 @@ fn counted(n: usize) -> String {
     }
 }
 
-fn none_sound(n: usize, point: &str, layer: &str) -> Failure {
+fn none_sound(n: usize, (point, layer): (&str, &str), store: &StoreOption) -> Failure {
     let text = format!(
         "no run of \"{point}\" in {layer} is complete and trusted: {} left out",
         counted(n)
     );
-    Failure::usage(text).hint("layermark history")
+    Failure::usage(text).hint(format!("layermark history{store}"))
 }
 
-fn nothing(runs: &[Summary], labels: &[String], point: &str, layer: &str) -> Failure {
+fn nothing(
+    runs: &[Summary],
+    labels: &[String],
+    (point, layer): (&str, &str),
+    store: &StoreOption,
+) -> Failure {
     let layers: BTreeSet<&str> = runs
         .iter()
         .flat_map(|r| &r.layers)
@@ -81,19 +86,19 @@ fn nothing(runs: &[Summary], labels: &[String], point: &str, layer: &str) -> Fai
         .collect();
     let points: BTreeSet<&str> = labels.iter().map(String::as_str).collect();
     let hint = if runs.is_empty() {
-        "make a run first: layermark run".into()
+        format!("make a run first: layermark run{store}")
     } else if !layers.contains(layer) {
-        meant(layer, "layers", &layers)
+        meant(layer, "layers", &layers, store)
     } else if !points.contains(point) {
-        meant(point, "points", &points)
+        meant(point, "points", &points, store)
     } else {
-        format!("see what {layer} was measured at: layermark history --layer {layer}")
+        format!("see what {layer} was measured at: layermark history --layer {layer}{store}")
     };
     Failure::usage(format!("no run has measured \"{point}\" in {layer}")).hint(hint)
 }
 
 /// A hint for a name that no run has: a similar name, or the known names.
-fn meant(name: &str, kind: &str, known: &BTreeSet<&str>) -> String {
+fn meant(name: &str, kind: &str, known: &BTreeSet<&str>, store: &StoreOption) -> String {
     const LISTED: usize = 8;
     // A part of its name is nearer than what has some letters in common.
     let longer = known.iter().copied().find(|known| known.contains(name));
@@ -103,7 +108,7 @@ fn meant(name: &str, kind: &str, known: &BTreeSet<&str>) -> String {
     let listed: Vec<&str> = known.iter().copied().take(LISTED).collect();
     let more = match known.len() - listed.len() {
         0 => String::new(),
-        more => format!("; and {more} more: layermark report last"),
+        more => format!("; and {more} more: layermark report last{store}"),
     };
     format!("{kind} of these runs: {}{more}", listed.join("; "))
 }

@@ -204,7 +204,7 @@ fn progress(run: &Run, trials: &[TrialRecord], report: &Report, block: u32) -> M
     if run.status != RunStatus::Running {
         let again = match run.status {
             RunStatus::Done => None,
-            _ => Some(format!("layermark run --resume {}", run.id)),
+            _ => Some(format!("layermark run --resume {}{}", run.id, run.store)),
         };
         return html! {
             p.state {

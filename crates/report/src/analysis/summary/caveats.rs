@@ -35,7 +35,7 @@ fn cut_short(run: &Run, trials: &[TrialRecord]) -> Option<String> {
         RunStatus::Failed => "Ended by an error",
         RunStatus::Interrupted => "Interrupted",
     };
-    let command = code(&format!("layermark run --resume {}", run.id));
+    let command = code(&format!("layermark run --resume {}{}", run.id, run.store));
     Some(format!("{why}: {command} continues it"))
 }
 

@@ -16,6 +16,9 @@ use crate::{
 
 /// More tables than this are folded.
 const TABLES: usize = 2;
+/// Most columns of a table that stays one on a phone. In others each row is a block, with the name
+/// of a column above its cell.
+const NARROW: usize = 3;
 
 /// Sections that are a part of the answer.
 pub fn open(document: &Document, parts: &[Part]) -> Markup {
@@ -126,12 +129,12 @@ fn table(table: &DataTable) -> Markup {
     html! {
         h3 { (table.title) }
         @if !table.note.is_empty() { p.hint { (rich(&micro(&table.note))) } }
-        div.scroll tabindex="0" role="region" aria-label=(table.title) {
+        div.scroll.wide[table.head.len() > NARROW] tabindex="0" role="region" aria-label=(table.title) {
             table.small {
                 thead { tr { @for (n, head) in table.head.iter().enumerate() { th.num[numeric(table, n)] scope="col" { (head) } } } }
                 tbody {
                     @for row in &table.rows {
-                        tr { @for (n, c) in row.iter().enumerate() { td.num[numeric(table, n)] { (cell(c)) } } }
+                        tr { @for ((n, c), head) in row.iter().enumerate().zip(&table.head) { td.num[numeric(table, n)] data-head=(head) { (cell(c)) } } }
                     }
                 }
             }

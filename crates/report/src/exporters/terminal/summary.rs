@@ -6,6 +6,7 @@ use std::io::Write;
 use super::{
     Style,
     columns::{cut, display_width},
+    layers::layers,
     matrix::{Matrix, Row},
     name_parts, plain, plain_name, sections, wrapped,
 };
@@ -35,8 +36,6 @@ const POINTS: usize = 6;
 pub(super) const NAME: usize = 22;
 pub(super) const HEAD: usize = 8;
 
-/// Printed where the layers cannot be explained for lack of room.
-const WHAT: &str = "What each layer is: layermark layers";
 /// Up to this many results are printed as the table, which also has times and intervals.
 const TABLE: usize = 12;
 
@@ -67,12 +66,9 @@ pub fn print(
         Some(table) => Ok(table),
         None => matrix(report, style, room),
     };
-    let mut layers = layers(report, style)?;
+    let fewest = lines(&answer(0)?);
+    let layers = layers(report, style, room.saturating_sub(fewest))?;
     let mut matrix = answer(room.saturating_sub(lines(&layers)))?;
-    if lines(&matrix) + lines(&layers) > room {
-        layers = text(style, "", "  ", WHAT)?;
-        matrix = answer(room.saturating_sub(lines(&layers)))?;
-    }
     matrix += &layers;
     let mut room = most.saturating_sub(fixed + lines(&matrix));
     let mut body = head;
@@ -83,15 +79,6 @@ pub fn print(
     }
     body += &advice;
     Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
-}
-
-/// What the layers are, if that is known.
-fn layers(report: &Report, style: Style) -> anyhow::Result<String> {
-    let explanation = Overview::new(report).explanation();
-    if explanation.is_empty() {
-        return Ok(String::new());
-    }
-    text(style, "Layers: ", "  ", &explanation)
 }
 
 /// How the alternatives compare with each other, after a blank line.
@@ -118,10 +105,8 @@ pub fn study(
     let mut body = match study.claims() {
         Some(claims) => {
             let holds = holds(&claims, style)?;
-            let mut layers = layers(report, style)?;
-            if lines(&holds) + lines(&layers) + lines(&headline) + lines(&foot) + 3 > most(style) {
-                layers = text(style, "", "  ", WHAT)?;
-            }
+            let others = lines(&holds) + lines(&headline) + lines(&foot) + 3;
+            let layers = layers(report, style, most(style).saturating_sub(others))?;
             holds + &layers + "\n"
         }
         None => String::new(),
@@ -284,7 +269,7 @@ fn most(style: Style) -> usize {
     }
 }
 
-fn lines(text: &str) -> usize {
+pub(super) fn lines(text: &str) -> usize {
     text.lines().count()
 }
 
@@ -297,7 +282,7 @@ fn drawn(block: Option<&Block>, style: Style) -> anyhow::Result<String> {
     Ok(String::from_utf8(out)?)
 }
 
-fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<String> {
+pub(super) fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<String> {
     let mut out = Vec::new();
     wrapped(&mut out, style, first, rest, &plain(text))?;
     Ok(String::from_utf8(out)?)
@@ -307,7 +292,10 @@ fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<Str
 fn foot(report: &Report, document: &Document, style: Style) -> anyhow::Result<String> {
     let more = match &report.compared {
         Some(_) => format!("More: {} --full", report.reproduce.command),
-        None => format!("More: layermark report {} --full", report.run),
+        None => format!(
+            "More: layermark report {}{} --full",
+            report.run, report.store
+        ),
     };
     let mut foot = String::new();
     if let Some(note) = document.note(Part::Trust) {
@@ -315,7 +303,8 @@ fn foot(report: &Report, document: &Document, style: Style) -> anyhow::Result<St
     }
     foot += &left_out(report, style)?;
     foot += &text(style, "", "  ", document.line(Part::About))?;
-    Ok(foot + &text(style, "", "  ", &more)?)
+    // Not wrapped: a shell would read a pasted second line as another command.
+    Ok(foot + &plain(&more) + "\n")
 }
 
 /// What was left out, a line for each reason.
@@ -349,14 +338,13 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
             let more = format!("and {}: --full", count(points - shown, "more point"));
             below = text(style, "", "  ", &more)? + &below;
         }
-        for table in [cells(&part), turned(&part)] {
-            let whole = table.print(style) + &below;
-            if lines(&whole) <= room {
-                return Ok(whole);
-            }
+        let both = [cells(&part), turned(&part)].map(|table| table.print(style) + &below);
+        if let Some(whole) = both.iter().find(|whole| lines(whole) <= room) {
+            return Ok(whole.clone());
         }
         if shown == least {
-            return Ok(cells(&part).print(style) + &below);
+            let shorter = both.into_iter().min_by_key(|whole| lines(whole));
+            return Ok(shorter.unwrap_or_default());
         }
     }
     Ok(String::new())

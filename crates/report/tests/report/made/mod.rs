@@ -3,8 +3,8 @@
 
 use layermark_model::{
     CacheState, Cell, CpuUse, Debt, Device, DeviceBytes, Facts, GuestFacts, LayerRun, LayerStatus,
-    Machine, Meaning, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest, Settings, Target, Trial,
-    TrialRecord, Unit, witness::WitnessTrial,
+    Machine, Meaning, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest, Settings, StoreOption,
+    Target, Trial, TrialRecord, Unit, witness::WitnessTrial,
 };
 use layermark_probe::workloads;
 use layermark_report::Report;
@@ -56,6 +56,7 @@ impl Made {
             },
             layers: layers.iter().map(|l| layer(l)).collect(),
             points: Vec::new(),
+            store: StoreOption::default(),
         };
         Self {
             run,
