@@ -227,7 +227,8 @@ fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
 }
 
 /// Conclusions by importance: decided ones first, and one of each claim before a second. Among
-/// those of a claim, the answer that fewer layers have comes first, because it is the exception.
+/// those of a claim, "no" comes first, because claims are in words of good. Among equal answers it
+/// is the one that fewer layers have.
 fn gravest(all: &[Conclusion]) -> Vec<&Conclusion> {
     let alike = |c: &Conclusion| {
         let others = all.iter().filter(|o| o.claim == c.claim);
@@ -235,7 +236,7 @@ fn gravest(all: &[Conclusion]) -> Vec<&Conclusion> {
     };
     let open = |c: &Conclusion| c.holds == Holds::Open;
     let mut by_claim: Vec<&Conclusion> = all.iter().collect();
-    by_claim.sort_by_key(|c| (open(c), alike(c)));
+    by_claim.sort_by_key(|c| (open(c), c.holds == Holds::Yes, alike(c)));
     let mut told: Vec<&str> = Vec::new();
     let mut ranked: Vec<_> = by_claim
         .into_iter()
