@@ -284,3 +284,18 @@ fn the_times_that_decide_claims_are_on_the_first_screen() {
     assert!(!text.lines().any(row), "{text}");
     assert!(text.contains("the times: --full"), "{text}");
 }
+
+/// Claims are in words of good: what does not hold is the news.
+#[test]
+fn what_does_not_hold_is_told_first() {
+    let claim = "says = 'takes 1.5 times as long at most'\nholds = 'time <= 1.5'";
+    let cost = |layer: &str, _: &Point, _: f64| if layer == "fuse" { 20.0 } else { 10.0 };
+    let (mut run, trials) = made(&LAYERS, &RECORDS[..3]).cost(cost).parts();
+    run.plan.claim = vec![toml::from_str(claim).unwrap()];
+    let mut out = Vec::new();
+    let report = Report::build(&run, &trials);
+    layermark_report::exporters::print(&report, Style::default(), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let at = |word: &str| text.find(&format!("\n  {word}: ")).expect(&text);
+    assert!(at("no") < at("yes"), "{text}");
+}
