@@ -73,15 +73,14 @@ impl Exporter for Text {
     }
 }
 
-/// Prints the answer in at most 40 lines, 60 if they are short.
+/// Prints the answer in at most 40 lines, 60 if they are short. Sections that are the answer are whole.
 pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
     let document = Document::new(report);
     let study = document.sections(&[Part::Study]).next();
-    let answers = document.part(Part::Answer).is_some();
     match study.filter(|_| !report.results.is_empty()) {
         Some(study) => summary::study(report, &document, study, style, out),
-        None if answers || report.results.is_empty() => complete(&document, style, out),
+        None if report.results.is_empty() => complete(&document, style, out),
         None => summary::print(report, &document, style, out),
     }
 }
@@ -164,6 +163,17 @@ fn check(item: &TrustItem, style: Style, out: &mut dyn Write) -> anyhow::Result<
 /// Text on one line, without the marks that other formats show as code.
 fn plain(text: &str) -> String {
     plain_name(&unmarked(text))
+}
+
+/// A paragraph as [`wrapped`] prints it.
+fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<String> {
+    let mut out = Vec::new();
+    wrapped(&mut out, style, first, rest, &plain(text))?;
+    Ok(String::from_utf8(out)?)
+}
+
+fn lines(text: &str) -> usize {
+    text.lines().count()
 }
 
 /// A name, which has no marks, on one line.

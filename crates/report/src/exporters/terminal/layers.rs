@@ -1,9 +1,6 @@
 //! What the layers are, below the matrix.
 
-use super::{
-    Style,
-    summary::{lines, text},
-};
+use super::{Style, lines, text};
 use crate::{Report, views::overview::Overview};
 
 /// Most lines if not all layers can be explained: results need the room more.

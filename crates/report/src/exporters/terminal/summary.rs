@@ -7,8 +7,9 @@ use super::{
     Style,
     columns::{cut, display_width},
     layers::layers,
+    lines,
     matrix::{Matrix, Row},
-    name_parts, plain, plain_name, sections, wrapped,
+    name_parts, plain, plain_name, sections, text,
 };
 use crate::{
     Claims, Conclusion, Holds, Report, ResultRow, Section, Verdict,
@@ -39,7 +40,7 @@ pub(super) const HEAD: usize = 8;
 /// Up to this many results are printed as the table, which also has times and intervals.
 const TABLE: usize = 12;
 
-/// Prints the summary.
+/// Prints the summary. Sections that are the run's answer stand in the place of the matrix, whole.
 pub fn print(
     report: &Report,
     document: &Document,
@@ -66,11 +67,19 @@ pub fn print(
         Some(table) => Ok(table),
         None => matrix(report, style, room),
     };
-    let fewest = lines(&answer(0)?);
-    let layers = layers(report, style, room.saturating_sub(fewest))?;
-    let mut matrix = answer(room.saturating_sub(lines(&layers)))?;
-    matrix += &layers;
-    let mut room = most.saturating_sub(fixed + lines(&matrix));
+    let sections = document.in_order(&[&[Part::Answer]]);
+    let sections: Vec<String> = sections
+        .map(|section| drawn(Some(section), style))
+        .collect::<anyhow::Result<_>>()?;
+    let matrix = if sections.is_empty() {
+        let fewest = lines(&answer(0)?);
+        let layers = layers(report, style, room.saturating_sub(fewest))?;
+        answer(room.saturating_sub(lines(&layers)))? + &layers
+    } else {
+        sections.join("\n")
+    };
+    // The matrix has left room for these findings; sections may not have.
+    let mut room = most.saturating_sub(fixed + lines(&matrix)).max(least);
     let mut body = head;
     body += &most_of(&findings, "more finding", &mut room, style)?;
     let choices = choices(report, style)?;
@@ -270,22 +279,12 @@ fn most(style: Style) -> usize {
     }
 }
 
-pub(super) fn lines(text: &str) -> usize {
-    text.lines().count()
-}
-
 /// A block as text.
 fn drawn(block: Option<&Block>, style: Style) -> anyhow::Result<String> {
     let mut out = Vec::new();
     if let Some(block) = block {
         super::block(block, style, &mut out)?;
     }
-    Ok(String::from_utf8(out)?)
-}
-
-pub(super) fn text(style: Style, first: &str, rest: &str, text: &str) -> anyhow::Result<String> {
-    let mut out = Vec::new();
-    wrapped(&mut out, style, first, rest, &plain(text))?;
     Ok(String::from_utf8(out)?)
 }
 
