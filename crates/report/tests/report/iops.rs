@@ -261,3 +261,33 @@ fn every_format_has_the_table() {
     );
     assert!(text.contains("IOPS"), "{text}");
 }
+
+/// The first screen has the table and what follows from it. The results are with `--full`.
+#[test]
+fn the_table_is_the_answer_on_the_first_screen() {
+    let report = made();
+    let text = |full: bool| {
+        let mut out = Vec::new();
+        let style = exporters::Style::default();
+        let print = if full {
+            exporters::print_full
+        } else {
+            exporters::print
+        };
+        print(&report, style, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let (short, full) = (text(false), text(true));
+    let more = format!("More: layermark report {} --full", report.run);
+    assert!(
+        short.contains("IOPS") && short.ends_with(&(more + "\n")),
+        "{short}"
+    );
+    assert!(
+        full.contains("time/op") && !short.contains("time/op"),
+        "{short}"
+    );
+    let headline = report.headline.replace('`', "");
+    let start: String = headline.chars().take(40).collect();
+    assert!(short.contains(&start), "{start}: {short}");
+}
