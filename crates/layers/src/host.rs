@@ -12,6 +12,7 @@ use std::{
 };
 
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
+use layermark_sys::process;
 use rustix::fs::{Advice, fadvise, syncfs};
 
 use crate::{
@@ -330,6 +331,12 @@ impl Place for HostPlace {
             }
         }
         facts.notes.extend(self.notes.iter().cloned());
+        // The probe is a child of this process.
+        let filters = process::seccomp_filters();
+        if filters > 0 {
+            let note = ("seccomp_filters".into(), filters.to_string());
+            facts.notes.extend([note]);
+        }
         if let Some(link) = &self.link {
             let notes = link.notes();
             let failed = self.io("inspect the network of", &self.dir);

@@ -182,6 +182,21 @@ pub fn peak_memory(pid: u32) -> u64 {
     crate::bytes(&text, "VmHWM").unwrap_or(0)
 }
 
+/// Number of seccomp filters that each system call of this process and its children passes (`proc_pid_status(5)`).
+/// Before Linux 5.9, 1 stands for any number.
+pub fn seccomp_filters() -> u32 {
+    filters_in(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+fn filters_in(status: &str) -> u32 {
+    const FILTERED: u32 = 2;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| value.trim().parse().ok())
+    };
+    field("Seccomp_filters:").unwrap_or_else(|| u32::from(field("Seccomp:") == Some(FILTERED)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,5 +269,14 @@ mod tests {
             cancelled: 5,
         };
         assert_eq!(Io::parse(text), expected);
+    }
+
+    #[test]
+    fn filters_are_counted_where_the_kernel_does() {
+        let new = "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t5\n";
+        assert_eq!(filters_in(new), 5);
+        assert_eq!(filters_in("Seccomp:\t2\n"), 1);
+        assert_eq!(filters_in("Seccomp:\t0\nSeccomp_filters:\t0\n"), 0);
+        assert_eq!(filters_in(""), 0);
     }
 }

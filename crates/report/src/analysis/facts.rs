@@ -81,6 +81,12 @@ pub fn passes_no_flush(facts: &Facts, meaning: &Meaning) -> Option<String> {
     })
 }
 
+/// Number of seccomp filters that each system call of the probe passes.
+pub fn seccomp_filters(facts: &Facts) -> u32 {
+    let note = facts.notes.get("seccomp_filters");
+    note.and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
 /// The compression that the layer reports.
 pub fn compression(facts: &Facts) -> Option<&str> {
     let with = facts.notes.get("compression").map(String::as_str);

@@ -23,6 +23,8 @@ pub enum Cause {
     UserSpace,
     /// CPU time of the layer's program per operation, microseconds.
     HelperCpu(f64),
+    /// Seccomp filters that each system call passes.
+    SeccompFilters(Sides<u32>),
     /// Its data is in memory.
     Memory,
     /// Flushes did not reach the device.

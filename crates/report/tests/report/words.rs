@@ -970,6 +970,34 @@ fn kernel_threads_of_io_uring_are_a_cause_where_native_has_none() {
 }
 
 #[test]
+fn seccomp_filters_are_a_cause_of_a_small_cost() {
+    let with = |here: &str, natively: &str, ratio: f64| {
+        let report = made(&["overlay:upper"], |run, trials| {
+            scale(trials, 1, 0, ratio);
+            for (layer, filters) in run.layers.iter_mut().zip([natively, here, natively]) {
+                let note = ("seccomp_filters".to_owned(), filters.to_owned());
+                layer.facts.notes.extend([note]);
+            }
+        });
+        let said = reasons(&report, "overlay:upper").iter();
+        said.filter(|r| r.contains("seccomp"))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        with("1", "", 1.2),
+        ["each system call passes 1 seccomp filter, natively none"]
+    );
+    assert_eq!(
+        with("5", "1", 1.2),
+        ["each system call passes 5 seccomp filters, natively 1"]
+    );
+    assert!(with("1", "1", 1.2).is_empty());
+    // No filter takes that long.
+    assert!(with("1", "", 30.0).is_empty());
+}
+
+#[test]
 fn a_baseline_that_moves_is_told_of_in_words() {
     let report = made(&["overlay:upper"], |_, trials| {
         for t in trials.iter_mut().filter(|t| t.cell.point == 1) {
