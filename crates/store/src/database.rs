@@ -33,7 +33,7 @@ impl Inner {
             Self::Sql(e) => from_sqlx(e, path),
             Self::NotFound(id) => StoreError::NotFound { id, path },
             Self::NoImport(id) => StoreError::NoImport { id, path },
-            Self::Ambiguous(id, examples) => StoreError::Ambiguous { id, examples },
+            Self::Ambiguous(id, examples) => StoreError::Ambiguous { id, path, examples },
             Self::Value(what, reason) => StoreError::Value { path, what, reason },
         }
     }

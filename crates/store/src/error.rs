@@ -218,6 +218,8 @@ pub enum StoreError {
     Ambiguous {
         /// The requested prefix.
         id: String,
+        /// The store.
+        path: PathBuf,
         /// Some of the ids.
         examples: String,
     },
@@ -326,10 +328,10 @@ impl StoreError {
                 "make room and keep the directory: df -h {}",
                 path.parent().unwrap_or(Path::new(".")).display()
             ),
-            Self::AtWork { .. } => "wait for its end: layermark history".into(),
+            Self::AtWork { path, .. } => format!("wait for its end: layermark history{}", option(path)),
             Self::Locked { path } => format!("see which: fuser -v {}", path.display()),
-            Self::NotFound { .. } | Self::NoImport { .. } | Self::Ambiguous { .. } => {
-                "list them: layermark history".into()
+            Self::NotFound { path, .. } | Self::NoImport { path, .. } | Self::Ambiguous { path, .. } => {
+                format!("list them: layermark history{}", option(path))
             }
             Self::Value { .. } | Self::Database { .. } => return None,
         })

@@ -67,7 +67,25 @@ pub(crate) fn option(path: &Path) -> StoreOption {
     if default_path().is_ok_and(is_default) {
         return StoreOption::default();
     }
-    StoreOption::new(path)
+    StoreOption::new(&without_masks(path))
+}
+
+/// The location of a server without `***`, which a server would take for the password. The client asks for one, or
+/// finds it as other clients of the server do.
+fn without_masks(shown: &Path) -> PathBuf {
+    if !is_server(shown) {
+        return shown.into();
+    }
+    let text = shown.to_string_lossy().replacen(":***@", "@", 1);
+    let Some((address, query)) = text.split_once('?') else {
+        return text.into();
+    };
+    let known = query.split('&').filter(|pair| !pair.ends_with("=***"));
+    let query = known.collect::<Vec<_>>().join("&");
+    match query.as_str() {
+        "" => address.into(),
+        query => format!("{address}?{query}").into(),
+    }
 }
 
 /// Whether a location, as returned by [`shown`], is on a server.
@@ -101,6 +119,16 @@ fn without_password(rest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_name_a_server_without_its_password() {
+        let named = |at: &str| without_masks(&shown(at)).display().to_string();
+        assert_eq!(named("postgres://me:p@w@host/x"), "postgres://me@host/x");
+        let query = named("postgres://host/x?password=pw&sslmode=disable");
+        assert_eq!(query, "postgres://host/x?sslmode=disable");
+        assert_eq!(named("postgres://host/x?password=pw"), "postgres://host/x");
+        assert_eq!(named("/a:***@b/x.db"), "/a:***@b/x.db");
+    }
 
     #[test]
     fn the_data_directory_comes_before_the_home_directory() {

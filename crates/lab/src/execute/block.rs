@@ -549,7 +549,7 @@ impl<'a> Lab<'a> {
                 dir,
                 message,
                 run: self.run.id.clone(),
-                store: self.run.store.clone(),
+                store: self.store.option(),
             });
         }
         let hint = Some("make the files smaller: --scale 0.1".to_owned());

@@ -511,7 +511,7 @@ impl<'a> Lab<'a> {
     pub(crate) fn cut_off(&self) -> LabError {
         LabError::CutOff {
             run: self.run.id.clone(),
-            store: self.run.store.clone(),
+            store: self.store.option(),
         }
     }
 }

@@ -50,8 +50,15 @@ impl Lab<'_> {
         let needed = self.budget_for_all(spent);
         let s = if fewest == 1 { "" } else { "s" };
         let why = format!("{fewest} block{s} of all layers would take about {needed} s");
-        let (id, store) = (&self.run.id, &self.run.store);
-        let hint = format!("layermark run --replay {id}{store} --budget {needed}s");
+        let command = |store: &str| {
+            format!(
+                "layermark run --replay {}{store} --budget {needed}s",
+                self.run.id
+            )
+        };
+        // What is stored does not name the store, which may be moved.
+        let hint = command("");
+        let full = command(&self.store.option().to_string());
         let all = self.run.layers.iter_mut();
         for layer in all.filter(|l| l.status == LayerStatus::LeftOut) {
             layer.reason = Some(format!(
@@ -65,7 +72,7 @@ impl Lab<'_> {
         let names = names.collect::<Vec<_>>().join(", ");
         (self.on_event)(Event::Warning {
             text: format!("left out, because {why}: {names}"),
-            hint: Some(format!("for all of them: {hint}")),
+            hint: Some(format!("for all of them: {full}")),
         });
         Ok(())
     }

@@ -288,10 +288,13 @@ fn the_times_that_decide_claims_are_on_the_first_screen() {
 /// Claims are in words of good: what does not hold is the news.
 #[test]
 fn what_does_not_hold_is_told_first() {
-    let claim = "says = 'takes 1.5 times as long at most'\nholds = 'time <= 1.5'";
+    let claim = |most: &str| {
+        let text = format!("says = 'takes {most} times as long at most'\nholds = 'time <= {most}'");
+        toml::from_str(&text).unwrap()
+    };
     let cost = |layer: &str, _: &Point, _: f64| if layer == "fuse" { 20.0 } else { 10.0 };
     let (mut run, trials) = made(&LAYERS, &RECORDS[..3]).cost(cost).parts();
-    run.plan.claim = vec![toml::from_str(claim).unwrap()];
+    run.plan.claim = vec![claim("9"), claim("1.5")];
     let mut out = Vec::new();
     let report = Report::build(&run, &trials);
     layermark_report::exporters::print(&report, Style::default(), &mut out).unwrap();

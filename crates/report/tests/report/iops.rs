@@ -283,10 +283,12 @@ fn the_table_is_the_answer_on_the_first_screen() {
         short.contains("IOPS") && short.ends_with(&(more + "\n")),
         "{short}"
     );
+    let results = format!("{} results with ratios: --full", report.results.len());
     assert!(
-        full.contains("time/op") && !short.contains("time/op"),
+        short.contains(&results) && !short.contains("time/op"),
         "{short}"
     );
+    assert!(full.contains("time/op") && short.lines().count() < full.lines().count());
     let headline = report.headline.replace('`', "");
     let start: String = headline.chars().take(40).collect();
     assert!(short.contains(&start), "{start}: {short}");

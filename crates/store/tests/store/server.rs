@@ -281,7 +281,7 @@ fn a_server_that_stays_away_ends_the_run_with_what_it_had() {
     );
     let hint = e.hint().unwrap();
     assert!(
-        hint.contains("--resume 01RUN --store 'postgres://team:***@"),
+        hint.contains("--resume 01RUN --store ") && hint.contains("postgres://team@"),
         "{hint}"
     );
     assert!(started.elapsed() >= patience, "{:?}", started.elapsed());

@@ -40,7 +40,7 @@ pub(super) const HEAD: usize = 8;
 /// Up to this many results are printed as the table, which also has times and intervals.
 const TABLE: usize = 12;
 
-/// Prints the summary. Sections that are the run's answer stand in the place of the matrix, whole.
+/// Prints the summary. Sections that are the run's answer are whole, and the matrix follows if it has room.
 pub fn print(
     report: &Report,
     document: &Document,
@@ -48,10 +48,7 @@ pub fn print(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let head = drawn(document.part(Part::Headline), style)?;
-    let findings = document.items(Part::Findings).iter();
-    let findings: Vec<String> = findings
-        .map(|f| text(style, "  ", "    ", &f.text))
-        .collect::<anyhow::Result<_>>()?;
+    let findings = findings(document, style)?;
     let foot = foot(report, document, style)?;
     let advice = match document.items(Part::Advice).first() {
         Some(advice) => text(style, "Advice: ", "  ", &advice.text)?,
@@ -76,7 +73,13 @@ pub fn print(
         let layers = layers(report, style, room.saturating_sub(fewest))?;
         answer(room.saturating_sub(lines(&layers)))? + &layers
     } else {
-        sections.join("\n")
+        let answers = sections.join("\n") + "\n";
+        let left = room.saturating_sub(lines(&answers));
+        let others = answer(left)?;
+        let count = count(report.results.len(), "result");
+        let line = text(style, "", "  ", &format!("{count} with ratios: --full"))?;
+        let fits = lines(&others) <= left;
+        answers + if fits { &others } else { &line }
     };
     // The matrix has left room for these findings; sections may not have.
     let mut room = most.saturating_sub(fixed + lines(&matrix)).max(least);
@@ -88,6 +91,11 @@ pub fn print(
     }
     body += &advice;
     Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
+}
+
+fn findings(document: &Document, style: Style) -> anyhow::Result<Vec<String>> {
+    let all = document.items(Part::Findings).iter();
+    all.map(|f| text(style, "  ", "    ", &f.text)).collect()
 }
 
 /// How the alternatives compare with each other, after a blank line.
@@ -235,9 +243,9 @@ fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
     Ok(matrix.print(style) + &text(style, "", "  ", &legend.join("; "))?)
 }
 
-/// Conclusions by importance: decided ones first, and one of each claim before a second. Among
-/// those of a claim, "no" comes first, because claims are in words of good. Among equal answers it
-/// is the one that fewer layers have.
+/// Conclusions by importance: decided ones first, and one of each claim before a second. "No" comes
+/// before "yes", because claims are in words of good. Among equal answers of a claim, the one that
+/// fewer layers have comes first.
 fn gravest(all: &[Conclusion]) -> Vec<&Conclusion> {
     let alike = |c: &Conclusion| {
         let others = all.iter().filter(|o| o.claim == c.claim);
@@ -256,7 +264,7 @@ fn gravest(all: &[Conclusion]) -> Vec<&Conclusion> {
         })
         .collect();
     let place = |c: &Conclusion| all.iter().position(|o| o.claim == c.claim);
-    ranked.sort_by_key(|(open, before, c)| (*open, *before, place(c)));
+    ranked.sort_by_key(|(open, before, c)| (*open, *before, c.holds == Holds::Yes, place(c)));
     ranked.into_iter().map(|(.., c)| c).collect()
 }
 
