@@ -343,7 +343,7 @@ impl Layer for Container {
             notes: notes(spec, runtime, &root),
             versions: Vec::new(),
         };
-        // A runtime takes as long to say its version as to make its namespaces. So it is asked meanwhile.
+        // A runtime takes as long to say its version as to make its namespaces. Both are done at once.
         let (place, version) = thread::scope(|scope| {
             let version = scope.spawn(|| {
                 let mut tool = needs::tool(&layer, program, package)?;
@@ -355,7 +355,9 @@ impl Layer for Container {
                 version.join().unwrap_or_else(|why| resume_unwind(why)),
             )
         });
-        Ok(Box::new(place?.version(program, version?)))
+        // A runtime that does not even say its version is told so.
+        let version = version?;
+        Ok(Box::new(place?.version(program, version)))
     }
 }
 

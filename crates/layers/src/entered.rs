@@ -40,7 +40,7 @@ pub use agent::place;
 use greeting::{Failed, Greeting};
 use here::Here;
 
-/// What the agent prints first. Its token and the hash of its binary follow.
+/// What the agent prints first. Its token follows, then the hash of its binary or [`MOUNTED`].
 const HELLO: &str = "layermark place ";
 /// Word for an agent whose binary is a mount of this host's, made by layermark. It says it instead of a hash, for
 /// which it would have to read all of the binary.
@@ -117,7 +117,8 @@ pub(crate) struct Copied {
 pub(crate) struct Own {
     /// The token of the agent that it starts.
     pub(crate) token: String,
-    /// Changes of the files that it sees, of which one is this host's binary. `None`: it has the user's environment and files, as a client of the
+    /// Changes of the files that it sees, of which one is this host's binary: the agent is told so, [`MOUNTED`].
+    /// `None`: it has the user's environment and files, as a client of the
     /// user's daemon needs them.
     pub(crate) view: Option<Vec<Change>>,
     /// A directory on the disk of the place's files. The mounts do not name one that this host sees elsewhere.

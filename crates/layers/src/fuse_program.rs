@@ -255,6 +255,8 @@ pub(crate) fn observed(place: HostPlace, at: &Path, pids: &[u32]) -> Result<Host
 fn observe(path: &Path, pids: &[u32]) -> io::Result<(Option<&'static str>, Option<&'static str>)> {
     /// A server that gets a write stores it in less time. The kernel gathers writes for seconds.
     const STORED: Duration = Duration::from_millis(200);
+    /// A server that closes its file when ours is closed does so in less time.
+    const CLOSED: Duration = Duration::from_secs(2);
     let before = open_files(pids);
     let mut file = File::create_new(path)?;
     let new: Vec<PathBuf> = open_files(pids).difference(&before).cloned().collect();
@@ -268,7 +270,7 @@ fn observe(path: &Path, pids: &[u32]) -> io::Result<(Option<&'static str>, Optio
     file.sync_all()?;
     drop(file);
     // The server hears of it later, and then may open the next file by the same number.
-    let until = Instant::now() + STORED;
+    let until = Instant::now() + CLOSED;
     while new.iter().any(|f| f.exists()) && Instant::now() < until {
         thread::sleep(Duration::from_millis(1));
     }

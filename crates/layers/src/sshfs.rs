@@ -84,7 +84,8 @@ impl Layer for Sshfs {
             .arg(format!("127.0.0.1:{}", sshd::shown(&below)))
             .arg(&at);
         let pid = fuse_program::serve(&layer, &mut command, &at, undo)?;
-        // The client's ssh, and the server, which has a process for each connection.
+        // When the client ends, all calls fail. Its ssh, and the server, which has a process for each connection, only
+        // use CPU time.
         let others = process::children(pid).into_iter().chain([server.pid]);
         let place = others.fold(
             HostPlace::new(base, spec, at.clone()).helper(pid),

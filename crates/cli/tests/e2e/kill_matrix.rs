@@ -1,7 +1,7 @@
 //! Each kind of process of a run is killed at random moments, at once or after it was stopped. Nothing is
 //! left, and nothing that was stored is lost.
 //!
-//! `LAYERMARK_KILLS` is how many kills (about 50), `LAYERMARK_SEED` draws them.
+//! `LAYERMARK_KILLS` is about how many kills (50; each role of a scene at least once), `LAYERMARK_SEED` draws them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,7 +1,7 @@
 //! An image as a directory of files (OCI Image Layout 1.0). podman starts a container of it by itself; an image that it
 //! imports first takes another start of podman.
 
-use std::{fmt::Write as _, fs, io, path::Path};
+use std::{env::consts::ARCH, fmt::Write as _, fs, io, path::Path};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -14,8 +14,14 @@ pub(super) fn write(dir: &Path, tar: &[u8]) -> io::Result<()> {
     fs::create_dir_all(dir.join(BLOBS))?;
     let kind = |name: &str| format!("application/vnd.oci.image.{name}");
     let layer = blob(dir, &kind("layer.v1.tar"), tar)?;
+    // As Go names them.
+    let architecture = match ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
     let config = json!({
-        "architecture": if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" },
+        "architecture": architecture,
         "os": "linux",
         "config": {},
         "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]},

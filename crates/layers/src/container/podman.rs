@@ -105,7 +105,8 @@ fn make_image(bundle: &Bundle) -> Result<(), LayerError> {
     make.arg("-cf").arg(&tar).arg("-C").arg(&root).arg(".");
     child::run(bundle.layer, &mut make)?;
     fs::read(&tar)
-        .and_then(|tar| oci_image::write(&bundle.dir.join(IMAGE), &tar))
+        .and_then(|bytes| oci_image::write(&bundle.dir.join(IMAGE), &bytes))
+        .and_then(|()| fs::remove_file(&tar))
         .map_err(|e| bundle.io("make an image in", e))
 }
 

@@ -39,7 +39,7 @@ pub(super) enum Failed {
     NoRoom { said: Vec<String> },
 }
 
-/// Waits for the first line of the agent with this token, whose binary must have this hash. Other lines before
+/// Waits for the first line of the agent with this token, which must say this of its binary. Other lines before
 /// it are ignored: shells and servers greet.
 pub(super) fn wait(
     line: Line,
