@@ -1,6 +1,6 @@
 //! A place that a command leads into: the probe behind `podman exec`, `nsenter`, `ssh` and the like.
 //!
-//! The command runs `layermark place TOKEN` in the place, with a socket of this host as its standard input and
+//! The command runs `layermark place TOKEN [mounted]` in the place, with a socket of this host as its standard input and
 //! output. A place on this kernel is looked into from here, through `/proc/PID/root`; any other one answers
 //! for itself.
 

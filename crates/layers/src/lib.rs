@@ -211,8 +211,8 @@ pub trait Layer: Sync {
     fn about(&self, variant: &str) -> &'static str;
     /// Its options; the one named `variant` is what follows the colon.
     fn options(&self) -> &'static [LayerOption];
-    /// The layers that `run` builds when the user names none. Those that start a server or a guest, or that need a
-    /// name of the user's, have none.
+    /// The layers that `run` builds when the user names none. Layers that start a server or a guest, need a name
+    /// of the user's, or tell little beside `native` have none.
     fn default_specs(&self) -> &'static [&'static str] {
         &[]
     }

@@ -1,5 +1,5 @@
-//! An image as a directory of files (OCI Image Layout 1.0). podman starts a container of it by itself; an image that it
-//! imports first takes another start of podman.
+//! An image as a directory of files (OCI Image Layout 1.0). podman starts a container from it at once. To import an
+//! image, podman would have to be started twice.
 
 use std::{env::consts::ARCH, fmt::Write as _, fs, io, path::Path};
 

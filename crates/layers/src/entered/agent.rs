@@ -1,4 +1,4 @@
-//! The agent in a place that was entered by a command: `layermark place TOKEN`.
+//! The agent in a place that was entered by a command: `layermark place TOKEN [mounted]`.
 //!
 //! Its standard input and output are the connection. When the input ends, for whatever reason, it ends the
 //! probe, removes its work directory and, if it was brought here, its own binary.
