@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the first target of the Makefile, which builds, then the others beside each other. Lists the time of each, the ten
-# slowest tests, and tests that passed only when they were run a second time.
+# slowest tests, and how tests failed that passed only when they were run a second time, or not then.
 # usage: scripts/test.sh TARGET...
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ finish() {
     # awk reads to the end: after `head` a sort that still writes would end with SIGPIPE and fail the script.
     cat "$logs"/*.log 2>/dev/null | sed -nE 's/^test (.+) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' | sort -rn |
         awk 'NR <= 10 { seconds = $1; sub(/^[^ ]+ /, ""); printf "%7.1f s  %s\n", seconds, $0 }' || true
-    cat "$logs"/*.log 2>/dev/null | sed -n '/^flaky: /p' || true
+    cat "$logs"/*.log 2>/dev/null | grep -E '^(flaky|why): ' || true
     cat "$logs"/*.time 2>/dev/null || true
     rm -rf "$logs"
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs a test program for cargo (`target.*.runner`), with the time of each test printed.
 # Tests run beside each other and share two cores with what they measure. A test that fails so is run once more, without those. If
-# it passes then, the program passes, and a line `flaky: NAME` says so: scripts/test.sh lists these lines at its end.
+# it passes then, the program passes, and a line `flaky: NAME` says so. Lines `why:` say how it failed. scripts/test.sh lists
+# these lines at its end.
 # On stable Rust, libtest accepts the option only with RUSTC_BOOTSTRAP. It is set here and not for cargo, which would
 # build some dependencies again.
 # usage: scripts/timed-test.sh PROGRAM [ARGUMENT...]
@@ -20,7 +21,16 @@ mapfile -t failed < <(sed -nE 's/^test (.+) \.\.\. FAILED.*/\1/p' "$log" | sort 
 # More than a few are no accident, and neither is a program that ended by itself.
 [ "${#failed[@]}" -ge 1 ] && [ "${#failed[@]}" -le 3 ] || exit "$status"
 grep -q '^test result: FAILED' "$log" || exit "$status"
+# What a test said when it failed, from its panic on: a few lines.
+why() {
+    awk -v begin="---- $1 " '
+        index($0, begin) == 1 { inside = 1; next }
+        /^---- / || /^test result: / { inside = panicked = 0 }
+        inside && /panicked at|exit status/ { panicked = 1 }
+        inside && panicked && n++ < 25 { print "why: " $0 }' "$log"
+}
 for name in "${failed[@]}"; do
+    why "$name"
     echo "retry: $name, alone"
     "$1" --exact "$name" "${timed[@]}" || exit "$status"
     echo "flaky: $name failed beside other tests and passed alone"

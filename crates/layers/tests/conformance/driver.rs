@@ -149,7 +149,8 @@ const CUT_GUESTS: &[(&str, &str)] = &[
     ("cut-share", "vm:share=virtiofs"),
 ];
 
-pub fn main(filter: Option<&str>) -> ExitCode {
+pub fn main(args: &[OsString]) -> ExitCode {
+    let wanted = Wanted::of(args);
     let home = tempfile::tempdir_in("/var/tmp").unwrap();
     // A copy that a user without privilege may execute too, whatever the target directory.
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -158,8 +159,8 @@ pub fn main(filter: Option<&str>) -> ExitCode {
     fs::hard_link(&exe, home.path().join("conformance-echo")).unwrap();
     let root = rustix::process::geteuid().is_root();
     let run = thread::scope(|scope| {
-        let users = root.then(|| scope.spawn(|| as_users(home.path(), &exe, filter)));
-        let mut run = all("", &home.path().join("work"), &exe, filter);
+        let users = root.then(|| scope.spawn(|| as_users(home.path(), &exe, &wanted)));
+        let mut run = all("", &home.path().join("work"), &exe, &wanted);
         if let Some(users) = users {
             run.add(users.join().unwrap());
         }
@@ -168,18 +169,19 @@ pub fn main(filter: Option<&str>) -> ExitCode {
     run.finish()
 }
 
-/// `drive WHO DIR`: all checks as whoever we are.
+/// `drive WHO DIR [NAMES]`: the checks as whoever we are.
 pub fn drive(args: &[OsString]) -> ExitCode {
-    let [who, dir] = args else {
+    let [who, dir, names @ ..] = args else {
         return ExitCode::FAILURE;
     };
+    let wanted = Wanted::of(names);
     let exe = std::env::current_exe().unwrap();
-    all(&who.to_string_lossy(), Path::new(dir), &exe, None).finish()
+    all(&who.to_string_lossy(), Path::new(dir), &exe, &wanted).finish()
 }
 
 /// Layers and guests, beside each other because they wait more than they work. Each looks for what is
 /// left below a directory of its own.
-fn all(who: &str, dir: &Path, exe: &Path, filter: Option<&str>) -> Run {
+fn all(who: &str, dir: &Path, exe: &Path, wanted: &Wanted) -> Run {
     // Without privilege a guest is the same but for its network.
     let guests: &[&str] = match who {
         "" => VMS,
@@ -187,7 +189,7 @@ fn all(who: &str, dir: &Path, exe: &Path, filter: Option<&str>) -> Run {
         _ => &["vm:nic=e1000,backend=user"],
     };
     let guests = Mutex::new(guests.iter());
-    let new = |name: &str| Run::new(who, &dir.join(name), exe, filter);
+    let new = |name: &str| Run::new(who, &dir.join(name), exe, wanted);
     let run_guests = |name| {
         let mut run = new(name);
         loop {
@@ -222,28 +224,26 @@ fn all(who: &str, dir: &Path, exe: &Path, filter: Option<&str>) -> Run {
 
 /// The same checks as a user without any privilege: first with a `/dev/fuse` that users may open,
 /// then where user namespaces are forbidden and nothing can be mounted.
-fn as_users(home: &Path, exe: &Path, filter: Option<&str>) -> Run {
-    let mut run = Run::new("", &home.join("users"), exe, filter);
-    if filter.is_some_and(|f| f != "user") {
-        return run;
-    }
-    for (mode, name) in [
-        ("as-user", "every layer as an unprivileged user"),
-        ("as-nobody", "every layer where nothing can be mounted"),
-    ] {
-        let (dir, start) = (home.join(mode), Instant::now());
+fn as_users(home: &Path, exe: &Path, wanted: &Wanted) -> Run {
+    let mut run = Run::new("", &home.join("users"), exe, wanted);
+    for (mode, who) in [("as-user", "user"), ("as-nobody", "nobody")] {
+        if !wanted.may_match(&format!("{who} ")) {
+            continue;
+        }
+        let dir = home.join(mode);
         fs::create_dir(&dir).unwrap();
         std::os::unix::fs::chown(&dir, Some(65534), Some(65534)).unwrap();
-        let status = Command::new("unshare")
+        let child = Command::new("unshare")
             .args(["--mount", "--propagation", "private"])
             .arg(exe)
             .arg(mode)
             .arg(&dir)
-            .status();
-        match status {
-            Ok(status) if status.success() => run.note(name, start, Ok(())),
-            Ok(status) => run.note(name, start, Err(status.to_string())),
-            Err(e) => eprintln!("skipped: {name}: unshare: {e}"),
+            .args(wanted.args())
+            .stdout(Stdio::piped())
+            .spawn();
+        match child {
+            Ok(child) => run.count(mode, child),
+            Err(e) => eprintln!("skipped: {mode}: unshare: {e}"),
         }
     }
     run
@@ -273,7 +273,7 @@ fn say(what: &'static str) -> impl FnOnce(rustix::io::Errno) -> String {
 }
 
 fn drop_privilege(args: &[OsString], who: &str) -> Result<(), String> {
-    let dir = args.first().ok_or("no directory given")?;
+    let (dir, names) = args.split_first().ok_or("no directory given")?;
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
     let exe = exe
         .strip_prefix("/mnt")
@@ -291,28 +291,83 @@ fn drop_privilege(args: &[OsString], who: &str) -> Result<(), String> {
         .arg(exe)
         .args(["drive", who])
         .arg(dir)
+        .args(names)
         .exec();
     Err(format!("setpriv: {failed}"))
 }
+
+/// The checks to make.
+#[derive(Debug, Clone)]
+enum Wanted {
+    All,
+    Containing(String),
+    Exactly(String),
+}
+
+impl Wanted {
+    /// `[--exact NAME | PART]`, as libtest's tests are named. `-Z` and its value are libtest's, as other options are.
+    fn of(args: &[OsString]) -> Self {
+        let mut words = args.iter().map(|a| a.to_string_lossy().into_owned());
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "-Z" => drop(words.next()),
+                EXACT => return words.next().map_or(Self::All, Self::Exactly),
+                option if option.starts_with('-') => {}
+                _ => return Self::Containing(word),
+            }
+        }
+        Self::All
+    }
+
+    fn args(&self) -> Vec<String> {
+        match self {
+            Self::All => Vec::new(),
+            Self::Containing(part) => vec![part.clone()],
+            Self::Exactly(name) => vec![EXACT.to_owned(), name.clone()],
+        }
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Containing(part) => name.contains(part),
+            Self::Exactly(whole) => name == whole,
+        }
+    }
+
+    /// Whether it can match a name that begins so.
+    fn may_match(&self, start: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Containing(name) | Self::Exactly(name) => name.starts_with(start.trim_end()),
+        }
+    }
+}
+
+const EXACT: &str = "--exact";
+/// Before all reasons of failures, and on both sides of a name, as libtest prints them.
+const FAILURES: &str = "failures:";
+const RULE: &str = "----";
 
 struct Run {
     who: String,
     dir: PathBuf,
     exe: PathBuf,
-    filter: Option<String>,
+    wanted: Wanted,
     passed: usize,
     skipped: usize,
-    failed: Vec<String>,
+    /// Each with its reason.
+    failed: Vec<(String, String)>,
 }
 
 impl Run {
-    fn new(who: &str, dir: &Path, exe: &Path, filter: Option<&str>) -> Self {
+    fn new(who: &str, dir: &Path, exe: &Path, wanted: &Wanted) -> Self {
         fs::create_dir_all(dir).unwrap();
         Self {
             who: who.into(),
             dir: dir.into(),
             exe: exe.into(),
-            filter: filter.map(str::to_owned),
+            wanted: wanted.clone(),
             passed: 0,
             skipped: 0,
             failed: Vec::new(),
@@ -381,13 +436,13 @@ impl Run {
         fs::copy(&self.exe, &exe).unwrap();
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::chown(home.path(), Some(65534), Some(65534)).unwrap();
-        let mut run = Run::new(&self.who, &self.dir, &exe, self.filter.as_deref());
+        let mut run = Run::new(&self.who, &self.dir, &exe, &self.wanted);
         run.check("private-home", spec);
         self.add(run);
     }
 
     fn guest(&mut self, spec: &str) {
-        if !self.wanted(&format!("conform-vm {spec}")) {
+        if !self.wanted.matches(&self.named("conform-vm", spec)) {
             return;
         }
         let home = self.dir.parent().unwrap_or(&self.dir);
@@ -407,8 +462,12 @@ impl Run {
         self.failed.extend(other.failed);
     }
 
-    fn wanted(&self, name: &str) -> bool {
-        self.filter.as_deref().is_none_or(|f| name.contains(f))
+    /// The name of a check: who makes it, what is done, and where.
+    fn named(&self, mode: &str, spec: &str) -> String {
+        match self.who.as_str() {
+            "" => format!("{mode} {spec}"),
+            who => format!("{who} {mode} {spec}"),
+        }
     }
 
     fn command(&self, mode: &str, spec: &str) -> Command {
@@ -423,19 +482,19 @@ impl Run {
     }
 
     fn check(&mut self, mode: &str, spec: &str) {
-        let name = format!("{mode} {spec}");
-        if !self.wanted(&name) {
+        let name = self.named(mode, spec);
+        if !self.wanted.matches(&name) {
             return;
         }
         let (before, start) = (State::of(&self.dir), Instant::now());
         let (status, said, errors) = self.within_limit(self.command(mode, spec)).unwrap();
         if let Some(why) = said.lines().find(|l| l.starts_with("skipped: ")) {
             self.skipped += 1;
-            eprintln!("test {} {name} ... {why}", self.who);
+            eprintln!("test {name} ... {why}");
             return;
         }
         for line in said.lines().filter(|l| l.starts_with("told: ")) {
-            eprintln!("test {} {name} {line}", self.who);
+            eprintln!("test {name} {line}");
         }
         let outcome = if status.success() && said.ends_with("ok\n") {
             before.comes_back(&self.dir)
@@ -495,8 +554,9 @@ impl Run {
 
     /// SIGKILL in a check that does not end.
     fn killed_in(&mut self, mode: &str, spec: &str) {
-        let name = format!("killed {mode} {spec}").replace("killed hang", "killed");
-        if !self.wanted(&name) {
+        let mode_named = format!("killed {mode}").replace("killed hang", "killed");
+        let name = self.named(&mode_named, spec);
+        if !self.wanted.matches(&name) {
             return;
         }
         let (before, start) = (State::of(&self.dir), Instant::now());
@@ -510,7 +570,7 @@ impl Run {
         if line.starts_with("skipped: ") {
             child.wait().unwrap();
             self.skipped += 1;
-            eprint!("test {} {name} ... {line}", self.who);
+            eprint!("test {name} ... {line}");
             return;
         }
         let up = State::of(&self.dir) != before;
@@ -528,20 +588,47 @@ impl Run {
         match outcome {
             Ok(()) => {
                 self.passed += 1;
-                println!("test {} {name} ... ok <{took:.1}s>", self.who);
+                println!("test {name} ... ok <{took:.1}s>");
             }
             Err(e) => {
-                println!("test {} {name} ... FAILED <{took:.1}s>\n{e}", self.who);
-                self.failed.push(name.into());
+                println!("test {name} ... FAILED <{took:.1}s>");
+                self.failed.push((name.into(), e));
             }
         }
     }
 
+    /// Passes on what a program like this one says, and counts what it has found.
+    fn count(&mut self, mode: &str, mut child: Child) {
+        let start = Instant::now();
+        let said = child.stdout.take().expect("a pipe");
+        let mut failed: Vec<(String, String)> = Vec::new();
+        let lines = BufReader::new(said).lines().map_while(Result::ok);
+        for line in lines.filter(|l| l != FAILURES && !l.starts_with("test result: ")) {
+            let name = line.strip_prefix(RULE).and_then(|l| l.strip_suffix(RULE));
+            if let Some(name) = name {
+                failed.push((name.trim().to_owned(), String::new()));
+            } else if let Some((_, why)) = failed.last_mut() {
+                why.extend([&line, "\n"]);
+            } else {
+                self.passed += usize::from(line.contains(" ... ok <"));
+                println!("{line}");
+            }
+        }
+        let status = child.wait().unwrap();
+        if failed.is_empty() && !status.success() {
+            self.note(mode, start, Err(status.to_string()));
+        }
+        self.failed.extend(failed);
+    }
+
     fn finish(self) -> ExitCode {
-        let good = self.failed.is_empty() && (self.passed > 0 || self.filter.is_some());
+        let good = self.failed.is_empty() && self.passed + self.skipped > 0;
         let word = if good { "ok" } else { "FAILED" };
-        for name in &self.failed {
-            println!("failed: {name}");
+        if !self.failed.is_empty() {
+            println!("\n{FAILURES}");
+        }
+        for (name, why) in &self.failed {
+            println!("\n{RULE} {name} {RULE}\n{why}");
         }
         println!(
             "\ntest result: {word}. {} passed; {} failed; {} ignored; 0 measured; 0 filtered out",

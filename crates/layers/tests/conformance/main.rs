@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Some("as-user") => driver::become_user(rest),
         Some("as-nobody") => driver::become_nobody(rest),
         Some("drive") => return driver::drive(rest),
-        filter => return driver::main(filter.filter(|f| !f.starts_with('-'))),
+        _ => return driver::main(args.get(1..).unwrap_or_default()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
