@@ -70,10 +70,10 @@ fn figure(chart: &charts::Chart) -> Markup {
             }
             details {
                 summary { "Data of this chart" }
-                div.scroll tabindex="0" role="region" aria-label={ "Data: " (chart.title) } {
+                div.scroll.wide tabindex="0" role="region" aria-label={ "Data: " (chart.title) } {
                     table.small {
                         thead { tr { @for head in &chart.table.head { th scope="col" { (head) } } } }
-                        tbody { @for row in &chart.table.rows { tr { @for cell in row { td { (micro(cell)) } } } } }
+                        tbody { @for row in &chart.table.rows { tr { @for (cell, head) in row.iter().zip(&chart.table.head) { td data-head=(head) { (micro(cell)) } } } } }
                     }
                 }
             }

@@ -85,17 +85,22 @@ fn card(layer: &LayerReport) -> Markup {
     }
 }
 
+/// What the probe measures of itself.
+const PARTS: [&str; 3] = ["One clock read", "Measuring loop", "Null operation"];
+
 pub fn self_tests(report: &Report) -> Markup {
     let body = html! {
             p.hint { "Medians, measured by the probe at its start, inside each layer." }
-            div.scroll tabindex="0" role="region" aria-label="What measuring costs" {
+            div.scroll.wide tabindex="0" role="region" aria-label="What measuring costs" {
                 table.small {
-                    thead { tr { th scope="col" { "Layer" } th.num scope="col" { "One clock read" } th.num scope="col" { "Measuring loop" } th.num scope="col" { "Null operation" } } }
+                    thead { tr { th scope="col" { "Layer" } @for part in PARTS { th.num scope="col" { (part) } } } }
                     tbody {
                         @for l in report.layers.iter().filter(|l| l.status == LayerStatus::Ready) {
                             tr {
                                 th scope="row" { code { (l.name) } }
-                                @for ns in [l.self_test.clock_ns, l.self_test.loop_ns, l.self_test.null_ns] { td.num { (micro(&number::time(ns / 1e3))) } }
+                                @for (part, ns) in PARTS.iter().zip([l.self_test.clock_ns, l.self_test.loop_ns, l.self_test.null_ns]) {
+                                    td.num data-head=(part) { (micro(&number::time(ns / 1e3))) }
+                                }
                             }
                         }
                     }
@@ -123,6 +128,25 @@ pub fn reproduce(how: &Reproduce) -> Markup {
 /// Most trials on the page; more would make it too large to open.
 const TRIALS: usize = 4_000;
 
+/// Columns of the trials. In the style sheet they are `--c1` to `--c9`: an attribute of each cell would make half of a page.
+const HEADS: [&str; 9] = [
+    "Trial",
+    "Session",
+    "Block",
+    "At",
+    "Layer",
+    "Operation",
+    "Time an operation",
+    "Operations",
+    "Remarks",
+];
+
+fn names(heads: &[&str]) -> String {
+    let each = heads.iter().zip(1..);
+    let each: Vec<_> = each.map(|(head, n)| format!("--c{n}:\"{head}\"")).collect();
+    each.join(";")
+}
+
 pub fn trials(report: &Report) -> Markup {
     let shown = report.trials.len().min(TRIALS);
     let body = html! {
@@ -130,11 +154,9 @@ pub fn trials(report: &Report) -> Markup {
             p.hint { "The first " (shown) " of " (report.trials.len()) ". All of them:" }
             pre { code { "layermark report " (report.run) (report.store) " -o all.trials.csv" } }
         }
-        div.scroll.main tabindex="0" role="region" aria-label="Every trial" {
-            table.small {
-                thead { tr {
-                    @for head in ["Trial", "Session", "Block", "At", "Layer", "Operation", "Time an operation", "Operations", "Remarks"] { th scope="col" { (head) } }
-                } }
+        div.scroll.main.wide.trials tabindex="0" role="region" aria-label="Every trial" {
+            table.small style=(names(&HEADS)) {
+                thead { tr { @for head in HEADS { th scope="col" { (head) } } } }
                 tbody { @for t in &report.trials[..shown] { (trial(t)) } }
             }
         }
