@@ -19,7 +19,7 @@ use std::{
 use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts, Spec, random_name};
 
 use crate::{
-    Base, Control, LayerError, Place, Wire,
+    Base, Control, KernelCaches, LayerError, Place, Wire,
     agent::{
         client::{AgentClient, AgentError},
         files,
@@ -552,19 +552,19 @@ impl Place for EnteredPlace {
         self.here.as_ref()?.ground()
     }
 
-    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+    fn drop_caches(&mut self, kernel: KernelCaches) -> Result<DroppedCaches, LayerError> {
         let by_user = !self.drop_caches.is_empty();
         if by_user {
             child::run(&self.layer, &mut users_command(&self.drop_caches))?;
         }
         let mut dropped = match &mut self.here {
-            Some(here) => here.drop_caches()?,
+            Some(here) => here.drop_caches(kernel)?,
             // Only the user's word says that all are dropped.
             None if by_user => DroppedCaches::default(),
             None => {
                 let mut dropped = self.drop_its_caches()?;
                 if let Some(disk) = &mut self.disk {
-                    dropped.how.extend(disk.drop_caches()?.how);
+                    dropped.how.extend(disk.drop_caches(kernel)?.how);
                 }
                 return Ok(dropped);
             }

@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     collections::HashSet,
-    fs::{self, File},
+    fs::File,
     io,
     net::{IpAddr, Ipv4Addr},
     os::unix::fs::MetadataExt,
@@ -16,7 +16,7 @@ use layermark_sys::process;
 use rustix::fs::{Advice, fadvise, syncfs};
 
 use crate::{
-    BackingExtents, Base, Content, LayerError, Place, Wire,
+    BackingExtents, Base, Content, KernelCaches, LayerError, Place, Wire,
     child::{self, Process},
     extents,
     held::apart,
@@ -382,7 +382,7 @@ impl Place for HostPlace {
         found
     }
 
-    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+    fn drop_caches(&mut self, kernel: KernelCaches) -> Result<DroppedCaches, LayerError> {
         let mut cooled = DroppedCaches::default();
         // From the top down, because data that a layer writes back enters the cache of the one
         // below it. Dirty pages cannot be dropped.
@@ -404,8 +404,7 @@ impl Place for HostPlace {
             }
             cooled.how.push("fadvise".into());
         }
-        if fs::write("/proc/sys/vm/drop_caches", "3").is_ok() {
-            cooled.how.push("drop_caches".into());
+        if kernel.dropped(&mut cooled) {
             cooled.complete = true;
         } else {
             self.forget_files()

@@ -35,6 +35,7 @@ mod host;
 mod image;
 pub mod janitor;
 pub mod keeper;
+mod kernel_caches;
 mod loop_fs;
 mod loopdev;
 #[cfg(feature = "mock")]
@@ -75,6 +76,7 @@ pub use child::cpu_ns;
 pub use entered::place;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
+pub use kernel_caches::KernelCaches;
 pub use options::{LayerOption, NAMED, check, listed, unknown};
 pub use teardown::teardown;
 pub use undo::Undo;
@@ -345,7 +347,7 @@ pub trait Place: Send {
         Ok(())
     }
     /// Empties the layer's caches on this host.
-    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError>;
+    fn drop_caches(&mut self, kernel: KernelCaches) -> Result<DroppedCaches, LayerError>;
     /// Restores the packaged files. No probe may have files open there.
     fn refresh(&mut self) -> Result<(), LayerError> {
         Ok(())

@@ -9,7 +9,7 @@ use std::{
 use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec, parse_duration};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire,
+    Base, Group, KernelCaches, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire,
     mock_probe::{self, Script},
     options::{bad, on, value},
     scripted,
@@ -259,7 +259,7 @@ impl Place for MockPlace {
         Ok(facts)
     }
 
-    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+    fn drop_caches(&mut self, _: KernelCaches) -> Result<DroppedCaches, LayerError> {
         Ok(DroppedCaches {
             how: vec!["mock".into()],
             complete: true,

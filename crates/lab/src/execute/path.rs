@@ -5,7 +5,7 @@ use std::{
     path::{Path as FilePath, PathBuf},
 };
 
-use layermark_layers::{Base, LayerError, Place, Undo, Wire, mounts, spread};
+use layermark_layers::{Base, KernelCaches, LayerError, Place, Undo, Wire, mounts, spread};
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 
 use crate::{Catalog, ends::Ends, execute::layer_failure::LayerFailure};
@@ -164,13 +164,13 @@ impl Place for Path {
         self.both_mut().try_for_each(|place| place.keeps_time())
     }
 
-    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+    fn drop_caches(&mut self, kernel: KernelCaches) -> Result<DroppedCaches, LayerError> {
         let mut all = DroppedCaches {
             how: Vec::new(),
             complete: true,
         };
         for place in self.both_mut() {
-            let one = place.drop_caches()?;
+            let one = place.drop_caches(kernel)?;
             all.how.extend(one.how);
             all.complete &= one.complete;
         }

@@ -14,7 +14,9 @@ use std::{
     time::Duration,
 };
 
-use layermark_layers::{BackingExtents, LayerError, Place, Storage, Undo, Wire, served};
+use layermark_layers::{
+    BackingExtents, KernelCaches, LayerError, Place, Storage, Undo, Wire, served,
+};
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 use layermark_probe::motion::{Motion, Who};
 
@@ -281,8 +283,8 @@ impl Place for RemoteLayer {
         self.asked(|place| place.keeps_time())
     }
 
-    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
-        self.asked(|place| place.drop_caches())
+    fn drop_caches(&mut self, kernel: KernelCaches) -> Result<DroppedCaches, LayerError> {
+        self.asked(move |place| place.drop_caches(kernel))
     }
 
     fn refresh(&mut self) -> Result<(), LayerError> {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{BackingExtents, LayerError};
+use layermark_layers::{BackingExtents, KernelCaches, LayerError};
 use layermark_model::{
     BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Point, Trial, calls,
     flags::{CONTAMINATED, LAYER_LOST},
@@ -60,7 +60,7 @@ pub(crate) struct Attempt {
     /// Bytes that devices wrote in each turn, where known.
     written: Vec<Written>,
     behind: Vec<BackingExtents>,
-    cooled: DroppedCaches,
+    pub cooled: DroppedCaches,
     pub used: Used,
     /// CPU use in all turns of the block.
     pub beside: Used,
@@ -181,7 +181,7 @@ impl Attempt {
         up: &mut RunningLayer,
         request: &TrialRequest<'_>,
     ) -> Result<(), Failure> {
-        self.cooled = cooled(up, &request.point)?;
+        self.cooled = cooled(up, &request.point, KernelCaches::Later)?;
         Ok(())
     }
 
@@ -440,11 +440,15 @@ fn ready(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<(), Failur
 }
 
 /// Drops the caches for a point that requires it.
-fn cooled(up: &mut RunningLayer, point: &Point) -> Result<DroppedCaches, Failure> {
+fn cooled(
+    up: &mut RunningLayer,
+    point: &Point,
+    kernel: KernelCaches,
+) -> Result<DroppedCaches, Failure> {
     if !point.meaning.is_cold() {
         return Ok(DroppedCaches::default());
     }
-    let cooled = up.place.drop_caches();
+    let cooled = up.place.drop_caches(kernel);
     cooled.map_err(|e| Failure::Broken(e.to_string()))
 }
 
@@ -458,7 +462,7 @@ fn beside(
     let made = (|| {
         send_job(up, request, point, None)?;
         ready(up, request)?;
-        cooled(up, point)?;
+        cooled(up, point, KernelCaches::Now)?;
         let mut said = FromProbe::Ready { id: request.id };
         while let Some(next) = ToProbe::in_one_stretch(&said) {
             say(up, request, &next)?;

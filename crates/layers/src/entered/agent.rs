@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{HELLO, MOUNTED, PUSHED, here::directory_id, limits};
 use crate::{
-    Base, Content, LayerError, Place, WorkDir,
+    Base, Content, KernelCaches, LayerError, Place, WorkDir,
     agent::{
         Packaged, Port, Probe,
         protocol::{self, AgentReply, AgentRequest, Channel, LONGEST, PIECE},
@@ -219,7 +219,7 @@ impl Agent {
                 }
             }
             AgentRequest::DropCaches => {
-                let dropped = work.as_place().drop_caches();
+                let dropped = work.as_place().drop_caches(KernelCaches::Now);
                 AgentReply::DroppedCaches(dropped.map_err(|e| e.reason())?)
             }
             AgentRequest::Changed => {

@@ -13,7 +13,7 @@ use rustix::fs::{FsWord, statfs};
 
 use super::{MOUNTED, limits};
 use crate::{
-    Base, LayerError, Place,
+    Base, KernelCaches, LayerError, Place,
     host::HostPlace,
     keeper::{self, Spared},
 };
@@ -94,8 +94,11 @@ impl Here {
         self.place.ground()
     }
 
-    pub(super) fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
-        self.place.drop_caches()
+    pub(super) fn drop_caches(
+        &mut self,
+        kernel: KernelCaches,
+    ) -> Result<DroppedCaches, LayerError> {
+        self.place.drop_caches(kernel)
     }
 }
 

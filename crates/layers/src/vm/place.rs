@@ -11,7 +11,7 @@ use std::{
 use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts};
 
 use crate::{
-    BackingExtents, Base, LayerError, Place, Wire,
+    BackingExtents, Base, KernelCaches, LayerError, Place, Wire,
     agent::{
         client::{AgentClient, AgentError},
         files,
@@ -334,14 +334,14 @@ impl Place for VmPlace {
         Ok(())
     }
 
-    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+    fn drop_caches(&mut self, kernel: KernelCaches) -> Result<DroppedCaches, LayerError> {
         let answer = self.ask_long(&AgentRequest::DropCaches);
         let answer = answer.map_err(self.broken("drop its caches"))?;
         let AgentReply::DroppedCaches(mut cooled) = answer else {
             return Err(self.broken("drop its caches")(AgentError::OutOfTurn));
         };
         // Data that the guest wrote back is in this host's cache.
-        let host = self.host.drop_caches()?;
+        let host = self.host.drop_caches(kernel)?;
         cooled.how.extend(host.how);
         cooled.complete &= host.complete;
         Ok(cooled)

@@ -9,8 +9,8 @@ use std::{
 };
 
 use layermark_layers::{
-    Base, Content, Facts, Layer, LayerError, Place, Spec, Undo, Wire, WorkDir, find, janitor,
-    sandbox,
+    Base, Content, Facts, KernelCaches, Layer, LayerError, Place, Spec, Undo, Wire, WorkDir, find,
+    janitor, sandbox,
 };
 use layermark_model::Point;
 use layermark_probe::{PackagedFile, packaged, workloads};
@@ -176,7 +176,7 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
             assert!(facts.guest.is_none());
         }
     }
-    let cooled = up.place.drop_caches().unwrap();
+    let cooled = up.place.drop_caches(KernelCaches::Now).unwrap();
     assert!(!cooled.how.is_empty());
     up.place.refresh().unwrap();
     let upkeep = up.place.helper_cpu().unwrap();

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{LayerError, mounts};
+use layermark_layers::{KernelCaches, LayerError, mounts};
 use layermark_probe::resident;
 use rustix::mount::UnmountFlags;
 
@@ -41,7 +41,7 @@ fn big(up: &Up) -> std::path::PathBuf {
 fn cached_after_direct_read(up: &mut Up) -> bool {
     let behind = up.place.backing_extents(&["packaged/big".into()]);
     let backing = behind[0].path.clone();
-    up.place.drop_caches().unwrap();
+    up.place.drop_caches(KernelCaches::Now).unwrap();
     let forget = || {
         let file = File::open(&backing).unwrap();
         file.sync_all().unwrap();
@@ -117,7 +117,7 @@ fn cool_works(up: &mut Up) {
     // FUSE forgets what was written when it sees the new time, and caches what is read.
     assert_eq!(fs::read(&path).unwrap().len(), 1 << 20);
     assert_eq!(resident::share(&path), Some(1.0));
-    let cooled = up.place.drop_caches().unwrap();
+    let cooled = up.place.drop_caches(KernelCaches::Now).unwrap();
     let left = resident::share(&path).unwrap();
     assert!(left < 0.05, "{left} is left after {cooled:?}");
     assert!(resident::share(&big(up)).unwrap() < 0.05);
@@ -125,7 +125,7 @@ fn cool_works(up: &mut Up) {
 
 /// tmpfs is never evicted: it may not claim to be cold.
 fn cool_cannot(up: &mut Up) {
-    let cooled = up.place.drop_caches().unwrap();
+    let cooled = up.place.drop_caches(KernelCaches::Now).unwrap();
     assert!(!cooled.complete, "{cooled:?}");
     assert_eq!(resident::share(&big(up)), Some(1.0));
 }

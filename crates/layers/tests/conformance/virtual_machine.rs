@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use layermark_layers::{Base, Facts, Layer, LayerError, Spec};
+use layermark_layers::{Base, Facts, KernelCaches, Layer, LayerError, Spec};
 use layermark_probe::resident;
 use serde_json::json;
 
@@ -264,7 +264,7 @@ fn launched(up: &mut Up, command: &str) {
 /// Both caches are empty.
 fn cooled(up: &mut Up) {
     let files = up.place.backing_extents(&["packaged/big".into()]);
-    let cooled = up.place.drop_caches().unwrap();
+    let cooled = up.place.drop_caches(KernelCaches::Now).unwrap();
     println!("{cooled:?}");
     let has = |what: &str| cooled.how.iter().any(|h| h == what);
     assert!(has("guest: drop_caches") && has("syncfs"), "{cooled:?}");

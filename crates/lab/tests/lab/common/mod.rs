@@ -256,7 +256,10 @@ impl Place for ScriptedPlace {
         facts.notes.insert("script".into(), self.spec.to_string());
         Ok(facts)
     }
-    fn drop_caches(&mut self) -> Result<DroppedCaches, LayerError> {
+    fn drop_caches(
+        &mut self,
+        _: layermark_layers::KernelCaches,
+    ) -> Result<DroppedCaches, LayerError> {
         Ok(DroppedCaches::default())
     }
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
