@@ -1,7 +1,8 @@
 //! Controls where ext4 puts new files: in directories spread over the disk, and in inodes that were
 //! deleted.
 
-use std::{fs, io, path::Path};
+use crate::KernelCaches;
+use std::{fs, io, os::fd::AsFd, path::Path};
 
 use rustix::fs::{CWD, IFlags, ioctl_getflags, ioctl_setflags, syncfs};
 
@@ -21,11 +22,15 @@ pub(crate) const EXT4: i64 = 0xef53;
 /// As for `mkdir(2)`. A failure to mark it is ignored.
 pub fn create(dir: &Path) -> io::Result<()> {
     fs::create_dir(dir)?;
-    let made = fd::open_dir(CWD, dir)?;
-    if let Ok(flags) = ioctl_getflags(&made) {
-        let _ = ioctl_setflags(&made, flags | IFlags::TOPDIR);
-    }
+    mark(fd::open_dir(CWD, dir)?);
     Ok(())
+}
+
+/// Marks a directory as [`create`] does. A failure is ignored.
+pub(crate) fn mark(dir: impl AsFd) {
+    if let Ok(flags) = ioctl_getflags(&dir) {
+        let _ = ioctl_setflags(&dir, flags | IFlags::TOPDIR);
+    }
 }
 
 /// Makes recently deleted inodes of the file system of `dir` available for new files. Without a
@@ -37,7 +42,7 @@ pub fn reuse_deleted(dir: &Path) {
         && fd::open_dir(CWD, dir).is_ok_and(|d| syncfs(d).is_ok())
     {
         // Without the right to do this, files are created as they are.
-        let _ = fs::write("/proc/sys/vm/drop_caches", "1");
+        let _ = KernelCaches::drop_pages();
     }
 }
 

@@ -28,7 +28,7 @@ use crate::{
     held::{MappedLock, apart},
     janitor, mounts, removal,
     sandbox::{self, Privilege},
-    served,
+    served, spread,
     view::{View, tell},
 };
 
@@ -307,6 +307,8 @@ impl Fresh {
         if !removal::names(dir.as_fd(), "")?.is_empty() {
             return Err(replaced());
         }
+        // Trials make their directories in it, or in directories that are made in it.
+        spread::mark(&dir);
         Ok(Self { parent, name, dir })
     }
 
