@@ -481,7 +481,7 @@ fn the_page_of_a_figure_over_runs_draws_each_value_and_change() {
     // The value of a run with stalls is marked in the table, and no other.
     assert_eq!(count(&text, "^</td>"), 1, "{text}");
     assert_eq!(count(&text, "stroke-dasharray=\"2,3\""), 1, "{text}");
-    assert_eq!(count(&text, "<td>run-"), 24, "{text}");
+    assert_eq!(count(&text, ">run-"), 24, "{text}");
     for part in [
         "fuse at &quot;small &lt;read&gt;&quot;",
         "24 runs",
