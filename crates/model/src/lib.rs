@@ -9,6 +9,7 @@ mod facts;
 mod figure;
 pub mod flags;
 mod gate;
+mod hex;
 mod import;
 mod iozone;
 mod machine;
@@ -36,6 +37,7 @@ pub use figure::{
     NoteWhen,
 };
 pub use gate::{Gate, GateError};
+pub use hex::hex;
 pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};
 pub use machine::Machine;

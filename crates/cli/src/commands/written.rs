@@ -3,8 +3,8 @@
 //! It is the file `written` in the user's data directory, with the size and the SHA-256 of each. So
 //! a report is known under any name, whichever store its run is in. One that was changed is not.
 
+use layermark_model::hex;
 use std::{
-    fmt::Write as _,
     fs::{File, Metadata},
     io::{self, Read, Seek, Write},
     os::unix::fs::MetadataExt,
@@ -73,11 +73,8 @@ fn line(file: &mut File) -> io::Result<String> {
     let mut content = Vec::new();
     file.rewind()?;
     file.read_to_end(&mut content)?;
-    let mut line = format!("{} ", content.len());
-    for byte in Sha256::digest(&content) {
-        let _ = write!(line, "{byte:02x}");
-    }
-    Ok(line)
+    let hash = hex(Sha256::digest(&content));
+    Ok(format!("{} {hash}", content.len()))
 }
 
 fn directory(make: bool) -> io::Result<HeldDir> {

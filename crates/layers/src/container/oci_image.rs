@@ -1,7 +1,8 @@
 //! An image as a directory of files (OCI Image Layout 1.0). podman starts a container from it at once. To import an
 //! image, podman would have to be started twice.
 
-use std::{env::consts::ARCH, fmt::Write as _, fs, io, path::Path};
+use layermark_model::hex;
+use std::{env::consts::ARCH, fs, io, path::Path};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -42,10 +43,7 @@ pub(super) fn write(dir: &Path, tar: &[u8]) -> io::Result<()> {
 
 /// Stores it under its hash; its descriptor.
 fn blob(dir: &Path, kind: &str, bytes: &[u8]) -> io::Result<Value> {
-    let mut hash = String::new();
-    for byte in Sha256::digest(bytes) {
-        let _ = write!(hash, "{byte:02x}");
-    }
+    let hash = hex(Sha256::digest(bytes));
     fs::write(dir.join(BLOBS).join(&hash), bytes)?;
     Ok(json!({"mediaType": kind, "digest": format!("sha256:{hash}"), "size": bytes.len()}))
 }

@@ -3,8 +3,8 @@
 //! Because of the file, a bookmarked address still works after a restart of the server. A browser's
 //! cookie holds another token, valid for one server process only.
 
+use layermark_model::hex;
 use std::{
-    fmt::Write as _,
     fs::{self, File},
     io::{self, Read, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
@@ -45,12 +45,7 @@ impl Token {
         if got != bytes.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let mut text = String::new();
-        for byte in bytes {
-            // Writing to a string does not fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        Ok(Self(text))
+        Ok(Self(hex(bytes)))
     }
 
     /// Writes the file atomically, mode 0600.
