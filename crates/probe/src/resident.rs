@@ -6,6 +6,7 @@ use std::{
     os::{fd::AsRawFd, unix::fs::MetadataExt},
     path::Path,
     ptr,
+    sync::OnceLock,
 };
 
 use rustix::{fs::FsWord, param::page_size};
@@ -92,30 +93,36 @@ fn mincore(file: &File, len: u64) -> Option<u64> {
 
 fn mincore_range(file: &File, start: u64, len: u64) -> Option<u64> {
     const PART: u64 = 1 << 30;
+    if !mincore_tells() {
+        return None;
+    }
     let mut cached = 0;
     let mut done = 0;
     while done < len {
         let part = PART.min(len - done);
-        cached += mincore_part(file, start + done, part as usize)?;
+        let at = libc::off_t::try_from(start + done).ok()?;
+        cached += mincore_part(Some((file, at)), part as usize)?;
         done += part;
     }
     Some(cached)
 }
 
-fn mincore_part(file: &File, offset: u64, len: usize) -> Option<u64> {
+/// Whether mincore(2) tells anything. gVisor's says of every page that it is in memory, so also of one that nobody has
+/// touched.
+fn mincore_tells() -> bool {
+    static TELLS: OnceLock<bool> = OnceLock::new();
+    *TELLS.get_or_init(|| mincore_part(None, page_size()) == Some(0))
+}
+
+/// Pages in memory of a file from an offset on; without a file, of new memory.
+fn mincore_part(of: Option<(&File, libc::off_t)>, len: usize) -> Option<u64> {
     let mut pages = vec![0u8; len.div_ceil(page_size())];
-    let at = libc::off_t::try_from(offset).ok()?;
-    // SAFETY: a new mapping at an address of the kernel's choice; nothing reads through it.
-    let map = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            len,
-            libc::PROT_READ,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            at,
-        )
+    let (flags, fd, at) = match of {
+        Some((file, at)) => (libc::MAP_SHARED, file.as_raw_fd(), at),
+        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
     };
+    // SAFETY: a new mapping at an address of the kernel's choice; nothing reads through it.
+    let map = unsafe { libc::mmap(ptr::null_mut(), len, libc::PROT_READ, flags, fd, at) };
     if map == libc::MAP_FAILED {
         return None;
     }
@@ -136,6 +143,11 @@ pub fn unwritten(file: &File) -> Option<u64> {
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn linux_tells_what_is_in_memory() {
+        assert!(mincore_tells());
+    }
 
     #[test]
     fn a_file_just_written_is_in_the_cache_by_both_ways() {

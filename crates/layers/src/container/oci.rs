@@ -54,7 +54,7 @@ pub(super) const GVISOR: Runtime = Runtime {
         Ok(words)
     }),
     kernel: Some(
-        "cold reads: its kernel keeps files in memory of its own, which this host cannot empty",
+        "cold reads, except by the bytes that the disk has read: its kernel keeps files in memory of its own, which this host cannot empty",
     ),
     rootless: false,
 };
