@@ -21,13 +21,14 @@ mapfile -t failed < <(sed -nE 's/^test (.+) \.\.\. FAILED.*/\1/p' "$log" | sort 
 # More than a few are no accident, and neither is a program that ended by itself.
 [ "${#failed[@]}" -ge 1 ] && [ "${#failed[@]}" -le 3 ] || exit "$status"
 grep -q '^test result: FAILED' "$log" || exit "$status"
-# What a test said when it failed, from its panic on: a few lines.
+# What a test said when it failed: a few lines, from its panic on if there is one.
 why() {
     awk -v begin="---- $1 " '
         index($0, begin) == 1 { inside = 1; next }
-        /^---- / || /^test result: / { inside = panicked = 0 }
-        inside && /panicked at|exit status/ { panicked = 1 }
-        inside && panicked && n++ < 25 { print "why: " $0 }' "$log"
+        /^---- / || /^failures:$/ || /^test result: / { inside = 0 }
+        inside && /panicked at/ && !panicked { panicked = 1; n = 0 }
+        inside && NF && n < 25 { lines[n++] = $0 }
+        END { for (i = 0; i < n; i++) print "why: " lines[i] }' "$log"
 }
 for name in "${failed[@]}"; do
     why "$name"

@@ -404,7 +404,7 @@ impl Place for HostPlace {
             }
             cooled.how.push("fadvise".into());
         }
-        if kernel.dropped(&mut cooled) {
+        if kernel.drop_or_promise(&mut cooled) {
             cooled.complete = true;
         } else {
             self.forget_files()

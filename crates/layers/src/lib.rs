@@ -76,7 +76,7 @@ pub use child::cpu_ns;
 pub use entered::place;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
-pub use kernel_caches::KernelCaches;
+pub use kernel_caches::{KernelCaches, drop_kernel_caches};
 pub use options::{LayerOption, NAMED, check, listed, unknown};
 pub use teardown::teardown;
 pub use undo::Undo;
@@ -346,7 +346,7 @@ pub trait Place: Send {
     fn keeps_time(&mut self) -> Result<(), LayerError> {
         Ok(())
     }
-    /// Empties the layer's caches on this host.
+    /// Empties the layer's caches on this host. With [`KernelCaches::Later`], those of the kernel are only promised.
     fn drop_caches(&mut self, kernel: KernelCaches) -> Result<DroppedCaches, LayerError>;
     /// Restores the packaged files. No probe may have files open there.
     fn refresh(&mut self) -> Result<(), LayerError> {

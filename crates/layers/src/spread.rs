@@ -1,7 +1,7 @@
 //! Controls where ext4 puts new files: in directories spread over the disk, and in inodes that were
 //! deleted.
 
-use crate::KernelCaches;
+use crate::kernel_caches;
 use std::{fs, io, os::fd::AsFd, path::Path};
 
 use rustix::fs::{CWD, IFlags, ioctl_getflags, ioctl_setflags, syncfs};
@@ -42,7 +42,7 @@ pub fn reuse_deleted(dir: &Path) {
         && fd::open_dir(CWD, dir).is_ok_and(|d| syncfs(d).is_ok())
     {
         // Without the right to do this, files are created as they are.
-        let _ = KernelCaches::drop_pages();
+        let _ = kernel_caches::drop_pages();
     }
 }
 

@@ -92,6 +92,8 @@ impl WorkDir {
             unusable(e)
         })?;
         dir.entrust();
+        // Trials make their directories in it.
+        spread::mark(&dir.dir);
         let mut work = Self {
             named,
             dir,
@@ -307,8 +309,6 @@ impl Fresh {
         if !removal::names(dir.as_fd(), "")?.is_empty() {
             return Err(replaced());
         }
-        // Trials make their directories in it, or in directories that are made in it.
-        spread::mark(&dir);
         Ok(Self { parent, name, dir })
     }
 

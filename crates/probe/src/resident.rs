@@ -93,7 +93,7 @@ fn mincore(file: &File, len: u64) -> Option<u64> {
 
 fn mincore_range(file: &File, start: u64, len: u64) -> Option<u64> {
     const PART: u64 = 1 << 30;
-    if !mincore_tells() {
+    if !mincore_is_usable() {
         return None;
     }
     let mut cached = 0;
@@ -107,11 +107,10 @@ fn mincore_range(file: &File, start: u64, len: u64) -> Option<u64> {
     Some(cached)
 }
 
-/// Whether mincore(2) tells anything. gVisor's says of every page that it is in memory, so also of one that nobody has
-/// touched.
-fn mincore_tells() -> bool {
-    static TELLS: OnceLock<bool> = OnceLock::new();
-    *TELLS.get_or_init(|| mincore_part(None, page_size()) == Some(0))
+/// Whether mincore(2) reports what is in memory. gVisor's reports every page, so also one that nobody has touched.
+fn mincore_is_usable() -> bool {
+    static USABLE: OnceLock<bool> = OnceLock::new();
+    *USABLE.get_or_init(|| mincore_part(None, page_size()) == Some(0))
 }
 
 /// Pages in memory of a file from an offset on; without a file, of new memory.
@@ -145,8 +144,8 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn linux_tells_what_is_in_memory() {
-        assert!(mincore_tells());
+    fn mincore_of_linux_is_usable() {
+        assert!(mincore_is_usable());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{KernelCaches, spread};
+use layermark_layers::{drop_kernel_caches, spread};
 use layermark_model::{BASELINE, Cell, LayerStatus, Point, Restarted, Run, TrialRecord, TurnCost};
 use layermark_store::Store;
 
@@ -292,13 +292,7 @@ impl<'a> Lab<'a> {
             for this in &mut trials {
                 this.step(&self.watch, &mut self.running, Attempt::cool);
             }
-            let layers = trials.iter().map(|this| &this.attempt.cooled);
-            if let Err(e) = KernelCaches::drop_for(layers) {
-                let why = Failure::Broken(format!("drop the kernel's caches: {e}"));
-                for this in &mut trials {
-                    this.attempt.failure.get_or_insert_with(|| why.clone());
-                }
-            }
+            drop_kernel_caches(trials.iter_mut().map(|this| &mut this.attempt.cooled));
         }
         for this in &mut trials {
             this.step(&self.watch, &mut self.running, |attempt, up, _| {

@@ -22,7 +22,7 @@ use crate::{
     agent::{Packaged, Port, Probe},
     child,
     host::sync,
-    mounts,
+    kernel_caches, mounts,
     net::{
         card_facts::{self, CardFacts},
         echo,
@@ -335,7 +335,7 @@ fn mount_at(what: &Mounting) -> io::Result<()> {
 
 fn drop_caches() -> io::Result<DroppedCaches> {
     sync(Path::new(AT))?;
-    fs::write("/proc/sys/vm/drop_caches", "3")?;
+    kernel_caches::drop_all()?;
     Ok(DroppedCaches {
         how: vec!["guest: syncfs".into(), "guest: drop_caches".into()],
         complete: true,

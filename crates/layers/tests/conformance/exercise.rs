@@ -107,10 +107,10 @@ fn links(home: &Path, counts_links: bool) {
     fs::hard_link(&new, home.join("linked")).unwrap();
     let links = if counts_links { 2 } else { 1 };
     // libfuse gives the new name an inode of its own: attributes of the old one may be remembered for a second.
-    let begun = Instant::now();
+    let start = Instant::now();
     while new.metadata().unwrap().nlink() != links {
         assert!(
-            begun.elapsed() < Duration::from_secs(10),
+            start.elapsed() < Duration::from_secs(10),
             "not {links} links"
         );
         thread::sleep(Duration::from_millis(50));

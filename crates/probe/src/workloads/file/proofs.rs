@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
-use layermark_model::{Debt, DeviceBytes, DirectIo, Trial, Verified};
+use layermark_model::{Debt, DirectIo, Trial, Verified};
 
 use super::{
     fill,
@@ -16,9 +16,8 @@ use crate::{
     ProbeError,
     counters::{self, Devices},
     data::{self, Stamp},
-    files::{DIRECT_CACHED, DIRECT_SHARE, evict},
+    files::{direct_io, evict},
     packaged::BLOCK,
-    resident,
     run::Mark,
 };
 
@@ -39,7 +38,7 @@ impl FileWork {
         }
         // Done before anything reads or flushes the files again.
         if self.job.p.direct {
-            trial.direct = Some(self.direct(trial));
+            trial.direct = self.direct(trial);
         }
         if self.job.p.owes() {
             self.flush(|_| true)?;
@@ -130,26 +129,14 @@ impl FileWork {
         }
     }
 
-    /// `O_DIRECT` was honoured if nothing of the file is cached and the bytes crossed the device.
-    /// If no device is known, the cache alone decides.
-    fn direct(&self, trial: &Trial) -> DirectIo {
-        let cached = self
-            .slots
-            .iter()
-            .any(|s| resident::share(&s.path).is_some_and(|share| share > DIRECT_CACHED));
-        let crossed = trial.device.is_none_or(|d: DeviceBytes| {
-            let moved = match self.job.p.op {
-                Op::Mix => d.written + d.read,
-                op if op.writes() => d.written,
-                _ => d.read,
-            };
-            moved as f64 >= DIRECT_SHARE * trial.bytes() as f64
+    fn direct(&self, trial: &Trial) -> Option<DirectIo> {
+        let moved = trial.device.map(|d| match self.job.p.op {
+            Op::Mix => d.written + d.read,
+            op if op.writes() => d.written,
+            _ => d.read,
         });
-        if cached || !crossed {
-            DirectIo::Ignored
-        } else {
-            DirectIo::Honoured
-        }
+        let paths = self.slots.iter().map(|slot| slot.path.as_path());
+        direct_io(paths, moved, trial.bytes())
     }
 
     fn verify(&self, trial: &mut Trial) -> Result<Verified, ProbeError> {

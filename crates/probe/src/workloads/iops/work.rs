@@ -19,7 +19,7 @@ use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     counters::Devices,
     engines::{Engine, find},
-    files::{DIRECT_CACHED, DIRECT_SHARE, direct_refused},
+    files::{direct_io, direct_refused},
     queue::{FailedIo, Queue},
     resident,
     run::{
@@ -97,7 +97,7 @@ impl Work for IopsWork {
 
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         if self.job.p.direct {
-            trial.direct = Some(self.direct(trial));
+            trial.direct = self.direct(trial);
         } else if self.spec.writes() {
             let devices = Devices::open(&self.context.devices);
             let mut since = self.stopped;
@@ -227,17 +227,9 @@ impl IopsWork {
         }
     }
 
-    /// As in `file`: nothing of it is cached, and the bytes crossed the device.
-    fn direct(&self, trial: &Trial) -> DirectIo {
-        let cached = resident::share(&self.job.path).is_some_and(|share| share > DIRECT_CACHED);
-        let crossed = trial
-            .device
-            .is_none_or(|d| (d.read + d.written) as f64 >= DIRECT_SHARE * trial.bytes() as f64);
-        if cached || !crossed {
-            DirectIo::Ignored
-        } else {
-            DirectIo::Honoured
-        }
+    fn direct(&self, trial: &Trial) -> Option<DirectIo> {
+        let moved = trial.device.map(|d| d.read + d.written);
+        direct_io([self.job.path.as_path()].into_iter(), moved, trial.bytes())
     }
 
     /// Records a rate that was not reached, because I/Os still due are missing from the histogram.

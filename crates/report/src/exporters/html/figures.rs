@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::{fold, text::micro};
+use super::{fold, sections::is_wide, text::micro};
 use crate::{Report, charts, number};
 
 /// Visible charts of a group: one row on a wide screen, and not too long on a phone.
@@ -70,7 +70,7 @@ fn figure(chart: &charts::Chart) -> Markup {
             }
             details {
                 summary { "Data of this chart" }
-                div.scroll.wide tabindex="0" role="region" aria-label={ "Data: " (chart.title) } {
+                div.scroll.wide[is_wide(chart.table.head.len())] tabindex="0" role="region" aria-label={ "Data: " (chart.title) } {
                     table.small {
                         thead { tr { @for head in &chart.table.head { th scope="col" { (head) } } } }
                         tbody { @for row in &chart.table.rows { tr { @for (cell, head) in row.iter().zip(&chart.table.head) { td data-head=(head) { (micro(cell)) } } } } }

@@ -20,6 +20,11 @@ const TABLES: usize = 2;
 /// of a column above its cell.
 const NARROW: usize = 3;
 
+/// The CSS class of a table with so many columns, if its rows are blocks on a phone.
+pub(super) fn is_wide(columns: usize) -> bool {
+    columns > NARROW
+}
+
 /// Sections that are a part of the answer.
 pub fn open(document: &Document, parts: &[Part]) -> Markup {
     html! {
@@ -129,7 +134,7 @@ fn table(table: &DataTable) -> Markup {
     html! {
         h3 { (table.title) }
         @if !table.note.is_empty() { p.hint { (rich(&micro(&table.note))) } }
-        div.scroll.wide[table.head.len() > NARROW] tabindex="0" role="region" aria-label=(table.title) {
+        div.scroll.wide[is_wide(table.head.len())] tabindex="0" role="region" aria-label=(table.title) {
             table.small {
                 thead { tr { @for (n, head) in table.head.iter().enumerate() { th.num[numeric(table, n)] scope="col" { (head) } } } }
                 tbody {

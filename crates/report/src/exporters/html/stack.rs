@@ -85,20 +85,20 @@ fn card(layer: &LayerReport) -> Markup {
     }
 }
 
-/// What the probe measures of itself.
-const PARTS: [&str; 3] = ["One clock read", "Measuring loop", "Null operation"];
+/// Columns of what the probe measures of itself.
+const SELF_TEST_COLUMNS: [&str; 3] = ["One clock read", "Measuring loop", "Null operation"];
 
 pub fn self_tests(report: &Report) -> Markup {
     let body = html! {
             p.hint { "Medians, measured by the probe at its start, inside each layer." }
             div.scroll.wide tabindex="0" role="region" aria-label="What measuring costs" {
                 table.small {
-                    thead { tr { th scope="col" { "Layer" } @for part in PARTS { th.num scope="col" { (part) } } } }
+                    thead { tr { th scope="col" { "Layer" } @for part in SELF_TEST_COLUMNS { th.num scope="col" { (part) } } } }
                     tbody {
                         @for l in report.layers.iter().filter(|l| l.status == LayerStatus::Ready) {
                             tr {
                                 th scope="row" { code { (l.name) } }
-                                @for (part, ns) in PARTS.iter().zip([l.self_test.clock_ns, l.self_test.loop_ns, l.self_test.null_ns]) {
+                                @for (part, ns) in SELF_TEST_COLUMNS.iter().zip([l.self_test.clock_ns, l.self_test.loop_ns, l.self_test.null_ns]) {
                                     td.num data-head=(part) { (micro(&number::time(ns / 1e3))) }
                                 }
                             }
@@ -128,8 +128,9 @@ pub fn reproduce(how: &Reproduce) -> Markup {
 /// Most trials on the page; more would make it too large to open.
 const TRIALS: usize = 4_000;
 
-/// Columns of the trials. In the style sheet they are `--c1` to `--c9`: an attribute of each cell would make half of a page.
-const HEADS: [&str; 9] = [
+/// Columns of the trials. The style sheet gets them as `--c1` to `--c9`: a `data-head` of each cell would make a large
+/// page much larger.
+const TRIAL_COLUMNS: [&str; 9] = [
     "Trial",
     "Session",
     "Block",
@@ -141,7 +142,7 @@ const HEADS: [&str; 9] = [
     "Remarks",
 ];
 
-fn names(heads: &[&str]) -> String {
+fn column_variables(heads: &[&str]) -> String {
     let each = heads.iter().zip(1..);
     let each: Vec<_> = each.map(|(head, n)| format!("--c{n}:\"{head}\"")).collect();
     each.join(";")
@@ -155,8 +156,8 @@ pub fn trials(report: &Report) -> Markup {
             pre { code { "layermark report " (report.run) (report.store) " -o all.trials.csv" } }
         }
         div.scroll.main.wide.trials tabindex="0" role="region" aria-label="Every trial" {
-            table.small style=(names(&HEADS)) {
-                thead { tr { @for head in HEADS { th scope="col" { (head) } } } }
+            table.small style=(column_variables(&TRIAL_COLUMNS)) {
+                thead { tr { @for head in TRIAL_COLUMNS { th scope="col" { (head) } } } }
                 tbody { @for t in &report.trials[..shown] { (trial(t)) } }
             }
         }
