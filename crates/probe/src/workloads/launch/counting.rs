@@ -17,11 +17,11 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Creates the counters for a guard. Called by the probe, because in a PID namespace the kernel
+    /// Prepares the counters for a guard. Called by the probe, because in a PID namespace the kernel
     /// sends no process events, and because the probe must remove what a killed guard leaves.
     pub fn make() -> Self {
         Self {
-            group: LaunchCgroup::make(),
+            group: LaunchCgroup::named(),
             forks: Forks::listen(),
         }
     }

@@ -4,6 +4,8 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use layermark_model::random_name;
@@ -11,8 +13,11 @@ use layermark_model::random_name;
 /// Prefix of our groups' names, followed by the process that created them.
 const PREFIX: &str = "layermark-";
 
-/// A control group of layermark. Both the probe, which creates it, and the guard, which enters it,
-/// remove it on drop: the last one to end succeeds.
+/// How long its removal waits for processes in it that were killed and have not ended yet.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A control group of layermark. The probe names it. The guard, which outlives a killed probe, creates and enters it.
+/// Both remove it on drop: the last one to end succeeds.
 #[derive(Debug)]
 pub struct LaunchCgroup {
     parent: PathBuf,
@@ -29,24 +34,28 @@ pub struct Counters {
 }
 
 impl LaunchCgroup {
-    /// Creates a group below this process's own. `None` if that is not allowed, or if the group
-    /// would count nothing.
-    pub fn make() -> Option<Self> {
+    /// Names a group below this process's own, which [`LaunchCgroup::enter`] creates. `None` without a mount of them.
+    pub fn named() -> Option<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let parent = own(&groups, &mounts)?;
         sweep(&parent);
         let path = parent.join(random_name(&format!("{PREFIX}{}-", std::process::id())));
-        // Refused where the controller is of version 1, or the group above has processes of its own.
-        let _ = fs::write(parent.join("cgroup.subtree_control"), "+io");
-        fs::create_dir(&path).ok()?;
-        let group = Self { parent, path };
-        let counts = group.counters() != Counters::default();
-        counts.then_some(group)
+        Some(Self { parent, path })
     }
 
-    /// Moves this process into it.
+    /// Creates it and moves this process into it.
+    ///
+    /// # Errors
+    ///
+    /// That is not allowed, or it would count nothing.
     pub fn enter(&self) -> io::Result<()> {
+        // Refused where the controller is of version 1, or the group above has processes of its own.
+        let _ = fs::write(self.parent.join("cgroup.subtree_control"), "+io");
+        fs::create_dir(&self.path)?;
+        if self.counters() == Counters::default() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         move_to(&self.path)
     }
 
@@ -64,7 +73,12 @@ impl Drop for LaunchCgroup {
     fn drop(&mut self) {
         // It may be gone. The next run removes groups that cannot be removed now.
         let _ = move_to(&self.parent);
-        let _ = fs::remove_dir(&self.path);
+        let start = Instant::now();
+        while fs::remove_dir(&self.path).is_err_and(|e| e.kind() == io::ErrorKind::ResourceBusy)
+            && start.elapsed() < PATIENCE
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -124,6 +138,15 @@ fn is_device(number: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A probe that is killed before its guard is there leaves none.
+    #[test]
+    fn a_named_group_is_not_there_before_it_is_entered() {
+        let Some(group) = LaunchCgroup::named() else {
+            return eprintln!("skipped: version 2 of control groups is not mounted");
+        };
+        assert!(!group.path.exists());
+    }
 
     #[test]
     fn finds_its_own_group_below_the_mount() {
