@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the first target of the Makefile, which builds, then the others beside each other. Lists the time of each, the ten
-# slowest tests, and how tests failed that passed only when they were run a second time, or not then.
+# slowest tests, tests that passed only when they were run a second time, and why tests failed.
 # usage: scripts/test.sh TARGET...
 set -euo pipefail
 cd "$(dirname "$0")/.."

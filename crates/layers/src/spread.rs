@@ -1,12 +1,11 @@
 //! Controls where ext4 puts new files: in directories spread over the disk, and in inodes that were
 //! deleted.
 
-use crate::kernel_caches;
 use std::{fs, io, os::fd::AsFd, path::Path};
 
 use rustix::fs::{CWD, IFlags, ioctl_getflags, ioctl_setflags, syncfs};
 
-use crate::fd;
+use crate::{fd, kernel_caches};
 
 /// `f_type` of statfs(2).
 pub(crate) const EXT4: i64 = 0xef53;

@@ -2,7 +2,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::FigureValues;
+use crate::{Direction, FigureValues};
 
 /// What the probe measured in one timed execution of one point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -133,6 +133,26 @@ pub struct Restarted {
 }
 
 impl Trial {
+    /// Whether `O_DIRECT` was honoured: no more than a tail of the files is cached (a share of them; `None` if the
+    /// kernel does not report it), and the application's bytes crossed the device. `None` if neither is known.
+    pub fn direct_io(&self, cached: Option<f64>, direction: Direction) -> Option<DirectIo> {
+        let moved = self.device.map(|device| match direction {
+            Direction::Reads => device.read,
+            Direction::Writes => device.written,
+            Direction::Both | Direction::Neither => device.read + device.written,
+        });
+        if cached.is_none() && moved.is_none() {
+            return None;
+        }
+        let cached = cached.is_some_and(|share| share > DIRECT_CACHED);
+        let crossed = moved.is_none_or(|moved| moved as f64 >= DIRECT_SHARE * self.bytes() as f64);
+        Some(if cached || !crossed {
+            DirectIo::Ignored
+        } else {
+            DirectIo::Honoured
+        })
+    }
+
     /// Operations over all passes.
     pub fn ops(&self) -> u64 {
         self.passes.iter().map(|p| p.ops).sum()
@@ -353,6 +373,11 @@ pub struct Debt {
     pub seconds: f64,
 }
 
+/// Share of the application's bytes that must have crossed the device for `O_DIRECT` to be real.
+const DIRECT_SHARE: f64 = 0.95;
+/// Share of a file that may be cached after `O_DIRECT`, because of tails and readahead by others.
+const DIRECT_CACHED: f64 = 0.05;
+
 /// Whether `O_DIRECT` was honoured. If a file system refuses it, the trial fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -388,6 +413,37 @@ pub struct SelfTest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn o_direct_is_judged_by_what_is_known() {
+        let trial = |device| Trial {
+            passes: vec![Pass {
+                bytes: 100,
+                ..Pass::default()
+            }],
+            device,
+            ..Trial::default()
+        };
+        let (read, written) = (100, 3);
+        let device = Some(DeviceBytes {
+            read,
+            written,
+            flushes: 0,
+        });
+        let (honoured, ignored) = (Some(DirectIo::Honoured), Some(DirectIo::Ignored));
+        for (device, cached, direction, expected) in [
+            (None, None, Direction::Reads, None),
+            (None, Some(0.05), Direction::Reads, honoured),
+            (None, Some(0.06), Direction::Reads, ignored),
+            (device, None, Direction::Reads, honoured),
+            (device, None, Direction::Writes, ignored),
+            (device, Some(0.0), Direction::Both, honoured),
+            (device, Some(1.0), Direction::Both, ignored),
+        ] {
+            let said = trial(device).direct_io(cached, direction);
+            assert_eq!(said, expected, "{device:?} {cached:?} {direction:?}");
+        }
+    }
 
     #[test]
     fn turns_are_stored_as_arrays_and_read_as_objects_too() {

@@ -1,38 +1,10 @@
-//! What every workload does with its files: drop caches, flush, check `O_DIRECT`.
+//! What every workload does with its files: drop caches, flush, refuse `O_DIRECT`.
 
 use std::{fs::File, io, path::Path};
 
 use rustix::fs::Advice;
 
-use layermark_model::DirectIo;
-
-use crate::{ProbeError, resident};
-
-/// Share of the application's bytes that must have crossed the device for `O_DIRECT` to be real.
-const DIRECT_SHARE: f64 = 0.95;
-/// Share of the file that may be cached after `O_DIRECT`, because of tails and readahead by others.
-const DIRECT_CACHED: f64 = 0.05;
-
-/// Whether `O_DIRECT` was honoured: nothing of the files at `paths` is cached, and of `bytes` of the application
-/// nearly all (`moved`) crossed the device. If no device is known, the cache alone decides; `None` if the kernel does
-/// not report that either.
-pub fn direct_io<'a>(
-    paths: impl Iterator<Item = &'a Path>,
-    moved: Option<u64>,
-    bytes: u64,
-) -> Option<DirectIo> {
-    let shares: Vec<f64> = paths.filter_map(resident::share).collect();
-    if shares.is_empty() && moved.is_none() {
-        return None;
-    }
-    let cached = shares.iter().any(|share| *share > DIRECT_CACHED);
-    let crossed = moved.is_none_or(|moved| moved as f64 >= DIRECT_SHARE * bytes as f64);
-    Some(if cached || !crossed {
-        DirectIo::Ignored
-    } else {
-        DirectIo::Honoured
-    })
-}
+use crate::ProbeError;
 
 /// Drops the file from the page cache. It is synced first, since dirty pages stay. Whether the pages left
 /// is checked afterwards (`resident`).

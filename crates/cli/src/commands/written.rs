@@ -3,7 +3,6 @@
 //! It is the file `written` in the user's data directory, with the size and the SHA-256 of each. So
 //! a report is known under any name, whichever store its run is in. One that was changed is not.
 
-use layermark_model::hex;
 use std::{
     fs::{File, Metadata},
     io::{self, Read, Seek, Write},
@@ -12,6 +11,7 @@ use std::{
 };
 
 use layermark_fd::{HeldDir, is_open_to_others, is_trusted, path_of};
+use layermark_model::hex;
 use rustix::fs::{FileType, Mode, OFlags, Stat, openat};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;

@@ -294,8 +294,9 @@ impl Attempt {
             trial.guest_device = trial.device.take();
             trial.device = *crossed;
             // A kernel that does not report what it has cached.
-            if request.point.meaning.is_direct() && trial.direct.is_none() {
-                trial.direct = by_device(&trial);
+            let meaning = &request.point.meaning;
+            if meaning.is_direct() && trial.direct.is_none() {
+                trial.direct = trial.direct_io(None, meaning.direction);
             }
             self.usage.upkeep_ns = self.usage.upkeep_ns.saturating_sub(self.cpu_ns);
         }
@@ -444,18 +445,6 @@ fn ready(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<(), Failur
 }
 
 /// Drops the caches for a point that requires it.
-/// Whether `O_DIRECT` was honoured, by the bytes that crossed the devices of this host alone.
-fn by_device(trial: &Trial) -> Option<DirectIo> {
-    let moved = trial.device.map(|device| device.read + device.written)?;
-    Some(
-        if moved as f64 >= (1.0 - flags::SLACK) * trial.bytes() as f64 {
-            DirectIo::Honoured
-        } else {
-            DirectIo::Ignored
-        },
-    )
-}
-
 fn cooled(
     up: &mut RunningLayer,
     point: &Point,

@@ -1,9 +1,9 @@
 //! An image as a directory of files (OCI Image Layout 1.0). podman starts a container from it at once. To import an
 //! image, podman would have to be started twice.
 
-use layermark_model::hex;
 use std::{env::consts::ARCH, fs, io, path::Path};
 
+use layermark_model::hex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

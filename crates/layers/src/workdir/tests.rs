@@ -33,8 +33,8 @@ fn refuses_what_is_not_a_directory_to_write_in() {
     }
 }
 
-/// Otherwise the directories of all trials in `dir:PATH` or in a container share the inodes that earlier trials have
-/// deleted: creating a file there took five times as long as natively.
+/// Side by side, in `dir:PATH` or in a container, they would share the inodes that earlier trials have deleted. Creating
+/// a file took five times as long as natively there.
 #[test]
 fn directories_of_trials_are_spread_over_an_ext4() {
     let home = tempfile::tempdir().unwrap();

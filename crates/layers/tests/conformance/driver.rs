@@ -24,6 +24,7 @@ use rustix::{
 use crate::{
     roots,
     state::{self, State},
+    wanted::Wanted,
 };
 
 /// Of one check; the longest, by a serial port, takes a minute.
@@ -227,7 +228,7 @@ fn all(who: &str, dir: &Path, exe: &Path, wanted: &Wanted) -> Run {
 fn as_users(home: &Path, exe: &Path, wanted: &Wanted) -> Run {
     let mut run = Run::new("", &home.join("users"), exe, wanted);
     for (mode, who) in [("as-user", "user"), ("as-nobody", "nobody")] {
-        if !wanted.begins_with(&format!("{who} ")) {
+        if !wanted.of_user(who) {
             continue;
         }
         let dir = home.join(mode);
@@ -296,69 +297,6 @@ fn drop_privilege(args: &[OsString], who: &str) -> Result<(), String> {
     Err(format!("setpriv: {failed}"))
 }
 
-/// The checks to make.
-#[derive(Debug, Clone)]
-enum Wanted {
-    All,
-    Containing(String),
-    Exactly(String),
-}
-
-impl Wanted {
-    /// `[--exact] [NAME]`, as libtest's tests are named. Its other options mean nothing here.
-    fn of(args: &[OsString]) -> Self {
-        const WITH_VALUES: [&str; 6] = [
-            "-Z",
-            "--color",
-            "--format",
-            "--logfile",
-            "--skip",
-            "--test-threads",
-        ];
-        let mut words = args.iter().map(|a| a.to_string_lossy().into_owned());
-        let (mut exact, mut name) = (false, None);
-        while let Some(word) = words.next() {
-            match word.as_str() {
-                EXACT => exact = true,
-                option if WITH_VALUES.contains(&option) => drop(words.next()),
-                option if option.starts_with('-') => {}
-                _ => name = Some(word),
-            }
-        }
-        match name {
-            Some(name) if exact => Self::Exactly(name),
-            Some(part) => Self::Containing(part),
-            None => Self::All,
-        }
-    }
-
-    fn args(&self) -> Vec<String> {
-        match self {
-            Self::All => Vec::new(),
-            Self::Containing(part) => vec![part.clone()],
-            Self::Exactly(name) => vec![EXACT.to_owned(), name.clone()],
-        }
-    }
-
-    fn matches(&self, name: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Containing(part) => name.contains(part),
-            Self::Exactly(whole) => name == whole,
-        }
-    }
-
-    /// Whether the checks of a user are wanted, whose names begin so. Those that contain a part are not, unless the
-    /// part begins so too: they would take a minute to find nothing.
-    fn begins_with(&self, start: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Containing(name) | Self::Exactly(name) => name.starts_with(start.trim_end()),
-        }
-    }
-}
-
-const EXACT: &str = "--exact";
 /// Before all reasons of failures, and on both sides of a name, as libtest prints them.
 const FAILURES: &str = "failures:";
 const RULE: &str = "----";
@@ -568,8 +506,8 @@ impl Run {
 
     /// SIGKILL in a check that does not end.
     fn killed_in(&mut self, mode: &str, spec: &str) {
-        let mode_named = format!("killed {mode}").replace("killed hang", "killed");
-        let name = self.named(&mode_named, spec);
+        let killed = format!("killed {mode}").replace("killed hang", "killed");
+        let name = self.named(&killed, spec);
         if !self.wanted.matches(&name) {
             return;
         }

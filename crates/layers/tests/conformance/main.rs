@@ -11,6 +11,7 @@ mod roots;
 mod state;
 mod traps;
 mod virtual_machine;
+mod wanted;
 
 use std::{ffi::OsString, process::ExitCode};
 

@@ -3,7 +3,6 @@
 //! Because of the file, a bookmarked address still works after a restart of the server. A browser's
 //! cookie holds another token, valid for one server process only.
 
-use layermark_model::hex;
 use std::{
     fs::{self, File},
     io::{self, Read, Write},
@@ -11,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use layermark_model::hex;
 use rustix::{
     fs::OFlags,
     process::geteuid,

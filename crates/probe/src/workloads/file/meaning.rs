@@ -1,8 +1,7 @@
 //! The meaning of a point of `file`.
 
 use layermark_model::{
-    CacheState, Direction, Divided, Meaning, PointError, Quantity, Target, TurnCost, Unit,
-    format_size,
+    CacheState, Divided, Meaning, PointError, Quantity, Target, TurnCost, Unit, format_size,
 };
 
 use super::params::{Cache, FileParams, Op, Sync};
@@ -21,11 +20,7 @@ impl Means for FileParams {
                 Op::FirstWrite => Target::PackagedFile,
                 _ => Target::Data,
             },
-            direction: match p.op {
-                Op::Mix => Direction::Both,
-                op if op.writes() => Direction::Writes,
-                _ => Direction::Reads,
-            },
+            direction: p.op.direction(),
             changes: p.op.writes() && p.touches(),
             in_order: matches!(p.op, Op::Read | Op::Reread),
             unit: match p.op {
@@ -146,7 +141,7 @@ mod tests {
     #[test]
     fn a_mix_goes_both_ways() {
         let mix = point(json!({"op": "mix", "threads": 2, "sync": "fsync"}));
-        assert_eq!(mix.meaning.direction, Direction::Both);
+        assert_eq!(mix.meaning.direction, layermark_model::Direction::Both);
         assert_eq!(mix.meaning.group(), WorkGroup::Mixed);
         assert!(mix.meaning.flushes && mix.meaning.changes);
     }

@@ -1,5 +1,6 @@
 //! Operations on the file, and their durability.
 
+use layermark_model::Direction;
 use rustix::fs::Advice;
 
 use crate::param::words;
@@ -69,6 +70,14 @@ impl Op {
     /// Whether it writes, or some of its threads do.
     pub fn writes(self) -> bool {
         self.traits().0
+    }
+
+    pub fn direction(self) -> Direction {
+        match self {
+            Self::Mix => Direction::Both,
+            op if op.writes() => Direction::Writes,
+            _ => Direction::Reads,
+        }
     }
 
     /// Whether it works on a packaged file.

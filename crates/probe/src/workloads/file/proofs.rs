@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
-use layermark_model::{Debt, DirectIo, Trial, Verified};
+use layermark_model::{Debt, Trial, Verified};
 
 use super::{
     fill,
@@ -16,8 +16,9 @@ use crate::{
     ProbeError,
     counters::{self, Devices},
     data::{self, Stamp},
-    files::{direct_io, evict},
+    files::evict,
     packaged::BLOCK,
+    resident,
     run::Mark,
 };
 
@@ -38,7 +39,9 @@ impl FileWork {
         }
         // Done before anything reads or flushes the files again.
         if self.job.p.direct {
-            trial.direct = self.direct(trial);
+            let shares = self.slots.iter().filter_map(|s| resident::share(&s.path));
+            let most = shares.reduce(f64::max);
+            trial.direct = trial.direct_io(most, self.job.p.op.direction());
         }
         if self.job.p.owes() {
             self.flush(|_| true)?;
@@ -127,16 +130,6 @@ impl FileWork {
                 ));
             }
         }
-    }
-
-    fn direct(&self, trial: &Trial) -> Option<DirectIo> {
-        let moved = trial.device.map(|d| match self.job.p.op {
-            Op::Mix => d.written + d.read,
-            op if op.writes() => d.written,
-            _ => d.read,
-        });
-        let paths = self.slots.iter().map(|slot| slot.path.as_path());
-        direct_io(paths, moved, trial.bytes())
     }
 
     fn verify(&self, trial: &mut Trial) -> Result<Verified, ProbeError> {

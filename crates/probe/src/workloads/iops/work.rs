@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use layermark_model::{CpuUse, DeviceBytes, DirectIo, Pass, Trial, Turn};
+use layermark_model::{CpuUse, DeviceBytes, Direction, Pass, Trial, Turn};
 
 use super::{
     engine::PreadEngine,
@@ -19,7 +19,7 @@ use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     counters::Devices,
     engines::{Engine, find},
-    files::{direct_io, direct_refused},
+    files::direct_refused,
     queue::{FailedIo, Queue},
     resident,
     run::{
@@ -97,7 +97,8 @@ impl Work for IopsWork {
 
     fn settle(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
         if self.job.p.direct {
-            trial.direct = self.direct(trial);
+            let cached = resident::share(&self.job.path);
+            trial.direct = trial.direct_io(cached, Direction::Both);
         } else if self.spec.writes() {
             let devices = Devices::open(&self.context.devices);
             let mut since = self.stopped;
@@ -225,11 +226,6 @@ impl IopsWork {
             spun_ns,
             uncounted_ns: share(pass.elapsed_ns, all_ops - pass.ops, pass.ops),
         }
-    }
-
-    fn direct(&self, trial: &Trial) -> Option<DirectIo> {
-        let moved = trial.device.map(|d| d.read + d.written);
-        direct_io([self.job.path.as_path()].into_iter(), moved, trial.bytes())
     }
 
     /// Records a rate that was not reached, because I/Os still due are missing from the histogram.
