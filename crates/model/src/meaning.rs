@@ -42,6 +42,9 @@ pub struct Meaning {
     /// accepts any state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheState>,
+    /// How long nothing has used its files, milliseconds. Caches of names forget after a while.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rested_ms: Option<u64>,
     /// Whether it bypasses the page cache. Absent without such an option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<bool>,
@@ -85,6 +88,7 @@ impl Default for Meaning {
             same_outcome: false,
             sync: None,
             cache: None,
+            rested_ms: None,
             direct: None,
             engine: None,
             divided: None,
@@ -227,6 +231,8 @@ pub enum TurnCost {
     Files,
     /// Threads that are started or woken, which takes some tenths of a millisecond.
     Threads,
+    /// A program is executed from start to end, however long that takes. So is the lead-in.
+    Execution,
 }
 
 impl TurnCost {
@@ -243,7 +249,7 @@ impl TurnCost {
 impl Divided {
     /// Whether a single thread does the same work repeatedly, so all turns can run on one CPU.
     pub fn on_one_cpu(&self) -> bool {
-        !self.uses_up && self.cost != TurnCost::Threads
+        !self.uses_up && !matches!(self.cost, TurnCost::Threads | TurnCost::Execution)
     }
 }
 

@@ -235,10 +235,17 @@ impl<'a> Lab<'a> {
                 let up = self.running[*layer].as_ref();
                 up.is_some_and(|up| !up.place.on_this_host())
             };
-            let length = Length::of(divided, part.iter().any(guest), asked);
+            let mut length = Length::of(divided, part.iter().any(guest), asked);
+            if divided.cost == TurnCost::Execution && self.single.contains(&due.point) {
+                length.lead_in_ns = 0;
+            }
             let one_cpu = one_cpu && !part.iter().any(|l| self.is_served(*l));
             let options = RoundOptions { length, one_cpu };
+            let before = round;
             round = self.together(&part, due.point, options, round, None)?;
+            if round - before == 1 {
+                self.single.insert(due.point);
+            }
         }
         Ok(self.stop.asked())
     }

@@ -5,7 +5,7 @@ use std::{fs, io::Read, os::unix::fs::OpenOptionsExt};
 use crate::common::{Lab, point};
 use layermark_model::{
     Trial,
-    protocol::{FromProbe, ToProbe, Turned},
+    protocol::{FromProbe, ToProbe, TurnRequest, Turned},
 };
 use rustix::{
     fs::{CWD, FileType, Mode, mknodat},
@@ -182,5 +182,47 @@ fn a_directory_that_the_layer_has_lost_is_set_up_again() {
     fs::remove_dir_all(all.find(is_own).unwrap()).unwrap();
     let trial = lab.turns(&step, 1, 1);
     assert_eq!(trial.verified.map(|v| v.records), Some(1));
+    lab.end();
+}
+
+#[test]
+fn the_first_execution_of_a_block_leads_in() {
+    let mut lab = Lab::new();
+    let step = point("steps", json!({"run": "sh -c 'echo >>done'"}));
+    assert!(matches!(lab.prepare(&step), FromProbe::Ready { .. }));
+    let dir = fs::read_dir(lab.dir.path()).unwrap();
+    let mut all = dir.map(|entry| entry.unwrap().path());
+    let dir = all
+        .find(|path| path.to_string_lossy().contains("/steps-"))
+        .unwrap();
+    let executed = || fs::read_to_string(dir.join("done")).unwrap().len();
+    let ask = |round| TurnRequest {
+        round,
+        ns: 1,
+        lead_in_ns: 1,
+    };
+    let mut turn = |round| {
+        lab.say(&ToProbe::Turn {
+            id: 1,
+            ask: ask(round),
+        });
+        match lab.answer() {
+            FromProbe::Turned { turned, .. } => turned,
+            other => panic!("{other:?}"),
+        }
+    };
+    let first = turn(0);
+    assert_eq!((executed(), first.turn.ops), (2, 1));
+    let of_one = first.cpu.user_ns + first.cpu.sys_ns;
+    assert!(
+        first.uncounted_ns > 0 && first.programs_ns > of_one,
+        "{first:?}"
+    );
+    let second = turn(1);
+    assert_eq!((executed(), second.uncounted_ns), (3, 0));
+    let trial = finish(&mut lab, second);
+    assert_eq!((trial.turns.len(), trial.ops()), (2, 2));
+    // Each is checked, and each was flushed.
+    assert_eq!(trial.verified.map(|v| v.records), Some(3));
     lab.end();
 }

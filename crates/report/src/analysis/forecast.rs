@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use layermark_model::{Meaning, Quantity, Run, Target, TrialRecord, calls};
+use layermark_model::{Run, Target, TrialRecord, calls};
+use layermark_stats::median;
 
 use crate::{
     analysis::index::Index,
@@ -12,109 +13,18 @@ use crate::{
     types::{Advice, Forecast, ForecastCall, ForecastRow, ResultRow, Verdict},
 };
 
+mod costs;
+
+use costs::{KINDS, Kind, anchors, at, is_measured, lacking};
+
 /// Kinds with fewer calls than this share of all do not matter, except flushes.
 const FEW: f64 = 0.01;
 /// Kinds of calls that are named.
 pub const NAMED: usize = 3;
 /// A task with a smaller share of the calls has not made them one after the other.
 const ALONE: f64 = 0.8;
-
-/// The result whose difference from native is the cost of a call.
-struct Source {
-    workload: &'static str,
-    operation: &'static str,
-    flushes: bool,
-    /// An operation that it contains, and whose cost is not a part of the call's.
-    without: Option<&'static str>,
-}
-
-const fn meta(operation: &'static str) -> Source {
-    Source {
-        workload: "meta",
-        operation,
-        flushes: false,
-        without: None,
-    }
-}
-
-const fn file(operation: &'static str) -> Source {
-    Source {
-        workload: "file",
-        ..meta(operation)
-    }
-}
-
-/// A kind of call, the sources of its cost, and what to do about it.
-struct Kind {
-    id: &'static str,
-    /// Several: of different sizes.
-    sources: &'static [Source],
-    advice: &'static str,
-}
-
-const KINDS: [Kind; 9] = [
-    Kind {
-        id: "stat",
-        sources: &[meta("stat")],
-        advice: "ask for fewer names there (for git: core.untrackedCache and core.fsmonitor), or keep large trees in another place",
-    },
-    Kind {
-        id: "open",
-        sources: &[meta("open-stat")],
-        advice: "open fewer files there, or keep what is only read in another place",
-    },
-    Kind {
-        id: "list",
-        sources: &[meta("list")],
-        advice: "list fewer directories there",
-    },
-    Kind {
-        id: "create",
-        sources: &[meta("create")],
-        advice: "create fewer files there: unpack in another place, or keep them in one archive",
-    },
-    Kind {
-        id: "unlink",
-        sources: &[meta("unlink")],
-        advice: "remove fewer files one by one there: keep what is made anew in another place",
-    },
-    Kind {
-        id: "set-attr",
-        sources: &[meta("set-attr")],
-        advice: "leave owner, mode and times of files as they are (for tar: -m --no-same-owner --no-same-permissions)",
-    },
-    Kind {
-        id: "read",
-        sources: &[
-            Source {
-                without: Some("open-stat"),
-                ..meta("small-read")
-            },
-            file("read"),
-        ],
-        advice: "read larger pieces there, or keep what is only read in another place",
-    },
-    Kind {
-        id: "write",
-        sources: &[
-            Source {
-                without: Some("create"),
-                ..meta("small-write")
-            },
-            file("write"),
-        ],
-        advice: "write larger pieces there",
-    },
-    Kind {
-        id: "flush",
-        sources: &[Source {
-            flushes: true,
-            without: Some("small-write"),
-            ..meta("small-write")
-        }],
-        advice: "flush less often there: put more changes into one commit",
-    },
-];
+/// Costs are of names that were asked for as long before as in the step, within this factor.
+const LONGER: f64 = 2.0;
 
 /// Calls of one operation of a step.
 struct Counted {
@@ -152,79 +62,6 @@ impl Counted {
     }
 }
 
-/// The cost of a call with this many bytes.
-#[derive(Clone)]
-struct Anchor {
-    bytes: f64,
-    us: f64,
-    evidence: Vec<String>,
-}
-
-/// What each call of a kind takes longer in a layer than natively, by size.
-fn anchors(results: &[ResultRow], layer: &str, kind: &Kind) -> Vec<Anchor> {
-    let found = |workload: &'static str, operation: &'static str, flushes: bool| {
-        results.iter().filter(move |r| {
-            let m = &r.meaning;
-            r.layer == layer
-                && r.workload == workload
-                && m.operation == operation
-                && m.flushes == flushes
-                && r.is_told()
-                && is_plain(m)
-        })
-    };
-    let of = |source: &Source, row: &ResultRow| {
-        let (mut us, mut natively) = extra(row)?;
-        let mut evidence = vec![row.id.clone()];
-        if let Some(part) = source.without {
-            let part = found(source.workload, part, false).next()?;
-            let (more, native) = extra(part)?;
-            (us, natively) = (us - more, natively - native);
-            evidence.push(part.id.clone());
-        }
-        let bytes = row.meaning.value(Quantity::RequestSize).unwrap_or(0) as f64;
-        Some(Anchor {
-            bytes,
-            // No call takes less than no time.
-            us: us.max(-natively.max(0.0)),
-            evidence,
-        })
-    };
-    let mut all = Vec::new();
-    for source in kind.sources {
-        let rows = found(source.workload, source.operation, source.flushes);
-        all.extend(rows.filter_map(|row| of(source, row)));
-    }
-    // Of several of one size, the first of the plan.
-    all.sort_by(|a, b| a.bytes.total_cmp(&b.bytes));
-    all.dedup_by(|later, first| later.bytes.total_cmp(&first.bytes).is_eq());
-    all
-}
-
-/// Whether it may be the cost of a call: one at a time, through the page cache, which is warm.
-fn is_plain(m: &Meaning) -> bool {
-    !m.is_cold() && !m.is_direct() && m.concurrency <= 1
-}
-
-/// Microseconds more than natively, and native ones.
-fn extra(row: &ResultRow) -> Option<(f64, f64)> {
-    Some((row.extra_us?.estimate, row.native_us?))
-}
-
-/// The cost at a size: between two known ones on a line, and beyond the largest in proportion.
-fn at(anchors: &[Anchor], bytes: f64) -> Option<f64> {
-    let (first, last) = (anchors.first()?, anchors.last()?);
-    if bytes <= first.bytes || last.bytes == 0.0 {
-        return Some(first.us);
-    }
-    if bytes >= last.bytes {
-        return Some(last.us * bytes / last.bytes);
-    }
-    let pair = anchors.windows(2).find(|pair| bytes <= pair[1].bytes)?;
-    let share = (bytes - pair[0].bytes) / (pair[1].bytes - pair[0].bytes);
-    Some(pair[0].us + share * (pair[1].us - pair[0].us))
-}
-
 /// Forecasts of every step in every layer whose costs the run has.
 pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
     let mut forecast = Forecast::default();
@@ -254,7 +91,12 @@ pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
             .iter()
             .filter(|r| r.label == at.label && r.layer != run.baseline() && r.is_told());
         for row in steps {
-            match forecast_of(row, &counted, results) {
+            match forecast_of(
+                row,
+                &counted,
+                every_s(run, index, (&row.layer, point)),
+                results,
+            ) {
                 Ok(found) => forecast.rows.extend(found),
                 Err(kind) if is_measured(run, kind) => {
                     let layers = untrusted.entry(kind.id).or_default();
@@ -282,52 +124,37 @@ pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
     forecast
 }
 
-/// Whether the run has a point with the cost of this kind.
-fn is_measured(run: &Run, kind: &Kind) -> bool {
-    kind.sources.iter().any(|source| {
-        let has = |operation: &str, flushes: bool| {
-            run.points.iter().any(|p| {
-                p.workload == source.workload
-                    && p.meaning.operation == operation
-                    && p.meaning.flushes == flushes
-                    && is_plain(&p.meaning)
-            })
-        };
-        has(source.operation, source.flushes) && source.without.is_none_or(|op| has(op, false))
-    })
-}
-
-/// Which lines a plan lacks.
-fn lacking(missing: &[&Kind]) -> Option<String> {
-    let (mut plain, mut flushed) = (BTreeSet::new(), BTreeSet::new());
-    for source in missing.iter().map(|kind| &kind.sources[0]) {
-        let to = if source.flushes {
-            &mut flushed
-        } else {
-            &mut plain
-        };
-        to.insert(source.operation);
-        plain.extend(source.without);
-    }
-    let work = |operations: BTreeSet<&str>, sync: &str| {
-        let operations = Vec::from_iter(operations).join(",");
-        let text = format!("[[work]] with workload = \"meta\" and op = \"{operations}\"{sync}");
-        (!operations.is_empty()).then_some(text)
+/// Seconds from one execution of a step to the next in the same layer: a round, or a block if it has one round.
+fn every_s(run: &Run, index: &Index, (layer, point): (&str, usize)) -> f64 {
+    let Some(own) = run.layers.iter().position(|l| l.name == layer) else {
+        return 0.0;
     };
-    let lines = [work(plain, ""), work(flushed, " and sync = \"fsync\"")];
-    let lines: Vec<String> = lines.into_iter().flatten().collect();
-    (!lines.is_empty()).then(|| {
-        format!(
-            "A forecast of the steps needs the costs of their system calls, and the plan does not measure all of them: add {}",
-            lines.join(", and ")
-        )
-    })
+    let trials = index.trials(own, point);
+    let turns = |layer: usize| -> Vec<f64> {
+        let trials = index.trials(layer, point).into_iter();
+        let trials = trials.filter_map(|r| r.trial.as_ref());
+        let turns = trials
+            .flat_map(|t| &t.turns)
+            .map(|t| t.elapsed_ns as f64 / 1e9);
+        turns.collect()
+    };
+    if turns(own).len() > trials.len() {
+        return (0..run.layers.len())
+            .filter_map(|layer| median(&turns(layer)))
+            .sum();
+    }
+    let blocks: Vec<f64> = trials
+        .windows(2)
+        .map(|pair| pair[1].at_ms.saturating_sub(pair[0].at_ms) as f64 / 1e3)
+        .collect();
+    median(&blocks).unwrap_or(0.0)
 }
 
 /// An error with the kind of call whose cost in the layer is not known.
 fn forecast_of(
     row: &ResultRow,
     counted: &Counted,
+    every_s: f64,
     results: &[ResultRow],
 ) -> Result<Option<ForecastRow>, &'static Kind> {
     let Some((measured_us, native_us)) = row.op_us.zip(row.native_us) else {
@@ -335,13 +162,14 @@ fn forecast_of(
     };
     let mut calls = Vec::new();
     for (kind, n, bytes) in counted.kinds() {
-        let anchors = anchors(results, &row.layer, kind);
+        let anchors = anchors(results, &row.layer, kind, every_s);
         let each_us = at(&anchors, bytes / n).ok_or(kind)?;
         calls.push(ForecastCall {
             kind: kind.id.into(),
             calls: n,
             each_us,
             sum_us: n * each_us,
+            rested_ms: anchors.iter().filter_map(|a| a.rested_ms).max(),
             evidence: anchors.into_iter().flat_map(|a| a.evidence).collect(),
         });
     }
@@ -357,6 +185,7 @@ fn forecast_of(
         measured_interval_us: row.op_us_interval,
         gap: forecast_us / measured_us - 1.0,
         calls,
+        every_s,
         busiest_task: counted.busiest,
         text: String::new(),
     };
@@ -429,6 +258,19 @@ fn grouped(n: f64) -> String {
 /// What was measured besides the calls.
 fn unexplained(f: &ForecastRow, row: &ResultRow) -> Vec<String> {
     let mut facts = Vec::new();
+    // Caches that forget in between make the calls cheaper in one than in the other.
+    let rested = f.calls.iter().filter_map(|call| call.rested_ms).max();
+    let rested_s = rested.unwrap_or(0) as f64 / 1e3;
+    if f.every_s > LONGER * rested_s.max(1.0) {
+        facts.push(format!(
+            "it was executed every {}, and the costs are of names that were asked for {}",
+            number::time(f.every_s * 1e6),
+            match rested {
+                None => "just before".into(),
+                Some(_) => format!("{} before", number::time(rested_s * 1e6)),
+            }
+        ));
+    }
     if f.busiest_task < ALONE {
         facts.push(format!(
             "one of its tasks made {} of the calls, and those of the others may overlap with them",
@@ -478,23 +320,6 @@ pub fn advice(forecast: &Forecast, results: &[ResultRow]) -> Vec<Advice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_cost_lies_between_those_of_known_sizes() {
-        let anchor = |bytes, us| Anchor {
-            bytes,
-            us,
-            evidence: Vec::new(),
-        };
-        let two = [anchor(4096.0, 10.0), anchor(131_072.0, 100.0)];
-        assert_eq!(at(&two, 100.0), Some(10.0));
-        assert_eq!(at(&two, 4096.0), Some(10.0));
-        let middle = at(&two, f64::midpoint(4096.0, 131_072.0)).unwrap();
-        assert!((middle - 55.0).abs() < 1e-9);
-        assert_eq!(at(&two, 262_144.0), Some(200.0));
-        assert_eq!(at(&[anchor(0.0, 7.0)], 0.0), Some(7.0));
-        assert_eq!(at(&[], 1.0), None);
-    }
 
     #[test]
     fn numbers_are_grouped() {

@@ -43,6 +43,9 @@ pub struct ForecastRow {
     pub gap: f64,
     /// Calls with known costs, the most costly first.
     pub calls: Vec<ForecastCall>,
+    /// From one execution of the step to the next in the layer, seconds. Caches may forget in between.
+    #[serde(default)]
+    pub every_s: f64,
     /// Share of the calls that a single task made, the largest. The calls of others may overlap
     /// with them, and the forecast adds up all.
     pub busiest_task: f64,
@@ -72,6 +75,9 @@ pub struct ForecastCall {
     pub each_us: f64,
     /// All of them, microseconds.
     pub sum_us: f64,
+    /// How long nothing had used the files of which this is the cost, milliseconds; absent: they were in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rested_ms: Option<u64>,
     /// Ids of the results with the cost.
     pub evidence: Vec<String>,
 }

@@ -223,6 +223,32 @@ fn a_gap_is_told_and_gives_no_advice() {
     assert!(all_formats(&report).contains("the calls do not explain it"));
 }
 
+/// The executions are seconds apart, and each call in the costs follows the last at once.
+#[test]
+fn costs_of_names_that_were_in_use_are_no_explanation_after_a_pause() {
+    let steps = Steps {
+        unexplained_ms: 500.0,
+        ..Steps::default()
+    };
+    let told = |apart: u64| {
+        let (run, mut trials) = steps.build();
+        for trial in &mut trials {
+            trial.at_ms *= apart;
+        }
+        let report = Report::build(&run, &trials);
+        assert_found_in_the_matrix(&report);
+        let fuse = report.forecast.rows.into_iter().find(|r| r.layer == "fuse");
+        fuse.unwrap().text
+    };
+    let pause = ", and the costs are of names that were asked for just before";
+    assert!(!told(1).contains(pause), "{}", told(1));
+    let text = told(100);
+    assert!(
+        text.contains("it was executed every ") && text.contains(pause),
+        "{text}"
+    );
+}
+
 #[test]
 fn why_calls_were_not_counted_is_told() {
     let report = made(&Steps {

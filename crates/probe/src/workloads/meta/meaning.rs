@@ -33,6 +33,7 @@ impl Means for MetaParams {
             sync: p.op.syncs().then(|| p.sync.id().to_owned()),
             // Files that are made or removed are not looked up before.
             cache: (!p.op.writes()).then_some(cache),
+            rested_ms: (!p.rest().is_zero()).then(|| p.rest().as_millis() as u64),
             // What has rested is used once: in turns, layers would use different numbers of files.
             divided: (p.passes == 0 && p.rest().is_zero()).then(|| Divided {
                 in_memory: p.cache == Cache::Warm && !p.op.writes(),

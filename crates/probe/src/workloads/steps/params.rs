@@ -146,6 +146,8 @@ impl Means for StepParams {
         let said = Meaning {
             operation: self.run.clone(),
             target: Target::Step,
+            // Its files are made in the layer, whatever it does with them.
+            changes: self.material != Material::None,
             unit: Unit::Operation,
             cache: cold.then_some(CacheState::Cold),
             // The caches are dropped once a block.
@@ -153,7 +155,7 @@ impl Means for StepParams {
                 in_memory: false,
                 uses_up: false,
                 working_set: 0,
-                cost: TurnCost::Threads,
+                cost: TurnCost::Execution,
                 under_way: 0,
             }),
             same_outcome: self.expect.iter().any(|text| text.starts_with("tree=")),

@@ -48,6 +48,8 @@ pub struct StepDone {
     pub left: bool,
     /// Whether it has written to files.
     pub wrote: bool,
+    /// CPU time of all processes before it, and of this one, ns.
+    pub cpu_before_ns: u64,
     /// CPU time of its processes to their end, and of this one meanwhile, ns.
     pub programs_ns: u64,
 }
@@ -159,6 +161,7 @@ impl Guarded for StepPrograms {
             left,
             // What is written to a pipe between two of its processes cannot be told from a file.
             wrote: written().saturating_sub(written_before) > capture.bytes(),
+            cpu_before_ns: cpu_ns,
             programs_ns: usage::with_children_ns().saturating_sub(cpu_ns),
         })
     }

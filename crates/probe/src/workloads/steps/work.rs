@@ -9,7 +9,12 @@ use std::{
 
 use layermark_model::{Debt, FigureValues, Pass, Trial, Turn, Verified};
 
-use super::{calls::CallTracer, capture::StepFigure, figures, programs::StepPrograms};
+use super::{
+    calls::CallTracer,
+    capture::StepFigure,
+    figures,
+    programs::{StepDone, StepPrograms},
+};
 use crate::workloads::launch::start::Launched;
 use crate::{
     Beat, Context, ProbeError, TurnRequest, Turned, Work, counters,
@@ -63,6 +68,31 @@ pub struct Executions {
 }
 
 impl StepWork {
+    /// Executes the step before the first turn of a block. Caches that forget after a while are then as in
+    /// the turns to come.
+    fn lead_in(
+        &mut self,
+        ask: &TurnRequest,
+        beat: &mut Beat<'_>,
+    ) -> Result<Option<StepDone>, ProbeError> {
+        let due = ask.lead_in_ns > 0 && self.done.count == 0;
+        due.then(|| self.execute(beat)).transpose()
+    }
+
+    /// Executes the step once what the last execution has left is in order.
+    fn execute(&mut self, beat: &mut Beat<'_>) -> Result<StepDone, ProbeError> {
+        if self.done.waits {
+            self.between(true)?;
+        }
+        let every = Duration::from_nanos(HEARTBEAT_NS);
+        let done = *self.guard.work(every, &mut || beat(0, 0))?;
+        self.done.count += 1;
+        self.done.open = Some(done.wrote);
+        self.done.left |= done.left;
+        self.done.waits = self.changes || self.checked || done.wrote;
+        Ok(done)
+    }
+
     /// Writes back what the last execution has left unwritten, checks its outcome and cleans up.
     fn conclude(&mut self) -> Result<(), ProbeError> {
         let Some(wrote) = self.done.open.take() else {
@@ -97,12 +127,9 @@ impl Work for StepWork {
         trial: &mut Trial,
         beat: &mut Beat<'_>,
     ) -> Result<Turned, ProbeError> {
-        if self.done.waits {
-            self.between(true)?;
-        }
+        let led_in = self.lead_in(ask, beat)?;
         let before = counters::sum(&self.context.devices);
-        let every = Duration::from_nanos(HEARTBEAT_NS);
-        let done = *self.guard.work(every, &mut || beat(0, 0))?;
+        let done = self.execute(beat)?;
         let after = counters::sum(&self.context.devices);
         let Launched {
             elapsed_ns,
@@ -133,15 +160,14 @@ impl Work for StepWork {
         // Faults and blocks read prove a cold cache, and a cold step has one execution in a block.
         trial.figures.extend(FigureValues::of(&launch));
         self.done.printed.extend(done.figures);
-        self.done.count += 1;
-        self.done.open = Some(done.wrote);
-        self.done.left |= done.left;
-        self.done.waits = self.changes || self.checked || done.wrote;
         Ok(Turned {
             turn,
             cpu,
             device,
-            programs_ns: done.programs_ns,
+            uncounted_ns: led_in.as_ref().map_or(0, |l| l.launched.elapsed_ns),
+            // With all that was done between the two executions.
+            programs_ns: done.programs_ns
+                + led_in.map_or(0, |l| done.cpu_before_ns - l.cpu_before_ns),
             more: ask.ns > 0,
             between: self.done.waits,
             ..Turned::default()
