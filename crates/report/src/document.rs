@@ -360,12 +360,19 @@ fn results(report: &Report) -> Block<'_> {
 fn section(report: &Report, section: Section) -> Block<'_> {
     let part = match &report.study {
         Some(study) if study.name == section.name => Part::Study,
-        _ if section.is_answer => Part::Answer,
+        _ if section.is_answer && is_asked(report, &section) => Part::Answer,
         _ if section.is_own() => Part::Figures,
         _ => Part::Model,
     };
     let about = section.about.clone();
     Block::new(part, section.title.clone(), Content::Section(section)).about(about)
+}
+
+/// Whether a section that can be the answer is. Beside more work of other kinds, the matrix of all is.
+fn is_asked(report: &Report, section: &Section) -> bool {
+    let own = report.results.iter().filter(|r| r.workload == section.name);
+    let own = own.count();
+    own == 0 || own * 2 >= report.results.len()
 }
 
 fn reproduce(report: &Report) -> Block<'_> {
@@ -379,4 +386,32 @@ fn reproduce(report: &Report) -> Block<'_> {
         "{}, {} CPUs, {}, kernel {}; {}.",
         m.cpu, m.cpus, m.os, m.kernel, m.base
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_testkit::sample::Sample;
+
+    use super::*;
+
+    #[test]
+    fn a_section_is_the_answer_unless_more_was_asked_for() {
+        let (run, trials) = Sample::default().build();
+        let mut report = Report::build(&run, &trials);
+        let asked = |name: &str| Section {
+            name: name.into(),
+            is_answer: true,
+            ..Section::default()
+        };
+        let part = |report: &Report, name: &str| section(report, asked(name)).part;
+        // It has no results of its own, such as those of another program.
+        assert_eq!(part(&report, "beside-fio"), Part::Answer);
+        let most = report.results.len() / 2 + 1;
+        for row in &mut report.results[..most] {
+            row.workload = "db".into();
+        }
+        let other = report.results[most].workload.clone();
+        assert_eq!(part(&report, "db"), Part::Answer);
+        assert_ne!(part(&report, &other), Part::Answer);
+    }
 }
