@@ -1,7 +1,7 @@
 //! Key findings: at most five short sentences, most serious first.
 
 use crate::{
-    analysis::summary::{Findings, LISTED, quoted, stalls},
+    analysis::summary::{Findings, LISTED, places, quoted, stalls},
     code_span::code,
     number::{self, count, first_line, list, times, verb},
     types::{Cause, Durability, DurabilityVerdict, ResultRow, Statement, Verdict},
@@ -17,6 +17,7 @@ pub fn pick(f: &Findings) -> Vec<Statement> {
     found.extend(skipped_flushes(f));
     found.extend(contradicted(f));
     found.extend(failures(f));
+    found.extend(places::finding(f));
     found.extend(stalls::findings(f));
     found.extend(slowest(f));
     found.extend(near(f));

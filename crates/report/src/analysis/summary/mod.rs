@@ -16,6 +16,7 @@ pub mod advice;
 pub mod caveats;
 pub mod headline;
 pub mod key_findings;
+pub mod places;
 pub mod stalls;
 pub mod undecided;
 
