@@ -252,6 +252,11 @@ impl Layer for Container {
         at(spec) == At::Volume && runtime(spec).kernel.is_none()
     }
 
+    fn lacks_programs(&self, spec: &Spec) -> Option<&'static str> {
+        let bare = given(spec, "image").is_none() && given(spec, "rootfs").is_none();
+        bare.then_some("the container has no programs: rootfs=DIR or image=NAME has some")
+    }
+
     fn uncut(&self, spec: &Spec) -> Option<&'static str> {
         if at(spec) == At::Tmpfs {
             return Some("its files are in memory: a power cut leaves none of them");

@@ -237,7 +237,8 @@ impl<'a> Lab<'a> {
             };
             let mut length = Length::of(divided, part.iter().any(guest), asked);
             if divided.cost == TurnCost::Execution && self.single.contains(&due.point) {
-                length.lead_in_ns = 0;
+                // Two rounds without a lead-in would be two pauses of different lengths.
+                (length.lead_in_ns, length.most_rounds) = (0, 1);
             }
             let one_cpu = one_cpu && !part.iter().any(|l| self.is_served(*l));
             let options = RoundOptions { length, one_cpu };

@@ -77,7 +77,7 @@ pub(crate) struct Lab<'a> {
     pub(crate) outcomes: BTreeMap<usize, String>,
     /// Points whose blocks had to be divided.
     pub(crate) divided: BTreeSet<usize>,
-    /// Points whose last block had one round: its executions take long, and a lead-in takes as long.
+    /// Points that had a block of one round: the executions take long, and a lead-in takes as long.
     pub(crate) single: BTreeSet<usize>,
     /// How many times each layer's probe was restarted.
     pub(crate) restarts: Vec<u32>,

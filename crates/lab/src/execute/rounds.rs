@@ -127,8 +127,7 @@ impl Lab<'_> {
             let mut left = trials.iter().filter(|t| t.attempt.failure.is_none());
             let spent: u64 = trials.iter().map(|t| t.attempt.elapsed_ns).sum();
             let made = round - first_round;
-            let enough =
-                made >= LEAST_ROUNDS && (spent >= share || made >= options.length.most_rounds);
+            let enough = made >= LEAST_ROUNDS && spent >= share;
             let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
             // There is no round without the baseline, or once a layer is finished.
             let none = layers.is_empty()
@@ -137,7 +136,10 @@ impl Lab<'_> {
                 || trials
                     .iter()
                     .any(|t| t.layer == BASELINE && t.attempt.failure.is_some());
-            let whole = enough || spent.max(took) >= MOST_SHARES * share || none;
+            let whole = enough
+                || made >= options.length.most_rounds
+                || spent.max(took) >= MOST_SHARES * share
+                || none;
             if whole || self.stop.asked() {
                 return (round, whole);
             }

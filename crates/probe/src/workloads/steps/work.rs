@@ -170,7 +170,6 @@ impl Work for StepWork {
                 + led_in.map_or(0, |l| done.cpu_before_ns - l.cpu_before_ns),
             more: ask.ns > 0,
             between: self.done.waits,
-            ..Turned::default()
         })
     }
 

@@ -97,22 +97,25 @@ fn clause<'a>(f: &Findings<'a>, of: &Use) -> Option<(String, Vec<&'a ResultRow>)
             Answer::No(row) => no.push(row),
         }
     }
-    let mut text = of.words.to_owned();
-    if of.named {
-        text += &format!(" ({})", quoted(first));
-    }
-    text += &match yes.as_slice() {
-        [] => " nowhere".to_owned(),
-        _ => format!(" in {}", some_of(&yes)),
+    let named = if of.named {
+        format!(" ({})", quoted(first))
+    } else {
+        String::new()
     };
-    text += &slow(no);
-    if !loses.is_empty() {
-        text += &format!(", without flushes in {}", some_of(&loses));
-    }
-    if !open.is_empty() {
-        text += &format!(", not known of {}", some_of(&open));
-    }
-    Some((text, rows))
+    let part = |before: &str, layers: &[String]| match layers {
+        [] => String::new(),
+        _ => format!("{before}{}", some_of(layers)),
+    };
+    let text = [
+        of.words,
+        &named,
+        if yes.is_empty() { " nowhere" } else { "" },
+        &part(" in ", &yes),
+        &slow(no),
+        &part(", without flushes in ", &loses),
+        &part(", not known of ", &open),
+    ];
+    Some((text.concat(), rows))
 }
 
 /// `, not in fuse (10x) and loop:btrfs (4.4x)`, the slowest first.
