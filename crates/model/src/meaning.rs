@@ -236,6 +236,11 @@ pub enum TurnCost {
 }
 
 impl TurnCost {
+    /// Whether other tasks than the probe's own thread do the work.
+    pub fn has_tasks(self) -> bool {
+        matches!(self, Self::Threads | Self::Execution)
+    }
+
     /// The cost with this many threads. One thread runs in the probe's own and costs nothing.
     pub fn of_threads(threads: u64) -> Self {
         if threads > 1 {
@@ -249,7 +254,7 @@ impl TurnCost {
 impl Divided {
     /// Whether a single thread does the same work repeatedly, so all turns can run on one CPU.
     pub fn on_one_cpu(&self) -> bool {
-        !self.uses_up && !matches!(self.cost, TurnCost::Threads | TurnCost::Execution)
+        !self.uses_up && !self.cost.has_tasks()
     }
 }
 

@@ -370,8 +370,8 @@ fn section(report: &Report, section: Section) -> Block<'_> {
 
 /// Whether a section that can be the answer is. Beside more work of other kinds, the matrix of all is.
 fn is_asked(report: &Report, section: &Section) -> bool {
-    let own = report.results.iter().filter(|r| r.workload == section.name);
-    let own = own.count();
+    let is_own = |r: &&ResultRow| r.workload == section.name;
+    let own = report.results.iter().filter(is_own).count();
     own == 0 || own * 2 >= report.results.len()
 }
 

@@ -180,10 +180,15 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_without_programs_leaves_out_what_starts_some() {
+    fn a_guest_or_container_without_programs_leaves_out_what_starts_some() {
         let mixed = [("git status", false), ("read", false)];
         assert_eq!(skipped(&mixed, "vm:share=virtiofs"), ["git status"]);
         assert!(skipped(&mixed, "vm:share=virtiofs,root=host").is_empty());
+        assert_eq!(
+            skipped(&mixed, "container:podman,at=volume"),
+            ["git status"]
+        );
+        assert!(skipped(&mixed, "container:crun,rootfs=/srv/root").is_empty());
         // A plan of nothing else names the layer for it.
         assert!(skipped(&mixed[..1], "vm:share=virtiofs").is_empty());
     }

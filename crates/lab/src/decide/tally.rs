@@ -1,6 +1,6 @@
 //! Results of the trials so far: pairs of values by layer and point.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use layermark_model::{BASELINE, Ledger, TrialRecord};
 use layermark_stats::Pair;
@@ -11,6 +11,8 @@ pub(crate) struct Tally {
     ledger: Ledger,
     /// Failures since the last success, by layer and point.
     failures: BTreeMap<(usize, usize), u32>,
+    /// Points that had a block of one round. The baseline has a turn in each.
+    single: BTreeSet<usize>,
     /// Whether a trial went well.
     good: bool,
 }
@@ -22,6 +24,15 @@ impl Tally {
         let failures = self.failures.entry(at).or_default();
         *failures = if good { 0 } else { *failures + 1 };
         self.good |= good;
+        let turns = record.trial.as_ref().map_or(0, |trial| trial.turns.len());
+        if record.cell.layer == BASELINE && turns == 1 {
+            self.single.insert(record.cell.point);
+        }
+    }
+
+    /// Whether a block of this point had one round.
+    pub(crate) fn had_one_round(&self, point: usize) -> bool {
+        self.single.contains(&point)
     }
 
     /// Whether there were trials, and none went well.

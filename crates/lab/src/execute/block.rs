@@ -236,17 +236,14 @@ impl<'a> Lab<'a> {
                 up.is_some_and(|up| !up.place.on_this_host())
             };
             let mut length = Length::of(divided, part.iter().any(guest), asked);
-            if divided.cost == TurnCost::Execution && self.single.contains(&due.point) {
-                // Two rounds without a lead-in would be two pauses of different lengths.
+            if divided.cost == TurnCost::Execution && self.tally.had_one_round(due.point) {
+                // The executions take long, and so does a lead-in. Without one, a second round would come after
+                // another pause than the first.
                 (length.lead_in_ns, length.most_rounds) = (0, 1);
             }
             let one_cpu = one_cpu && !part.iter().any(|l| self.is_served(*l));
             let options = RoundOptions { length, one_cpu };
-            let before = round;
             round = self.together(&part, due.point, options, round, None)?;
-            if round - before == 1 {
-                self.single.insert(due.point);
-            }
         }
         Ok(self.stop.asked())
     }

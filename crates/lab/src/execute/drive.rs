@@ -77,8 +77,6 @@ pub(crate) struct Lab<'a> {
     pub(crate) outcomes: BTreeMap<usize, String>,
     /// Points whose blocks had to be divided.
     pub(crate) divided: BTreeSet<usize>,
-    /// Points that had a block of one round: the executions take long, and a lead-in takes as long.
-    pub(crate) single: BTreeSet<usize>,
     /// How many times each layer's probe was restarted.
     pub(crate) restarts: Vec<u32>,
     /// The current block.
@@ -124,7 +122,6 @@ impl<'a> Lab<'a> {
             extras: BTreeSet::new(),
             outcomes: BTreeMap::new(),
             divided: BTreeSet::new(),
-            single: BTreeSet::new(),
             restarts: vec![0; layers],
             block: 0,
             session: 0,

@@ -44,8 +44,7 @@ impl Length {
     /// the length that the user requests.
     pub(crate) fn of(point: Divided, guest: bool, asked: Option<Duration>) -> Self {
         let large = point.in_memory && point.working_set >= own_cache();
-        let threads = matches!(point.cost, TurnCost::Threads | TurnCost::Execution);
-        let long = guest || large || threads;
+        let long = guest || large || point.cost.has_tasks();
         let usual = match point.cost {
             _ if long => LONG,
             TurnCost::Files => SHORTEST,

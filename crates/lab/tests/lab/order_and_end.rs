@@ -48,6 +48,19 @@ fn a_neighbours_write_back_in_the_turns_of_a_reading_layer_is_flagged() {
     }
 }
 
+/// A step that took longer than a block has room for in the first one, and is short from then on.
+#[test]
+fn a_step_that_had_one_round_has_one_in_later_blocks() {
+    let step = "name = 'test'\nlayers = ['mock:ns=400000000,step=1:0.001', 'mock:ns=500000000,step=1:0.001']\n\
+        seed = 7\nsessions = 1\ncontrol = false\nblocks = 3\n[[work]]\nworkload = 'steps'\nrun = 'true'\n";
+    let mut bench = Bench::new();
+    let request = bench.request(layermark_model::Plan::from_toml(step).unwrap());
+    bench.run(request).unwrap();
+    let (_, trials) = bench.last();
+    let turns = trials.iter().map(|t| t.trial.as_ref().unwrap().turns.len());
+    assert_eq!(turns.collect::<Vec<_>>(), [1; 6]);
+}
+
 /// Several threads in turns of 10 ms: nine rounds or so of two layers, at least eight.
 #[test]
 fn threads_take_turns_too() {

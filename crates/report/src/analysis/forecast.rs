@@ -91,12 +91,8 @@ pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
             .iter()
             .filter(|r| r.label == at.label && r.layer != run.baseline() && r.is_told());
         for row in steps {
-            match forecast_of(
-                row,
-                &counted,
-                every_s(run, index, (&row.layer, point)),
-                results,
-            ) {
+            let every_s = every_s(run, index, row);
+            match forecast_of(row, &counted, every_s, results) {
                 Ok(found) => forecast.rows.extend(found),
                 Err(kind) if is_measured(run, kind) => {
                     let layers = untrusted.entry(kind.id).or_default();
@@ -125,8 +121,8 @@ pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
 }
 
 /// Seconds from one execution of a step to the next in the same layer: a round, or a block if it has one round.
-fn every_s(run: &Run, index: &Index, (layer, point): (&str, usize)) -> f64 {
-    let Some(own) = run.layers.iter().position(|l| l.name == layer) else {
+fn every_s(run: &Run, index: &Index, row: &ResultRow) -> f64 {
+    let Some((own, point)) = run.site(&row.layer, &row.label) else {
         return 0.0;
     };
     let trials = index.trials(own, point);

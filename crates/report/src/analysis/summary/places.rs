@@ -90,7 +90,10 @@ fn clause<'a>(f: &Findings<'a>, of: &Use) -> Option<(String, Vec<&'a ResultRow>)
     }
     let (mut yes, mut open, mut loses, mut no) = (vec![], vec![], vec![], vec![]);
     for layer in layers {
+        let failed = |r: &&ResultRow| r.layer == layer && (of.holds)(r);
+        let failed = f.failures().iter().any(failed);
         match answer(&rows, layer, of.kept) {
+            Answer::Yes if failed => open.push(code(layer)),
             Answer::Yes => yes.push(code(layer)),
             Answer::Open => open.push(code(layer)),
             Answer::Loses => loses.push(code(layer)),
@@ -141,9 +144,11 @@ fn answer<'a>(rows: &[&'a ResultRow], layer: &str, kept: bool) -> Answer<'a> {
     if kept && own().any(|r| r.durability.skips()) {
         return Answer::Loses;
     }
-    // A disturbed, changing or stalling result has no ratio that holds for all operations.
+    // A ratio that changed holds for a part of the run, and one with stalls for most operations only. What is suspected
+    // of skipping flushes has no time for them.
     let ends = |r: &ResultRow| {
-        let sure = r.is_told() && r.steady != Some(false) && !r.has_stalls();
+        let flushes = !kept || r.durability.suspicion.is_none();
+        let sure = r.is_told() && r.steady != Some(false) && !r.has_stalls() && flushes;
         r.ratio.and_then(|e| e.interval).filter(|_| sure)
     };
     let ratio = |r: &ResultRow| r.ratio.map_or(0.0, |e| e.estimate);
@@ -255,7 +260,8 @@ mod tests {
             change(&mut rows[0]);
             said(&run(), &rows).unwrap()
         };
-        let changes: [fn(&mut ResultRow); 5] = [
+        let changes: [fn(&mut ResultRow); 6] = [
+            |r| (r.failed_trials, r.error) = (1, Some("no".into())),
             |r| r.ratio.as_mut().unwrap().interval = Some([1.9, 2.1]),
             |r| r.ratio.as_mut().unwrap().interval = None,
             |r| r.steady = Some(false),
@@ -272,6 +278,23 @@ mod tests {
             );
         }
         assert!(unsure(|_| ()).contains("(\u{201c}git status\u{201d}) in `fuse`;"));
+    }
+
+    #[test]
+    fn a_place_with_suspected_flushes_or_a_failed_read_is_not_said_to_be_good() {
+        let mut rows = vec![
+            row("fuse", DATABASE, [0.5, 0.6]),
+            row("fuse", READ, [1.0, 1.1]),
+            row("fuse", "read", [1.0, 1.1]),
+        ];
+        rows[0].durability.suspicion = Some("too fast".into());
+        (rows[2].trials, rows[2].failed_trials) = (0, 3);
+        assert_eq!(
+            said(&run(), &rows).as_deref(),
+            Some(
+                "At most twice native's time: a database (\u{201c}commit\u{201d}) nowhere, not known of `fuse`; what is only read nowhere, not known of `fuse`."
+            )
+        );
     }
 
     #[test]
