@@ -18,7 +18,7 @@ use layermark_report::exporters;
 use maud::{DOCTYPE, Markup, html};
 use tokio::sync::mpsc::Receiver;
 
-use super::{frame, token::Token};
+use super::{frame, live::Viewer, token::Token};
 use crate::failure::{Code, Failure};
 
 /// Content security policy of our own pages: nothing from other sites, and no script but our file.
@@ -49,8 +49,12 @@ pub enum Answer {
     Failed(Failure),
 }
 
-/// A response body that is sent while it is made.
-pub struct Events(pub Receiver<Bytes>);
+/// A response body that is sent while it is made. Its viewer has left once all of it is sent: a server that ends waits for
+/// that.
+pub struct Events {
+    pub events: Receiver<Bytes>,
+    pub _viewer: Viewer,
+}
 
 impl Body for Events {
     type Data = Bytes;
@@ -60,7 +64,7 @@ impl Body for Events {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = self.0.poll_recv(context);
+        let next = self.events.poll_recv(context);
         next.map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
     }
 }

@@ -392,8 +392,8 @@ impl Site {
     fn events(self: &Arc<Self>, id: String) -> Events {
         let (to, events) = mpsc::channel(1);
         let site = Arc::clone(self);
+        let viewer = site.live.viewer();
         tokio::spawn(async move {
-            let _viewer = site.live.viewer();
             let mut last: Option<Arc<View>> = None;
             let hello = to.send(event("hello", site.sign.as_str()));
             if !matches!(timeout(PATIENCE, hello).await, Ok(Ok(()))) {
@@ -425,7 +425,10 @@ impl Site {
                 }
             }
         });
-        Events(events)
+        Events {
+            events,
+            _viewer: viewer,
+        }
     }
 }
 
