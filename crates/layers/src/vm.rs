@@ -10,7 +10,9 @@ use crate::{
 
 mod boot;
 mod cache;
+mod card;
 mod clock;
+mod controller;
 mod cycles;
 mod disk;
 mod guest;

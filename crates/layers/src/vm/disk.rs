@@ -12,63 +12,11 @@ use crate::{
     agent::protocol::Mounting,
     child, loop_fs, needs,
     options::{bad, on, value},
-    vm::options::OPTIONS,
+    vm::{
+        controller::{CONTROLLERS, Controller},
+        options::OPTIONS,
+    },
 };
-
-/// A disk controller as the guest sees it.
-struct Controller {
-    name: &'static str,
-    modules: &'static [&'static str],
-    /// Machine types that have it; the first is the default.
-    machines: &'static [&'static str],
-    /// QEMU's device for the drive `disk`, and the arguments it depends on.
-    device: &'static str,
-    parent: Option<&'static str>,
-    iothread: bool,
-}
-
-const CONTROLLERS: &[Controller] = &[
-    Controller {
-        name: "virtio-blk",
-        modules: &["virtio_pci", "virtio_blk"],
-        machines: &["q35", "pc"],
-        device: "virtio-blk-pci,drive=disk",
-        parent: None,
-        iothread: true,
-    },
-    Controller {
-        name: "virtio-scsi",
-        modules: &["virtio_pci", "virtio_scsi", "sd_mod"],
-        machines: &["q35", "pc"],
-        device: "scsi-hd,drive=disk",
-        parent: Some("virtio-scsi-pci"),
-        iothread: true,
-    },
-    Controller {
-        name: "nvme",
-        modules: &["nvme"],
-        machines: &["q35", "pc"],
-        device: "nvme,drive=disk,serial=layermark",
-        parent: None,
-        iothread: false,
-    },
-    Controller {
-        name: "ide",
-        modules: &["ata_piix", "sd_mod"],
-        machines: &["pc"],
-        device: "ide-hd,drive=disk,bus=ide.0",
-        parent: None,
-        iothread: false,
-    },
-    Controller {
-        name: "ahci",
-        modules: &["ahci", "sd_mod"],
-        machines: &["q35"],
-        device: "ide-hd,drive=disk,bus=ide.0",
-        parent: None,
-        iothread: false,
-    },
-];
 
 /// Options that only apply to a disk.
 pub(crate) const ONLY: &[&str] = &["disk", "aio", "format", "fs", "iothread", "size"];

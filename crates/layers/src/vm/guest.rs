@@ -28,8 +28,8 @@ use crate::{
         echo,
     },
     vm::{
+        card,
         initramfs::{INIT, LIST},
-        net::card,
         rootfs,
     },
 };

@@ -30,13 +30,13 @@ use crate::{
     },
     options::{bad, value},
     sandbox,
-    vm::options::OPTIONS,
+    vm::{
+        card::{CARDS, Card},
+        options::OPTIONS,
+    },
 };
 
-pub(crate) mod card;
 pub(crate) mod server;
-
-use card::{CARDS, Card};
 
 /// Address of the only guest in a network without a switch.
 pub(crate) const GUEST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
