@@ -7,8 +7,11 @@ use rustix::{
 };
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo, host::HostPlace, mounts,
-    options::value, sandbox,
+    Base, Group, Layer, LayerError, LayerOption, Place, Undo,
+    host::HostPlace,
+    mounts,
+    options::{layer_options, option_words},
+    sandbox,
 };
 
 mod idmap;
@@ -16,13 +19,22 @@ mod idmap;
 /// The bind mounts of containers.
 pub(crate) struct Bind;
 
-const OPTIONS: &[LayerOption] = &[LayerOption {
-    name: "variant",
-    values: &["rw", "ro", "idmapped"],
-    default: "rw",
-    help: "rw: as it is; ro: read only; idmapped: with users and groups shifted by 100000, as \
-           containers share a directory between user namespaces",
-}];
+option_words! {
+    /// What the mount changes.
+    enum BindVariant {
+        Rw = "rw",
+        Ro = "ro",
+        Idmapped = "idmapped",
+    }
+}
+
+layer_options! {
+    struct BindOptions {
+        /// rw: as it is; ro: read only; idmapped: with users and groups shifted by 100000, as containers share a
+        /// directory between user namespaces
+        variant: BindVariant = "rw",
+    }
+}
 
 impl Layer for Bind {
     fn id(&self) -> &'static str {
@@ -42,7 +54,7 @@ impl Layer for Bind {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &BindOptions::ROWS
     }
 
     fn uncut(&self, _: &Spec) -> Option<&'static str> {
@@ -51,12 +63,12 @@ impl Layer for Bind {
 
     /// Users are shifted between both sides of the others, or one of them cannot be changed.
     fn has_other_side(&self, spec: &Spec) -> bool {
-        variant(spec) == "rw"
+        BindOptions::of(spec).is_ok_and(|options| options.variant == BindVariant::Rw)
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let lacking = match variant(spec) {
-            "idmapped" => sandbox::not_root().or_else(idmap::missing),
+        let lacking = match BindOptions::of(spec).map(|options| options.variant) {
+            Ok(BindVariant::Idmapped) => sandbox::not_root().or_else(idmap::missing),
             _ => sandbox::no_mounts(),
         };
         lacking.into_iter().collect()
@@ -68,6 +80,7 @@ impl Layer for Bind {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
+        let options = BindOptions::of(spec)?;
         base.emptied(undo);
         let bind = Directories::make(base, spec)?;
         let mut place = HostPlace::new(base, spec, bind.at.clone()).proof(&bind.at, &bind.fs);
@@ -75,8 +88,8 @@ impl Layer for Bind {
         undo.push(format!("unmount {}", at.display()), move || {
             mounts::unmount(&at)
         });
-        match variant(spec) {
-            "ro" => {
+        match options.variant {
+            BindVariant::Ro => {
                 // Packaged files are copied before the mount becomes read-only.
                 HostPlace::new(base, spec, bind.source.clone()).package()?;
                 bind.mount()?;
@@ -84,19 +97,15 @@ impl Layer for Bind {
                 bind.shows("ro")?;
                 return Ok(Box::new(place.read_only()));
             }
-            "idmapped" => {
+            BindVariant::Idmapped => {
                 bind.mount_idmapped()?;
                 bind.shows("idmapped")?;
             }
-            _ => bind.mount()?,
+            BindVariant::Rw => bind.mount()?,
         }
         place.package()?;
         Ok(Box::new(place.other_side(&bind.source)))
     }
-}
-
-fn variant(spec: &Spec) -> &str {
-    value(spec, OPTIONS, "variant")
 }
 
 /// The source and the mount point of a bind mount.

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
     entered::{self, Copied, Start, Way},
-    options::{bad, value},
+    options::{bad, layer_options},
     sandbox,
     teardown::Teardown,
 };
@@ -23,21 +23,15 @@ use crate::{
 /// A place with commands of its own for set-up and removal.
 pub(crate) struct Command;
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "variant",
-        values: &[],
-        default: "",
-        help: "a TOML file with the commands of the place: enter, and where needed setup, copy, facts, \
-               drop_caches and teardown",
-    },
-    LayerOption {
-        name: "dir",
-        values: &[],
-        default: "/tmp",
-        help: "a directory in the place; work is done in a new one below it",
-    },
-];
+layer_options! {
+    struct CommandOptions {
+        /// a TOML file with the commands of the place: enter, and where needed setup, copy, facts, drop_caches and
+        /// teardown
+        variant: String = "",
+        /// a directory in the place; work is done in a new one below it
+        dir: String = "/tmp",
+    }
+}
 
 /// Longest file, bytes.
 const LONGEST: u64 = 64 << 10;
@@ -69,12 +63,12 @@ struct Commands {
 
 impl Commands {
     fn read(spec: &Spec) -> Result<Self, LayerError> {
-        let file = value(spec, OPTIONS, "variant");
-        let bad = |must: String| bad(spec, "variant", file, must);
+        let file = CommandOptions::of(spec)?.variant;
+        let bad = |must: String| bad(spec, "variant", &file, must);
         if file.is_empty() {
             return Err(bad("has to be given: a TOML file".into()));
         }
-        let text = text(Path::new(file)).map_err(|e| bad(format!("cannot be read: {e}")))?;
+        let text = text(Path::new(&file)).map_err(|e| bad(format!("cannot be read: {e}")))?;
         let commands = Self::parse(&text).map_err(|why| bad(format!("is not a place: {why}")))?;
         Ok(commands)
     }
@@ -216,14 +210,14 @@ impl Layer for Command {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &CommandOptions::ROWS
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         Commands::read(spec)?;
-        let dir = value(spec, OPTIONS, "dir");
-        if !Path::new(dir).is_absolute() {
-            return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
+        let dir = CommandOptions::of(spec)?.dir;
+        if !Path::new(&dir).is_absolute() {
+            return Err(bad(spec, "dir", &dir, "is not an absolute path".into()));
         }
         Ok(())
     }
@@ -306,7 +300,7 @@ impl Layer for Command {
             command: enter,
             start,
             drop_caches: words.of(&commands.drop_caches),
-            dir: value(spec, OPTIONS, "dir").into(),
+            dir: CommandOptions::of(spec)?.dir.into(),
             // The prefix keeps claims of the place apart from what was measured.
             notes: facts
                 .map(|(name, value)| (format!("place.{name}"), value.to_owned()))

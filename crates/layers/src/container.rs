@@ -21,7 +21,7 @@ use crate::{
     entered::{self, Own, Start, Way},
     host::HostPlace,
     needs,
-    options::{bad, on, value},
+    options::{bad, layer_options, option_rows, option_words},
     sandbox::{self, Privilege},
     workdir,
 };
@@ -39,50 +39,24 @@ use root::Root;
 /// A container.
 pub(crate) struct Container;
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "variant",
-        values: &[
-            "podman",
-            "docker",
-            "crun",
-            "runc",
-            "gvisor",
-            "nspawn",
-            "bubblewrap",
-        ],
-        default: "podman",
-        help: "the runtime that starts the container, in which layermark is the only program",
-    },
-    LayerOption {
-        name: "at",
-        values: &["root", "volume", "named", "tmpfs"],
-        default: "root",
-        help: "where the work is done. root: the container's own writable layer (podman and docker: an \
-               overlay; others: a directory); volume: a bind mount of a directory below --dir; named: a volume of \
-               podman's or docker's; tmpfs",
-    },
-    LayerOption {
-        name: "rm",
-        values: &["on", "off"],
-        default: "off",
-        help: "start it with --rm (podman and docker)",
-    },
-    LayerOption {
-        name: "rootfs",
-        values: &[],
-        default: "",
-        help: "a directory with the files of the container's root, such as an unpacked image. It is never written \
-               to: an overlay below --dir takes the changes (docker: a copy of it is imported)",
-    },
-    LayerOption {
-        name: "image",
-        values: &[],
-        default: "",
-        help: "an image with the files of the container's root (podman and docker). The engine must have it: \
-               nothing is pulled",
-    },
-];
+layer_options! {
+    struct ContainerOptions {
+        /// the runtime that starts the container, in which layermark is the only program
+        variant: &'static Runtime = "podman",
+        /// where the work is done. root: the container's own writable layer (podman and docker: an overlay; others:
+        /// a directory); volume: a bind mount of a directory below --dir; named: a volume of podman's or docker's;
+        /// tmpfs
+        at: At = "root",
+        /// start it with --rm (podman and docker)
+        rm: bool = "off" ["on", "off"],
+        /// a directory with the files of the container's root, such as an unpacked image. It is never written to: an
+        /// overlay below --dir takes the changes (docker: a copy of it is imported)
+        rootfs: Option<String> = "",
+        /// an image with the files of the container's root (podman and docker). The engine must have it: nothing is
+        /// pulled
+        image: Option<String> = "",
+    }
+}
 
 /// Where volumes are mounted in a container.
 const MOUNTED_DIR: &str = "/data";
@@ -102,6 +76,8 @@ fn work_dir(at: At) -> PathBuf {
 
 /// A program that starts containers.
 struct Runtime {
+    /// Variant of the layer.
+    name: &'static str,
     /// Name of the program, and of its Debian package.
     program: (&'static str, &'static str),
     about: &'static str,
@@ -116,33 +92,26 @@ struct Runtime {
 /// Prepares a container; returns the command that runs it.
 type Starting = fn(&Bundle) -> Result<Vec<OsString>, LayerError>;
 
-fn runtime(spec: &Spec) -> &'static Runtime {
-    match value(spec, OPTIONS, "variant") {
-        "docker" => &docker::DOCKER,
-        "crun" => &oci::CRUN,
-        "runc" => &oci::RUNC,
-        "gvisor" => &oci::GVISOR,
-        "nspawn" => &nspawn::NSPAWN,
-        "bubblewrap" => &bubblewrap::BUBBLEWRAP,
-        _ => &podman::PODMAN,
-    }
-}
+/// Every runtime, in the order of the help.
+const RUNTIMES: [Runtime; 7] = [
+    podman::PODMAN,
+    docker::DOCKER,
+    oci::CRUN,
+    oci::RUNC,
+    oci::GVISOR,
+    nspawn::NSPAWN,
+    bubblewrap::BUBBLEWRAP,
+];
 
-/// Where a container does its work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
-    Root,
-    Volume,
-    Named,
-    Tmpfs,
-}
+option_rows!(Runtime, RUNTIMES);
 
-fn at(spec: &Spec) -> At {
-    match value(spec, OPTIONS, "at") {
-        "volume" => At::Volume,
-        "named" => At::Named,
-        "tmpfs" => At::Tmpfs,
-        _ => At::Root,
+option_words! {
+    /// Where a container does its work.
+    enum At {
+        Root = "root",
+        Volume = "volume",
+        Named = "named",
+        Tmpfs = "tmpfs",
     }
 }
 
@@ -185,46 +154,42 @@ impl Layer for Container {
     }
 
     fn about(&self, variant: &str) -> &'static str {
-        match variant {
-            "" => "a container: its own files, a volume or a tmpfs",
-            name => {
-                let variant = Some(name.to_owned());
-                runtime(&Spec {
-                    variant,
-                    ..Spec::bare("container")
-                })
-                .about
-            }
-        }
+        let runtime = RUNTIMES.iter().find(|runtime| runtime.name == variant);
+        runtime.map_or(
+            "a container: its own files, a volume or a tmpfs",
+            |runtime| runtime.about,
+        )
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &ContainerOptions::ROWS
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let given = |option| given(spec, option);
-        if !["podman", "docker"].contains(&runtime(spec).program.0) {
-            let mut switches = [("at", "named"), ("rm", "on")].into_iter();
-            let switch = switches.find(|(option, its)| given(option) == Some(its));
-            let image = given("image").map(|its| ("image", its));
-            if let Some((option, its)) = switch.or(image) {
+        let options = ContainerOptions::of(spec)?;
+        if !["podman", "docker"].contains(&options.variant.program.0) {
+            let others = match &options.image {
+                _ if options.at == At::Named => Some(("at", "named")),
+                _ if options.rm => Some(("rm", "on")),
+                image => image.as_deref().map(|image| ("image", image)),
+            };
+            if let Some((option, its)) = others {
                 let must = "is an option of podman and docker: -l container:podman".to_owned();
                 return Err(bad(spec, option, its, must));
             }
         }
-        if let Some(dir) = given("rootfs") {
+        if let Some(dir) = &options.rootfs {
             let must = "is not the absolute path of a directory";
             if !Path::new(dir).is_absolute() || !Path::new(dir).is_dir() {
                 return Err(bad(spec, "rootfs", dir, must.into()));
             }
         }
-        let Some(name) = given("image") else {
+        let Some(name) = &options.image else {
             return Ok(());
         };
         let must = if name.is_empty() || name.starts_with('-') {
             "is not the name of an image"
-        } else if given("rootfs").is_some() {
+        } else if options.rootfs.is_some() {
             "is another root than that of rootfs: choose one"
         } else {
             return Ok(());
@@ -233,53 +198,62 @@ impl Layer for Container {
     }
 
     fn storage(&self, spec: &Spec) -> Storage {
-        match at(spec) {
+        let Ok(options) = ContainerOptions::of(spec) else {
+            return Storage::Base;
+        };
+        match options.at {
             At::Tmpfs => Storage::Memory,
-            At::Root | At::Named if runtime(spec).command.is_none() => Storage::Elsewhere,
+            At::Root | At::Named if options.variant.command.is_none() => Storage::Elsewhere,
             _ => Storage::Base,
         }
     }
 
     /// Both ends meet on the loopback of a container that is on this kernel.
     fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
-        if switch.is_none() && runtime(spec).kernel.is_none() {
+        if switch.is_none() && ContainerOptions::of(spec)?.variant.kernel.is_none() {
             return Ok(spec.clone());
         }
         Err(entered::no_network(&spec.to_string()))
     }
 
     fn has_other_side(&self, spec: &Spec) -> bool {
-        at(spec) == At::Volume && runtime(spec).kernel.is_none()
+        ContainerOptions::of(spec)
+            .is_ok_and(|options| options.at == At::Volume && options.variant.kernel.is_none())
     }
 
     fn lacks_programs(&self, spec: &Spec) -> Option<&'static str> {
-        let bare = given(spec, "image").is_none() && given(spec, "rootfs").is_none();
+        let bare = ContainerOptions::of(spec)
+            .is_ok_and(|options| options.image.is_none() && options.rootfs.is_none());
         bare.then_some("the container has no programs: rootfs=DIR or image=NAME has some")
     }
 
     fn uncut(&self, spec: &Spec) -> Option<&'static str> {
-        if at(spec) == At::Tmpfs {
+        let options = ContainerOptions::of(spec).ok()?;
+        if options.at == At::Tmpfs {
             return Some("its files are in memory: a power cut leaves none of them");
         }
-        let daemon = runtime(spec).command.is_none();
+        let daemon = options.variant.command.is_none();
         daemon.then_some("its files belong to a daemon of yours")
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let runtime = runtime(spec);
+        let Ok(options) = ContainerOptions::of(spec) else {
+            return Vec::new();
+        };
+        let runtime = options.variant;
         let (program, package) = runtime.program;
         if runtime.command.is_none() {
             let needed = [sandbox::not_root(), needs::static_binary()];
             return needed
                 .into_iter()
                 .flatten()
-                .chain(docker::missing(spec))
+                .chain(docker::missing(&options))
                 .collect();
         }
         // podman starts its containers with crun.
         let crun = (program == "podman").then(|| needs::program("crun", "crun"));
         // Images are those of root's podman.
-        let right = match given(spec, "image") {
+        let right = match options.image {
             None if runtime.rootless => sandbox::no_mounts(),
             _ => sandbox::not_root(),
         };
@@ -289,11 +263,15 @@ impl Layer for Container {
             .chain(crun.flatten())
             .chain(needs::static_binary())
             .collect();
-        if given(spec, "rootfs").is_some() {
+        if options.rootfs.is_some() {
             missing.extend(needs::kernel_fs("overlay"));
         }
         if missing.is_empty() {
-            missing.extend(Root::of(spec).err().and_then(|e| no_image(spec, &e)));
+            missing.extend(
+                Root::of(spec, &options)
+                    .err()
+                    .and_then(|e| no_image(&options, &e)),
+            );
         }
         missing
     }
@@ -304,13 +282,13 @@ impl Layer for Container {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let layer = spec.to_string();
-        let (runtime, at) = (runtime(spec), at(spec));
+        let (layer, options) = (spec.to_string(), ContainerOptions::of(spec)?);
+        let (runtime, at) = (options.variant, options.at);
         let Some(command) = runtime.command else {
-            return docker::open(base, spec, undo);
+            return docker::open(base, spec, &options, undo);
         };
         if base.survived() {
-            let dir = files_of(&base.dir, spec).map_err(LayerError::io(
+            let dir = files_of(&base.dir, &options).map_err(LayerError::io(
                 &layer,
                 "find the container's files in",
                 &base.dir,
@@ -318,8 +296,8 @@ impl Layer for Container {
             return Ok(Box::new(HostPlace::new(base, spec, dir)));
         }
         base.emptied(undo);
-        let root = Root::of(spec)?;
-        let view = root.prepare(base, spec, undo)?;
+        let root = Root::of(spec, &options)?;
+        let view = root.prepare(base, spec, at, undo)?;
         let token = random_name("");
         let agent = agent_in(&token);
         let bundle = Bundle {
@@ -327,7 +305,7 @@ impl Layer for Container {
             dir: &base.dir,
             root: &root,
             at,
-            rm: on(spec, OPTIONS, "rm"),
+            rm: options.rm,
             agent: [&agent[0], &agent[1], &agent[2], entered::MOUNTED],
         };
         let (program, package) = runtime.program;
@@ -345,7 +323,7 @@ impl Layer for Container {
             }),
             drop_caches: Vec::new(),
             dir: work_dir(at),
-            notes: notes(spec, runtime, &root),
+            notes: notes(&options, &root),
             versions: Vec::new(),
         };
         // A runtime takes as long to say its version as to make its namespaces. Both are done at once.
@@ -366,7 +344,8 @@ impl Layer for Container {
     }
 }
 
-fn notes(spec: &Spec, runtime: &Runtime, root: &Root) -> Vec<(String, String)> {
+fn notes(options: &ContainerOptions, root: &Root) -> Vec<(String, String)> {
+    let runtime = options.variant;
     let program = runtime.program.0;
     let mut notes = vec![("runtime".into(), program.to_owned())];
     if program == "podman" {
@@ -379,19 +358,14 @@ fn notes(spec: &Spec, runtime: &Runtime, root: &Root) -> Vec<(String, String)> {
         let ids = "that of the run";
         notes.push(("user_namespace".into(), ids.into()));
     }
-    notes.extend(root::note(spec, root.id()));
+    notes.extend(root::note(options, root.id()));
     notes.extend(runtime.kernel.map(|why| ("not_proved".into(), why.into())));
     notes
 }
 
-/// The text of an option, if it was given.
-fn given<'a>(spec: &'a Spec, option: &str) -> Option<&'a str> {
-    spec.options.get(option).map(String::as_str)
-}
-
 /// The image, which the engine does not have, and the command that gets it.
-fn no_image(spec: &Spec, why: &LayerError) -> Option<Missing> {
-    let (name, engine) = (given(spec, "image")?, runtime(spec).program.0);
+fn no_image(options: &ContainerOptions, why: &LayerError) -> Option<Missing> {
+    let (name, engine) = (options.image.as_ref()?, options.variant.program.0);
     let said = match why {
         LayerError::Program { tail, .. } => tail.last().map(|line| line.trim().to_owned()),
         _ => None,
@@ -408,10 +382,9 @@ fn no_image(spec: &Spec, why: &LayerError) -> Option<Missing> {
 
 /// The probe's directory of a container that a power cut ended, as this host sees it: in the writable layer of
 /// its root, or in its volume. A new container would not have these files.
-fn files_of(dir: &Path, spec: &Spec) -> io::Result<PathBuf> {
-    let over = given(spec, "rootfs").is_some();
-    let parents = match (at(spec), runtime(spec).program.0) {
-        (At::Root, _) if over => vec![dir.join("upper")],
+fn files_of(dir: &Path, options: &ContainerOptions) -> io::Result<PathBuf> {
+    let parents = match (options.at, options.variant.program.0) {
+        (At::Root, _) if options.rootfs.is_some() => vec![dir.join("upper")],
         (At::Root, "podman") => {
             let layers = below(&dir.join("store/overlay"))?.into_iter();
             layers.map(|layer| layer.join("diff")).collect()

@@ -1,32 +1,26 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use layermark_model::{Missing, Spec};
 
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, WorkDir,
     host::HostPlace,
-    options::{bad, value},
+    options::{bad, layer_options},
     workdir,
 };
 
 /// A directory that the user names, on any file system.
 pub(crate) struct Dir;
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "variant",
-        values: &[],
-        default: "",
-        help: "the directory, such as dir:/mnt/nas; work is done in a fresh one below it",
-    },
-    LayerOption {
-        name: "below",
-        values: &[],
-        default: "",
-        help: "a directory on the disk where the data ends up, for a file system that does not say: \
-               its device's flushes and bytes are counted. Nothing is written there",
-    },
-];
+layer_options! {
+    struct DirOptions {
+        /// the directory, such as dir:/mnt/nas; work is done in a fresh one below it
+        variant: String = "",
+        /// a directory on the disk where the data ends up, for a file system that does not say: its device's flushes
+        /// and bytes are counted. Nothing is written there
+        below: String = "",
+    }
+}
 
 impl Layer for Dir {
     fn id(&self) -> &'static str {
@@ -42,15 +36,16 @@ impl Layer for Dir {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &DirOptions::ROWS
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        if let Some(dir) = below(spec).filter(|dir| !dir.is_absolute() || !dir.is_dir()) {
+        let options = DirOptions::of(spec)?;
+        if let Some(dir) = below(&options).filter(|dir| !dir.is_absolute() || !dir.is_dir()) {
             let must = "is not the absolute path of a directory".into();
             return Err(bad(spec, "below", &dir.to_string_lossy(), must));
         }
-        workdir::check(path(spec)).map_err(|e| match e {
+        workdir::check(Path::new(&options.variant)).map_err(|e| match e {
             LayerError::BadDir { path, why, .. } => LayerError::BadDir {
                 layer: Some(spec.to_string()),
                 path,
@@ -61,7 +56,9 @@ impl Layer for Dir {
     }
 
     fn storage(&self, spec: &Spec) -> Storage {
-        Storage::Directory(path(spec).to_owned())
+        Storage::Directory(
+            DirOptions::of(spec).map_or_else(|_| PathBuf::new(), |o| o.variant.into()),
+        )
     }
 
     fn uncut(&self, _: &Spec) -> Option<&'static str> {
@@ -81,14 +78,15 @@ impl Layer for Dir {
         if spec.variant.is_none() {
             return Err(bad(spec, "variant", "", "has to be given".into()));
         }
-        let mut work = WorkDir::shared(path(spec))?;
+        let options = DirOptions::of(spec)?;
+        let mut work = WorkDir::shared(Path::new(&options.variant))?;
         let (dir, what) = (
             work.path().to_owned(),
             format!("remove {}", work.named().display()),
         );
         undo.push(what, move || work.remove());
         let mut place = HostPlace::new(base, spec, dir);
-        if let Some(dir) = below(spec) {
+        if let Some(dir) = below(&options) {
             place = place.on_device_of(dir);
         }
         place.package()?;
@@ -97,11 +95,6 @@ impl Layer for Dir {
 }
 
 /// The directory of the disk that holds the data, if the user names it.
-fn below(spec: &Spec) -> Option<&Path> {
-    let dir = value(spec, OPTIONS, "below");
-    (!dir.is_empty()).then(|| Path::new(dir))
-}
-
-fn path(spec: &Spec) -> &Path {
-    Path::new(spec.variant.as_deref().unwrap_or_default())
+fn below(options: &DirOptions) -> Option<&Path> {
+    (!options.below.is_empty()).then(|| Path::new(&options.below))
 }

@@ -5,28 +5,22 @@ use layermark_model::{Missing, Spec};
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
     entered::{self, Start, Way},
-    options::{bad, value},
+    options::{bad, layer_options},
     sandbox,
 };
 
 /// Any place that a command of the user's leads into.
 pub(crate) struct Exec;
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "variant",
-        values: &[],
-        default: "",
-        help: "the command, such as 'podman exec -i ID': it runs the words that follow it in the place, and \
-               passes its standard input and output on. No shell reads it",
-    },
-    LayerOption {
-        name: "dir",
-        values: &[],
-        default: "/tmp",
-        help: "a directory in the place; work is done in a new one below it",
-    },
-];
+layer_options! {
+    struct ExecOptions {
+        /// the command, such as 'podman exec -i ID': it runs the words that follow it in the place, and passes its
+        /// standard input and output on. No shell reads it
+        variant: String = "",
+        /// a directory in the place; work is done in a new one below it
+        dir: String = "/tmp",
+    }
+}
 
 impl Layer for Exec {
     fn id(&self) -> &'static str {
@@ -42,14 +36,14 @@ impl Layer for Exec {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &ExecOptions::ROWS
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         words(spec)?;
-        let dir = value(spec, OPTIONS, "dir");
-        if !Path::new(dir).is_absolute() {
-            return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
+        let dir = ExecOptions::of(spec)?.dir;
+        if !Path::new(&dir).is_absolute() {
+            return Err(bad(spec, "dir", &dir, "is not an absolute path".into()));
         }
         Ok(())
     }
@@ -88,7 +82,7 @@ impl Layer for Exec {
             by_hand: words(spec)?,
             start: Start::Found,
             drop_caches: Vec::new(),
-            dir: value(spec, OPTIONS, "dir").into(),
+            dir: ExecOptions::of(spec)?.dir.into(),
             notes: Vec::new(),
             versions: Vec::new(),
         };
@@ -98,9 +92,9 @@ impl Layer for Exec {
 
 /// The words of the command. Quotes join words, as in a shell; nothing else is special.
 fn words(spec: &Spec) -> Result<Vec<OsString>, LayerError> {
-    let text = value(spec, OPTIONS, "variant");
-    let bad = |must: &str| bad(spec, "variant", text, must.into());
-    let mut words = shell_words::split(text).map_err(|_| bad("has a quote that is not closed"))?;
+    let text = ExecOptions::of(spec)?.variant;
+    let bad = |must: &str| bad(spec, "variant", &text, must.into());
+    let mut words = shell_words::split(&text).map_err(|_| bad("has a quote that is not closed"))?;
     // A plan has no shell that takes the quotes off: `exec:'podman exec -i ID'`.
     if let [one] = &words[..]
         && text.starts_with(['\'', '"'])

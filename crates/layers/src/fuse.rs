@@ -16,90 +16,44 @@ use crate::{
     Base, Control, Group, Layer, LayerError, LayerOption, Place, Undo,
     child::{self, Process},
     fuse_fs::Through,
-    fuse_options::{Agreed, FuseCache, FuseFsync, FuseOptions, StallOrder, StallPlan},
+    fuse_options::{Agreed, FuseCache, FuseFsync, ServeOptions, StallOrder, StallPlan},
     fuse_program::{self, Program},
     host::{self, HostPlace, PACKAGED},
     mounts,
-    options::{bad, delay, on, value},
+    options::{bad, delay, layer_options, switch},
     sandbox, tree,
 };
 
 /// A file system in user space.
 pub(crate) struct Fuse;
 
-const SWITCH: &[&str] = &["off", "on"];
-
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "variant",
-        values: &["own", "bindfs", "gocryptfs"],
-        default: "own",
-        help: "the program: our own, which has the options below; or one of others, as it is without options",
-    },
-    LayerOption {
-        name: "cache",
-        values: &["auto", "always", "none"],
-        default: "auto",
-        help: "what the kernel keeps: names for 1 s and data until the file changes, everything, \
-               or nothing",
-    },
-    LayerOption {
-        name: "writeback",
-        values: SWITCH,
-        default: "off",
-        help: "the kernel gathers writes",
-    },
-    LayerOption {
-        name: "passthrough",
-        values: SWITCH,
-        default: "off",
-        help: "the kernel reads and writes the file below by itself (root, Linux 6.9)",
-    },
-    LayerOption {
-        name: "direct",
-        values: &["pass", "drop"],
-        default: "pass",
-        help: "O_DIRECT is passed on, or dropped as many file systems do",
-    },
-    LayerOption {
-        name: "fsync",
-        values: &["pass", "drop", "einval", "eio"],
-        default: "pass",
-        help: "fsync is passed on; succeeds without a flush, so that a power cut loses what was written; fails \
-               with EINVAL; or fails once with EIO",
-    },
-    LayerOption {
-        name: "delay",
-        values: &[],
-        default: "0",
-        help: "added to every request, such as 20us or 1ms",
-    },
-    LayerOption {
-        name: "stall",
-        values: &[],
-        default: "0",
-        help: "one request of `every` is held back so long, such as 20ms, as a journal's commit does",
-    },
-    LayerOption {
-        name: "every",
-        values: &[],
-        default: "50",
-        help: "one request of so many stalls",
-    },
-    LayerOption {
-        name: "stalls",
-        values: &["periodic", "random", "first"],
-        default: "periodic",
-        help: "each `every`th request stalls, one of `every` at random, or the first flush of each \
-               open file",
-    },
-    LayerOption {
-        name: "threads",
-        values: &["1", "2", "4", "8"],
-        default: "2",
-        help: "threads that serve requests",
-    },
-];
+layer_options! {
+    struct FuseOptions {
+        /// the program: our own, which has the options below; or one of others, as it is without options
+        variant: String = "own" ["own", "bindfs", "gocryptfs"],
+        /// what the kernel keeps: names for 1 s and data until the file changes, everything, or nothing
+        cache: FuseCache = "auto",
+        /// the kernel gathers writes
+        writeback: bool = "off",
+        /// the kernel reads and writes the file below by itself (root, Linux 6.9)
+        passthrough: bool = "off",
+        /// O_DIRECT is passed on, or dropped as many file systems do
+        direct: String = "pass" ["pass", "drop"],
+        /// fsync is passed on; succeeds without a flush, so that a power cut loses what was written; fails with
+        /// EINVAL; or fails once with EIO
+        fsync: FuseFsync = "pass",
+        /// added to every request, such as 20us or 1ms
+        delay: String = "0",
+        /// one request of `every` is held back so long, such as 20ms, as a journal's commit does
+        stall: String = "0",
+        /// one request of so many stalls
+        every: String = "50",
+        /// each `every`th request stalls, one of `every` at random, or the first flush of each open file
+        stalls: StallOrder = "periodic",
+        /// threads that serve requests
+        threads: String = "2" ["1", "2", "4", "8"],
+    }
+}
 
 /// Longest delay of a request. It is limited so that a trial ends in a reasonable time.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
@@ -121,7 +75,7 @@ impl Layer for Fuse {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &FuseOptions::ROWS
     }
 
     fn default_specs(&self) -> &'static [&'static str] {
@@ -136,7 +90,7 @@ impl Layer for Fuse {
                 Err(bad(spec, option, given, must))
             });
         }
-        let options = options(spec)?;
+        let options = serving(spec, &FuseOptions::of(spec)?)?;
         let clash = match () {
             () if !options.passthrough => None,
             () if options.writeback => Some(("writeback", "on")),
@@ -169,7 +123,7 @@ impl Layer for Fuse {
             return fuse_program::missing(&[(program.name, program.name)]);
         }
         let mut missing = fuse_program::missing(&[]);
-        if missing.is_empty() && on(spec, OPTIONS, "passthrough") {
+        if missing.is_empty() && FuseOptions::of(spec).is_ok_and(|options| options.passthrough) {
             missing.extend(sandbox::not_root());
         }
         missing
@@ -184,7 +138,7 @@ impl Layer for Fuse {
         if let Some(program) = program(spec) {
             return fuse_program::open(base, spec, program, undo);
         }
-        let name = spec.to_string();
+        let (name, options) = (spec.to_string(), FuseOptions::of(spec)?);
         base.emptied(undo);
         let [below, at] = fuse_program::directories(base, &name)?;
         if !base.survived() {
@@ -202,10 +156,10 @@ impl Layer for Fuse {
             .helper(pid)
             .note("passthrough", switch(agreed.passthrough))
             .note("writeback", switch(agreed.writeback))
-            .note("cache", value(spec, OPTIONS, "cache"))
-            .note("direct", value(spec, OPTIONS, "direct"))
-            .note("delay", value(spec, OPTIONS, "delay"))
-            .note("stall", value(spec, OPTIONS, "stall"))
+            .note("cache", options.cache.to_string())
+            .note("direct", options.direct)
+            .note("delay", options.delay)
+            .note("stall", options.stall)
             .version("fuse protocol", agreed.abi);
         Ok(Box::new(place))
     }
@@ -213,17 +167,12 @@ impl Layer for Fuse {
 
 /// The program of others that serves it.
 fn program(spec: &Spec) -> Option<&'static Program> {
-    fuse_program::find(value(spec, OPTIONS, "variant"))
+    fuse_program::find(&FuseOptions::of(spec).ok()?.variant)
 }
 
-fn switch(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
-}
-
-/// Reads the options from the layer's specification.
-fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
-    let time = |name| {
-        let text = value(spec, OPTIONS, name);
+/// How our own file system serves requests with these options.
+fn serving(spec: &Spec, options: &FuseOptions) -> Result<ServeOptions, LayerError> {
+    let time = |name, text: &str| {
         let must = format!(
             "is not a time up to {} s, such as 20us",
             LONGEST_DELAY.as_secs()
@@ -232,33 +181,20 @@ fn options(spec: &Spec) -> Result<FuseOptions, LayerError> {
             .filter(|d| *d <= LONGEST_DELAY)
             .ok_or_else(|| bad(spec, name, text, must))
     };
-    let text = value(spec, OPTIONS, "every");
+    let text = &*options.every;
     let every = text.parse().ok().filter(|n| *n > 0);
     let every = every.ok_or_else(|| bad(spec, "every", text, "is not a number from 1".into()))?;
-    Ok(FuseOptions {
-        cache: match value(spec, OPTIONS, "cache") {
-            "always" => FuseCache::Always,
-            "none" => FuseCache::None,
-            _ => FuseCache::Auto,
-        },
-        writeback: on(spec, OPTIONS, "writeback"),
-        passthrough: on(spec, OPTIONS, "passthrough"),
-        direct: value(spec, OPTIONS, "direct") == "pass",
-        fsync: match value(spec, OPTIONS, "fsync") {
-            "drop" => FuseFsync::Drop,
-            "einval" => FuseFsync::Invalid,
-            "eio" => FuseFsync::FailOnce,
-            _ => FuseFsync::Pass,
-        },
-        delay: time("delay")?,
+    Ok(ServeOptions {
+        cache: options.cache,
+        writeback: options.writeback,
+        passthrough: options.passthrough,
+        direct: options.direct == "pass",
+        fsync: options.fsync,
+        delay: time("delay", &options.delay)?,
         stalls: StallPlan {
-            length: time("stall")?,
+            length: time("stall", &options.stall)?,
             every,
-            order: match value(spec, OPTIONS, "stalls") {
-                "random" => StallOrder::Random,
-                "first" => StallOrder::First,
-                _ => StallOrder::Periodic,
-            },
+            order: options.stalls,
         },
     })
 }
@@ -353,8 +289,9 @@ pub fn fuse_serve(args: &[OsString]) -> Result<(), LayerError> {
 }
 
 fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
-    let options = options(spec).map_err(io::Error::other)?;
-    let threads = value(spec, OPTIONS, "threads").parse().unwrap_or(2);
+    let given = FuseOptions::of(spec).map_err(io::Error::other)?;
+    let options = serving(spec, &given).map_err(io::Error::other)?;
+    let threads = given.threads.parse().unwrap_or(2);
     // One descriptor for each file that the kernel knows.
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum;

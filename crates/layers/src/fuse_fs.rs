@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    fuse_options::{Agreed, FuseCache, FuseFsync, FuseOptions, timespec, wait, with_buffer},
+    fuse_options::{Agreed, FuseCache, FuseFsync, ServeOptions, timespec, wait, with_buffer},
     fuse_table::{InodeEntry, InodeTable, Open, attributes, errno, kind},
 };
 use fuser::{
@@ -29,7 +29,7 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, Timestamps};
 #[derive(Debug)]
 pub(crate) struct Through {
     table: InodeTable,
-    options: FuseOptions,
+    options: ServeOptions,
     agreed: Arc<Mutex<Agreed>>,
     ttl: Duration,
     /// Number of requests so far, without `forget`.
@@ -46,7 +46,7 @@ const LARGEST: u32 = 1 << 20;
 impl Through {
     pub(crate) fn new(
         backing: &Path,
-        options: FuseOptions,
+        options: ServeOptions,
         agreed: Arc<Mutex<Agreed>>,
     ) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

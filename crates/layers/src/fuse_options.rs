@@ -10,33 +10,37 @@ use fuser::TimeOrNow;
 use rustix::fs::Timespec;
 use serde::{Deserialize, Serialize};
 
-/// What the kernel may cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FuseCache {
-    /// Names and attributes for a second; data until the file is seen to have changed.
-    Auto,
-    /// Everything, without a time limit.
-    Always,
-    /// Nothing.
-    None,
+use crate::options::option_words;
+
+option_words! {
+    /// What the kernel may cache.
+    pub(crate) enum FuseCache {
+        /// Names and attributes for a second; data until the file is seen to have changed.
+        Auto = "auto",
+        /// Everything, without a time limit.
+        Always = "always",
+        /// Nothing.
+        None = "none",
+    }
 }
 
-/// What becomes of fsync(2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FuseFsync {
-    /// The file below is flushed.
-    Pass,
-    /// It succeeds, and nothing is flushed.
-    Drop,
-    /// It fails with `EINVAL`, as where fsync is not supported.
-    Invalid,
-    /// The first one fails with `EIO`, and later ones are passed on.
-    FailOnce,
+option_words! {
+    /// What becomes of fsync(2).
+    pub(crate) enum FuseFsync {
+        /// The file below is flushed.
+        Pass = "pass",
+        /// It succeeds, and nothing is flushed.
+        Drop = "drop",
+        /// It fails with `EINVAL`, as where fsync is not supported.
+        Invalid = "einval",
+        /// The first one fails with `EIO`, and later ones are passed on.
+        FailOnce = "eio",
+    }
 }
 
-/// Options that control how requests are served.
+/// How requests are served.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FuseOptions {
+pub(crate) struct ServeOptions {
     pub(crate) cache: FuseCache,
     /// The kernel gathers writes.
     pub(crate) writeback: bool,
@@ -60,15 +64,16 @@ pub(crate) struct StallPlan {
     pub(crate) order: StallOrder,
 }
 
-/// Order of the stalls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StallOrder {
-    /// Each `every`th request.
-    Periodic,
-    /// One of `every` at random, in the same order each time.
-    Random,
-    /// The first flush of each open file.
-    First,
+option_words! {
+    /// Order of the stalls.
+    pub(crate) enum StallOrder {
+        /// Each `every`th request.
+        Periodic = "periodic",
+        /// One of `every` at random, in the same order each time.
+        Random = "random",
+        /// The first flush of each open file.
+        First = "first",
+    }
 }
 
 impl StallPlan {

@@ -11,7 +11,7 @@ use crate::{
     host::{HostPlace, PACKAGED},
     loop_fs::free_space,
     loopdev, mounts, needs,
-    options::{bad, on, value},
+    options::{bad, given, layer_options, option_words, switch},
     overlay::Stack,
     removal, sandbox, tree,
 };
@@ -20,32 +20,27 @@ use crate::{
 /// top the application may write to its own directory.
 pub(crate) struct Image;
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "variant",
-        values: &["squashfs", "erofs", "squashfuse"],
-        default: "squashfs",
-        help: "format; squashfuse reads squashfs in user space",
-    },
-    LayerOption {
-        name: "compression",
-        values: &["none", "lz4", "zstd"],
-        default: "none",
-        help: "of the image",
-    },
-    LayerOption {
-        name: "direct-io",
-        values: &["on", "off"],
-        default: "on",
-        help: "off: the image is cached by this host as well",
-    },
-    LayerOption {
-        name: "upper",
-        values: &["off", "on"],
-        default: "off",
-        help: "on: an overlay on top takes what is written; the first write to a packaged file copies it up",
-    },
-];
+option_words! {
+    /// Format of the image, and who reads it.
+    enum ImageFormat {
+        Squashfs = "squashfs",
+        Erofs = "erofs",
+        Squashfuse = "squashfuse",
+    }
+}
+
+layer_options! {
+    struct ImageOptions {
+        /// format; squashfuse reads squashfs in user space
+        variant: ImageFormat = "squashfs",
+        /// of the image
+        compression: String = "none" ["none", "lz4", "zstd"],
+        /// off: the image is cached by this host as well
+        direct_io as "direct-io": bool = "on" ["on", "off"],
+        /// on: an overlay on top takes what is written; the first write to a packaged file copies it up
+        upper: bool = "off",
+    }
+}
 
 impl Layer for Image {
     fn id(&self) -> &'static str {
@@ -69,7 +64,7 @@ impl Layer for Image {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &ImageOptions::ROWS
     }
 
     fn default_specs(&self) -> &'static [&'static str] {
@@ -77,16 +72,14 @@ impl Layer for Image {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        if variant(spec) == "squashfuse" && spec.options.contains_key("direct-io") {
-            let must = "is for images on a loop device, which squashfuse does not use".into();
-            return Err(bad(
-                spec,
-                "direct-io",
-                value(spec, OPTIONS, "direct-io"),
-                must,
-            ));
+        let options = ImageOptions::of(spec)?;
+        match given(spec, &["direct-io"]) {
+            Some((option, given)) if options.variant == ImageFormat::Squashfuse => {
+                let must = "is for images on a loop device, which squashfuse does not use".into();
+                Err(bad(spec, option, given, must))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn uncut(&self, _: &Spec) -> Option<&'static str> {
@@ -94,8 +87,11 @@ impl Layer for Image {
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let mut missing = missing_image(spec);
-        if on(spec, OPTIONS, "upper") {
+        let Ok(options) = ImageOptions::of(spec) else {
+            return Vec::new();
+        };
+        let mut missing = missing_image(&options);
+        if options.upper {
             missing.extend(needs::kernel_fs("overlay"));
         }
         missing
@@ -107,18 +103,20 @@ impl Layer for Image {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let name = spec.to_string();
+        let (name, options) = (spec.to_string(), ImageOptions::of(spec)?);
         base.emptied(undo);
-        let image = build(base, spec)?;
-        if !on(spec, OPTIONS, "upper") {
+        let image = build(base, &name, &options)?;
+        if !options.upper {
             let at = base.dir.join("mnt");
             fs::create_dir(&at).map_err(LayerError::io(&name, "make", &at))?;
             let place = HostPlace::new(base, spec, at.clone()).read_only();
-            return Ok(Box::new(mounted(place, spec, &image, &at, undo)?));
+            return Ok(Box::new(mounted(
+                place, &name, &options, &image, &at, undo,
+            )?));
         }
         let stack = Stack::make(base, spec)?;
         let place = HostPlace::new(base, spec, stack.at()).proof(&stack.at(), "overlay");
-        let place = mounted(place, spec, &image, &stack.path("lower"), undo)?;
+        let place = mounted(place, &name, &options, &image, &stack.path("lower"), undo)?;
         // Unmounted before the image below it.
         stack.mount_undone(undo)?;
         Ok(Box::new(place.refresher(move || stack.renew())))
@@ -128,33 +126,37 @@ impl Layer for Image {
 /// Mounts the image at `at`, and adds its proof to the place.
 fn mounted(
     place: HostPlace,
-    spec: &Spec,
+    name: &str,
+    options: &ImageOptions,
     image: &Path,
     at: &Path,
     undo: &mut Undo,
 ) -> Result<HostPlace, LayerError> {
-    let name = spec.to_string();
     let place = place
         .backing(image)
-        .note("compression", value(spec, OPTIONS, "compression"));
-    if variant(spec) == "squashfuse" {
-        let mut command = needs::tool(&name, "squashfuse", "squashfuse")?;
+        .note("compression", &*options.compression);
+    if options.variant == ImageFormat::Squashfuse {
+        let mut command = needs::tool(name, "squashfuse", "squashfuse")?;
         command.arg("-f").args(fuse_program::for_all_users());
         command.arg(image).arg(at);
-        let pid = fuse_program::serve(&name, &mut command, at, undo)?;
+        let pid = fuse_program::serve(name, &mut command, at, undo)?;
         return Ok(place.helper(pid).proof(at, "fuse"));
     }
-    let device = loopdev::attach(image, true, on(spec, OPTIONS, "direct-io"))
-        .map_err(LayerError::io(&name, "put a loop device over", image))?;
-    let fs = variant(spec);
-    mounts::mount_undone(&name, &device.path, at, fs, true, b"", undo)?;
-    let direct = if device.direct_io { "on" } else { "off" };
-    Ok(place.proof(at, fs).note("direct_io", direct))
+    let device = loopdev::attach(image, true, options.direct_io).map_err(LayerError::io(
+        name,
+        "put a loop device over",
+        image,
+    ))?;
+    let fs = options.variant.to_string();
+    mounts::mount_undone(name, &device.path, at, &fs, true, b"", undo)?;
+    Ok(place
+        .proof(at, &fs)
+        .note("direct_io", switch(device.direct_io)))
 }
 
 /// What this host lacks for the image alone.
-fn missing_image(spec: &Spec) -> Vec<Missing> {
-    if variant(spec) == "squashfuse" {
+fn missing_image(options: &ImageOptions) -> Vec<Missing> {
+    if options.variant == ImageFormat::Squashfuse {
         let mut missing = fuse_program::missing(&[("squashfuse", "squashfuse")]);
         missing.extend(needs::program("mksquashfs", "squashfs-tools"));
         return missing;
@@ -163,30 +165,26 @@ fn missing_image(spec: &Spec) -> Vec<Missing> {
     if missing.is_empty() {
         missing.extend(needs::device(loopdev::CONTROL, "loop"));
     }
-    missing.extend(needs::kernel_fs(variant(spec)));
-    let (maker, package) = maker(spec);
+    missing.extend(needs::kernel_fs(&options.variant.to_string()));
+    let (maker, package) = maker(options.variant);
     missing.extend(needs::program(maker, package));
-    missing.extend(compressor(spec));
+    missing.extend(compressor(options));
     missing
 }
 
-fn variant(spec: &Spec) -> &str {
-    value(spec, OPTIONS, "variant")
-}
-
 /// Program that makes the image, and Debian's package of it.
-fn maker(spec: &Spec) -> (&'static str, &'static str) {
-    match variant(spec) {
-        "erofs" => ("mkfs.erofs", "erofs-utils"),
+fn maker(format: ImageFormat) -> (&'static str, &'static str) {
+    match format {
+        ImageFormat::Erofs => ("mkfs.erofs", "erofs-utils"),
         _ => ("mksquashfs", "squashfs-tools"),
     }
 }
 
 /// `Some` when the installed mkfs.erofs lacks this compression: zstd came with version 1.8.
-fn compressor(spec: &Spec) -> Option<Missing> {
-    let wanted = value(spec, OPTIONS, "compression");
+fn compressor(options: &ImageOptions) -> Option<Missing> {
+    let wanted = &*options.compression;
     let program = child::program("mkfs.erofs")?;
-    if variant(spec) != "erofs" || wanted == "none" {
+    if options.variant != ImageFormat::Erofs || wanted == "none" {
         return None;
     }
     let help = child::command(program)
@@ -207,17 +205,14 @@ fn compressor(spec: &Spec) -> Option<Missing> {
 }
 
 /// Makes the image from the packaged files.
-fn build(base: &Base, spec: &Spec) -> Result<PathBuf, LayerError> {
-    let name = spec.to_string();
-    let bytes =
-        tree::size(&base.packaged).map_err(LayerError::io(&name, "read", &base.packaged))?;
-    let free =
-        free_space(&base.dir).map_err(LayerError::io(&name, "ask the size of", &base.dir))?;
+fn build(base: &Base, name: &str, options: &ImageOptions) -> Result<PathBuf, LayerError> {
+    let bytes = tree::size(&base.packaged).map_err(LayerError::io(name, "read", &base.packaged))?;
+    let free = free_space(&base.dir).map_err(LayerError::io(name, "ask the size of", &base.dir))?;
     // Both formats add little; 16 MiB are enough for the smallest image.
     let needed = bytes + bytes / 10 + (16 << 20);
     if needed > free {
         return Err(LayerError::NoSpace {
-            layer: name,
+            layer: name.into(),
             what: "disk",
             needed,
             free,
@@ -226,10 +221,10 @@ fn build(base: &Base, spec: &Spec) -> Result<PathBuf, LayerError> {
     }
     let (stage, image) = (base.dir.join("stage"), base.dir.join("image"));
     let staged = stage.join(PACKAGED);
-    tree::link(&base.packaged, &staged).map_err(LayerError::io(&name, "link to", &staged))?;
-    let (program, package) = maker(spec);
-    let mut command = needs::tool(&name, program, package)?;
-    let compression = value(spec, OPTIONS, "compression");
+    tree::link(&base.packaged, &staged).map_err(LayerError::io(name, "link to", &staged))?;
+    let (program, package) = maker(options.variant);
+    let mut command = needs::tool(name, program, package)?;
+    let compression = &*options.compression;
     if program == "mkfs.erofs" {
         command.arg("--quiet");
         if compression != "none" {
@@ -244,7 +239,7 @@ fn build(base: &Base, spec: &Spec) -> Result<PathBuf, LayerError> {
             other => command.args(["-comp", other]),
         };
     }
-    child::run(&name, &mut command)?;
-    removal::remove(&stage).map_err(LayerError::io(&name, "remove", &stage))?;
+    child::run(name, &mut command)?;
+    removal::remove(&stage).map_err(LayerError::io(name, "remove", &stage))?;
     Ok(image)
 }

@@ -6,34 +6,23 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Undo, child,
     host::HostPlace,
     loopdev, mounts, needs,
-    options::{bad, on, value},
+    options::{bad, layer_options, option_rows, switch},
     sandbox, tree,
 };
 
 /// A file system in an image file, as disk images are mounted.
 pub(crate) struct LoopFs;
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "variant",
-        values: &["ext4", "xfs", "btrfs"],
-        default: "ext4",
-        help: "file system in the image",
-    },
-    LayerOption {
-        name: "direct-io",
-        values: &["on", "off"],
-        default: "on",
-        help: "off: the image is cached by this host as well, also for O_DIRECT",
-    },
-    LayerOption {
-        name: "size",
-        values: &[],
-        default: "auto",
-        help: "size of the sparse image; auto has room for the packaged files and 4G more, or \
-               most of what is free",
-    },
-];
+layer_options! {
+    struct LoopOptions {
+        /// file system in the image
+        variant: &'static LoopFsType = "ext4",
+        /// off: the image is cached by this host as well, also for O_DIRECT
+        direct_io as "direct-io": bool = "on" ["on", "off"],
+        /// size of the sparse image; auto has room for the packaged files and 4G more, or most of what is free
+        size: String = "auto",
+    }
+}
 
 /// Space in addition to the packaged files, bytes.
 const ROOM: u64 = 4 << 30;
@@ -79,15 +68,7 @@ const FILE_SYSTEMS: [LoopFsType; 3] = [
     },
 ];
 
-/// The file system of this name.
-pub(crate) fn named(name: &str) -> Option<&'static LoopFsType> {
-    FILE_SYSTEMS.iter().find(|k| k.name == name)
-}
-
-fn kind(spec: &Spec) -> Result<&'static LoopFsType, LayerError> {
-    let name = value(spec, OPTIONS, "variant");
-    named(name).ok_or_else(|| bad(spec, "variant", name, "is not known".into()))
-}
+option_rows!(LoopFsType, FILE_SYSTEMS);
 
 /// The version of the program that makes the file system.
 pub(crate) fn version(layer: &str, kind: &LoopFsType) -> Result<String, LayerError> {
@@ -120,7 +101,7 @@ impl Layer for LoopFs {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &LoopOptions::ROWS
     }
 
     fn default_specs(&self) -> &'static [&'static str] {
@@ -128,7 +109,8 @@ impl Layer for LoopFs {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        check_size(spec, value(spec, OPTIONS, "size"), kind(spec)?.least)
+        let options = LoopOptions::of(spec)?;
+        check_size(spec, &options.size, options.variant.least)
     }
 
     fn uncut(&self, _: &Spec) -> Option<&'static str> {
@@ -140,7 +122,7 @@ impl Layer for LoopFs {
         if missing.is_empty() {
             missing.extend(needs::device(loopdev::CONTROL, "loop"));
         }
-        if let Ok(kind) = kind(spec) {
+        if let Ok(LoopOptions { variant: kind, .. }) = LoopOptions::of(spec) {
             missing.extend(needs::kernel_fs(kind.name));
             missing.extend(needs::program(kind.mkfs, kind.package));
         }
@@ -153,11 +135,12 @@ impl Layer for LoopFs {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let (name, kind) = (spec.to_string(), kind(spec)?);
+        let (name, options) = (spec.to_string(), LoopOptions::of(spec)?);
+        let kind = options.variant;
         base.emptied(undo);
         let (image, at) = (base.dir.join("image"), base.dir.join("mnt"));
         if !base.survived() {
-            let size = size_for(base, spec, value(spec, OPTIONS, "size"), kind.least)?;
+            let size = size_for(base, spec, &options.size, kind.least)?;
             let made = File::create_new(&image).and_then(|f| f.set_len(size));
             made.map_err(LayerError::io(&name, "make the image", &image))?;
             make_fs(&name, kind, &image)?;
@@ -169,16 +152,18 @@ impl Layer for LoopFs {
         let version = version(&name, kind)?;
         base.make_dir(&at)
             .map_err(LayerError::io(&name, "make", &at))?;
-        let device = loopdev::attach(&image, false, on(spec, OPTIONS, "direct-io"))
-            .map_err(LayerError::io(&name, "put a loop device over", &image))?;
+        let device = loopdev::attach(&image, false, options.direct_io).map_err(LayerError::io(
+            &name,
+            "put a loop device over",
+            &image,
+        ))?;
         mounts::mount_undone(&name, &device.path, &at, kind.name, false, b"", undo)?;
-        let direct = if device.direct_io { "on" } else { "off" };
         let mut place = HostPlace::new(base, spec, at.clone())
             .proof(&at, kind.name)
             .backing(&image)
             // btrfs has its own address space.
             .plain(kind.name != "btrfs")
-            .note("direct_io", direct)
+            .note("direct_io", switch(device.direct_io))
             .note("image_size", size.to_string())
             .version(kind.mkfs, version);
         // From here on only the mount keeps the device.

@@ -11,78 +11,45 @@ use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec, parse_durati
 use crate::{
     Base, Group, KernelCaches, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire,
     mock_probe::{self, Script},
-    options::{bad, on, value},
+    options::{bad, layer_options},
     scripted,
 };
 
 /// The scripted layer.
 pub(crate) struct Mock;
 
-const fn number(name: &'static str, default: &'static str, help: &'static str) -> LayerOption {
-    LayerOption {
-        name,
-        values: &[],
-        default,
-        help,
+layer_options! {
+    struct MockOptions {
+        /// nanoseconds an operation
+        ns: String = "1000",
+        /// standard deviation of the logarithm of a trial's value
+        noise: String = "0",
+        /// AT:FACTOR, from trial AT on (from 0) times FACTOR
+        step: String = "",
+        /// real time a trial takes, such as 200ms
+        take: String = "0",
+        /// the probe dies in the trial after this many
+        die_after as "die-after": String = "",
+        /// the probe answers rubbish after this many trials
+        rubbish_after as "rubbish-after": String = "",
+        /// the probe falls silent after this many trials
+        silent_after as "silent-after": String = "",
+        /// the probe reports an error in the trial after this many
+        error_after as "error-after": String = "",
+        /// version of the protocol that the probe says it speaks
+        protocol: String = "",
+        /// cannot be set up
+        fail_open as "fail-open": bool = "off",
+        /// fails half-way through setting up
+        fail_mount as "fail-mount": bool = "off",
+        /// the probe cannot be started
+        fail_start as "fail-start": bool = "off",
+        /// the layer is gone when its facts are asked for
+        fail_facts as "fail-facts": bool = "off",
+        /// nothing can be written
+        read_only as "read-only": bool = "off",
     }
 }
-
-const fn switch(name: &'static str, help: &'static str) -> LayerOption {
-    LayerOption {
-        name,
-        values: &["off", "on"],
-        default: "off",
-        help,
-    }
-}
-
-const OPTIONS: &[LayerOption] = &[
-    number("ns", "1000", "nanoseconds an operation"),
-    number(
-        "noise",
-        "0",
-        "standard deviation of the logarithm of a trial's value",
-    ),
-    number(
-        "step",
-        "",
-        "AT:FACTOR, from trial AT on (from 0) times FACTOR",
-    ),
-    number("take", "0", "real time a trial takes, such as 200ms"),
-    number(
-        "die-after",
-        "",
-        "the probe dies in the trial after this many",
-    ),
-    number(
-        "rubbish-after",
-        "",
-        "the probe answers rubbish after this many trials",
-    ),
-    number(
-        "silent-after",
-        "",
-        "the probe falls silent after this many trials",
-    ),
-    number(
-        "error-after",
-        "",
-        "the probe reports an error in the trial after this many",
-    ),
-    number(
-        "protocol",
-        "",
-        "version of the protocol that the probe says it speaks",
-    ),
-    switch("fail-open", "cannot be set up"),
-    switch("fail-mount", "fails half-way through setting up"),
-    switch("fail-start", "the probe cannot be started"),
-    switch(
-        "fail-facts",
-        "the layer is gone when its facts are asked for",
-    ),
-    switch("read-only", "nothing can be written"),
-];
 
 impl Layer for Mock {
     fn id(&self) -> &'static str {
@@ -98,11 +65,11 @@ impl Layer for Mock {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &MockOptions::ROWS
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        script(spec).map(drop)
+        script(spec, &MockOptions::of(spec)?).map(drop)
     }
 
     fn storage(&self, _: &Spec) -> Storage {
@@ -119,12 +86,13 @@ impl Layer for Mock {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let script = script(spec)?;
+        let options = MockOptions::of(spec)?;
+        let script = script(spec, &options)?;
         let fail = |what| {
             let e = io::Error::other("the mock was asked to");
             Err(LayerError::io(&spec.to_string(), what, &base.dir)(e))
         };
-        if on(spec, OPTIONS, "fail-open") {
+        if options.fail_open {
             return fail("open");
         }
         let trace = base.dir.join("mock");
@@ -133,36 +101,36 @@ impl Layer for Mock {
         undo.push(format!("remove {}", made.display()), move || {
             std::fs::remove_dir(made)
         });
-        if on(spec, OPTIONS, "fail-mount") {
+        if options.fail_mount {
             return fail("mount");
         }
         Ok(Box::new(MockPlace {
             spec: spec.clone(),
+            options,
             dir: trace,
             script,
         }))
     }
 }
 
-fn script(spec: &Spec) -> Result<Script, LayerError> {
-    let take = value(spec, OPTIONS, "take");
-    let take = parse_duration(take)
-        .map_err(|e| bad(spec, "take", take, format!("cannot be read: {e}")))?;
+fn script(spec: &Spec, options: &MockOptions) -> Result<Script, LayerError> {
+    let take = parse_duration(&options.take)
+        .map_err(|e| bad(spec, "take", &options.take, format!("cannot be read: {e}")))?;
+    let count = |name, text| count(spec, name, text);
     Ok(Script {
-        ns: positive(spec, "ns")?.unwrap_or(1000.0),
-        noise: positive(spec, "noise")?.unwrap_or(0.0),
-        step: step(spec)?,
+        ns: positive(spec, "ns", &options.ns)?.unwrap_or(1000.0),
+        noise: positive(spec, "noise", &options.noise)?.unwrap_or(0.0),
+        step: step(spec, &options.step)?,
         take,
-        die_after: count(spec, "die-after")?,
-        rubbish_after: count(spec, "rubbish-after")?,
-        silent_after: count(spec, "silent-after")?,
-        error_after: count(spec, "error-after")?,
-        protocol: count(spec, "protocol")?,
+        die_after: count("die-after", &options.die_after)?,
+        rubbish_after: count("rubbish-after", &options.rubbish_after)?,
+        silent_after: count("silent-after", &options.silent_after)?,
+        error_after: count("error-after", &options.error_after)?,
+        protocol: count("protocol", &options.protocol)?,
     })
 }
 
-fn positive(spec: &Spec, name: &str) -> Result<Option<f64>, LayerError> {
-    let text = value(spec, OPTIONS, name);
+fn positive(spec: &Spec, name: &str, text: &str) -> Result<Option<f64>, LayerError> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -177,8 +145,7 @@ fn positive(spec: &Spec, name: &str) -> Result<Option<f64>, LayerError> {
     }
 }
 
-fn count(spec: &Spec, name: &str) -> Result<Option<u64>, LayerError> {
-    let text = value(spec, OPTIONS, name);
+fn count(spec: &Spec, name: &str, text: &str) -> Result<Option<u64>, LayerError> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -186,8 +153,7 @@ fn count(spec: &Spec, name: &str) -> Result<Option<u64>, LayerError> {
     number.map_err(|_| bad(spec, name, text, "is not a whole number".into()))
 }
 
-fn step(spec: &Spec) -> Result<Option<(u64, f64)>, LayerError> {
-    let text = value(spec, OPTIONS, "step");
+fn step(spec: &Spec, text: &str) -> Result<Option<(u64, f64)>, LayerError> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -208,18 +174,9 @@ fn step(spec: &Spec) -> Result<Option<(u64, f64)>, LayerError> {
 
 struct MockPlace {
     spec: Spec,
+    options: MockOptions,
     dir: PathBuf,
     script: Script,
-}
-
-impl MockPlace {
-    fn fail_if(&self, option: &str, what: &str) -> Result<(), LayerError> {
-        if on(&self.spec, OPTIONS, option) {
-            let e = io::Error::other("the mock was asked to");
-            return Err(LayerError::io(&self.spec.to_string(), what, &self.dir)(e));
-        }
-        Ok(())
-    }
 }
 
 impl Place for MockPlace {
@@ -228,15 +185,19 @@ impl Place for MockPlace {
     }
 
     fn read_only(&self) -> bool {
-        on(&self.spec, OPTIONS, "read-only")
+        self.options.read_only
     }
 
     fn start(&mut self) -> Result<Wire, LayerError> {
-        self.fail_if("fail-start", "start the probe in")?;
+        let name = self.spec.to_string();
+        if self.options.fail_start {
+            let e = io::Error::other("the mock was asked to");
+            return Err(LayerError::io(&name, "start the probe in", &self.dir)(e));
+        }
         let script = self.script.clone();
         let serve = move |input, output| mock_probe::serve(&script, input, output);
         let (wire, _) = scripted::connect(&["mock: last words"], serve).map_err(LayerError::io(
-            &self.spec.to_string(),
+            &name,
             "start the mock probe in",
             &self.dir,
         ))?;
@@ -244,7 +205,7 @@ impl Place for MockPlace {
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {
-        if on(&self.spec, OPTIONS, "fail-facts") {
+        if self.options.fail_facts {
             return Err(LayerError::NotMounted {
                 layer: self.spec.to_string(),
                 path: self.dir.clone(),

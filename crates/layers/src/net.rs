@@ -28,11 +28,11 @@ pub(crate) fn join(spec: &mut Spec, switch: &str) {
     }
 }
 
-/// The option `switch`, if it is a name.
-pub(crate) fn switch_name<'a>(spec: &Spec, name: &'a str) -> Result<&'a str, LayerError> {
+/// Refuses a value of the option `switch` that is not a name.
+pub(crate) fn switch_name(spec: &Spec, name: &str) -> Result<(), LayerError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if (1..=32).contains(&name.len()) && name.chars().all(plain) {
-        return Ok(name);
+        return Ok(());
     }
     let must = "is not a name of at most 32 letters, digits, - and _";
     Err(bad(spec, "switch", name, must.into()))

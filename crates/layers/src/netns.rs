@@ -6,45 +6,27 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo,
     host::HostPlace,
     net::{self, link::Link, shape::Shape},
-    options::{self, bad, value},
+    options::{self, bad, layer_options},
     sandbox,
 };
 
 /// A network namespace at the end of a cable. Its files are those of `native`.
 pub(crate) struct Netns;
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "delay",
-        values: &[],
-        default: "0",
-        help: "of each packet, each way, such as 1ms (netem)",
-    },
-    LayerOption {
-        name: "rate",
-        values: &[],
-        default: "none",
-        help: "bits a second, each way: 1mbit or more, such as 100mbit or 1gbit (tbf)",
-    },
-    LayerOption {
-        name: "loss",
-        values: &[],
-        default: "0%",
-        help: "share of the packets that are lost, each way, such as 0.1% (netem)",
-    },
-    LayerOption {
-        name: "mtu",
-        values: &[],
-        default: "1500",
-        help: "longest packet, bytes",
-    },
-    LayerOption {
-        name: "switch",
-        values: &[],
-        default: "none",
-        help: "a name; with guests (backend=tap) and others of this layer that have it, it is in one network",
-    },
-];
+layer_options! {
+    struct NetnsOptions {
+        /// of each packet, each way, such as 1ms (netem)
+        delay: String = "0",
+        /// bits a second, each way: 1mbit or more, such as 100mbit or 1gbit (tbf)
+        rate: String = "none",
+        /// share of the packets that are lost, each way, such as 0.1% (netem)
+        loss: String = "0%",
+        /// longest packet, bytes
+        mtu: String = "1500",
+        /// a name; with guests (backend=tap) and others of this layer that have it, it is in one network
+        switch: String = "none",
+    }
+}
 
 impl Layer for Netns {
     fn id(&self) -> &'static str {
@@ -60,7 +42,7 @@ impl Layer for Netns {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &NetnsOptions::ROWS
     }
 
     fn default_paths(&self) -> &'static [&'static str] {
@@ -82,7 +64,7 @@ impl Layer for Netns {
 
     /// Guests join it through a tap device.
     fn network(&self, spec: &Spec) -> Option<NamedNetwork> {
-        let switch = switch_name(spec).ok()??.to_owned();
+        let switch = switch_name(spec).ok()??;
         Some(NamedNetwork {
             switch,
             backend: "tap".into(),
@@ -114,37 +96,34 @@ impl Layer for Netns {
     ) -> Result<Box<dyn Place>, LayerError> {
         base.emptied(undo);
         let name = spec.to_string();
-        let link = Link::cable(switch_name(spec)?, shape(spec)?).map_err(LayerError::io(
-            &name,
-            "make a network for",
-            &base.dir,
-        ))?;
+        let link = Link::cable(switch_name(spec)?.as_deref(), shape(spec)?)
+            .map_err(LayerError::io(&name, "make a network for", &base.dir))?;
         let mut place = HostPlace::new(base, spec, base.dir.clone()).linked(link);
         place.package()?;
         Ok(Box::new(place))
     }
 }
 
-fn switch_name(spec: &Spec) -> Result<Option<&str>, LayerError> {
-    match value(spec, OPTIONS, "switch") {
-        "none" => Ok(None),
-        name => net::switch_name(spec, name).map(Some),
+fn switch_name(spec: &Spec) -> Result<Option<String>, LayerError> {
+    match NetnsOptions::of(spec)?.switch {
+        none if none == "none" => Ok(None),
+        name => net::switch_name(spec, &name).map(|()| Some(name)),
     }
 }
 
 fn shape(spec: &Spec) -> Result<Shape, LayerError> {
+    let options = NetnsOptions::of(spec)?;
     Ok(Shape {
-        delay: delay(spec)?,
-        loss: loss(spec)?,
-        rate: options::rate(spec, OPTIONS)?,
-        mtu: Some(mtu(spec)?),
+        delay: delay(spec, &options.delay)?,
+        loss: loss(spec, &options.loss)?,
+        rate: options::rate(spec, &options.rate)?,
+        mtu: Some(mtu(spec, &options.mtu)?),
     })
 }
 
-fn delay(spec: &Spec) -> Result<Duration, LayerError> {
+fn delay(spec: &Spec, text: &str) -> Result<Duration, LayerError> {
     // With a longer delay, answers would arrive after the time limit of some seconds.
     const MOST: Duration = Duration::from_secs(1);
-    let text = value(spec, OPTIONS, "delay");
     match options::delay(text).filter(|delay| *delay <= MOST) {
         Some(delay) => Ok(delay),
         None => Err(bad(
@@ -156,8 +135,7 @@ fn delay(spec: &Spec) -> Result<Duration, LayerError> {
     }
 }
 
-fn loss(spec: &Spec) -> Result<f64, LayerError> {
-    let text = value(spec, OPTIONS, "loss");
+fn loss(spec: &Spec, text: &str) -> Result<f64, LayerError> {
     let percent = text.strip_suffix('%').and_then(|n| n.parse::<f64>().ok());
     match percent {
         // With more loss, the check that the network works would fail.
@@ -166,8 +144,7 @@ fn loss(spec: &Spec) -> Result<f64, LayerError> {
     }
 }
 
-fn mtu(spec: &Spec) -> Result<u32, LayerError> {
-    let text = value(spec, OPTIONS, "mtu");
+fn mtu(spec: &Spec, text: &str) -> Result<u32, LayerError> {
     match text.parse() {
         Ok(bytes @ 576..=65_535) => Ok(bytes),
         _ => Err(bad(spec, "mtu", text, "is not from 576 to 65535".into())),

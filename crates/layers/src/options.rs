@@ -4,6 +4,12 @@ use layermark_model::{LABEL, Spec, nearest};
 
 use crate::{ALL, Layer, LayerError, find};
 
+mod values;
+
+pub(crate) use values::{
+    OptionValue, given, layer_options, option_rows, option_words, read, switch,
+};
+
 /// One option of a layer. Parsing, help and docs are derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayerOption {
@@ -184,19 +190,6 @@ pub(crate) fn bad(spec: &Spec, option: &str, value: &str, must: String) -> Layer
     }
 }
 
-/// The value of an option: the given one, or its default.
-pub(crate) fn value<'a>(spec: &'a Spec, options: &'static [LayerOption], name: &str) -> &'a str {
-    debug_assert!(named(options, name).is_some(), "no option `{name}`");
-    let given = match name {
-        "variant" => spec.variant.as_ref(),
-        _ => spec.options.get(name),
-    };
-    given.map_or_else(
-        || named(options, name).map_or("", |o| o.default),
-        String::as_str,
-    )
-}
-
 /// A duration, which may be in microseconds (`us`).
 pub(crate) fn delay(text: &str) -> Option<Duration> {
     if let Some(number) = text.strip_suffix("us") {
@@ -207,10 +200,7 @@ pub(crate) fn delay(text: &str) -> Option<Duration> {
 }
 
 /// Bits a second of the option `rate`; `None`: no limit.
-pub(crate) fn rate(
-    spec: &Spec,
-    options: &'static [LayerOption],
-) -> Result<Option<u64>, LayerError> {
+pub(crate) fn rate(spec: &Spec, text: &str) -> Result<Option<u64>, LayerError> {
     const UNITS: [(&str, u64); 3] = [
         ("kbit", 1_000),
         ("mbit", 1_000_000),
@@ -218,7 +208,6 @@ pub(crate) fn rate(
     ];
     // At a lower rate, sending a stream's buffers takes longer than a probe may be silent.
     const POSSIBLE: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
-    let text = value(spec, options, "rate");
     if text == "none" {
         return Ok(None);
     }
@@ -235,11 +224,6 @@ pub(crate) fn rate(
             "is not from 1mbit to 1000gbit".into(),
         )),
     }
-}
-
-/// Whether a switch with the values `on` and `off` is on.
-pub(crate) fn on(spec: &Spec, options: &'static [LayerOption], name: &str) -> bool {
-    value(spec, options, name) == "on"
 }
 
 #[cfg(test)]
@@ -321,6 +305,35 @@ mod tests {
                 assert!(!option.help.is_empty(), "{} {}", layer.id(), option.name);
                 let known = option.values.is_empty() || option.values.contains(&option.default);
                 assert!(known, "{} {}", layer.id(), option.name);
+                assert!(!option.name.contains('_'), "{} {}", layer.id(), option.name);
+            }
+        }
+    }
+
+    /// Those of a stored run are not checked.
+    #[test]
+    fn a_value_that_was_not_checked_is_refused() {
+        for layer in ALL {
+            let listed = layer.options().iter().filter(|o| !o.values.is_empty());
+            for option in listed {
+                let mut spec = Spec::bare(layer.id());
+                match option.name {
+                    "variant" => spec.variant = Some("doctored".into()),
+                    name => drop(spec.options.insert(name.into(), "doctored".into())),
+                }
+                let base = crate::Base {
+                    dir: "/nonexistent".into(),
+                    packaged: "/nonexistent".into(),
+                    exe: "/nonexistent".into(),
+                    silence: Duration::ZERO,
+                    content: crate::Content::Fresh,
+                };
+                let opened = layer.open(&base, &spec, &mut crate::Undo::default());
+                let e = opened.err().unwrap();
+                assert!(
+                    e.is_usage() && e.to_string().contains("`doctored` is not"),
+                    "{spec}: {e}"
+                );
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
     host::{HostPlace, PACKAGED},
     mounts, needs,
-    options::{bad, on, value},
+    options::{bad, layer_options, option_words, switch},
     removal,
     sandbox::{self, Privilege},
     spread, tree,
@@ -21,28 +21,29 @@ const FUSE_OVERLAYFS: &str = "fuse-overlayfs";
 /// The kernel's union file system, as containers use it, and the same in user space.
 pub(crate) struct Overlay;
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "variant",
-        values: &["upper", "writecopy", "merged", "volatile", "fuse"],
-        default: "upper",
-        help: "upper: files lie in the upper layer; writecopy: packaged files lie in the lower \
-               layer, so that the first write to one copies it up; merged: a directory mounted \
-               straight through; volatile: upper, without flushes; fuse: upper, by fuse-overlayfs",
-    },
-    LayerOption {
-        name: "metacopy",
-        values: &["off", "on"],
-        default: "off",
-        help: "a change of owner or mode alone copies no data up",
-    },
-    LayerOption {
-        name: "volatile",
-        values: &["off", "on"],
-        default: "off",
-        help: "fsync does nothing",
-    },
-];
+option_words! {
+    /// Where the files lie, and who serves them.
+    enum OverlayVariant {
+        Upper = "upper",
+        Writecopy = "writecopy",
+        Merged = "merged",
+        Volatile = "volatile",
+        Fuse = "fuse",
+    }
+}
+
+layer_options! {
+    struct OverlayOptions {
+        /// upper: files lie in the upper layer; writecopy: packaged files lie in the lower layer, so that the first
+        /// write to one copies it up; merged: a directory mounted straight through; volatile: upper, without
+        /// flushes; fuse: upper, by fuse-overlayfs
+        variant: OverlayVariant = "upper",
+        /// a change of owner or mode alone copies no data up
+        metacopy: bool = "off",
+        /// fsync does nothing
+        volatile: bool = "off",
+    }
+}
 
 impl Layer for Overlay {
     fn id(&self) -> &'static str {
@@ -68,7 +69,7 @@ impl Layer for Overlay {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &OverlayOptions::ROWS
     }
 
     fn default_specs(&self) -> &'static [&'static str] {
@@ -81,14 +82,14 @@ impl Layer for Overlay {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let kernels = ["metacopy", "volatile"].into_iter();
-        let given = kernels
-            .filter(|option| on(spec, OPTIONS, option))
-            .find(|_| is_fuse(spec));
-        given.map_or(Ok(()), |option| {
-            let must = "is an option of the kernel's overlayfs: -l overlay:upper".into();
-            Err(bad(spec, option, "on", must))
-        })
+        let options = OverlayOptions::of(spec)?;
+        let option = match options.variant {
+            OverlayVariant::Fuse if options.metacopy => "metacopy",
+            OverlayVariant::Fuse if options.volatile => "volatile",
+            _ => return Ok(()),
+        };
+        let must = "is an option of the kernel's overlayfs: -l overlay:upper".into();
+        Err(bad(spec, option, "on", must))
     }
 
     fn uncut(&self, _: &Spec) -> Option<&'static str> {
@@ -96,12 +97,15 @@ impl Layer for Overlay {
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        if is_fuse(spec) {
+        let Ok(options) = OverlayOptions::of(spec) else {
+            return Vec::new();
+        };
+        if options.variant == OverlayVariant::Fuse {
             return fuse_program::missing(&[(FUSE_OVERLAYFS, FUSE_OVERLAYFS)]);
         }
         let mut missing: Vec<Missing> = sandbox::no_mounts().into_iter().collect();
         missing.extend(needs::kernel_fs("overlay"));
-        if missing.is_empty() && on(spec, OPTIONS, "metacopy") {
+        if missing.is_empty() && options.metacopy {
             missing.extend(sandbox::not_root());
         }
         missing
@@ -113,15 +117,20 @@ impl Layer for Overlay {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
+        let options = OverlayOptions::of(spec)?;
         base.emptied(undo);
-        let stack = Stack::make(base, spec)?;
+        let stack = Stack {
+            metacopy: options.metacopy,
+            volatile: options.volatile || options.variant == OverlayVariant::Volatile,
+            ..Stack::make(base, spec)?
+        };
         let at = stack.at();
         stack.undone(undo);
-        match value(spec, OPTIONS, "variant") {
-            "writecopy" => open_writecopy(base, spec, stack),
-            "merged" => open_merged(base, spec, &stack, undo),
-            "fuse" => open_fuse(base, spec, &stack, undo),
-            _ => {
+        match options.variant {
+            OverlayVariant::Writecopy => open_writecopy(base, spec, stack),
+            OverlayVariant::Merged => open_merged(base, spec, &stack, undo),
+            OverlayVariant::Fuse => open_fuse(base, spec, &stack, undo),
+            OverlayVariant::Upper | OverlayVariant::Volatile => {
                 stack.mount()?;
                 let mut place = HostPlace::new(base, spec, at.clone())
                     .proof(&at, "overlay")
@@ -131,10 +140,6 @@ impl Layer for Overlay {
             }
         }
     }
-}
-
-fn is_fuse(spec: &Spec) -> bool {
-    value(spec, OPTIONS, "variant") == "fuse"
 }
 
 fn open_writecopy(base: &Base, spec: &Spec, stack: Stack) -> Result<Box<dyn Place>, LayerError> {
@@ -215,24 +220,19 @@ pub(crate) struct Stack {
     home: PathBuf,
     /// The user's own lower directory, in place of that below `home`.
     lower: Option<PathBuf>,
-    metacopy: &'static str,
+    metacopy: bool,
     volatile: bool,
 }
 
 impl Stack {
     /// Makes the directories. Nothing is mounted yet.
     pub(crate) fn make(base: &Base, spec: &Spec) -> Result<Self, LayerError> {
-        let volatile = on(spec, OPTIONS, "volatile") || spec.variant.as_deref() == Some("volatile");
         let stack = Self {
             layer: spec.to_string(),
             home: base.dir.clone(),
             lower: None,
-            metacopy: if on(spec, OPTIONS, "metacopy") {
-                "on"
-            } else {
-                "off"
-            },
-            volatile,
+            metacopy: false,
+            volatile: false,
         };
         for name in ["lower", "upper", "work", "merged"] {
             let dir = stack.path(name);
@@ -297,7 +297,7 @@ impl Stack {
             options.extend_from_slice(key.as_bytes());
             options.extend(mounts::overlay_escape(&self.path(dir)));
         }
-        options.extend(format!(",metacopy={}", self.metacopy).bytes());
+        options.extend(format!(",metacopy={}", switch(self.metacopy)).bytes());
         if sandbox::privilege() != Privilege::Root {
             // Only root of the host may write trusted.* attributes.
             options.extend(b",userxattr");

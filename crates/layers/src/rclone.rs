@@ -9,8 +9,8 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
     host::{self, HostPlace, PACKAGED},
     needs,
-    net::relay::{self, Distance},
-    options::value,
+    net::relay::Distance,
+    options::layer_options,
     sshd, tree,
 };
 
@@ -22,17 +22,17 @@ const PROGRAM: &str = "rclone";
 const REMOTE: &str = "layermark";
 const CONFIG: &str = "rclone.conf";
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "cache",
-        values: &["writes", "full"],
-        default: "writes",
-        help: "--vfs-cache-mode: files that are written are kept on this disk and sent 5 s after they are closed; \
-               full: those that are read are kept, too. rclone's default, off, refuses writes at an offset",
-    },
-    relay::DELAY,
-    relay::RATE,
-];
+layer_options! {
+    struct RcloneOptions {
+        /// --vfs-cache-mode: files that are written are kept on this disk and sent 5 s after they are closed; full:
+        /// those that are read are kept, too. rclone's default, off, refuses writes at an offset
+        cache: String = "writes" ["writes", "full"],
+        /// added to each round trip to the server, such as 6ms: half each way, by a relay in layermark
+        delay: String = "0",
+        /// bits a second, each way, by that relay: 1mbit or more, such as 100mbit or 1gbit
+        rate: String = "none",
+    }
+}
 
 impl Layer for Rclone {
     fn id(&self) -> &'static str {
@@ -48,11 +48,12 @@ impl Layer for Rclone {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &RcloneOptions::ROWS
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        Distance::of(spec, OPTIONS).map(drop)
+        let options = RcloneOptions::of(spec)?;
+        Distance::of(spec, &options.delay, &options.rate).map(drop)
     }
 
     fn uncut(&self, _: &Spec) -> Option<&'static str> {
@@ -75,6 +76,8 @@ impl Layer for Rclone {
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         let layer = spec.to_string();
+        let options = RcloneOptions::of(spec)?;
+        let distance = Distance::of(spec, &options.delay, &options.rate)?;
         base.emptied(undo);
         let [below, at] = fuse_program::directories(base, &layer)?;
         let packaged = below.join(PACKAGED);
@@ -83,7 +86,7 @@ impl Layer for Rclone {
                 .and_then(|()| host::sync(&below))
                 .map_err(LayerError::io(&layer, "copy packaged files to", &packaged))?;
         }
-        let server = sshd::start(&layer, base, Distance::of(spec, OPTIONS)?, undo)?;
+        let server = sshd::start(&layer, base, distance, undo)?;
         let shown = sshd::shown(&below);
         let cache = base.dir.join("cache");
         let mut command = needs::tool(&layer, PROGRAM, PROGRAM)?;
@@ -99,7 +102,7 @@ impl Layer for Rclone {
         command
             .args(["mount", "--config", CONFIG, "--file-perms=0777"])
             .args(["--allow-other", "--default-permissions", "--vfs-cache-mode"])
-            .arg(value(spec, OPTIONS, "cache"))
+            .arg(&options.cache)
             .arg("--cache-dir")
             .arg(&cache)
             .arg(format!("{REMOTE}:{shown}"))
@@ -113,7 +116,7 @@ impl Layer for Rclone {
             .other_side(&below)
             .helper(pid)
             .helper_tree(server.pid)
-            .note("cache", value(spec, OPTIONS, "cache"))
+            .note("cache", options.cache)
             .note("cache_dir", cache.to_string_lossy())
             .version(
                 PROGRAM,

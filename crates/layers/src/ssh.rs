@@ -9,7 +9,7 @@ use crate::{
     command::text,
     entered::{self, Start, Way},
     needs,
-    options::{bad, on, value},
+    options::{bad, layer_options},
     sandbox,
 };
 
@@ -18,39 +18,21 @@ pub(crate) struct Ssh;
 
 const PROGRAM: &str = "ssh";
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "variant",
-        values: &[],
-        default: "",
-        help: "[user@]host[:dir]: a host as ssh knows it, and a directory there (default: /tmp); work is done in \
-               a new one below it",
-    },
-    LayerOption {
-        name: "port",
-        values: &[],
-        default: "",
-        help: "the server's port; default: as ssh is configured",
-    },
-    LayerOption {
-        name: "identity",
-        values: &[],
-        default: "",
-        help: "a file with a private key, tried first; the agent's others are not tried",
-    },
-    LayerOption {
-        name: "config",
-        values: &[],
-        default: "",
-        help: "a configuration file for ssh in place of yours",
-    },
-    LayerOption {
-        name: "keep",
-        values: &["on", "off"],
-        default: "off",
-        help: "on: the binary stays in ~/.cache/layermark there, named by its hash, and is sent only once",
-    },
-];
+layer_options! {
+    struct SshOptions {
+        /// [user@]host[:dir]: a host as ssh knows it, and a directory there (default: /tmp); work is done in a new
+        /// one below it
+        variant: String = "",
+        /// the server's port; default: as ssh is configured
+        port: String = "",
+        /// a file with a private key, tried first; the agent's others are not tried
+        identity: Option<String> = "",
+        /// a configuration file for ssh in place of yours
+        config: Option<String> = "",
+        /// on: the binary stays in ~/.cache/layermark there, named by its hash, and is sent only once
+        keep: bool = "off" ["on", "off"],
+    }
+}
 
 /// What no configuration changes: nothing is asked, no terminal and no forwarding is made, the agent is what runs
 /// there, and ssh stays our child. Clients before 8.7 do not know the session's options. A connection that the
@@ -85,16 +67,16 @@ const FIXED: &[&str] = &[
 
 /// What the variant names.
 #[derive(Debug, PartialEq, Eq)]
-struct Destination<'a> {
+struct Destination {
     /// `host` or `user@host`.
     login: String,
-    dir: &'a str,
+    dir: String,
 }
 
-impl<'a> Destination<'a> {
+impl Destination {
     /// The user and the host go into commands of the user's configuration (`%r`, `%h`), which a shell reads. So
     /// only characters of names and addresses are allowed.
-    fn parse(text: &'a str) -> Result<Self, &'static str> {
+    fn parse(text: &str) -> Result<Self, &'static str> {
         // The directory may have an @ too.
         let login = text.find(":/").map_or(text, |at| &text[..at]);
         let (user, rest) = match login.rfind('@') {
@@ -127,19 +109,20 @@ impl<'a> Destination<'a> {
             return Err("has a directory that is not an absolute path");
         }
         let login = user.map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
+        let dir = dir.into();
         Ok(Self { login, dir })
     }
 
-    fn of(spec: &'a Spec) -> Result<Self, LayerError> {
-        let text = value(spec, OPTIONS, "variant");
-        Self::parse(text).map_err(|must| bad(spec, "variant", text, must.into()))
+    fn of(spec: &Spec) -> Result<Self, LayerError> {
+        let text = SshOptions::of(spec)?.variant;
+        Self::parse(&text).map_err(|must| bad(spec, "variant", &text, must.into()))
     }
 }
 
 /// The options that lead to the host, with this configuration file.
-fn given(spec: &Spec, config: &str) -> Vec<OsString> {
-    let [port, identity] = ["port", "identity"].map(|name| value(spec, OPTIONS, name));
-    let options = [("-F", config), ("-p", port), ("-i", identity)];
+fn given(options: &SshOptions, config: &str) -> Vec<OsString> {
+    let identity = options.identity.as_deref().unwrap_or_default();
+    let options = [("-F", config), ("-p", &options.port), ("-i", identity)];
     let options = options.into_iter().filter(|(_, value)| !value.is_empty());
     let mut words: Vec<OsString> = options.flat_map(|(o, v)| [o.into(), v.into()]).collect();
     if !identity.is_empty() {
@@ -162,27 +145,27 @@ impl Layer for Ssh {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &SshOptions::ROWS
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         Destination::of(spec)?;
-        let wrong = |name: &str, must: &str| {
-            let value = value(spec, OPTIONS, name);
-            Err(bad(spec, name, value, must.into()))
-        };
-        let port = value(spec, OPTIONS, "port");
+        let SshOptions {
+            port,
+            identity,
+            config,
+            ..
+        } = SshOptions::of(spec)?;
         if !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
-            return wrong("port", "is not a port: 1 to 65535");
+            return Err(bad(spec, "port", &port, "is not a port: 1 to 65535".into()));
         }
-        for name in ["identity", "config"] {
-            let file = Path::new(value(spec, OPTIONS, name));
-            if spec.options.contains_key(name) && !file.is_absolute() {
-                return wrong(name, "is not an absolute path");
-            }
-            if spec.options.contains_key(name) && !file.is_file() {
-                return wrong(name, "is not a file");
-            }
+        for (name, file) in [("identity", identity), ("config", config)] {
+            let must = match file.as_ref().map(Path::new) {
+                Some(file) if !file.is_absolute() => "is not an absolute path",
+                Some(file) if !file.is_file() => "is not a file",
+                _ => continue,
+            };
+            return Err(bad(spec, name, &file.unwrap_or_default(), must.into()));
         }
         Ok(())
     }
@@ -219,9 +202,9 @@ impl Layer for Ssh {
     ) -> Result<Box<dyn Place>, LayerError> {
         let layer = spec.to_string();
         let Destination { login, dir } = Destination::of(spec)?;
-        let by_users = value(spec, OPTIONS, "config");
+        let options = SshOptions::of(spec)?;
         let mut config = String::new();
-        if !by_users.is_empty() {
+        if let Some(by_users) = &options.config {
             // What is checked is what ssh reads: the path may lead to another file a moment later.
             base.emptied(undo);
             let copy = base.dir.join("ssh_config");
@@ -235,16 +218,24 @@ impl Layer for Ssh {
         let words = |ssh: &OsString, config, fixed: &[&str]| {
             let fixed: Vec<OsString> = fixed.iter().map(OsString::from).collect();
             let host = ["--".into(), OsString::from(&login)];
-            [slice::from_ref(ssh), &given(spec, config), &fixed, &host].concat()
+            [
+                slice::from_ref(ssh),
+                &given(&options, config),
+                &fixed,
+                &host,
+            ]
+            .concat()
         };
         let version = [ssh.clone(), "-V".into()];
         let version = child::run(&layer, &mut entered::users_command(&version))?;
         let way = Way {
             command: words(&ssh, &config, FIXED),
-            by_hand: words(&PROGRAM.into(), by_users, &[]),
-            start: Start::Sent {
-                keep: on(spec, OPTIONS, "keep"),
-            },
+            by_hand: words(
+                &PROGRAM.into(),
+                options.config.as_deref().unwrap_or_default(),
+                &[],
+            ),
+            start: Start::Sent { keep: options.keep },
             drop_caches: Vec::new(),
             dir: dir.into(),
             notes: vec![("host".into(), login.clone())],
@@ -269,7 +260,7 @@ mod tests {
             ("me@[fe80::1%eth0]:/srv", "me@fe80::1%eth0", "/srv"),
             ("[::1]", "::1", "/tmp"),
         ] {
-            let login = login.to_owned();
+            let [login, dir] = [login, dir].map(str::to_owned);
             assert_eq!(
                 Destination::parse(text),
                 Ok(Destination { login, dir }),
@@ -316,8 +307,8 @@ mod tests {
 
     #[test]
     fn options_come_before_the_host() {
-        let spec = "ssh:nas,port=2222,identity=/k y".parse().unwrap();
-        let words = given(&spec, "/c");
+        let options = |text: &str| SshOptions::of(&text.parse().unwrap()).unwrap();
+        let words = given(&options("ssh:nas,port=2222,identity=/k y"), "/c");
         let expected = [
             "-F",
             "/c",
@@ -329,6 +320,6 @@ mod tests {
             "IdentitiesOnly=yes",
         ];
         assert_eq!(words, expected);
-        assert!(given(&"ssh:nas".parse().unwrap(), "").is_empty());
+        assert!(given(&options("ssh:nas"), "").is_empty());
     }
 }

@@ -7,8 +7,8 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
     host::{HostPlace, PACKAGED},
     needs,
-    net::relay::{self, Distance},
-    options::value,
+    net::relay::Distance,
+    options::{layer_options, switch},
     sshd, tree,
 };
 
@@ -17,16 +17,16 @@ pub(crate) struct Sshfs;
 
 const PROGRAM: &str = "sshfs";
 
-const OPTIONS: &[LayerOption] = &[
-    LayerOption {
-        name: "cache",
-        values: &["on", "off"],
-        default: "on",
-        help: "sshfs remembers names and attributes for 20 s",
-    },
-    relay::DELAY,
-    relay::RATE,
-];
+layer_options! {
+    struct SshfsOptions {
+        /// sshfs remembers names and attributes for 20 s
+        cache: bool = "on" ["on", "off"],
+        /// added to each round trip to the server, such as 6ms: half each way, by a relay in layermark
+        delay: String = "0",
+        /// bits a second, each way, by that relay: 1mbit or more, such as 100mbit or 1gbit
+        rate: String = "none",
+    }
+}
 
 impl Layer for Sshfs {
     fn id(&self) -> &'static str {
@@ -42,11 +42,12 @@ impl Layer for Sshfs {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &SshfsOptions::ROWS
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        Distance::of(spec, OPTIONS).map(drop)
+        let options = SshfsOptions::of(spec)?;
+        Distance::of(spec, &options.delay, &options.rate).map(drop)
     }
 
     fn uncut(&self, _: &Spec) -> Option<&'static str> {
@@ -68,16 +69,18 @@ impl Layer for Sshfs {
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         let layer = spec.to_string();
+        let options = SshfsOptions::of(spec)?;
+        let distance = Distance::of(spec, &options.delay, &options.rate)?;
         base.emptied(undo);
         let [below, at] = fuse_program::directories(base, &layer)?;
-        let server = sshd::start(&layer, base, Distance::of(spec, OPTIONS)?, undo)?;
+        let server = sshd::start(&layer, base, distance, undo)?;
         let mut command = needs::tool(&layer, PROGRAM, PROGRAM)?;
         command
             .arg("-F")
             .arg(&server.client)
             .args(["-f", "-o", "default_permissions"])
             .args(fuse_program::for_all_users());
-        if value(spec, OPTIONS, "cache") == "off" {
+        if !options.cache {
             command.args(["-o", "dir_cache=no"]);
         }
         command
@@ -98,7 +101,7 @@ impl Layer for Sshfs {
             .proof(&at, "fuse")
             .backing_dir(&below)
             .other_side(&below)
-            .note("cache", value(spec, OPTIONS, "cache"))
+            .note("cache", switch(options.cache))
             .version(PROGRAM, version(PROGRAM, "--version")?)
             .version("ssh", version("ssh", "-V")?);
         place.package()?;

@@ -7,19 +7,19 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
     host::HostPlace,
     mounts,
-    options::{bad, value},
+    options::{bad, layer_options},
     sandbox, tree,
 };
 
 /// Files in memory.
 pub(crate) struct Tmpfs;
 
-const OPTIONS: &[LayerOption] = &[LayerOption {
-    name: "size",
-    values: &[],
-    default: "auto",
-    help: "largest size, such as 1G; auto is three quarters of the memory that is free",
-}];
+layer_options! {
+    struct TmpfsOptions {
+        /// largest size, such as 1G; auto is three quarters of the memory that is free
+        size: String = "auto",
+    }
+}
 
 impl Layer for Tmpfs {
     fn id(&self) -> &'static str {
@@ -35,7 +35,7 @@ impl Layer for Tmpfs {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &TmpfsOptions::ROWS
     }
 
     fn default_specs(&self) -> &'static [&'static str] {
@@ -88,7 +88,7 @@ impl Layer for Tmpfs {
 }
 
 fn given_size(spec: &Spec) -> Result<Option<u64>, LayerError> {
-    match value(spec, OPTIONS, "size") {
+    match &*TmpfsOptions::of(spec)?.size {
         "auto" => Ok(None),
         text => match parse_size(text) {
             Ok(0) => Err(bad(spec, "size", text, "is too small".into())),

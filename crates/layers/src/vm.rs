@@ -4,8 +4,7 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo,
     host::HostPlace,
     needs,
-    net::relay,
-    options::{bad, value},
+    options::{bad, given},
 };
 
 mod boot;
@@ -33,7 +32,7 @@ pub use guest::guest;
 use boot::{Accel, Boot};
 use kernel::Kernel;
 use net::{Network, Wiring};
-use options::{OPTIONS, cpus, memory};
+use options::{AgentPort, Backend, GuestAccel, VmOptions};
 use place::VmPlace;
 use root::Root;
 use storage::GuestStorage;
@@ -62,47 +61,45 @@ impl Layer for Vm {
     }
 
     fn options(&self) -> &'static [LayerOption] {
-        OPTIONS
+        &VmOptions::ROWS
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        cpus(spec)?;
-        memory(spec)?;
-        Root::of(spec)?;
-        let storage = GuestStorage::of(spec)?;
-        if let Some(wiring) = Wiring::of(spec, storage.networked()) {
+        let options = VmOptions::of(spec)?;
+        options.cpus(spec)?;
+        options.memory(spec)?;
+        Root::of(spec, &options)?;
+        let storage = GuestStorage::of(spec, &options);
+        if let Some(wiring) = Wiring::of(spec, &options, storage.networked()) {
             wiring.check()?;
         }
-        let distance = [relay::DELAY, relay::RATE].map(|option| option.name);
-        let given = distance.into_iter().find(|o| spec.options.contains_key(*o));
-        if let Some(option) = given.filter(|_| !storage.networked()) {
+        let distance = given(spec, &["delay", "rate"]);
+        if let Some((option, given)) = distance.filter(|_| !storage.networked()) {
             let must = "is for shares over a network: share=nfs or share=smb".into();
-            return Err(bad(spec, option, value(spec, OPTIONS, option), must));
+            return Err(bad(spec, option, given, must));
         }
         storage.check()
     }
 
     fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
-        let mut spec = spec.clone();
-        let storage = GuestStorage::of(&spec)?;
-        if Wiring::of(&spec, storage.networked()).is_none() {
-            let card = value(&spec, OPTIONS, "nic").to_owned();
-            spec.options.insert("nic".into(), card);
+        let (mut spec, options) = (spec.clone(), VmOptions::of(spec)?);
+        let networked = GuestStorage::of(&spec, &options).networked();
+        if Wiring::of(&spec, &options, networked).is_none() {
+            spec.options.insert("nic".into(), options.nic.name.into());
         }
         if let Some(name) = switch {
             crate::net::join(&mut spec, name);
-        } else if value(&spec, OPTIONS, "backend") != "tap" {
+        } else if options.backend != Backend::Tap {
             return Err(net::unreachable(&spec.to_string()));
         }
         Ok(spec)
     }
 
     fn network(&self, spec: &Spec) -> Option<NamedNetwork> {
-        let value = |name| value(spec, OPTIONS, name).to_owned();
-        let switch = Some(value("switch")).filter(|s| s != "none")?;
+        let options = VmOptions::of(spec).ok()?;
         Some(NamedNetwork {
-            switch,
-            backend: value("backend"),
+            switch: options.switch()?.into(),
+            backend: options.backend.to_string(),
         })
     }
 
@@ -111,11 +108,11 @@ impl Layer for Vm {
     }
 
     fn has_other_side(&self, spec: &Spec) -> bool {
-        matches!(GuestStorage::of(spec), Ok(GuestStorage::Share(_)))
+        VmOptions::of(spec).is_ok_and(|options| options.share != "none")
     }
 
     fn lacks_programs(&self, spec: &Spec) -> Option<&'static str> {
-        let bare = matches!(Root::of(spec), Ok(None));
+        let bare = VmOptions::of(spec).is_ok_and(|options| options.root == "none");
         bare.then_some("the guest has no programs: add root=host for those of this machine")
     }
 
@@ -124,31 +121,34 @@ impl Layer for Vm {
             .into_iter()
             .chain(needs::static_binary())
             .collect();
-        if let Ok(storage) = GuestStorage::of(spec) {
-            missing.extend(storage.missing());
-            if let Some(wiring) = Wiring::of(spec, storage.networked()) {
-                missing.extend(wiring.missing());
-            }
-            if let Ok(root) = Root::of(spec) {
-                missing.extend(root.as_ref().and_then(Root::missing));
-                missing.extend(Inside::of(spec, &storage, root.as_ref()).err());
-            }
+        let Ok(options) = VmOptions::of(spec) else {
+            return missing;
+        };
+        let storage = GuestStorage::of(spec, &options);
+        missing.extend(storage.missing());
+        let wiring = Wiring::of(spec, &options, storage.networked());
+        missing.extend(wiring.iter().flat_map(Wiring::missing));
+        if let Ok(root) = Root::of(spec, &options) {
+            missing.extend(root.as_ref().and_then(Root::missing));
+            missing.extend(Inside::of(&options, &storage, wiring.as_ref(), root.as_ref()).err());
         }
-        if value(spec, OPTIONS, "accel") == "kvm" {
+        if options.accel == GuestAccel::Kvm {
             missing.extend(needs::device("/dev/kvm", "kvm"));
         }
         missing
     }
 
     fn slowdown(&self, spec: &Spec) -> f64 {
-        let inside = || {
-            let storage = GuestStorage::of(spec).ok()?;
-            let root = Root::of(spec).ok()?;
-            Inside::of(spec, &storage, root.as_ref()).ok()
-        };
         // Where there is no kernel, nothing will be measured.
-        let emulated = |inside: Inside| accels(spec, &inside.kernel).0 == [Accel::Tcg];
-        if inside().is_some_and(emulated) {
+        let accels = || {
+            let options = VmOptions::of(spec).ok()?;
+            let storage = GuestStorage::of(spec, &options);
+            let wiring = Wiring::of(spec, &options, storage.networked());
+            let root = Root::of(spec, &options).ok()?;
+            let inside = Inside::of(&options, &storage, wiring.as_ref(), root.as_ref()).ok()?;
+            Some(accels(options.accel, &inside.kernel).0)
+        };
+        if accels().is_some_and(|accels| accels == [Accel::Tcg]) {
             EMULATED
         } else {
             1.0
@@ -161,20 +161,20 @@ impl Layer for Vm {
         spec: &Spec,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let name = spec.to_string();
+        let (name, options) = (spec.to_string(), VmOptions::of(spec)?);
         base.emptied(undo);
-        let storage = GuestStorage::of(spec)?;
+        let storage = GuestStorage::of(spec, &options);
         let dir = place::private(&name, base)?;
         let host = storage.make(spec, base, &dir)?;
-        let root = Root::of(spec)?;
-        let inside = Inside::of(spec, &storage, root.as_ref());
+        let root = Root::of(spec, &options)?;
+        let wiring = Wiring::of(spec, &options, storage.networked());
+        let inside = Inside::of(&options, &storage, wiring.as_ref(), root.as_ref());
         let inside = inside.map_err(|missing| LayerError::Missing {
             layer: name.clone(),
             missing: vec![missing],
         })?;
-        let (accels, no_kvm) = accels(spec, &inside.kernel);
-        let memory = memory(spec)? >> 20;
-        let wiring = Wiring::of(spec, storage.networked());
+        let (accels, no_kvm) = accels(options.accel, &inside.kernel);
+        let (cpus, memory) = (options.cpus(spec)?, options.memory(spec)? >> 20);
         let network = wiring.map(|w| w.make()).transpose()?;
         let mut devices = storage.devices(memory);
         devices.extend(root.iter().flat_map(Root::devices));
@@ -187,7 +187,7 @@ impl Layer for Vm {
             modules: &inside.modules,
             serial: inside.serial,
             machine: storage.machine(),
-            cpus: cpus(spec)?,
+            cpus,
             memory,
             accels: &accels,
             devices: &devices,
@@ -197,7 +197,10 @@ impl Layer for Vm {
             silence: base.silence,
         })?;
         guest.no_kvm = guest.no_kvm.take().or(no_kvm);
-        let host = with_guest(host, spec, &guest)?
+        let host = with_guest(host, &guest)
+            .note("cpus", cpus.to_string())
+            .note("memory", format!("{memory}M"))
+            .note("root", &*options.root)
             .note("machine", storage.machine())
             .note("agent", inside.port());
         let mut place = VmPlace::new(guest, host, base);
@@ -241,16 +244,9 @@ fn furnish(
 }
 
 /// Adds the host's facts about the guest.
-fn with_guest(
-    mut host: HostPlace,
-    spec: &Spec,
-    guest: &boot::Guest,
-) -> Result<HostPlace, LayerError> {
+fn with_guest(mut host: HostPlace, guest: &boot::Guest) -> HostPlace {
     host = host
         .version("qemu", guest.qemu.clone())
-        .note("cpus", cpus(spec)?.to_string())
-        .note("memory", (memory(spec)? >> 20).to_string() + "M")
-        .note("root", value(spec, OPTIONS, "root"))
         .note("boot_s", format!("{:.2}", guest.boot_s))
         .note("initramfs_bytes", guest.initramfs.to_string());
     // The process that serves its devices is counted with its children, which come and go.
@@ -266,15 +262,15 @@ fn with_guest(
     if let Some(why) = &guest.no_kvm {
         host = host.note("kvm", format!("not used: {why}"));
     }
-    Ok(host)
+    host
 }
 
 /// Accelerators to boot with, and the reason if KVM is not among them.
-fn accels(spec: &Spec, kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
-    match value(spec, OPTIONS, "accel") {
-        "kvm" => (vec![Accel::Kvm], None),
-        "tcg" => (vec![Accel::Tcg], None),
-        _ => boot::accels(kernel),
+fn accels(accel: GuestAccel, kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
+    match accel {
+        GuestAccel::Kvm => (vec![Accel::Kvm], None),
+        GuestAccel::Tcg => (vec![Accel::Tcg], None),
+        GuestAccel::Auto => boot::accels(kernel),
     }
 }
 
@@ -289,26 +285,26 @@ struct Inside {
 
 impl Inside {
     fn of(
-        spec: &Spec,
+        options: &VmOptions,
         storage: &GuestStorage<'_>,
+        wiring: Option<&Wiring<'_>>,
         root: Option<&Root<'_>>,
     ) -> Result<Self, Missing> {
         let mut modules = storage.modules();
         modules.extend(root.into_iter().flat_map(Root::modules));
-        let wiring = Wiring::of(spec, storage.networked());
-        modules.extend(wiring.iter().flat_map(Wiring::modules));
+        modules.extend(wiring.into_iter().flat_map(Wiring::modules));
         let with = |port: &[&'static str]| {
             let modules = [port, modules.as_slice()].concat();
             Ok(Self {
-                kernel: kernel::choose(spec, &modules)?,
+                kernel: kernel::choose(&options.kernel, &modules)?,
                 modules,
                 serial: port.is_empty(),
             })
         };
-        match value(spec, OPTIONS, "agent") {
-            "serial" => with(&[]),
-            "virtio" => with(&PORT),
-            _ => with(&PORT).or_else(|lacks| with(&[]).map_err(|_| lacks)),
+        match options.agent {
+            AgentPort::Serial => with(&[]),
+            AgentPort::Virtio => with(&PORT),
+            AgentPort::Auto => with(&PORT).or_else(|lacks| with(&[]).map_err(|_| lacks)),
         }
     }
 
@@ -340,25 +336,24 @@ mod tests {
     fn a_kernel_without_virtio_serial_is_reached_by_a_serial_port() {
         let root = tempfile::tempdir().unwrap();
         let image = kernel::pretend(root.path(), "1.2.3", "ext4 virtio_pci virtio_blk");
-        let inside = |agent: &str| {
+        let inside = |image: &std::path::Path, agent: &str| {
             let text = format!("vm:kernel={},agent={agent}", image.display());
             let spec: Spec = text.parse().unwrap();
-            Inside::of(&spec, &GuestStorage::of(&spec).unwrap(), None)
+            let options = VmOptions::of(&spec).unwrap();
+            Inside::of(&options, &GuestStorage::of(&spec, &options), None, None)
         };
         for agent in ["auto", "serial"] {
-            let inside = inside(agent).unwrap();
+            let inside = inside(&image, agent).unwrap();
             assert_eq!(inside.port(), "serial port");
             assert!(!inside.modules.contains(&PORT[1]));
         }
-        let lacks = inside("virtio").unwrap_err();
+        let lacks = inside(&image, "virtio").unwrap_err();
         assert!(lacks.what.contains("virtio_console"), "{lacks:?}");
         let image = kernel::pretend(
             root.path(),
             "1.2.4",
             "ext4 virtio_pci virtio_blk virtio_console",
         );
-        let spec: Spec = format!("vm:kernel={}", image.display()).parse().unwrap();
-        let inside = Inside::of(&spec, &GuestStorage::of(&spec).unwrap(), None).unwrap();
-        assert_eq!(inside.port(), "virtio-serial");
+        assert_eq!(inside(&image, "auto").unwrap().port(), "virtio-serial");
     }
 }

@@ -3,6 +3,7 @@
 use super::{At, Bundle, Runtime, words};
 
 pub(super) const BUBBLEWRAP: Runtime = Runtime {
+    name: "bubblewrap",
     program: ("bwrap", "bubblewrap"),
     about: "a container of bubblewrap: its root is a directory, so it should cost nothing",
     command: Some(|bundle| Ok(command(bundle))),

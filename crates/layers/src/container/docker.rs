@@ -13,18 +13,18 @@ use layermark_model::{Missing, Spec, random_name};
 use layermark_sys::process::Stat;
 
 use super::{
-    At, MOUNTED_DIR, OPTIONS, Runtime, agent_in, at, given, no_image, root, words, work_dir,
+    At, ContainerOptions, MOUNTED_DIR, Runtime, agent_in, no_image, root, words, work_dir,
 };
 use crate::{
     Base, LayerError, Place, Undo, child,
     entered::{self, Own, Start, Way, users_command},
     needs,
-    options::on,
     teardown::Teardown,
     view,
 };
 
 pub(super) const DOCKER: Runtime = Runtime {
+    name: "docker",
     program: ("docker", "docker.io"),
     about: "a container of the user's Docker daemon: its root is an overlay in most cases",
     command: None,
@@ -47,7 +47,7 @@ fn client(words: &[OsString]) -> process::Command {
 }
 
 /// The program, the daemon, or the user's image, if it is missing.
-pub(super) fn missing(spec: &Spec) -> Vec<Missing> {
+pub(super) fn missing(options: &ContainerOptions) -> Vec<Missing> {
     let (program, package) = DOCKER.program;
     if !entered::is_found(Path::new(program)) {
         return needs::program(program, package).into_iter().collect();
@@ -55,9 +55,13 @@ pub(super) fn missing(spec: &Spec) -> Vec<Missing> {
     let asked = words(["version", "--format", "{{.Server.Version}}"]);
     let why = match child::lines_within(program, &mut client(&asked), ANSWER) {
         Ok(lines) if !lines.iter().any(|line| line.contains("podman")) => {
-            let found = given(spec, "image").map(|name| id_of(DOCKER.program.0, name));
+            let image = options.image.as_ref();
+            let found = image.map(|name| id_of(DOCKER.program.0, name));
             let why = found.and_then(Result::err);
-            return why.and_then(|e| no_image(spec, &e)).into_iter().collect();
+            return why
+                .and_then(|e| no_image(options, &e))
+                .into_iter()
+                .collect();
         }
         Ok(_) => "the program `docker` is podman".to_owned(),
         Err(LayerError::Program { tail, .. }) => tail
@@ -164,6 +168,7 @@ fn reap(layer: &str) -> Result<(), LayerError> {
 pub(super) fn open(
     base: &Base,
     spec: &Spec,
+    options: &ContainerOptions,
     undo: &mut Undo,
 ) -> Result<Box<dyn Place>, LayerError> {
     let layer = spec.to_string();
@@ -176,13 +181,13 @@ pub(super) fn open(
     undo.push(format!("remove the container {name}"), move || {
         teardown.run()
     });
-    let image = match given(spec, "image") {
+    let image = match &options.image {
         Some(image) => id_of(&layer, image)?,
-        None => import(base, spec, &name)?,
+        None => import(base, &layer, options, &name)?,
     };
     let volume = base.dir.join("volume");
     fs::create_dir(&volume).map_err(io("make a volume in"))?;
-    create(base, spec, &name, (&image, &token))?;
+    create(base, &layer, options, &name, (&image, &token))?;
     let asked = words(["info", "--format", "{{.ServerVersion}}\n{{.Driver}}"]);
     let about = docker(&layer, &asked)?;
     let about = |line: usize| about.get(line).cloned().unwrap_or_default();
@@ -193,23 +198,23 @@ pub(super) fn open(
             token,
             view: None,
             on_device_of: None,
-            volume: (at(spec) == At::Volume).then(|| base.dir.join("volume")),
+            volume: (options.at == At::Volume).then(|| base.dir.join("volume")),
         }),
         drop_caches: Vec::new(),
-        dir: work_dir(at(spec)),
+        dir: work_dir(options.at),
         notes: [
             ("runtime".into(), "docker".into()),
             ("storage_driver".into(), about(1)),
         ]
         .into_iter()
-        .chain(root::note(spec, &image))
+        .chain(root::note(options, &image))
         .collect(),
         versions: vec![("docker".into(), about(0))],
     };
     let place = entered::enter(base, spec, way)?;
     // Another user may have exchanged the directory, and the daemon may be on another machine.
     let its = place.dir().file_name().unwrap_or_default();
-    if at(spec) == At::Volume && !volume.join(its).is_dir() {
+    if options.at == At::Volume && !volume.join(its).is_dir() {
         return Err(LayerError::Entered {
             layer,
             what: format!(
@@ -227,18 +232,22 @@ pub(super) fn open(
 }
 
 /// Makes an image of the user's directory, or of empty ones. Returns its name.
-fn import(base: &Base, spec: &Spec, name: &str) -> Result<String, LayerError> {
-    let (layer, tar) = (spec.to_string(), base.dir.join("image.tar"));
-    let empty = base.dir.join("root");
-    let io = |what: &str| LayerError::io(&layer, what, &empty);
+fn import(
+    base: &Base,
+    layer: &str,
+    options: &ContainerOptions,
+    name: &str,
+) -> Result<String, LayerError> {
+    let [tar, empty] = ["image.tar", "root"].map(|name| base.dir.join(name));
+    let io = |what: &str| LayerError::io(layer, what, &empty);
     root::make_dirs(&empty).map_err(io("make"))?;
-    let root = given(spec, "rootfs").map_or(&*empty, Path::new);
-    let mut make = needs::tool(&layer, "tar", "tar")?;
+    let root = options.rootfs.as_ref().map_or(&*empty, Path::new);
+    let mut make = needs::tool(layer, "tar", "tar")?;
     make.args(["--one-file-system", "-cf"]).arg(&tar);
-    child::run(&layer, make.arg("-C").arg(root).arg("."))?;
+    child::run(layer, make.arg("-C").arg(root).arg("."))?;
     let mut asked = words(["import", "--change", "LABEL layermark=run"]);
     asked.extend([tar.clone().into(), image(name).into()]);
-    docker(&layer, &asked)?;
+    docker(layer, &asked)?;
     // Before it is written to the disk.
     fs::remove_file(&tar).map_err(io("remove the tar of"))?;
     Ok(image(name))
@@ -247,11 +256,12 @@ fn import(base: &Base, spec: &Spec, name: &str) -> Result<String, LayerError> {
 /// Creates the container, and copies this binary into it.
 fn create(
     base: &Base,
-    spec: &Spec,
+    layer: &str,
+    options: &ContainerOptions,
     name: &str,
     (image, token): (&str, &str),
 ) -> Result<(), LayerError> {
-    let (layer, agent) = (spec.to_string(), agent_in(token));
+    let agent = agent_in(token);
     // Its output is not logged: this is the probe's. An image may say how it is to be run: we do not want that.
     let mut asked = words([
         "create",
@@ -267,7 +277,7 @@ fn create(
         "--name",
         name,
     ]);
-    match at(spec) {
+    match options.at {
         At::Root => {}
         At::Volume => {
             let mount = mount(&view::named(&base.dir.join("volume")));
@@ -279,14 +289,14 @@ fn create(
         ])),
         At::Tmpfs => asked.extend(words(["--tmpfs", MOUNTED_DIR])),
     }
-    if on(spec, OPTIONS, "rm") {
+    if options.rm {
         asked.push("--rm".into());
     }
     asked.push(image.into());
     asked.extend(agent.iter().map(OsString::from));
-    docker(&layer, &asked)?;
+    docker(layer, &asked)?;
     let to = format!("{name}:{}", agent[0]).into();
-    docker(&layer, &["cp".into(), base.exe.clone().into(), to]).map(drop)
+    docker(layer, &["cp".into(), base.exe.clone().into(), to]).map(drop)
 }
 
 /// A bind mount. The client reads the fields as a line of CSV.

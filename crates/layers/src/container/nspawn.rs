@@ -3,6 +3,7 @@
 use super::{At, Bundle, Runtime, contained, words};
 
 pub(super) const NSPAWN: Runtime = Runtime {
+    name: "nspawn",
     program: ("systemd-nspawn", "systemd-container"),
     about: "a container of systemd-nspawn: its root is a directory, so it should cost nothing",
     command: Some(|bundle| Ok(command(bundle))),

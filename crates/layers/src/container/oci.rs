@@ -9,6 +9,7 @@ use super::{At, Bundle, Runtime, contained};
 use crate::LayerError;
 
 pub(super) const CRUN: Runtime = Runtime {
+    name: "crun",
     program: ("crun", "crun"),
     about: "a container of crun: its root is a directory, so it should cost nothing",
     command: Some(|bundle| {
@@ -22,6 +23,7 @@ pub(super) const CRUN: Runtime = Runtime {
 };
 
 pub(super) const RUNC: Runtime = Runtime {
+    name: "runc",
     program: ("runc", "runc"),
     about: "a container of runc: its root is a directory, so it should cost nothing",
     command: Some(|bundle| {
@@ -38,6 +40,7 @@ pub(super) const RUNC: Runtime = Runtime {
 /// With runsc's own defaults, which are those of `docker run --runtime=runsc`. Its state is in the runtime's own
 /// `/run`.
 pub(super) const GVISOR: Runtime = Runtime {
+    name: "gvisor",
     program: ("runsc", "runsc"),
     about: "a container of gVisor: a kernel in user space answers its system calls, and reads from its memory",
     command: Some(|bundle| {

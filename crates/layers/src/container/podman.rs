@@ -21,6 +21,7 @@ const STORE: &str = "{{.Store.GraphDriverName}}\n{{.Store.GraphRoot}}\
                      {{range $name, $value := .Store.GraphOptions}}\n{{$name}}={{$value}}{{end}}";
 
 pub(super) const PODMAN: Runtime = Runtime {
+    name: "podman",
     program: ("podman", "podman"),
     about: "a container of podman: its root is an overlay",
     command: Some(command),

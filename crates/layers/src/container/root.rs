@@ -8,7 +8,7 @@ use std::{
 
 use layermark_model::Spec;
 
-use super::{At, MOUNTED_DIR, at, given, podman};
+use super::{At, ContainerOptions, MOUNTED_DIR, podman};
 use crate::{
     Base, LayerError, Undo,
     child::{Change, SEEN_AT},
@@ -31,11 +31,11 @@ pub(super) enum Root {
 
 impl Root {
     /// The root that the user wants. Docker has its own way to make it.
-    pub(super) fn of(spec: &Spec) -> Result<Self, LayerError> {
-        if let Some(dir) = given(spec, "rootfs") {
+    pub(super) fn of(spec: &Spec, options: &ContainerOptions) -> Result<Self, LayerError> {
+        if let Some(dir) = &options.rootfs {
             return Ok(Self::Over(dir.into()));
         }
-        match given(spec, "image") {
+        match &options.image {
             Some(name) => podman::Image::find(&spec.to_string(), name).map(Self::Image),
             None => Ok(Self::Empty),
         }
@@ -76,6 +76,7 @@ impl Root {
         &self,
         base: &Base,
         spec: &Spec,
+        at: At,
         undo: &mut Undo,
     ) -> Result<Vec<Change>, LayerError> {
         if let Self::Over(dir) = self {
@@ -84,7 +85,7 @@ impl Root {
         }
         let root = base.dir.join(self.name());
         let made = make_dirs(&root).and_then(|()| match self {
-            Self::Over(_) if at(spec) != At::Root => mount_point(&root.join(&MOUNTED_DIR[1..])),
+            Self::Over(_) if at != At::Root => mount_point(&root.join(&MOUNTED_DIR[1..])),
             _ => Ok(()),
         });
         let made = made.and_then(|()| self.view(base));
@@ -115,10 +116,10 @@ impl Root {
 }
 
 /// A note for the facts: the directory, or the image and its id.
-pub(super) fn note(spec: &Spec, id: &str) -> Option<(String, String)> {
-    let dir = given(spec, "rootfs").map(|dir| ("rootfs".into(), dir.into()));
-    let image = given(spec, "image").map(|name| ("image".into(), format!("{name} ({id:.12})")));
-    dir.or(image)
+pub(super) fn note(options: &ContainerOptions, id: &str) -> Option<(String, String)> {
+    let dir = options.rootfs.clone().map(|dir| ("rootfs".into(), dir));
+    let image = options.image.as_ref();
+    dir.or(image.map(|name| ("image".into(), format!("{name} ({id:.12})"))))
 }
 
 /// Makes those directories of a root that are not there.

@@ -17,23 +17,8 @@ use rustix::{
 };
 
 use crate::{
-    LayerError, LayerOption, Undo,
-    options::{self, bad, value},
-};
-
-/// Delay of layers whose files come over one connection.
-pub(crate) const DELAY: LayerOption = LayerOption {
-    name: "delay",
-    values: &[],
-    default: "0",
-    help: "added to each round trip to the server, such as 6ms: half each way, by a relay in layermark",
-};
-/// Rate of these layers.
-pub(crate) const RATE: LayerOption = LayerOption {
-    name: "rate",
-    values: &[],
-    default: "none",
-    help: "bits a second, each way, by that relay: 1mbit or more, such as 100mbit or 1gbit",
+    LayerError, Undo,
+    options::{self, bad, given},
 };
 
 /// With a longer delay, mounting would take longer than a server may take to start.
@@ -60,29 +45,25 @@ pub(crate) struct Distance {
 }
 
 impl Distance {
-    /// What `delay` and `rate` say. `None`: client and server are connected directly.
-    pub(crate) fn of(
-        spec: &Spec,
-        options: &'static [LayerOption],
-    ) -> Result<Option<Self>, LayerError> {
-        let text = value(spec, options, DELAY.name);
-        let Some(round_trip) = options::delay(text).filter(|delay| *delay <= LONGEST) else {
+    /// What the options `delay` and `rate` say. `None`: client and server are connected directly.
+    pub(crate) fn of(spec: &Spec, delay: &str, rate: &str) -> Result<Option<Self>, LayerError> {
+        let Some(round_trip) = options::delay(delay).filter(|delay| *delay <= LONGEST) else {
             let must = "is not a duration of at most 200ms, such as 6ms".into();
-            return Err(bad(spec, DELAY.name, text, must));
+            return Err(bad(spec, "delay", delay, must));
         };
-        let rate = options::rate(spec, options)?;
+        let rate = options::rate(spec, rate)?;
         let is_far = !round_trip.is_zero() || rate.is_some();
         Ok(is_far.then_some(Self { round_trip, rate }))
     }
 
     /// Entries for the layer's facts, with the options as the user wrote them.
     pub(crate) fn notes(spec: &Spec) -> Vec<(&'static str, String)> {
-        let given = |name| Some((name, spec.options.get(name)?));
-        let delay = given(DELAY.name)
-            .map(|(name, text)| (name, format!("{text} round trip, by layermark's relay")));
-        let rate = given(RATE.name)
-            .map(|(name, text)| (name, format!("{text} each way, by layermark's relay")));
-        delay.into_iter().chain(rate).collect()
+        let ways = [("delay", "round trip"), ("rate", "each way")].into_iter();
+        let note = |(name, way)| {
+            let (name, text) = given(spec, &[name])?;
+            Some((name, format!("{text} {way}, by layermark's relay")))
+        };
+        ways.filter_map(note).collect()
     }
 
     /// Bytes that may be on their way in one direction.

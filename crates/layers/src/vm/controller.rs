@@ -1,5 +1,7 @@
 //! Disk controllers that QEMU emulates.
 
+use crate::options::option_rows;
+
 /// A disk controller as the guest sees it.
 pub(super) struct Controller {
     pub(super) name: &'static str,
@@ -12,7 +14,7 @@ pub(super) struct Controller {
     pub(super) iothread: bool,
 }
 
-pub(super) const CONTROLLERS: &[Controller] = &[
+const CONTROLLERS: &[Controller] = &[
     Controller {
         name: "virtio-blk",
         modules: &["virtio_pci", "virtio_blk"],
@@ -54,3 +56,5 @@ pub(super) const CONTROLLERS: &[Controller] = &[
         iothread: false,
     },
 ];
+
+option_rows!(Controller, CONTROLLERS);

@@ -11,11 +11,8 @@ use crate::{
     Base, LayerError,
     agent::protocol::Mounting,
     child, loop_fs, needs,
-    options::{bad, on, value},
-    vm::{
-        controller::{CONTROLLERS, Controller},
-        options::OPTIONS,
-    },
+    options::{bad, switch},
+    vm::options::VmOptions,
 };
 
 /// Options that only apply to a disk.
@@ -27,37 +24,18 @@ const CACHES: &[&str] = &["writeback", "none", "writethrough", "directsync", "un
 
 /// A disk as the user described it.
 pub(crate) struct Disk<'a> {
-    spec: &'a Spec,
-    controller: &'static Controller,
-    fs: &'static loop_fs::LoopFsType,
+    pub(super) spec: &'a Spec,
+    pub(super) options: &'a VmOptions,
 }
 
 impl<'a> Disk<'a> {
-    pub(crate) fn of(spec: &'a Spec) -> Result<Self, LayerError> {
-        let name = value(spec, OPTIONS, "disk");
-        let unknown = |option, name| bad(spec, option, name, "is not known".into());
-        let fs = value(spec, OPTIONS, "fs");
-        Ok(Self {
-            spec,
-            controller: CONTROLLERS
-                .iter()
-                .find(|c| c.name == name)
-                .ok_or_else(|| unknown("disk", name))?,
-            fs: loop_fs::named(fs).ok_or_else(|| unknown("fs", fs))?,
-        })
-    }
-
-    fn value(&self, option: &str) -> &'a str {
-        value(self.spec, OPTIONS, option)
-    }
-
     /// Name of the image.
     fn file(&self) -> &'static str {
-        IMAGES[usize::from(self.value("format") != "raw")]
+        IMAGES[usize::from(self.options.format != "raw")]
     }
 
     fn cache(&self) -> &'a str {
-        match self.value("cache") {
+        match &*self.options.cache {
             "auto" => CACHES[0],
             cache => cache,
         }
@@ -65,33 +43,34 @@ impl<'a> Disk<'a> {
 
     /// Checks combinations of options.
     pub(crate) fn check(&self) -> Result<(), LayerError> {
-        let spec = self.spec;
-        let cache = self.cache();
+        let (spec, options) = (self.spec, self.options);
+        let (controller, cache) = (options.disk, self.cache());
         if !CACHES.contains(&cache) {
             let must = format!("is not one of {} for a disk", CACHES.join(", "));
             return Err(bad(spec, "cache", cache, must));
         }
-        if self.value("aio") == "native" && !matches!(cache, "none" | "directsync") {
+        if options.aio == "native" && !matches!(cache, "none" | "directsync") {
             let must = "needs a disk past this host's cache: cache=none or cache=directsync";
             return Err(bad(spec, "aio", "native", must.into()));
         }
-        if on(spec, OPTIONS, "iothread") && !self.controller.iothread {
+        if options.iothread && !controller.iothread {
             let must = "is for virtio-blk and virtio-scsi";
             return Err(bad(spec, "iothread", "on", must.into()));
         }
-        let machine = self.value("machine");
-        if machine != "auto" && !self.controller.machines.contains(&machine) {
-            let must = format!("has no {} controller", self.controller.name);
+        let machine = &*options.machine;
+        if machine != "auto" && !controller.machines.contains(&machine) {
+            let must = format!("has no {} controller", controller.name);
             return Err(bad(spec, "machine", machine, must));
         }
-        loop_fs::check_size(spec, self.value("size"), self.fs.least)
+        loop_fs::check_size(spec, &options.size, options.fs.least)
     }
 
     pub(crate) fn missing(&self) -> Vec<Missing> {
-        let mut missing: Vec<Missing> = needs::program(self.fs.mkfs, self.fs.package)
-            .into_iter()
-            .collect();
-        if self.value("format") == "qcow2" {
+        let mut missing: Vec<Missing> =
+            needs::program(self.options.fs.mkfs, self.options.fs.package)
+                .into_iter()
+                .collect();
+        if self.options.format == "qcow2" {
             missing.extend(needs::program("qemu-img", "qemu-utils"));
         }
         missing
@@ -99,15 +78,15 @@ impl<'a> Disk<'a> {
 
     /// Modules that the guest needs.
     pub(crate) fn modules(&self) -> Vec<&'static str> {
-        let mut modules = self.controller.modules.to_vec();
-        modules.push(self.fs.name);
+        let mut modules = self.options.disk.modules.to_vec();
+        modules.push(self.options.fs.name);
         modules
     }
 
     /// Machine type that has the controller.
     pub(crate) fn machine(&self) -> &'a str {
-        match self.value("machine") {
-            "auto" => self.controller.machines[0],
+        match &*self.options.machine {
+            "auto" => self.options.disk.machines[0],
             machine => machine,
         }
     }
@@ -115,8 +94,8 @@ impl<'a> Disk<'a> {
     /// The image in `dir` and mkfs's version. Makes it, with a file system on it, unless it is what
     /// survived a power cut.
     pub(crate) fn make(&self, base: &Base, dir: &Path) -> Result<(PathBuf, String), LayerError> {
-        let layer = self.spec.to_string();
-        let (raw, version) = (dir.join(IMAGES[0]), loop_fs::version(&layer, self.fs)?);
+        let (layer, fs) = (self.spec.to_string(), self.options.fs);
+        let (raw, version) = (dir.join(IMAGES[0]), loop_fs::version(&layer, fs)?);
         if base.survived() {
             let image = dir.join(self.file());
             let found = image
@@ -124,11 +103,11 @@ impl<'a> Disk<'a> {
                 .map_err(LayerError::io(&layer, "find the image", &image));
             return found.map(|_| (image, version));
         }
-        let size = loop_fs::size_for(base, self.spec, self.value("size"), self.fs.least)?;
+        let size = loop_fs::size_for(base, self.spec, &self.options.size, fs.least)?;
         let made = File::create_new(&raw).and_then(|f| f.set_len(size));
         made.map_err(LayerError::io(&layer, "make the image", &raw))?;
-        loop_fs::make_fs(&layer, self.fs, &raw)?;
-        if self.value("format") == "raw" {
+        loop_fs::make_fs(&layer, fs, &raw)?;
+        if self.options.format == "raw" {
             return Ok((raw, version));
         }
         let image = dir.join(self.file());
@@ -149,7 +128,10 @@ impl<'a> Disk<'a> {
 
     /// QEMU's arguments.
     pub(crate) fn devices(&self) -> Vec<String> {
-        let (file, format, aio) = (self.file(), self.value("format"), self.value("aio"));
+        let VmOptions {
+            disk, format, aio, ..
+        } = self.options;
+        let file = self.file();
         let mut arguments: Vec<String> = vec![
             "-drive".into(),
             format!(
@@ -157,7 +139,7 @@ impl<'a> Disk<'a> {
                 self.cache()
             ),
         ];
-        let thread = if on(self.spec, OPTIONS, "iothread") {
+        let thread = if self.options.iothread {
             arguments.extend(["-object".into(), "iothread,id=io".into()]);
             ",iothread=io"
         } else {
@@ -166,19 +148,19 @@ impl<'a> Disk<'a> {
         let mut add = |device: &str, thread: &str| {
             arguments.extend(["-device".into(), format!("{device}{thread}")]);
         };
-        match self.controller.parent {
+        match disk.parent {
             Some(parent) => {
                 add(parent, thread);
-                add(self.controller.device, "");
+                add(disk.device, "");
             }
-            None => add(self.controller.device, thread),
+            None => add(disk.device, thread),
         }
         arguments
     }
 
     pub(crate) fn mounting(&self) -> Mounting {
         Mounting {
-            fs: self.fs.name.into(),
+            fs: self.options.fs.name.into(),
             source: None,
             options: String::new(),
         }
@@ -186,12 +168,13 @@ impl<'a> Disk<'a> {
 
     /// Facts about it in addition to those read from the guest.
     pub(crate) fn notes(&self) -> Vec<(&'static str, String)> {
+        let options = self.options;
         vec![
-            ("disk", self.controller.name.into()),
+            ("disk", options.disk.name.into()),
             ("disk_cache", self.cache().into()),
-            ("disk_aio", self.value("aio").into()),
-            ("disk_format", self.value("format").into()),
-            ("iothread", self.value("iothread").into()),
+            ("disk_aio", options.aio.clone()),
+            ("disk_format", options.format.clone()),
+            ("iothread", switch(options.iothread).into()),
         ]
     }
 }

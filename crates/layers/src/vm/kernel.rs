@@ -7,15 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{Missing, Spec};
+use layermark_model::Missing;
 
-use crate::{
-    options::value,
-    vm::{
-        cache,
-        modules::{Modules, Packing, unpack},
-        options::OPTIONS,
-    },
+use crate::vm::{
+    cache,
+    modules::{Modules, Packing, unpack},
 };
 
 /// A kernel and where its modules lie.
@@ -209,8 +205,8 @@ fn version(release: &str) -> Vec<u64> {
         .collect()
 }
 
-/// The first kernel that has all these modules.
-pub(crate) fn choose(spec: &Spec, modules: &[&str]) -> Result<Kernel, Missing> {
+/// The first kernel that has all these modules: the one at the path `named`, or of all (`auto`).
+pub(crate) fn choose(named: &str, modules: &[&str]) -> Result<Kernel, Missing> {
     let lacks = |what: String| Missing {
         what,
         hint: "sudo apt-get install linux-image-amd64, or fetch it without installing: \
@@ -218,7 +214,7 @@ pub(crate) fn choose(spec: &Spec, modules: &[&str]) -> Result<Kernel, Missing> {
             .into(),
         installable: true,
     };
-    let kernels = match value(spec, OPTIONS, "kernel") {
+    let kernels = match named {
         "auto" => Kernel::all(),
         path => match Kernel::named(Path::new(path)) {
             Ok(kernel) => vec![kernel],

@@ -28,11 +28,11 @@ use crate::{
         relay::{Distance, Relay},
         space::Net,
     },
-    options::{bad, value},
+    options::{bad, given, switch},
     sandbox,
     vm::{
-        card::{CARDS, Card},
-        options::OPTIONS,
+        card::Card,
+        options::{Backend, Vhost, VmOptions},
     },
 };
 
@@ -45,21 +45,10 @@ const USER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 2, 2), Ipv4Addr::new(10, 0, 2,
 
 const VHOST: &str = "/dev/vhost-net";
 
-/// The network that QEMU plugs the card into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Backend {
-    Tap,
-    User,
-    Socket,
-}
-
 /// A guest's network as the user described it.
 pub(crate) struct Wiring<'a> {
     spec: &'a Spec,
-    card: &'static Card,
-    backend: Backend,
-    /// Name of the switch that connects its guests.
-    switch: Option<&'a str>,
+    options: &'a VmOptions,
     /// Whether the guest's directory is served through this network.
     serves: bool,
 }
@@ -67,54 +56,46 @@ pub(crate) struct Wiring<'a> {
 impl<'a> Wiring<'a> {
     /// `None`: the guest has no card, since the user requested none and nothing is served through
     /// it.
-    pub(crate) fn of(spec: &'a Spec, serves: bool) -> Option<Self> {
-        let options = ["nic", "backend", "switch", "vhost"];
-        if !serves && !options.iter().any(|o| spec.options.contains_key(*o)) {
-            return None;
-        }
-        let name = value(spec, OPTIONS, "nic");
-        Some(Self {
+    pub(super) fn of(spec: &'a Spec, options: &'a VmOptions, serves: bool) -> Option<Self> {
+        let wired = serves || given(spec, &["nic", "backend", "switch", "vhost"]).is_some();
+        wired.then_some(Self {
             spec,
-            card: CARDS.iter().find(|c| c.name == name).unwrap_or(&CARDS[0]),
-            backend: match value(spec, OPTIONS, "backend") {
-                "user" => Backend::User,
-                "socket" => Backend::Socket,
-                _ => Backend::Tap,
-            },
-            switch: Some(value(spec, OPTIONS, "switch")).filter(|s| *s != "none"),
+            options,
             serves,
         })
     }
 
     /// Checks combinations of options.
     pub(crate) fn check(&self) -> Result<(), LayerError> {
-        let value = |name| value(self.spec, OPTIONS, name);
-        let wrong = |name, must: &str| Err(bad(self.spec, name, value(name), must.into()));
-        if self.serves && self.backend != Backend::Tap {
-            return wrong("backend", "is not tap, through which this share is served");
+        let wrong = |name, value: &str, must: &str| Err(bad(self.spec, name, value, must.into()));
+        let backend = self.options.backend;
+        if self.serves && backend != Backend::Tap {
+            let must = "is not tap, through which this share is served";
+            return wrong("backend", &backend.to_string(), must);
         }
-        if let Some(name) = self.switch {
+        if let Some(name) = self.options.switch() {
             net::switch_name(self.spec, name)?;
             if self.serves {
-                return wrong("switch", "is not for shares, whose server has the network");
+                let must = "is not for shares, whose server has the network";
+                return wrong("switch", name, must);
             }
-            if self.backend == Backend::User {
-                return wrong("switch", "needs backend=tap or backend=socket");
+            if backend == Backend::User {
+                return wrong("switch", name, "needs backend=tap or backend=socket");
             }
         }
-        if value("vhost") == "on" && !self.may_use_vhost() {
-            return wrong("vhost", "needs nic=virtio-net and backend=tap");
+        if self.options.vhost == Vhost::On && !self.may_use_vhost() {
+            return wrong("vhost", "on", "needs nic=virtio-net and backend=tap");
         }
         Ok(())
     }
 
     fn may_use_vhost(&self) -> bool {
-        self.backend == Backend::Tap && self.card.name == "virtio-net"
+        self.options.backend == Backend::Tap && self.options.nic.name == "virtio-net"
     }
 
     pub(crate) fn missing(&self) -> Vec<Missing> {
         let mut missing = Vec::new();
-        if self.backend == Backend::Tap {
+        if self.options.backend == Backend::Tap {
             missing.extend(needs::device(TUN, "tun"));
             if sandbox::privilege() == sandbox::Privilege::None {
                 let hint = if self.serves {
@@ -128,7 +109,7 @@ impl<'a> Wiring<'a> {
                 });
             }
         }
-        if value(self.spec, OPTIONS, "vhost") == "on" {
+        if self.options.vhost == Vhost::On {
             missing.extend(needs::device(VHOST, "vhost_net"));
         }
         missing
@@ -136,32 +117,33 @@ impl<'a> Wiring<'a> {
 
     /// Modules that the guest needs.
     pub(crate) fn modules(&self) -> &'static [&'static str] {
-        self.card.modules
+        self.options.nic.modules
     }
 
     /// Makes the network. It ends with its last guest.
     pub(crate) fn make(&self) -> Result<Network, LayerError> {
-        let plug = |kind| Plug::of_guest(kind, self.switch).map(Some);
-        let made = match self.backend {
+        let (backend, switch) = (self.options.backend, self.options.switch());
+        let plug = |kind| Plug::of_guest(kind, switch).map(Some);
+        let made = match backend {
             Backend::User => Ok(None),
             Backend::Socket => plug(Kind::Switch),
-            Backend::Tap if self.switch.is_some() => plug(Kind::Bridge),
+            Backend::Tap if switch.is_some() => plug(Kind::Bridge),
             Backend::Tap => plug(Kind::Cable),
         };
         let layer = self.spec.to_string();
-        let vhost = match value(self.spec, OPTIONS, "vhost") {
-            "off" => false,
-            "on" => true,
-            _ => self.may_use_vhost() && needs::device(VHOST, "vhost_net").is_none(),
+        let vhost = match self.options.vhost {
+            Vhost::Off => false,
+            Vhost::On => true,
+            Vhost::Auto => self.may_use_vhost() && needs::device(VHOST, "vhost_net").is_none(),
         };
-        let path = match self.backend {
+        let path = match backend {
             Backend::Tap => TUN,
             _ => "a socket",
         };
         Ok(Network {
-            card: self.card,
-            backend: value(self.spec, OPTIONS, "backend").to_owned(),
-            switch: self.switch.map(str::to_owned),
+            card: self.options.nic,
+            backend,
+            switch: switch.map(str::to_owned),
             plug: made.map_err(LayerError::io(&layer, "make a network with", path.as_ref()))?,
             vhost,
         })
@@ -181,7 +163,7 @@ pub(crate) fn unreachable(layer: &str) -> LayerError {
 /// An existing network, and one guest's position in it.
 pub(crate) struct Network {
     pub(crate) card: &'static Card,
-    backend: String,
+    backend: Backend,
     switch: Option<String>,
     /// `None`: QEMU emulates it.
     plug: Option<Plug>,
@@ -246,7 +228,7 @@ impl Network {
                 format!("dgram,id=net,local.type=fd,local.str={number}")
             }
             (Some(plug), None) => {
-                let (tap, vhost) = (plug.tap(), if self.vhost { "on" } else { "off" });
+                let (tap, vhost) = (plug.tap(), switch(self.vhost));
                 format!("tap,id=net,ifname={tap},script=no,downscript=no,vhost={vhost}")
             }
         };
@@ -325,15 +307,15 @@ impl Network {
         let mut notes = card.notes();
         notes.extend([
             ("nic", self.card.name.into()),
-            ("backend", self.backend.clone()),
+            ("backend", self.backend.to_string()),
             ("network", kind.into()),
             ("network_host", host.to_string()),
             ("network_guest", guest.to_string()),
             ("address", guest.to_string()),
             ("near_address", host.to_string()),
         ]);
-        if self.backend == "tap" {
-            notes.push(("vhost", if self.vhost { "on" } else { "off" }.into()));
+        if self.backend == Backend::Tap {
+            notes.push(("vhost", switch(self.vhost).into()));
         }
         notes.extend(self.switch.clone().map(|name| ("switch", name)));
         let others = self.plug.as_ref().map(Plug::others).unwrap_or_default();
@@ -362,7 +344,8 @@ mod tests {
     fn a_guest_has_a_card_when_it_is_asked_for() {
         let card = |text: &str, serves| {
             let spec: Spec = text.parse().unwrap();
-            Wiring::of(&spec, serves).map(|w| (w.card.name, w.backend))
+            let options = VmOptions::of(&spec).unwrap();
+            Wiring::of(&spec, &options, serves).map(|_| (options.nic.name, options.backend))
         };
         assert_eq!(card("vm", false), None);
         let usual = Some(("virtio-net", Backend::Tap));
@@ -400,7 +383,8 @@ mod tests {
     #[test]
     fn what_vhost_lacks_is_told() {
         let spec: Spec = "vm:vhost=on".parse().unwrap();
-        let missing = Wiring::of(&spec, false).unwrap().missing();
+        let options = VmOptions::of(&spec).unwrap();
+        let missing = Wiring::of(&spec, &options, false).unwrap().missing();
         let told = missing.iter().any(|m| m.what.contains(VHOST));
         assert_eq!(told, needs::device(VHOST, "vhost_net").is_some());
         assert!(!has_vhost(std::process::id()));
@@ -416,7 +400,9 @@ mod tests {
             ("vm:backend=socket", "dgram,id=net,local.type=fd,local.str="),
         ] {
             let spec: Spec = text.parse().unwrap();
-            let network = Wiring::of(&spec, false).unwrap().make().unwrap();
+            let options = VmOptions::of(&spec).unwrap();
+            let wiring = Wiring::of(&spec, &options, false).unwrap();
+            let network = wiring.make().unwrap();
             let said = network.devices().join(" ");
             assert!(said.contains(says), "{said}");
         }

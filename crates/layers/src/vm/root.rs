@@ -9,9 +9,9 @@ use crate::{
     LayerError,
     agent::protocol::{Mounting, ROOT_TAG},
     child::Change,
-    options::{bad, on, value},
+    options::bad,
     sandbox,
-    vm::{options::OPTIONS, secrets},
+    vm::{options::VmOptions, secrets},
 };
 
 /// Source of the guest's programs.
@@ -26,10 +26,10 @@ pub(crate) enum Root<'a> {
 
 impl<'a> Root<'a> {
     /// `None`: the guest has only the probe.
-    pub(crate) fn of(spec: &'a Spec) -> Result<Option<Self>, LayerError> {
+    pub(super) fn of(spec: &Spec, options: &'a VmOptions) -> Result<Option<Self>, LayerError> {
         let wrong = |text: &str, must: &str| Err(bad(spec, "root", text, must.into()));
-        let secrets = on(spec, OPTIONS, "secrets");
-        match value(spec, OPTIONS, "root") {
+        let secrets = options.secrets;
+        match &*options.root {
             other if secrets && other != "host" => {
                 Err(bad(spec, "secrets", "on", "is for root=host".into()))
             }
@@ -135,19 +135,20 @@ mod tests {
             spec.options.insert("root".into(), root.into());
             spec
         };
-        let text = |root: &str| match Root::of(&spec(root)) {
+        let shown = |spec: &Spec| match Root::of(spec, &VmOptions::of(spec).unwrap()) {
             Ok(Some(root)) => root.devices().join(" "),
             Ok(None) => String::new(),
             Err(e) => e.to_string(),
         };
+        let text = |root: &str| shown(&spec(root));
         assert_eq!(text("none"), "");
         assert!(text("host").contains("path=root,"));
         let mut all = spec("host");
         all.options.insert("secrets".into(), "on".into());
-        let shared = Root::of(&all).unwrap().unwrap().devices().join(" ");
+        let shared = shown(&all);
         assert!(shared.contains("path=/,"), "{shared}");
         all.options.insert("root".into(), "none".into());
-        let refused = Root::of(&all).err().unwrap().to_string();
+        let refused = shown(&all);
         assert!(refused.contains("is for root=host"), "{refused}");
         assert!(text(dir.path().to_str().unwrap()).contains("readonly=on"));
         let image = text(image.to_str().unwrap());

@@ -15,8 +15,8 @@ use crate::{
     agent::protocol::Mounting,
     child::Process,
     net::relay::{Distance, Relay},
-    options::{bad, value},
-    vm::{disk, net::Network, options::OPTIONS},
+    options::{bad, given},
+    vm::{disk, net::Network, options::VmOptions},
 };
 
 mod nfs;
@@ -110,32 +110,34 @@ impl Serve<'_> {
 /// A shared directory as the user described it.
 pub(crate) struct Share<'a> {
     spec: &'a Spec,
+    options: &'a VmOptions,
     kind: &'static dyn ShareProtocol,
 }
 
 impl<'a> Share<'a> {
     /// `None`: the guest has a disk.
-    pub(crate) fn of(spec: &'a Spec) -> Option<Self> {
-        let name = value(spec, OPTIONS, "share");
-        let kind = *PROTOCOLS.iter().find(|k| k.name() == name)?;
-        Some(Self { spec, kind })
+    pub(super) fn of(spec: &'a Spec, options: &'a VmOptions) -> Option<Self> {
+        let kind = *PROTOCOLS.iter().find(|k| k.name() == options.share)?;
+        Some(Self {
+            spec,
+            options,
+            kind,
+        })
     }
 
     fn cache(&self) -> &'a str {
-        match value(self.spec, OPTIONS, "cache") {
+        match &*self.options.cache {
             "auto" => self.kind.caches()[0],
             cache => cache,
         }
     }
 
     pub(crate) fn check(&self) -> Result<(), LayerError> {
-        for option in disk::ONLY {
-            if let Some(given) = self.spec.options.get(*option) {
-                let must = "is for disks, and this is a shared folder".into();
-                return Err(bad(self.spec, option, given, must));
-            }
+        if let Some((option, given)) = given(self.spec, disk::ONLY) {
+            let must = "is for disks, and this is a shared folder".into();
+            return Err(bad(self.spec, option, given, must));
         }
-        Distance::of(self.spec, OPTIONS)?;
+        self.distance()?;
         let cache = self.cache();
         if self.kind.caches().contains(&cache) {
             return Ok(());
@@ -143,6 +145,10 @@ impl<'a> Share<'a> {
         let known = self.kind.caches().join(", ");
         let must = format!("is not one of {known} for {}", self.kind.name());
         Err(bad(self.spec, "cache", cache, must))
+    }
+
+    fn distance(&self) -> Result<Option<Distance>, LayerError> {
+        Distance::of(self.spec, &self.options.delay, &self.options.rate)
     }
 
     pub(crate) fn missing(&self) -> Vec<Missing> {
@@ -161,8 +167,8 @@ impl<'a> Share<'a> {
 
     /// Starts a relay between the guest and its server, if the user wants the server to be distant.
     pub(crate) fn relay(&self, network: Option<&Network>) -> Result<Option<Relay>, LayerError> {
-        let distance = Distance::of(self.spec, OPTIONS)?;
-        let (Some(distance), Some(port), Some(network)) = (distance, self.kind.port(), network)
+        let (Some(distance), Some(port), Some(network)) =
+            (self.distance()?, self.kind.port(), network)
         else {
             return Ok(None);
         };
@@ -181,7 +187,7 @@ impl<'a> Share<'a> {
 
     /// Machine type; any type supports shares.
     pub(crate) fn machine(&self) -> &'a str {
-        match value(self.spec, OPTIONS, "machine") {
+        match &*self.options.machine {
             "auto" => "q35",
             machine => machine,
         }
@@ -234,15 +240,16 @@ impl<'a> Share<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vm::options;
 
     #[test]
     fn each_way_is_listed_with_a_cache_of_its_own() {
         let names: Vec<&str> = PROTOCOLS.iter().map(|k| k.name()).collect();
-        assert_eq!(names, options::SHARES[1..]);
+        let row = VmOptions::ROWS.iter().find(|row| row.name == "share");
+        assert_eq!(names, row.unwrap().values[1..]);
         for kind in PROTOCOLS {
             let spec: Spec = format!("vm:share={}", kind.name()).parse().unwrap();
-            let share = Share::of(&spec).unwrap();
+            let options = VmOptions::of(&spec).unwrap();
+            let share = Share::of(&spec, &options).unwrap();
             share.check().unwrap();
             assert!(kind.caches().contains(&share.cache()));
             assert_eq!(share.networked(), matches!(kind.name(), "nfs" | "smb"));

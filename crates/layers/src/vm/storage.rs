@@ -7,6 +7,7 @@ use layermark_model::{Missing, Spec};
 use super::{
     disk::Disk,
     net::Network,
+    options::VmOptions,
     share::{self, Share},
 };
 use crate::{
@@ -20,11 +21,8 @@ pub(super) enum GuestStorage<'a> {
 }
 
 impl<'a> GuestStorage<'a> {
-    pub(super) fn of(spec: &'a Spec) -> Result<Self, LayerError> {
-        match Share::of(spec) {
-            Some(share) => Ok(Self::Share(share)),
-            None => Ok(Self::Disk(Disk::of(spec)?)),
-        }
+    pub(super) fn of(spec: &'a Spec, options: &'a VmOptions) -> Self {
+        Share::of(spec, options).map_or(Self::Disk(Disk { spec, options }), Self::Share)
     }
 
     pub(super) fn check(&self) -> Result<(), LayerError> {

@@ -1,5 +1,5 @@
 //! What a point means is said by its workload, once: nobody after it looks a parameter up by its name,
-//! or asks which workload it is.
+//! or asks which workload it is. What a layer is set to is in the fields of its options.
 
 use std::{fs, path::Path};
 
@@ -76,6 +76,24 @@ fn nobody_asks_again_what_the_workload_has_said() {
         "a workload says what its points mean (crates/model/src/meaning.rs): ask that, not\n{}",
         found.join("\n")
     );
+}
+
+/// Only `options/values.rs` reads the text of an option, for `layer_options!`.
+#[test]
+fn no_layer_looks_up_an_option_by_its_name() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("../layers/src");
+    let ways = [".options.get(", ".options.contains_key(", "options[\""];
+    let mut found = Vec::new();
+    visit(&src, &mut |path| {
+        let text = fs::read_to_string(path).unwrap();
+        let product = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        let lines = product
+            .lines()
+            .filter(|l| ways.iter().any(|way| l.contains(way)));
+        let at = path.strip_prefix(&src).unwrap().to_str().unwrap();
+        found.extend(lines.map(|_| at.to_owned()));
+    });
+    assert_eq!(found, ["options/values.rs"; 2]);
 }
 
 #[test]

@@ -1,0 +1,178 @@
+//! Options as the code of a layer reads them: a struct with a field for each, of the type of its values.
+
+use layermark_model::Spec;
+
+use super::{LayerOption, bad, check_value};
+use crate::LayerError;
+
+/// A type that an option is read as.
+pub(crate) trait OptionValue: Sized {
+    /// See [`LayerOption::values`].
+    const VALUES: &'static [&'static str] = &[];
+
+    /// `None`: it is not one of the values.
+    fn of(given: Option<&str>, default: &str) -> Option<Self>;
+}
+
+impl OptionValue for String {
+    fn of(given: Option<&str>, default: &str) -> Option<Self> {
+        Some(given.unwrap_or(default).into())
+    }
+}
+
+/// `None`: it was not given.
+impl OptionValue for Option<String> {
+    fn of(given: Option<&str>, _: &str) -> Option<Self> {
+        Some(given.map(str::to_owned))
+    }
+}
+
+impl OptionValue for bool {
+    const VALUES: &'static [&'static str] = &["off", "on"];
+
+    fn of(given: Option<&str>, default: &str) -> Option<Self> {
+        let word = given.unwrap_or(default);
+        Self::VALUES.contains(&word).then_some(word == "on")
+    }
+}
+
+/// Defines an enum with a word for each variant, which users write.
+macro_rules! option_words {
+    ($(#[$about:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        $vis enum $name {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $crate::options::OptionValue for $name {
+            const VALUES: &'static [&'static str] = &[$($word),+];
+
+            fn of(given: Option<&str>, default: &str) -> Option<Self> {
+                match given.unwrap_or(default) {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self {
+                    $(Self::$variant => $word,)+
+                })
+            }
+        }
+    };
+}
+pub(crate) use option_words;
+
+/// Makes a row of a table the value of an option. Rows have a `name`.
+macro_rules! option_rows {
+    ($row:ty, $table:ident) => {
+        impl $crate::options::OptionValue for &'static $row {
+            const VALUES: &'static [&'static str] = &{
+                let mut names = [""; $table.len()];
+                let mut i = 0;
+                while i < names.len() {
+                    names[i] = $table[i].name;
+                    i += 1;
+                }
+                names
+            };
+
+            fn of(given: Option<&str>, default: &str) -> Option<Self> {
+                let name = given.unwrap_or(default);
+                $table.iter().find(|row| row.name == name)
+            }
+        }
+    };
+}
+pub(crate) use option_rows;
+
+/// Defines the options of a layer: a struct as its code reads them, and a row for each. A field has the comment that
+/// is the help, its name for users if that has a `-`, its default, and its values if they are not those of its type.
+macro_rules! layer_options {
+    ($vis:vis struct $name:ident { $(
+        $(#[doc = $help:literal])+
+        $field:ident $(as $option:literal)?: $type:ty = $default:literal $([$($value:literal),+])?,
+    )+ }) => {
+        /// What the user has set, and defaults.
+        $vis struct $name {
+            $($vis $field: $type,)+
+        }
+
+        impl $name {
+            $vis const ROWS: [$crate::LayerOption; [$(stringify!($field)),+].len()] = [$($crate::LayerOption {
+                name: $crate::options::layer_options!(@name $field $($option)?),
+                values: $crate::options::layer_options!(@values $type $(, $($value),+)?),
+                default: $default,
+                help: concat!($($help),+).trim_ascii_start(),
+            }),+];
+
+            $vis fn of(spec: &$crate::Spec) -> Result<Self, $crate::LayerError> {
+                let [$($field),+] = &Self::ROWS;
+                Ok(Self { $($field: $crate::options::read(spec, $field)?),+ })
+            }
+        }
+    };
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $option:literal) => { $option };
+    (@values $type:ty) => { <$type as $crate::options::OptionValue>::VALUES };
+    (@values $type:ty, $($value:literal),+) => { &[$($value),+] };
+}
+pub(crate) use layer_options;
+
+/// The value of an option. One that was not checked, such as that of a stored run, is refused here.
+pub(crate) fn read<T: OptionValue>(spec: &Spec, option: &LayerOption) -> Result<T, LayerError> {
+    let given = match option.name {
+        "variant" => spec.variant.as_deref(),
+        name => spec.options.get(name).map(String::as_str),
+    };
+    let text = given.unwrap_or(option.default);
+    check_value(spec, option, text)?;
+    T::of(given, option.default).ok_or_else(|| bad(spec, option.name, text, "is not known".into()))
+}
+
+/// The first of these options that the user gave, and its text: for options whose mere presence counts.
+pub(crate) fn given<'a>(spec: &'a Spec, names: &[&'static str]) -> Option<(&'static str, &'a str)> {
+    let mut names = names.iter();
+    names.find_map(|name| Some((*name, spec.options.get(*name)?.as_str())))
+}
+
+/// The words of a switch.
+pub(crate) fn switch(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+#[cfg(test)]
+mod tests {
+    layer_options! {
+        struct TestOptions {
+            /// a text that
+            /// may be empty
+            text: String = "none",
+            /// a text
+            optional: Option<String> = "",
+            /// a switch
+            a_switch as "a-switch": bool = "on" ["on", "off"],
+        }
+    }
+
+    #[test]
+    fn fields_are_what_was_given_or_defaults() {
+        assert_eq!(TestOptions::ROWS[0].help, "a text that may be empty");
+        assert_eq!(TestOptions::ROWS[2].values, ["on", "off"]);
+        let read = |text: &str| TestOptions::of(&text.parse().unwrap());
+        let fields = |text| {
+            read(text)
+                .map(|o| (o.text, o.optional, o.a_switch))
+                .unwrap()
+        };
+        assert_eq!(fields("x"), ("none".into(), None, true));
+        let empty = fields("x:text=,optional=,a-switch=off");
+        assert_eq!(empty, (String::new(), Some(String::new()), false));
+        let refused = read("x:a-switch=of").err().unwrap().to_string();
+        assert!(refused.ends_with("did you mean `off`?"), "{refused}");
+    }
+}
