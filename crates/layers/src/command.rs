@@ -62,13 +62,13 @@ struct Commands {
 }
 
 impl Commands {
-    fn read(spec: &Spec) -> Result<Self, LayerError> {
-        let file = CommandOptions::of(spec)?.variant;
-        let bad = |must: String| bad(spec, "variant", &file, must);
+    fn read(spec: &Spec, options: &CommandOptions) -> Result<Self, LayerError> {
+        let file = &options.variant;
+        let bad = |must: String| bad(spec, "variant", file, must);
         if file.is_empty() {
             return Err(bad("has to be given: a TOML file".into()));
         }
-        let text = text(Path::new(&file)).map_err(|e| bad(format!("cannot be read: {e}")))?;
+        let text = text(Path::new(file)).map_err(|e| bad(format!("cannot be read: {e}")))?;
         let commands = Self::parse(&text).map_err(|why| bad(format!("is not a place: {why}")))?;
         Ok(commands)
     }
@@ -214,10 +214,11 @@ impl Layer for Command {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        Commands::read(spec)?;
-        let dir = CommandOptions::of(spec)?.dir;
-        if !Path::new(&dir).is_absolute() {
-            return Err(bad(spec, "dir", &dir, "is not an absolute path".into()));
+        let options = CommandOptions::of(spec)?;
+        Commands::read(spec, &options)?;
+        let dir = &options.dir;
+        if !Path::new(dir).is_absolute() {
+            return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
         }
         Ok(())
     }
@@ -239,7 +240,7 @@ impl Layer for Command {
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let commands = Commands::read(spec).ok();
+        let commands = CommandOptions::of(spec).and_then(|options| Commands::read(spec, &options));
         let programs = commands.iter().flat_map(Commands::programs);
         let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
         for program in programs {
@@ -262,7 +263,8 @@ impl Layer for Command {
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         let layer = spec.to_string();
-        let commands = Commands::read(spec)?;
+        let options = CommandOptions::of(spec)?;
+        let commands = Commands::read(spec, &options)?;
         base.emptied(undo);
         let token = random_name("");
         let run = format!("layermark-{token}");
@@ -300,7 +302,7 @@ impl Layer for Command {
             command: enter,
             start,
             drop_caches: words.of(&commands.drop_caches),
-            dir: CommandOptions::of(spec)?.dir.into(),
+            dir: options.dir.into(),
             // The prefix keeps claims of the place apart from what was measured.
             notes: facts
                 .map(|(name, value)| (format!("place.{name}"), value.to_owned()))

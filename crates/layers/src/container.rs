@@ -168,10 +168,10 @@ impl Layer for Container {
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         let options = ContainerOptions::of(spec)?;
         if !["podman", "docker"].contains(&options.variant.program.0) {
-            let others = match &options.image {
-                _ if options.at == At::Named => Some(("at", "named")),
-                _ if options.rm => Some(("rm", "on")),
-                image => image.as_deref().map(|image| ("image", image)),
+            let others = match () {
+                () if options.at == At::Named => Some(("at", "named")),
+                () if options.rm => Some(("rm", "on")),
+                () => options.image.as_deref().map(|image| ("image", image)),
             };
             if let Some((option, its)) = others {
                 let must = "is an option of podman and docker: -l container:podman".to_owned();

@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use layermark_model::{Missing, Spec};
 
@@ -56,9 +56,8 @@ impl Layer for Dir {
     }
 
     fn storage(&self, spec: &Spec) -> Storage {
-        Storage::Directory(
-            DirOptions::of(spec).map_or_else(|_| PathBuf::new(), |o| o.variant.into()),
-        )
+        let dir = DirOptions::of(spec).map(|o| o.variant);
+        Storage::Directory(dir.unwrap_or_default().into())
     }
 
     fn uncut(&self, _: &Spec) -> Option<&'static str> {

@@ -40,10 +40,11 @@ impl Layer for Exec {
     }
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        words(spec)?;
-        let dir = ExecOptions::of(spec)?.dir;
-        if !Path::new(&dir).is_absolute() {
-            return Err(bad(spec, "dir", &dir, "is not an absolute path".into()));
+        let options = ExecOptions::of(spec)?;
+        words(spec, &options)?;
+        let dir = &options.dir;
+        if !Path::new(dir).is_absolute() {
+            return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
         }
         Ok(())
     }
@@ -66,7 +67,8 @@ impl Layer for Exec {
 
     /// Without root, layermark is in a user namespace, where the command would not be the user's.
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let words = words(spec).unwrap_or_default();
+        let words = ExecOptions::of(spec).and_then(|options| words(spec, &options));
+        let words = words.unwrap_or_default();
         let program = words.first().filter(|p| !entered::is_found(Path::new(p)));
         let program = program.map(|program| Missing {
             what: program.to_string_lossy().into_owned(),
@@ -77,12 +79,14 @@ impl Layer for Exec {
     }
 
     fn open(&self, base: &Base, spec: &Spec, _: &mut Undo) -> Result<Box<dyn Place>, LayerError> {
+        let options = ExecOptions::of(spec)?;
+        let command = words(spec, &options)?;
         let way = Way {
-            command: words(spec)?,
-            by_hand: words(spec)?,
+            by_hand: command.clone(),
+            command,
             start: Start::Found,
             drop_caches: Vec::new(),
-            dir: ExecOptions::of(spec)?.dir.into(),
+            dir: options.dir.into(),
             notes: Vec::new(),
             versions: Vec::new(),
         };
@@ -91,10 +95,10 @@ impl Layer for Exec {
 }
 
 /// The words of the command. Quotes join words, as in a shell; nothing else is special.
-fn words(spec: &Spec) -> Result<Vec<OsString>, LayerError> {
-    let text = ExecOptions::of(spec)?.variant;
-    let bad = |must: &str| bad(spec, "variant", &text, must.into());
-    let mut words = shell_words::split(&text).map_err(|_| bad("has a quote that is not closed"))?;
+fn words(spec: &Spec, options: &ExecOptions) -> Result<Vec<OsString>, LayerError> {
+    let text = &options.variant;
+    let bad = |must: &str| bad(spec, "variant", text, must.into());
+    let mut words = shell_words::split(text).map_err(|_| bad("has a quote that is not closed"))?;
     // A plan has no shell that takes the quotes off: `exec:'podman exec -i ID'`.
     if let [one] = &words[..]
         && text.starts_with(['\'', '"'])
@@ -115,7 +119,10 @@ mod tests {
 
     #[test]
     fn a_command_is_words_and_no_shell_reads_it() {
-        let read = |text: &str| words(&text.parse().unwrap()).unwrap();
+        let read = |text: &str| {
+            let spec: Spec = text.parse().unwrap();
+            words(&spec, &ExecOptions::of(&spec).unwrap()).unwrap()
+        };
         for (text, expected) in [
             (
                 "exec:podman exec -i x,dir=/data",

@@ -20,7 +20,7 @@ use crate::{
     fuse_program::{self, Program},
     host::{self, HostPlace, PACKAGED},
     mounts,
-    options::{bad, delay, layer_options, switch},
+    options::{bad, delay, layer_options, on_off},
     sandbox, tree,
 };
 
@@ -154,8 +154,8 @@ impl Layer for Fuse {
             .backing_dir(&below)
             .other_side(&below)
             .helper(pid)
-            .note("passthrough", switch(agreed.passthrough))
-            .note("writeback", switch(agreed.writeback))
+            .note("passthrough", on_off(agreed.passthrough))
+            .note("writeback", on_off(agreed.writeback))
             .note("cache", options.cache.to_string())
             .note("direct", options.direct)
             .note("delay", options.delay)

@@ -11,7 +11,7 @@ use crate::{
     host::{HostPlace, PACKAGED},
     loop_fs::free_space,
     loopdev, mounts, needs,
-    options::{bad, given, layer_options, option_words, switch},
+    options::{bad, given, layer_options, on_off, option_words},
     overlay::Stack,
     removal, sandbox, tree,
 };
@@ -73,7 +73,7 @@ impl Layer for Image {
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         let options = ImageOptions::of(spec)?;
-        match given(spec, &["direct-io"]) {
+        match given(spec, &ImageOptions::ROWS, &["direct-io"]) {
             Some((option, given)) if options.variant == ImageFormat::Squashfuse => {
                 let must = "is for images on a loop device, which squashfuse does not use".into();
                 Err(bad(spec, option, given, must))
@@ -151,7 +151,7 @@ fn mounted(
     mounts::mount_undone(name, &device.path, at, &fs, true, b"", undo)?;
     Ok(place
         .proof(at, &fs)
-        .note("direct_io", switch(device.direct_io)))
+        .note("direct_io", on_off(device.direct_io)))
 }
 
 /// What this host lacks for the image alone.

@@ -6,7 +6,7 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Undo, child,
     host::HostPlace,
     loopdev, mounts, needs,
-    options::{bad, layer_options, option_rows, switch},
+    options::{bad, layer_options, on_off, option_rows},
     sandbox, tree,
 };
 
@@ -163,7 +163,7 @@ impl Layer for LoopFs {
             .backing(&image)
             // btrfs has its own address space.
             .plain(kind.name != "btrfs")
-            .note("direct_io", switch(device.direct_io))
+            .note("direct_io", on_off(device.direct_io))
             .note("image_size", size.to_string())
             .version(kind.mkfs, version);
         // From here on only the mount keeps the device.

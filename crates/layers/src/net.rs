@@ -29,7 +29,7 @@ pub(crate) fn join(spec: &mut Spec, switch: &str) {
 }
 
 /// Refuses a value of the option `switch` that is not a name.
-pub(crate) fn switch_name(spec: &Spec, name: &str) -> Result<(), LayerError> {
+pub(crate) fn check_switch_name(spec: &Spec, name: &str) -> Result<(), LayerError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if (1..=32).contains(&name.len()) && name.chars().all(plain) {
         return Ok(());

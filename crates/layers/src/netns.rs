@@ -105,10 +105,12 @@ impl Layer for Netns {
 }
 
 fn switch_name(spec: &Spec) -> Result<Option<String>, LayerError> {
-    match NetnsOptions::of(spec)?.switch {
-        none if none == "none" => Ok(None),
-        name => net::switch_name(spec, &name).map(|()| Some(name)),
+    let name = NetnsOptions::of(spec)?.switch;
+    if name == "none" {
+        return Ok(None);
     }
+    net::check_switch_name(spec, &name)?;
+    Ok(Some(name))
 }
 
 fn shape(spec: &Spec) -> Result<Shape, LayerError> {

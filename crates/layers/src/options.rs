@@ -7,7 +7,7 @@ use crate::{ALL, Layer, LayerError, find};
 mod values;
 
 pub(crate) use values::{
-    OptionValue, given, layer_options, option_rows, option_words, read, switch,
+    OptionValue, given, layer_options, on_off, option_rows, option_words, read,
 };
 
 /// One option of a layer. Parsing, help and docs are derived from it.
@@ -306,21 +306,34 @@ mod tests {
                 let known = option.values.is_empty() || option.values.contains(&option.default);
                 assert!(known, "{} {}", layer.id(), option.name);
                 assert!(!option.name.contains('_'), "{} {}", layer.id(), option.name);
+                for value in option.values {
+                    let spec = with_value(*layer, option, value);
+                    if let Err(e) = layer.check(&spec) {
+                        assert!(!e.to_string().contains("is not known"), "{spec}: {e}");
+                    }
+                }
             }
+            let names: BTreeSet<&str> = layer.options().iter().map(|o| o.name).collect();
+            assert_eq!(names.len(), layer.options().len(), "{}", layer.id());
         }
     }
 
-    /// Those of a stored run are not checked.
+    fn with_value(layer: &dyn Layer, option: &LayerOption, value: &str) -> Spec {
+        let mut spec = Spec::bare(layer.id());
+        match option.name {
+            "variant" => spec.variant = Some(value.into()),
+            name => drop(spec.options.insert(name.into(), value.into())),
+        }
+        spec
+    }
+
+    /// The values of a stored run are not checked.
     #[test]
     fn a_value_that_was_not_checked_is_refused() {
         for layer in ALL {
             let listed = layer.options().iter().filter(|o| !o.values.is_empty());
             for option in listed {
-                let mut spec = Spec::bare(layer.id());
-                match option.name {
-                    "variant" => spec.variant = Some("doctored".into()),
-                    name => drop(spec.options.insert(name.into(), "doctored".into())),
-                }
+                let spec = with_value(*layer, option, "doctored");
                 let base = crate::Base {
                     dir: "/nonexistent".into(),
                     packaged: "/nonexistent".into(),

@@ -9,7 +9,7 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
     host::{HostPlace, PACKAGED},
     mounts, needs,
-    options::{bad, layer_options, option_words, switch},
+    options::{bad, layer_options, on_off, option_words},
     removal,
     sandbox::{self, Privilege},
     spread, tree,
@@ -297,7 +297,7 @@ impl Stack {
             options.extend_from_slice(key.as_bytes());
             options.extend(mounts::overlay_escape(&self.path(dir)));
         }
-        options.extend(format!(",metacopy={}", switch(self.metacopy)).bytes());
+        options.extend(format!(",metacopy={}", on_off(self.metacopy)).bytes());
         if sandbox::privilege() != Privilege::Root {
             // Only root of the host may write trusted.* attributes.
             options.extend(b",userxattr");

@@ -9,8 +9,7 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
     host::{self, HostPlace, PACKAGED},
     needs,
-    net::relay::Distance,
-    options::layer_options,
+    net::relay::{Distance, distant_options},
     sshd, tree,
 };
 
@@ -22,15 +21,11 @@ const PROGRAM: &str = "rclone";
 const REMOTE: &str = "layermark";
 const CONFIG: &str = "rclone.conf";
 
-layer_options! {
+distant_options! {
     struct RcloneOptions {
         /// --vfs-cache-mode: files that are written are kept on this disk and sent 5 s after they are closed; full:
         /// those that are read are kept, too. rclone's default, off, refuses writes at an offset
         cache: String = "writes" ["writes", "full"],
-        /// added to each round trip to the server, such as 6ms: half each way, by a relay in layermark
-        delay: String = "0",
-        /// bits a second, each way, by that relay: 1mbit or more, such as 100mbit or 1gbit
-        rate: String = "none",
     }
 }
 
@@ -122,7 +117,7 @@ impl Layer for Rclone {
                 PROGRAM,
                 fuse_program::version(&layer, PROGRAM, "--version")?,
             );
-        let place = Distance::notes(spec)
+        let place = Distance::notes(spec, &RcloneOptions::ROWS)
             .into_iter()
             .fold(place, |place, (name, value)| place.note(name, value));
         let place = fuse_program::observed(place, &at, &[pid])?;

@@ -23,6 +23,7 @@ layer_options! {
         /// [user@]host[:dir]: a host as ssh knows it, and a directory there (default: /tmp); work is done in a new
         /// one below it
         variant: String = "",
+        // Text, not a number: an empty `port=` is accepted, as if it were not given.
         /// the server's port; default: as ssh is configured
         port: String = "",
         /// a file with a private key, tried first; the agent's others are not tried
@@ -120,7 +121,7 @@ impl Destination {
 }
 
 /// The options that lead to the host, with this configuration file.
-fn given(options: &SshOptions, config: &str) -> Vec<OsString> {
+fn leading_words(options: &SshOptions, config: &str) -> Vec<OsString> {
     let identity = options.identity.as_deref().unwrap_or_default();
     let options = [("-F", config), ("-p", &options.port), ("-i", identity)];
     let options = options.into_iter().filter(|(_, value)| !value.is_empty());
@@ -220,7 +221,7 @@ impl Layer for Ssh {
             let host = ["--".into(), OsString::from(&login)];
             [
                 slice::from_ref(ssh),
-                &given(&options, config),
+                &leading_words(&options, config),
                 &fixed,
                 &host,
             ]
@@ -308,7 +309,7 @@ mod tests {
     #[test]
     fn options_come_before_the_host() {
         let options = |text: &str| SshOptions::of(&text.parse().unwrap()).unwrap();
-        let words = given(&options("ssh:nas,port=2222,identity=/k y"), "/c");
+        let words = leading_words(&options("ssh:nas,port=2222,identity=/k y"), "/c");
         let expected = [
             "-F",
             "/c",
@@ -320,6 +321,6 @@ mod tests {
             "IdentitiesOnly=yes",
         ];
         assert_eq!(words, expected);
-        assert!(given(&options("ssh:nas"), "").is_empty());
+        assert!(leading_words(&options("ssh:nas"), "").is_empty());
     }
 }

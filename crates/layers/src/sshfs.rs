@@ -7,8 +7,8 @@ use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
     host::{HostPlace, PACKAGED},
     needs,
-    net::relay::Distance,
-    options::{layer_options, switch},
+    net::relay::{Distance, distant_options},
+    options::on_off,
     sshd, tree,
 };
 
@@ -17,14 +17,10 @@ pub(crate) struct Sshfs;
 
 const PROGRAM: &str = "sshfs";
 
-layer_options! {
+distant_options! {
     struct SshfsOptions {
         /// sshfs remembers names and attributes for 20 s
         cache: bool = "on" ["on", "off"],
-        /// added to each round trip to the server, such as 6ms: half each way, by a relay in layermark
-        delay: String = "0",
-        /// bits a second, each way, by that relay: 1mbit or more, such as 100mbit or 1gbit
-        rate: String = "none",
     }
 }
 
@@ -95,13 +91,13 @@ impl Layer for Sshfs {
             HostPlace::helper_tree,
         );
         let version = |program, option| fuse_program::version(&layer, program, option);
-        let mut place = Distance::notes(spec)
+        let mut place = Distance::notes(spec, &SshfsOptions::ROWS)
             .into_iter()
             .fold(place, |place, (name, value)| place.note(name, value))
             .proof(&at, "fuse")
             .backing_dir(&below)
             .other_side(&below)
-            .note("cache", switch(options.cache))
+            .note("cache", on_off(options.cache))
             .version(PROGRAM, version(PROGRAM, "--version")?)
             .version("ssh", version("ssh", "-V")?);
         place.package()?;

@@ -66,14 +66,14 @@ impl Layer for Vm {
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         let options = VmOptions::of(spec)?;
-        options.cpus(spec)?;
-        options.memory(spec)?;
+        options.cpu_count(spec)?;
+        options.memory_bytes(spec)?;
         Root::of(spec, &options)?;
         let storage = GuestStorage::of(spec, &options);
         if let Some(wiring) = Wiring::of(spec, &options, storage.networked()) {
             wiring.check()?;
         }
-        let distance = given(spec, &["delay", "rate"]);
+        let distance = given(spec, &VmOptions::ROWS, &["delay", "rate"]);
         if let Some((option, given)) = distance.filter(|_| !storage.networked()) {
             let must = "is for shares over a network: share=nfs or share=smb".into();
             return Err(bad(spec, option, given, must));
@@ -98,7 +98,7 @@ impl Layer for Vm {
     fn network(&self, spec: &Spec) -> Option<NamedNetwork> {
         let options = VmOptions::of(spec).ok()?;
         Some(NamedNetwork {
-            switch: options.switch()?.into(),
+            switch: options.switch_name()?.into(),
             backend: options.backend.to_string(),
         })
     }
@@ -174,7 +174,7 @@ impl Layer for Vm {
             missing: vec![missing],
         })?;
         let (accels, no_kvm) = accels(options.accel, &inside.kernel);
-        let (cpus, memory) = (options.cpus(spec)?, options.memory(spec)? >> 20);
+        let (cpus, memory) = (options.cpu_count(spec)?, options.memory_bytes(spec)? >> 20);
         let network = wiring.map(|w| w.make()).transpose()?;
         let mut devices = storage.devices(memory);
         devices.extend(root.iter().flat_map(Root::devices));
@@ -207,13 +207,7 @@ impl Layer for Vm {
         if let GuestStorage::Share(share) = &storage {
             place = place.shared(share.sticky());
         }
-        furnish(
-            &mut place,
-            &storage,
-            network,
-            root.as_ref(),
-            base.survived(),
-        )?;
+        furnish(&mut place, &storage, network, root.as_ref(), base)?;
         Ok(Box::new(place))
     }
 }
@@ -224,7 +218,7 @@ fn furnish(
     storage: &GuestStorage<'_>,
     network: Option<Network>,
     root: Option<&Root<'_>>,
-    survived: bool,
+    base: &Base,
 ) -> Result<(), LayerError> {
     let relay = storage.relay(network.as_ref())?;
     if let Some(network) = network {
@@ -238,7 +232,7 @@ fn furnish(
         place.relayed(relay);
     }
     match storage {
-        GuestStorage::Disk(_) if !survived => place.package(),
+        GuestStorage::Disk(_) if !base.survived() => place.package(),
         _ => Ok(()),
     }
 }

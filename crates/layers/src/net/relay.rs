@@ -17,7 +17,7 @@ use rustix::{
 };
 
 use crate::{
-    LayerError, Undo,
+    LayerError, LayerOption, Undo,
     options::{self, bad, given},
 };
 
@@ -34,6 +34,22 @@ const SHORTEST_QUEUE: usize = 256 << 10;
 const RECEIVE_BUFFER: usize = 128 << 10;
 /// Bytes that pass as one packet, at most.
 const CHUNK: usize = 64 << 10;
+
+/// Declares the options of a layer whose server can be distant: its own, then those that [`Distance::of`] reads.
+macro_rules! distant_options {
+    ($vis:vis struct $name:ident { $($own:tt)* }) => {
+        $crate::options::layer_options! {
+            $vis struct $name {
+                $($own)*
+                /// added to each round trip to the server, such as 6ms: half each way, by a relay in layermark
+                delay: String = "0",
+                /// bits a second, each way, by that relay: 1mbit or more, such as 100mbit or 1gbit
+                rate: String = "none",
+            }
+        }
+    };
+}
+pub(crate) use distant_options;
 
 /// The simulated network between a client and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,10 +73,10 @@ impl Distance {
     }
 
     /// Entries for the layer's facts, with the options as the user wrote them.
-    pub(crate) fn notes(spec: &Spec) -> Vec<(&'static str, String)> {
+    pub(crate) fn notes(spec: &Spec, rows: &[LayerOption]) -> Vec<(&'static str, String)> {
         let ways = [("delay", "round trip"), ("rate", "each way")].into_iter();
         let note = |(name, way)| {
-            let (name, text) = given(spec, &[name])?;
+            let (name, text) = given(spec, rows, &[name])?;
             Some((name, format!("{text} {way}, by layermark's relay")))
         };
         ways.filter_map(note).collect()

@@ -1,28 +1,28 @@
-//! Options as the code of a layer reads them: a struct with a field for each, of the type of its values.
+//! Options as typed fields: each layer declares one struct, and its rows are made from it.
 
 use layermark_model::Spec;
 
 use super::{LayerOption, bad, check_value};
 use crate::LayerError;
 
-/// A type that an option is read as.
+/// The type of an option's field.
 pub(crate) trait OptionValue: Sized {
     /// See [`LayerOption::values`].
     const VALUES: &'static [&'static str] = &[];
 
-    /// `None`: it is not one of the values.
-    fn of(given: Option<&str>, default: &str) -> Option<Self>;
+    /// Returns `None` if the text is not one of the values.
+    fn parse(given: Option<&str>, default: &str) -> Option<Self>;
 }
 
 impl OptionValue for String {
-    fn of(given: Option<&str>, default: &str) -> Option<Self> {
+    fn parse(given: Option<&str>, default: &str) -> Option<Self> {
         Some(given.unwrap_or(default).into())
     }
 }
 
-/// `None`: it was not given.
+/// `None` if the user did not give it.
 impl OptionValue for Option<String> {
-    fn of(given: Option<&str>, _: &str) -> Option<Self> {
+    fn parse(given: Option<&str>, _: &str) -> Option<Self> {
         Some(given.map(str::to_owned))
     }
 }
@@ -30,13 +30,13 @@ impl OptionValue for Option<String> {
 impl OptionValue for bool {
     const VALUES: &'static [&'static str] = &["off", "on"];
 
-    fn of(given: Option<&str>, default: &str) -> Option<Self> {
+    fn parse(given: Option<&str>, default: &str) -> Option<Self> {
         let word = given.unwrap_or(default);
         Self::VALUES.contains(&word).then_some(word == "on")
     }
 }
 
-/// Defines an enum with a word for each variant, which users write.
+/// Defines an enum. Users write a variant as its word.
 macro_rules! option_words {
     ($(#[$about:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$about])*
@@ -48,7 +48,7 @@ macro_rules! option_words {
         impl $crate::options::OptionValue for $name {
             const VALUES: &'static [&'static str] = &[$($word),+];
 
-            fn of(given: Option<&str>, default: &str) -> Option<Self> {
+            fn parse(given: Option<&str>, default: &str) -> Option<Self> {
                 match given.unwrap_or(default) {
                     $($word => Some(Self::$variant),)+
                     _ => None,
@@ -67,7 +67,7 @@ macro_rules! option_words {
 }
 pub(crate) use option_words;
 
-/// Makes a row of a table the value of an option. Rows have a `name`.
+/// Lets a field be a row of this table, found by its `name`.
 macro_rules! option_rows {
     ($row:ty, $table:ident) => {
         impl $crate::options::OptionValue for &'static $row {
@@ -81,7 +81,7 @@ macro_rules! option_rows {
                 names
             };
 
-            fn of(given: Option<&str>, default: &str) -> Option<Self> {
+            fn parse(given: Option<&str>, default: &str) -> Option<Self> {
                 let name = given.unwrap_or(default);
                 $table.iter().find(|row| row.name == name)
             }
@@ -90,8 +90,8 @@ macro_rules! option_rows {
 }
 pub(crate) use option_rows;
 
-/// Defines the options of a layer: a struct as its code reads them, and a row for each. A field has the comment that
-/// is the help, its name for users if that has a `-`, its default, and its values if they are not those of its type.
+/// Declares the options of a layer: makes the struct that its code reads, and a [`LayerOption`] for each field. The doc
+/// comment is the help. `as "NAME"` gives a name with a `-`. Values in brackets replace those of the type.
 macro_rules! layer_options {
     ($vis:vis struct $name:ident { $(
         $(#[doc = $help:literal])+
@@ -131,17 +131,26 @@ pub(crate) fn read<T: OptionValue>(spec: &Spec, option: &LayerOption) -> Result<
     };
     let text = given.unwrap_or(option.default);
     check_value(spec, option, text)?;
-    T::of(given, option.default).ok_or_else(|| bad(spec, option.name, text, "is not known".into()))
+    T::parse(given, option.default)
+        .ok_or_else(|| bad(spec, option.name, text, "is not known".into()))
 }
 
-/// The first of these options that the user gave, and its text: for options whose mere presence counts.
-pub(crate) fn given<'a>(spec: &'a Spec, names: &[&'static str]) -> Option<(&'static str, &'a str)> {
+/// The first of these options that the user gave, and its text. A field cannot say whether its value was given.
+pub(crate) fn given<'a>(
+    spec: &'a Spec,
+    rows: &[LayerOption],
+    names: &[&'static str],
+) -> Option<(&'static str, &'a str)> {
+    debug_assert!(
+        names.iter().all(|n| rows.iter().any(|r| r.name == *n)),
+        "no option of {names:?}"
+    );
     let mut names = names.iter();
     names.find_map(|name| Some((*name, spec.options.get(*name)?.as_str())))
 }
 
-/// The words of a switch.
-pub(crate) fn switch(on: bool) -> &'static str {
+/// `on` or `off`.
+pub(crate) fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 

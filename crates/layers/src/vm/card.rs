@@ -11,7 +11,7 @@ pub(crate) struct Card {
     /// Name of the driver in the guest's kernel, which proves the model of the card.
     pub(crate) driver: &'static str,
     /// QEMU's device.
-    pub(crate) device: &'static str,
+    pub(super) device: &'static str,
 }
 
 const CARDS: [Card; 5] = [

@@ -11,7 +11,7 @@ use crate::{
     Base, LayerError,
     agent::protocol::Mounting,
     child, loop_fs, needs,
-    options::{bad, switch},
+    options::{bad, on_off},
     vm::options::VmOptions,
 };
 
@@ -174,7 +174,7 @@ impl<'a> Disk<'a> {
             ("disk_cache", self.cache().into()),
             ("disk_aio", options.aio.clone()),
             ("disk_format", options.format.clone()),
-            ("iothread", switch(options.iothread).into()),
+            ("iothread", on_off(options.iothread).into()),
         ]
     }
 }

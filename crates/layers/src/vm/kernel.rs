@@ -205,7 +205,7 @@ fn version(release: &str) -> Vec<u64> {
         .collect()
 }
 
-/// The first kernel that has all these modules: the one at the path `named`, or of all (`auto`).
+/// The first kernel that has all these modules. `named` is the path of the only candidate, or `auto` for all.
 pub(crate) fn choose(named: &str, modules: &[&str]) -> Result<Kernel, Missing> {
     let lacks = |what: String| Missing {
         what,

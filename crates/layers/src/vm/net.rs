@@ -28,7 +28,7 @@ use crate::{
         relay::{Distance, Relay},
         space::Net,
     },
-    options::{bad, given, switch},
+    options::{bad, given, on_off},
     sandbox,
     vm::{
         card::Card,
@@ -57,7 +57,8 @@ impl<'a> Wiring<'a> {
     /// `None`: the guest has no card, since the user requested none and nothing is served through
     /// it.
     pub(super) fn of(spec: &'a Spec, options: &'a VmOptions, serves: bool) -> Option<Self> {
-        let wired = serves || given(spec, &["nic", "backend", "switch", "vhost"]).is_some();
+        let names = ["nic", "backend", "switch", "vhost"];
+        let wired = serves || given(spec, &VmOptions::ROWS, &names).is_some();
         wired.then_some(Self {
             spec,
             options,
@@ -73,8 +74,8 @@ impl<'a> Wiring<'a> {
             let must = "is not tap, through which this share is served";
             return wrong("backend", &backend.to_string(), must);
         }
-        if let Some(name) = self.options.switch() {
-            net::switch_name(self.spec, name)?;
+        if let Some(name) = self.options.switch_name() {
+            net::check_switch_name(self.spec, name)?;
             if self.serves {
                 let must = "is not for shares, whose server has the network";
                 return wrong("switch", name, must);
@@ -122,7 +123,7 @@ impl<'a> Wiring<'a> {
 
     /// Makes the network. It ends with its last guest.
     pub(crate) fn make(&self) -> Result<Network, LayerError> {
-        let (backend, switch) = (self.options.backend, self.options.switch());
+        let (backend, switch) = (self.options.backend, self.options.switch_name());
         let plug = |kind| Plug::of_guest(kind, switch).map(Some);
         let made = match backend {
             Backend::User => Ok(None),
@@ -228,7 +229,7 @@ impl Network {
                 format!("dgram,id=net,local.type=fd,local.str={number}")
             }
             (Some(plug), None) => {
-                let (tap, vhost) = (plug.tap(), switch(self.vhost));
+                let (tap, vhost) = (plug.tap(), on_off(self.vhost));
                 format!("tap,id=net,ifname={tap},script=no,downscript=no,vhost={vhost}")
             }
         };
@@ -315,7 +316,7 @@ impl Network {
             ("near_address", host.to_string()),
         ]);
         if self.backend == Backend::Tap {
-            notes.push(("vhost", switch(self.vhost).into()));
+            notes.push(("vhost", on_off(self.vhost).into()));
         }
         notes.extend(self.switch.clone().map(|name| ("switch", name)));
         let others = self.plug.as_ref().map(Plug::others).unwrap_or_default();

@@ -104,29 +104,24 @@ layer_options! {
 
 impl VmOptions {
     /// Number of virtual CPUs.
-    pub(super) fn cpus(&self, spec: &Spec) -> Result<u32, LayerError> {
-        let text = &*self.cpus;
-        match (text, text.parse()) {
-            ("auto", _) => {
-                Ok(std::thread::available_parallelism().map_or(1, |n| n.get().min(2)) as u32)
-            }
-            (_, Ok(n @ 1..=64)) => Ok(n),
-            _ => Err(bad(
-                spec,
-                "cpus",
-                text,
-                "is not a number from 1 to 64".into(),
-            )),
+    pub(super) fn cpu_count(&self, spec: &Spec) -> Result<u32, LayerError> {
+        if self.cpus == "auto" {
+            return Ok(std::thread::available_parallelism().map_or(1, |n| n.get().min(2)) as u32);
         }
+        if let Ok(n @ 1..=64) = self.cpus.parse() {
+            return Ok(n);
+        }
+        let must = "is not a number from 1 to 64".into();
+        Err(bad(spec, "cpus", &self.cpus, must))
     }
 
     /// Name of the switch that connects its guests.
-    pub(super) fn switch(&self) -> Option<&str> {
+    pub(super) fn switch_name(&self) -> Option<&str> {
         Some(&*self.switch).filter(|name| *name != "none")
     }
 
     /// Memory, bytes.
-    pub(super) fn memory(&self, spec: &Spec) -> Result<u64, LayerError> {
+    pub(super) fn memory_bytes(&self, spec: &Spec) -> Result<u64, LayerError> {
         const LEAST: u64 = 256 << 20;
         let must = match parse_size(&self.memory) {
             Ok(bytes) if bytes >= LEAST => return Ok(bytes),

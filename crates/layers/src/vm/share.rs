@@ -133,7 +133,7 @@ impl<'a> Share<'a> {
     }
 
     pub(crate) fn check(&self) -> Result<(), LayerError> {
-        if let Some((option, given)) = given(self.spec, disk::ONLY) {
+        if let Some((option, given)) = given(self.spec, &VmOptions::ROWS, disk::ONLY) {
             let must = "is for disks, and this is a shared folder".into();
             return Err(bad(self.spec, option, given, must));
         }
@@ -228,7 +228,7 @@ impl<'a> Share<'a> {
     }
 
     pub(crate) fn notes(&self) -> Vec<(&'static str, String)> {
-        let mut notes = Distance::notes(self.spec);
+        let mut notes = Distance::notes(self.spec, &VmOptions::ROWS);
         notes.extend([
             ("share", self.kind.name().into()),
             ("share_cache", self.cache().into()),
