@@ -4,7 +4,7 @@ use std::{
     process::Stdio,
 };
 
-use layermark_model::{Missing, Spec};
+use layermark_model::{BELOW_OVERLAY, Missing, Spec};
 
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Undo, child, fuse_program,
@@ -115,7 +115,9 @@ impl Layer for Image {
             )?));
         }
         let stack = Stack::make(base, spec)?;
-        let place = HostPlace::new(base, spec, stack.at()).proof(&stack.at(), "overlay");
+        let place = HostPlace::new(base, spec, stack.at())
+            .proof(&stack.at(), "overlay")
+            .note(BELOW_OVERLAY.0, BELOW_OVERLAY.1);
         let place = mounted(place, &name, &options, &image, &stack.path("lower"), undo)?;
         // Unmounted before the image below it.
         stack.mount_undone(undo)?;

@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{Missing, Spec};
+use layermark_model::{BELOW_OVERLAY, Missing, Spec};
 
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
@@ -152,6 +152,7 @@ fn open_writecopy(base: &Base, spec: &Spec, stack: Stack) -> Result<Box<dyn Plac
     let place = HostPlace::new(base, spec, at.clone())
         .proof(&at, "overlay")
         .stacked(stack.shown())
+        .note(BELOW_OVERLAY.0, BELOW_OVERLAY.1)
         .refresher(move || stack.renew());
     Ok(Box::new(place))
 }

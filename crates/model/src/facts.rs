@@ -32,6 +32,9 @@ pub struct Facts {
     pub power_cuts: Vec<WitnessTrial>,
 }
 
+/// The note of a layer whose packaged files lie in the lower directory of an overlay.
+pub const BELOW_OVERLAY: (&str, &str) = ("packaged_files", "in the lower directory");
+
 impl Facts {
     /// The probe's files are in memory: on a tmpfs, or on devices backed by memory.
     pub fn in_memory(&self) -> bool {
@@ -46,6 +49,13 @@ impl Facts {
     pub fn compressed(&self) -> bool {
         let with = self.notes.get("compression");
         with.is_some_and(|c| !matches!(c.as_str(), "" | "none" | "off"))
+    }
+
+    /// The layer put the packaged files below an overlay ([`BELOW_OVERLAY`]), so that the first write to one copies
+    /// it. What is made through an overlay, as in a container's root, lies in its upper directory and is not copied.
+    pub fn copies_up(&self) -> bool {
+        let (name, place) = BELOW_OVERLAY;
+        self.notes.get(name).is_some_and(|said| said == place)
     }
 
     /// Every instruction of the probe was emulated. Its times say nothing about a real CPU, and

@@ -31,7 +31,7 @@ mod warmth;
 pub mod witness;
 
 pub use claim::{Claim, Layers, Predicate, Quotient, Relation, Share, Words};
-pub use facts::{CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
+pub use facts::{BELOW_OVERLAY, CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
 pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,
     NoteWhen,

@@ -181,7 +181,7 @@ fn explain(
     let others = others.map(|(_, l, row)| (row, &run.layers[*l].facts));
     let base = &run.layers[baseline];
     let is_bare = base.spec.is_native()
-        || facts::flushes_directly(&base.facts) && !facts::copies_up(&base.facts);
+        || facts::flushes_directly(&base.facts) && !facts::is_overlay(&base.facts);
     native.map_or_else(Vec::new, |(_, _, native)| {
         causes::find(&Compared {
             point: &run.points[point],

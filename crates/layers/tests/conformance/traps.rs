@@ -170,6 +170,7 @@ fn volatile_again(up: &mut Up) {
 
 /// The first write to a packaged file copies the whole of it to the upper layer.
 fn copies_up(up: &Up) {
+    assert!(up.place.facts().unwrap().copies_up());
     let copy = up.base.dir.join("upper/packaged/big");
     assert!(!copy.exists());
     let open = File::options().write(true).open(big(up)).unwrap();

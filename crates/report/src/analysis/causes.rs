@@ -263,9 +263,8 @@ fn faster(compared: &Compared) -> Vec<Cause> {
 /// What makes the baseline slow and is not true of the layer. Native has nothing of this kind.
 fn baselines_own(compared: &Compared) -> Option<Cause> {
     let (here, there) = (compared.facts, compared.native_facts);
-    let copies = |facts: &Facts| {
-        compared.point.meaning.target == Target::PackagedFile && facts::copies_up(facts)
-    };
+    let copies =
+        |facts: &Facts| compared.point.meaning.target == Target::PackagedFile && facts.copies_up();
     if copies(there) && !copies(here) {
         return Some(Cause::CopyUp);
     }
@@ -290,7 +289,7 @@ fn is_small(here: &ResultRow, delta: f64) -> bool {
 fn slower(compared: &Compared) -> Vec<Cause> {
     let (here, native) = (compared.here, compared.native);
     let mut found = Vec::new();
-    if copied(compared.point, here, compared.facts) && !facts::copies_up(compared.native_facts) {
+    if copied(compared.point, here, compared.facts) && !compared.native_facts.copies_up() {
         found.push(Cause::CopyUp);
     }
     let network = compared.facts.network();
@@ -347,13 +346,13 @@ const SOME: f64 = 0.05;
 /// Upper bound of the speed of a file copy, bytes per microsecond: 20 GB/s.
 const FASTEST_COPY: f64 = 20_000.0;
 
-/// Whether the layer copied a lower file before changing it. It must copy up, and the cost must
-/// suffice for a copy. A file that is already in the upper directory, or a reflink, is not copied.
+/// Whether the layer copied a packaged file before changing it. The file must lie below an overlay, and the cost must
+/// suffice for a copy: a reflink is none.
 fn copied(point: &Point, row: &ResultRow, facts: &Facts) -> bool {
     let said = &point.meaning;
     let least = said.value(Quantity::DataSize).unwrap_or(0) as f64 / FASTEST_COPY;
     let extra = row.extra_us.map_or(0.0, |e| e.estimate);
-    said.target == Target::PackagedFile && facts::copies_up(facts) && extra >= least
+    said.target == Target::PackagedFile && facts.copies_up() && extra >= least
 }
 
 fn other_device(compared: &Compared) -> Option<Cause> {

@@ -17,8 +17,8 @@ pub fn file_system(facts: &Facts) -> &str {
     facts.mounts.first().map_or("", |m| m.fs.as_str())
 }
 
-/// Whether changing a lower file copies it first.
-pub fn copies_up(facts: &Facts) -> bool {
+/// Whether an overlay takes the changes.
+pub fn is_overlay(facts: &Facts) -> bool {
     file_system(facts) == "overlay" || file_system(facts) == "fuse.fuse-overlayfs"
 }
 

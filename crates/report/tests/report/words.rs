@@ -1083,8 +1083,22 @@ fn noise_is_not_decided_and_says_between_what() {
     assert!(report.advice.iter().any(advice), "{:?}", report.advice);
 }
 
+/// As in a container's root: what is made through the overlay lies in its upper directory, however long the first
+/// write takes.
 #[test]
-fn a_file_that_lies_in_the_upper_directory_is_not_copied() {
+fn only_what_lies_below_an_overlay_is_copied() {
+    let report = made(&["overlay:upper"], |run, _| {
+        run.layers[1].facts.notes.clear();
+    });
+    let text = text(&report, "overlay:upper");
+    assert!(
+        text.contains("costs 40.8 ms (") && !text.contains("copy-up"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_copy_takes_as_long_as_its_bytes_need() {
     // 5 us more are no copy of 16 MiB.
     let report = made(&["overlay:upper"], |_, trials| {
         for t in trials

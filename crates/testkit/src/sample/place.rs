@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use layermark_model::{Device, Facts, LayerRun, LayerStatus, Machine, Mount, SelfTest, Spec};
+use layermark_model::{
+    BELOW_OVERLAY, Device, Facts, LayerRun, LayerStatus, Machine, Mount, SelfTest, Spec,
+};
 
 use super::shapes::Shape;
 
@@ -71,6 +73,10 @@ fn facts(shape: &Shape) -> Facts {
         facts
             .mounts
             .push(mount("/", "ext4", "/dev/vda", "rw,relatime"));
+    }
+    if shape.copy_up_us > 0.0 {
+        let (name, place) = BELOW_OVERLAY;
+        facts.notes.insert(name.into(), place.into());
     }
     facts.versions.insert("linux".into(), "6.18.0".into());
     facts
