@@ -14,7 +14,7 @@ use std::{
     thread,
 };
 
-use layermark_model::{Missing, Spec, random_name};
+use layermark_model::{KEPT_IN_MEMORY, Missing, Spec, random_name};
 
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
@@ -55,6 +55,17 @@ layer_options! {
         /// an image with the files of the container's root (podman and docker). The engine must have it: nothing is
         /// pulled
         image: Option<String> = "",
+        /// what gVisor does with changes to the container's root (runsc --overlay2). none: each goes to this host; memory:
+        /// they stay in gVisor's memory. default: what this runsc does without the flag; since May 2023 it keeps them in
+        /// a file that it maps
+        overlay: Overlay = "default",
+    }
+}
+
+impl ContainerOptions {
+    /// Whether what is written stays in memory.
+    fn in_memory(&self) -> bool {
+        self.at == At::Tmpfs || self.overlay == Overlay::Memory
     }
 }
 
@@ -115,6 +126,15 @@ option_words! {
     }
 }
 
+option_words! {
+    /// Whether gVisor puts a file system of its own above a container's root.
+    enum Overlay {
+        Default = "default",
+        None = "none",
+        Memory = "memory",
+    }
+}
+
 /// What a container is started from.
 struct Bundle<'a> {
     layer: &'a str,
@@ -123,6 +143,7 @@ struct Bundle<'a> {
     root: &'a Root,
     at: At,
     rm: bool,
+    overlay: Overlay,
     /// The agent's command line in the container.
     agent: [&'a str; 4],
 }
@@ -178,6 +199,23 @@ impl Layer for Container {
                 return Err(bad(spec, option, its, must));
             }
         }
+        if options.overlay != Overlay::Default {
+            let must = if options.variant.name != oci::GVISOR.name {
+                "is an option of gVisor: -l container:gvisor"
+            } else if options.at != At::Root {
+                "is about the container's root: leave out `at`"
+            } else {
+                ""
+            };
+            if !must.is_empty() {
+                return Err(bad(
+                    spec,
+                    "overlay",
+                    &options.overlay.to_string(),
+                    must.into(),
+                ));
+            }
+        }
         if let Some(dir) = &options.rootfs {
             let must = "is not the absolute path of a directory";
             if !Path::new(dir).is_absolute() || !Path::new(dir).is_dir() {
@@ -202,7 +240,7 @@ impl Layer for Container {
             return Storage::Base;
         };
         match options.at {
-            At::Tmpfs => Storage::Memory,
+            _ if options.in_memory() => Storage::Memory,
             At::Root | At::Named if options.variant.command.is_none() => Storage::Elsewhere,
             _ => Storage::Base,
         }
@@ -229,7 +267,7 @@ impl Layer for Container {
 
     fn uncut(&self, spec: &Spec) -> Option<&'static str> {
         let options = ContainerOptions::of(spec).ok()?;
-        if options.at == At::Tmpfs {
+        if options.in_memory() {
             return Some("its files are in memory: a power cut leaves none of them");
         }
         let daemon = options.variant.command.is_none();
@@ -306,11 +344,12 @@ impl Layer for Container {
             root: &root,
             at,
             rm: options.rm,
+            overlay: options.overlay,
             agent: [&agent[0], &agent[1], &agent[2], entered::MOUNTED],
         };
         let (program, package) = runtime.program;
         // podman's overlay names directories as podman sees them, and gVisor none of this host's.
-        let unnamed = runtime.kernel.is_some() && at != At::Tmpfs;
+        let unnamed = runtime.kernel.is_some() && !options.in_memory();
         let stored = program == "podman" && at == At::Root || unnamed;
         let way = |command| Way {
             command,
@@ -360,6 +399,9 @@ fn notes(options: &ContainerOptions, root: &Root) -> Vec<(String, String)> {
     }
     notes.extend(root::note(options, root.id()));
     notes.extend(runtime.kernel.map(|why| ("not_proved".into(), why.into())));
+    if options.overlay == Overlay::Memory {
+        notes.push((KEPT_IN_MEMORY.0.into(), KEPT_IN_MEMORY.1.into()));
+    }
     notes
 }
 

@@ -34,10 +34,16 @@ pub struct Facts {
 
 /// The note of a layer whose packaged files lie in the lower directory of an overlay.
 pub const BELOW_OVERLAY: (&str, &str) = ("packaged_files", "in the lower directory");
+/// The note of a layer whose own kernel keeps its files in memory, whatever its file system is called.
+pub const KEPT_IN_MEMORY: (&str, &str) = ("storage", "memory of the layer's own kernel");
 
 impl Facts {
-    /// The probe's files are in memory: on a tmpfs, or on devices backed by memory.
+    /// The probe's files are in memory: on a tmpfs, on devices backed by memory, or as the layer says
+    /// ([`KEPT_IN_MEMORY`]).
     pub fn in_memory(&self) -> bool {
+        if self.says(KEPT_IN_MEMORY) {
+            return true;
+        }
         let of_memory = |d: &Device| d.name.starts_with("ram") || d.name.starts_with("zram");
         self.mounts
             .first()
@@ -54,8 +60,11 @@ impl Facts {
     /// The layer put the packaged files below an overlay ([`BELOW_OVERLAY`]), so that the first write to one copies
     /// it. What is made through an overlay, as in a container's root, lies in its upper directory and is not copied.
     pub fn copies_up(&self) -> bool {
-        let (name, place) = BELOW_OVERLAY;
-        self.notes.get(name).is_some_and(|said| said == place)
+        self.says(BELOW_OVERLAY)
+    }
+
+    fn says(&self, (name, text): (&str, &str)) -> bool {
+        self.notes.get(name).is_some_and(|said| said == text)
     }
 
     /// Every instruction of the probe was emulated. Its times say nothing about a real CPU, and

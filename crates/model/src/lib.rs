@@ -31,7 +31,10 @@ mod warmth;
 pub mod witness;
 
 pub use claim::{Claim, Layers, Predicate, Quotient, Relation, Share, Words};
-pub use facts::{BELOW_OVERLAY, CpuTime, Device, DroppedCaches, Facts, GuestFacts, Missing, Mount};
+pub use facts::{
+    BELOW_OVERLAY, CpuTime, Device, DroppedCaches, Facts, GuestFacts, KEPT_IN_MEMORY, Missing,
+    Mount,
+};
 pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,
     NoteWhen,

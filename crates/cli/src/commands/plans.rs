@@ -1,7 +1,7 @@
 //! Plans that come with layermark.
 
 /// The built-in plans.
-pub const PLANS: [(&str, &str); 16] = [
+pub const PLANS: [(&str, &str); 17] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
@@ -37,6 +37,10 @@ pub const PLANS: [(&str, &str); 16] = [
     (
         "fuse-fast17",
         include_str!("../../../../plans/fuse-fast17.toml"),
+    ),
+    (
+        "gvisor-rootfs",
+        include_str!("../../../../plans/gvisor-rootfs.toml"),
     ),
     (
         "virtiofs-9p",

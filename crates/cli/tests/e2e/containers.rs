@@ -71,8 +71,9 @@ fn what_cannot_be_seen_of_gvisor_is_not_proved() {
         return;
     }
     let [root, volume] = ["container:gvisor", "container:gvisor,at=volume"];
+    let memory = "container:gvisor,overlay=memory";
     let said = Lm::new()
-        .work_with(WRITE, &["native", root, volume])
+        .work_with(WRITE, &["native", root, volume, memory])
         .args(["--blocks", "2", "--json"])
         .run()
         .left_nothing();
@@ -92,6 +93,15 @@ fn what_cannot_be_seen_of_gvisor_is_not_proved() {
         assert!(row["trials"].as_u64() > Some(0), "{row:#}");
         assert_ne!(row["durability"]["verdict"], "absorbed", "{row:#}");
     }
+    // What its overlay keeps reaches no disk: that is memory, and not a flush that is skipped.
+    assert_eq!(facts(&said, &report, memory)["mounts"][0]["fs"], "overlay");
+    let row = result(&report, label, memory);
+    assert!(row["trials"].as_u64() > Some(0), "{row:#}");
+    let because = row["durability"]["because"].as_str();
+    assert!(
+        because.is_some_and(|why| why.contains("the data lies in memory")),
+        "{row:#}"
+    );
 }
 
 /// Where no daemon answers, the layer is missing, with what the client says and a command.
@@ -667,6 +677,11 @@ fn a_root_that_cannot_be_one_is_refused() {
         ),
         ("container:podman,image=a,rootfs=/etc", "choose one"),
         ("container:nspawn,image=a", "is an option of podman"),
+        ("container:crun,overlay=none", "is an option of gVisor"),
+        (
+            "container:gvisor,at=volume,overlay=none",
+            "is about the container's root",
+        ),
     ] {
         Lm::new()
             .work_with(READ, &["native", layer])

@@ -91,6 +91,7 @@ const PLANNED: &[(&str, &str)] = &[
     ("run share", "minutes, and guests; plans.rs runs it small"),
     ("run overlay-copy-up", "minutes; plans.rs runs it small"),
     ("run fuse-fast17", "minutes; plans.rs runs it small"),
+    ("run gvisor-rootfs", "minutes; plans.rs runs it small"),
     ("run virtiofs-9p", "minutes; plans.rs runs it small"),
     ("run flush-cost", "minutes; plans.rs runs it small"),
     ("run sqlite-blobs", "minutes; plans.rs runs it small"),

@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, path::Path, process};
 
 use serde_json::{Value, json};
 
-use super::{At, Bundle, Runtime, contained};
+use super::{At, Bundle, Overlay, Runtime, contained};
 use crate::LayerError;
 
 pub(super) const CRUN: Runtime = Runtime {
@@ -37,7 +37,7 @@ pub(super) const RUNC: Runtime = Runtime {
     rootless: false,
 };
 
-/// With runsc's own defaults, which are those of `docker run --runtime=runsc`. Its state is in the runtime's own
+/// With runsc's own defaults but for `overlay`; they are those of `docker run --runtime=runsc`. Its state is in the runtime's own
 /// `/run`.
 pub(super) const GVISOR: Runtime = Runtime {
     name: "gvisor",
@@ -50,10 +50,13 @@ pub(super) const GVISOR: Runtime = Runtime {
             "--root=/run/runsc",
             "--network=none",
             "--ignore-cgroups",
-            "run",
-            "--bundle=/mnt",
         ]);
-        words.push(name(bundle));
+        words.extend(match bundle.overlay {
+            Overlay::Default => None,
+            Overlay::None => Some("--overlay2=none".into()),
+            Overlay::Memory => Some("--overlay2=root:memory".into()),
+        });
+        words.extend(["run".into(), "--bundle=/mnt".into(), name(bundle)]);
         Ok(words)
     }),
     kernel: Some(
