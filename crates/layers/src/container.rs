@@ -56,8 +56,8 @@ layer_options! {
         /// pulled
         image: Option<String> = "",
         /// what gVisor does with changes to the container's root (runsc --overlay2). none: each goes to this host; memory:
-        /// they stay in gVisor's memory. default: what this runsc does without the flag; since May 2023 it keeps them in
-        /// a file that it maps
+        /// they stay in gVisor's memory. default: what this runsc does without the flag: one of May 2023 or later
+        /// keeps them in a file that it maps
         overlay: Overlay = "default",
     }
 }
@@ -398,7 +398,8 @@ fn notes(options: &ContainerOptions, root: &Root) -> Vec<(String, String)> {
         notes.push(("user_namespace".into(), ids.into()));
     }
     notes.extend(root::note(options, root.id()));
-    notes.extend(runtime.kernel.map(|why| ("not_proved".into(), why.into())));
+    let hidden = runtime.kernel.filter(|_| !options.in_memory());
+    notes.extend(hidden.map(|why| ("not_proved".into(), why.into())));
     if options.overlay == Overlay::Memory {
         notes.push((KEPT_IN_MEMORY.0.into(), KEPT_IN_MEMORY.1.into()));
     }

@@ -34,7 +34,7 @@ pub struct Facts {
 
 /// The note of a layer whose packaged files lie in the lower directory of an overlay.
 pub const BELOW_OVERLAY: (&str, &str) = ("packaged_files", "in the lower directory");
-/// The note of a layer whose own kernel keeps its files in memory, whatever its file system is called.
+/// The note of a layer whose own kernel keeps the files that the probe makes in memory, whatever its file system is called.
 pub const KEPT_IN_MEMORY: (&str, &str) = ("storage", "memory of the layer's own kernel");
 
 impl Facts {

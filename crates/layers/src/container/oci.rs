@@ -37,7 +37,7 @@ pub(super) const RUNC: Runtime = Runtime {
     rootless: false,
 };
 
-/// With runsc's own defaults but for `overlay`; they are those of `docker run --runtime=runsc`. Its state is in the runtime's own
+/// With runsc's own defaults, as `docker run --runtime=runsc`, except for `overlay`. Its state is in the runtime's own
 /// `/run`.
 pub(super) const GVISOR: Runtime = Runtime {
     name: "gvisor",

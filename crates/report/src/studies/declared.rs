@@ -60,11 +60,16 @@ fn of_claim(data: &Data, claim: &Claim) -> Vec<Conclusion> {
     }
     // In the column of the first of its layers, whatever was measured there.
     let mut any = data.results.iter().filter(|r| named(r));
-    let layer = any.next().map_or("", |r| &r.layer);
+    let first = any.next();
+    let why = match first {
+        Some(_) => "not measured",
+        None => "none of its layers was measured",
+    };
+    let layer = first.map_or("", |r| &r.layer);
     let against = claim.against.as_ref().map_or("native", |l| l.as_str());
     let claim = claim.says.fill(|_| against.into());
     vec![Conclusion {
-        text: format!("{claim}: cannot be decided: not measured"),
+        text: format!("{claim}: cannot be decided: {why}"),
         ..open(claim, layer, "")
     }]
 }
@@ -446,6 +451,7 @@ impl<'a> Sides<'a> {
             _ if self.known().any(|c| interval(c).is_none()) => {
                 "; too few blocks for an interval".into()
             }
+            Predicate::InPlace => "; nothing shows that the file was copied".into(),
             _ => String::new(),
         }
     }

@@ -49,8 +49,8 @@ pub enum Answer {
     Failed(Failure),
 }
 
-/// A response body that is sent while it is made. Its viewer has left once all of it is sent: a server that ends waits for
-/// that.
+/// A response body that is sent while it is made. Its viewer has left once the connection has its last piece: a server
+/// that ends waits for that.
 pub struct Events {
     pub events: Receiver<Bytes>,
     pub _viewer: Viewer,

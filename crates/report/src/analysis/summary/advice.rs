@@ -137,7 +137,7 @@ fn copy_up(f: &Findings) -> Option<Advice> {
         |r| r.causes.contains(&Cause::CopyUp),
         |layers| {
             format!(
-                "Change large packaged files in {layers} rarely, or keep lower and upper directory on one file system with reflinks (xfs, btrfs): copying is then cheap."
+                "Change large packaged files in {layers} rarely. Copying is cheap only where lower and upper directory are on one file system with reflinks (xfs, btrfs)."
             )
         },
     )
