@@ -76,8 +76,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LIFE: Duration = Duration::from_hours(1);
 /// Within this time viewers learn that a run has ended.
 const HEARD: Duration = Duration::from_millis(500);
-/// Looks at a run that fail one after the other before its viewers have to connect again.
-const LOOKS: u32 = 4;
 /// How long the process waits for viewers to fetch the last page of a stopped run.
 const FAREWELL: Duration = Duration::from_secs(10);
 /// A viewer that made no request for this long is not waited for.
@@ -397,7 +395,6 @@ impl Site {
         let viewer = site.live.viewer();
         tokio::spawn(async move {
             let mut last: Option<Arc<View>> = None;
-            let mut missed = 0;
             let hello = to.send(event("hello", site.sign.as_str()));
             if !matches!(timeout(PATIENCE, hello).await, Ok(Ok(()))) {
                 return;
@@ -410,16 +407,10 @@ impl Site {
                 }
                 let (of, id) = (Arc::clone(&site), id.clone());
                 let look = move || of.live.look(&id, || stored::load(&mut of.store()?, &id));
-                // A store that is being written may not be readable now. If the run is missing, the stream ends and the
-                // browser reconnects.
+                // If the run is missing, the stream ends and the browser reconnects.
                 let Ok(Ok(view)) = spawn_blocking(look).await else {
-                    missed += 1;
-                    if missed == LOOKS || timeout(HEARD, to.closed()).await.is_ok() {
-                        return;
-                    }
-                    continue;
+                    return;
                 };
-                missed = 0;
                 if last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &view)) {
                     let name = if view.over { "end" } else { "state" };
                     let sent = to.send(event(name, &view.html));
