@@ -86,8 +86,9 @@ fn long_run() -> Lm {
 impl Served {
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.at).unwrap();
+        // A view that took 3 s to make, as on a busy machine, is shown for a minute.
         stream
-            .set_read_timeout(Some(Duration::from_mins(1)))
+            .set_read_timeout(Some(Duration::from_mins(5)))
             .unwrap();
         stream
     }
