@@ -56,8 +56,8 @@ layer_options! {
         /// pulled
         image: Option<String> = "",
         /// what gVisor does with changes to the container's root (runsc --overlay2). none: each goes to this host; memory:
-        /// they stay in gVisor's memory. default: what this runsc does without the flag: one of May 2023 or later
-        /// keeps them in a file that it maps
+        /// they stay in gVisor's memory; default: as runsc does without the flag. One of May 2023 or later keeps them in
+        /// a file that it maps
         overlay: Overlay = "default",
     }
 }
@@ -199,22 +199,17 @@ impl Layer for Container {
                 return Err(bad(spec, option, its, must));
             }
         }
-        if options.overlay != Overlay::Default {
-            let must = if options.variant.name != oci::GVISOR.name {
-                "is an option of gVisor: -l container:gvisor"
-            } else if options.at != At::Root {
-                "is about the container's root: leave out `at`"
-            } else {
-                ""
-            };
-            if !must.is_empty() {
-                return Err(bad(
-                    spec,
-                    "overlay",
-                    &options.overlay.to_string(),
-                    must.into(),
-                ));
+        let elsewhere = match () {
+            () if options.overlay == Overlay::Default => None,
+            () if options.variant.name != oci::GVISOR.name => {
+                Some("is an option of gVisor: -l container:gvisor")
             }
+            () if options.at != At::Root => Some("is about the container's root: leave out `at`"),
+            () => None,
+        };
+        if let Some(must) = elsewhere {
+            let overlay = options.overlay.to_string();
+            return Err(bad(spec, "overlay", &overlay, must.into()));
         }
         if let Some(dir) = &options.rootfs {
             let must = "is not the absolute path of a directory";

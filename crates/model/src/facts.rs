@@ -41,13 +41,10 @@ impl Facts {
     /// The probe's files are in memory: on a tmpfs, on devices backed by memory, or as the layer says
     /// ([`KEPT_IN_MEMORY`]).
     pub fn in_memory(&self) -> bool {
-        if self.says(KEPT_IN_MEMORY) {
-            return true;
-        }
         let of_memory = |d: &Device| d.name.starts_with("ram") || d.name.starts_with("zram");
-        self.mounts
-            .first()
-            .is_some_and(|m| matches!(m.fs.as_str(), "tmpfs" | "ramfs"))
+        let mut first = self.mounts.first().into_iter();
+        self.says(KEPT_IN_MEMORY)
+            || first.any(|m| matches!(m.fs.as_str(), "tmpfs" | "ramfs"))
             || (!self.devices.is_empty() && self.devices.iter().all(of_memory))
     }
 

@@ -59,13 +59,10 @@ fn of_claim(data: &Data, claim: &Claim) -> Vec<Conclusion> {
         return made;
     }
     // In the column of the first of its layers, whatever was measured there.
-    let mut any = data.results.iter().filter(|r| named(r));
-    let first = any.next();
-    let why = match first {
-        Some(_) => "not measured",
-        None => "none of its layers was measured",
-    };
-    let layer = first.map_or("", |r| &r.layer);
+    let first = data.results.iter().find(|r| named(r));
+    let (layer, why) = first.map_or(("", "none of its layers was measured"), |r| {
+        (r.layer.as_str(), "not measured")
+    });
     let against = claim.against.as_ref().map_or("native", |l| l.as_str());
     let claim = claim.says.fill(|_| against.into());
     vec![Conclusion {
@@ -143,7 +140,7 @@ fn against<'a>(
 
 /// Whether what a layer does proves it, without a comparison.
 fn is_proof(claim: &Claim) -> bool {
-    matches!(claim.holds, Predicate::Flushes | Predicate::InPlace)
+    claim.holds == Predicate::Flushes
 }
 
 /// The only point of `against` with which a point is compared. A proof has none, and stands for itself.

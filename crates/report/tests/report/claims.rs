@@ -30,8 +30,8 @@ fn made(layers: &[&str], records: &[u64]) -> Made {
         .noise(0.002)
 }
 
-/// The conclusions on `fuse` if only some trials are there.
-fn of_fuse(made: Made, claim: &str, kept: Kept) -> Vec<Conclusion> {
+/// The conclusions if only some trials are there.
+fn conclusions(made: Made, claim: &str, kept: Kept) -> Vec<Conclusion> {
     let claim: Claim = toml::from_str(claim).unwrap_or_else(|e| panic!("{claim}: {e}"));
     let (mut run, mut trials) = made.parts();
     run.plan.claim = vec![claim];
@@ -40,7 +40,11 @@ fn of_fuse(made: Made, claim: &str, kept: Kept) -> Vec<Conclusion> {
         kept(&layer.name, point.number("record"))
     });
     let study = Report::build(&run, &trials).study.expect("claims");
-    let all = study.conclusions.into_iter();
+    study.conclusions
+}
+
+fn of_fuse(made: Made, claim: &str, kept: Kept) -> Vec<Conclusion> {
+    let all = conclusions(made, claim, kept).into_iter();
     all.filter(|c| matches!(c.layer.as_str(), "fuse" | "vm"))
         .collect()
 }
@@ -203,6 +207,32 @@ fn a_claim_is_decided_by_its_own_comparison() {
             "mean",
         ),
     ]);
+}
+
+/// Native changes its files in place, so it is not asked. What takes longer elsewhere is not a copy for that.
+#[test]
+fn a_file_is_changed_in_place_or_that_is_not_known() {
+    let said = conclusions(
+        made(&LAYERS, &RECORDS[..1]),
+        "says = 'x'\nholds = 'in place'",
+        ALL,
+    );
+    let layers: Vec<&str> = said.iter().map(|c| c.layer.as_str()).collect();
+    assert_eq!(layers, ["tmpfs", "fuse"]);
+    for said in said {
+        assert_eq!(said.holds, Holds::Open, "{said:#?}");
+        let why = "; nothing shows that the file was copied";
+        assert!(said.text.ends_with(why), "{said:#?}");
+    }
+}
+
+#[test]
+fn a_claim_about_layers_that_are_not_there_says_so() {
+    let claim = "says = 'x'\nholds = 'same'\nlayers = ['vm:*']";
+    let said = conclusions(made(&LAYERS, &RECORDS[..1]), claim, ALL);
+    let texts: Vec<&str> = said.iter().map(|c| c.text.as_str()).collect();
+    let none = "x: cannot be decided: none of its layers was measured";
+    assert_eq!(texts, [none]);
 }
 
 #[test]
