@@ -1,3 +1,7 @@
+mod fs;
+pub(crate) mod requests;
+mod table;
+
 use std::{
     ffi::{OsStr, OsString},
     fs::File,
@@ -15,14 +19,14 @@ use rustix::fs::FileType;
 use crate::{
     Base, Control, Group, Layer, LayerError, LayerOption, Place, Undo,
     child::{self, Process},
-    fuse_fs::Through,
-    fuse_options::{Agreed, FuseCache, FuseFsync, ServeOptions, StallOrder, StallPlan},
     fuse_program::{self, Program},
     host::{self, HostPlace, PACKAGED},
     mounts,
     options::{bad, delay, layer_options, on_off},
     sandbox, tree,
 };
+use fs::Through;
+use requests::{Agreed, FuseCache, FuseFsync, ServeOptions, StallOrder, StallPlan};
 
 /// A file system in user space.
 pub(crate) struct Fuse;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::fuse_options::mixed;
+use crate::fuse::requests::mixed;
 
 /// Up to this many unflushed writes, every subset of them is tried.
 pub const EXHAUSTIVE: usize = 10;

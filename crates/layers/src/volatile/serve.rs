@@ -24,7 +24,10 @@ use rustix::{
 };
 
 use super::log::Writer;
-use crate::{LayerError, fuse, fuse_options::with_buffer};
+use crate::{
+    LayerError,
+    fuse::{self, requests::with_buffer},
+};
 
 /// What the process says when it serves.
 pub(super) const READY: &str = "ready";

@@ -13,9 +13,9 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use crate::{
-    fuse_options::{Agreed, FuseCache, FuseFsync, ServeOptions, timespec, wait, with_buffer},
-    fuse_table::{InodeEntry, InodeTable, Open, attributes, errno, kind},
+use super::{
+    requests::{Agreed, FuseCache, FuseFsync, ServeOptions, timespec, wait, with_buffer},
+    table::{InodeEntry, InodeTable, Open, attributes, errno, kind},
 };
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation,
