@@ -1,7 +1,7 @@
 //! How the time of a run is spent, and what fits into its budget.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     time::Duration,
 };
 
@@ -38,6 +38,9 @@ pub(crate) struct Clock {
     /// points needs them after each trial.
     took: Duration,
     guessed: Duration,
+    /// Points at which a trial was timed, and the part of all guesses that is theirs.
+    timed: BTreeSet<usize>,
+    timed_part: f64,
     /// Assumed duration of a trial of each point, until one has been timed ...
     guesses: Vec<Duration>,
     /// ... times this in each layer; 1 where nothing is known.
@@ -105,6 +108,9 @@ impl Clock {
     /// Records a trial's duration.
     pub(crate) fn note(&mut self, layer: usize, point: usize, took: Duration) {
         self.spent += took;
+        if self.timed.insert(point) {
+            self.timed_part = self.part(&self.timed);
+        }
         let guess = self.guess(layer, point);
         match self.each.entry((layer, point)) {
             Entry::Occupied(mut known) => {
@@ -270,16 +276,33 @@ impl Clock {
     }
 
     /// Duration of a trial of a layer at a point: measured, or else the assumed one, corrected by
-    /// the ratio measured for the others.
+    /// what is known of the others.
     pub(crate) fn estimate(&self, layer: usize, point: usize) -> Duration {
-        if let Some(each) = self.each.get(&(layer, point)) {
-            return each.mean();
+        match self.each.get(&(layer, point)) {
+            Some(each) => each.mean(),
+            None => self.guess(layer, point).mul_f64(self.correction()),
         }
-        let guess = self.guess(layer, point);
+    }
+
+    /// How many times longer trials take than was assumed. Points that were not timed yet count as
+    /// assumed: the first one of many says little about the others, since a program takes longer
+    /// than a read whatever the machine.
+    fn correction(&self) -> f64 {
         if self.guessed.is_zero() {
-            return guess;
+            return 1.0;
         }
-        guess.mul_f64(self.took.as_secs_f64() / self.guessed.as_secs_f64())
+        let measured = self.took.as_secs_f64() / self.guessed.as_secs_f64();
+        1.0 + (measured - 1.0) * self.timed_part
+    }
+
+    /// The part of the assumed time of a block that these points take.
+    fn part(&self, points: &BTreeSet<usize>) -> f64 {
+        let all: Duration = self.guesses.iter().sum();
+        let theirs: Duration = points.iter().filter_map(|p| self.guesses.get(*p)).sum();
+        if all.is_zero() {
+            return 1.0;
+        }
+        theirs.as_secs_f64() / all.as_secs_f64()
     }
 
     fn guess(&self, layer: usize, point: usize) -> Duration {
