@@ -13,7 +13,7 @@ python3 -m venv "$stage/venv"
 mkdir "$stage/work" "$stage/bin"
 ln -s "$bin" "$stage/bin/layermark"
 # -o: the default path of the report would show directories of this machine.
-run='layermark run -l overlay:writecopy -l fuse --budget 40s -o report.html'
+run='layermark run -l overlay:writecopy -l fuse --budget 60s -o report.html'
 cat >"$stage/session" <<IN
 #!/bin/sh
 cd "$stage/work"

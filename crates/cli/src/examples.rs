@@ -7,7 +7,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     (
         "run",
         [
-            "layermark run -l overlay:upper -l fuse --budget 40s -o report.html",
+            "layermark run -l overlay:upper -l fuse --budget 60s -o report.html",
             "layermark run buffer-size --scale 0.1",
         ],
     ),
