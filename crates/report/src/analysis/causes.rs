@@ -1,7 +1,7 @@
 //! Causes of a layer being faster or slower than the baseline, as far as the data shows them, with
 //! their sentences.
 
-use layermark_model::{Facts, Point, Quantity, Target};
+use layermark_model::{Facts, Point, Quantity, Target, Unit};
 
 use crate::{
     analysis::facts,
@@ -81,8 +81,10 @@ impl Cause {
                 )
             }
             Self::WriteBackDebt(Sides { here, native }) => {
-                let (here, there) = (number::bytes(*here), number::bytes(*native));
-                format!("it had {here} still to write when the clock stopped, {baseline} {there}")
+                let (here, there) = (number::time(*here), number::time(*native));
+                format!(
+                    "writing what it left when the clock stopped takes {here} an operation, {natively} {there}"
+                )
             }
             Self::WriteAmplification(Sides { here, native }) => {
                 let (here, there) = (number::sig3(*here), number::sig3(*native));
@@ -177,6 +179,10 @@ fn is_refuted(cause: &Cause, compared: &Compared) -> bool {
     let Some(extra) = compared.here.extra_us.map(|e| e.estimate) else {
         return false;
     };
+    // What its own program was seen to do needs no other layer to agree.
+    if *cause == Cause::UserSpace && upkeep(compared.here) >= EXPLAINS * extra {
+        return false;
+    }
     compared.others.iter().any(|(row, facts)| {
         let cheaper = row.extra_us.is_some_and(|e| e.estimate < EXPLAINS * extra);
         cheaper && row.verdict != Verdict::Untrusted && has_datum(cause, row, facts, compared.point)
@@ -211,19 +217,14 @@ fn faster(compared: &Compared) -> Vec<Cause> {
             natively: counted.reference_flushes,
         });
     }
-    if compared.facts.in_memory() && !compared.native_facts.in_memory() {
+    let in_memory = compared.facts.in_memory() && !compared.native_facts.in_memory();
+    if in_memory && waits_for_a_device(compared) {
         found.push(Cause::Memory);
         return found;
     }
     found.extend(other_device(compared));
     found.extend(other_source(here, native, Verdict::Faster));
-    let owed = |row: &ResultRow| row.write_back_debt.and_then(|d| d.bytes);
-    if let (Some(a), Some(b)) = (owed(here), owed(native))
-        && a > 1.5 * b.max(1.0)
-        && a > 65_536.0
-    {
-        found.push(Cause::WriteBackDebt(Sides { here: a, native: b }));
-    }
+    found.extend(debt(here, native));
     // Fewer bytes cross the device than in the baseline.
     let fewer = here.device_share.zip(native.device_share);
     if let Some(with) = facts::compression(compared.facts)
@@ -258,6 +259,16 @@ fn faster(compared: &Compared) -> Vec<Cause> {
         found.push(Cause::Unexplained);
     }
     found
+}
+
+/// It leaves so much to write that this is most of what it gains.
+fn debt(here: &ResultRow, native: &ResultRow) -> Option<Cause> {
+    let (a, b) = (
+        here.write_back_debt?.us_per_op,
+        native.write_back_debt?.us_per_op,
+    );
+    let gain = -here.extra_us?.estimate;
+    (a - b >= EXPLAINS * gain).then_some(Cause::WriteBackDebt(Sides { here: a, native: b }))
 }
 
 /// What makes the baseline slow and is not true of the layer. Native has nothing of this kind.
@@ -318,15 +329,29 @@ fn slower(compared: &Compared) -> Vec<Cause> {
         found.push(Cause::WriteAmplification(Sides { here: a, native: b }));
     }
     if compared.facts.is_fuse() && !compared.native_facts.is_fuse() {
-        found.push(Cause::UserSpace);
-        let upkeep = here.cpu_us_per_op.map_or(0.0, |c| c.upkeep);
+        let upkeep = upkeep(here);
         let extra = here.extra_us.map_or(0.0, |e| e.estimate);
-        if upkeep > HELPER_FROM * extra && upkeep > 0.0 {
+        let busy = upkeep > HELPER_FROM * extra && upkeep > 0.0;
+        if busy || !answered_by_cache(here) {
+            found.push(Cause::UserSpace);
+        }
+        if busy {
             found.push(Cause::HelperCpu(upkeep));
         }
     }
     found.extend(more_filters(compared));
     found
+}
+
+/// CPU time of the layer's program, microseconds an operation.
+fn upkeep(row: &ResultRow) -> f64 {
+    row.cpu_us_per_op.map_or(0.0, |c| c.upkeep)
+}
+
+/// Whether it reads from a file that is open, and this host's page cache has the data: no call
+/// reaches a program in user space.
+fn answered_by_cache(row: &ResultRow) -> bool {
+    row.meaning.unit == Unit::Byte && row.served_by == Some(ServedBy::HostMemory)
 }
 
 /// Upper bound of what seccomp filters cost an operation of a few system calls, microseconds. podman's cost 0.2 to

@@ -631,16 +631,18 @@ fn cpu(row: &mut ResultRow, records: &[&TrialRecord]) {
 fn debt(trials: &[&Trial]) -> Option<DebtRow> {
     let debts: Vec<_> = trials
         .iter()
-        .filter_map(|t| t.debt)
-        .filter(|d| d.seconds.is_finite())
+        .filter_map(|t| Some((t.debt?, t.ops().max(1))))
+        .filter(|(d, _)| d.seconds.is_finite())
         .collect();
     let bytes: Vec<f64> = debts
         .iter()
-        .filter_map(|d| d.bytes.map(|bytes| bytes as f64))
+        .filter_map(|(d, _)| d.bytes.map(|bytes| bytes as f64))
         .collect();
-    let seconds: Vec<f64> = debts.iter().map(|d| d.seconds).collect();
+    let seconds: Vec<f64> = debts.iter().map(|(d, _)| d.seconds).collect();
+    let each = debts.iter().map(|(d, ops)| d.seconds * 1e6 / *ops as f64);
     Some(DebtRow {
         bytes: stats::median(&bytes),
         seconds: stats::median(&seconds)?,
+        us_per_op: stats::median(&each.collect::<Vec<f64>>())?,
     })
 }

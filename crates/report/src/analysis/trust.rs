@@ -229,7 +229,7 @@ fn drift(e: &Evidence) -> TrustItem {
         (
             TrustState::Ok,
             format!(
-                "no late change in {looked} of {} ratios that have {MIN_BLOCKS_FOR_CHANGE} blocks",
+                "no late change in the {looked} of {} ratios that have {MIN_BLOCKS_FOR_CHANGE} blocks",
                 compared.len()
             ),
         )

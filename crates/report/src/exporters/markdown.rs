@@ -71,6 +71,7 @@ impl Exporter for Markdown {
 const ORDER: &[&[Part]] = &[
     &[Part::Headline],
     &[Part::Layers],
+    &[Part::Findings],
     &[Part::About],
     &[Part::Study],
     &[Part::Trust],

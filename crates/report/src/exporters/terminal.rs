@@ -96,6 +96,7 @@ const ORDER: &[&[Part]] = &[
     &[Part::Results],
     &[Part::Headline],
     &[Part::Layers],
+    &[Part::Findings],
     &[Part::Answer],
     &[Part::Trust],
     &[Part::Advice],

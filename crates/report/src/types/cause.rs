@@ -71,6 +71,27 @@ pub struct Sides<T> {
 }
 
 impl Cause {
+    /// Adds the flushes that another result counted. Other figures stay.
+    pub fn count(&mut self, more: &Self) {
+        if let (
+            Self::SkippedFlush {
+                flushes,
+                syncs,
+                natively,
+            },
+            Self::SkippedFlush {
+                flushes: others,
+                syncs: asked,
+                natively: reference,
+            },
+        ) = (self, more)
+        {
+            *flushes += others;
+            *syncs += asked;
+            *natively = natively.zip(*reference).map(|(a, b)| a + b);
+        }
+    }
+
     /// Whether both are the same cause, apart from figures, which differ between results.
     pub fn is_like(&self, other: &Self) -> bool {
         match self {

@@ -382,9 +382,9 @@ pub struct TwoKinds {
     pub operations: u64,
     /// Number of quick ones.
     pub quick: u64,
-    /// Median of the quick ones.
+    /// Mean of the quick ones in the quarter of an octave around their median.
     pub quick_us: f64,
-    /// Median of the slow ones.
+    /// The same of the slow ones.
     pub slow_us: f64,
 }
 
@@ -524,6 +524,9 @@ pub struct DebtRow {
     pub bytes: Option<f64>,
     /// Seconds until everything was written.
     pub seconds: f64,
+    /// The same in microseconds for each operation of the trial.
+    #[serde(default)]
+    pub us_per_op: f64,
 }
 
 /// How evenly the threads of a point progressed, medians over its trials; bytes per second.

@@ -4,6 +4,7 @@ mod alternatives;
 mod appvirt;
 mod baseline;
 mod beside;
+mod causes;
 mod charts;
 mod claims;
 mod commands;

@@ -3,7 +3,7 @@
 use layermark_model::BASELINE;
 
 use crate::{
-    analysis::summary::{Findings, LISTED, quoted, stalls, undecided::within},
+    analysis::summary::{Findings, LISTED, labels, quoted, stalls, undecided::within},
     code_span::code,
     number,
     types::{Advice, Cause, Distrust, DurabilityVerdict, ResultRow, ServedBy, Verdict},
@@ -150,8 +150,11 @@ fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     };
     let through = is_fuse(layer) && !is_fuse(f.run.baseline());
     let slower = picked(rows, |r| through && r.verdict == Verdict::Slower);
-    // The amount is unknown if it changed during the run.
-    let rows = picked(&slower, |r| r.extra_us.is_some());
+    // The amount is unknown if it changed during the run. What the page cache answers costs as much
+    // in fewer operations.
+    let rows = picked(&slower, |r| {
+        r.extra_us.is_some() && r.causes.contains(&Cause::UserSpace)
+    });
     from(&rows, |rows| {
         let least = rows
             .iter()
@@ -189,11 +192,13 @@ fn cached(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
 fn unexplained(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     from(
         &picked(rows, |r| r.causes.first() == Some(&Cause::Unexplained)),
-        |_| {
+        |rows| {
             format!(
-                "Do not count on {} being faster than {}: nothing in the data explains it. Look again with --profile standard.",
+                "Do not count on {} being faster than {} at {}: nothing in the data explains it. Look again with more sessions: --sessions {}.",
                 code(layer),
-                f.baseline()
+                f.baseline(),
+                labels(rows),
+                2 * f.run.plan.sessions.unwrap_or(f.run.plan.profile.sessions())
             )
         },
     )
@@ -247,10 +252,10 @@ fn undecided(f: &Findings) -> Option<Advice> {
             "Not known for certain: {}. To know more, {}.",
             number::list(&cells),
             // More time on a busy machine gives more trials that are disturbed.
-            if rows.iter().all(|r| r.disturbed()) {
+            if 2 * rows.iter().filter(|r| r.disturbed()).count() > rows.len() {
                 "measure again when nothing else runs on this machine"
             } else {
-                "give it a larger --budget, --profile standard, or fewer layers"
+                "give it a larger --budget, or fewer layers"
             }
         )
     })

@@ -288,7 +288,7 @@ pub fn because(cause: Option<&Cause>, baseline: &str) -> String {
 pub fn explained(cause: Option<&Cause>, baseline: &str) -> String {
     let joint = match cause {
         None => return String::new(),
-        Some(Cause::Unexplained | Cause::Small(_)) => ", and",
+        Some(Cause::Unexplained | Cause::Small(_) | Cause::OtherFileSystem(_)) => ", and",
         Some(_) => " because",
     };
     let cause = cause.map(|c| c.words(baseline)).unwrap_or_default();
@@ -308,7 +308,12 @@ fn slower(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String
     }
     // Operations that are slower for one reason share a clause.
     for (cause, group) in by_cause(&small) {
-        clauses.push(adds(&name_all(all, &group), &group, cause, baseline));
+        clauses.push(adds(
+            &name_all(all, &group),
+            &group,
+            cause.as_ref(),
+            baseline,
+        ));
     }
     clauses
 }
@@ -352,30 +357,26 @@ fn adds(names: &str, group: &[&ResultRow], cause: Option<&Cause>, baseline: &str
     )
 }
 
-/// Rows with the same first cause, and that cause.
-type CauseGroup<'a> = (Option<&'a Cause>, Vec<&'a ResultRow>);
+/// Rows with the same first cause, and that cause of all of them.
+type CauseGroup<'a> = (Option<Cause>, Vec<&'a ResultRow>);
 
 /// Groups rows by their first cause, in order of first appearance.
 pub fn by_cause<'a>(rows: &[&'a ResultRow]) -> Vec<CauseGroup<'a>> {
     let mut groups: Vec<CauseGroup> = Vec::new();
     for row in rows {
         let cause = row.causes.first();
-        let alike = |other: Option<&Cause>| match (other, cause) {
+        let alike = |other: &Option<Cause>| match (other, cause) {
             (Some(a), Some(b)) => a.is_like(b),
             (a, b) => a.is_none() && b.is_none(),
         };
-        match groups.iter_mut().find(|(c, _)| alike(*c)) {
-            // The figures are those of the result with the most flushes.
+        match groups.iter_mut().find(|(c, _)| alike(c)) {
             Some((told, group)) => {
-                if group
-                    .iter()
-                    .all(|r| r.durability.syncs < row.durability.syncs)
-                {
-                    *told = cause;
+                if let (Some(told), Some(more)) = (told, cause) {
+                    told.count(more);
                 }
                 group.push(row);
             }
-            None => groups.push((cause, vec![row])),
+            None => groups.push((cause.cloned(), vec![row])),
         }
     }
     groups
@@ -405,7 +406,7 @@ fn faster(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String
             format!(
                 "is {gain} faster than {baseline} at {}{}{warning}",
                 name_all(all, &group),
-                explained(cause, baseline)
+                explained(cause.as_ref(), baseline)
             )
         })
         .collect()

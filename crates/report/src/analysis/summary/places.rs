@@ -27,7 +27,7 @@ const USES: [Use; 3] = [
     Use {
         words: "code",
         named: true,
-        kept: false,
+        kept: true,
         holds: |r| r.meaning.target == Target::Step && r.meaning.operation.starts_with("git "),
     },
     Use {
@@ -92,7 +92,7 @@ fn clause<'a>(f: &Findings<'a>, of: &Use) -> Option<(String, Vec<&'a ResultRow>)
     for layer in layers {
         let failed = |r: &&ResultRow| r.layer == layer && (of.holds)(r);
         let failed = f.failures().iter().any(failed);
-        match answer(&rows, layer, of.kept) {
+        match answer(f, &rows, layer, of.kept) {
             Answer::Yes if failed => open.push(code(layer)),
             Answer::Yes => yes.push(code(layer)),
             Answer::Open => open.push(code(layer)),
@@ -139,7 +139,7 @@ fn slow(mut rows: Vec<&ResultRow>) -> String {
     }
 }
 
-fn answer<'a>(rows: &[&'a ResultRow], layer: &str, kept: bool) -> Answer<'a> {
+fn answer<'a>(f: &Findings, rows: &[&'a ResultRow], layer: &str, kept: bool) -> Answer<'a> {
     let own = || rows.iter().copied().filter(|r| r.layer == layer);
     if kept && own().any(|r| r.durability.skips()) {
         return Answer::Loses;
@@ -155,6 +155,11 @@ fn answer<'a>(rows: &[&'a ResultRow], layer: &str, kept: bool) -> Answer<'a> {
     let slow = own().filter(|r| ends(r).is_some_and(|[low, _]| low > ENOUGH));
     if let Some(worst) = slow.max_by(|a, b| ratio(a).total_cmp(&ratio(b))) {
         return Answer::No(worst);
+    }
+    // Another operation shows that the layer skips flushes; this one may have none.
+    let mut measured = f.measured().into_iter();
+    if kept && measured.any(|r| r.layer == layer && r.durability.skips()) {
+        return Answer::Loses;
     }
     if own().all(|r| ends(r).is_some_and(|[_, high]| high <= ENOUGH)) {
         Answer::Yes
@@ -248,6 +253,21 @@ mod tests {
                 "At most twice native's time: code (\u{201c}git status\u{201d}) in `overlay:upper`, not in `fuse` (2.3x); a database (\u{201c}commit\u{201d}) in `overlay:upper`, without flushes in `fuse`; what is only read in `overlay:upper`, not in `fuse` (11x)."
             )
         );
+    }
+
+    /// A step that has no flush of its own, in a layer where others show that it skips them.
+    #[test]
+    fn code_lies_nowhere_where_flushes_are_skipped() {
+        let mut rows = vec![
+            row("fuse", CODE, [0.9, 1.1]),
+            row("fuse", DATABASE, [0.1, 0.2]),
+            row("overlay:upper", CODE, [0.9, 1.1]),
+        ];
+        rows[1].durability.verdict = DurabilityVerdict::Absorbed;
+        let text = said(&run(), &rows).unwrap();
+        let code =
+            "code (\u{201c}git status\u{201d}) in `overlay:upper`, without flushes in `fuse`;";
+        assert!(text.contains(code), "{text}");
     }
 
     #[test]

@@ -58,10 +58,10 @@ fn probably(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<Stri
 }
 
 fn probably_slower(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String> {
-    let clause = |(cause, group): (Option<&Cause>, Vec<&ResultRow>)| {
+    let clause = |(cause, group): (Option<Cause>, Vec<&ResultRow>)| {
         let span = number::ratio_span(hull(&group)?);
         let names = name_all(all, &group);
-        let why = because(cause, baseline);
+        let why = because(cause.as_ref(), baseline);
         Some(format!(
             "probably takes {span} times {baseline}'s time at {names}{why}"
         ))
@@ -70,11 +70,11 @@ fn probably_slower(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> V
 }
 
 fn probably_faster(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String> {
-    let clause = |(cause, group): (Option<&Cause>, Vec<&ResultRow>)| {
+    let clause = |(cause, group): (Option<Cause>, Vec<&ResultRow>)| {
         let [low, high] = hull(&group)?;
         let span = number::ratio_span([1.0 / high, 1.0 / low]);
         let names = name_all(all, &group);
-        let why = explained(cause, baseline);
+        let why = explained(cause.as_ref(), baseline);
         Some(format!(
             "is probably {span}x faster than {baseline} at {names}{why}"
         ))

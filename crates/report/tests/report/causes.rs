@@ -1,0 +1,224 @@
+//! A cause is what the data of its own cell shows. Each of these was once given where it was not.
+
+use layermark_model::{Debt, Run, TrialRecord, flags};
+use layermark_report::{
+    Report, ResultRow,
+    exporters::{self, Style, print_full},
+};
+use layermark_testkit::sample::Sample;
+
+const OPEN: usize = 0;
+const WARM_READ: usize = 2;
+const FLUSHED_WRITE: usize = 3;
+const FIRST_WRITE: usize = 4;
+
+fn made(layers: &[&'static str], change: impl Fn(&mut Run, &mut Vec<TrialRecord>)) -> Report {
+    let (mut run, mut trials) = Sample {
+        layers: layers.to_vec(),
+        ..Sample::default()
+    }
+    .build();
+    change(&mut run, &mut trials);
+    Report::build(&run, &trials)
+}
+
+/// The trials of the first layer beside native at a point.
+fn of(trials: &mut [TrialRecord], point: usize) -> impl Iterator<Item = &mut TrialRecord> {
+    let cell = move |t: &&mut TrialRecord| (t.cell.layer, t.cell.point) == (1, point);
+    trials.iter_mut().filter(cell)
+}
+
+fn times(record: &mut TrialRecord, factor: f64) {
+    for pass in &mut record.trial.as_mut().unwrap().passes {
+        pass.elapsed_ns = (pass.elapsed_ns as f64 * factor) as u64;
+    }
+}
+
+fn row<'a>(report: &'a Report, layer: &str, point: usize) -> &'a ResultRow {
+    let label = &Sample::default().points[point];
+    let mut rows = report.results.iter();
+    rows.find(|r| r.layer == layer && r.label == *label)
+        .unwrap()
+}
+
+fn advice<'a>(report: &'a Report, begin: &str) -> &'a str {
+    let mut all = report.advice.iter().map(|a| a.text.as_str());
+    all.find(|text| text.starts_with(begin)).unwrap_or_default()
+}
+
+/// The page cache answered, and the file system's program used 16 ns of the 5 us that a read of 1 MiB
+/// took longer.
+#[test]
+fn what_the_page_cache_answers_reaches_no_program() {
+    let report = made(&["fuse"], |_, trials| {
+        of(trials, WARM_READ).for_each(|t| t.upkeep_ns = 0);
+    });
+    let reasons = |point| &row(&report, "fuse", point).reasons;
+    assert_eq!(*reasons(WARM_READ), [""; 0]);
+    assert!(reasons(OPEN)[0].contains("program in user space"));
+    let told = advice(&report, "Do fewer and larger operations through `fuse`");
+    assert!(
+        told.ends_with(" to 4 of the 5 operations where it is slower."),
+        "{told}"
+    );
+}
+
+/// Another file system in user space was so much cheaper that the program was no cause any more,
+/// although it had used two thirds of the time.
+#[test]
+fn a_program_that_was_seen_at_work_needs_no_other_layer_to_agree() {
+    let report = made(&["fuse", "loop:xfs"], |run, trials| {
+        run.layers[2].facts = run.layers[1].facts.clone();
+        of(trials, OPEN).for_each(|t| times(t, 3.0));
+        of(trials, OPEN).for_each(|t| t.upkeep_ns *= 3);
+    });
+    let row = row(&report, "fuse", OPEN);
+    assert_eq!(row.reasons.len(), 2, "{:?}", row.reasons);
+}
+
+/// `loop:ext4` removed 708 files in a trial and native 193: it left more bytes behind, and less time
+/// an operation than native.
+#[test]
+fn what_is_left_to_write_explains_what_it_would_have_taken() {
+    let left = |seconds: f64| {
+        let report = made(&["overlay:upper"], |_, trials| {
+            of(trials, FIRST_WRITE).for_each(|t| {
+                times(t, 1e-4);
+                let debt = Debt {
+                    bytes: Some(104_000_000),
+                    seconds,
+                };
+                t.trial.as_mut().unwrap().debt = Some(debt);
+            });
+        });
+        row(&report, "overlay:upper", FIRST_WRITE).reasons.concat()
+    };
+    assert!(!left(1e-6).contains("clock stopped"), "{}", left(1e-6));
+    let much = left(1.0);
+    assert!(
+        much.starts_with(
+            "writing what it left when the clock stopped takes 50.0 ms an operation, natively "
+        ),
+        "{much}"
+    );
+}
+
+/// Native's data lies in memory too when nothing reads or writes a device.
+#[test]
+fn memory_explains_what_waits_for_a_device() {
+    let report = made(&["tmpfs"], |_, trials| {
+        of(trials, WARM_READ).for_each(|t| times(t, 0.5));
+    });
+    let reasons = |point| row(&report, "tmpfs", point).reasons.concat();
+    assert_eq!(
+        reasons(WARM_READ),
+        "no reason was found in the data, so do not count on it"
+    );
+    assert!(reasons(FLUSHED_WRITE).contains("lies in memory"));
+}
+
+/// The finding and the layer's sentence are about the same flushes.
+#[test]
+fn a_sentence_sums_the_flushes_of_all_that_it_names() {
+    let (mut run, mut trials) = Sample {
+        layers: vec!["overlay:volatile"],
+        points: vec!["random write, fsync each"],
+        ..Sample::default()
+    }
+    .build();
+    run.points.push(layermark_model::Point {
+        label: "another".into(),
+        ..run.points[0].clone()
+    });
+    let again: Vec<TrialRecord> = trials.clone();
+    trials.extend(again.into_iter().map(|mut t| {
+        t.cell.point = 1;
+        t
+    }));
+    let report = Report::build(&run, &trials);
+    let syncs = "for 4400 syncs";
+    let finding = report.findings.iter().find(|f| f.text.contains("skips"));
+    assert!(finding.unwrap().text.contains(syncs), "{finding:?}");
+    let sentence = &report.verdicts[0].text;
+    assert!(
+        sentence.contains(&format!("0 device flushes {syncs}")),
+        "{sentence}"
+    );
+}
+
+/// `--full` was said to have "3 more findings", and had none.
+#[test]
+fn complete_reports_have_every_finding() {
+    let layers = ["overlay:upper", "overlay:volatile", "fuse"];
+    let report = made(&layers, |_, _| {});
+    let mut terminal = Vec::new();
+    print_full(&report, Style::default(), &mut terminal).unwrap();
+    let mut markdown = Vec::new();
+    let exporter = exporters::for_path("x.full.md".as_ref()).unwrap();
+    exporter.write(&report, &mut markdown).unwrap();
+    let plain = |text: Vec<u8>| {
+        let text = String::from_utf8(text).unwrap().replace(['`', '\\'], "");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (terminal, markdown) = (plain(terminal), plain(markdown));
+    assert!(report.findings.len() > 2);
+    for finding in &report.findings {
+        let text = finding.text.replace('`', "");
+        assert!(terminal.contains(&text), "{text} is not in {terminal}");
+        assert!(markdown.contains(&text), "{text} is not in {markdown}");
+    }
+}
+
+/// "Look again with --profile standard" was said of runs with that profile.
+#[test]
+fn advice_asks_for_more_than_the_run_had() {
+    let report = made(&["overlay:upper"], |run, trials| {
+        run.plan.sessions = Some(3);
+        of(trials, WARM_READ).for_each(|t| times(t, 0.5));
+    });
+    assert_eq!(
+        advice(&report, "Do not count on `overlay:upper`"),
+        "Do not count on `overlay:upper` being faster than native at \u{201c}large read, warm\u{201d}: nothing in the data explains it. Look again with more sessions: --sessions 6."
+    );
+}
+
+/// One cell of eleven had a trial that nothing disturbed, and the advice was a larger budget.
+#[test]
+fn on_a_busy_machine_more_time_is_no_advice() {
+    let noisy = |quiet: u32| {
+        let report = made(&["overlay:upper"], |_, trials| {
+            for t in trials.iter_mut().filter(|t| t.cell.layer < 2) {
+                let factor = [0.8, 1.3, 1.0, 1.4][t.cell.block as usize % 4];
+                times(t, if t.cell.layer == 1 { factor } else { 1.0 });
+                t.flags = vec![flags::CONTAMINATED.into()];
+                if t.cell.block < quiet && t.cell.point == OPEN {
+                    t.flags.clear();
+                }
+            }
+        });
+        advice(&report, "Not known for certain").to_owned()
+    };
+    for quiet in [0, 1] {
+        let told = noisy(quiet);
+        assert!(
+            told.ends_with("when nothing else runs on this machine."),
+            "{told}"
+        );
+    }
+}
+
+/// "Because it is another file system" was a guess: it is what remains when the data shows nothing.
+#[test]
+fn another_file_system_is_told_beside_what_is_not_known() {
+    let report = made(&["loop:xfs"], |_, trials| {
+        of(trials, FIRST_WRITE).for_each(|t| {
+            times(t, 0.3);
+            t.trial.as_mut().unwrap().debt = None;
+        });
+    });
+    let said = &report.verdicts[0].text;
+    assert!(
+        said.contains(", and it is another file system (xfs, natively ext4); nothing else in the data explains it"),
+        "{said}"
+    );
+}
