@@ -279,13 +279,15 @@ fn baselines_own(compared: &Compared) -> Option<Cause> {
     if copies(there) && !copies(here) {
         return Some(Cause::CopyUp);
     }
-    let network = there.network().filter(|_| here.network().is_none());
+    let cached = answered_by_cache(compared.native);
+    let network = there.network();
+    let network = network.filter(|_| !cached && here.network().is_none());
     let network = network.map(|mount| Cause::NetworkFileSystem {
         fs: mount.fs.clone(),
         source: mount.source.clone(),
     });
     let emulated = there.emulated_cpu() && !here.emulated_cpu();
-    let user_space = there.is_fuse() && !here.is_fuse();
+    let user_space = !cached && there.is_fuse() && !here.is_fuse();
     network
         .or(emulated.then_some(Cause::EmulatedCpu))
         .or(user_space.then_some(Cause::UserSpace))
@@ -303,8 +305,10 @@ fn slower(compared: &Compared) -> Vec<Cause> {
     if copied(compared.point, here, compared.facts) && !compared.native_facts.copies_up() {
         found.push(Cause::CopyUp);
     }
+    let cached = answered_by_cache(here);
     let network = compared.facts.network();
-    if let Some(mount) = network.filter(|_| compared.native_facts.network().is_none()) {
+    let apart = !cached && compared.native_facts.network().is_none();
+    if let Some(mount) = network.filter(|_| apart) {
         found.push(Cause::NetworkFileSystem {
             fs: mount.fs.clone(),
             source: mount.source.clone(),
@@ -332,7 +336,7 @@ fn slower(compared: &Compared) -> Vec<Cause> {
         let upkeep = upkeep(here);
         let extra = here.extra_us.map_or(0.0, |e| e.estimate);
         let busy = upkeep > HELPER_FROM * extra && upkeep > 0.0;
-        if busy || !answered_by_cache(here) {
+        if busy || !cached {
             found.push(Cause::UserSpace);
         }
         if busy {
@@ -348,10 +352,15 @@ fn upkeep(row: &ResultRow) -> f64 {
     row.cpu_us_per_op.map_or(0.0, |c| c.upkeep)
 }
 
-/// Whether it reads from a file that is open, and this host's page cache has the data: no call
-/// reaches a program in user space.
+/// Whether it reads a file that is open and whose data the page cache above the layer has: nothing
+/// reaches a program or a server.
 fn answered_by_cache(row: &ResultRow) -> bool {
-    row.meaning.unit == Unit::Byte && row.served_by == Some(ServedBy::HostMemory)
+    let near = matches!(
+        row.served_by,
+        Some(ServedBy::HostMemory | ServedBy::GuestMemory)
+    );
+    let cached = row.resident.is_some_and(|share| share > 0.9);
+    row.meaning.unit == Unit::Byte && near && cached && !row.meaning.is_direct()
 }
 
 /// Upper bound of what seccomp filters cost an operation of a few system calls, microseconds. podman's cost 0.2 to

@@ -63,6 +63,17 @@ fn what_the_page_cache_answers_reaches_no_program() {
     );
 }
 
+#[test]
+fn what_the_page_cache_answers_reaches_no_server() {
+    let report = made(&["fuse"], |run, trials| {
+        run.layers[1].facts.mounts[0].source = "box:/srv".into();
+        of(trials, WARM_READ).for_each(|t| t.upkeep_ns = 0);
+    });
+    let reasons = |point| row(&report, "fuse", point).reasons.concat();
+    assert_eq!(reasons(WARM_READ), "");
+    assert!(reasons(OPEN).contains("lies on a server"));
+}
+
 /// Another file system in user space was so much cheaper that the program was no cause any more,
 /// although it had used two thirds of the time.
 #[test]
