@@ -4,12 +4,14 @@ use layermark_model::{Figure, FigureSource, FigureValue};
 
 use super::format;
 use crate::{
-    Report,
+    Report, Verdict,
+    analysis::summary::some_of,
     code_span::code,
     number::{self, sig3},
     types::{
         Axis, Cell, DataTable, FigureGroup, FigureRow, LineChart, Mark, ResultRow, Section, Series,
     },
+    views::rows::in_other_rounds,
 };
 
 impl Report {
@@ -51,12 +53,48 @@ impl Report {
         } else {
             group.what.clone()
         };
+        let notes = [Some(group.notes()), self.other_rounds(group)];
+        let notes: Vec<String> = notes.into_iter().flatten().collect();
         DataTable {
             title,
-            note: group.notes(),
+            note: notes.join(" ").trim().to_owned(),
             head: std::iter::once("layer".to_owned()).chain(head).collect(),
             rows: group.rows.iter().map(line).collect(),
         }
+    }
+
+    /// What the baseline's time was in the rounds of other rows, if its own has clearly another.
+    fn other_rounds(&self, group: &FigureGroup) -> Option<String> {
+        let is_time = |f: &Figure| {
+            matches!(
+                f.source,
+                FigureSource::Rate
+                    | FigureSource::RateInInterval
+                    | FigureSource::OperationTime
+                    | FigureSource::MeanLatency
+                    | FigureSource::MedianLatency
+            )
+        };
+        group.declared.figures.iter().find(|f| is_time(f))?;
+        let results = || group.rows.iter().filter_map(|r| self.result(&r.result));
+        let baseline = results().find(|r| r.verdict == Verdict::Baseline)?;
+        let same_point = results().filter(|r| r.label == baseline.label);
+        let apart =
+            same_point.filter_map(|r| Some((code(&r.layer), in_other_rounds(r, baseline)?)));
+        let (layers, times): (Vec<String>, Vec<f64>) = apart.unzip();
+        let least = times.iter().copied().reduce(f64::min)?;
+        let most = times.iter().copied().reduce(f64::max)?;
+        let took = if least < most {
+            number::time_span([least, most])
+        } else {
+            number::time(least)
+        };
+        Some(format!(
+            "The row of {} has all its rounds. In those beside {}, an operation took {} there: the ratios compare these.",
+            code(&baseline.layer),
+            some_of(&layers),
+            took
+        ))
     }
 
     fn cell(&self, figure: &Figure, row: &FigureRow) -> Cell {

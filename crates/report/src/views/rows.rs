@@ -153,13 +153,21 @@ impl Notes<'_> {
     /// rounds with other layers, which may be on one CPU where these are not.
     fn other_rounds(&self, row: &ResultRow) -> Option<String> {
         let baseline = self.baseline.filter(|b| b.label == row.label)?;
-        let (here, there) = (row.native_us?, baseline.op_us?);
-        let apart = (here / there).ln().abs() > OTHER_ROUNDS.ln_1p();
-        apart.then(|| {
-            let natively = code_span::in_baseline(&code_span::baseline(&baseline.layer));
-            format!("{natively} {} in the same rounds", number::time(here))
-        })
+        let here = in_other_rounds(row, baseline)?;
+        let natively = code_span::in_baseline(&code_span::baseline(&baseline.layer));
+        Some(format!(
+            "{natively} {} in the same rounds",
+            number::time(here)
+        ))
     }
+}
+
+/// The baseline's microseconds an operation in the rounds of the layer's ratio, if its own row has
+/// clearly another time.
+pub fn in_other_rounds(row: &ResultRow, baseline: &ResultRow) -> Option<f64> {
+    let (here, there) = (row.native_us?, baseline.op_us?);
+    let apart = (here / there).ln().abs() > OTHER_ROUNDS.ln_1p();
+    apart.then_some(here)
 }
 
 /// The results of each point, in the plan's order.

@@ -218,6 +218,23 @@ fn on_a_busy_machine_more_time_is_no_advice() {
     }
 }
 
+/// Most trials of each cell were disturbed, and no cell had only such ones.
+#[test]
+fn a_busy_run_is_made_again_when_nothing_else_runs() {
+    let report = made(&["overlay:upper"], |_, trials| {
+        for t in trials.iter_mut().filter(|t| t.cell.block > 0) {
+            let factor = [0.8, 1.3, 1.0, 1.4][t.cell.block as usize % 4];
+            times(t, if t.cell.layer == 1 { factor } else { 1.0 });
+            t.flags = vec![flags::CONTAMINATED.into()];
+        }
+    });
+    let told = advice(&report, "Not known for certain");
+    assert!(
+        told.ends_with("when nothing else runs on this machine."),
+        "{told}"
+    );
+}
+
 /// "Because it is another file system" was a guess: it is what remains when the data shows nothing.
 #[test]
 fn another_file_system_is_told_beside_what_is_not_known() {

@@ -9,8 +9,8 @@ use crate::{
     types::{Advice, Cause, Distrust, DurabilityVerdict, ResultRow, ServedBy, Verdict},
 };
 
-/// All advice that the data calls for.
-pub fn give(f: &Findings) -> Vec<Advice> {
+/// All advice that the data calls for. `busy`: most of the run was disturbed by other programs.
+pub fn give(f: &Findings, busy: bool) -> Vec<Advice> {
     let mut advice: Vec<Advice> = Vec::new();
     advice.extend(baseline_skips(f));
     advice.extend(flush(f));
@@ -26,7 +26,7 @@ pub fn give(f: &Findings) -> Vec<Advice> {
         advice.extend(unexplained(f, layer, &rows));
         advice.extend(owed(layer, &rows));
     }
-    advice.extend(undecided(f));
+    advice.extend(undecided(f, busy));
     advice.extend(untrusted(f));
     advice
 }
@@ -228,7 +228,7 @@ fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     })
 }
 
-fn undecided(f: &Findings) -> Option<Advice> {
+fn undecided(f: &Findings, busy: bool) -> Option<Advice> {
     let mut rows = f.asked();
     rows.retain(|r| r.verdict == Verdict::Undecided);
     // The least certain results come first.
@@ -252,7 +252,7 @@ fn undecided(f: &Findings) -> Option<Advice> {
             "Not known for certain: {}. To know more, {}.",
             number::list(&cells),
             // More time on a busy machine gives more trials that are disturbed.
-            if 2 * rows.iter().filter(|r| r.disturbed()).count() > rows.len() {
+            if busy || 2 * rows.iter().filter(|r| r.disturbed()).count() > rows.len() {
                 "measure again when nothing else runs on this machine"
             } else {
                 "give it a larger --budget, or fewer layers"

@@ -133,7 +133,7 @@ impl Words {
             caveats,
             findings: key_findings::pick(f),
             verdicts: verdicts(f),
-            advice: advice::give(f),
+            advice: advice::give(f, busy),
         }
     }
 }
