@@ -57,7 +57,7 @@ impl Layer for Vm {
     }
 
     fn about(&self, _: &str) -> &'static str {
-        "a disk of a virtual machine, or a folder shared into it (QEMU)"
+        "a virtual machine: its disk, a folder shared into it, or its network card (QEMU)"
     }
 
     fn options(&self) -> &'static [LayerOption] {

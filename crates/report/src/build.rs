@@ -240,11 +240,15 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
                 .reason
                 .clone()
                 .unwrap_or_else(|| "it could not be set up".into());
+            // What is stored does not name its store, which may be moved.
+            let replay = format!("--replay {}", run.id);
+            let here = format!("{replay}{}", run.store);
+            let hint = layer.hint.as_ref().map(|h| h.replacen(&replay, &here, 1));
             left.push(LeftOut {
                 layer: layer.name.clone(),
                 point: None,
                 reason,
-                hint: layer.hint.clone(),
+                hint,
             });
             continue;
         }

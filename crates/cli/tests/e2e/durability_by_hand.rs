@@ -83,10 +83,10 @@ fn each_damage_is_named_and_ends_with_exit_code_1() {
         ("mmap", "is lost: its block is empty", &|home| {
             damage(&home.join("mmap/records"), 4096 * 3, &[0; 4096]);
         }),
-        ("create", "is lost name", &|home| {
+        ("create", "is lost: its name is absent", &|home| {
             fs::remove_file(home.join("create/record-5")).unwrap();
         }),
-        ("rename", "is lost name", &|home| {
+        ("rename", "is lost: its name is absent", &|home| {
             fs::remove_file(home.join("rename/slot-5")).unwrap();
         }),
         ("sqlite", "is damaged", &|home| {
@@ -94,7 +94,7 @@ fn each_damage_is_named_and_ends_with_exit_code_1() {
             let size = fs::metadata(&path).unwrap().len() as usize;
             damage(&path, 8192, &vec![0x55; size - 8192]);
         }),
-        ("sqlite-wal", "is lost name: its file is absent", &|home| {
+        ("sqlite-wal", "is lost: its file is absent", &|home| {
             fs::remove_file(home.join("sqlite-wal/records.db")).unwrap();
         }),
     ];

@@ -62,7 +62,7 @@ pub(super) fn whole(between: &[Storey], syncs: u64, flushes: u64) -> Vec<Storey>
         cache: cache.into(),
         flushes: Some(flushes),
     };
-    let mut all = vec![end("fsync(2) that returned 0", "", syncs)];
+    let mut all = vec![end("records acknowledged", "", syncs)];
     all.extend_from_slice(between);
     all.push(end("the disk that is cut", "write back", flushes));
     all
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(
             all,
             [
-                ("fsync(2) that returned 0", "", Some(500)),
+                ("records acknowledged", "", Some(500)),
                 ("overlay", "fsync=volatile", None),
                 ("ext4 on loop1", "", None),
                 ("loop1", "write back", None),

@@ -385,6 +385,18 @@ mod tests {
         );
     }
 
+    /// "2432 lost" was said of 40 records and 38 cuts: 64 blocks that were made before the first one.
+    #[test]
+    fn no_more_records_are_lost_than_were_acknowledged() {
+        let (log, mut survey) = (log(2), survey(2));
+        survey.absent = true;
+        let checked = check(&asked(&log), &survey);
+        let counts = checked.counts();
+        let lost = [Outcome::LostName, Outcome::LostPrepared].map(|o| counts[&o]);
+        assert_eq!(lost, [2, SLOTS - 2]);
+        assert_eq!(checked.acknowledged, 2);
+    }
+
     #[test]
     fn a_name_that_was_not_synced_may_be_lost_and_its_file_may_not_be_damaged() {
         let log = log(3);

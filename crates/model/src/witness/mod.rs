@@ -86,6 +86,8 @@ pub enum Outcome {
     Lost,
     /// Its file or its name is absent.
     LostName,
+    /// A block that was made and flushed before the first record is not as it was.
+    LostPrepared,
     /// Parts of it are those of another write.
     Torn,
     /// A whole record of another block is in its place.
@@ -100,10 +102,11 @@ pub enum Outcome {
 
 impl Outcome {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Kept,
         Self::Lost,
         Self::LostName,
+        Self::LostPrepared,
         Self::Torn,
         Self::Misplaced,
         Self::Phantom,
@@ -111,12 +114,21 @@ impl Outcome {
         Self::Damaged,
     ];
 
-    /// As people read it.
+    /// What the record is now, for a sentence.
+    pub fn state(self) -> &'static str {
+        match self {
+            Self::Lost | Self::LostName | Self::LostPrepared => "lost",
+            other => other.words(),
+        }
+    }
+
+    /// As people read it, in the head of a column.
     pub fn words(self) -> &'static str {
         match self {
             Self::Kept => "kept",
             Self::Lost => "lost",
             Self::LostName => "lost name",
+            Self::LostPrepared => "lost prepared block",
             Self::Torn => "torn",
             Self::Misplaced => "misplaced",
             Self::Phantom => "phantom",
@@ -177,7 +189,12 @@ impl Checked {
             counts.insert(Outcome::Kept, self.kept);
         }
         for finding in &self.findings {
-            *counts.entry(finding.outcome).or_default() += 1;
+            let outcome = match (finding.sequence, finding.outcome) {
+                // Not a record, so that no more records are lost than were acknowledged.
+                (0, Outcome::Lost | Outcome::LostName) => Outcome::LostPrepared,
+                (_, outcome) => outcome,
+            };
+            *counts.entry(outcome).or_default() += 1;
         }
         counts
     }
@@ -246,12 +263,12 @@ pub struct GuestKilled {
 /// One part of the stack between an application and the disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Storey {
-    /// What it is: `fsync(2)`, a file system and its mount point, or a device.
+    /// What it is: the records, a file system and its mount point, or a device.
     pub name: String,
     /// What is known of its cache: `write back`, `write through` or a mount option. Empty: unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cache: String,
-    /// Flushes, or calls of fsync(2), while the records were written. Absent: not known.
+    /// Flushes, or acknowledged records, while the records were written. Absent: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushes: Option<u64>,
 }

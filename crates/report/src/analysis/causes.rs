@@ -198,6 +198,7 @@ fn has_datum(cause: &Cause, row: &ResultRow, facts: &Facts, point: &Point) -> bo
         Cause::KernelWorkers(_) => row.kernel_workers.is_some_and(|n| n > 0),
         Cause::EmulatedCpu => facts.emulated_cpu(),
         Cause::UserSpace => facts.is_fuse(),
+        Cause::SeccompFilters(sides) => facts::seccomp_filters(facts) >= sides.here,
         Cause::OtherDevice(sides) => facts::physical(facts) == sides.here,
         Cause::OtherSource(sides) => row.served_by == Some(sides.here),
         Cause::WriteAmplification(sides) => at_least(row.device_share, sides.here),

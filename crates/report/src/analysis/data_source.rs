@@ -1,6 +1,6 @@
 //! Where read data came from: device bytes against application bytes, and cached shares.
 
-use layermark_model::{CacheState, Direction, Facts, Meaning, Target, Trial, TrialRecord};
+use layermark_model::{CacheState, Direction, Facts, Meaning, Target, Trial, TrialRecord, flags};
 use layermark_stats::median;
 
 use crate::{
@@ -29,8 +29,16 @@ pub struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    pub fn of(meaning: &Meaning, facts: &'a Facts, records: &[&TrialRecord]) -> Self {
-        let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
+    pub fn of(meaning: &Meaning, facts: &'a Facts, records: &[&'a TrialRecord]) -> Self {
+        // What the device read beside other programs may be theirs.
+        let quiet = |r: &&&TrialRecord| !r.flags.iter().any(|f| f == flags::CONTAMINATED);
+        let of = |records: Vec<&&'a TrialRecord>| -> Vec<&'a Trial> {
+            records.iter().filter_map(|r| r.trial.as_ref()).collect()
+        };
+        let mut trials = of(records.iter().filter(quiet).collect());
+        if trials.is_empty() {
+            trials = of(records.iter().collect());
+        }
         let middle = |share: &dyn Fn(&TrialRecord) -> Option<f64>| {
             median(&records.iter().filter_map(|r| share(r)).collect::<Vec<_>>())
         };
@@ -238,6 +246,36 @@ mod tests {
             let seen = Seen::of(&reading(), &facts, &[&record]);
             assert_eq!(seen.label(&reading()), Some(expected));
         }
+    }
+
+    /// Beside two disturbed trials eight read nothing from a device: "about 78 % came from memory".
+    #[test]
+    fn what_the_device_read_beside_other_programs_is_not_the_layers() {
+        let record = |read, flags: &[&str]| TrialRecord {
+            trial: Some(Trial {
+                passes: vec![Pass {
+                    elapsed_ns: 1,
+                    ops: 1,
+                    bytes: 100,
+                }],
+                device: Some(DeviceBytes {
+                    read,
+                    ..DeviceBytes::default()
+                }),
+                ..Trial::default()
+            }),
+            flags: flags.iter().map(|f| (*f).to_owned()).collect(),
+            ..TrialRecord::default()
+        };
+        let facts = on_disk();
+        let label = |of: &[&TrialRecord]| Seen::of(&reading(), &facts, of).label(&reading());
+        let (quiet, busy) = (record(0, &[]), record(80, &[flags::CONTAMINATED]));
+        assert_eq!(label(&[&quiet, &busy]), Some(ServedBy::HostMemory));
+        assert_eq!(
+            label(&[&busy, &busy]),
+            Some(ServedBy::Mixed),
+            "all there is"
+        );
     }
 
     /// The bytes that a mix wrote were once divided by all of its bytes, including those it read.

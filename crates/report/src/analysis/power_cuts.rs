@@ -2,7 +2,7 @@
 
 use layermark_model::{
     LayerRun, Run,
-    witness::{Outcome, Storey, WitnessControl, WitnessTrial},
+    witness::{Storey, WitnessControl, WitnessTrial},
 };
 
 use crate::{
@@ -101,23 +101,29 @@ pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
     let first = worst.first.as_ref()?;
     let flushes = sum.flushes.map_or_else(String::new, |n| {
         format!(
-            "; {} acknowledged inside, {} below",
-            count(sum.records as usize, "fsync"),
+            "; {} acknowledged, {} below",
+            count(sum.records as usize, "record"),
             flushed(n)
         )
     });
     let names = only_names(trials, layer).unwrap_or_default();
+    let finding = &first.finding;
+    let record = match finding.sequence {
+        0 => format!(
+            "block {} of `{}`, flushed before the first record",
+            finding.block, worst.writer
+        ),
+        n => format!(
+            "record {n} of `{}`, fsync returned at {}",
+            worst.writer,
+            time(first.at_ms)
+        ),
+    };
     Some(format!(
-        "{} lies: record {} of `{}`, fsync returned at {}, is {} after a power cut; data was lost in {} of {}{flushes}{names}",
+        "{} lies: {record}, is {} after a power cut ({}); data was lost in {} of {}{flushes}{names}",
         code(layer),
-        first.finding.sequence,
-        worst.writer,
-        time(first.at_ms),
-        if first.finding.outcome == Outcome::Lost {
-            "absent"
-        } else {
-            first.finding.outcome.words()
-        },
+        finding.outcome.state(),
+        finding.text,
         worst.losing,
         count(worst.cuts as usize, "cut"),
     ))
@@ -242,7 +248,7 @@ pub fn sentence(trials: &[WitnessTrial]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use layermark_model::witness::{LostRecord, WitnessFinding};
+    use layermark_model::witness::{LostRecord, Outcome, WitnessFinding};
 
     use super::*;
 
@@ -301,8 +307,8 @@ mod tests {
         ];
         assert_eq!(
             sentence(&all).unwrap(),
-            "`vm:cache=unsafe` lies: record 137 of `append`, fsync returned at 12:00:03.413 UTC, is absent after a \
-             power cut; data was lost in 38 of 38 cuts; 500 fsyncs acknowledged inside, 0 flushes below. Honest \
+            "`vm:cache=unsafe` lies: record 137 of `append`, fsync returned at 12:00:03.413 UTC, is lost after a \
+             power cut (it is absent); data was lost in 38 of 38 cuts; 500 records acknowledged, 0 flushes below. Honest \
              control `native`: data was lost in 0 of 38 cuts. Lying control `overlay:volatile`: data was lost in \
              38 of 38 cuts"
         );

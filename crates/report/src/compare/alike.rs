@@ -7,7 +7,7 @@ use layermark_model::{Machine, RunStatus};
 
 use super::words;
 use crate::{
-    analysis::sweep,
+    analysis::{summary::caveats, sweep},
     number::{self, list},
     types::{LeftOut, Report, ResultRow, TrustItem, TrustState, Verdict},
     views::rows::status,
@@ -226,7 +226,13 @@ fn doubtful(old: &Report, new: &Report) -> Vec<String> {
         });
         let unfinished = (report.status != RunStatus::Done)
             .then(|| format!("the {run} run is not complete ({})", status(report)));
-        untrusted.into_iter().chain(unfinished)
+        let busy = report
+            .caveats
+            .iter()
+            .find(|c| caveats::is_busy(std::slice::from_ref(c)));
+        let busy =
+            busy.map(|caveat| format!("the {run} run had other programs beside it: {caveat}"));
+        untrusted.into_iter().chain(unfinished).chain(busy)
     };
     let runs = [("old", old), ("new", new)].into_iter();
     runs.flat_map(doubts).collect()
@@ -241,12 +247,14 @@ fn drift(rows: &[ResultRow], baseline: Option<&str>) -> TrustItem {
     let changed = own
         .iter()
         .any(|r| matches!(r.leaning(), Verdict::Slower | Verdict::Faster));
+    let same = own.iter().filter(|r| r.verdict == Verdict::Same).count();
     let (state, text) = match words::drift(rows, baseline) {
         _ if own.is_empty() => (
             TrustState::None,
             "no baseline is in both runs: a change of the machine is in every ratio".into(),
         ),
-        Some(text) if changed => (TrustState::Warn, text),
+        // What is not known to have changed may have.
+        Some(text) if changed || 2 * same < own.len() => (TrustState::Warn, text),
         Some(text) => (TrustState::Ok, text),
         None => (TrustState::Ok, "the machine itself did not change".into()),
     };

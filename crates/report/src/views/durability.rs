@@ -69,7 +69,7 @@ impl Report {
         }
         if sum.cuts > 0 {
             let mut evidence = format!(
-                "{} records acknowledged by fsync, 0 lost in {}",
+                "{} records acknowledged, 0 lost in {}",
                 sum.records,
                 count(sum.cuts as usize, "power cut")
             );
@@ -152,7 +152,7 @@ impl Report {
             _ => Holds::Open,
         };
         let text = match holds {
-            Holds::No => format!("{} {CLAIM}: {evidence}", code(layer)),
+            Holds::No => evidence,
             _ if open.is_empty() => format!("{} {level}: {verdict}: {evidence}", code(layer)),
             _ => format!(
                 "{} {level}: {verdict}: {evidence}; not proven: {open}",
@@ -218,7 +218,7 @@ fn cuts(trials: &[WitnessTrial]) -> DataTable {
         .chain(["error"]);
     DataTable {
         title: "Records after all power cuts together".into(),
-        note: "Lost names of create-unsynced are permitted: POSIX promises a name after its directory was synced.".into(),
+        note: "Lost names of create-unsynced are permitted: POSIX promises a name after its directory was synced. A prepared block was made and flushed before the first record.".into(),
         head: head.map(str::to_owned).collect(),
         rows: cut.iter().map(row).collect(),
     }
@@ -243,7 +243,7 @@ fn stack(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
     };
     Some(DataTable {
         title: format!("{}: flushes at each storey", code(layer)),
-        note: "While all writers wrote, from the call down to the disk. Only devices of this host count their flushes. A file system may flush more often than it is called, or once for several calls.".into(),
+        note: "While all writers wrote, from the writer down to the disk. Only devices of this host count their flushes. A file system may flush more often than it is called, or once for several calls.".into(),
         head: ["storey", "cache", "flushes"].map(str::to_owned).to_vec(),
         rows: sum.storeys.iter().map(row).collect(),
     })

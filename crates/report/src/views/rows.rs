@@ -147,6 +147,8 @@ fn failed(row: &ResultRow) -> String {
 /// From this share on, a difference of the baseline's time in the rounds of a ratio from that of its row
 /// is reported.
 const OTHER_ROUNDS: f64 = 0.05;
+/// The same where the two times have a ratio outside the interval.
+const NOTICED: f64 = 0.01;
 
 impl Notes<'_> {
     /// The baseline's time in the rounds of the ratio, if its own row differs. That row includes
@@ -166,8 +168,16 @@ impl Notes<'_> {
 /// clearly another time.
 pub fn in_other_rounds(row: &ResultRow, baseline: &ResultRow) -> Option<f64> {
     let (here, there) = (row.native_us?, baseline.op_us?);
-    let apart = (here / there).ln().abs() > OTHER_ROUNDS.ln_1p();
-    apart.then_some(here)
+    let apart = (here / there).ln().abs();
+    // The two times that stand below each other contradict the ratio beside them.
+    let shown = row.op_us.map(|us| us / there);
+    let [low, high] = row
+        .ratio
+        .and_then(|r| r.interval)
+        .unwrap_or([0.0, f64::MAX]);
+    let contradicts = shown.is_some_and(|ratio| ratio < low || ratio > high);
+    let other = apart > OTHER_ROUNDS.ln_1p() || contradicts && apart > NOTICED.ln_1p();
+    other.then_some(here)
 }
 
 /// The results of each point, in the plan's order.

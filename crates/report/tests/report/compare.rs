@@ -52,6 +52,27 @@ fn findings(report: &Report) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
+/// "Runs to be trusted: yes" and "native is the same at 0 of 14 points" were ok beside a busy run.
+#[test]
+fn a_busy_run_and_a_machine_that_is_not_known_are_no_reason_to_trust() {
+    let busy = made().noise(0.4).cost(|layer, _, _| usual(layer));
+    let (run, mut trials) = busy.parts();
+    for t in &mut trials {
+        t.flags = vec![layermark_model::flags::CONTAMINATED.into()];
+    }
+    let compared = Report::build(&run, &trials)
+        .compare(&old(), 0.05)
+        .expect("points");
+    let (state, text) = trust(&compared, "runs");
+    assert_eq!(state, TrustState::Warn, "{text}");
+    assert!(
+        text.contains("the new run had other programs beside it"),
+        "{text}"
+    );
+    let (state, text) = trust(&compared, "drift");
+    assert_eq!(state, TrustState::Warn, "{text}");
+}
+
 #[test]
 fn what_the_machine_did_is_taken_out_of_the_layers() {
     let report = new().compare(&old(), 0.05).expect("points in common");

@@ -333,9 +333,9 @@ fn power_cuts_decide_which_layers_flush_honestly() {
     let liar = says("vm:cache=unsafe");
     assert_eq!(liar.holds, Holds::No);
     for words in [
-        "record 3 of `append`, fsync returned at 12:00:03.413 UTC, is absent after a power cut",
+        "record 3 of `append`, fsync returned at 12:00:03.413 UTC, is lost after a power cut (it is absent)",
         "data was lost in 3 of 4 cuts",
-        "64 fsyncs acknowledged inside, 0 flushes below",
+        "64 records acknowledged, 0 flushes below",
         "0 lost when only the guest was killed",
     ] {
         assert!(liar.text.contains(words), "{words}: {}", liar.text);

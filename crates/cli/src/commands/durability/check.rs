@@ -143,7 +143,7 @@ fn history(writer: &str, first: &LostRecord) -> String {
         "\n{writer}: record {}, fsync returned at {}, is {}: {}\n",
         finding.sequence,
         time(first.at_ms),
-        finding.outcome.words(),
+        finding.outcome.state(),
         finding.text
     );
     for row in &first.timeline {

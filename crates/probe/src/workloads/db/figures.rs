@@ -44,8 +44,12 @@ pub fn table(commits: bool, writes: bool) -> FigureTable {
             "flushes a commit",
             Amount::DeviceFlushes,
         ),
-        a_byte("written_a_byte", "written", value("written_bytes")),
-        a_byte("device_a_byte", "written, device", Amount::DeviceWritten),
+        a_byte("written_a_byte", "written/byte", value("written_bytes")),
+        a_byte(
+            "device_a_byte",
+            "written/byte, device",
+            Amount::DeviceWritten,
+        ),
         Figure::sum("checkpoints").head("checkpoints"),
         latency("checkpoint_us", longest)
             .head("longest checkpoint")

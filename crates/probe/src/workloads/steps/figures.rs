@@ -32,7 +32,7 @@ pub fn table(count: u64, unit: &str) -> FigureTable {
             "device_written_bytes",
             FigureUnit::Kib,
         )
-        .head(&each("KiB written"))
+        .head(&each("written"))
         .optional(),
         Figure::new(
             PRINTED,

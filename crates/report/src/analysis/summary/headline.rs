@@ -317,12 +317,18 @@ fn gist(f: &Findings) -> Vec<String> {
     let mut near = Near::new();
     let (mut free, mut memory, mut faster, mut perhaps_faster) = (vec![], vec![], vec![], vec![]);
     let (mut slower, mut unsteady, mut untrusted, mut open) = (vec![], vec![], vec![], vec![]);
+    let mut failed: Vec<String> = Vec::new();
     for layer in f.compared() {
         let rows = f.rows(layer);
+        let name = code(layer);
+        let fails = f.never_succeeded(layer);
+        if fails > 0 {
+            let of = count(rows.len() + fails, "operation");
+            failed.push(format!("{name} failed at {fails} of {of}"));
+        }
         if rows.is_empty() {
             continue;
         }
-        let name = code(layer);
         if f.in_memory(layer) {
             memory.push(name.clone());
         }
@@ -330,6 +336,8 @@ fn gist(f: &Findings) -> Vec<String> {
             Standing::Memory => {}
             Standing::Slower => slower.extend(rows.iter().filter_map(|r| Slower::of(r))),
             Standing::SlowerUnsteady => unsteady.push(name),
+            // That it costs nothing is not the answer where it does not do everything.
+            Standing::Free | Standing::Near(..) if fails > 0 => {}
             Standing::Free => free.push(name),
             Standing::Near(same, all) => near.push((name, same, all)),
             Standing::Faster => faster.push(name),
@@ -347,6 +355,7 @@ fn gist(f: &Findings) -> Vec<String> {
     }
     let changed = "slower, by how much changed during the run";
     let mut known = slowest(f, &slower);
+    known.extend(failed);
     known.extend(said(&skips, "skips fsync", "skip fsync"));
     known.extend(said(
         &free,

@@ -73,6 +73,13 @@ impl<'a> Findings<'a> {
         failed.collect()
     }
 
+    /// At how many points every trial of a layer failed.
+    pub fn never_succeeded(&self, layer: &str) -> usize {
+        let mut rows = self.failures();
+        rows.retain(|r| r.layer == layer && r.trials == 0);
+        rows.len()
+    }
+
     /// Names of the layers compared with the baseline that have results with a requested verdict.
     pub fn compared(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = Vec::new();

@@ -109,16 +109,16 @@ fn clause<'a>(f: &Findings<'a>, of: &Use) -> Option<(String, Vec<&'a ResultRow>)
         [] => String::new(),
         _ => format!("{before}{}", some_of(layers)),
     };
-    let text = [
-        of.words,
-        &named,
-        if yes.is_empty() { " nowhere" } else { "" },
-        &part(" in ", &yes),
-        &slow(no),
-        &part(", without flushes in ", &loses),
-        &part(", not known of ", &open),
+    let parts = [
+        part(" in ", &yes),
+        slow(no),
+        part(", without flushes in ", &loses),
+        part(", not known of ", &open),
     ];
-    Some((text.concat(), rows))
+    let parts = parts.concat();
+    // A layer that was not asked may still be one.
+    let parts = parts.strip_prefix(',').unwrap_or(&parts);
+    Some((format!("{}{named}{parts}", of.words), rows))
 }
 
 /// `, not in fuse (10x) and loop:btrfs (4.4x)`, the slowest first.
@@ -293,7 +293,7 @@ mod tests {
         for change in changes {
             let text = unsure(change);
             assert!(
-                text.contains("(\u{201c}git status\u{201d}) nowhere, not known of `fuse`;"),
+                text.contains("(\u{201c}git status\u{201d}) not known of `fuse`;"),
                 "{text}"
             );
         }
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(
             said(&run(), &rows).as_deref(),
             Some(
-                "At most twice native's time: a database (\u{201c}commit\u{201d}) nowhere, not known of `fuse`; what is only read nowhere, not known of `fuse`."
+                "At most twice native's time: a database (\u{201c}commit\u{201d}) not known of `fuse`; what is only read not known of `fuse`."
             )
         );
     }

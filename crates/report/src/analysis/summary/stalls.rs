@@ -43,8 +43,15 @@ pub fn findings(f: &Findings) -> Vec<Statement> {
 /// The clauses about stalls in a layer's sentence.
 pub fn clauses(rows: &[&ResultRow], baseline: &str) -> Vec<String> {
     let told = rows.iter().filter(|r| r.is_told());
-    told.filter_map(|r| Some(format!("takes {} at {}", words(r, baseline)?, quoted(r))))
-        .collect()
+    let verb = |r: &ResultRow| match r.ratio {
+        Some(ratio) if ratio.estimate < 1.0 => "is",
+        _ => "takes",
+    };
+    told.filter_map(|r| {
+        let words = words(r, baseline)?;
+        Some(format!("{} {words} at {}", verb(r), quoted(r)))
+    })
+    .collect()
 }
 
 /// Distance of the average from the typical ratio, as |ln|.

@@ -132,10 +132,8 @@ pub fn note(row: &ResultRow) -> String {
 
 /// `no difference beyond 7 %`, from the margin.
 pub fn within(margin: f64) -> String {
-    let beyond = if margin >= AS_FACTOR - 1.0 {
-        format!("a factor of {}", number::ratio(1.0 + margin))
-    } else {
-        number::percent(margin)
-    };
-    format!("no difference beyond {beyond}")
+    if margin >= AS_FACTOR - 1.0 {
+        return format!("a factor of up to {}", number::ratio(1.0 + margin));
+    }
+    format!("no difference beyond {}", number::percent(margin))
 }

@@ -7,7 +7,7 @@ use super::{
     text::{head_and_rows, line, name_cell, prose},
 };
 use crate::{
-    DataTable,
+    DataTable, Section,
     document::{Content, Document, Item, Part},
     number::count,
     views::overview::{Overview, sign},
@@ -80,11 +80,19 @@ fn study(document: &Document) -> String {
     claims.collect()
 }
 
-/// The first table of each section of measured figures, with its title.
+/// The tables of measured figures, each with its title: first that of each section, then the others.
 fn own(document: &Document) -> Vec<(String, DataTable)> {
-    let own = document.sections(&[Part::Study, Part::Answer, Part::Figures]);
-    own.filter_map(|s| Some((s.title.clone(), s.tables.first()?.clone())))
-        .collect()
+    let sections = || document.sections(&[Part::Study, Part::Answer, Part::Figures]);
+    let titled = |s: &Section, table: &DataTable| {
+        let title = match table.title.as_str() {
+            "" => s.title.clone(),
+            table => format!("{}: {table}", s.title),
+        };
+        (title, table.clone())
+    };
+    let first = sections().filter_map(|s| Some(titled(s, s.tables.first()?)));
+    let others = sections().flat_map(|s| s.tables.iter().skip(1).map(move |t| titled(s, t)));
+    first.chain(others).collect()
 }
 
 /// The tables, each with as many rows as fit. If not even [`LEAST`] rows of each fit, the last

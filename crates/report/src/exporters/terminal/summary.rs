@@ -76,8 +76,9 @@ pub fn print(
         let answers = sections.join("\n") + "\n";
         let left = room.saturating_sub(lines(&answers));
         let others = answer(left)?;
-        let count = count(report.results.len(), "result");
-        let line = text(style, "", "  ", &format!("{count} with ratios: --full"))?;
+        let with = report.results.iter().filter(|r| r.ratio.is_some()).count();
+        let line = format!("{} with ratios: --full", count(with, "result"));
+        let line = text(style, "", "  ", &line)?;
         let fits = lines(&others) <= left;
         answers + if fits { &others } else { &line }
     };
