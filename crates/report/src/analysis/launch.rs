@@ -179,11 +179,20 @@ impl SeriesSite<'_> {
             .chain(cut.steps.iter().copied())
             .chain([ms.len()])
             .collect();
-        let levels: Vec<LaunchLevel> = bounds
+        let mut levels: Vec<LaunchLevel> = bounds
             .windows(2)
             .filter(|w| w[0] < w[1])
             .map(|w| self.level(w[0], w[1], &ms, &records))
             .collect();
+        // A level of all launches is what the result is about.
+        if let [level] = &mut levels[..]
+            && level.runs == ms.len()
+        {
+            level.ratio = row.ratio.map(|ratio| Estimate {
+                average: None,
+                ..ratio
+            });
+        }
         for (n, level) in levels.iter().enumerate() {
             runs[level.from - 1..level.to]
                 .iter_mut()

@@ -113,3 +113,20 @@ fn iops() {
     let cells = include_str!("stored/iops.sections.csv");
     has_the_same_numbers(&report, "x.sections.csv", cells);
 }
+
+/// One table had 1.13 (1.09 to 1.17), and the other 1.13 (1.08 to 1.18).
+#[test]
+fn a_series_of_one_level_has_the_ratio_of_its_result() {
+    let report = report(include_str!("stored/launch.json"));
+    let whole = report.series.iter().filter(|s| s.levels.len() == 1);
+    let whole = whole.filter(|s| s.first_apart.is_none() && s.layer != "native");
+    let mut seen = 0;
+    for series in whole {
+        let mut rows = report.results.iter();
+        let row = rows.find(|r| r.id == series.result).unwrap();
+        let ends = |ratio: Option<layermark_report::Estimate>| ratio.unwrap().interval.unwrap();
+        assert_eq!(ends(series.levels[0].ratio), ends(row.ratio));
+        seen += 1;
+    }
+    assert!(seen > 0);
+}
