@@ -61,7 +61,8 @@ const measure = (...more) => ['file', '--op', 'read', '--record', '4K', '--file-
 async function open(address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
+  // A view that took 3 s to make, on a busy machine, is shown for a minute.
+  page.setDefaultTimeout(300_000);
   const seen = { requests: [], complaints: [] };
   page.on('request', (r) => seen.requests.push(r.url()));
   page.on('console', (m) => seen.complaints.push(m.text()));
