@@ -124,7 +124,9 @@ fn a_series_of_one_level_has_the_ratio_of_its_result() {
     for series in whole {
         let mut rows = report.results.iter();
         let row = rows.find(|r| r.id == series.result).unwrap();
-        let ends = |ratio: Option<layermark_report::Estimate>| ratio.unwrap().interval.unwrap();
+        let ends = |ratio: Option<layermark_report::Estimate>| {
+            ratio.unwrap().interval.map(|i| i.map(f64::to_bits))
+        };
         assert_eq!(ends(series.levels[0].ratio), ends(row.ratio));
         seen += 1;
     }
