@@ -168,7 +168,10 @@ fn quiet_answers(counts: &[Count]) -> Option<Sum> {
 
 /// The verdict on a point in a layer.
 pub fn judge(case: &Case) -> Durability {
-    let of_programs = matches!(case.meaning.target, Target::Program | Target::Script);
+    let of_programs = matches!(
+        case.meaning.target,
+        Target::Program | Target::Script | Target::Step
+    );
     let syncs: u64 = case.trials.iter().map(|(here, _)| here.syncs).sum();
     if of_programs && syncs == 0 {
         return programs(case);

@@ -51,7 +51,8 @@ impl Study for BufferSize {
         let native = data.run.layers[data.baseline].name.as_str();
         let ops = ["write", "read"].map(|op| Op { data, op });
         let picks: Vec<&BufferRow> = data.buffer.iter().filter(|b| b.layer == native).collect();
-        let pick = picks.iter().max_by_key(|b| b.wall.record)?.wall;
+        let row = picks.iter().max_by_key(|b| b.wall.record)?;
+        let pick = row.wall;
         pick.between?;
         let smaller = RECOMMENDED.min(pick.record);
         let costs: Vec<String> = ops
@@ -59,7 +60,7 @@ impl Study for BufferSize {
             .filter_map(|op| Some((op, op.times(native, smaller, pick.record)?)))
             .map(|(op, times)| format!("{}x ({})", text::ratio(times), op.op))
             .collect();
-        let size = said(&pick);
+        let size = said(&pick, &row.records);
         if smaller == pick.record || costs.is_empty() {
             return Some(format!(
                 "{size} are enough: within 5 % of the best throughput"
@@ -208,7 +209,7 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
         text: format!(
             "records of {RECOMMENDED} bytes are enough for the throughput of {op} in {}: the smallest within 5 % of the best is {}{}",
             code(&row.layer),
-            said(&row.wall),
+            said(&row.wall, &row.records),
             open(&row.wall, &absent)
         ),
         holds: enough(&row.wall, &row.records, &absent),
@@ -220,7 +221,7 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
         text: format!(
             "records of {RECOMMENDED} bytes are enough for the CPU time of {op} in {}: the smallest within 5 % of the least is {}{}",
             code(&row.layer),
-            said(cpu),
+            said(cpu, &row.records),
             open(cpu, &absent)
         ),
         holds: enough(cpu, &row.records, &absent),
@@ -229,12 +230,16 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
     std::iter::once(wall).chain(cpu).collect()
 }
 
-/// `2048 bytes (1024 to 2048)`.
-fn said(pick: &Pick) -> String {
-    match pick.between {
+/// `2048 bytes (1024 to 2048)`, of the sizes that were measured.
+fn said(pick: &Pick, records: &[u64]) -> String {
+    let size = match pick.between {
         Some([low, high]) if low < high => format!("{} bytes ({low} to {high})", pick.record),
         _ => format!("{} bytes", pick.record),
+    };
+    if records.iter().max() == Some(&pick.record) {
+        return format!("{size} or more (no larger size was measured)");
     }
+    size
 }
 
 /// Why a choice decides nothing, if so.

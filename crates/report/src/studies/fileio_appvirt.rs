@@ -111,7 +111,7 @@ impl<'a> StudyWork<'a> {
                     let mut words = r.words();
                     if **layer != self.native() {
                         words.push_str(", ");
-                        words.push_str(&verdict(r.against_native()));
+                        words.push_str(&verdict(&r));
                     }
                     Cell::number(words, r.mean())
                 })
@@ -218,12 +218,14 @@ impl<'a> StudyWork<'a> {
     }
 }
 
-fn verdict(apart: Apart) -> String {
-    match apart {
+/// As the result has it: `probably slower 1.18x`.
+fn verdict(of: &Repeats) -> String {
+    let word = of.row.word();
+    match of.against_native() {
         Apart::No => "the same".into(),
         Apart::Open => "too noisy".into(),
-        Apart::Slower(ratio) => format!("slower {}x", text::ratio(ratio)),
-        Apart::Faster(ratio) => format!("faster {}x", text::ratio(1.0 / ratio)),
+        Apart::Slower(ratio) => format!("{word} {}x", text::ratio(ratio)),
+        Apart::Faster(ratio) => format!("{word} {}x", text::ratio(1.0 / ratio)),
     }
 }
 
@@ -364,10 +366,8 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
     let (holds, what) = match mine.against_native() {
         Apart::Slower(_) if copies => (Holds::No, String::new()),
         // A copy that was not recognised may be the reason.
-        Apart::Slower(_) | Apart::Open => {
-            (Holds::Open, format!(", {}", verdict(mine.against_native())))
-        }
-        apart => (Holds::Yes, format!(", {}", verdict(apart))),
+        Apart::Slower(_) | Apart::Open => (Holds::Open, format!(", {}", verdict(&mine))),
+        _ => (Holds::Yes, format!(", {}", verdict(&mine))),
     };
     Some(Conclusion {
         claim: IN_PLACE.into(),

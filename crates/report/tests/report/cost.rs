@@ -169,6 +169,24 @@ fn the_study_of_buffer_sizes_has_records() {
     }
 }
 
+/// "Use 4096 bytes" was said where 4096 was the largest size, and 512K four times as fast.
+#[test]
+fn the_best_of_the_sizes_is_a_lower_bound_if_it_is_the_largest() {
+    let limit = "or more (no larger size was measured)";
+    let report = made_buffer_size()
+        .cost(|_, _, record| 10.0 + 1e-3 * record)
+        .build();
+    assert!(report.headline.contains(limit), "{}", report.headline);
+    let conclusions = |report: &Report| {
+        let study = report.study.as_ref().unwrap();
+        let texts: Vec<&str> = study.conclusions.iter().map(|c| c.text.as_str()).collect();
+        texts.join("\n")
+    };
+    assert!(conclusions(&report).contains(limit));
+    let report = buffer_size();
+    assert!(!report.headline.contains(limit), "{}", report.headline);
+}
+
 #[test]
 fn the_study_of_buffer_sizes_recommends_and_says_what_holds() {
     let report = buffer_size();

@@ -191,7 +191,9 @@ fn cached(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
 
 fn unexplained(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     from(
-        &picked(rows, |r| r.causes.first() == Some(&Cause::Unexplained)),
+        &picked(rows, |r| {
+            r.verdict == Verdict::Faster && r.causes.first() == Some(&Cause::Unexplained)
+        }),
         |rows| {
             format!(
                 "Do not count on {} being faster than {} at {}: nothing in the data explains it. Look again with more sessions: --sessions {}.",

@@ -158,22 +158,22 @@ pub fn name_all(all: &[&ResultRow], some: &[&ResultRow]) -> String {
             })
     };
     let (whole, part) = (tally(all), tally(some));
-    let mut names: Vec<String> = Vec::new();
+    // Each name, and how many operations it stands for.
+    let mut names: Vec<(String, usize)> = Vec::new();
     for (kind, n) in &part {
         if whole.get(kind) == Some(n) && *n > 1 {
-            names.push(kind.words().into());
+            names.push((kind.words().into(), *n));
         } else {
-            names.extend(
-                some.iter()
-                    .filter(|r| r.meaning.group() == *kind)
-                    .map(|r| quoted(r)),
-            );
+            let own = some.iter().filter(|r| r.meaning.group() == *kind);
+            names.extend(own.map(|r| (quoted(r), 1)));
         }
     }
     if names.len() > MANY {
-        let rest = names.split_off(MANY - 1).len();
-        names.push(format!("{rest} more"));
+        let rest = names.split_off(MANY - 1);
+        let rest: usize = rest.iter().map(|(_, n)| n).sum();
+        names.push((format!("{rest} more"), rest));
     }
+    let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
     list(&names)
 }
 

@@ -91,7 +91,7 @@ pub fn advice(f: &Findings) -> Vec<Advice> {
     });
     let baseline = stalls(false).map(|(row, rows)| Advice {
         text: format!(
-            "The baseline itself, {}, stalls at {}: look at its disk before a layer is judged by that average.",
+            "The baseline itself, {}, stalls at {}: look at its disk, and at what its programs do now and then, before a layer is judged by that average.",
             f.baseline(),
             quoted(row)
         ),

@@ -632,3 +632,65 @@ fn a_run_of_one_block_says_so_before_it_names_what_it_distrusts() {
         "Too little was measured for a verdict: 1 block of at least 3"
     );
 }
+
+fn labelled(labels: &[&str], group: &str) -> Vec<ResultRow> {
+    let mut rows = Vec::new();
+    for label in labels {
+        let mut row = ResultRow {
+            label: (*label).into(),
+            ..ResultRow::default()
+        };
+        row.meaning.changes = group == "writes";
+        if group == "writes" {
+            row.meaning.direction = layermark_model::Direction::Writes;
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+/// "Small write" and 3 more were eleven operations, since kinds of work were counted.
+#[test]
+fn what_is_not_named_is_counted_by_operation() {
+    let writes = labelled(&["a", "b", "c", "d", "e"], "writes");
+    let reads = labelled(&["f", "g"], "reads");
+    let other = labelled(&["h"], "writes");
+    let some: Vec<&ResultRow> = writes.iter().chain(&reads).collect();
+    let all: Vec<&ResultRow> = some.iter().copied().chain(&other).collect();
+    let text = super::name_all(&all, &some);
+    let named = text.matches('\u{201c}').count();
+    let more: usize = text
+        .split(" more")
+        .next()
+        .and_then(|t| t.rsplit(' ').next()?.parse().ok())
+        .unwrap_or(0);
+    assert_eq!(named + more, some.len(), "{text}");
+}
+
+/// Rows that are only probably faster were advised against as if they were faster.
+#[test]
+fn what_is_probably_faster_is_no_alarm() {
+    let (run, report) = &*BASE;
+    let faster = |verdict, probably| {
+        let row = ResultRow {
+            layer: "fuse".into(),
+            trials: 8,
+            blocks: 8,
+            verdict,
+            probably,
+            causes: vec![Cause::Unexplained],
+            ..report.results[0].clone()
+        };
+        let rows = [row];
+        let findings = Findings {
+            run,
+            results: &rows,
+            alternatives: &[],
+            study: None,
+        };
+        let advice = Words::of(&findings, &[], false).advice;
+        advice.iter().any(|a| a.text.starts_with("Do not count on"))
+    };
+    assert!(faster(Verdict::Faster, None));
+    assert!(!faster(Verdict::Undecided, Some(Verdict::Faster)));
+}
