@@ -338,6 +338,9 @@ fn gist(f: &Findings) -> Vec<String> {
             Standing::SlowerUnsteady => unsteady.push(name),
             // That it costs nothing is not the answer where it does not do everything.
             Standing::Free | Standing::Near(..) if fails > 0 => {}
+            Standing::Free if f.differs_unasked(layer) => {
+                near.push((name, rows.len(), rows.len()));
+            }
             Standing::Free => free.push(name),
             Standing::Near(same, all) => near.push((name, same, all)),
             Standing::Faster => faster.push(name),

@@ -177,7 +177,7 @@ fn near(f: &Findings) -> Option<Statement> {
         let rows = f.rows(layer);
         let same = rows.iter().filter(|r| r.verdict == Verdict::Same).count();
         let other = |r: &&&ResultRow| !matches!(r.leaning(), Verdict::Same | Verdict::Undecided);
-        let works = f.never_succeeded(layer) == 0;
+        let works = f.never_succeeded(layer) == 0 && !f.differs_unasked(layer);
         works && same * 2 > rows.len() && rows.iter().filter(other).count() == 0
     };
     let layers: Vec<&str> = f.compared().into_iter().filter(is_near).collect();

@@ -694,3 +694,40 @@ fn what_is_probably_faster_is_no_alarm() {
     assert!(faster(Verdict::Faster, None));
     assert!(!faster(Verdict::Undecided, Some(Verdict::Faster)));
 }
+
+/// "Within 5 % wherever that could be told" was said of a layer with 0.92 to 0.95 at a point of a sweep, on which the
+/// plan asks no verdict.
+#[test]
+fn a_difference_that_no_verdict_was_asked_on_is_not_denied() {
+    let (run, report) = &*BASE;
+    let row = |verdict, ends: [f64; 2]| ResultRow {
+        layer: "fuse".into(),
+        trials: 8,
+        blocks: 8,
+        verdict,
+        ratio: Some(Estimate {
+            estimate: (ends[0] * ends[1]).sqrt(),
+            interval: Some(ends),
+            average: None,
+        }),
+        ..report.results[0].clone()
+    };
+    let denied = |ends| {
+        let rows = [
+            row(Verdict::Same, [0.99, 1.01]),
+            row(Verdict::Descriptive, ends),
+        ];
+        let findings = Findings {
+            run,
+            results: &rows,
+            alternatives: &[],
+            study: None,
+        };
+        let words = Words::of(&findings, &[], false);
+        let near = "wherever that could be told";
+        let near = words.findings.iter().any(|f| f.text.contains(near));
+        near || words.headline.contains("nothing measurable")
+    };
+    assert!(denied([0.97, 1.02]));
+    assert!(!denied([0.92, 0.94]));
+}
