@@ -359,11 +359,11 @@ fn without_its_janitor_a_dead_run_is_cleaned_up_by_the_next() {
         let left = machine::traces(dir.path(), &family);
         left.iter().all(|t| t.starts_with('/')).then_some(())
     });
-    assert_eq!(
-        machine::traces(dir.path(), &[]).len(),
-        2,
-        "its work directory and the mount point"
-    );
+    // Its mount point may be gone: that is below a directory of all runs, and the start of any removes
+    // those of dead ones.
+    let left = machine::traces(dir.path(), &[]);
+    let is_work = |trace: &String| trace.contains("/work/layermark-");
+    assert!(left.iter().any(is_work), "its work directory: {left:?}");
     Lm::with(dir.path()).mock().run().code(4);
     machine::nothing_left(dir.path(), &family);
 }

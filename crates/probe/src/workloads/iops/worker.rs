@@ -386,9 +386,12 @@ mod tests {
                 worker.ops
             );
             assert_eq!(worker.bytes, worker.ops * 4096);
-            // The loop's time between two of them is counted as theirs.
+            // The loop's time between two of them is counted as theirs. A histogram of three digits rounds each time up.
             let sum = worker.response.total_ns();
-            assert!((0.5..=1.0).contains(&(sum / took)), "{ms}: {sum} of {took}");
+            assert!(
+                (0.5..=1.001).contains(&(sum / took)),
+                "{ms}: {sum} of {took}"
+            );
         }
     }
 }
