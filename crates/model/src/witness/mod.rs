@@ -86,7 +86,8 @@ pub enum Outcome {
     Lost,
     /// Its file or its name is absent.
     LostName,
-    /// A block that was made and flushed before the first record is not as it was.
+    /// A block that was made and flushed before the first record is lost, by itself or with its name. Counts have it;
+    /// findings have `Lost` or `LostName`.
     LostPrepared,
     /// Parts of it are those of another write.
     Torn,
@@ -153,6 +154,24 @@ pub struct WitnessFinding {
     pub permitted: bool,
 }
 
+impl WitnessFinding {
+    /// What it counts as. A prepared block is no record, so that no more records are lost than were acknowledged.
+    fn counted(&self) -> Outcome {
+        match (self.sequence, self.outcome) {
+            (0, Outcome::Lost | Outcome::LostName) => Outcome::LostPrepared,
+            (_, outcome) => outcome,
+        }
+    }
+
+    /// `record 3 of x, fsync returned at 12:00`, where `of` is ` of x` or empty.
+    pub fn promised(&self, of: &str, at: &str) -> String {
+        match self.sequence {
+            0 => format!("block {}{of}, flushed before the first record", self.block),
+            n => format!("record {n}{of}, fsync returned at {at}"),
+        }
+    }
+}
+
 /// The result of a check after one power cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checked {
@@ -189,12 +208,7 @@ impl Checked {
             counts.insert(Outcome::Kept, self.kept);
         }
         for finding in &self.findings {
-            let outcome = match (finding.sequence, finding.outcome) {
-                // Not a record, so that no more records are lost than were acknowledged.
-                (0, Outcome::Lost | Outcome::LostName) => Outcome::LostPrepared,
-                (_, outcome) => outcome,
-            };
-            *counts.entry(outcome).or_default() += 1;
+            *counts.entry(finding.counted()).or_default() += 1;
         }
         counts
     }

@@ -269,7 +269,8 @@ fn debt(here: &ResultRow, native: &ResultRow) -> Option<Cause> {
         native.write_back_debt?.us_per_op,
     );
     let gain = -here.extra_us?.estimate;
-    (a - b >= EXPLAINS * gain).then_some(Cause::WriteBackDebt(Sides { here: a, native: b }))
+    (gain > 0.0 && a - b >= EXPLAINS * gain)
+        .then_some(Cause::WriteBackDebt(Sides { here: a, native: b }))
 }
 
 /// What makes the baseline slow and is not true of the layer. Native has nothing of this kind.
@@ -353,6 +354,9 @@ fn upkeep(row: &ResultRow) -> f64 {
     row.cpu_us_per_op.map_or(0.0, |c| c.upkeep)
 }
 
+/// From this share of its pages on, a file is in the page cache.
+const CACHED: f64 = 0.9;
+
 /// Whether it reads a file that is open and whose data the page cache above the layer has: nothing
 /// reaches a program or a server.
 fn answered_by_cache(row: &ResultRow) -> bool {
@@ -360,7 +364,7 @@ fn answered_by_cache(row: &ResultRow) -> bool {
         row.served_by,
         Some(ServedBy::HostMemory | ServedBy::GuestMemory)
     );
-    let cached = row.resident.is_some_and(|share| share > 0.9);
+    let cached = row.resident.is_some_and(|share| share > CACHED);
     row.meaning.unit == Unit::Byte && near && cached && !row.meaning.is_direct()
 }
 
@@ -460,4 +464,33 @@ fn other_flushes(here: &ResultRow, native: &ResultRow, which: &str) -> Option<Ca
         a < b / 1.3 && here.durability.verdict != DurabilityVerdict::Absorbed
     };
     differs.then_some(Cause::FlushesPerSync(Sides { here: a, native: b }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{DebtRow, Estimate};
+
+    /// With stalls a layer may be faster and take longer on the average: it gains nothing.
+    #[test]
+    fn a_debt_explains_a_gain_alone() {
+        let owes = |us_per_op, extra| ResultRow {
+            write_back_debt: Some(DebtRow {
+                bytes: None,
+                seconds: 1.0,
+                us_per_op,
+            }),
+            extra_us: Some(Estimate {
+                estimate: extra,
+                interval: None,
+                average: None,
+            }),
+            ..ResultRow::default()
+        };
+        let native = owes(1.0, 0.0);
+        let explains = |us, extra| debt(&owes(us, extra), &native).is_some();
+        assert!(explains(6.0, -10.0));
+        assert!(!explains(5.0, -10.0), "less than half of it");
+        assert!(!explains(6.0, 10.0));
+    }
 }

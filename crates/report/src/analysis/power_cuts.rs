@@ -108,17 +108,8 @@ pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
     });
     let names = only_names(trials, layer).unwrap_or_default();
     let finding = &first.finding;
-    let record = match finding.sequence {
-        0 => format!(
-            "block {} of `{}`, flushed before the first record",
-            finding.block, worst.writer
-        ),
-        n => format!(
-            "record {n} of `{}`, fsync returned at {}",
-            worst.writer,
-            time(first.at_ms)
-        ),
-    };
+    let of = format!(" of `{}`", worst.writer);
+    let record = finding.promised(&of, &time(first.at_ms));
     Some(format!(
         "{} lies: {record}, is {} after a power cut ({}); data was lost in {} of {}{flushes}{names}",
         code(layer),

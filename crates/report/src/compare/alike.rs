@@ -226,12 +226,8 @@ fn doubtful(old: &Report, new: &Report) -> Vec<String> {
         });
         let unfinished = (report.status != RunStatus::Done)
             .then(|| format!("the {run} run is not complete ({})", status(report)));
-        let busy = report
-            .caveats
-            .iter()
-            .find(|c| caveats::is_busy(std::slice::from_ref(c)));
-        let busy =
-            busy.map(|caveat| format!("the {run} run had other programs beside it: {caveat}"));
+        let busy = caveats::busy_machine(&report.caveats);
+        let busy = busy.map(|why| format!("the {run} run had other programs beside it: {why}"));
         untrusted.into_iter().chain(unfinished).chain(busy)
     };
     let runs = [("old", old), ("new", new)].into_iter();

@@ -75,25 +75,35 @@ impl Report {
                     | FigureSource::MedianLatency
             )
         };
-        group.declared.figures.iter().find(|f| is_time(f))?;
+        if !group.declared.figures.iter().any(is_time) {
+            return None;
+        }
         let results = || group.rows.iter().filter_map(|r| self.result(&r.result));
-        let baseline = results().find(|r| r.verdict == Verdict::Baseline)?;
-        let same_point = results().filter(|r| r.label == baseline.label);
-        let apart =
-            same_point.filter_map(|r| Some((code(&r.layer), in_other_rounds(r, baseline)?)));
+        let own =
+            |label: &str| results().find(|r| r.verdict == Verdict::Baseline && r.label == label);
+        let apart = |r: &ResultRow| in_other_rounds(r, own(&r.label)?);
+        // One point has one time.
+        let label = &results().find(|r| apart(r).is_some())?.label;
+        let apart = results()
+            .filter(|r| r.label == *label)
+            .filter_map(|r| Some((code(&r.layer), apart(r)?)));
         let (layers, times): (Vec<String>, Vec<f64>) = apart.unzip();
-        let least = times.iter().copied().reduce(f64::min)?;
-        let most = times.iter().copied().reduce(f64::max)?;
+        let least = times.iter().copied().fold(f64::MAX, f64::min);
+        let most = times.iter().copied().fold(0.0, f64::max);
         let took = if least < most {
             number::time_span([least, most])
         } else {
             number::time(least)
         };
+        let point = if results().any(|r| r.label != *label) {
+            format!(" of \u{201c}{label}\u{201d}")
+        } else {
+            String::new()
+        };
         Some(format!(
-            "The row of {} has all its rounds. In those beside {}, an operation took {} there: the ratios compare these.",
-            code(&baseline.layer),
+            "The row of {} has all its rounds. In those beside {}, an operation{point} took {took} there: the ratios compare these.",
+            code(&own(label)?.layer),
             some_of(&layers),
-            took
         ))
     }
 

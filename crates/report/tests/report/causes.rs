@@ -1,37 +1,23 @@
 //! A cause is what the data of its own cell shows. Each of these was once given where it was not.
 
-use layermark_model::{Debt, Run, TrialRecord, flags};
+use layermark_model::{Debt, TrialRecord, flags};
 use layermark_report::{
     Report, ResultRow,
     exporters::{self, Style, print_full},
 };
 use layermark_testkit::sample::Sample;
 
+use crate::words::{made, times};
+
 const OPEN: usize = 0;
 const WARM_READ: usize = 2;
 const FLUSHED_WRITE: usize = 3;
 const FIRST_WRITE: usize = 4;
 
-fn made(layers: &[&'static str], change: impl Fn(&mut Run, &mut Vec<TrialRecord>)) -> Report {
-    let (mut run, mut trials) = Sample {
-        layers: layers.to_vec(),
-        ..Sample::default()
-    }
-    .build();
-    change(&mut run, &mut trials);
-    Report::build(&run, &trials)
-}
-
 /// The trials of the first layer beside native at a point.
 fn of(trials: &mut [TrialRecord], point: usize) -> impl Iterator<Item = &mut TrialRecord> {
     let cell = move |t: &&mut TrialRecord| (t.cell.layer, t.cell.point) == (1, point);
     trials.iter_mut().filter(cell)
-}
-
-fn times(record: &mut TrialRecord, factor: f64) {
-    for pass in &mut record.trial.as_mut().unwrap().passes {
-        pass.elapsed_ns = (pass.elapsed_ns as f64 * factor) as u64;
-    }
 }
 
 fn row<'a>(report: &'a Report, layer: &str, point: usize) -> &'a ResultRow {
@@ -183,8 +169,10 @@ fn complete_reports_have_every_finding() {
 /// "Look again with --profile standard" was said of runs with that profile.
 #[test]
 fn advice_asks_for_more_than_the_run_had() {
-    let report = made(&["overlay:upper"], |run, trials| {
-        run.plan.sessions = Some(3);
+    let report = made(&["overlay:upper"], |_, trials| {
+        for t in trials.iter_mut() {
+            t.cell.session = t.cell.block % 3;
+        }
         of(trials, WARM_READ).for_each(|t| times(t, 0.5));
     });
     assert_eq!(
@@ -193,46 +181,32 @@ fn advice_asks_for_more_than_the_run_had() {
     );
 }
 
-/// One cell of eleven had a trial that nothing disturbed, and the advice was a larger budget.
+/// A larger budget was advised where one cell of eleven had a trial that nothing disturbed, and where
+/// each had one.
 #[test]
 fn on_a_busy_machine_more_time_is_no_advice() {
-    let noisy = |quiet: u32| {
+    let quiet: [fn(&TrialRecord) -> bool; 3] = [
+        |_| false,
+        |t| t.cell.block == 0 && t.cell.point == OPEN,
+        |t| t.cell.block == 0,
+    ];
+    for quiet in quiet {
         let report = made(&["overlay:upper"], |_, trials| {
-            for t in trials.iter_mut().filter(|t| t.cell.layer < 2) {
+            for t in trials.iter_mut() {
                 let factor = [0.8, 1.3, 1.0, 1.4][t.cell.block as usize % 4];
                 times(t, if t.cell.layer == 1 { factor } else { 1.0 });
-                t.flags = vec![flags::CONTAMINATED.into()];
-                if t.cell.block < quiet && t.cell.point == OPEN {
-                    t.flags.clear();
+                t.flags.clear();
+                if !quiet(t) {
+                    t.flags.push(flags::CONTAMINATED.into());
                 }
             }
         });
-        advice(&report, "Not known for certain").to_owned()
-    };
-    for quiet in [0, 1] {
-        let told = noisy(quiet);
+        let told = advice(&report, "Not known for certain");
         assert!(
             told.ends_with("when nothing else runs on this machine."),
             "{told}"
         );
     }
-}
-
-/// Most trials of each cell were disturbed, and no cell had only such ones.
-#[test]
-fn a_busy_run_is_made_again_when_nothing_else_runs() {
-    let report = made(&["overlay:upper"], |_, trials| {
-        for t in trials.iter_mut().filter(|t| t.cell.block > 0) {
-            let factor = [0.8, 1.3, 1.0, 1.4][t.cell.block as usize % 4];
-            times(t, if t.cell.layer == 1 { factor } else { 1.0 });
-            t.flags = vec![flags::CONTAMINATED.into()];
-        }
-    });
-    let told = advice(&report, "Not known for certain");
-    assert!(
-        told.ends_with("when nothing else runs on this machine."),
-        "{told}"
-    );
 }
 
 /// "Because it is another file system" was a guess: it is what remains when the data shows nothing.

@@ -4,7 +4,7 @@ use layermark_model::{Debt, GuestFacts, Run, TrialRecord, flags};
 use layermark_report::{DurabilityVerdict, Report, ServedBy, TrustState, Verdict, exporters};
 use layermark_testkit::sample::Sample;
 
-fn made(layers: &[&'static str], change: impl Fn(&mut Run, &mut Vec<TrialRecord>)) -> Report {
+pub fn made(layers: &[&'static str], change: impl Fn(&mut Run, &mut Vec<TrialRecord>)) -> Report {
     let (mut run, mut trials) = Sample {
         layers: layers.to_vec(),
         ..Sample::default()
@@ -29,9 +29,14 @@ fn scale(trials: &mut [TrialRecord], layer: usize, point: usize, factor: f64) {
         .iter_mut()
         .filter(|t| t.cell.layer == layer && t.cell.point == point)
     {
-        for pass in &mut t.trial.as_mut().unwrap().passes {
-            pass.elapsed_ns = (pass.elapsed_ns as f64 * factor) as u64;
-        }
+        times(t, factor);
+    }
+}
+
+/// Scales the cost of a trial.
+pub fn times(record: &mut TrialRecord, factor: f64) {
+    for pass in &mut record.trial.as_mut().unwrap().passes {
+        pass.elapsed_ns = (pass.elapsed_ns as f64 * factor) as u64;
     }
 }
 

@@ -140,9 +140,8 @@ fn words(trials: &[(WitnessTrial, Checked)]) -> String {
 fn history(writer: &str, first: &LostRecord) -> String {
     let finding = &first.finding;
     let mut text = format!(
-        "\n{writer}: record {}, fsync returned at {}, is {}: {}\n",
-        finding.sequence,
-        time(first.at_ms),
+        "\n{writer}: {}, is {}: {}\n",
+        finding.promised("", &time(first.at_ms)),
         finding.outcome.state(),
         finding.text
     );

@@ -9,7 +9,7 @@ use crate::{
     types::{Advice, Cause, Distrust, DurabilityVerdict, ResultRow, ServedBy, Verdict},
 };
 
-/// All advice that the data calls for. `busy`: most of the run was disturbed by other programs.
+/// All advice that the data calls for. `busy`: a caveat says that other programs disturbed the run.
 pub fn give(f: &Findings, busy: bool) -> Vec<Advice> {
     let mut advice: Vec<Advice> = Vec::new();
     advice.extend(baseline_skips(f));
@@ -200,10 +200,16 @@ fn unexplained(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice>
                 code(layer),
                 f.baseline(),
                 labels(rows),
-                2 * f.run.plan.sessions.unwrap_or(f.run.plan.profile.sessions())
+                2 * sessions(rows)
             )
         },
     )
+}
+
+/// How many times the layers were set up.
+fn sessions(rows: &[&ResultRow]) -> u32 {
+    let blocks = rows.iter().flat_map(|r| &r.block_ratios);
+    blocks.map(|b| b.session + 1).max().unwrap_or(1)
 }
 
 fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {

@@ -10,9 +10,14 @@ const BORNE: f64 = 0.2;
 /// The beginning of the caveat about other programs.
 const BUSY: &str = "Busy machine";
 
+/// The caveat that a run was measured on a busy machine.
+pub fn busy_machine(caveats: &[String]) -> Option<&String> {
+    caveats.iter().find(|c| c.starts_with(BUSY))
+}
+
 /// Whether a run with these caveats was measured on a busy machine.
 pub fn is_busy(caveats: &[String]) -> bool {
-    caveats.iter().any(|c| c.starts_with(BUSY))
+    busy_machine(caveats).is_some()
 }
 
 /// All caveats of a run.

@@ -323,7 +323,9 @@ fn gist(f: &Findings) -> Vec<String> {
         let name = code(layer);
         let fails = f.never_succeeded(layer);
         if fails > 0 {
-            let of = count(rows.len() + fails, "operation");
+            let mut made = f.measured();
+            made.retain(|r| r.layer == layer);
+            let of = count(made.len() + fails, "operation");
             failed.push(format!("{name} failed at {fails} of {of}"));
         }
         if rows.is_empty() {
