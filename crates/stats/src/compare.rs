@@ -115,8 +115,8 @@ fn comparison(pairs: &[Pair], e: &Estimate, changes: Vec<usize>) -> Option<Compa
     let logs = |of: fn(&Pair) -> f64| pairs.iter().map(of).collect::<Vec<f64>>();
     let native = trimmed_mean(&logs(|p| p.native.ln()))?.exp();
     let layer = trimmed_mean(&logs(|p| p.layer.ln()))?.exp();
-    // Of the blocks that the ratio is trimmed to, native's cost may differ from that of all. The
-    // larger cost limits the difference, so that no layer adds more than it takes.
+    // The ratio is the typical one, and the costs have their stalls too. The larger cost limits the
+    // difference, so that no layer adds more than it takes.
     let base = if e.mean > 0.0 {
         layer / e.mean.exp()
     } else {

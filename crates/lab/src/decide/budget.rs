@@ -285,8 +285,8 @@ impl Clock {
     }
 
     /// How many times longer trials take than was assumed. Points that were not timed yet count as
-    /// assumed: the first one of many says little about the others, since a program takes longer
-    /// than a read whatever the machine.
+    /// assumed, since the first one of many says little about them. A program takes longer than a
+    /// read on any machine.
     fn correction(&self) -> f64 {
         if self.guessed.is_zero() {
             return 1.0;

@@ -55,14 +55,14 @@ impl Stack {
     }
 }
 
-/// The storeys between the calls of fsync(2) that were acknowledged and the disk for power cuts.
-pub(super) fn whole(between: &[Storey], syncs: u64, flushes: u64) -> Vec<Storey> {
+/// The storeys from the acknowledged records to the disk for power cuts.
+pub(super) fn whole(between: &[Storey], records: u64, flushes: u64) -> Vec<Storey> {
     let end = |name: &str, cache: &str, flushes| Storey {
         name: name.into(),
         cache: cache.into(),
         flushes: Some(flushes),
     };
-    let mut all = vec![end("records acknowledged", "", syncs)];
+    let mut all = vec![end("records acknowledged", "", records)];
     all.extend_from_slice(between);
     all.push(end("the disk that is cut", "write back", flushes));
     all

@@ -29,15 +29,16 @@ pub struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    pub fn of(meaning: &Meaning, facts: &'a Facts, records: &[&'a TrialRecord]) -> Self {
+    pub fn of(meaning: &Meaning, facts: &'a Facts, records: &[&TrialRecord]) -> Self {
         // What the device read beside other programs may be theirs.
-        let quiet = |r: &&&TrialRecord| !r.flags.iter().any(|f| f == flags::CONTAMINATED);
-        let of = |records: Vec<&&'a TrialRecord>| -> Vec<&'a Trial> {
-            records.iter().filter_map(|r| r.trial.as_ref()).collect()
-        };
-        let mut trials = of(records.iter().filter(quiet).collect());
+        let quiet = |r: &&TrialRecord| !r.flags.iter().any(|f| f == flags::CONTAMINATED);
+        let all = || records.iter().copied();
+        let mut trials: Vec<&Trial> = all()
+            .filter(quiet)
+            .filter_map(|r| r.trial.as_ref())
+            .collect();
         if trials.is_empty() {
-            trials = of(records.iter().collect());
+            trials = all().filter_map(|r| r.trial.as_ref()).collect();
         }
         let middle = |share: &dyn Fn(&TrialRecord) -> Option<f64>| {
             median(&records.iter().filter_map(|r| share(r)).collect::<Vec<_>>())
@@ -220,38 +221,9 @@ mod tests {
         seen(facts, device, cached).label(&reading()).unwrap()
     }
 
-    #[test]
-    fn labels_follow_the_device_bytes() {
-        for (read, expected) in [
-            (100, ServedBy::Device),
-            (0, ServedBy::HostMemory),
-            (50, ServedBy::Mixed),
-        ] {
-            let record = TrialRecord {
-                trial: Some(Trial {
-                    passes: vec![Pass {
-                        elapsed_ns: 1,
-                        ops: 1,
-                        bytes: 100,
-                    }],
-                    device: Some(DeviceBytes {
-                        read,
-                        ..DeviceBytes::default()
-                    }),
-                    ..Trial::default()
-                }),
-                ..TrialRecord::default()
-            };
-            let facts = on_disk();
-            let seen = Seen::of(&reading(), &facts, &[&record]);
-            assert_eq!(seen.label(&reading()), Some(expected));
-        }
-    }
-
-    /// Beside two disturbed trials eight read nothing from a device: "about 78 % came from memory".
-    #[test]
-    fn what_the_device_read_beside_other_programs_is_not_the_layers() {
-        let record = |read, flags: &[&str]| TrialRecord {
+    /// A trial of 100 bytes, of which a device read so many.
+    fn record(read: u64, flags: &[&str]) -> TrialRecord {
+        TrialRecord {
             trial: Some(Trial {
                 passes: vec![Pass {
                     elapsed_ns: 1,
@@ -266,13 +238,31 @@ mod tests {
             }),
             flags: flags.iter().map(|f| (*f).to_owned()).collect(),
             ..TrialRecord::default()
-        };
-        let facts = on_disk();
-        let label = |of: &[&TrialRecord]| Seen::of(&reading(), &facts, of).label(&reading());
+        }
+    }
+
+    fn label_of(records: &[&TrialRecord]) -> Option<ServedBy> {
+        Seen::of(&reading(), &on_disk(), records).label(&reading())
+    }
+
+    #[test]
+    fn labels_follow_the_device_bytes() {
+        for (read, expected) in [
+            (100, ServedBy::Device),
+            (0, ServedBy::HostMemory),
+            (50, ServedBy::Mixed),
+        ] {
+            assert_eq!(label_of(&[&record(read, &[])]), Some(expected));
+        }
+    }
+
+    /// Beside two disturbed trials eight read nothing from a device: "about 78 % came from memory".
+    #[test]
+    fn what_the_device_read_beside_other_programs_is_not_the_layers() {
         let (quiet, busy) = (record(0, &[]), record(80, &[flags::CONTAMINATED]));
-        assert_eq!(label(&[&quiet, &busy]), Some(ServedBy::HostMemory));
+        assert_eq!(label_of(&[&quiet, &busy]), Some(ServedBy::HostMemory));
         assert_eq!(
-            label(&[&busy, &busy]),
+            label_of(&[&busy, &busy]),
             Some(ServedBy::Mixed),
             "all there is"
         );

@@ -36,20 +36,20 @@ struct Bin {
 
 /// Operations by the logarithm of their latency: bin `n` is that of `2^(n / STEPS)` ns.
 fn steps<'a>(all: impl Iterator<Item = &'a Latency>) -> Vec<Bin> {
-    let mut counts = Vec::new();
+    let mut bins = Vec::new();
     let mut histograms = Histograms::default();
     for histogram in all.filter_map(|latency| histograms.read(latency)) {
         for value in histogram.iter_recorded() {
             let ns = value.value_iterated_to().max(1) as f64;
             let at = (ns.log2() * STEPS) as usize;
-            if counts.len() <= at {
-                counts.resize(at + 1, Bin::default());
+            if bins.len() <= at {
+                bins.resize(at + 1, Bin::default());
             }
-            counts[at].count += value.count_at_value();
-            counts[at].sum += ns * value.count_at_value() as f64;
+            bins[at].count += value.count_at_value();
+            bins[at].sum += ns * value.count_at_value() as f64;
         }
     }
-    counts
+    bins
 }
 
 fn humps(bins: &[Bin]) -> Option<TwoKinds> {
@@ -72,12 +72,12 @@ fn humps(bins: &[Bin]) -> Option<TwoKinds> {
         .into_iter()
         .filter(|at| valley(*at) == deepest)
         .collect();
-    let (quick, slow) = bins.split_at(deepest[deepest.len() / 2]);
+    let at = deepest[deepest.len() / 2];
     let kinds = TwoKinds {
         operations: total,
-        quick: quick.iter().map(|b| b.count).sum(),
-        quick_us: middle(quick),
-        slow_us: middle(slow),
+        quick: sum(&counts[..at]),
+        quick_us: middle(&bins[..at]),
+        slow_us: middle(&bins[at..]),
     };
     (kinds.slow_us >= APART * kinds.quick_us).then_some(kinds)
 }

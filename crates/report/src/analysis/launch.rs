@@ -179,20 +179,11 @@ impl SeriesSite<'_> {
             .chain(cut.steps.iter().copied())
             .chain([ms.len()])
             .collect();
-        let mut levels: Vec<LaunchLevel> = bounds
+        let levels: Vec<LaunchLevel> = bounds
             .windows(2)
             .filter(|w| w[0] < w[1])
-            .map(|w| self.level(w[0], w[1], &ms, &records))
+            .map(|w| self.level(row, [w[0], w[1]], &ms, &records))
             .collect();
-        // A level of all launches is what the result is about.
-        if let [level] = &mut levels[..]
-            && level.runs == ms.len()
-        {
-            level.ratio = row.ratio.map(|ratio| Estimate {
-                average: None,
-                ..ratio
-            });
-        }
         for (n, level) in levels.iter().enumerate() {
             runs[level.from - 1..level.to]
                 .iter_mut()
@@ -287,14 +278,29 @@ impl SeriesSite<'_> {
         })
     }
 
-    fn level(&self, from: usize, to: usize, ms: &[f64], records: &[&TrialRecord]) -> LaunchLevel {
+    fn level(
+        &self,
+        row: &ResultRow,
+        [from, to]: [usize; 2],
+        ms: &[f64],
+        records: &[&TrialRecord],
+    ) -> LaunchLevel {
         let part = &ms[from..to];
         let logs: Vec<f64> = part.iter().map(|x| x.ln()).collect();
         let span = |i: stats::Interval| [i.low, i.high];
         let interval = stats::Trimmed::of(&logs)
             .and_then(|t| t.interval(LEVEL))
             .map(|i| span(i.exp()));
-        let blocks: Vec<u32> = records[from..to].iter().map(|r| r.cell.block).collect();
+        let ratio = if part.len() == ms.len() {
+            // What the result is about.
+            row.ratio.map(|ratio| Estimate {
+                average: None,
+                ..ratio
+            })
+        } else {
+            let blocks: Vec<u32> = records[from..to].iter().map(|r| r.cell.block).collect();
+            self.ratio(&blocks)
+        };
         LaunchLevel {
             from: from + 1,
             to,
@@ -304,7 +310,7 @@ impl SeriesSite<'_> {
             mean_ms: stats::mean(part).unwrap_or(0.0),
             median_ms: stats::median(part).unwrap_or(0.0),
             interval_ms: interval,
-            ratio: self.ratio(&blocks),
+            ratio,
         }
     }
 

@@ -46,7 +46,7 @@ pub enum Cause {
     OtherSource(Sides<ServedBy>),
     /// Another file system, without another cause in the data.
     OtherFileSystem(Sides<String>),
-    /// Bytes left to write when the clock stopped.
+    /// Microseconds an operation for writing what was left when the clock stopped.
     WriteBackDebt(Sides<f64>),
     /// Bytes written to the device per byte of the application.
     WriteAmplification(Sides<f64>),

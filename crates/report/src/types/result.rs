@@ -60,7 +60,8 @@ pub struct ResultRow {
     /// Time per operation here over the baseline's: above 1 is slower.
     pub ratio: Option<Estimate>,
     /// Additional microseconds per operation compared with the baseline, as seen by one thread: its
-    /// time times (`ratio` - 1). With the flag `stalls`, the difference of the averages.
+    /// time times (`ratio` - 1), where its time is that of a slower layer over the ratio. With the
+    /// flag `stalls`, the difference of the averages.
     pub extra_us: Option<Estimate>,
     /// The baseline's microseconds per operation in the rounds that `ratio` is based on, the centre of the
     /// blocks. The baseline's own result may also have rounds with other layers.

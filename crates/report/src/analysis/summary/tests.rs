@@ -601,6 +601,16 @@ fn causes_are_merged_by_what_they_say_and_not_by_how_it_begins() {
     assert_eq!(by_cause(&[&few, &many]).len(), 1, "figures alone");
 }
 
+fn words(run: &Run, results: &[ResultRow]) -> Words {
+    let findings = Findings {
+        run,
+        results,
+        alternatives: &[],
+        study: None,
+    };
+    Words::of(&findings, &[], false)
+}
+
 #[test]
 fn a_run_of_one_block_says_so_before_it_names_what_it_distrusts() {
     let (run, report) = &*BASE;
@@ -620,13 +630,7 @@ fn a_run_of_one_block_says_so_before_it_names_what_it_distrusts() {
         },
         row(Verdict::Untrusted, "fuse"),
     ];
-    let findings = Findings {
-        run,
-        results: &results,
-        alternatives: &[],
-        study: None,
-    };
-    let words = Words::of(&findings, &[], false);
+    let words = words(run, &results);
     assert_eq!(
         words.headline,
         "Too little was measured for a verdict: 1 block of at least 3"
@@ -682,21 +686,15 @@ fn what_is_probably_faster_is_no_alarm() {
             ..report.results[0].clone()
         };
         let rows = [row];
-        let findings = Findings {
-            run,
-            results: &rows,
-            alternatives: &[],
-            study: None,
-        };
-        let advice = Words::of(&findings, &[], false).advice;
+        let advice = words(run, &rows).advice;
         advice.iter().any(|a| a.text.starts_with("Do not count on"))
     };
     assert!(faster(Verdict::Faster, None));
     assert!(!faster(Verdict::Undecided, Some(Verdict::Faster)));
 }
 
-/// "Within 5 % wherever that could be told" was said of a layer with 0.92 to 0.95 at a point of a sweep, on which the
-/// plan asks no verdict.
+/// "Within 5 % wherever that could be told" was said of a layer with 0.92 to 0.95 at one point. The plan asks no verdict
+/// there.
 #[test]
 fn a_difference_that_no_verdict_was_asked_on_is_not_denied() {
     let (run, report) = &*BASE;
@@ -717,13 +715,7 @@ fn a_difference_that_no_verdict_was_asked_on_is_not_denied() {
             row(Verdict::Same, [0.99, 1.01]),
             row(Verdict::Descriptive, ends),
         ];
-        let findings = Findings {
-            run,
-            results: &rows,
-            alternatives: &[],
-            study: None,
-        };
-        let words = Words::of(&findings, &[], false);
+        let words = words(run, &rows);
         let near = "wherever that could be told";
         let near = words.findings.iter().any(|f| f.text.contains(near));
         near || words.headline.contains("nothing measurable")
