@@ -15,55 +15,50 @@ use layermark_model::{Plan, Spec};
 use layermark_probe::counters;
 use layermark_report::{Report, ResultRow, ServedBy, Verdict};
 use layermark_store::Store;
+use libtest_mimic::{Arguments, Trial};
 
 const LOOP: &str = "loop:ext4,direct-io=off";
 
 fn main() -> ExitCode {
-    let first = std::env::args().nth(1).unwrap_or_default();
-    match first.as_str() {
-        "probe" => match layermark_probe::serve(stdin().lock(), stdout()) {
+    if std::env::args().nth(1).as_deref() == Some("probe") {
+        return match layermark_probe::serve(stdin().lock(), stdout()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
-        },
-        // What test runners ask of a test program.
-        "--list" => ExitCode::SUCCESS,
-        _ => {
-            tests();
-            ExitCode::SUCCESS
-        }
+        };
     }
+    let args = Arguments::from_args();
+    if !args.list {
+        // Before there are other threads: a user namespace is made by a process that has one.
+        sandbox::enter().unwrap();
+    }
+    let tests: [(&str, fn(&Path)); 3] = [
+        ("cold_is_cold_in_both_places", cold_is_cold_in_both_places),
+        ("what_is_cached_twice_is_told", what_is_cached_twice_is_told),
+        ("fio_reads_the_images_pages", fio_reads_the_images_pages),
+    ];
+    let trials = tests.map(|(name, test)| {
+        Trial::test(name, move || {
+            // Not /tmp: that may be in memory.
+            let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            match lacking(temp.path()) {
+                Some(why) => eprintln!("skipped: {why}"),
+                None => test(temp.path()),
+            }
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&args, trials.into()).exit_code()
 }
 
-fn tests() {
-    // Not /tmp: that may be in memory.
-    let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    sandbox::enter().unwrap();
+/// Why nothing can be shown here.
+fn lacking(temp: &Path) -> Option<String> {
     let spec: Spec = LOOP.parse().unwrap();
     let lacks = find("loop").unwrap().missing(&spec);
-    if !lacks.is_empty() {
-        println!("0 passed; 0 failed");
-        eprintln!("skipped: {LOOP} needs {}", lacks[0].what);
-        return;
+    if let Some(lack) = lacks.first() {
+        return Some(format!("{LOOP} needs {}", lack.what));
     }
-    if physical(temp.path()).is_empty() {
-        println!("0 passed; 0 failed");
-        eprintln!("skipped: no disk below {}", temp.path().display());
-        return;
-    }
-    cold_is_cold_in_both_places(temp.path());
-    what_is_cached_twice_is_told(temp.path());
-    println!("2 passed; 0 failed");
-    if Command::new("fio")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status()
-        .is_ok()
-    {
-        fio_reads_the_images_pages(temp.path());
-        println!("1 passed; 0 failed");
-    } else {
-        eprintln!("skipped: fio is not installed");
-    }
+    let none = physical(temp).is_empty();
+    none.then(|| format!("no disk below {}", temp.display()))
 }
 
 /// `major:minor` of the disks below a directory.
@@ -106,6 +101,16 @@ fn fio(place: &dyn Place, disks: &[String]) -> (f64, f64) {
 }
 
 fn fio_reads_the_images_pages(temp: &Path) {
+    let mut version = Command::new("fio");
+    if version
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_err()
+    {
+        eprintln!("skipped: fio is not installed");
+        return;
+    }
     let mut seen = Vec::new();
     for text in ["native", LOOP] {
         let spec: Spec = text.parse().unwrap();

@@ -13,23 +13,29 @@ use std::{
 use layermark_lab::{Ended, Event, Request, Stop};
 use layermark_model::{Plan, RunStatus, flags::WRITE_BACK};
 use layermark_store::Store;
+use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
-    let first = std::env::args().nth(1).unwrap_or_default();
-    match first.as_str() {
-        "probe" => match layermark_probe::serve(stdin().lock(), stdout()) {
+    if std::env::args().nth(1).as_deref() == Some("probe") {
+        return match layermark_probe::serve(stdin().lock(), stdout()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
-        },
-        // What test runners ask of a test program.
-        "--list" => ExitCode::SUCCESS,
-        _ => {
-            compares_two_directories();
-            a_neighbours_write_back_is_told();
-            println!("2 passed; 0 failed");
-            ExitCode::SUCCESS
-        }
+        };
     }
+    let tests: [(&str, fn()); 2] = [
+        ("compares_two_directories", compares_two_directories),
+        (
+            "a_neighbours_write_back_is_told",
+            a_neighbours_write_back_is_told,
+        ),
+    ];
+    let trials = tests.map(|(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
 
 fn compares_two_directories() {
