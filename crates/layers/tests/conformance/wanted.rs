@@ -4,12 +4,44 @@ use std::ffi::OsString;
 
 const EXACT: &str = "--exact";
 
+/// A part of the checks: a test, for a runner of tests that starts a process for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Every layer that boots no guest.
+    Layers,
+    /// Guests.
+    Guests,
+    /// All of them as a user without privilege.
+    AsUser,
+    /// The same where user namespaces are forbidden.
+    AsNobody,
+}
+
+const PARTS: [(&str, Part); 4] = [
+    ("layers", Part::Layers),
+    ("guests", Part::Guests),
+    ("as_user", Part::AsUser),
+    ("as_nobody", Part::AsNobody),
+];
+
+/// Answers `--list`, with which a runner asks for the names of tests.
+pub fn lists(args: &[OsString]) -> bool {
+    let has = |option: &str| args.iter().any(|arg| arg == option);
+    if has("--list") && !has("--ignored") {
+        for (name, _) in PARTS {
+            println!("{name}: test");
+        }
+    }
+    has("--list")
+}
+
 /// The checks to make.
 #[derive(Debug, Clone)]
 pub enum Wanted {
     All,
     Containing(String),
     Exactly(String),
+    Part(Part),
 }
 
 impl Wanted {
@@ -34,7 +66,10 @@ impl Wanted {
             }
         }
         match name {
-            Some(name) if exact => Self::Exactly(name),
+            Some(name) if exact => match PARTS.iter().find(|(part, _)| *part == name) {
+                Some((_, part)) => Self::Part(*part),
+                None => Self::Exactly(name),
+            },
             Some(part) => Self::Containing(part),
             None => Self::All,
         }
@@ -42,7 +77,7 @@ impl Wanted {
 
     pub fn args(&self) -> Vec<String> {
         match self {
-            Self::All => Vec::new(),
+            Self::All | Self::Part(_) => Vec::new(),
             Self::Containing(part) => vec![part.clone()],
             Self::Exactly(name) => vec![EXACT.to_owned(), name.clone()],
         }
@@ -50,7 +85,7 @@ impl Wanted {
 
     pub fn matches(&self, name: &str) -> bool {
         match self {
-            Self::All => true,
+            Self::All | Self::Part(_) => true,
             Self::Containing(part) => name.contains(part),
             Self::Exactly(whole) => name == whole,
         }
@@ -61,7 +96,18 @@ impl Wanted {
     pub fn of_user(&self, who: &str) -> bool {
         match self {
             Self::All => true,
+            Self::Part(Part::AsUser) => who == "user",
+            Self::Part(Part::AsNobody) => who == "nobody",
+            Self::Part(_) => false,
             Self::Containing(name) | Self::Exactly(name) => name.starts_with(who),
+        }
+    }
+
+    /// Whether checks of this part are wanted, of whoever makes them.
+    pub fn has(&self, part: Part) -> bool {
+        match self {
+            Self::Part(one) => *one == part,
+            _ => true,
         }
     }
 }
