@@ -317,7 +317,7 @@ fn a_path_through_another_process_is_measured_where_it_leads() {
     // a file system there that nobody else has.
     let other = "mkdir theirs; unshare -m sh -c \
         'mount -t tmpfs -o size=77m theirs theirs; mkdir theirs/in; touch there; exec sleep 4716' & \
-        until [ -e there ]; do sleep 0.01; done; ln -s /proc/$!/root$PWD/theirs/in link; \
+        until [ -e there ]; do kill -0 $!; sleep 0.01; done; ln -s /proc/$!/root$PWD/theirs/in link; \
         mkdir theirs/in; trap \"kill $!\" EXIT; \
         sed -i \"s|@|/proc/$!/root$PWD/theirs/in|\" plan.toml";
     let plan = "name = \"x\"\nlayers = [\"dir:@\"]\nblocks = 2\nsessions = 1\ncontrol = false\n\

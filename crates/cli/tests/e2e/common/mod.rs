@@ -74,10 +74,10 @@ pub fn needs_root() -> bool {
     is_root()
 }
 
-/// Where temporary directories are made: on a disk. `/tmp` is a tmpfs on many machines.
-fn base() -> PathBuf {
-    std::env::var_os("LAYERMARK_TMP")
-        .map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from)
+/// Where temporary directories are made: on a disk (`/tmp` is a tmpfs on many machines), and not in
+/// the clone, which may be below a home that other users cannot enter.
+pub fn base() -> PathBuf {
+    std::env::var_os("LAYERMARK_TMP").map_or_else(|| "/var/tmp".into(), PathBuf::from)
 }
 
 /// A temporary directory on a disk.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::NOBODY;
-use crate::common::{Lm, history, is_root, skipped};
+use crate::common::{Lm, base, history, is_root, skipped};
 
 fn needs_root() -> bool {
     if !is_root() {
@@ -121,6 +121,16 @@ fn a_store_is_not_kept_where_others_may_put_files() {
     assert_eq!(history(said.dir.path()).len(), 2);
 }
 
+/// No test depends on the rights of the clone: what other users must reach lies elsewhere.
+#[test]
+fn other_users_reach_the_directories_of_tests() {
+    let all = base();
+    for dir in all.ancestors() {
+        let mode = fs::metadata(dir).expect("a directory").mode();
+        assert!(mode & 0o001 != 0, "{}: {mode:o}", dir.display());
+    }
+}
+
 /// A lock of another user's on a directory says nothing of a run.
 #[test]
 fn a_lock_on_the_directory_refuses_no_run() {
@@ -131,7 +141,7 @@ fn a_lock_on_the_directory_refuses_no_run() {
     fs::set_permissions(lm.dir.path(), Permissions::from_mode(0o755)).expect("a mode");
     let before = "exec 9</dev/null; setpriv --reuid=65534 --regid=65534 --clear-groups \
         sh -c 'exec 8<$W; flock 8; exec sleep 60' >/dev/null 2>&1 & other=$!; \
-        until ! flock --nonblock $W true; do sleep 0.05; done;";
+        until ! flock --nonblock $W true; do kill -0 $other; sleep 0.05; done;";
     let Some(lm) = lm.mock().around(before, "kill $other") else {
         return;
     };
