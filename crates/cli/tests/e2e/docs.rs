@@ -368,6 +368,14 @@ struct Found {
     wrong: Vec<String>,
 }
 
+/// Whether commands of this page measure here: those of README and the tutorial, with
+/// `LAYERMARK_PAGES=all` (`make soak`) those of every page. Of the others, plans are built.
+fn measures(page: &str) -> bool {
+    std::env::var_os("LAYERMARK_PAGES").is_some_and(|pages| pages == "all")
+        || page.starts_with("README.md")
+        || page.starts_with("docs/src/tutorial.md")
+}
+
 /// Checks a line of a page.
 fn check(found: &Mutex<Found>, scratch: &Scratch, line: &Line) -> Result<(), String> {
     let text = line.text.as_str();
@@ -394,7 +402,7 @@ fn check(found: &Mutex<Found>, scratch: &Scratch, line: &Line) -> Result<(), Str
         return scratch.whole(&words, &env);
     }
     scratch.plan(&words, &env)?;
-    if listed(PLANNED, &|part| text.contains(part)) || !line.to_type {
+    if listed(PLANNED, &|part| text.contains(part)) || !line.to_type || !measures(&line.at) {
         return Ok(());
     }
     let words = small(&words);
@@ -445,7 +453,8 @@ fn commands_of_the_pages_run() {
     let listed = NOT_RUN.iter().chain(PLANNED).map(|(part, _)| *part);
     let unused: Vec<&str> = listed.filter(|part| !used.contains(part)).collect();
     assert!(unused.is_empty(), "no page has a line with {unused:?}");
-    assert!(done.len() > 40, "only {} commands measured", done.len());
+    let least = if measures("all") { 40 } else { 10 };
+    assert!(done.len() > least, "only {} commands measured", done.len());
 }
 
 /// The page of all commands lists each one that `--help` shows, and no other.
