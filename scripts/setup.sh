@@ -10,7 +10,10 @@ PATH="$PATH:/usr/sbin:/sbin"
 BUILD="cc:gcc"
 LAYERS="mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs mksquashfs:squashfs-tools squashfuse:squashfuse mkfs.erofs:erofs-utils fusermount3:fuse3"
 RUN="$BUILD $LAYERS"
-LINT="$BUILD shellcheck:shellcheck"
+# For scripts/tool.sh.
+TOOLS="python3:python3 pip3:python3-pip"
+CHECK="$RUN $TOOLS"
+LINT="$BUILD $TOOLS shellcheck:shellcheck"
 DIST="$BUILD python3:python3 strip:binutils dpkg-deb:dpkg"
 VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.nfsd:nfs-ganesha smbd:samba"
 # A module of the NFS server: a package without a program.
@@ -29,7 +32,7 @@ PLACES="podman:podman dockerd:docker.io crun:crun runc:runc runsc:runsc bwrap:bu
 SERVED="bindfs:bindfs gocryptfs:gocryptfs fuse-overlayfs:fuse-overlayfs sshfs:sshfs rclone:rclone"
 # A clean root for `make test-dist`.
 ROOT="mmdebstrap:mmdebstrap"
-TEST="$RUN $VM $DIST $ROOT $PROGRAMS $PLACES $SERVED fio:fio eatmydata:eatmydata sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS $SHELLS"
+TEST="$CHECK $VM $DIST $ROOT $PROGRAMS $PLACES $SERVED fio:fio eatmydata:eatmydata sqlite3:sqlite3 unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS $SHELLS"
 BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-light ab:apache2-utils wrk:wrk curl:curl vsftpd:vsftpd"
 
 as_root() {
@@ -89,7 +92,8 @@ may_install() {
 
 case "${1:-}" in
 build) wanted=$BUILD ;;
-check | run) wanted=$RUN ;;
+check) wanted=$CHECK ;;
+run) wanted=$RUN ;;
 dist) wanted=$DIST ;;
 lint) wanted=$LINT ;;
 test) wanted=$TEST ;;

@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
-# Runs the first target of the Makefile, which builds, then the others beside each other. Lists the time of each, the ten
-# slowest tests, tests that passed only when they were run a second time, and why tests failed.
+# Runs the first target of the Makefile, which builds, then the others beside each other. Prints the time of each, and a
+# summary of the tests: the slowest, the skipped and the flaky ones.
 # usage: scripts/test.sh TARGET...
 set -euo pipefail
 cd "$(dirname "$0")/.."
+results=${CARGO_TARGET_DIR:-target}/nextest
+rm -rf "$results"
 logs=$(mktemp -d)
 finish() {
     # What still runs after a failure: each pass is a process group.
     jobs -p | sed 's/^/-/' | xargs -r kill -- 2>/dev/null || true
     echo
-    echo "slowest tests:"
-    # awk reads to the end: after `head` a sort that still writes would end with SIGPIPE and fail the script.
-    cat "$logs"/*.log 2>/dev/null | sed -nE 's/^test (.+) \.\.\. .*<([0-9.]+)s>$/\2 \1/p' | sort -rn |
-        awk 'NR <= 10 { seconds = $1; sub(/^[^ ]+ /, ""); printf "%7.1f s  %s\n", seconds, $0 }' || true
-    cat "$logs"/*.log 2>/dev/null | grep -E '^(flaky|why): ' || true
+    scripts/test-summary.py "$results"/*/junit.xml || true
     cat "$logs"/*.time 2>/dev/null || true
     rm -rf "$logs"
 }
@@ -24,7 +22,7 @@ run() {
     echo "$1: $((SECONDS - begun)) s" >"$logs/$1.time"
     return "$status"
 }
-run "$1" 2>&1 | tee "$logs/$1.log"
+run "$1"
 shift
 declare -A process
 set -m
