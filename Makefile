@@ -86,6 +86,7 @@ lint: ## Format, clippy, shellcheck, licences, bans, and advisories where their 
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/test-summary.py --check
+	@scripts/promises.py --check
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; else \
 		echo "lint: skipped: shell scripts: shellcheck is missing; hint: apt-get install shellcheck"; fi
 	$(CARGO_DENY) check licenses bans sources
