@@ -525,3 +525,25 @@ fn new_beside(path: &Path) -> Result<PathBuf, StoreError> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A power cut may lose what was stored within a second of the last sync, and no more.
+    #[test]
+    fn a_trial_is_synced_unless_one_was_within_a_second() {
+        let home = tempfile::tempdir().unwrap();
+        let mut store = Store::open(home.path().join("s.db")).unwrap();
+        let (run, trials) = layermark_testkit::sample::full().build();
+        store.begin(&run).unwrap();
+        assert!(store.full && store.synced.is_some(), "a run is synced");
+        store.synced = Some(Instant::now() + 3600 * SYNC);
+        store.trial(&run.id, &trials[0]).unwrap();
+        assert!(!store.full);
+        store.synced = Instant::now().checked_sub(SYNC);
+        let before = store.synced;
+        store.trial(&run.id, &trials[1]).unwrap();
+        assert!(store.full && store.synced > before);
+    }
+}

@@ -99,6 +99,16 @@ fn ids(tree: &[machine::Proc]) -> Vec<machine::Process> {
     tree.iter().map(|p| (p.pid, p.start)).collect()
 }
 
+/// Those of its launch are itself and who starts it.
+#[test]
+fn a_program_sees_the_processes_of_its_launch_alone() {
+    if !is_root() {
+        return skipped("not every user may make a process namespace");
+    }
+    let count = "set -- /proc/[0-9]*; [ $# -le 4 ] || { echo $# processes >&2; exit 9; }";
+    launch(&["--", "sh", "-c", count]).run().code(0);
+}
+
 #[test]
 fn a_killed_launcher_takes_the_whole_tree_with_it() {
     let never = ["--ready", "stdout=never", "--", "sh", "-c", LEAVES];

@@ -295,6 +295,19 @@ fn sigkill_between_and_in_trials_loses_none() {
     assert_eq!(report["layers"].as_array().map(Vec::len), Some(2));
 }
 
+/// Other processes of the machine see no mount of a run.
+#[test]
+fn mounts_are_seen_by_the_run_alone() {
+    let (child, dir) = real();
+    until_trials(&dir, 2);
+    let seen = |pid| machine::mounts_seen_by(pid, dir.path());
+    let inside = seen(machine::runner(child.id()));
+    assert!(inside.len() > 1, "{inside:#?}");
+    let outside = seen(std::process::id());
+    assert!(outside.is_empty(), "{outside:#?}");
+    killed(child, &dir);
+}
+
 /// The terminal's Ctrl-C reaches the whole process group.
 #[test]
 fn probes_do_not_hear_the_terminals_interrupt() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::common::{self, Bench, CATALOG, plan, ratio, settled};
 use layermark_lab::{Ended, Event, LabError, Schedule};
 use layermark_model::{ForeignWrites, LayerStatus, RunStatus, TrialRecord, flags::WRITE_BACK};
-use layermark_stats::{Verdict, judge};
+use layermark_stats::{Pair, Verdict, compare_all, judge};
 
 #[test]
 fn upkeep_is_that_of_the_turns_alone() {
@@ -502,4 +502,39 @@ fn what_is_not_named_is_every_layer_and_what_is_twice_is_refused() {
         "unknown workload `fiel`: did you mean `file`?"
     );
     assert_eq!(bench.store.list(9).unwrap().len(), 1, "nothing was begun");
+}
+
+/// The disk gets slower by 15 % from the first turn to the last, and the layer always costs 5 % more.
+#[test]
+fn a_disk_that_drifts_hides_no_difference() {
+    const BLOCKS: u32 = 12;
+    let compare = |order: &[(u32, usize)]| {
+        let mut took = vec![[Vec::new(), Vec::new()]; BLOCKS as usize];
+        for (turn, (block, layer)) in order.iter().enumerate() {
+            let disk = 1.0 + 0.15 * turn as f64 / order.len() as f64;
+            took[*block as usize][*layer].push([1.0e-6, 1.05e-6][*layer] * disk);
+        }
+        let mean = |costs: &[f64]| costs.iter().sum::<f64>() / costs.len() as f64;
+        let pairs = (0..BLOCKS).zip(&took).map(|(block, [native, layer])| {
+            let rounds = layer.iter().zip(native).map(|(l, n)| (l / n).ln());
+            let rounds: Vec<f64> = rounds.collect();
+            Pair::of_rounds((0, block), mean(layer), mean(native), &rounds)
+        });
+        let mut compared = compare_all(&[pairs.collect()], 0.95, 1);
+        compared.remove(0).unwrap()
+    };
+    let (schedule, mut order) = (Schedule::new(7, 2, 1), Vec::new());
+    for block in 0..BLOCKS {
+        let first = schedule.turns(block, 0);
+        for round in 0..8 {
+            let layers = schedule.round(block, 0, &first, round);
+            order.extend(layers.into_iter().map(|layer| (block, layer)));
+        }
+    }
+    let found = compare(&order).ratio_interval.unwrap();
+    assert!(found.low > 1.04 && found.high < 1.06, "{found:?}");
+    // One after the other: the layer while the disk is fast.
+    order.sort_by_key(|(_, layer)| std::cmp::Reverse(*layer));
+    let hidden = compare(&order);
+    assert!(hidden.ratio < 1.0, "{}", hidden.ratio);
 }

@@ -111,3 +111,12 @@ fn a_path_that_others_can_change_is_refused() {
     mode(0o1777);
     WorkDir::create(&dir).unwrap();
 }
+
+#[test]
+fn a_work_directory_is_for_us_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::tempdir().unwrap();
+    let work = WorkDir::create(home.path()).unwrap();
+    let mode = fs::metadata(work.named()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o700);
+}

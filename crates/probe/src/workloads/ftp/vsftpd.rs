@@ -323,6 +323,17 @@ mod tests {
     }
 
     #[test]
+    fn its_password_is_for_its_user_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        lay_out(dir.path(), "secret", account()).unwrap();
+        let file = dir.path().join("passwords");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "secret\n");
+        let mode = fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+    }
+
+    #[test]
     fn no_line_of_a_path_becomes_one_of_its_configuration() {
         let at = "127.0.0.1:2121".parse().unwrap();
         let text = |path: &str| configuration(at, Path::new(path), "hello", None);

@@ -1,6 +1,7 @@
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::Path,
     process::Command,
     sync::{
@@ -19,6 +20,7 @@ use super::{
     Http,
     hosted::{self, HostedServer, Site},
     params::Server,
+    server::OwnServer,
 };
 use crate::{
     ProbeError, Workload,
@@ -389,6 +391,56 @@ fn nobody_is_served_without_the_secret() {
         Http.prepare(Path::new("/"), &own, &context(far.port()))
             .is_ok()
     );
+}
+
+/// Status and text of an answer.
+fn asked(at: SocketAddr, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(at).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let status = text.split(' ').nth(1).and_then(|s| s.parse().ok());
+    (status.unwrap_or(0), text)
+}
+
+#[test]
+fn who_does_not_know_the_name_of_the_file_gets_nothing() {
+    const NAME: &str = "only-who-was-told-knows-it";
+    let check = |at: SocketAddr, server: &str| {
+        let (status, text) = asked(at, &format!("/{NAME}"));
+        assert!(status == 200 && text.ends_with("data"), "{server}: {text}");
+        for path in ["/", "/other", "/..", "/../httpd.conf", "/nginx.conf"] {
+            let (status, text) = asked(at, path);
+            assert!([400, 403, 404].contains(&status), "{server} {path}: {text}");
+            assert!(!text.contains(NAME), "{server} {path}: {text}");
+        }
+    };
+    // Nobody else takes ports there.
+    let any = SocketAddr::new(Ipv4Addr::new(127, 0, 0, 3).into(), 0);
+    let own = OwnServer::start(any, &format!("/{NAME}"), b"data".to_vec(), &[]).unwrap();
+    check(own.at().unwrap(), "own");
+    // Apache serves as another user.
+    let dir = tempfile::tempdir().unwrap();
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(dir.path(), open).unwrap();
+    for server in [Server::Nginx, Server::Apache] {
+        if hosted::find(server, PATH).is_err() {
+            eprintln!("skipped: {} is not installed", server.id());
+            continue;
+        }
+        let free = TcpListener::bind(any).unwrap();
+        let site = Site {
+            at: free.local_addr().unwrap(),
+            name: NAME,
+            file: b"data",
+            processes: 1,
+            connections: 1,
+        };
+        drop(free);
+        let _running = HostedServer::start(server, dir.path(), &site).unwrap();
+        check(site.at, server.id());
+    }
 }
 
 #[test]
