@@ -91,7 +91,7 @@ fn each_server_answers_at_a_rate() {
             let error = &report["trials"][0]["error"];
             let error = error.as_str().unwrap_or_default();
             assert!(
-                error.contains("is not in") || error.contains("does not serve as root"),
+                error.contains("was not found in") || error.contains("does not serve as root"),
                 "{report:#}"
             );
             skipped(error);

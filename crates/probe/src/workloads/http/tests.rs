@@ -109,7 +109,7 @@ fn requests_go_in_turns_to_each_server() {
             "server": server, "connection": connection, "concurrency": concurrency, "body": body,
         });
         let mut ends = match start(params) {
-            Err(e) if e.message.contains("is not in") => {
+            Err(e) if e.message.contains("was not found in") => {
                 eprintln!("skipped: {e}");
                 continue;
             }
