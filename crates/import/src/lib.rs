@@ -37,12 +37,14 @@ pub enum ImportError {
         path: PathBuf,
     },
     /// The file is not text in UTF-8.
-    #[error("{path} is not UTF-8 text: byte {at} fits no character", path = path.display())]
+    #[error("{path} is not UTF-8 text: {what}", path = path.display())]
     NotText {
         /// The file.
         path: PathBuf,
-        /// Offset of the first invalid byte.
-        at: usize,
+        /// What it is instead, or the first invalid byte.
+        what: String,
+        /// What to do about it.
+        hint: String,
     },
     /// No format knows it.
     #[error("{path} is in none of the formats known: {known}", path = path.display())]
@@ -81,10 +83,7 @@ impl ImportError {
                 "fio: leave out --write_lat_log and the bins of json+ with --output-format=json"
                     .into()
             }
-            Self::NotText { path, .. } => format!(
-                "if another program saved it so: iconv -f UTF-16 -t UTF-8 {0} > {0}.utf8",
-                path.display()
-            ),
+            Self::NotText { hint, .. } => hint.clone(),
             Self::Unknown { .. } => {
                 "make one: fio --output-format=json --output=FILE JOB; iozone -a -R > FILE; hyperfine --export-json FILE COMMAND".into()
             }
@@ -141,9 +140,10 @@ fn find(id: &str) -> Result<&'static dyn Format, ImportError> {
     })
 }
 
-/// Reads the file as text of at most [`LARGEST`] bytes, without a byte order mark.
+/// Reads the file as text of at most [`LARGEST`] bytes, without a byte order mark. A file of gzip is
+/// unpacked.
 ///
-/// # Errors The file cannot be read, is larger, or is not UTF-8.
+/// # Errors The file cannot be read, is larger, also unpacked, or is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, ImportError> {
     let fail = |source| ImportError::Read {
         path: path.into(),
@@ -159,17 +159,51 @@ pub fn read_text(path: &Path) -> Result<String, ImportError> {
     file.take(LARGEST + 1)
         .read_to_end(&mut bytes)
         .map_err(fail)?;
+    // gzip: RFC 1952, section 2.3.1.
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let packed = std::mem::take(&mut bytes);
+        let unpacked = flate2::read::MultiGzDecoder::new(packed.as_slice());
+        unpacked
+            .take(LARGEST + 1)
+            .read_to_end(&mut bytes)
+            .map_err(fail)?;
+    }
     if bytes.len() as u64 > LARGEST {
         return Err(too_large());
     }
-    let mut text = String::from_utf8(bytes).map_err(|e| ImportError::NotText {
-        path: path.into(),
-        at: e.utf8_error().valid_up_to(),
-    })?;
+    let mut text = String::from_utf8(bytes).map_err(|e| not_text(path, &e))?;
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());
     }
     Ok(text)
+}
+
+/// What a file is that is not UTF-8, by its first bytes.
+fn not_text(path: &Path, e: &std::string::FromUtf8Error) -> ImportError {
+    let bytes = e.as_bytes();
+    let shown = shell_words::quote(&path.to_string_lossy()).into_owned();
+    let convert = |from: &str| format!("iconv -f {from} -t UTF-8 {shown} > {shown}.utf8");
+    let utf16 = [[0xff, 0xfe], [0xfe, 0xff]];
+    let sheet: [&[u8]; 2] = [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"];
+    let (what, hint) = if utf16.iter().any(|mark| bytes.starts_with(mark)) {
+        (
+            "it is UTF-16, as PowerShell writes it".into(),
+            convert("UTF-16"),
+        )
+    } else if sheet.iter().any(|mark| bytes.starts_with(mark)) {
+        let hint =
+            "import the text that the program printed (iozone -R > FILE), or save the sheet as CSV";
+        ("it is a spreadsheet".into(), hint.into())
+    } else {
+        let at = e.utf8_error().valid_up_to();
+        let what = format!("byte {at} fits no character");
+        (what, convert("LATIN1"))
+    };
+    ImportError::NotText {
+        path: path.into(),
+        what,
+        hint,
+    }
 }
 
 #[cfg(test)]
@@ -186,7 +220,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_told() {
-        assert!(import(b"\xff\xfe{\0").contains("byte 0"));
+        assert!(import(b"\xff\xfe{\0").contains("it is UTF-16"));
+        assert!(import(b"{\"name\": \"me\xdfung\"}").contains("byte 12"));
+        assert!(import(b"\xd0\xcf\x11\xe0").contains("spreadsheet"));
         assert!(import(b"").contains("none of the formats known: fio, iozone, iometer, hyperfine"));
         let e = read(Path::new("/nonexistent/x.json"), None).unwrap_err();
         assert!(e.to_string().contains("/nonexistent/x.json cannot be read"));

@@ -1,14 +1,24 @@
-//! fio 3, `--output-format=json` and `json+`.
+//! fio 2 and 3, `--output-format=json` and `json+`, also of `fio --client`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use layermark_model::{ImportedPoint, mix_name};
 use serde::Deserialize;
 
+use self::{
+    options::{Asked, Options},
+    rates::{Rates, Units},
+};
 use super::{Format, Found, bounded, some};
 use crate::{document, values};
 
+mod options;
+mod rates;
+
 pub struct Fio;
+
+/// The key that every output begins with.
+const KEY: &str = "\"fio version\"";
 
 const SYNCS_APART: &str = "fio keeps the latency of fsync apart from that of writes: an operation's mean is of both, \
                            and its percentiles are not known";
@@ -19,54 +29,45 @@ impl Format for Fio {
     }
 
     fn about(&self) -> &'static str {
-        "fio 3 with --output-format=json or json+, also with other text around it"
+        "fio 2 and 3 with --output-format=json or json+, also with other text around it"
     }
 
     fn knows(&self, text: &str) -> bool {
-        text.contains("\"fio version\"")
+        text.contains(KEY)
     }
 
     fn parse(&self, text: &str) -> Result<Found, String> {
-        let document = document::find::<Output>(text)?;
-        let output = document.value;
-        let version = values::clean(output.version.as_deref().unwrap_or_default());
-        if !version.starts_with("fio-3.") {
-            let name = if version.is_empty() {
-                "it names no version"
-            } else {
-                &version
-            };
-            return Err(format!(
-                "{name}: only the output of fio 3 is understood, whose units are known"
-            ));
-        }
-        let mut found = Found {
-            tool: version,
-            measured: output.time.as_deref().map(values::clean),
-            ..Found::default()
-        };
-        if document.skipped > 0 {
-            found.notes.push(match document.skipped {
+        let documents = document::find::<Output>(text, KEY)?;
+        let mut found = Found::default();
+        if documents.skipped > 0 {
+            found.note(match documents.skipped {
                 1 => "1 line that is not JSON was skipped".into(),
                 n => format!("{n} lines that are not JSON were skipped"),
             });
         }
-        if document.earlier > 0 {
-            let n = document.earlier + 1;
-            found
-                .notes
-                .push(format!("the last of {n} reports in the file was read"));
+        let outputs = document::latest(documents.values, Output::key, &mut found);
+        for output in &outputs {
+            let units = Units::of(&values::clean(&output.version))?;
+            found.tool = values::clean(&output.version);
+            found.measured = output.time.as_deref().map(values::clean);
+            let jobs = if output.jobs.is_empty() {
+                &output.clients
+            } else {
+                &output.jobs
+            };
+            let mut crowds = Crowds::new(jobs);
+            for job in jobs {
+                let asked = Asked(job.options.as_ref(), &output.global);
+                let crowd = crowds.next(job, &asked);
+                add(job, &asked, &crowd, &units, &mut found)?;
+            }
         }
-        let mut crowds = Crowds::new(&output.jobs);
-        for job in &output.jobs {
-            let asked = Asked(&job.options, &output.global);
-            add(job, &asked, crowds.next(job, &asked), &mut found)?;
-        }
-        let told_alone = found.points.iter().filter(|p| p.one_of.is_some()).count();
-        if told_alone > 0 {
-            found.notes.push(format!(
-                "{told_alone} of the results are of jobs that ran at the same time as others and are told for \
-                 themselves, so their rates are not compared; fio's group_reporting adds such jobs up"
+        let alone = found.points.iter().filter(|p| p.one_of.is_some()).count();
+        if alone > 0 {
+            found.note(format!(
+                "{alone} of the results {} of jobs that ran at the same time as others and are told for \
+                 themselves, so their rates are not compared; fio's group_reporting adds such jobs up",
+                if alone == 1 { "is" } else { "are" }
             ));
         }
         some(found, "job with a finished read or write")
@@ -75,16 +76,26 @@ impl Format for Fio {
 
 #[derive(Deserialize)]
 struct Output {
-    #[serde(rename = "fio version")]
-    version: Option<String>,
+    #[serde(rename = "fio version", default)]
+    version: String,
     time: Option<String>,
     #[serde(rename = "global options", default)]
     global: Options,
     #[serde(default, deserialize_with = "bounded")]
     jobs: Vec<FioJob>,
+    /// Of `fio --client`: jobs of all servers, and their sum.
+    #[serde(rename = "client_stats", default, deserialize_with = "bounded")]
+    clients: Vec<FioJob>,
 }
 
-type Options = BTreeMap<String, String>;
+impl Output {
+    /// What is the same in two reports of the same jobs.
+    fn key(&self) -> String {
+        let jobs = self.jobs.iter().chain(&self.clients);
+        let each = jobs.map(|job| (job.groupid, &job.jobname, &job.options));
+        format!("{:?}", each.collect::<Vec<_>>())
+    }
+}
 
 #[derive(Deserialize)]
 struct FioJob {
@@ -94,11 +105,32 @@ struct FioJob {
     groupid: i64,
     #[serde(default)]
     error: i64,
-    #[serde(rename = "job options", default)]
-    options: Options,
+    /// Milliseconds of all threads that the entry stands for, since fio 3.5.
+    #[serde(default)]
+    job_runtime: f64,
+    #[serde(rename = "job options")]
+    options: Option<Options>,
     read: Option<Side>,
     write: Option<Side>,
+    trim: Option<Side>,
+    /// All directions, with `unified_rw_reporting`.
+    mixed: Option<Side>,
     sync: Option<Syncs>,
+}
+
+impl FioJob {
+    /// Milliseconds from its first operation to its last.
+    fn runtime(&self) -> f64 {
+        let sides = [&self.read, &self.write, &self.trim, &self.mixed];
+        let times = sides.iter().filter_map(|s| Some(s.as_ref()?.runtime));
+        times.fold(0.0, f64::max)
+    }
+
+    /// How many threads the entry stands for, by their time.
+    fn threads(&self) -> Option<f64> {
+        let threads = self.job_runtime / self.runtime();
+        (threads.is_finite() && threads > 0.0).then_some(threads)
+    }
 }
 
 /// One direction of a job. Numbers are stored unchecked, so that an error can name the job.
@@ -108,9 +140,15 @@ struct Side {
     io_bytes: f64,
     #[serde(default)]
     total_ios: f64,
-    bw_bytes: f64,
+    bw_bytes: Option<f64>,
+    /// KiB/s.
+    bw: Option<f64>,
     iops: f64,
+    #[serde(default)]
+    runtime: f64,
+    #[serde(alias = "lat", default)]
     lat_ns: Times,
+    #[serde(alias = "clat", default)]
     clat_ns: Times,
 }
 
@@ -120,135 +158,37 @@ struct Side {
 struct Syncs {
     #[serde(default)]
     total_ios: f64,
+    #[serde(default)]
     lat_ns: Times,
 }
 
-/// Latencies of a direction, ns, with those of its syncs.
-struct Latency {
-    mean: Option<f64>,
-    p99: Option<f64>,
-    max: Option<f64>,
-}
-
-impl Latency {
-    /// The file does not say which sync follows which write, so only the mean can be added.
-    fn with_syncs(side: &Side, syncs: Option<&Syncs>) -> Self {
-        let each = syncs.map(|s| s.lat_ns.mean * s.total_ios / side.total_ios);
-        Self {
-            mean: each
-                .filter(|ns| *ns > 0.0 && ns.is_finite())
-                .map(|ns| side.lat_ns.mean + ns),
-            p99: None,
-            max: None,
-        }
-    }
-
-    fn alone(side: &Side) -> Self {
-        Self {
-            mean: Some(side.lat_ns.mean),
-            p99: side.clat_ns.percentile.get("99.000000").copied(),
-            max: Some(side.lat_ns.max),
-        }
-    }
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct Times {
     #[serde(default)]
     max: f64,
     #[serde(default)]
     mean: f64,
     #[serde(default)]
-    percentile: BTreeMap<String, f64>,
+    percentile: HashMap<String, f64>,
 }
 
-/// A job's own options first, then the global ones.
-struct Asked<'a>(&'a Options, &'a Options);
-
-impl Asked<'_> {
-    fn text(&self, names: &[&str]) -> Option<&str> {
-        names
-            .iter()
-            .find_map(|n| self.0.get(*n))
-            .or_else(|| names.iter().find_map(|n| self.1.get(*n)))
-            .map(String::as_str)
-    }
-
-    /// A size in bytes; `None` if `kb_base` makes `k` a thousand.
-    fn size(&self, names: &[&str]) -> Option<u64> {
-        if self.text(&["kb_base"]) == Some("1000") {
-            return None;
-        }
-        values::size(self.text(names)?)
-    }
-
-    fn count(&self, names: &[&str]) -> Option<u64> {
-        self.text(names).map_or(Some(1), |t| t.trim().parse().ok())
-    }
-
-    /// A switch without a value is on.
-    fn on(&self, name: &str) -> bool {
-        self.text(&[name]).is_some_and(|v| v.trim() != "0")
-    }
-
-    /// Synchronous engines have one call in flight, whatever `iodepth` says.
-    fn depth(&self) -> Option<u64> {
-        let queues = [
-            "libaio",
-            "io_uring",
-            "io_uring_cmd",
-            "posixaio",
-            "windowsaio",
-            "sg",
-        ];
-        match self.text(&["ioengine"]) {
-            Some(engine) if queues.contains(&engine.trim()) => self.count(&["iodepth"]),
-            _ => Some(1),
-        }
-    }
-
-    fn sync(&self) -> String {
-        match self.text(&["sync"]).map(str::trim) {
-            Some("dsync") => return "odsync".into(),
-            Some(v) if v != "0" && v != "none" => return "osync".into(),
-            _ => {}
-        }
-        let after = |name| self.text(&[name]).map(str::trim).filter(|v| *v != "0");
-        let word = if let Some(writes) = after("fsync").or_else(|| after("fdatasync")) {
-            if !matches!(writes, "" | "1") {
-                return format!("every {}", values::clean(writes));
-            }
-            "each"
-        } else if self.on("end_fsync") || self.on("fsync_on_close") {
-            "fsync"
-        } else {
-            "none"
-        };
-        word.into()
-    }
-
-    fn engine(&self) -> Option<String> {
-        let engine = self.text(&["ioengine"])?;
-        let ours = match engine {
-            "psync" => "pread",
-            "io_uring" => "uring",
-            "pvsync" | "pvsync2" => "preadv",
-            other => other,
-        };
-        Some(values::clean(ours))
-    }
-}
-
-/// A job within its group, whose jobs fio starts at the same time. A new group begins where a job
-/// has `stonewall` or `new_group`.
+/// What an entry stands for within its group, whose jobs fio starts at the same time. A new group
+/// begins where a job has `stonewall` or `new_group`.
 #[derive(Clone, Copy)]
-struct Crowd {
-    /// Its index among the jobs of the same name, from 1.
-    number: u64,
-    /// Number of jobs of the same name: `numjobs`.
-    alike: u64,
-    /// Number of jobs in the group.
-    all: u64,
+enum Crowd {
+    /// The sum of the threads of a job.
+    Total { threads: Option<u64> },
+    /// The sum of different jobs, of which fio keeps the options of one.
+    Sections { threads: u64 },
+    /// One of the jobs of the group.
+    One {
+        /// Its index among the jobs of the same name, from 1.
+        number: u64,
+        /// Number of jobs of the same name.
+        alike: u64,
+        /// Number of jobs in the group.
+        all: u64,
+    },
 }
 
 /// Counts of jobs by group, and by group and name. One pass over the jobs for each.
@@ -269,27 +209,45 @@ impl<'a> Crowds<'a> {
         crowds
     }
 
-    /// The next job's place; `None` if one entry represents the whole group.
-    fn next(&mut self, job: &'a FioJob, asked: &Asked) -> Option<Crowd> {
+    /// fio 3.15 and later write a `group_reporting` without a value into no list of options, so an
+    /// entry is a total where it alone has its name and its threads were several.
+    fn next(&mut self, job: &'a FioJob, asked: &Asked) -> Crowd {
         let name = (job.groupid, job.jobname.as_str());
         let number = self.seen.entry(name).or_default();
         *number += 1;
-        if asked.on("group_reporting") {
-            return None;
+        let alike = self.alike[&name];
+        let asked_for = asked.count(&["numjobs"]);
+        let ran = job.threads().unwrap_or(0.0);
+        let several = asked_for.is_none_or(|n| n > 1) || ran >= 1.5;
+        if !asked.on("group_reporting") && (alike > 1 || !several) {
+            return Crowd::One {
+                number: *number,
+                alike,
+                all: self.all[&job.groupid],
+            };
         }
-        let asked_for = asked.count(&["numjobs"]).unwrap_or(1);
-        Some(Crowd {
-            number: *number,
-            alike: self.alike[&name].max(asked_for),
-            all: self.all[&job.groupid].max(asked_for),
-        })
+        // Threads that end before others make it less than was asked for, and nothing makes it more.
+        if ran >= 1.5 && asked_for.is_some_and(|n| ran > n as f64 * 1.25) {
+            return Crowd::Sections {
+                threads: ran.round() as u64,
+            };
+        }
+        Crowd::Total { threads: asked_for }
     }
 }
 
-fn add(job: &FioJob, asked: &Asked, crowd: Option<Crowd>, found: &mut Found) -> Result<(), String> {
+fn add(
+    job: &FioJob,
+    asked: &Asked,
+    crowd: &Crowd,
+    units: &Units,
+    found: &mut Found,
+) -> Result<(), String> {
     let mut name = values::clean(&job.jobname);
-    if let Some(crowd) = crowd.filter(|c| c.alike > 1) {
-        name = format!("{name} ({} of {})", crowd.number, crowd.alike);
+    if let Crowd::One { number, alike, .. } = crowd
+        && *alike > 1
+    {
+        name = format!("{name} ({number} of {alike})");
     }
     if job.error != 0 {
         let text = format!(
@@ -299,54 +257,130 @@ fn add(job: &FioJob, asked: &Asked, crowd: Option<Crowd>, found: &mut Found) -> 
         found.note(text);
         return Ok(());
     }
-    let rw = asked.text(&["rw", "readwrite"]).unwrap_or("read");
-    let sides = [("read", &job.read, 100.0), ("write", &job.write, 0.0)];
-    let done = |side: &Option<Side>| side.as_ref().is_some_and(|s| s.io_bytes > 0.0);
-    let both = done(&job.read) && done(&job.write);
-    for (word, side, reads) in sides {
-        let Some(side) = side.as_ref().filter(|s| s.io_bytes != 0.0) else {
-            continue;
+    let Some(mut done) = Done::of(job, asked, units, &name, found)? else {
+        return Ok(());
+    };
+    let sections = matches!(crowd, Crowd::Sections { .. });
+    let why = if sections {
+        Some("it is the sum of several jobs, of which fio keeps the options of one".to_owned())
+    } else if asked.is_known() {
+        asked.apart()
+    } else {
+        Some("the file does not have its options".into())
+    };
+    if let Some(why) = &why {
+        found.note(format!("job `{name}` is not compared: {why}"));
+        done.op = None;
+    }
+    let (threads, one_of) = match *crowd {
+        Crowd::Total { threads } => (threads, None),
+        Crowd::Sections { threads } => (Some(threads), None),
+        Crowd::One { alike, all, .. } => (Some(alike), Some(all).filter(|n| *n > 1)),
+    };
+    let known = asked.is_known() && !sections;
+    let depth = asked.depth().filter(|_| known);
+    let beside = if one_of.is_some() { Some(1) } else { threads };
+    if let Some(note) = done.rates.without_absurd_times(depth.zip(beside)) {
+        found.note(format!("job `{name}`: {note}"));
+    }
+    found.point(ImportedPoint {
+        name,
+        op: done.op,
+        record: done.record.filter(|_| !sections),
+        file_size: asked
+            .size(&["filesize"], 0)
+            .or_else(|| asked.size(&["size"], 0)),
+        queue_depth: depth,
+        threads,
+        one_of,
+        direct: known.then(|| asked.on("direct")),
+        sync: known.then(|| asked.sync()),
+        engine: asked.engine(),
+        bytes_per_s: Some(done.rates.bytes_per_s),
+        ops_per_s: Some(done.rates.ops_per_s),
+        op_us: done.rates.mean_us,
+        p99_us: done.rates.p99_us,
+        max_us: done.rates.max_us,
+        samples: None,
+    })
+}
+
+/// What a job did.
+struct Done {
+    /// `None` for what no workload of ours does.
+    op: Option<String>,
+    record: Option<u64>,
+    rates: Rates,
+}
+
+impl Done {
+    /// `None` if it finished no operation.
+    fn of(
+        job: &FioJob,
+        asked: &Asked,
+        units: &Units,
+        name: &str,
+        found: &mut Found,
+    ) -> Result<Option<Self>, String> {
+        let done = |side: &'_ Option<Side>| side.as_ref().is_some_and(|s| s.io_bytes != 0.0);
+        let mut sides: Vec<(usize, &str, &Side)> = Vec::new();
+        if done(&job.mixed) {
+            sides.extend(job.mixed.as_ref().map(|side| (0, "mixed", side)));
+        } else {
+            let all = [
+                ("read", &job.read),
+                ("write", &job.write),
+                ("trim", &job.trim),
+            ];
+            let all = all
+                .into_iter()
+                .enumerate()
+                .filter(|(_, (_, side))| done(side));
+            sides.extend(all.filter_map(|(at, (word, side))| Some((at, word, side.as_ref()?))));
+        }
+        let syncs_apart = {
+            let sync = asked.sync();
+            sync == "each" || sync.starts_with("every ")
         };
-        let at = |what: &str| format!("job `{name}`: {word}.{what}");
-        let random = if rw.contains("rand") { 100.0 } else { 0.0 };
-        values::rate(&at("io_bytes"), side.io_bytes)?;
-        let micros = |what: &str, ns: Option<f64>| {
-            ns.map(|ns| values::micros(&at(what), ns / 1e3)).transpose()
-        };
-        let sync = asked.sync();
-        let apart = word == "write" && (sync == "each" || sync.starts_with("every "));
-        let latency = if apart {
-            if !found.notes.iter().any(|n| n == SYNCS_APART) {
+        let (mut rates, mut record): (Option<Rates>, Option<u64>) = (None, None);
+        for (place, (direction, word, side)) in sides.iter().enumerate() {
+            let at = format!("job `{name}`: {word}");
+            let apart = *word == "write" && syncs_apart;
+            if apart && !found.notes.iter().any(|n| n == SYNCS_APART) {
                 found.note(SYNCS_APART.into());
             }
-            Latency::with_syncs(side, job.sync.as_ref())
-        } else {
-            Latency::alone(side)
-        };
-        found.point(ImportedPoint {
-            name: if both {
-                format!("{name}, {word}")
+            let of_side = Rates::of(side, (apart, job.sync.as_ref()), units, &at)?;
+            let bytes = units.record(side);
+            let asked_for = asked.record(*direction);
+            let own = asked_for
+                .filter(|asked| bytes.is_none_or(|b| (b / *asked as f64 - 1.0).abs() < 0.01));
+            if own.is_none() && asked.is_known() {
+                found.note(format!(
+                    "{at}s have no single record size, so they are not compared"
+                ));
+            }
+            record = if place == 0 {
+                own
             } else {
-                name.clone()
-            },
-            op: (!both && !rw.contains("trim")).then(|| mix_name(reads, random)),
-            record: asked
-                .size(&["bs", "blocksize"])
-                .or_else(|| asked.text(&["bs", "blocksize"]).is_none().then_some(4096)),
-            file_size: asked.size(&["filesize"]).or_else(|| asked.size(&["size"])),
-            queue_depth: asked.depth(),
-            threads: crowd.map_or_else(|| asked.count(&["numjobs"]), |c| Some(c.alike)),
-            one_of: crowd.map(|c| c.all).filter(|n| *n > 1),
-            direct: Some(asked.on("direct")),
-            sync: Some(sync),
-            engine: asked.engine(),
-            bytes_per_s: Some(values::rate(&at("bw_bytes"), side.bw_bytes)?),
-            ops_per_s: Some(values::rate(&at("iops"), side.iops)?),
-            op_us: micros("lat_ns.mean", latency.mean)?,
-            p99_us: micros("clat_ns.percentile", latency.p99)?,
-            max_us: micros("lat_ns.max", latency.max)?,
-            samples: None,
-        })?;
+                own.filter(|own| record == Some(*own))
+            };
+            rates = Some(match rates {
+                None => of_side,
+                Some(before) => before.with(&of_side),
+            });
+        }
+        let Some(rates) = rates else { return Ok(None) };
+        let words: Vec<&str> = sides.iter().map(|(_, word, _)| *word).collect();
+        let reads = match words[..] {
+            ["read"] => Some(100.0),
+            ["write"] => Some(0.0),
+            ["mixed"] | ["read", "write"] => asked.reads(),
+            _ => None,
+        };
+        let random = asked.random(sides[0].0);
+        let op = reads
+            .zip(random)
+            .map(|(reads, random)| mix_name(reads, random));
+        Ok(Some(Self { op, record, rates }))
     }
-    Ok(())
 }

@@ -22,12 +22,13 @@ impl Format for Hyperfine {
     }
 
     fn parse(&self, text: &str) -> Result<Found, String> {
-        let document = document::find::<Output>(text)?;
+        let documents = document::find::<Output>(text, "\"results\"")?;
         let mut found = Found {
             tool: "hyperfine".into(),
             ..Found::default()
         };
-        for result in document.value.results {
+        let outputs = document::latest(documents.values, Output::key, &mut found);
+        for result in outputs.into_iter().flat_map(|output| output.results) {
             let name = values::clean(&result.command);
             let Exits { failed, all: n } = result.exit_codes;
             if failed > 0 {
@@ -43,7 +44,8 @@ impl Format for Hyperfine {
             };
             found.point(ImportedPoint {
                 op: Some("command".into()),
-                op_us: Some(middle),
+                // Of what was quicker than its clock, nothing is known.
+                op_us: Some(middle).filter(|us| *us > 0.0),
                 ops_per_s: (middle > 0.0).then(|| 1e6 / middle),
                 max_us: result.max.map(|max| us("max", max)).transpose()?,
                 samples: Some(result.times.0).filter(|n| *n > 0),
@@ -59,6 +61,14 @@ impl Format for Hyperfine {
 struct Output {
     #[serde(deserialize_with = "bounded")]
     results: Vec<Timed>,
+}
+
+impl Output {
+    /// What is the same in two reports of the same commands.
+    fn key(&self) -> String {
+        let commands: Vec<&str> = self.results.iter().map(|r| r.command.as_str()).collect();
+        format!("{commands:?}")
+    }
 }
 
 /// Seconds.

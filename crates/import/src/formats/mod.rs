@@ -48,7 +48,7 @@ impl Found {
         Ok(())
     }
 
-    fn note(&mut self, text: String) {
+    pub(crate) fn note(&mut self, text: String) {
         match self.notes.len() {
             0..MOST_NOTES => self.notes.push(text),
             MOST_NOTES => self.notes.push("further remarks were left out".into()),
