@@ -205,6 +205,14 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
     },
+    /// The id of an import, where a run was asked for.
+    #[error("`{id}` in the store {path} is an import, and not a run", path = path.display())]
+    IsImport {
+        /// The requested id.
+        id: String,
+        /// The store.
+        path: PathBuf,
+    },
     /// No import of this id.
     #[error("no import `{id}` in the store {path}", path = path.display())]
     NoImport {
@@ -313,6 +321,9 @@ impl StoreError {
                 path.display()
             ),
             Self::Corrupt { path, .. } => aside(path),
+            Self::IsImport { id, path } => {
+                format!("compare a run with it: layermark report last --beside {id}{}", option(path))
+            }
             Self::Foreign { .. } => "keep runs elsewhere: export XDG_DATA_HOME=DIR".into(),
             Self::Full { path } => format!(
                 "make room: df -h {}; then continue: layermark run --resume last{}",

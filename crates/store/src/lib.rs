@@ -247,12 +247,20 @@ impl Store {
     /// Reads a run with its trials in order. `id` is its id, a unique prefix of it, `last`,
     /// `last~1`, or `#12`, its [`Summary::number`].
     pub fn load(&mut self, id: &str) -> Result<(Run, Vec<TrialRecord>), StoreError> {
-        let (mut run, trials) = self.read(async |c| {
+        let found = self.read(async |c| {
             let id = list::find(c, id).await?;
             let run = read::run(c, &id).await?;
             let trials = read::trials(c, &id).await?;
             Ok((run, trials))
-        })?;
+        });
+        let (mut run, trials) = match found {
+            Err(StoreError::NotFound { id, path })
+                if !id.starts_with("last") && self.load_import(&id).is_ok() =>
+            {
+                return Err(StoreError::IsImport { id, path });
+            }
+            found => found?,
+        };
         run.status = self.status(run.status, &run.id);
         run.store = self.option();
         Ok((run, trials))

@@ -55,6 +55,8 @@ fn an_import_is_kept_listed_and_set_beside_a_run() {
         .run()
         .code(0);
     assert!(said.stdout.contains("Beside iozone 3.489") && said.stdout.contains("no verdict"));
+    let said = said.then().args(["report", &id]).run();
+    let said = said.fails(2, &["is an import, and not a run", "--beside"]);
     said.then()
         .args(["report", "--beside", "nope"])
         .run()

@@ -38,18 +38,25 @@ pub fn section(of: &ExternalResults) -> Section {
         "differs in",
     ];
     let rows = of.rows.iter().map(cells).collect::<Vec<_>>();
-    let table = DataTable {
-        title: format!("Ours and {}", of.tool),
-        note: note.join(" "),
-        head: head.map(str::to_owned).to_vec(),
-        rows,
-    };
+    let mut about = "Results of another program, read from its file.".to_owned();
+    let mut tables = Vec::new();
+    if rows.is_empty() {
+        let nothing = "None of them is of a point of this run, so there is nothing to compare.";
+        about = format!("{about} {nothing} {}", note[1..].join(" "));
+    } else {
+        tables.push(DataTable {
+            title: format!("Ours and {}", of.tool),
+            note: note.join(" "),
+            head: head.map(str::to_owned).to_vec(),
+            rows,
+        });
+    }
     Section {
         name: format!("beside-{}", of.import),
         title: format!("Beside {}", of.tool),
-        about: "Results of another program, read from its file.".into(),
+        about,
         is_answer: true,
-        tables: vec![table],
+        tables,
         ..Section::default()
     }
 }

@@ -126,6 +126,19 @@ fn every_format_shows_it_and_none_calls_it_a_verdict() {
 }
 
 #[test]
+fn where_nothing_is_the_same_there_is_no_table() {
+    let mut report = report();
+    report.set_beside(&import(vec![theirs("other op", "write", 512, None)]));
+    let sections = report.sections();
+    let section = sections.iter().find(|s| s.name == "beside-01IMPORT");
+    let section = section.unwrap();
+    assert!(section.tables.is_empty(), "{section:?}");
+    let about = &section.about;
+    assert!(about.contains("nothing to compare"), "{about}");
+    assert!(about.contains("Without one of ours: 1 point"), "{about}");
+}
+
+#[test]
 fn a_pull_request_gets_60_lines_however_many_files_are_set_beside() {
     let card = sample::card();
     let lines = |files: usize| {
