@@ -2,6 +2,8 @@
 # Puts Debian's full kernel into a cache directory, without installing it. Guests of `vm` layers boot it.
 # Cloud kernels lack 9p, AHCI, e1000 and more; most containers have no kernel.
 set -eu
+# Others must not be able to change what root boots.
+umask 022
 PATH="$PATH:/usr/sbin:/sbin"
 if [ "$(id -u)" = 0 ]; then
     cache=/var/cache/layermark

@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     env,
     ffi::{OsStr, OsString},
+    fs::File,
     io,
     os::{fd::OwnedFd, unix::ffi::OsStringExt},
     path::{Component, Path, PathBuf},
@@ -16,10 +17,12 @@ use rustix::{
     process::geteuid,
 };
 
-use crate::{DIRECTORY, open_dir};
+use crate::{DIRECTORY, open_dir, open_file};
 
 /// Maximum number of symbolic links in one path, as in the kernel.
 const LINKS: u32 = 40;
+/// The mode bit of a directory in which only its owner and a file's owner can rename or remove the file.
+const STICKY: u32 = 0o1000;
 /// The id that represents users without an id in a user namespace (`/proc/sys/kernel/overflowuid`).
 const OVERFLOW: u32 = 65534;
 
@@ -210,6 +213,29 @@ pub fn is_open_to_others(stat: &Stat) -> bool {
     stat.st_mode & if is_root() { 0o022 } else { 0o002 } != 0
 }
 
+/// Whether other users could lead a path elsewhere that has this directory or symbolic link on it.
+/// In a sticky directory they cannot replace what is not theirs.
+pub fn is_exposed(stat: &Stat) -> bool {
+    let link = FileType::from_raw_mode(stat.st_mode).is_symlink();
+    let sticky = stat.st_mode & STICKY != 0;
+    !is_trusted(stat) || (!link && !sticky && is_open_to_others(stat))
+}
+
+/// Opens a regular file that no other user can change, in a directory where no other user can put
+/// one, on a path that no other user can lead elsewhere. Never waits.
+pub fn open_own(path: &Path) -> Result<File, Refused> {
+    let held = Held::find(path, false, |_, stat| is_exposed(stat))?;
+    if is_open_to_others(&fstat(&held.dir.fd)?) {
+        return Err(Refused::At(held.dir.path));
+    }
+    let file = open_file(&held.dir.fd, &held.name)?;
+    let stat = fstat(&file)?;
+    if !is_trusted(&stat) || is_open_to_others(&stat) {
+        return Err(Refused::At(held.file()));
+    }
+    Ok(file)
+}
+
 /// Whether this user is root, and other users have different ids.
 pub fn is_root() -> bool {
     geteuid().is_root() && is_mapped(OVERFLOW)
@@ -267,5 +293,46 @@ mod tests {
         });
         assert!(matches!(refused, Err(Refused::At(by)) if by == home.join("open")));
         assert!(!home.join("open/new").exists());
+    }
+
+    #[test]
+    fn a_file_that_others_could_exchange_is_not_own() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path().canonicalize().unwrap();
+        let file = home.join("dir/file");
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let refused = || match open_own(&file) {
+            Err(Refused::At(by)) => Some(by),
+            opened => opened.map(|_| None).unwrap(),
+        };
+        fs::create_dir(home.join("dir")).unwrap();
+        fs::write(&file, b"x").unwrap();
+        mode(&file, 0o644);
+        assert_eq!(refused(), None);
+        for (path, open) in [
+            (&file, 0o666),
+            (&home.join("dir"), 0o777),
+            // Nothing of ours can be replaced there, but the file may not have been there before.
+            (&home.join("dir"), 0o1777),
+            (&home, 0o777),
+        ] {
+            let before = fs::metadata(path).unwrap().mode() & 0o7777;
+            mode(path, open);
+            assert_eq!(refused().as_ref(), Some(path), "{open:o}");
+            mode(path, before);
+        }
+        mode(&home, 0o1777);
+        assert_eq!(refused(), None);
+        if is_root() {
+            std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
+            assert_eq!(refused(), Some(file.clone()));
+        }
+        // A FIFO without a writer is not waited for.
+        fs::remove_file(&file).unwrap();
+        rustix::fs::mknodat(CWD, &file, FileType::Fifo, Mode::from(0o600), 0).unwrap();
+        let e = open_own(&file).unwrap_err();
+        assert!(matches!(e, Refused::Io(e) if e.to_string() == "it is not a file"));
     }
 }

@@ -3,7 +3,9 @@
 
 mod held;
 
-pub use held::{Held, HeldDir, Refused, is_open_to_others, is_root, is_trusted};
+pub use held::{
+    Held, HeldDir, Refused, is_exposed, is_open_to_others, is_root, is_trusted, open_own,
+};
 
 use std::{
     ffi::{OsStr, OsString},
@@ -29,6 +31,24 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
 /// Opens the directory `name` in `at`; a symbolic link is refused.
 pub fn open_dir(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     openat(at, name, OFlags::RDONLY | DIRECTORY, Mode::empty())
+}
+
+/// Opens a regular file for reading. Anything else is refused, and a FIFO is not waited for. A path
+/// that others made is opened like this.
+pub fn open_file(at: impl AsFd, name: impl rustix::path::Arg) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(openat(at, name, flags, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a file"))
+    }
+}
+
+/// Opens a file or directory for reading. A FIFO, which others may have put there, is not waited for.
+pub fn open_now(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?.into())
 }
 
 /// Sets the modification time of a file or directory. Only the owner may do that (`futimens(2)`),

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_fd::{Held, Refused, is_open_to_others, is_trusted};
+use layermark_fd::{Held, Refused, is_exposed, is_open_to_others, is_trusted};
 use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, chmodat, fstat, openat, statat},
     io::Errno,
@@ -33,7 +33,7 @@ pub(crate) struct Directory(Held);
 /// Finds the directory of a store for writing, and creates it with mode 0700 if it does not exist.
 /// Returns the path of the file itself, also if a symbolic link was given.
 pub(crate) fn hold(path: &Path) -> Result<(PathBuf, Directory), StoreError> {
-    let held = Held::find(path, true, is_exposed).map_err(|e| refused(e, path))?;
+    let held = Held::find(path, true, |_, stat| is_exposed(stat)).map_err(|e| refused(e, path))?;
     let directory = Directory(held);
     let there = directory.stat("");
     if there.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir()) {
@@ -53,7 +53,7 @@ pub(crate) fn hold(path: &Path) -> Result<(PathBuf, Directory), StoreError> {
 /// Finds the directory of a store for reading. Also returns whether it is safe, so that the files
 /// next to the store may be read.
 pub(crate) fn look(path: &Path) -> Result<(PathBuf, bool), StoreError> {
-    match Held::find(path, false, is_exposed) {
+    match Held::find(path, false, |_, stat| is_exposed(stat)) {
         Ok(held) => {
             let directory = Directory(held);
             let path = directory.path(path);
@@ -74,13 +74,6 @@ pub(crate) fn look(path: &Path) -> Result<(PathBuf, bool), StoreError> {
 pub(crate) fn is_shared(path: &Path) -> bool {
     let file = statat(CWD, path, AtFlags::empty());
     file.is_ok_and(|stat| !is_trusted(&stat) || is_open_to_others(&stat))
-}
-
-/// Whether other users could redirect the path here.
-fn is_exposed(_: &Path, stat: &Stat) -> bool {
-    let link = FileType::from_raw_mode(stat.st_mode).is_symlink();
-    let sticky = stat.st_mode & libc::S_ISVTX != 0;
-    !is_trusted(stat) || (!link && !sticky && is_open_to_others(stat))
 }
 
 fn refused(e: Refused, path: &Path) -> StoreError {

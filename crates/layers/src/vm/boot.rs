@@ -8,7 +8,7 @@ use std::{
         fd::OwnedFd,
         unix::{fs::MetadataExt, net::UnixStream},
     },
-    path::{Path, PathBuf},
+    path::Path,
     process::Stdio,
     sync::Arc,
     time::{Duration, Instant},
@@ -191,7 +191,7 @@ pub(crate) fn boot(boot: &Boot<'_>) -> Result<Guest, LayerError> {
     let size = initramfs::write(&archive, boot.exe, &modules)
         .map_err(io("make the guest's initramfs", &archive))?;
     let image = kernel
-        .bootable()
+        .bootable(boot.dir)
         .map_err(io("unpack the kernel", &kernel.image))?;
     let qemu = child::run(
         boot.layer,
@@ -250,26 +250,26 @@ fn patiently(boot: &Boot<'_>, image: &Path, accel: Accel) -> Result<Guest, Layer
     }
 }
 
-/// File in which the outcome of trying KVM is cached, for this kernel and this QEMU.
-fn kvm_note(kernel: &Kernel) -> Option<PathBuf> {
+/// Name of the file that keeps the outcome of trying KVM with this kernel and this QEMU.
+fn kvm_note(kernel: &Kernel) -> Option<String> {
     let host = rustix::system::uname();
-    // QEMU is identified without running it.
+    // QEMU is identified without running it. It is a program of the system's.
     let qemu = child::program(QEMU.0)?.metadata().ok()?;
     let key = format!(
         "{} {} {} {}",
         host.release().to_string_lossy(),
-        kernel.release,
+        kernel.key()?,
         qemu.len(),
         qemu.mtime()
     );
     let hash = xxhash_rust::xxh3::xxh3_64(key.as_bytes());
-    cache::path(&format!("kvm-{hash:016x}"))
+    Some(format!("kvm-{hash:016x}"))
 }
 
 fn remember_kvm(boot: &Boot<'_>, outcome: &str) {
-    if let Some(path) = kvm_note(boot.kernel) {
+    if let Some(name) = kvm_note(boot.kernel) {
         // Without the file, the next guest tries again.
-        let _ = cache::store(&path, outcome.as_bytes());
+        let _ = cache::store(&name, outcome.as_bytes());
     }
 }
 
@@ -278,7 +278,8 @@ pub(crate) fn accels(kernel: &Kernel) -> (Vec<Accel>, Option<String>) {
     if let Err(e) = File::options().read(true).write(true).open("/dev/kvm") {
         return (vec![Accel::Tcg], Some(format!("/dev/kvm: {e}")));
     }
-    let note = kvm_note(kernel).and_then(|path| fs::read_to_string(path).ok());
+    let note = kvm_note(kernel).and_then(|name| cache::find(&name));
+    let note = note.and_then(|path| fs::read_to_string(path).ok());
     match note.as_deref() {
         Some("works") | None => (vec![Accel::Kvm, Accel::Tcg], None),
         Some(why) => (vec![Accel::Tcg], Some(why.to_owned())),

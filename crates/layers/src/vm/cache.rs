@@ -1,14 +1,25 @@
 //! Files kept between runs: unpacked kernels, and whether KVM works here.
+//!
+//! What root finds here it boots, or believes. So each file is named by a hash of the content that it
+//! was made from, and is made only from files that no other user can change.
 
 use std::{
     env,
-    fs::{self, File},
+    fs::File,
     io::{self, Write},
     path::{Path, PathBuf},
 };
 
-use crate::sandbox;
 use layermark_model::random_name;
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, unlinkat},
+    io::Errno,
+};
+
+use crate::{
+    fd::{self, HeldDir, Refused, is_exposed, is_open_to_others},
+    sandbox,
+};
 
 /// Cache directory of root, readable by every user.
 const OF_ALL: &str = "/var/cache/layermark";
@@ -28,14 +39,46 @@ fn own() -> Option<PathBuf> {
         .map(|dir| dir.join("layermark"))
 }
 
-/// The file of this name if it exists, or else the path to write it to.
-pub(crate) fn path(name: &str) -> Option<PathBuf> {
-    let shared = Path::new(OF_ALL).join(name);
-    if shared.is_file() {
-        Some(shared)
-    } else {
-        own().map(|dir| dir.join(name))
+/// The kept file of this name, as a path that no other user can lead elsewhere.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let dirs = [Some(OF_ALL.into()), own()].into_iter().flatten();
+    dirs.map(|dir: PathBuf| dir.join(name))
+        .find(|path| fd::open_own(path).is_ok())
+}
+
+/// Keeps a file under this name, and returns its path.
+pub(crate) fn store(name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    let dir = own().ok_or(io::ErrorKind::NotFound)?;
+    store_in(&dir, name, bytes)
+}
+
+/// Written atomically, because another layermark may read it at any time.
+fn store_in(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    let refused = |e| match e {
+        Refused::Io(e) => e,
+        Refused::At(by) => io::Error::other(format!("{}: others can change it", by.display())),
+    };
+    let hold = |dir: &Path, make| HeldDir::find(dir, make, &mut |_, stat| is_exposed(stat));
+    let parent = dir.parent().ok_or(io::ErrorKind::NotFound)?;
+    let parent = hold(parent, true).map_err(refused)?;
+    match mkdirat(&parent.fd, dir.file_name().unwrap_or_default(), Mode::from(0o755)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(e) => return Err(e.into()),
     }
+    let held = hold(dir, false).map_err(refused)?;
+    if is_open_to_others(&fstat(&held.fd)?) {
+        return Err(refused(Refused::At(held.path)));
+    }
+    let half = random_name(".half-");
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let written = openat(&held.fd, &half, flags, Mode::from(0o644))
+        .map_err(io::Error::from)
+        .and_then(|file| File::from(file).write_all(bytes))
+        .and_then(|()| Ok(renameat(&held.fd, &half, &held.fd, name)?));
+    if written.is_err() {
+        let _ = unlinkat(&held.fd, &half, AtFlags::empty());
+    }
+    written.map(|()| held.path.join(name))
 }
 
 /// Roots below which `make vm-kernel` has put kernels (`boot`, `lib/modules`).
@@ -46,34 +89,37 @@ pub(crate) fn kernels() -> Vec<PathBuf> {
     roots.into_iter().map(|dir| dir.join("kernel")).collect()
 }
 
-/// Writes a file atomically, because another layermark may read it at any time.
-pub(crate) fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    fs::create_dir_all(dir)?;
-    let half = dir.join(random_name(".half-"));
-    let written = File::create_new(&half)
-        .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| fs::rename(&half, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&half);
-    }
-    written
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
     use super::*;
 
     #[test]
     fn a_file_is_there_in_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("sub/file");
-        store(&path, b"one").unwrap();
-        store(&path, b"two").unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let path = store_in(&dir.join("sub"), "file", b"one").unwrap();
+        store_in(&dir.join("sub"), "file", b"two").unwrap();
+        assert_eq!(path, dir.join("sub/file"));
         assert_eq!(fs::read(&path).unwrap(), b"two");
-        assert_eq!(fs::read_dir(dir.path().join("sub")).unwrap().count(), 1);
-        fs::create_dir(dir.path().join("taken")).unwrap();
-        assert!(store(&dir.path().join("taken"), b"x").is_err());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(dir.join("sub")).unwrap().count(), 1);
+        fs::create_dir(dir.join("sub/taken")).unwrap();
+        assert!(store_in(&dir.join("sub"), "taken", b"x").is_err());
+        assert_eq!(fs::read_dir(dir.join("sub")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn nothing_is_kept_where_others_can_put_files() {
+        let dir = tempfile::tempdir().unwrap();
+        for (open, mode) in [("", 0o777), ("kept", 0o1777)] {
+            let at = dir.path().join(open);
+            fs::create_dir_all(&at).unwrap();
+            fs::set_permissions(&at, fs::Permissions::from_mode(mode)).unwrap();
+            let e = store_in(&dir.path().join("kept"), "file", b"x").unwrap_err();
+            assert!(e.to_string().contains("others can change it"), "{e}");
+            fs::set_permissions(&at, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        assert!(!dir.path().join("kept/file").exists());
     }
 }

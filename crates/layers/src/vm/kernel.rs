@@ -1,18 +1,25 @@
 //! The kernel of guests. It is found on this host, and unpacked where its own loader is slow.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read, Seek, SeekFrom},
-    os::unix::fs::MetadataExt,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
-use layermark_model::Missing;
+use layermark_model::{Missing, hex};
+use rustix::fs::CWD;
+use sha2::{Digest, Sha256};
 
-use crate::vm::{
-    cache,
-    modules::{Modules, Packing, unpack},
+use crate::{
+    fd::{self, Refused},
+    vm::{
+        cache,
+        modules::{Modules, Packing, unpack, whole},
+    },
 };
+
+/// Largest kernel, packed or unpacked, bytes.
+const MOST: u64 = 512 << 20;
 
 /// A kernel and where its modules lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,18 +47,11 @@ mod offset {
 struct Header(Vec<u8>);
 
 impl Header {
-    fn read(file: &mut File) -> io::Result<Self> {
+    fn read(file: impl Read) -> io::Result<Self> {
         // The part that runs before the actual kernel: up to 65 sectors, with the version
         // somewhere.
-        let mut bytes = vec![0; 66 * 512];
-        let mut got = 0;
-        while got < bytes.len() {
-            match file.read(&mut bytes[got..])? {
-                0 => break,
-                n => got += n,
-            }
-        }
-        bytes.truncate(got);
+        let mut bytes = Vec::new();
+        file.take(66 * 512).read_to_end(&mut bytes)?;
         let is_kernel = bytes.len() >= offset::END && &bytes[offset::MAGIC..][..4] == b"HdrS";
         if is_kernel {
             Ok(Self(bytes))
@@ -98,7 +98,7 @@ impl Header {
 impl Kernel {
     /// The kernel in the file `image`. Its modules are searched below `root`.
     pub(crate) fn of(image: &Path, root: &Path) -> io::Result<Self> {
-        let release = Header::read(&mut File::open(image)?)?
+        let release = Header::read(fd::open_file(CWD, image)?)?
             .release()
             .ok_or_else(|| io::Error::other("it does not tell its version"))?;
         Ok(Self {
@@ -122,8 +122,8 @@ impl Kernel {
         Self::of(image, Path::new("/"))
     }
 
-    /// Readable kernels of this host that have modules: the running one first, then the newest of
-    /// /boot, then those that `make vm-kernel` fetched.
+    /// Readable kernels of this host that have modules and that no other user can change: the running
+    /// one first, then the newest of /boot, then those that `make vm-kernel` fetched.
     pub(crate) fn all() -> Vec<Self> {
         let running = rustix::system::uname();
         let running = running.release().to_string_lossy().into_owned();
@@ -137,7 +137,8 @@ impl Kernel {
                 .flatten()
                 .filter(|e| e.file_name().as_encoded_bytes().starts_with(b"vmlinuz-"))
                 .filter_map(|e| Self::of(&e.path(), &root).ok())
-                .filter(|k| k.modules.join("modules.dep").exists())
+                .filter(|k| fd::open_own(&k.image).is_ok())
+                .filter(|k| fd::open_own(&k.modules.join("modules.dep")).is_ok())
                 .collect();
             here.sort_by_key(|k| (k.release != running, std::cmp::Reverse(version(&k.release))));
             all.extend(here);
@@ -149,37 +150,61 @@ impl Kernel {
         Modules::read(&self.modules)
     }
 
-    /// The file that QEMU boots: the unpacked kernel if QEMU can start it (PVH) and unpacking would
-    /// take the guest seconds, else the image as it is.
-    pub(crate) fn bootable(&self) -> io::Result<PathBuf> {
-        let mut file = File::open(&self.image)?;
-        let header = Header::read(&mut file)?;
-        let Some((begin, length)) = header.payload() else {
-            return Ok(self.image.clone());
+    /// The image, and whether no other user can change it.
+    fn read(&self) -> io::Result<(Vec<u8>, bool)> {
+        let (file, own) = match fd::open_own(&self.image) {
+            Ok(file) => (file, true),
+            Err(Refused::At(_)) => (fd::open_file(CWD, &self.image)?, false),
+            Err(Refused::Io(e)) => return Err(e),
         };
-        file.seek(SeekFrom::Start(begin))?;
-        let mut packed = Vec::new();
-        (&file).take(length).read_to_end(&mut packed)?;
-        let Some(packing) = packing(&packed) else {
-            // LZ4 and similar formats unpack fast in a guest too.
-            return Ok(self.image.clone());
-        };
-        let meta = file.metadata()?;
-        let name = format!("vmlinux-{}-{}-{}", self.release, meta.len(), meta.mtime());
-        let cached = cache::path(&name);
-        if let Some(path) = cached.as_ref().filter(|p| p.is_file()) {
-            return Ok(path.clone());
-        }
-        let mut elf = Vec::new();
-        unpack(packing, packed.as_slice(), &mut elf)?;
-        if !starts_by_pvh(&elf) {
-            return Ok(self.image.clone());
-        }
-        match cached.and_then(|path| cache::store(&path, &elf).ok().map(|()| path)) {
-            Some(path) => Ok(path),
-            None => Ok(self.image.clone()),
-        }
+        Ok((whole(file, MOST)?, own))
     }
+
+    /// The name of what is kept about this kernel. `None` if another user can change the kernel: then
+    /// nothing is kept, and nothing that is kept is believed.
+    pub(crate) fn key(&self) -> Option<String> {
+        let (image, own) = self.read().ok()?;
+        own.then(|| hex(Sha256::digest(&image)))
+    }
+
+    /// The file that QEMU boots: the unpacked kernel if QEMU can start it (PVH) and unpacking would
+    /// take the guest seconds, else the image as it is. A kernel that another user can change is
+    /// copied into `dir`, which is this guest's own: what was looked at is what is booted.
+    pub(crate) fn bootable(&self, dir: &Path) -> io::Result<PathBuf> {
+        let (image, own) = self.read()?;
+        let name = format!("vmlinux-{}", hex(Sha256::digest(&image)));
+        if let Some(kept) = cache::find(&name).filter(|_| own) {
+            return Ok(kept);
+        }
+        let unpacked = unpacked(&image)?;
+        match &unpacked {
+            Some(elf) if own => {
+                if let Ok(kept) = cache::store(&name, elf) {
+                    return Ok(kept);
+                }
+            }
+            None if own => return Ok(self.image.clone()),
+            _ => {}
+        }
+        let path = dir.join("kernel");
+        fs::write(&path, unpacked.unwrap_or(image))?;
+        Ok(path)
+    }
+}
+
+/// The kernel in an image, unpacked. `None` if QEMU cannot start it, or a guest unpacks it fast.
+fn unpacked(image: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let Some((begin, length)) = Header::read(image)?.payload() else {
+        return Ok(None);
+    };
+    let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX).min(image.len());
+    let packed = &image[at(begin)..at(begin + length)];
+    // LZ4 and similar formats unpack fast in a guest too.
+    let Some(packing) = packing(packed) else {
+        return Ok(None);
+    };
+    let elf = unpack(packing, packed, MOST)?;
+    Ok(starts_by_pvh(&elf).then_some(elf))
 }
 
 fn packing(bytes: &[u8]) -> Option<Packing> {
@@ -312,5 +337,56 @@ mod tests {
         elf.extend([4, 0, 0, 0, 8, 0, 0, 0, 18, 0, 0, 0, b'X', b'e', b'n', 0]);
         assert!(starts_by_pvh(&elf));
         assert!(packing(&elf).is_none() && packing(&[0x1f, 0x8b, 8]) == Some(Packing::Gzip));
+    }
+
+    /// An image whose payload is this, packed, as an ELF file that starts by PVH.
+    fn image(at: &Path, release: &str, payload: &[u8]) -> Kernel {
+        use std::io::Write;
+        let path = pretend(at, release, "ext4");
+        let mut elf = b"\x7fELF".to_vec();
+        elf.extend([18, 0, 0, 0, b'X', b'e', b'n', 0]);
+        elf.extend(payload);
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        packed.write_all(&elf).unwrap();
+        let packed = packed.finish().unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[offset::SETUP_SECTORS] = 1;
+        bytes[offset::VERSION..][..2].copy_from_slice(&0x208u16.to_le_bytes());
+        bytes[offset::PAYLOAD..][..4].copy_from_slice(&0x2000u32.to_le_bytes());
+        let length = u32::try_from(packed.len()).unwrap();
+        bytes[offset::PAYLOAD_LENGTH..][..4].copy_from_slice(&length.to_le_bytes());
+        bytes[2 * 512 + 0x2000..][..packed.len()].copy_from_slice(&packed);
+        fs::write(&path, bytes).unwrap();
+        Kernel::named(&path).unwrap()
+    }
+
+    /// Same release, size and time of change, as another user can set them.
+    #[test]
+    fn what_is_kept_of_a_kernel_is_known_by_its_content() {
+        let homes = [(), ()].map(|()| tempfile::tempdir().unwrap());
+        let [ours, theirs] = [(0, b"ours!!"), (1, b"theirs")]
+            .map(|(n, text): (usize, &[u8; 6])| image(homes[n].path(), "6.1.0-1-test", text));
+        let time = fs::metadata(&ours.image).unwrap().modified().unwrap();
+        let file = fs::File::options().write(true).open(&theirs.image).unwrap();
+        file.set_modified(time).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), fs::metadata(&ours.image).unwrap().len());
+        let [a, b] = [&ours, &theirs].map(|kernel| kernel.key().unwrap());
+        assert_ne!(a, b);
+    }
+
+    /// What another user can change is never kept, and is booted from a copy.
+    #[test]
+    fn a_kernel_that_others_can_change_is_not_kept() {
+        use std::os::unix::fs::PermissionsExt;
+        let (home, guest) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let kernel = image(home.path(), "6.1.0-1-test", b"another's");
+        assert!(kernel.key().is_some());
+        let boot = home.path().join("boot");
+        fs::set_permissions(&boot, fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(kernel.key(), None);
+        let booted = kernel.bootable(guest.path()).unwrap();
+        assert_eq!(booted, guest.path().join("kernel"));
+        let text = fs::read(&booted).unwrap();
+        assert!(text.starts_with(b"\x7fELF") && text.ends_with(b"another's"));
     }
 }

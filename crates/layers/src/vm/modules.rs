@@ -5,10 +5,19 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
 };
+
+use layermark_model::format_size;
+use rustix::fs::CWD;
+
+use crate::fd;
+
+/// Largest module, unpacked, bytes.
+const MOST_MODULE: u64 = 256 << 20;
+/// Longest list of modules, bytes.
+const MOST_LIST: u64 = 64 << 20;
 
 /// The modules of one kernel.
 #[derive(Debug)]
@@ -35,7 +44,10 @@ pub(crate) struct Module {
 impl Modules {
     /// Reads the lists in `dir`, such as `/lib/modules/6.1.0-56-amd64`.
     pub(crate) fn read(dir: &Path) -> io::Result<Self> {
-        let list = |name: &str| fs::read_to_string(dir.join(name));
+        let list = |name: &str| {
+            let bytes = whole(fd::open_file(CWD, dir.join(name))?, MOST_LIST)?;
+            String::from_utf8(bytes).map_err(io::Error::other)
+        };
         // Only the first one always exists.
         Ok(Self::parse(
             dir,
@@ -157,17 +169,13 @@ fn plain(name: &str) -> String {
 
 /// A module's bytes in the form that the kernel accepts.
 pub(crate) fn load(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let mut bytes = Vec::new();
+    let file = fd::open_file(CWD, path)?;
     match path.extension().and_then(|e| e.to_str()) {
-        Some("xz") => unpack(Packing::Xz, file, &mut bytes)?,
-        Some("zst") => unpack(Packing::Zstd, file, &mut bytes)?,
-        Some("gz") => unpack(Packing::Gzip, file, &mut bytes)?,
-        _ => {
-            io::BufReader::new(file).read_to_end(&mut bytes)?;
-        }
+        Some("xz") => unpack(Packing::Xz, file, MOST_MODULE),
+        Some("zst") => unpack(Packing::Zstd, file, MOST_MODULE),
+        Some("gz") => unpack(Packing::Gzip, file, MOST_MODULE),
+        _ => whole(file, MOST_MODULE),
     }
-    Ok(bytes)
 }
 
 /// A compression format.
@@ -178,18 +186,32 @@ pub(crate) enum Packing {
     Gzip,
 }
 
-/// Reads one compressed stream to its end, and ignores the bytes after it.
-pub(crate) fn unpack(packing: Packing, from: impl Read, into: &mut Vec<u8>) -> io::Result<()> {
+/// One compressed stream of at most `most` bytes when unpacked. Ignores the bytes after it.
+pub(crate) fn unpack(packing: Packing, mut from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     match packing {
-        Packing::Xz => lzma_rust2::XzReader::new(from, false).read_to_end(into)?,
-        Packing::Zstd => {
-            let mut from = from;
-            let decoder = ruzstd::decoding::StreamingDecoder::new(&mut from);
-            decoder.map_err(io::Error::other)?.read_to_end(into)?
+        Packing::Xz => {
+            // The dictionary, whose size the file names, is made before anything is unpacked.
+            let kib = u32::try_from(most >> 10).unwrap_or(u32::MAX);
+            whole(lzma_rust2::XzReader::new_mem_limit(from, false, kib), most)
         }
-        Packing::Gzip => flate2::read::GzDecoder::new(from).read_to_end(into)?,
-    };
-    Ok(())
+        // It refuses a window of more than 128 MiB by itself.
+        Packing::Zstd => {
+            let decoder = ruzstd::decoding::StreamingDecoder::new(&mut from);
+            whole(decoder.map_err(io::Error::other)?, most)
+        }
+        Packing::Gzip => whole(flate2::read::GzDecoder::new(from), most),
+    }
+}
+
+/// All bytes of a stream, which may be at most `most`.
+pub(crate) fn whole(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 <= most {
+        return Ok(bytes);
+    }
+    let text = format!("it has more than {}", format_size(most));
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, text))
 }
 
 #[cfg(test)]
@@ -235,7 +257,10 @@ mod tests {
 
     #[test]
     fn compressed_modules_are_unpacked() {
-        use std::io::Write;
+        use std::{
+            fs::{self, File},
+            io::Write,
+        };
         let dir = tempfile::tempdir().unwrap();
         let plain = vec![7u8; 100_000];
         let gz = dir.path().join("a.ko.gz");
@@ -249,5 +274,46 @@ mod tests {
         fs::write(dir.path().join("b.ko.xz"), b"no xz").unwrap();
         assert!(load(&dir.path().join("b.ko.xz")).is_err());
         assert!(load(&dir.path().join("none.ko")).is_err());
+    }
+
+    /// Zeros in each format, as its own program packs them. The unpacked size is the limit, and one more.
+    #[test]
+    fn a_stream_that_grows_beyond_the_limit_is_refused() {
+        use std::{
+            io::Write,
+            process::{Command, Stdio},
+        };
+        const SIZE: usize = 3 << 20;
+        for (packing, program, level) in [
+            (Packing::Gzip, "gzip", "-6"),
+            // Its dictionary has 256 KiB, and 8 MiB.
+            (Packing::Xz, "xz", "-0"),
+            (Packing::Xz, "xz", "-6"),
+            (Packing::Zstd, "zstd", "-3"),
+        ] {
+            let mut pack = Command::new(program);
+            let pack = pack.args(["-c", level]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let Ok(mut child) = pack.spawn() else {
+                eprintln!("skipped: {program} is not installed");
+                continue;
+            };
+            let mut input = child.stdin.take().unwrap();
+            let feed = std::thread::spawn(move || input.write_all(&vec![0; SIZE]).unwrap());
+            let packed = child.wait_with_output().unwrap().stdout;
+            feed.join().unwrap();
+            assert!(packed.len() < SIZE / 100, "{program}");
+            let most = |most: usize| unpack(packing, &packed[..], most as u64);
+            let e = most(SIZE - 1).unwrap_err();
+            let says = if level == "-6" && program == "xz" {
+                "mem_limit"
+            } else {
+                "it has more than"
+            };
+            assert!(e.to_string().contains(says), "{program} {level}: {e}");
+            let enough = most(SIZE.max(9 << 20)).unwrap();
+            assert_eq!(enough.len(), SIZE, "{program}");
+        }
+        let e = whole(io::repeat(0), 1000).unwrap_err();
+        assert!(e.to_string().contains("it has more than 1000"), "{e}");
     }
 }
