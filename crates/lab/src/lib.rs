@@ -108,6 +108,13 @@ pub fn resume(
 ) -> Result<Outcome, LabError> {
     let (mut run, trials) = store.load(&again.run)?;
     workloads::complete(&mut run.points);
+    if again.seen.is_some_and(|seen| !seen.asks_the_same(&run)) {
+        return Err(LabError::CannotResume {
+            run: run.id,
+            store: run.store,
+            why: "it was changed after it was looked at".into(),
+        });
+    }
     resolve::possible(&run, &trials)?;
     // More time adds nothing once a fixed number of blocks is complete.
     let made = trials.iter().map(|t| t.cell.block + 1).max();

@@ -136,6 +136,9 @@ impl Request {
 pub struct Resume {
     /// The run: its id, a prefix of its id, or `last`.
     pub run: String,
+    /// The run as the caller has looked at it, if its store can be changed by others: what was looked at is what is
+    /// continued.
+    pub seen: Option<Box<Run>>,
     /// The layermark binary, which layers start as `EXE probe`.
     pub exe: PathBuf,
     /// How long a probe may be silent before it counts as hung.
@@ -154,6 +157,7 @@ impl Resume {
     pub fn new(run: impl Into<String>, exe: impl Into<PathBuf>) -> Self {
         Self {
             run: run.into(),
+            seen: None,
             exe: exe.into(),
             silence: SILENCE,
             budget: None,

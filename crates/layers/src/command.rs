@@ -27,7 +27,7 @@ layer_options! {
     struct CommandOptions {
         /// a TOML file with the commands of the place: enter, and where needed setup, copy, facts, drop_caches and
         /// teardown
-        variant: String = "",
+        variant: String = "" reaches Program,
         /// a directory in the place; work is done in a new one below it
         dir: String = "/tmp",
     }
@@ -221,10 +221,6 @@ impl Layer for Command {
             return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
         }
         Ok(())
-    }
-
-    fn command(&self, spec: &Spec) -> Option<String> {
-        Some(format!("the commands of {}", spec.variant.as_deref()?))
     }
 
     fn storage(&self, _: &Spec) -> Storage {

@@ -42,7 +42,7 @@ pub(crate) struct Container;
 layer_options! {
     struct ContainerOptions {
         /// the runtime that starts the container, in which layermark is the only program
-        variant: &'static Runtime = "podman",
+        variant: &'static Runtime = "podman" reaches Path if "docker",
         /// where the work is done. root: the container's own writable layer (podman and docker: an overlay; others:
         /// a directory); volume: a bind mount of a directory below --dir; named: a volume of podman's or docker's;
         /// tmpfs
@@ -51,10 +51,10 @@ layer_options! {
         rm: bool = "off" ["on", "off"],
         /// a directory with the files of the container's root, such as an unpacked image. It is never written to: an
         /// overlay below --dir takes the changes (docker: a copy of it is imported)
-        rootfs: Option<String> = "",
+        rootfs: Option<String> = "" reaches Path,
         /// an image with the files of the container's root (podman and docker). The engine must have it: nothing is
         /// pulled
-        image: Option<String> = "",
+        image: Option<String> = "" reaches Path,
         /// what gVisor does with changes to the container's root (runsc --overlay2). none: each goes to this host; memory:
         /// they stay in gVisor's memory; default: as runsc does without the flag. One of May 2023 or later keeps them in
         /// a file that it maps

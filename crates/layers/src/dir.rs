@@ -15,10 +15,10 @@ pub(crate) struct Dir;
 layer_options! {
     struct DirOptions {
         /// the directory, such as dir:/mnt/nas; work is done in a fresh one below it
-        variant: String = "",
+        variant: String = "" reaches Path,
         /// a directory on the disk where the data ends up, for a file system that does not say: its device's flushes
         /// and bytes are counted. Nothing is written there
-        below: String = "",
+        below: String = "" reaches Path,
     }
 }
 

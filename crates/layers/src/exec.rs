@@ -16,7 +16,7 @@ layer_options! {
     struct ExecOptions {
         /// the command, such as 'podman exec -i ID': it runs the words that follow it in the place, and passes its
         /// standard input and output on. No shell reads it
-        variant: String = "",
+        variant: String = "" reaches Program,
         /// a directory in the place; work is done in a new one below it
         dir: String = "/tmp",
     }
@@ -47,10 +47,6 @@ impl Layer for Exec {
             return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
         }
         Ok(())
-    }
-
-    fn command(&self, spec: &Spec) -> Option<String> {
-        spec.variant.clone()
     }
 
     fn storage(&self, _: &Spec) -> Storage {

@@ -74,7 +74,7 @@ pub use entered::place;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
 pub use kernel_caches::{KernelCaches, drop_kernel_caches};
-pub use options::{LayerOption, NAMED, check, listed, unknown};
+pub use options::{LayerOption, NAMED, check, listed, reaches, unknown};
 pub use teardown::teardown;
 pub use undo::Undo;
 pub use view::{in_facts, in_words, tell};
@@ -223,10 +223,6 @@ pub trait Layer: Sync {
     /// Checks values that [`LayerOption::values`] cannot list.
     fn check(&self, _spec: &Spec) -> Result<(), LayerError> {
         Ok(())
-    }
-    /// The command of the user's that it runs, if it runs one.
-    fn command(&self, _spec: &Spec) -> Option<String> {
-        None
     }
     /// Where its files are stored.
     fn storage(&self, _spec: &Spec) -> Storage {

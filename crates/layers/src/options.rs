@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use layermark_model::{LABEL, Spec, nearest};
+use layermark_model::{LABEL, Reach, Reached, Spec, nearest};
 
 use crate::{ALL, Layer, LayerError, find};
 
@@ -21,6 +21,9 @@ pub struct LayerOption {
     pub default: &'static str,
     /// One line of help.
     pub help: &'static str,
+    /// What it reaches beyond the run's directory, and the only value with which it does; empty: any but the
+    /// default.
+    pub reach: Option<(Reach, &'static str)>,
 }
 
 /// The option that every layer has.
@@ -29,6 +32,7 @@ pub const NAMED: LayerOption = LayerOption {
     values: &[],
     default: "",
     help: "name of the layer in every output, for every layer; default: the layer as it is written",
+    reach: None,
 };
 
 /// The variants of a layer as they are listed and tested: those that a run builds without `-l`, then all others.
@@ -72,6 +76,35 @@ pub fn check(spec: &Spec) -> Result<(), LayerError> {
         check_value(spec, option, value)?;
     }
     layer.check(spec)
+}
+
+/// What a layer reaches beyond the run's directory, even if it is invalid. Both ends of a path.
+pub fn reaches(spec: &Spec) -> Vec<Reached> {
+    let (near, far) = spec.ends();
+    [near, far].iter().flat_map(reached_by).collect()
+}
+
+fn reached_by(spec: &Spec) -> Vec<Reached> {
+    let options = find(&spec.layer).map_or(&[][..], |layer| layer.options());
+    let mut reached = Vec::new();
+    for option in options {
+        let Some((what, only)) = option.reach else {
+            continue;
+        };
+        let (given, by) = match option.name {
+            "variant" => (spec.variant.as_ref(), format!("{}:", spec.layer)),
+            name => (spec.options.get(name), format!("{}: {name} = ", spec.layer)),
+        };
+        let given = given.filter(|text| match only {
+            "" => !["", option.default].contains(&text.as_str()),
+            only => *text == only,
+        });
+        reached.extend(given.map(|text| Reached {
+            what,
+            by: format!("{by}{text}"),
+        }));
+    }
+    reached
 }
 
 /// The error for a name that no layer has.

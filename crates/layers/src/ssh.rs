@@ -22,14 +22,14 @@ layer_options! {
     struct SshOptions {
         /// [user@]host[:dir]: a host as ssh knows it, and a directory there (default: /tmp); work is done in a new
         /// one below it
-        variant: String = "",
+        variant: String = "" reaches Network,
         // Text, not a number: an empty `port=` is accepted, as if it were not given.
         /// the server's port; default: as ssh is configured
         port: String = "",
         /// a file with a private key, tried first; the agent's others are not tried
-        identity: Option<String> = "",
+        identity: Option<String> = "" reaches Secrets,
         /// a configuration file for ssh in place of yours
-        config: Option<String> = "",
+        config: Option<String> = "" reaches Program,
         /// on: the binary stays in ~/.cache/layermark there, named by its hash, and is sent only once
         keep: bool = "off" ["on", "off"],
     }
@@ -169,10 +169,6 @@ impl Layer for Ssh {
             return Err(bad(spec, name, &file.unwrap_or_default(), must.into()));
         }
         Ok(())
-    }
-
-    fn command(&self, spec: &Spec) -> Option<String> {
-        Some(format!("ssh {}", Destination::of(spec).ok()?.login))
     }
 
     fn storage(&self, _: &Spec) -> Storage {

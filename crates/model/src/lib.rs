@@ -21,6 +21,7 @@ mod plan;
 mod point;
 pub mod protocol;
 mod random;
+mod reach;
 mod run;
 mod size;
 mod spec;
@@ -54,6 +55,7 @@ pub use plain::plain;
 pub use plan::{MOST_TEXT, Plan, PlanCuts, PlanError, Profile, Settings, StudyId};
 pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError};
 pub use random::{random, random_name, try_random};
+pub use reach::{Reach, Reached};
 pub use run::{BASELINE, Cell, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
 pub use size::{
     SizeError, format_milliseconds, format_size, parse_counts, parse_duration, parse_milliseconds,

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::Meaning;
+use crate::{Meaning, Reach};
 
 /// Values of environment variables by name. They may be secrets: they are neither stored nor shown.
 pub type Environment = BTreeMap<String, String>;
@@ -156,10 +156,12 @@ pub struct Param {
     pub list: bool,
     /// One line of help.
     pub help: &'static str,
+    /// What any value but the default reaches beyond the run's directory.
+    pub reach: Option<Reach>,
 }
 
 impl Param {
-    /// Makes a parameter. The arguments are the fields in order.
+    /// Makes a parameter that reaches nothing. The arguments are the other fields in order.
     pub const fn new(
         name: &'static str,
         kind: ParamKind,
@@ -173,6 +175,7 @@ impl Param {
             default,
             list,
             help,
+            reach: None,
         }
     }
 }

@@ -40,6 +40,23 @@ impl Run {
         self.layers.get(BASELINE).map_or("", |l| l.name.as_str())
     }
 
+    /// Whether another state of this run has the same directory, layers and work.
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        let layers = |run: &Self| {
+            run.layers
+                .iter()
+                .map(|l| l.spec.clone())
+                .collect::<Vec<_>>()
+        };
+        let works = |a: &Point, b: &Point| a.workload == b.workload && a.params == b.params;
+        let mut points = self.points.iter().zip(&other.points);
+        self.dir == other.dir
+            && self.plan == other.plan
+            && layers(self) == layers(other)
+            && self.points.len() == other.points.len()
+            && points.all(|(a, b)| works(a, b))
+    }
+
     /// Indexes of the layer of this name and of the point of this label.
     pub fn site(&self, layer: &str, label: &str) -> Option<Site> {
         let layer = self.layers.iter().position(|l| l.name == layer)?;

@@ -76,10 +76,6 @@ pub trait Workload: Sync {
     fn check_programs(&self, _at: &Point) -> Result<(), ProbeError> {
         Ok(())
     }
-    /// Command lines that the point runs, as its user wrote them.
-    fn programs(&self, _at: &Point) -> Vec<String> {
-        Vec::new()
-    }
     /// The point as it is run in this layer.
     fn in_layer(&self, at: &Point, _layer: &Spec) -> Result<Point, PointError> {
         Ok(at.clone())

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use layermark_layers::{ALL, Group, Layer, NAMED, listed, sandbox};
+use layermark_layers::{ALL, Group, Layer, LayerOption, NAMED, listed, sandbox};
 use layermark_model::{Missing, Spec};
 use serde_json::{Value, json};
 
@@ -114,12 +114,22 @@ fn options(text: &mut String, layer: &dyn Layer) {
         } else {
             format!(" [default: {}]", option.default)
         };
+        let reaches = reaches(option).map_or(String::new(), |what| format!(" [reaches: {what}]"));
         let _ = write!(
             text,
-            "  {}={values}\n      {}{default}\n",
+            "  {}={values}\n      {}{default}{reaches}\n",
             option.name, option.help
         );
     }
+}
+
+/// What it reaches beyond the run's directory.
+fn reaches(option: &LayerOption) -> Option<String> {
+    let (what, with) = option.reach?;
+    Some(match with {
+        "" => what.to_string(),
+        with => format!("{what}, with {with}"),
+    })
 }
 
 fn as_json(layer: &dyn Layer) -> Value {
@@ -127,9 +137,12 @@ fn as_json(layer: &dyn Layer) -> Value {
         .options()
         .iter()
         .chain([&NAMED])
-        .map(
-            |o| json!({ "name": o.name, "values": o.values, "default": o.default, "help": o.help }),
-        )
+        .map(|o| {
+            json!({
+                "name": o.name, "values": o.values, "default": o.default, "help": o.help,
+                "reaches": reaches(o),
+            })
+        })
         .collect();
     let specs: Vec<Value> = states(layer)
         .into_iter()

@@ -9,7 +9,7 @@ use std::{
 
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, keeper, sandbox, served};
-use layermark_model::Environment;
+use layermark_model::{Environment, Run};
 use layermark_report::Report;
 use layermark_store::Store;
 use signal_hook::iterator::Handle;
@@ -37,7 +37,7 @@ pub const COMMAND_BUDGET: &str = "13s";
 pub enum Order {
     New(Box<Request>),
     Replay(Box<Request>),
-    Resume(String, Environment),
+    Resume(String, Option<Box<Run>>, Environment),
 }
 
 pub fn exe() -> Result<PathBuf, Failure> {
@@ -112,7 +112,7 @@ pub fn go_on(
     sandbox::enter()?;
     watch(common.silence);
     let mut store = stored::open_store(common.out.store.store.as_deref())?;
-    if let Order::Resume(run, _) = &order
+    if let Order::Resume(run, ..) = &order
         && !gates.is_empty()
     {
         gate::check(&gates, &store.load(run)?.0)?;
@@ -215,8 +215,9 @@ fn measure(
             *request
         }
         Order::Replay(request) => *request,
-        Order::Resume(run, env) => {
+        Order::Resume(run, seen, env) => {
             let again = Resume {
+                seen,
                 env,
                 silence: common.silence,
                 budget: common.budget.clone(),

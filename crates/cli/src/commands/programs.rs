@@ -1,50 +1,84 @@
-//! Guards against programs in a plan or store that another user could have written.
+//! Guards against what a plan or store that another user could have written reaches.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
-use layermark_model::{Plan, Point, Spec};
+use layermark_layers::served;
+use layermark_model::{Plan, Point, Reach, Reached, Run};
 use layermark_probe::workloads;
 
 use crate::failure::Failure;
 
-/// How many programs a message names.
+/// How many options a message names.
 const NAMED: usize = 8;
+/// Longest text of an option in a message, characters.
+const LONGEST: usize = 200;
 
-/// Refuses points and layers that run programs, and names the programs. `what` is their source, which
-/// other users can change.
-pub fn refuse<'a>(
-    what: &str,
-    points: &[Point],
-    layers: impl Iterator<Item = &'a Spec>,
-) -> Result<(), Failure> {
-    let all = points.iter().flat_map(|point| {
-        let workload = workloads::find(&point.workload);
-        workload.map(|w| w.programs(point)).unwrap_or_default()
-    });
-    let commands = layers.flat_map(|spec| {
-        let (near, far) = spec.ends();
-        [near, far].into_iter().filter_map(|spec| {
-            let layer = layermark_layers::find(&spec.layer)?;
-            layer.command(&spec)
-        })
-    });
-    let all: BTreeSet<String> = all
-        .chain(commands)
-        .map(|text| format!("`{text}`"))
-        .collect();
+/// Refuses a plan that other users can change, if it reaches more than the run's directory.
+pub fn refuse_plan(what: &str, plan: &Plan) -> Result<(), Failure> {
+    refuse(what, reached(plan, &points(plan)))
+}
+
+/// The same for a stored run. Its directory is one that the store names, too.
+pub fn refuse_run(what: &str, run: &Run) -> Result<(), Failure> {
+    let mut all = reached(&run.plan, &run.points);
+    all.extend(reached(&run.plan, &points(&run.plan)));
+    all.extend(
+        run.layers
+            .iter()
+            .flat_map(|l| layermark_layers::reaches(&l.spec)),
+    );
+    let dir = Path::new(&run.dir);
+    if !is_here(dir) {
+        all.insert(Reached {
+            what: Reach::Path,
+            by: format!("--dir {}", run.dir),
+        });
+    }
+    refuse(what, all)
+}
+
+/// Whether a directory is the current one or below it: then it is the user's choice.
+fn is_here(dir: &Path) -> bool {
+    let real = |path: &Path| served::ask(path, || path.canonicalize()).ok();
+    let here = real(Path::new("."));
+    here.is_some_and(|here| real(dir).is_some_and(|dir: PathBuf| dir.starts_with(here)))
+}
+
+fn reached(plan: &Plan, points: &[Point]) -> BTreeSet<Reached> {
+    let cut = plan.power_cuts.iter().flat_map(|cuts| &cuts.also);
+    let layers = plan.named_layers().chain(cut);
+    let layers = layers.flat_map(layermark_layers::reaches);
+    layers
+        .chain(points.iter().flat_map(workloads::reaches))
+        .collect()
+}
+
+fn refuse(what: &str, all: BTreeSet<Reached>) -> Result<(), Failure> {
     if all.is_empty() {
         return Ok(());
     }
-    let named: Vec<&str> = all.iter().take(NAMED).map(String::as_str).collect();
-    let more = match all.len() - named.len() {
+    let (more, named) = (all.len().saturating_sub(NAMED), all.into_iter().take(NAMED));
+    let named: Vec<String> = named
+        .map(|mut reached| {
+            if reached.by.chars().count() > LONGEST {
+                reached.by = reached.by.chars().take(LONGEST).chain(['…']).collect();
+            }
+            reached.to_string()
+        })
+        .collect();
+    let more = match more {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let text = format!(
-        "{what} can be changed by other users, and runs programs: {}{more}",
+        "{what} can be changed by other users, and reaches more than the run's directory: {}{more}",
         named.join(", ")
     );
-    Err(Failure::usage(text).hint("read them; if you trust them, say: --allow-programs"))
+    let hint = "read it; if you trust all of this, say: --allow-programs";
+    Err(Failure::usage(text).hint(hint))
 }
 
 /// The points of a plan; none if it cannot be expanded, which is reported later with the reason.

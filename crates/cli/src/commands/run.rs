@@ -56,7 +56,8 @@ pub struct RunArgs {
     /// NAME=VALUE, or NAME to copy it from layermark's own environment; repeatable
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
-    /// Allow programs from a plan or a store that other users can change
+    /// Allow what a plan or a store that other users can change reaches beyond the run's directory:
+    /// programs, kernels, other files, addresses, secrets
     #[arg(long)]
     pub allow_programs: bool,
     #[command(flatten)]
@@ -70,10 +71,10 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     let order = match (args.resume, args.replay) {
         (Some(run), _) => {
             let store = stored::read_store(common.out.store.store.as_deref())?;
-            if store.is_shared() && !args.allow_programs {
-                stored(store, &run, false)?;
-            }
-            Order::Resume(run, env)
+            let theirs = store.is_shared() && !args.allow_programs;
+            let seen = theirs.then(|| stored(store, &run, false)).transpose()?;
+            let run = seen.as_ref().map_or(run, |seen| seen.id.clone());
+            Order::Resume(run, seen.map(Box::new), env)
         }
         (_, Some(run)) => {
             let store = stored::read_store(common.out.store.store.as_deref())?;
@@ -93,10 +94,11 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
         _ => {
             let name = args.plan.as_deref().unwrap_or("card");
             let (plan, shared) = read_plan(name)?;
+            let theirs = (shared && !args.allow_programs).then(|| plan.clone());
             let plan = with_flags(plan, &common)?;
-            if shared && !args.allow_programs {
-                let points = programs::points(&plan);
-                programs::refuse(&format!("plan {name}"), &points, plan.named_layers())?;
+            if let Some(theirs) = theirs {
+                let theirs = without_flags(theirs, &common);
+                programs::refuse_plan(&format!("plan {name}"), &theirs)?;
             }
             let request = request(plan, &common)?;
             Order::New(Box::new(Request { env, ..request }))
@@ -105,14 +107,13 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     go(order, &common, None)
 }
 
-/// Loads a stored run. Refuses its programs if other users can change the store, unless `allowed`.
+/// Loads a stored run. Refuses what it reaches if other users can change the store, unless `allowed`.
 fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
     let (run, _) = stored::load(&mut store, run)?;
     if store.is_shared() && !allowed {
         run.plan.check().map_err(Failure::usage)?;
         let what = format!("run {} in the store {}", run.id, store.path().display());
-        let points = [&run.points[..], &programs::points(&run.plan)].concat();
-        programs::refuse(&what, &points, run.plan.named_layers())?;
+        programs::refuse_run(&what, &run)?;
     }
     Ok(run)
 }
@@ -239,17 +240,27 @@ fn read_file(name: &str) -> io::Result<(String, bool)> {
     Ok((text, !is_trusted(&stat) || is_open_to_others(&stat)))
 }
 
-/// Applies the flags to the plan. Flags win.
-fn with_flags(mut plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
+/// The plan without what flags replace.
+fn without_flags(mut plan: Plan, common: &CommonArgs) -> Plan {
     if !common.layers.is_empty() {
-        plan.layers.clone_from(&common.layers);
+        plan.layers.clear();
         // The user's own order says which layers come first.
         plan.keep.clear();
         if let Some(cuts) = &mut plan.power_cuts {
             cuts.also.clear();
         }
     }
-    plan.baseline = common.baseline.clone().or(plan.baseline);
+    if common.baseline.is_some() {
+        plan.baseline = None;
+    }
+    plan
+}
+
+/// Applies the flags to the plan. Flags win.
+fn with_flags(plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
+    let mut plan = without_flags(plan, common);
+    plan.layers.extend(common.layers.iter().cloned());
+    plan.baseline = plan.baseline.or_else(|| common.baseline.clone());
     if let Some(profile) = common.profile {
         plan.profile = profile.into();
     }

@@ -9,6 +9,7 @@
 
 mod files;
 mod limits;
+mod reach;
 mod shells;
 
 use std::{

@@ -174,7 +174,7 @@ fn another_users_plan_connects_only_when_it_is_allowed() {
         2,
         &[
             "can be changed by other users",
-            "ssh box",
+            "`ssh:box:/tmp` (network)",
             "--allow-programs",
         ],
     );

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Bench, CATALOG, plan, settled};
-use layermark_lab::{Ended, Event, LabError, Stop};
+use layermark_lab::{Ended, Event, LabError, Resume, Stop};
 use layermark_model::{
     BASELINE, Plan, Run, RunStatus, TrialRecord,
     flags::{CUT_OFF, MADE_AGAIN},
@@ -249,6 +249,42 @@ fn another_machine_is_refused() {
         matches!(error, LabError::OtherMachine { .. }) && error.exit_code() == 4,
         "{error}"
     );
+}
+
+/// Its store can be changed by others, and its owner changes it while the caller looks.
+#[test]
+fn a_run_that_was_changed_after_it_was_looked_at_is_refused() {
+    type Doctor = fn(&mut Run);
+    let doctors: [Doctor; 4] = [
+        |run| run.dir = "/root".into(),
+        |run| run.layers[1].spec = "dir:/root".parse().unwrap(),
+        |run| run.plan.layers.clear(),
+        |run| {
+            drop(
+                run.points[0]
+                    .params
+                    .insert("url".into(), "http://[::1]/".into()),
+            )
+        },
+    ];
+    let mut bench = Bench::new();
+    let request = bench.request(noisy());
+    bench.run_until(request, 3).unwrap();
+    let (run, _) = bench.last();
+    let as_seen = |seen: &Run| Resume {
+        seen: Some(Box::new(seen.clone())),
+        catalog: CATALOG,
+        ..Resume::new("last", "/proc/self/exe")
+    };
+    for doctor in doctors {
+        let mut seen = run.clone();
+        doctor(&mut seen);
+        let error = bench.resume_as(as_seen(&seen)).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains("changed after it was looked at"), "{told}");
+        assert_eq!(error.exit_code(), 2);
+    }
+    assert!(settled(&bench.resume_as(as_seen(&run))));
 }
 
 #[test]

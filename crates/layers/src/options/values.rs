@@ -91,11 +91,13 @@ macro_rules! option_rows {
 pub(crate) use option_rows;
 
 /// Declares the options of a layer: makes the struct that its code reads, and a [`LayerOption`] for each field. The doc
-/// comment is the help. `as "NAME"` gives a name with a `-`. Values in brackets replace those of the type.
+/// comment is the help. `as "NAME"` gives a name with a `-`. Values in brackets replace those of the type. `reaches` says
+/// what any value but the default reaches beyond the run's directory, or with `if` this one alone.
 macro_rules! layer_options {
     ($vis:vis struct $name:ident { $(
         $(#[doc = $help:literal])+
-        $field:ident $(as $option:literal)?: $type:ty = $default:literal $([$($value:literal),+])?,
+        $field:ident $(as $option:literal)?: $type:ty = $default:literal $([$($value:literal),+])?
+            $(reaches $reach:ident $(if $only:literal)?)?,
     )+ }) => {
         /// What the user has set, and defaults.
         $vis struct $name {
@@ -108,6 +110,7 @@ macro_rules! layer_options {
                 values: $crate::options::layer_options!(@values $type $(, $($value),+)?),
                 default: $default,
                 help: concat!($($help),+).trim_ascii_start(),
+                reach: $crate::options::layer_options!(@reach $($reach $($only)?)?),
             }),+];
 
             $vis fn of(spec: &$crate::Spec) -> Result<Self, $crate::LayerError> {
@@ -116,6 +119,8 @@ macro_rules! layer_options {
             }
         }
     };
+    (@reach) => { None };
+    (@reach $reach:ident $($only:literal)?) => { Some((layermark_model::Reach::$reach, concat!($($only)?))) };
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $option:literal) => { $option };
     (@values $type:ty) => { <$type as $crate::options::OptionValue>::VALUES };

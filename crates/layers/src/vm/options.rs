@@ -73,10 +73,10 @@ layer_options! {
         memory: String = "512M",
         /// programs of the guest: host (this host's files, read-only and without secrets), DIR, or an image of a
         /// disk; what is written there stays in its memory
-        root: String = "none",
+        root: String = "none" reaches Path,
         /// on: root=host shares all files; off: not /home, /root, /run, /tmp, nor below /etc and /var what not
         /// everybody may read (passwords, keys)
-        secrets: bool = "off",
+        secrets: bool = "off" reaches Secrets,
         /// what runs the guest; auto: KVM where it works, else an emulated CPU (tcg)
         accel: GuestAccel = "auto",
         /// network card; without nic, backend, switch and vhost a guest has none, but for a share over a network
@@ -98,7 +98,7 @@ layer_options! {
         /// port, which is slower
         agent: AgentPort = "auto",
         /// path of a bzImage; auto: the running one's, else the newest in /boot that has the modules
-        kernel: String = "auto",
+        kernel: String = "auto" reaches Kernel,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Parameters of workloads. Each is declared once, as a row of its workload's table; parsing, help,
 //! checks and labels come from the rows.
 
-use layermark_model::{Meaning, Param, ParamKind, PointError, format_milliseconds, format_size};
+use layermark_model::{
+    Meaning, Param, ParamKind, PointError, Reach, format_milliseconds, format_size,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -126,6 +128,12 @@ impl<P> Row<P> {
     /// Sets the line of help.
     pub const fn help(mut self, help: &'static str) -> Self {
         self.param.help = help;
+        self
+    }
+
+    /// Sets what any value but the default reaches beyond the run's directory.
+    pub const fn reaches(mut self, reach: Reach) -> Self {
+        self.param.reach = Some(reach);
         self
     }
 

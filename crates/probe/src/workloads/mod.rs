@@ -1,7 +1,9 @@
 //! Kinds of work. To add one, write `workloads/NAME.rs` and add its line to [`ALL`].
 
-use layermark_model::{CPUS, Meaning, Param, ParamKind, Point, PointError, Quantity, Settings};
-use serde_json::Map;
+use layermark_model::{
+    CPUS, Meaning, Param, ParamKind, Point, PointError, Quantity, Reached, Settings,
+};
+use serde_json::{Map, Value};
 
 use crate::{Workload, param::Values};
 
@@ -46,6 +48,29 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
 pub fn meaning(at: &Point) -> Meaning {
     let said = find(&at.workload).and_then(|w| w.meaning(at).ok());
     said.unwrap_or_default()
+}
+
+/// What a point reaches beyond the run's directory, as stored, even if the point is invalid.
+pub fn reaches(at: &Point) -> Vec<Reached> {
+    let params = find(&at.workload).map_or(&[][..], |w| w.params());
+    let mut reached = Vec::new();
+    for param in params {
+        let (Some(what), Some(value)) = (param.reach, at.params.get(param.name)) else {
+            continue;
+        };
+        let texts: Vec<&str> = match value {
+            Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
+            one => one.as_str().into_iter().collect(),
+        };
+        let others = texts
+            .into_iter()
+            .filter(|t| !["", param.default].contains(t));
+        reached.extend(others.map(|text| Reached {
+            what,
+            by: format!("{}: {} = {text}", at.workload, param.name),
+        }));
+    }
+    reached
 }
 
 /// Completes points that an earlier version stored without a meaning, or without its figures.

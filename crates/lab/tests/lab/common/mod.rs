@@ -525,13 +525,16 @@ impl Bench {
         catalog: Catalog,
         budget: Option<&str>,
     ) -> Result<Outcome, LabError> {
-        let events = &mut self.events;
-        events.clear();
-        let again = Resume {
+        self.resume_as(Resume {
             catalog,
             budget: budget.map(str::to_owned),
             ..Resume::new("last", "/proc/self/exe")
-        };
+        })
+    }
+
+    pub fn resume_as(&mut self, again: Resume) -> Result<Outcome, LabError> {
+        let events = &mut self.events;
+        events.clear();
         let result = layermark_lab::resume(again, &mut self.store, &Stop::new(), &mut |e| {
             events.push(e);
         });

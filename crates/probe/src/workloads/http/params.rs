@@ -1,7 +1,8 @@
 //! Parameters of the workload `http`.
 
 use layermark_model::{
-    Direction, Divided, Meaning, Param, PointError, Quantity, Target, TurnCost, Unit, format_size,
+    Direction, Divided, Meaning, Param, PointError, Quantity, Reach, Target, TurnCost, Unit,
+    format_size,
 };
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +73,7 @@ impl Params for HttpParams {
     const WORKLOAD: &'static str = "http";
     const TABLE: &'static [Row] = &[
         Row::text("url", "")
+            .reaches(Reach::Network)
             .help("http://HOST[:PORT][/PATH] of a server of yours; without it one is started in each layer")
             .label(|p| (!p.url.is_empty()).then(|| p.url.clone())),
         Row::switch("remote", "false")

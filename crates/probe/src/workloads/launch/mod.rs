@@ -104,20 +104,6 @@ impl Workload for Launch {
         }
     }
 
-    /// As stored, even if the point is invalid.
-    fn programs(&self, at: &Point) -> Vec<String> {
-        let named = ["command", "prepare", "conclude"].map(|key| at.params.get(key));
-        let of_layers = at.params.get("cmd").and_then(|all| all.as_array());
-        let all = named
-            .into_iter()
-            .flatten()
-            .chain(of_layers.into_iter().flatten());
-        let all = all.filter_map(|text| text.as_str());
-        all.filter(|text| !text.is_empty())
-            .map(str::to_owned)
-            .collect()
-    }
-
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
         param::point(at.label.clone(), &read::<LaunchParams>(at)?.in_layer(layer))
     }

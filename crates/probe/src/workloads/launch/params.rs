@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use layermark_model::{Environment, Param, ParamKind, PointError, Spec, parse_duration};
+use layermark_model::{Environment, Param, ParamKind, PointError, Reach, Spec, parse_duration};
 use serde::{Deserialize, Serialize};
 
 use super::ready;
@@ -161,15 +161,18 @@ impl Params for LaunchParams {
     const WORKLOAD: &'static str = "launch";
     const TABLE: &'static [Row] = &[
         Row::text("command", "true")
+            .reaches(Reach::Program)
             .kind(ParamKind::Command)
             .list()
             .alternative(|_| true)
             .help("the program and its arguments; split into words as a shell does, without a shell")
             .label(|p| Some(shorter(&p.command))),
         Row::texts("cmd")
+            .reaches(Reach::Program)
             .alternative(LaunchParams::is_one_of_several)
             .help("LAYER=COMMAND: another command in one layer; a name without a variant is for all its variants"),
         Row::text("ready", "exit")
+            .reaches(Reach::Network)
             .list()
             .alternative(LaunchParams::is_one_of_several)
             .help("when it has been launched: exit, stdout=REGEX, stderr=REGEX, port=[HOST:]N, http=URL, file=PATH, notify, window[=TITLE], content, settled=MS")
@@ -181,15 +184,19 @@ impl Params for LaunchParams {
         Row::switch("package", "false")
             .help("put the program and all files it opens into the layer, and launch it from there"),
         Row::texts("add")
+            .reaches(Reach::Path)
             .only("`package`", |p| p.package)
             .help("a file or directory to put into the package in addition to what the program opens"),
         Row::texts("env")
+            .reaches(Reach::Secrets)
             .kind(ParamKind::Env)
             .help("NAME=VALUE: a variable of the program's environment, which is empty except for PATH, HOME and the language; NAME alone takes the value from layermark's own environment. Values are never stored"),
         Row::text("prepare", "")
+            .reaches(Reach::Program)
             .alternative(LaunchParams::is_one_of_several)
             .help("a command to run before each launch, outside the clock"),
         Row::text("conclude", "")
+            .reaches(Reach::Program)
             .alternative(LaunchParams::is_one_of_several)
             .help("a command to run after each launch, when the program has been stopped"),
         Row::count("warmup", "0")
@@ -206,6 +213,7 @@ impl Params for LaunchParams {
             .help("NAME=V1,V2,...: a point for each value, which replaces {NAME} in the commands; a command without {NAME} is launched once")
             .label(|p| (!p.parameters.is_empty()).then(|| p.parameters.join(", "))),
         Row::text("user", "")
+            .reaches(Reach::Program)
             .list()
             .help("user that runs the program, a name or UID:GID; needs root and --package"),
         Row::switch("restart", "false")

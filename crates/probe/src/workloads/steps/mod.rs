@@ -84,15 +84,6 @@ impl Workload for Steps {
         missing.map_or(Ok(()), |name| Err(launch::start::not_found(&name)))
     }
 
-    /// As stored, even if the point is invalid.
-    fn programs(&self, at: &Point) -> Vec<String> {
-        let all = params::COMMANDS.map(|key| at.params.get(key));
-        let all = all.into_iter().flatten().filter_map(|text| text.as_str());
-        all.filter(|text| !text.is_empty())
-            .map(str::to_owned)
-            .collect()
-    }
-
     /// Calls are counted natively only: every layer gets the same ones. Those of a cold step are those of
     /// the warm one.
     fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {

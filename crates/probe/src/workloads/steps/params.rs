@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, path::Path};
 
 use layermark_model::{
-    CacheState, Divided, Meaning, Param, ParamKind, Point, PointError, Settings, Target, TurnCost,
-    Unit,
+    CacheState, Divided, Meaning, Param, ParamKind, Point, PointError, Reach, Settings, Target,
+    TurnCost, Unit,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -83,20 +83,26 @@ impl Params for StepParams {
     const WORKLOAD: &'static str = ID;
     const TABLE: &'static [Row] = &[
         Row::text("run", "true")
+            .reaches(Reach::Program)
             .kind(ParamKind::Command)
             .help("the command of the step; split into words as a shell does, without a shell")
             .label(|p| Some(if p.name.is_empty() { shorter(&p.run) } else { p.name.clone() })),
         Row::text("name", "").help("name of the step in the report; its command when absent"),
         Row::text("setup", "")
+            .reaches(Reach::Program)
             .help("a command to run once in each layer and session; steps with the same one share a directory"),
-        Row::text("prepare", "").help("a command to run before each execution, outside the clock"),
+        Row::text("prepare", "")
+            .reaches(Reach::Program).help("a command to run before each execution, outside the clock"),
         Row::text("check", "")
+            .reaches(Reach::Program)
             .help("a command to run after each execution, outside the clock; its exit code must be 0"),
         Row::text("cleanup", "")
+            .reaches(Reach::Program)
             .help("a command to run at the end of each execution, outside the clock"),
         Row::texts("expect")
             .help("an outcome that every execution must have: exit=CODE (0 when absent), line=REGEX in what it prints, tree=DIRECTORY (the same before and after it each time, and the same as natively)"),
         Row::text("tree", "")
+            .reaches(Reach::Path)
             .help("a directory of this machine that is put into each layer, and in which the steps work"),
         Row::word("cache", StepCache::WORDS, "as-is")
             .list()
@@ -114,6 +120,7 @@ impl Params for StepParams {
             .only("`material`", |p| p.material != Material::None)
             .help("how many files the material has"),
         Row::texts("env")
+            .reaches(Reach::Secrets)
             .kind(ParamKind::Env)
             .help("NAME=VALUE: a variable of the step's environment, which is empty except for PATH, HOME and the language; NAME alone takes the value from layermark's own environment. Values are never stored"),
         Row::text("timeout", "60s").help("a command that has not ended after this time has failed"),
