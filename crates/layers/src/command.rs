@@ -5,16 +5,17 @@ use std::{
     fs,
     io::{self, Read},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use layermark_model::{Missing, Spec, random_name};
-use rustix::fs::OFlags;
+use rustix::fs::CWD;
 use serde::Deserialize;
 
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
-    entered::{self, Copied, Start, Way},
+    entered::{self, Start, Way},
+    fd,
     options::{bad, layer_options},
     sandbox,
     teardown::Teardown,
@@ -25,7 +26,7 @@ pub(crate) struct Command;
 
 layer_options! {
     struct CommandOptions {
-        /// a TOML file with the commands of the place: enter, and where needed setup, copy, facts, drop_caches and
+        /// a TOML file with the commands of the place: enter, and where needed root, setup, facts, drop_caches and
         /// teardown
         variant: String = "" reaches Program,
         /// a directory in the place; work is done in a new one below it
@@ -56,9 +57,12 @@ struct Commands {
     facts: Vec<String>,
     #[serde(default)]
     drop_caches: Vec<String>,
-    /// Brings `{binary}` to `/tmp/{run}` in the place.
+    /// The directory of this host that is `/` in the place: `{dir}`, or one below it. Layermark puts its binary there.
     #[serde(default)]
-    copy: Vec<String>,
+    root: Option<String>,
+    /// Of earlier versions: a command that brings `{binary}` to `/tmp/{run}` in the place.
+    #[serde(default)]
+    copy: Option<toml::Value>,
 }
 
 impl Commands {
@@ -82,6 +86,14 @@ impl Commands {
         if commands.enter.is_empty() {
             return Err("`enter` is empty".into());
         }
+        // Whoever can write to the place's /tmp could make the file first, and exchange it before it is run.
+        if commands.copy.is_some() {
+            return Err("`copy` is not run any more: others could exchange the binary. Leave it out: the binary is \
+                 sent through `enter`. Or, where / of the place is a directory below {dir}: root = \"{dir}\"".into());
+        }
+        if commands.root.is_some() && commands.root_below(Path::new("/")).is_none() {
+            return Err("`root` is not `{dir}` or a directory below it".into());
+        }
         for (name, words) in commands.all() {
             if words.len() > MOST_WORDS {
                 return Err(format!("`{name}` has more than {MOST_WORDS} words"));
@@ -96,14 +108,24 @@ impl Commands {
         Ok(commands)
     }
 
-    fn all(&self) -> [(&'static str, &Vec<String>); 6] {
+    /// The root of the place, for this `{dir}`.
+    fn root_below(&self, dir: &Path) -> Option<PathBuf> {
+        let below = self.root.as_ref()?.strip_prefix("{dir}")?;
+        let below = match below.strip_prefix('/') {
+            None if !below.is_empty() => return None,
+            below => Path::new(below.unwrap_or_default()),
+        };
+        let plain = |part| matches!(part, Component::Normal(_));
+        below.components().all(plain).then(|| dir.join(below))
+    }
+
+    fn all(&self) -> [(&'static str, &Vec<String>); 5] {
         [
             ("setup", &self.setup),
             ("enter", &self.enter),
             ("teardown", &self.teardown),
             ("facts", &self.facts),
             ("drop_caches", &self.drop_caches),
-            ("copy", &self.copy),
         ]
     }
 
@@ -123,15 +145,10 @@ impl Commands {
 /// The text of a regular file that no other user can change. What is checked is what is read: the
 /// path may lead to another file a moment later.
 pub(crate) fn text(file: &Path) -> io::Result<String> {
-    // Opening a FIFO would wait for a writer.
-    let nonblock = OFlags::NONBLOCK.bits().cast_signed();
-    let mut options = fs::OpenOptions::new();
-    let opened = options.read(true).custom_flags(nonblock).open(file)?;
+    let opened = fd::open_file(CWD, file)?;
     let found = opened.metadata()?;
     let own = rustix::process::geteuid().as_raw();
-    let refused = if !found.is_file() {
-        "it is not a file"
-    } else if found.len() > LONGEST {
+    let refused = if found.len() > LONGEST {
         "it is longer than 64 KiB"
     } else if found.mode() & 0o022 != 0 || ![0, own].contains(&found.uid()) {
         "other users can change it: chown it to yourself, and chmod go-w"
@@ -150,6 +167,20 @@ fn fact(line: &str) -> Option<(&str, &str)> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_name = !name.is_empty() && name.chars().all(allowed);
     is_name.then_some((name, value))
+}
+
+/// Puts the binary into the root of a place, under a new name. Returns its path there.
+fn put(base: &Base, root: &Path) -> io::Result<PathBuf> {
+    let name = random_name("layermark-");
+    // Only root can put a file there, in the place as well as here.
+    let mut new = fs::OpenOptions::new();
+    let mut file = new
+        .write(true)
+        .create_new(true)
+        .mode(0o755)
+        .open(root.join(&name))?;
+    io::copy(&mut fs::File::open(&base.exe)?, &mut file)?;
+    Ok(Path::new("/").join(name))
 }
 
 /// What is put into the commands of one session.
@@ -262,8 +293,7 @@ impl Layer for Command {
         let options = CommandOptions::of(spec)?;
         let commands = Commands::read(spec, &options)?;
         base.emptied(undo);
-        let token = random_name("");
-        let run = format!("layermark-{token}");
+        let run = random_name("layermark-");
         let words = Words {
             shell: commands.shell,
             dir: &base.dir.to_string_lossy(),
@@ -281,15 +311,14 @@ impl Layer for Command {
             words => child::lines(&layer, &mut entered::users_command(words)),
         };
         run_to_end(&commands.setup)?;
-        let start = if commands.copy.is_empty() {
-            Start::Found
-        } else {
-            Start::Copied(Copied {
-                path: PathBuf::from("/tmp").join(&run),
-                token,
-            })
+        let start = match commands.root_below(&base.dir) {
+            Some(root) => Start::Put(put(base, &root).map_err(LayerError::io(
+                &layer,
+                "put the binary into",
+                &root,
+            ))?),
+            None => Start::Found,
         };
-        run_to_end(&commands.copy)?;
         let said = run_to_end(&commands.facts)?;
         let facts = said.iter().filter_map(|line| fact(line));
         let enter = words.entering(&commands.enter);
@@ -355,6 +384,13 @@ mod tests {
                 "line 2: unknown field `entr`",
             ),
             ("enter = [", "line 1"),
+            (
+                "copy = [\"cp\", \"{binary}\", \"/tmp/{run}\"]\nenter = [\"env\"]",
+                "sent through `enter`",
+            ),
+            ("root = \"/srv\"\nenter = [\"env\"]", "below it"),
+            ("root = \"{dir}/../x\"\nenter = [\"env\"]", "below it"),
+            ("root = \"{dir}x\"\nenter = [\"env\"]", "below it"),
         ] {
             let e = Commands::parse(text).unwrap_err();
             assert!(e.contains(says) && !e.contains('\n'), "{text}: {e}");

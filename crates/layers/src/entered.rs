@@ -17,6 +17,7 @@ use std::{
 };
 
 use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts, Spec, random_name};
+use rustix::fs::{FileType, Stat};
 
 use crate::{
     Base, Control, KernelCaches, LayerError, Place, Wire,
@@ -26,6 +27,7 @@ use crate::{
         protocol::{AgentReply, AgentRequest},
     },
     child::{self, Change, PROGRAM_PATH, Process, SEEN_AT},
+    fd::{self, Held},
     host::{HostPlace, start_probe},
     process_tree::{GuestWork, ProcessTree},
 };
@@ -47,6 +49,8 @@ const HELLO: &str = "layermark place ";
 pub(crate) const MOUNTED: &str = "mounted";
 /// Prefix of names of directories that hold nothing but a binary that was brought there.
 const PUSHED: &str = "layermark-bin-";
+/// A binary that was brought there, in the current directory.
+const BROUGHT: &str = "./layermark";
 
 /// Time limit for packaged files and dropped caches, as long as the place's processes work.
 const SLOW: Duration = Duration::from_mins(5);
@@ -97,20 +101,12 @@ pub(crate) struct Way {
 pub(crate) enum Start {
     /// The command is layermark's own, and starts it.
     Own(Own),
-    /// A command of the user's has brought the binary there.
-    Copied(Copied),
+    /// The binary lies at this path there. It was put there from this host, where nobody else can change it.
+    Put(PathBuf),
     /// The binary is there at the same path, or is sent through the command.
     Found,
     /// The binary is sent through the command. With `keep` it stays there, and is sent only once.
     Sent { keep: bool },
-}
-
-/// The binary in a place, brought there by a command of the user's. The agent removes it at the end.
-pub(crate) struct Copied {
-    /// Its path there; its name is `layermark-` and the token.
-    pub(crate) path: PathBuf,
-    /// The token of the agent.
-    pub(crate) token: String,
 }
 
 /// What a command of layermark's own is about.
@@ -244,22 +240,23 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
     let quick = QUICK.min(silence);
     let token = match &way.start {
         Start::Own(own) => own.token.clone(),
-        Start::Copied(copied) => copied.token.clone(),
-        Start::Found | Start::Sent { .. } => random_name(""),
+        Start::Put(_) | Start::Found | Start::Sent { .. } => random_name(""),
     };
     let greeting = greet(&layer, base, &way, &token, quick)?;
     let Greeting { process, stream } = greeting;
     let io = |what: &str, path: &Path| LayerError::io(&layer, what, path);
     let agent = AgentClient::new(stream, silence).map_err(io("connect to", &way.dir))?;
+    let secret = random_name("");
     let entered = agent.ask(
         &AgentRequest::Enter {
             dir: way.dir.clone(),
+            secret: secret.clone(),
         },
         quick,
     );
     let mut process = Mutex::new(process);
-    let (dir, id) = match entered {
-        Ok(AgentReply::Entered { dir, id }) => (dir, id),
+    let (dir, held) = match entered {
+        Ok(AgentReply::Entered { dir, held }) => (dir, held),
         Ok(_) => {
             return Err(failed(
                 &layer,
@@ -274,7 +271,11 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
         Start::Own(own) => (own.on_device_of.as_deref(), own.volume.as_deref()),
         _ => (None, None),
     };
-    let here = Here::find(&token, base, spec, (&dir, id), below);
+    let here = Here::find(&token, base, spec, (&secret, held), below);
+    let runs = here.as_ref().map(|here| here.runs(&base.exe)).transpose();
+    if !runs.map_err(io("read", &base.exe))?.unwrap_or(true) {
+        return Err(Failed::OtherBinary.error(&layer, &way.by_hand));
+    }
     let apart = below.filter(|_| here.is_none());
     let disk = apart.map(|dir| HostPlace::new(base, spec, dir.into()));
     let name = dir.file_name().unwrap_or_default();
@@ -342,17 +343,13 @@ fn greet(
             let greeting = greeted(&way.command, Some(own))?;
             return greeting.map_err(|why| why.of_own(layer, &way.command));
         }
-        Start::Copied(copied) => {
-            let greeting = greeted(&agent_at(&copied.path), None)?;
-            return greeting.map_err(|why| {
-                remove_copied(layer, way, &copied.path, limit);
-                failed(why)
-            });
+        Start::Put(path) => return greeted(&agent_at(path), None)?.map_err(failed),
+        Start::Found if push::is_plain(&base.exe) && is_firm(&base.exe) => {
+            match greeted(&agent_at(&base.exe), None)? {
+                Err(why) if why.is_of_binary(&base.exe) => {}
+                greeting => return greeting.map_err(failed),
+            }
         }
-        Start::Found if push::is_plain(&base.exe) => match greeted(&agent_at(&base.exe), None)? {
-            Err(why) if why.is_of_binary(&base.exe) => {}
-            greeting => return greeting.map_err(failed),
-        },
         Start::Found | Start::Sent { .. } => {}
     }
     let binary = std::fs::read(&base.exe).map_err(unread())?;
@@ -366,18 +363,14 @@ fn greet(
     greeting::wait(line, token, &hash, limit).map_err(failed)
 }
 
-/// Removes a binary whose agent has not started, and so cannot do it.
-fn remove_copied(layer: &str, way: &Way, path: &Path, limit: Duration) {
-    let rm = ["rm".into(), "-f".into(), path.into()];
-    if let Ok(line) = Line::start(layer, &[&way.command[..], &rm].concat(), None) {
-        let Line {
-            mut process,
-            stream,
-        } = line;
-        drop(stream);
-        // Where the place cannot be entered, nothing was brought there, or `teardown` removes it.
-        let _ = process.wait(limit);
-    }
+/// Whether nobody but root and this user can put a file at this path. A place may have other files at the path, but
+/// most have the same directories, in which other users can put files or not.
+fn is_firm(path: &Path) -> bool {
+    let open = |_: &Path, stat: &Stat| {
+        let link = FileType::from_raw_mode(stat.st_mode).is_symlink();
+        !fd::is_trusted(stat) || !link && fd::is_open_to_others(stat)
+    };
+    Held::find(path, false, open).is_ok()
 }
 
 /// The error for a place that did not carry out a request.
@@ -599,5 +592,29 @@ pub(crate) fn no_network(layer: &str) -> LayerError {
         layer: layer.into(),
         why: "cannot be an end of a path: its network is not set up by layermark".into(),
         hint: "netns and vm can be: layermark net -l netns".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    /// In a place with another `/tmp` anybody could have put a file there.
+    #[test]
+    fn a_path_below_tmp_is_not_firm() {
+        let dir = tempfile::tempdir_in("/tmp").unwrap();
+        let below_tmp = dir.path().join("layermark");
+        fs::write(&below_tmp, "x").unwrap();
+        assert!(!is_firm(&below_tmp));
+        assert!(is_firm(Path::new("/bin/sh")));
+        // Only the directory's mode differs.
+        let home = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = home.path().join("layermark");
+        fs::write(&file, "x").unwrap();
+        let before = is_firm(&file);
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        assert!(!is_firm(&file), "{before}");
     }
 }

@@ -18,7 +18,7 @@ use rustix::fs::{Advice, fadvise, syncfs};
 use crate::{
     BackingExtents, Base, Content, KernelCaches, LayerError, Place, Wire,
     child::{self, Process},
-    extents,
+    extents, fd,
     held::apart,
     mounts,
     net::link::Link,
@@ -35,6 +35,8 @@ pub(crate) struct HostPlace {
     dir: PathBuf,
     master: PathBuf,
     exe: PathBuf,
+    /// Another path of the directory, by which its mounts are found.
+    mounted_at: Option<PathBuf>,
     /// Directories, each with the file system type that must be mounted there.
     proof: Vec<(PathBuf, String)>,
     /// Directories whose files serve this layer from another cache.
@@ -78,6 +80,7 @@ impl HostPlace {
             dir,
             master: base.packaged.clone(),
             exe: base.exe.clone(),
+            mounted_at: None,
             proof: Vec::new(),
             backing_dirs: Vec::new(),
             other_side: None,
@@ -97,6 +100,12 @@ impl HostPlace {
             link: None,
             seen: Seen::new(),
         }
+    }
+
+    /// Sets another path of the directory, by which its mounts are found.
+    pub(crate) fn mounted_at(mut self, path: PathBuf) -> Self {
+        self.mounted_at = Some(path);
+        self
     }
 
     /// Requires a file system of this type at `at`.
@@ -222,7 +231,7 @@ impl HostPlace {
     fn forget_files(&self) -> io::Result<()> {
         let mut forget = |path: &Path| {
             apart(None, || {
-                Ok(fadvise(File::open(path)?, 0, None, Advice::DontNeed)?)
+                Ok(fadvise(fd::open_now(path)?, 0, None, Advice::DontNeed)?)
             })
         };
         let below = self.backing_dirs.iter().chain(&self.stacked);
@@ -249,7 +258,7 @@ impl HostPlace {
 
 /// Writes back all dirty data of the file system of `path`.
 pub(crate) fn sync(path: &Path) -> io::Result<()> {
-    Ok(syncfs(File::open(path)?)?)
+    Ok(syncfs(fd::open_now(path)?)?)
 }
 
 /// Starts `EXE probe` on this host, in the network that `enter` chooses.
@@ -320,7 +329,8 @@ impl Place for HostPlace {
     fn facts(&self) -> Result<Facts, LayerError> {
         self.proven()?;
         let below = |path: &Path| self.io("find the mounts of", path);
-        let mut facts = mounts::facts_of(&self.dir).map_err(below(&self.dir))?;
+        let dir = self.mounted_at.as_ref().unwrap_or(&self.dir);
+        let mut facts = mounts::facts_of(dir).map_err(below(dir))?;
         let data = self.backing_dirs.iter().chain(&self.backing);
         for path in data.chain(&self.on_device_of) {
             mounts::add_facts(path, &mut facts, 0).map_err(below(path))?;
@@ -398,7 +408,7 @@ impl Place for HostPlace {
         if !self.backing.is_empty() {
             for path in &self.backing {
                 let forget = || {
-                    fadvise(File::open(path)?, 0, None, Advice::DontNeed).map_err(io::Error::from)
+                    fadvise(fd::open_now(path)?, 0, None, Advice::DontNeed).map_err(io::Error::from)
                 };
                 forget().map_err(self.io("drop cached pages of", path))?;
             }

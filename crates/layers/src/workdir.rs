@@ -9,7 +9,7 @@ use std::{
     fs::{self, File},
     io::{self, Read, Write},
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
     path::{Path, PathBuf},
@@ -132,6 +132,12 @@ impl WorkDir {
         removal::empty_marked(&self.dir.dir)?;
         self.dir.remove_empty()?;
         closed
+    }
+}
+
+impl AsFd for WorkDir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.dir.dir.as_fd()
     }
 }
 

@@ -206,7 +206,7 @@ fn ten_lines_make_a_place() {
     let gone = lm.dir.path().join("gone");
     let text = format!(
         "setup = [\"mkdir\", \"{{dir}}/tmp\"]\n\
-         copy = [\"cp\", \"{{binary}}\", \"{{dir}}/tmp/{{run}}\"]\n\
+         root = \"{{dir}}\"\n\
          enter = [\"chroot\", \"{{dir}}\"]\n\
          facts = [\"echo\", \"kind = a root of its own\"]\n\
          drop_caches = [\"true\"]\n\
@@ -335,33 +335,93 @@ fn a_command_that_fails_is_started_once() {
     }
 }
 
-/// What was brought to a place and cannot start there is removed.
+/// The binary that root runs is never in a directory where others could have made it before.
 #[test]
-fn a_binary_that_cannot_start_is_removed() {
+fn a_binary_that_others_could_exchange_is_not_run() {
     if !needs_root() {
         return;
     }
     let lm = Lm::new();
-    let copied = lm.dir.path().join("copied");
+    let ran = lm.dir.path().join("ran");
+    // What an attacker makes of it, who reads its name in the list of processes.
     let copy = program(
         &lm,
         "copy",
         &format!(
-            "printf '#!/bin/sh\\nexit 3\\n' >\"$1\"; chmod 755 \"$1\"; echo \"$1\" >{}",
-            copied.display()
+            "printf '#!/bin/sh\ntouch {}\n' >\"$1\"; chmod 777 \"$1\"",
+            ran.display()
         ),
     );
     let text = format!("copy = [\"{copy}\", \"/tmp/{{run}}\"]\nenter = [\"env\"]\n");
     let place = described(&lm, &text);
-    let _home = lm
+    let said = lm
         .work_with(READ, &["native", &place])
         .args(["--blocks", "2"])
         .run()
-        .fails(3, &["ended before the probe spoke (exit code 3)"])
+        .fails(2, &["`copy` is not run", "sent through `enter`", "root = "])
         .left_nothing();
-    let path = fs::read_to_string(&copied).expect("it was copied");
-    assert!(path.starts_with("/tmp/layermark-"), "{path}");
-    assert!(!Path::new(path.trim()).exists(), "{path} is left");
+    assert!(!said.dir.path().join("ran").exists());
+}
+
+/// Another binary, behind the words of the right one.
+#[test]
+fn a_program_that_claims_the_hash_is_not_believed() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let other = lm.dir.path().join("other");
+    let enter = program(
+        &lm,
+        "enter",
+        &format!(
+            "[ \"$2\" = place ] || exit 1\n\
+             \"$@\" </dev/null | grep '^layermark place'\n\
+             cp \"$1\" {other}; echo >>{other}\n\
+             {other} place \"$3\" | (read empty; read hello; exec cat)",
+            other = other.display()
+        ),
+    );
+    let place = format!("exec:{enter}");
+    lm.work_with(READ, &["native", &place])
+        .args(["--blocks", "2"])
+        .run()
+        .fails(3, &["the layermark there is not this one"])
+        .left_nothing();
+}
+
+/// Another user's process with the agent's arguments and a lower number. It is in a user namespace, which would be in
+/// the facts.
+#[test]
+fn another_users_process_is_not_taken_for_the_agent() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new().file("place", "read wait <wait\n");
+    let dir = lm.dir.path().display();
+    let enter = program(
+        &lm,
+        "enter",
+        &format!(
+            "cd {dir} && {{ [ -e wait ] || mkfifo -m 666 wait; }} && chmod 755 .\n\
+             setpriv --reuid=65534 --regid=65534 --clear-groups unshare -U sh place \"$3\" 3<>wait >twin 2>&1 &\n\
+             until tr '\\0' ' ' </proc/$!/cmdline | grep -q '^sh place'; do sleep 0.01; done\n\
+             cd /; \"$@\"; code=$?; kill $!; exit $code"
+        ),
+    );
+    let place = format!("exec:{enter}");
+    let said = lm
+        .work_with(READ, &["native", &place])
+        .args(["--blocks", "2", "--json"])
+        .run()
+        .code(0)
+        .left_nothing();
+    let report = said.json();
+    let layers = report["layers"].as_array().expect("layers");
+    let layer = layers.iter().find(|l| l["name"] == *place);
+    let notes = &layer.expect("the place")["facts"]["notes"];
+    assert_eq!(notes["kernel"], "shared with this host", "{notes:#}");
+    assert_eq!(notes["user_namespace"], "none", "{notes:#}");
 }
 
 /// Commands know where the configuration of their programs is, and nothing else of the user's environment.

@@ -107,8 +107,9 @@ pub(crate) const ROOT_TAG: &str = "root";
 /// A request of this host to the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum AgentRequest {
-    /// Make a work directory below this one. Not for a guest, which mounts its layer instead.
-    Enter { dir: PathBuf },
+    /// Make a work directory below this one, and hold an open file of this name, which only those who may inspect
+    /// the agent can see. Not for a guest, which mounts its layer instead.
+    Enter { dir: PathBuf, secret: String },
     /// Give the network card this address and bring it up.
     Network { address: Ipv4Addr },
     /// Send data to this address until it comes back.
@@ -166,8 +167,13 @@ pub(crate) struct Mounting {
 /// A reply of the guest to this host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum AgentReply {
-    /// The work directory that was made, and its device and inode numbers.
-    Entered { dir: PathBuf, id: (u64, u64) },
+    /// The work directory that was made.
+    Entered {
+        dir: PathBuf,
+        /// Numbers of the agent's descriptors: of this directory, and of the file with the secret name. `None` if
+        /// its kernel has no such files.
+        held: Option<[i32; 2]>,
+    },
     /// The agent is running; its first message.
     Ready {
         /// The guest's kernel.

@@ -8,7 +8,10 @@ use std::{
     ffi::{OsStr, OsString},
     fs::{self, File},
     io::{self, BufReader, Read, Write},
-    os::unix::process::CommandExt,
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::Command,
     sync::{Arc, Mutex, PoisonError},
@@ -16,10 +19,10 @@ use std::{
 };
 
 use layermark_model::Spec;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{HELLO, MOUNTED, PUSHED, here::directory_id, limits};
+use super::{BROUGHT, HELLO, MOUNTED, PUSHED, limits};
 use crate::{
     Base, Content, KernelCaches, LayerError, Place, WorkDir,
     agent::{
@@ -42,8 +45,7 @@ pub fn place(arguments: &[OsString]) -> io::Result<()> {
     };
     let own = env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let served = serve(token, &own, is_mounted);
-    let removed = remove_copied(&own, token).and_then(|()| remove_pushed(&own));
-    served.and(removed)
+    served.and(remove_pushed(&own))
 }
 
 /// A closed terminal and Ctrl-C end the connection, and that is when this ends.
@@ -55,21 +57,14 @@ fn ignore_signals() {
     }
 }
 
-/// Removes the binary, if a command of the user's has brought it here for this token.
-fn remove_copied(own: &Path, token: &OsStr) -> io::Result<()> {
-    let mut name = OsString::from("layermark-");
-    name.push(token);
-    if own.is_absolute() && own.file_name() == Some(&name) {
-        return fs::remove_file(own);
-    }
-    Ok(())
-}
-
-/// Removes the binary and its directory, if layermark has brought it here.
+/// Removes the binary and its directory, the current one, if layermark has brought it here.
 fn remove_pushed(own: &Path) -> io::Result<()> {
-    let dir = own.parent().unwrap_or(Path::new(""));
+    if own != Path::new(BROUGHT) {
+        return Ok(());
+    }
+    let dir = env::current_dir()?;
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
-    if !own.is_absolute() || !name.starts_with(PUSHED) {
+    if !name.starts_with(PUSHED) {
         return Ok(());
     }
     fs::remove_file(own)?;
@@ -136,13 +131,25 @@ struct Agent {
 struct Work {
     dir: WorkDir,
     packaged: Packaged,
+    /// A file in memory with the secret name. Nobody else knows the name, so nobody else is taken for this agent.
+    proof: Option<OwnedFd>,
 }
 
 impl Work {
-    fn make(parent: &Path) -> Result<Self, LayerError> {
+    fn make(parent: &Path, secret: &str) -> Result<Self, LayerError> {
         let dir = WorkDir::shared(parent)?;
         let packaged = Packaged::below(dir.path());
-        Ok(Self { dir, packaged })
+        let proof = memfd_create(secret, MemfdFlags::CLOEXEC).ok();
+        Ok(Self {
+            dir,
+            packaged,
+            proof,
+        })
+    }
+
+    fn held(&self) -> Option<[i32; 2]> {
+        let proof = self.proof.as_ref()?;
+        Some([self.dir.as_fd().as_raw_fd(), proof.as_raw_fd()])
     }
 
     fn as_place(&self) -> HostPlace {
@@ -188,12 +195,11 @@ impl Agent {
     /// `None`: the request has no reply.
     fn answer(&mut self, asked: AgentRequest) -> Result<Option<AgentReply>, String> {
         let said = |e: io::Error| e.to_string();
-        if let AgentRequest::Enter { dir } = asked {
-            let work = Work::make(&dir).map_err(|e| e.reason())?;
-            let dir = work.dir.path().to_owned();
-            let id = directory_id(&dir).map_err(said)?;
+        if let AgentRequest::Enter { dir, secret } = asked {
+            let work = Work::make(&dir, &secret).map_err(|e| e.reason())?;
+            let (dir, held) = (work.dir.path().to_owned(), work.held());
             self.work = Some(work);
-            return Ok(Some(AgentReply::Entered { dir, id }));
+            return Ok(Some(AgentReply::Entered { dir, held }));
         }
         let work = self.work.as_mut().ok_or("it has no directory yet")?;
         Ok(Some(match asked {

@@ -216,7 +216,7 @@ impl Failed {
                 "install the same layermark on both sides".into(),
             ),
             Self::NoRoom { said } => (
-                "the binary could not be brought there: no directory of /tmp, /var/tmp, the home directory and dir= can hold and run it".into(),
+                "the binary could not be brought there: no directory of /tmp, /var/tmp, the home directory and dir= can hold and run it for its user alone".into(),
                 said,
                 format!("see whether it has a shell: {command} sh -c 'echo ready'"),
             ),

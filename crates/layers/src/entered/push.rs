@@ -5,7 +5,7 @@ use std::{ffi::OsString, io::Write, path::Path, time::Duration};
 use layermark_model::random_name;
 
 use super::{
-    Line, PUSHED,
+    BROUGHT, Line, PUSHED,
     greeting::{Failed, line_with},
 };
 
@@ -39,39 +39,49 @@ pub(super) fn shell(command: &[OsString]) -> Vec<OsString> {
 /// The script. It is one line, because some shells read more of their input than they need. It makes a directory
 /// of a random name where a program can run, and removes it at the end, also if the binary does not arrive or
 /// cannot start. The agent is started by the same command, since some commands make a new place each time.
+///
+/// Nobody else may change what is run. So the name is in no command line before the directory exists; the script
+/// works in the directory, which stays the same whatever others make of its path; and it takes a directory only if
+/// that belongs to its user, others cannot write there, and, if new, it is empty.
 fn script(binary: &Binary, dir: &Path, token: &str) -> String {
     let Binary { bytes, hash, keep } = binary;
     let name = random_name(PUSHED);
     let dir = shell_words::quote(&dir.to_string_lossy()).into_owned();
     let size = bytes.len();
-    let (kept, first, stays) = if *keep {
+    let (kept, stays) = if *keep {
         (
             format!(
                 "k=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/layermark\"; mkdir -p \"$k\" 2>/dev/null; \
-                 if [ -x \"$k/{hash}\" ] && [ \"$(wc -c <\"$k/{hash}\")\" -eq {size} ]; then echo; echo '{TAKES}{KEPT}'; \"$k/{hash}\" place {token}; exit; fi;"
+                 if cd \"$k\" 2>/dev/null && mine .; then \
+                 if mine {hash} && [ -x {hash} ] && [ \"$(wc -c <{hash})\" -eq {size} ]; then echo; echo '{TAKES}{KEPT}'; ./{hash} place {token}; exit; fi; \
+                 else k=; fi; cd /;"
             ),
-            "\"$k\" ",
             // A rename: nobody sees half of it.
-            format!("case $t in \"$k\"/*) mv \"$b\" \"$k/{hash}\" && b=\"$k/{hash}\";; esac;"),
+            format!(
+                "case ${{k:-none}} in \"${{t%/*}}\") mv layermark ../{hash} && cd -P .. && rmdir {name} && b=./{hash};; esac;"
+            ),
         )
     } else {
-        (String::new(), "", String::new())
+        ("k=;".into(), String::new())
     };
+    let remove = "rm -f layermark; cd /; rmdir \"$t\" 2>/dev/null";
     [
-        format!("umask 077; t=; {kept}"),
+        "umask 077; t=; mine() { [ -O \"$1\" ] && [ ! -L \"$1\" ] && case $(ls -ld \"$1\") in ?????-??-*) ;; *) false;; esac; };".into(),
+        kept,
         format!(
-            "for d in {first}\"${{TMPDIR:-/tmp}}\" /var/tmp \"$HOME\" {dir}; do n=\"$d/{name}\";"
+            "for d in ${{k:+\"$k\"}} \"${{TMPDIR:-/tmp}}\" /var/tmp \"$HOME\" {dir}; do n=\"$d/{name}\";"
         ),
-        "mkdir \"$n\" 2>/dev/null || continue; f=\"$n/layermark\";".into(),
-        "printf '#!/bin/sh\\n' >\"$f\" && chmod 700 \"$f\" && \"$f\" 2>/dev/null && t=$n && break;"
+        "mkdir \"$n\" 2>/dev/null || continue;".into(),
+        "if cd \"$n\" && mine . && [ -z \"$(ls -A)\" ]; then".into(),
+        "printf '#!/bin/sh\\n' >layermark && chmod 700 layermark && ./layermark 2>/dev/null && t=$n && break;"
             .into(),
-        "rm -rf \"$n\"; done;".into(),
+        "rm -f layermark; fi; cd /; rmdir \"$n\" 2>/dev/null; done;".into(),
         format!("echo; echo \"{TAKES}$t\"; [ -n \"$t\" ] || exit 1;"),
         // A full disk, or an error at its close, leaves a shorter file.
-        format!("b=\"$t/layermark\"; head -c {size} >\"$b\";"),
-        format!("[ \"$(wc -c <\"$b\")\" -eq {size} ] || {{ rm -rf \"$t\"; exit 1; }};"),
-        format!("echo {HAS}; read -r last;"),
-        format!("if [ \"$last\" = keep ]; then {stays} \"$b\" place {token}; fi; rm -rf \"$t\"\n"),
+        format!("head -c {size} >layermark;"),
+        format!("[ \"$(wc -c <layermark)\" -eq {size} ] || {{ {remove}; exit 1; }};"),
+        format!("echo {HAS}; b={BROUGHT}; read -r last;"),
+        format!("if [ \"$last\" = keep ]; then {stays} \"$b\" place {token}; fi; {remove}\n"),
     ]
     .join(" ")
 }
@@ -110,6 +120,8 @@ pub(super) fn push(
 
 #[cfg(test)]
 mod tests {
+    use std::io::{self, BufRead};
+
     use super::*;
 
     #[test]
@@ -135,5 +147,81 @@ mod tests {
         let list = list.split_once("; do n=").unwrap().0;
         let words = shell_words::split(list).unwrap();
         assert_eq!(words.last().map(String::as_str), Some(dir));
+    }
+
+    /// Runs the script as the place's shell does, with these variables, and sends the binary. Returns what it printed.
+    fn run(home: &Path, variables: &[(&str, &Path)], keep: bool) -> String {
+        use std::process::{Command, Stdio};
+        let program = b"#!/bin/sh\necho \"ran $0 in $(pwd -P) as $1\"\n";
+        let binary = Binary {
+            bytes: program,
+            hash: "abc",
+            keep,
+        };
+        let mut shell = Command::new("sh");
+        shell
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", home);
+        let mut shell = shell
+            .envs(variables.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, output) = (shell.stdin.take(), shell.stdout.take().unwrap());
+        let mut send = |bytes: &[u8]| input.as_mut().unwrap().write_all(bytes).unwrap();
+        send(script(&binary, Path::new("/nonexistent"), "t0ken").as_bytes());
+        let mut said = String::new();
+        // It reads the binary only when it has said that it takes it.
+        for line in io::BufReader::new(output).lines() {
+            let line = line.unwrap();
+            if line.starts_with(TAKES) && !line.contains(KEPT) {
+                send(program);
+            } else if line == HAS {
+                send(b"keep\nexit\n");
+            }
+            said = format!("{said}{line}\n");
+        }
+        shell.wait().unwrap();
+        said
+    }
+
+    fn with_mode(path: &Path, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// The second time what was kept is taken; not where another user can put a file.
+    #[test]
+    fn what_is_kept_is_taken_only_where_nobody_else_can_put_it() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = home.path().join("cache");
+        let kept = cache.join("layermark");
+        let run = |keep| {
+            run(
+                home.path(),
+                &[("XDG_CACHE_HOME", &cache), ("TMPDIR", home.path())],
+                keep,
+            )
+        };
+        for _ in 0..2 {
+            let said = run(true);
+            let expected = format!("ran ./abc in {} as place", kept.display());
+            assert!(said.contains(&expected), "{said}");
+            assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 1);
+        }
+        assert!(run(true).contains(KEPT));
+        for (path, mode) in [(kept.clone(), 0o777), (kept.join("abc"), 0o766)] {
+            with_mode(&path, mode);
+            let said = run(true);
+            assert!(!said.contains(KEPT) && said.contains("ran ./"), "{said}");
+            with_mode(&path, 0o755);
+        }
+        let said = run(false);
+        let expected = format!("ran ./layermark in {}/{PUSHED}", home.path().display());
+        assert!(said.contains(&expected), "{said}");
+        let left = std::fs::read_dir(home.path()).unwrap().count();
+        assert_eq!(left, 1, "only the cache is left");
     }
 }

@@ -61,7 +61,11 @@ fn store_in(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     let hold = |dir: &Path, make| HeldDir::find(dir, make, &mut |_, stat| is_exposed(stat));
     let parent = dir.parent().ok_or(io::ErrorKind::NotFound)?;
     let parent = hold(parent, true).map_err(refused)?;
-    match mkdirat(&parent.fd, dir.file_name().unwrap_or_default(), Mode::from(0o755)) {
+    match mkdirat(
+        &parent.fd,
+        dir.file_name().unwrap_or_default(),
+        Mode::from(0o755),
+    ) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(e) => return Err(e.into()),
     }

@@ -369,7 +369,10 @@ mod tests {
         let time = fs::metadata(&ours.image).unwrap().modified().unwrap();
         let file = fs::File::options().write(true).open(&theirs.image).unwrap();
         file.set_modified(time).unwrap();
-        assert_eq!(file.metadata().unwrap().len(), fs::metadata(&ours.image).unwrap().len());
+        assert_eq!(
+            file.metadata().unwrap().len(),
+            fs::metadata(&ours.image).unwrap().len()
+        );
         let [a, b] = [&ours, &theirs].map(|kernel| kernel.key().unwrap());
         assert_ne!(a, b);
     }

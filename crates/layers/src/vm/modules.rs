@@ -292,7 +292,10 @@ mod tests {
             (Packing::Zstd, "zstd", "-3"),
         ] {
             let mut pack = Command::new(program);
-            let pack = pack.args(["-c", level]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let pack = pack
+                .args(["-c", level])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped());
             let Ok(mut child) = pack.spawn() else {
                 eprintln!("skipped: {program} is not installed");
                 continue;

@@ -249,7 +249,7 @@ fn placed(
 /// The program in the first line of a script.
 fn interpreter(at: &Path) -> Option<PathBuf> {
     let mut start = [0; 256];
-    let mut file = fs::File::open(at).ok()?;
+    let mut file = layermark_fd::open_now(at).ok()?;
     let n = file.read(&mut start).ok()?;
     let line = start[..n]
         .strip_prefix(b"#!")?
@@ -303,7 +303,7 @@ fn reach(path: &Path, outside: &[&str], found: &mut BTreeMap<PathBuf, PlacedKind
             found.insert(next.clone(), PlacedKind::Directory { modified });
             at = next;
         } else {
-            if meta.is_file() && fs::File::open(&next).is_ok() {
+            if meta.is_file() && layermark_fd::open_now(&next).is_ok() {
                 let size = meta.len();
                 found.insert(next.clone(), PlacedKind::File { source: next, size });
             }

@@ -1,7 +1,7 @@
 //! Directories of steps: their content as one number, and their copies in a layer.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, Read},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -78,7 +78,7 @@ fn add(hash: &mut Xxh3, at: &Path, name: &Path, meta: &fs::Metadata) -> io::Resu
         text(b'l', target.as_os_str().as_bytes());
     } else if meta.is_file() {
         text(b'f', &meta.len().to_le_bytes());
-        let mut file = File::open(at).map_err(|e| about(at, &e))?;
+        let mut file = layermark_fd::open_now(at).map_err(|e| about(at, &e))?;
         let mut chunk = vec![0; CHUNK];
         loop {
             match file.read(&mut chunk) {
@@ -140,7 +140,10 @@ mod tests {
         assert!(first.starts_with("2 entries, "), "{first}");
         // What a layer may not keep does not count.
         let old = SystemTime::UNIX_EPOCH;
-        File::open(at("t/a/b")).unwrap().set_modified(old).unwrap();
+        fs::File::open(at("t/a/b"))
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
         fs::create_dir(at("t/.git")).unwrap();
         assert_eq!(now(), first);
         fs::write(at("t/a/b"), "y").unwrap();
