@@ -477,6 +477,67 @@ fn the_reference_lists_every_command() {
     assert_eq!(listed, shown);
 }
 
+/// The table of what a plan can reach has each option that does, and no other.
+#[test]
+fn the_page_on_security_names_all_that_a_plan_can_reach() {
+    let page = fs::read_to_string(root().join("docs/src/security.md")).unwrap();
+    let (_, rest) = page
+        .split_once("### What a plan can reach")
+        .expect("a table");
+    let (table, _) = rest.split_once("\n#").expect("its end");
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let named = cells.get(2).is_some_and(|cell| cell.starts_with('`'));
+        named.then(|| cells[1..4].join(" "))
+    };
+    let listed: BTreeSet<String> = table.lines().filter_map(row).collect();
+    let layers = layermark_layers::ALL.iter().flat_map(|layer| {
+        let reaching = layer
+            .options()
+            .iter()
+            .filter_map(|o| Some((o.name, o.reach?.0)));
+        reaching.map(|(name, what)| format!("`{}` `{name}` {what}", layer.id()))
+    });
+    let works = layermark_probe::workloads::ALL.iter().flat_map(|work| {
+        let reaching = work
+            .params()
+            .iter()
+            .filter_map(|p| Some((p.name, p.reach?)));
+        reaching.map(|(name, what)| format!("`{}` `{name}` {what}", work.id()))
+    });
+    let known: BTreeSet<String> = layers.chain(works).collect();
+    assert_eq!(listed, known);
+}
+
+/// Each test that the page on security names is there.
+#[test]
+fn the_page_on_security_names_tests_that_exist() {
+    fn sources(dir: &Path, text: &mut String) {
+        for entry in fs::read_dir(dir).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                sources(&path, text);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                *text += &fs::read_to_string(&path).expect("a source");
+            }
+        }
+    }
+    let mut code = String::new();
+    sources(&root().join("crates"), &mut code);
+    let page = fs::read_to_string(root().join("docs/src/security.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let tests = rows.filter_map(|line| line.trim_end_matches(" |").rsplit(" | ").next());
+    let names = tests.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let names: Vec<&str> = names
+        .map(|name| name.rsplit("::").next().unwrap_or(name))
+        .filter(|name| name.matches('_').count() > 2)
+        .collect();
+    assert!(names.len() > 40, "{names:?}");
+    for name in names {
+        assert!(code.contains(&format!("fn {name}()")), "no test {name}");
+    }
+}
+
 #[test]
 fn code_in_the_pages_is_the_codes() {
     for page in ["add-a-layer", "add-an-exporter", "add-a-workload"] {
