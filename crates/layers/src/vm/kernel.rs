@@ -312,6 +312,12 @@ mod tests {
             assert!(e.to_string().contains("no Linux kernel"), "{e}");
         }
         assert!(Kernel::named(&dir.path().join("absent")).is_err());
+        // A FIFO, which would be waited for without end.
+        fs::remove_file(&path).unwrap();
+        let mode = rustix::fs::Mode::from(0o600);
+        rustix::fs::mknodat(CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let e = Kernel::named(&path).unwrap_err();
+        assert_eq!(e.to_string(), "it is not a file");
     }
 
     #[test]

@@ -100,6 +100,7 @@ impl Params for StepParams {
             .reaches(Reach::Program)
             .help("a command to run at the end of each execution, outside the clock"),
         Row::texts("expect")
+            .reaches(Reach::Path)
             .help("an outcome that every execution must have: exit=CODE (0 when absent), line=REGEX in what it prints, tree=DIRECTORY (the same before and after it each time, and the same as natively)"),
         Row::text("tree", "")
             .reaches(Reach::Path)
