@@ -85,6 +85,8 @@ fn compares_two_directories() {
     for record in &trials {
         let trial = record.trial.as_ref().unwrap();
         assert!(trial.ns_per_op().unwrap() > 0.0);
+        let waiting = trial.waiting.unwrap();
+        assert!(waiting.apart && waiting.helpers_ns.is_none(), "{waiting:?}");
         assert!(
             (0.0..=1.0).contains(&record.foreign_cpu),
             "{}",

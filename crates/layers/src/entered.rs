@@ -473,6 +473,10 @@ impl Place for EnteredPlace {
         false
     }
 
+    fn shares_kernel(&self) -> bool {
+        self.here.is_some()
+    }
+
     fn start(&mut self) -> Result<Wire, LayerError> {
         self.agent
             .start(self.exe.clone(), self.quick)

@@ -280,6 +280,10 @@ pub trait Place: Send {
     fn on_this_host(&self) -> bool {
         true
     }
+    /// Whether the probe's system calls are answered by this host's kernel, although it may have other paths.
+    fn shares_kernel(&self) -> bool {
+        self.on_this_host()
+    }
     /// Whether layermark has started the kernel that the probe runs on, and may switch its CPUs off.
     fn owns_kernel(&self) -> bool {
         false

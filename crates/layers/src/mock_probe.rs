@@ -132,6 +132,7 @@ fn hello(script: &Script) -> FromProbe {
             clock_ns: 20.0,
             loop_ns: 30.0,
             null_ns: 35.0,
+            ..SelfTest::default()
         },
     }
 }
@@ -247,6 +248,7 @@ fn work(script: &Script, job: &Job, number: u64, length_ns: u64) -> Turn {
         elapsed_ns: (ops as f64 * ns).round().max(1.0) as u64,
         ops,
         bytes: ops.saturating_mul(record.unwrap_or(4096)),
+        ..Turn::default()
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use layermark_sys::process::{self, InCall};
+use layermark_sys::process::{self, InCall, Schedstat};
 
 use crate::{mounts, view};
 
@@ -174,7 +174,7 @@ pub fn watch_main(silence: Duration, lost: impl FnOnce(&Path, Duration) + Send +
 
 /// CPU time of the main thread, ns.
 fn used_ns() -> Option<u64> {
-    process::run_ns(&main_thread())
+    Schedstat::of(&main_thread()).map(|s| s.run_ns)
 }
 
 /// Directory of the main thread in `/proc`.

@@ -36,6 +36,8 @@ pub struct Facts {
 pub const BELOW_OVERLAY: (&str, &str) = ("packaged_files", "in the lower directory");
 /// The note of a layer whose own kernel keeps the files that the probe makes in memory, whatever its file system is called.
 pub const KEPT_IN_MEMORY: (&str, &str) = ("storage", "memory of the layer's own kernel");
+/// The note of a layer whose kernel does not count how long a thread waits for a CPU (`schedstat`).
+pub const DELAY_UNKNOWN: (&str, &str) = ("waiting_for_cpu", "not counted by its kernel");
 
 impl Facts {
     /// The probe's files are in memory: on a tmpfs, on devices backed by memory, or as the layer says

@@ -33,8 +33,8 @@ pub mod witness;
 
 pub use claim::{Claim, Layers, Predicate, Quotient, Relation, Share, Words};
 pub use facts::{
-    BELOW_OVERLAY, CpuTime, Device, DroppedCaches, Facts, GuestFacts, KEPT_IN_MEMORY, Missing,
-    Mount,
+    BELOW_OVERLAY, CpuTime, DELAY_UNKNOWN, Device, DroppedCaches, Facts, GuestFacts,
+    KEPT_IN_MEMORY, Missing, Mount,
 };
 pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,
@@ -50,7 +50,7 @@ pub use meaning::{
     WorkGroup,
 };
 pub use near::nearest;
-pub use pair::{Cost, Ledger, Site};
+pub use pair::{ClockTime, Cost, Ledger, Site};
 pub use plain::plain;
 pub use plan::{MOST_TEXT, Plan, PlanCuts, PlanError, Profile, Settings, StudyId};
 pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError};
@@ -66,7 +66,7 @@ pub use stopped::Stopped;
 pub use store_option::StoreOption;
 pub use trial::{
     BackgroundFlushes, CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,
-    Restarted, SelfTest, ThreadRates, Trial, Turn, Verified,
+    Restarted, SelfTest, ThreadRates, Trial, Turn, Verified, Waiting,
 };
 pub use warmth::Warmth;
 

@@ -11,56 +11,146 @@ use crate::{
 /// A layer at a point, as indexes into the run.
 pub type Site = (usize, usize);
 
+/// Which time of a trial is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockTime {
+    /// All time on the clock.
+    Raw,
+    /// Without the time that the thread on the clock waited for a CPU.
+    Net,
+}
+
 /// The cost of a trial: nanoseconds per operation, in total and for each turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// The trial's value; finite and above 0.
-    pub ns_per_op: f64,
-    /// Nanoseconds and operations of the whole trial.
-    whole: [f64; 2],
-    /// Turns with a usable number, in order of rounds.
-    turns: Vec<Turn>,
-    /// Of a divided block: last round and value of each earlier part.
-    earlier: Vec<(u32, f64)>,
+    raw: Times,
+    /// `None` if not all of its waiting is known.
+    net: Option<Times>,
+    /// Whether the waiting is no part of the layer's cost: [`crate::Waiting::apart`].
+    apart: bool,
 }
 
 impl Cost {
     /// `None` for a trial without a usable number.
     pub fn of(trial: &Trial) -> Option<Self> {
-        let usable = |ns: &f64| ns.is_finite() && *ns > 0.0;
         // At a fixed pace a turn's length says nothing about the layer.
-        let turns = trial.turns.iter().filter(|_| trial.response_ns.is_none());
-        let turns = turns.filter(|t| t.ns_per_op().as_ref().is_some_and(usable));
-        let mut turns: Vec<Turn> = turns.copied().collect();
-        turns.sort_by_key(|t| t.round);
+        let turns = |ns: fn(&Turn) -> Option<u64>| {
+            let turns = trial.turns.iter().filter(|_| trial.response_ns.is_none());
+            let turns = turns.filter_map(|t| TurnTime::of(t.round, ns(t)?, t.ops));
+            let mut turns: Vec<TurnTime> = turns.collect();
+            turns.sort_by_key(|t| t.round);
+            turns
+        };
         let ops = trial.ops() as f64;
-        let elapsed_ns = trial.elapsed_ns() as f64;
-        Some(Self {
-            ns_per_op: trial.ns_per_op().filter(usable)?,
-            whole: [trial.response_ns.map_or(elapsed_ns, |ns| ns * ops), ops],
-            turns,
+        let elapsed_ns = trial.elapsed_ns();
+        let all_ns = trial.response_ns.map_or(elapsed_ns as f64, |ns| ns * ops);
+        let raw = Times {
+            ns_per_op: trial.ns_per_op().filter(|ns| is_usable(*ns))?,
+            whole: [all_ns, ops],
+            turns: turns(|t| Some(t.elapsed_ns)),
             earlier: Vec::new(),
+        };
+        let net = || {
+            let waited_ns = trial.waited_ns()?;
+            Some(Times {
+                ns_per_op: trial.net_ns_per_op().filter(|ns| is_usable(*ns))?,
+                whole: [(elapsed_ns - waited_ns) as f64, ops],
+                turns: turns(Turn::net_ns),
+                earlier: Vec::new(),
+            })
+        };
+        let net = net();
+        Some(Self {
+            apart: net.is_some() && trial.waiting.is_some_and(|w| w.apart),
+            raw,
+            net,
         })
+    }
+
+    /// The trial's value; finite and above 0. `None` if this time is not known.
+    pub fn ns_per_op(&self, time: ClockTime) -> Option<f64> {
+        self.times(time).map(|times| times.ns_per_op)
+    }
+
+    /// The time that is the layer's cost.
+    pub fn time(&self) -> ClockTime {
+        if self.apart {
+            ClockTime::Net
+        } else {
+            ClockTime::Raw
+        }
+    }
+
+    fn times(&self, time: ClockTime) -> Option<&Times> {
+        match time {
+            ClockTime::Raw => Some(&self.raw),
+            ClockTime::Net => self.net.as_ref(),
+        }
     }
 
     /// Appends the next trial. A divided block has one baseline trial in each part, and each part
     /// continues the round numbers. A trial whose rounds do not continue replaces the earlier one.
     fn followed_by(self, next: Self) -> Self {
-        let goes_on = match (self.turns.last(), next.turns.first()) {
+        let goes_on = match (self.raw.turns.last(), next.raw.turns.first()) {
             (Some(last), Some(first)) => first.round > last.round,
             _ => false,
         };
         if !goes_on {
             return next;
         }
+        let net = self.net.zip(next.net);
+        Self {
+            raw: self.raw.followed_by(next.raw),
+            apart: net.is_some() && self.apart && next.apart,
+            net: net.map(|(own, next)| own.followed_by(next)),
+        }
+    }
+}
+
+fn is_usable(ns: f64) -> bool {
+    ns.is_finite() && ns > 0.0
+}
+
+/// The times of a trial.
+#[derive(Debug, Clone, PartialEq)]
+struct Times {
+    /// The trial's value; finite and above 0.
+    ns_per_op: f64,
+    /// Nanoseconds and operations of the whole trial.
+    whole: [f64; 2],
+    /// Turns with a usable number, in order of rounds.
+    turns: Vec<TurnTime>,
+    /// Of a divided block: last round and value of each earlier part.
+    earlier: Vec<(u32, f64)>,
+}
+
+/// Nanoseconds and operations of a turn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct TurnTime {
+    round: u32,
+    total: [f64; 2],
+}
+
+impl TurnTime {
+    fn of(round: u32, ns: u64, ops: u64) -> Option<Self> {
+        let total = [ns as f64, ops as f64];
+        is_usable(total[0] / total[1]).then_some(Self { round, total })
+    }
+
+    fn cost(&self) -> f64 {
+        self.total[0] / self.total[1]
+    }
+}
+
+impl Times {
+    fn followed_by(self, next: Self) -> Self {
         let (mut turns, mut earlier) = (self.turns, self.earlier);
         earlier.extend(turns.last().map(|t| (t.round, self.ns_per_op)));
         turns.extend(next.turns);
         Self {
-            ns_per_op: next.ns_per_op,
-            whole: next.whole,
             turns,
             earlier,
+            ..next
         }
     }
 
@@ -72,7 +162,7 @@ impl Cost {
     }
 
     /// The turns of rounds in which both have one.
-    fn rounds<'a>(&'a self, other: &'a Self) -> Vec<(&'a Turn, &'a Turn)> {
+    fn rounds<'a>(&'a self, other: &'a Self) -> Vec<(&'a TurnTime, &'a TurnTime)> {
         let mut rest = other.turns.iter().peekable();
         let mut both = Vec::new();
         for turn in &self.turns {
@@ -86,11 +176,10 @@ impl Cost {
 
     /// Logarithms of this cost over the other's, one for each round in which both have a turn.
     /// Without such rounds (a launch, a copy-up, an older run), one ratio of the whole trials.
-    pub fn ln_ratios(&self, other: &Self) -> Vec<f64> {
-        let cost = |t: &Turn| t.elapsed_ns as f64 / t.ops as f64;
+    fn ln_ratios(&self, other: &Self) -> Vec<f64> {
         let both = self.rounds(other).into_iter();
         let mut ratios: Vec<f64> = both
-            .map(|(t, there)| (cost(t) / cost(there)).ln())
+            .map(|(t, there)| (t.cost() / there.cost()).ln())
             .collect();
         if ratios.is_empty() {
             ratios.push((self.ns_per_op / other.ns_per_op).ln());
@@ -100,10 +189,9 @@ impl Cost {
 
     /// Nanoseconds and operations of both, for each round in which both have a turn. Without such
     /// rounds, one pair of the whole trials.
-    pub fn totals(&self, other: &Self) -> Vec<[[f64; 2]; 2]> {
-        let total = |t: &Turn| [t.elapsed_ns as f64, t.ops as f64];
+    fn totals(&self, other: &Self) -> Vec<[[f64; 2]; 2]> {
         let both = self.rounds(other).into_iter();
-        let mut totals: Vec<_> = both.map(|(t, there)| [total(t), total(there)]).collect();
+        let mut totals: Vec<_> = both.map(|(t, there)| [t.total, there.total]).collect();
         if totals.is_empty() {
             totals.push([self.whole, other.whole]);
         }
@@ -154,15 +242,38 @@ impl Ledger {
         good
     }
 
+    /// The time by which two sites are compared: without waiting if it is no part of the cost of any
+    /// of their trials, so that both sides always have the same.
+    pub fn time(&self, here: Site, there: Site) -> ClockTime {
+        let mut costs = self.costs(here, there).flat_map(|(_, a, b)| [a, b]);
+        if costs.all(|cost| cost.apart) {
+            ClockTime::Net
+        } else {
+            ClockTime::Raw
+        }
+    }
+
     /// Blocks in which both sites have a number, in order. `make` gets session, block, nanoseconds
-    /// per operation of both, and [`Cost::ln_ratios`] (at least one).
+    /// per operation of both, and the logarithms of their ratio: one for each round in which both have
+    /// a turn, or one of the whole trials.
     pub fn pairs<T>(
         &self,
         here: Site,
         there: Site,
         make: impl Fn((u32, u32), f64, f64, &[f64]) -> T,
     ) -> Vec<T> {
-        let pair = |(at, cost, against): ((u32, u32), &Cost, &Cost)| {
+        self.pairs_by(self.time(here, there), here, there, make)
+    }
+
+    /// [`Self::pairs`] by this time, of trials for which it is known.
+    pub fn pairs_by<T>(
+        &self,
+        time: ClockTime,
+        here: Site,
+        there: Site,
+        make: impl Fn((u32, u32), f64, f64, &[f64]) -> T,
+    ) -> Vec<T> {
+        let pair = |(at, cost, against): ((u32, u32), &Times, &Times)| {
             make(
                 at,
                 cost.beside(against),
@@ -170,18 +281,31 @@ impl Ledger {
                 &cost.ln_ratios(against),
             )
         };
-        self.both(here, there).map(pair).collect()
+        self.both(time, here, there).map(pair).collect()
     }
 
-    /// For the same blocks, the session and [`Cost::totals`] (at least one).
+    /// For the same blocks, the session, and nanoseconds and operations of both sites: for each round in
+    /// which both have a turn, or of the whole trials.
     pub fn totals(&self, here: Site, there: Site) -> Vec<(u32, Vec<[[f64; 2]; 2]>)> {
-        let both = self.both(here, there);
+        let both = self.both(self.time(here, there), here, there);
         both.map(|((session, _), cost, against)| (session, cost.totals(against)))
             .collect()
     }
 
+    fn both(
+        &self,
+        time: ClockTime,
+        here: Site,
+        there: Site,
+    ) -> impl Iterator<Item = ((u32, u32), &Times, &Times)> {
+        let costs = self.costs(here, there);
+        costs.filter_map(move |(at, cost, against)| {
+            Some((at, cost.times(time)?, against.times(time)?))
+        })
+    }
+
     /// Session and block of the blocks in which both sites have a number, with their costs.
-    fn both(&self, here: Site, there: Site) -> impl Iterator<Item = ((u32, u32), &Cost, &Cost)> {
+    fn costs(&self, here: Site, there: Site) -> impl Iterator<Item = ((u32, u32), &Cost, &Cost)> {
         let groups = self.groups.get(&here.1).zip(self.groups.get(&there.1));
         groups.into_iter().flat_map(move |(ours, theirs)| {
             ours.iter().filter_map(move |(block, group)| {
@@ -229,13 +353,13 @@ mod tests {
             round: *round,
             elapsed_ns: *ns,
             ops: 1,
-            bytes: 0,
+            ..Turn::default()
         };
         Trial {
             passes: vec![Pass {
                 elapsed_ns: ns,
                 ops: 1,
-                bytes: 0,
+                ..Pass::default()
             }],
             turns: turns.iter().map(turn).collect(),
             ..Trial::default()
@@ -273,7 +397,8 @@ mod tests {
 
     fn ratios(here: &Trial, there: &Trial) -> Vec<f64> {
         let (here, there) = (Cost::of(here).unwrap(), Cost::of(there).unwrap());
-        here.ln_ratios(&there).into_iter().map(f64::exp).collect()
+        let ratios = here.raw.ln_ratios(&there.raw).into_iter();
+        ratios.map(f64::exp).collect()
     }
 
     #[test]
@@ -424,5 +549,66 @@ mod tests {
             (found[0].ln_ratios[0] - 0.5_f64.ln()).abs() < 1e-12,
             "two points, one block"
         );
+    }
+
+    /// A trial whose turns take and wait this many nanoseconds.
+    fn waits(apart: bool, turns: &[(u32, u64, u64)]) -> Trial {
+        let each = turns.iter().map(|(round, ns, _)| (*round, *ns));
+        let sum = |of: fn(&(u32, u64, u64)) -> u64| turns.iter().map(of).sum();
+        let mut made = trial(sum(|t| t.1), &each.collect::<Vec<_>>());
+        made.waiting = Some(crate::Waiting {
+            apart,
+            helpers_ns: None,
+        });
+        made.passes[0].ops = turns.len() as u64;
+        made.passes[0].waited_ns = Some(sum(|t| t.2));
+        for (turn, (.., waited)) in made.turns.iter_mut().zip(turns) {
+            turn.waited_ns = Some(*waited);
+        }
+        made
+    }
+
+    fn ledger_of(native: &Trial, layer: &Trial) -> Ledger {
+        let mut ledger = Ledger::default();
+        for (at, trial) in [native, layer].into_iter().enumerate() {
+            ledger.add(&TrialRecord {
+                trial: Some(trial.clone()),
+                ..record((0, 0), (at, 0), Some(1))
+            });
+        }
+        ledger
+    }
+
+    #[test]
+    fn waiting_is_left_out_where_it_is_no_cost_of_either() {
+        let native = waits(true, &[(0, 500, 400), (1, 100, 0), (2, 90, 90)]);
+        let turns = [(0, 230, 100), (1, 930, 800), (2, 130, 0)];
+        let of = |layer: &Trial| {
+            let ledger = ledger_of(&native, layer);
+            let made = pairs(&ledger, (1, 0), (0, 0)).remove(0);
+            (ledger.time((1, 0), (0, 0)), made, ledger)
+        };
+        let (time, made, ledger) = of(&waits(true, &turns));
+        let each: Vec<f64> = made.ln_ratios.iter().map(|d| d.exp()).collect();
+        assert_eq!(time, ClockTime::Net);
+        // The last round has nothing left natively.
+        assert_eq!(each.len(), 2);
+        assert!(each.iter().all(|r| (r - 1.3).abs() < 1e-9), "{each:?}");
+        assert!((made.ns[1] - 200.0 / 3.0).abs() < 1e-9, "{:?}", made.ns);
+        assert_eq!(
+            ledger.totals((1, 0), (0, 0))[0].1[0],
+            [[130.0, 1.0], [100.0, 1.0]]
+        );
+        let raw = ledger.pairs_by(ClockTime::Raw, (1, 0), (0, 0), |_, _, _, d| d.len());
+        assert_eq!(raw, [3], "and the whole time is there too");
+        // A process serves it: both sides have all of their time.
+        let (time, made, ledger) = of(&waits(false, &turns));
+        assert_eq!(time, ClockTime::Raw);
+        assert!((made.ln_ratios[0].exp() - 0.46).abs() < 1e-9);
+        assert_eq!(ledger.time((0, 0), (0, 0)), ClockTime::Net, "native's own");
+        // One turn whose waiting is not known.
+        let mut partly = waits(true, &turns);
+        partly.passes[0].waited_ns = None;
+        assert_eq!(of(&partly).0, ClockTime::Raw);
     }
 }

@@ -312,6 +312,7 @@ mod tests {
                     elapsed_ns: 2_000_000,
                     ops: 11,
                     bytes: 45_056,
+                    ..Turn::default()
                 },
                 more: true,
                 ..Turned::default()

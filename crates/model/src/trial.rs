@@ -112,9 +112,27 @@ pub struct Trial {
     /// Whether the layer was torn down and set up again before the trial. Set by the lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarted: Option<Restarted>,
+    /// How the trial waited for a CPU, besides [`Turn::waited_ns`]. Absent in older runs. Set by the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// Remarks that belong next to the number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// Waiting for a CPU in a trial, as far as the probe does not know it.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct Waiting {
+    /// Only the kernel that counted the waiting serves the layer. So what the probe waited is no part
+    /// of the layer's cost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
+    /// How long threads of the processes that serve the layer were ready to run and had no CPU, ns,
+    /// over all threads and the whole block. Absent if there are none, or the kernel does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub helpers_ns: Option<u64>,
 }
 
 /// The restart of a layer. The kernel gives every mount a new number.
@@ -174,14 +192,40 @@ impl Trial {
         if self.response_ns.is_some() {
             return self.response_ns;
         }
-        let mut each: Vec<f64> = self
-            .passes
-            .iter()
-            .filter(|p| p.ops > 0)
-            .map(|p| p.elapsed_ns as f64 / p.ops as f64)
-            .collect();
+        self.median_of(|elapsed_ns, _| Some(elapsed_ns))
+    }
+
+    /// [`Self::ns_per_op`] without the time that waited for a CPU. `None` if that is not known, or the
+    /// pace was fixed.
+    pub fn net_ns_per_op(&self) -> Option<f64> {
+        if self.response_ns.is_some() {
+            return None;
+        }
+        self.median_of(net)
+    }
+
+    /// How long the thread on the clock waited for a CPU, nanoseconds over all passes. `None` if that
+    /// is not known.
+    pub fn waited_ns(&self) -> Option<u64> {
+        let passes = self.passes.iter();
+        passes
+            .map(|p| p.waited_ns.map(|ns| ns.min(p.elapsed_ns)))
+            .sum()
+    }
+
+    /// The median over passes or turns, of a time that is made from elapsed and waited nanoseconds.
+    /// `None` if one of the times is.
+    fn median_of(&self, time: impl Fn(u64, Option<u64>) -> Option<u64>) -> Option<f64> {
+        let per_op = |elapsed, waited, ops: u64| Some(time(elapsed, waited)? as f64 / ops as f64);
+        let passes = self.passes.iter().filter(|p| p.ops > 0);
+        let mut each: Vec<f64> = passes
+            .map(|p| per_op(p.elapsed_ns, p.waited_ns, p.ops))
+            .collect::<Option<_>>()?;
         if each.is_empty() {
-            each.extend(self.turns.iter().filter_map(Turn::ns_per_op));
+            let turns = self.turns.iter().filter(|t| t.ops > 0);
+            each = turns
+                .map(|t| per_op(t.elapsed_ns, t.waited_ns, t.ops))
+                .collect::<Option<_>>()?;
         }
         each.sort_by(f64::total_cmp);
         let middle = each.len() / 2;
@@ -191,6 +235,12 @@ impl Trial {
             _ => Some(f64::midpoint(each[middle - 1], each[middle])),
         }
     }
+}
+
+/// Elapsed nanoseconds without those that waited for a CPU. `None` if that is not known, or nothing is
+/// left: the two are read one after the other.
+fn net(elapsed_ns: u64, waited_ns: Option<u64>) -> Option<u64> {
+    elapsed_ns.checked_sub(waited_ns?).filter(|ns| *ns > 0)
 }
 
 /// One pass over the point's work.
@@ -204,6 +254,11 @@ pub struct Pass {
     pub ops: u64,
     /// Application bytes moved.
     pub bytes: u64,
+    /// Nanoseconds of these in which the one thread that works was ready to run and had no CPU.
+    /// Absent with several threads or operations at once, if the work is that of programs, and if the
+    /// kernel does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ns: Option<u64>,
 }
 
 /// One uninterrupted stretch of work in one layer, without its lead-in.
@@ -219,22 +274,36 @@ pub struct Turn {
     pub ops: u64,
     /// Application bytes moved.
     pub bytes: u64,
+    /// Nanoseconds of these in which the one thread that works was ready to run and had no CPU.
+    /// Absent with several threads or operations at once, if the work is that of programs, and if the
+    /// kernel does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ns: Option<u64>,
 }
 
 impl Turn {
-    /// Nanoseconds per operation; absent if nothing was done.
-    pub fn ns_per_op(&self) -> Option<f64> {
-        (self.ops > 0).then(|| self.elapsed_ns as f64 / self.ops as f64)
+    /// Nanoseconds on the clock without those that waited for a CPU; `None` if that is not known.
+    pub fn net_ns(&self) -> Option<u64> {
+        net(self.elapsed_ns, self.waited_ns)
     }
 }
 
 /// Turns as arrays, which take half the space of objects: a run stores thousands. Both can be read.
 fn as_arrays<S: Serializer>(turns: &[Turn], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(
-        turns
-            .iter()
-            .map(|t| (t.round, t.elapsed_ns, t.ops, t.bytes)),
-    )
+    to.collect_seq(turns.iter().map(TurnArray))
+}
+
+struct TurnArray<'a>(&'a Turn);
+
+impl Serialize for TurnArray<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let t = self.0;
+        let known = (t.round, t.elapsed_ns, t.ops, t.bytes);
+        match t.waited_ns {
+            None => known.serialize(to),
+            Some(waited) => (known.0, known.1, known.2, known.3, waited).serialize(to),
+        }
+    }
 }
 
 /// How evenly threads progressed: means over the passes.
@@ -408,6 +477,10 @@ pub struct SelfTest {
     pub loop_ns: f64,
     /// One operation of the null engine through that loop.
     pub null_ns: f64,
+    /// Reading how long the thread has waited for a CPU. Absent where the kernel does not count it, and
+    /// in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ns: Option<f64>,
 }
 
 #[cfg(test)]
@@ -447,24 +520,64 @@ mod tests {
 
     #[test]
     fn turns_are_stored_as_arrays_and_read_as_objects_too() {
-        let trial = Trial {
+        let with = |waited_ns| Trial {
             turns: vec![Turn {
                 round: 1,
                 elapsed_ns: 20,
                 ops: 3,
                 bytes: 4096,
+                waited_ns,
             }],
             ..Trial::default()
         };
-        let stored = serde_json::to_string(&trial).unwrap();
-        assert!(stored.contains("\"turns\":[[1,20,3,4096]]"), "{stored}");
-        let earlier = stored.replace(
+        let stored = |trial: &Trial| serde_json::to_string(trial).unwrap();
+        let waited = stored(&with(Some(7)));
+        assert!(waited.contains("\"turns\":[[1,20,3,4096,7]]"), "{waited}");
+        let unknown = stored(&with(None));
+        assert!(unknown.contains("\"turns\":[[1,20,3,4096]]"), "{unknown}");
+        let earlier = unknown.replace(
             "[1,20,3,4096]",
             "{\"round\":1,\"elapsed_ns\":20,\"ops\":3,\"bytes\":4096}",
         );
-        for text in [stored, earlier] {
-            assert_eq!(serde_json::from_str::<Trial>(&text).unwrap(), trial);
+        for (text, waited_ns) in [(waited, Some(7)), (unknown, None), (earlier, None)] {
+            let read = serde_json::from_str::<Trial>(&text).unwrap();
+            assert_eq!(read, with(waited_ns));
         }
+    }
+
+    #[test]
+    fn the_value_without_waiting_needs_to_know_all_of_it() {
+        let pass = |elapsed_ns, waited_ns| Pass {
+            elapsed_ns,
+            ops: 2,
+            bytes: 0,
+            waited_ns,
+        };
+        let of = |passes: &[Pass]| Trial {
+            passes: passes.to_vec(),
+            ..Trial::default()
+        };
+        let known = of(&[pass(100, Some(40)), pass(90, Some(0)), pass(500, Some(300))]);
+        assert_eq!(
+            (known.ns_per_op(), known.net_ns_per_op()),
+            (Some(50.0), Some(45.0))
+        );
+        assert_eq!(known.waited_ns(), Some(340));
+        let partly = of(&[pass(100, Some(40)), pass(90, None)]);
+        assert_eq!((partly.net_ns_per_op(), partly.waited_ns()), (None, None));
+        assert_eq!(
+            of(&[pass(100, Some(100))]).net_ns_per_op(),
+            None,
+            "nothing is left"
+        );
+        let paced = Trial {
+            response_ns: Some(9.0),
+            ..of(&[pass(100, Some(40))])
+        };
+        assert_eq!(
+            (paced.ns_per_op(), paced.net_ns_per_op()),
+            (Some(9.0), None)
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use layermark_model::DeviceBytes;
-use layermark_sys::process::{self, InCall, Stat};
+use layermark_sys::process::{self, InCall, Schedstat, Stat};
 use rustix::{
     fs::statfs,
     time::{ClockId, clock_gettime},
@@ -114,17 +114,14 @@ impl Who {
                 let before = ns(ClockId::ThreadCPUTime);
                 let all = ns(ClockId::ProcessCPUTime);
                 let after = ns(ClockId::ThreadCPUTime);
-                let children: u64 = workers()
-                    .into_iter()
-                    .filter_map(process::threads_run_ns)
-                    .sum();
+                let children: u64 = workers().into_iter().filter_map(threads_run_ns).sum();
                 let at = |own| children + all.saturating_sub(own);
                 (at(after), at(before))
             }
             Self::These(pids, thread) => {
-                let own = process::run_ns(Path::new(&format!("/proc/self/task/{thread}")));
-                let others = pids.iter().filter_map(|p| process::threads_run_ns(*p));
-                let used = others.sum::<u64>() + own.unwrap_or(0);
+                let own = Schedstat::of(Path::new(&format!("/proc/self/task/{thread}")));
+                let others = pids.iter().filter_map(|pid| threads_run_ns(*pid));
+                let used = others.sum::<u64>() + own.map_or(0, |own| own.run_ns);
                 (used, used)
             }
         }
@@ -141,14 +138,19 @@ impl Who {
 pub fn goes_on(child: u32, used: &mut u64) -> bool {
     let child = worker(child);
     let before = *used;
-    *used = process::threads_run_ns(child).unwrap_or(before);
+    *used = threads_run_ns(child).unwrap_or(before);
     *used != before || waits_for_a_time(child)
+}
+
+/// CPU time of all threads of an existing process, ns.
+fn threads_run_ns(pid: u32) -> Option<u64> {
+    Schedstat::of_threads(pid).map(|all| all.run_ns)
 }
 
 /// CPU time of all living descendants of a process, ns.
 pub fn descendants_cpu_ns(pid: u32) -> u64 {
     let each = process::children(pid).into_iter();
-    each.map(|child| process::threads_run_ns(child).unwrap_or(0) + descendants_cpu_ns(child))
+    each.map(|child| threads_run_ns(child).unwrap_or(0) + descendants_cpu_ns(child))
         .sum()
 }
 

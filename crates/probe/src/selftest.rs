@@ -7,8 +7,11 @@ use layermark_model::SelfTest;
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     engines::{self, After, RecordOrder, Task, Transfer},
-    run::drive::{OpRange, Step, drive},
-    run::recorder::Recorder,
+    run::{
+        drive::{OpRange, Step, drive},
+        recorder::Recorder,
+        waiting,
+    },
 };
 
 /// Number of operations per batch.
@@ -44,10 +47,18 @@ pub fn self_test() -> SelfTest {
         ));
     });
     let null_ns = median(|| null_pass(source, &mut recorder));
+    let delay_ns = waiting::delay_ns().map(|_| {
+        median(|| {
+            for _ in 0..TURNS {
+                black_box(waiting::delay_ns());
+            }
+        })
+    });
     SelfTest {
         clock_ns,
         loop_ns,
         null_ns,
+        delay_ns,
     }
 }
 

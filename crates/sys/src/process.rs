@@ -89,26 +89,54 @@ fn started_by(thread: &Path) -> Vec<u32> {
     pids.filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// CPU time of the process or thread with this directory in `/proc`, ns. That of a process is that of its
+/// `schedstat` of a process or thread (Documentation/scheduler/sched-stats.rst). That of a process is that of its
 /// first thread.
-pub fn run_ns(of: &Path) -> Option<u64> {
-    read_run_ns(&File::open(of.join("schedstat")).ok()?)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedstat {
+    /// Time on a CPU, ns.
+    pub run_ns: u64,
+    /// Time for which it was ready to run and had no CPU, ns.
+    pub wait_ns: u64,
 }
 
-/// The first field of an open `schedstat`: time on a CPU, ns
-/// (Documentation/scheduler/sched-stats.rst). `None` once the process has ended. Reading it costs a
-/// fifth of [`Stat::read`], for which the kernel collects fifty numbers under locks.
-pub fn read_run_ns(schedstat: &File) -> Option<u64> {
-    let mut line = [0; 128];
-    let length = schedstat.read_at(&mut line, 0).ok()?;
-    let text = str::from_utf8(&line[..length]).ok()?;
-    text.split_ascii_whitespace().next()?.parse().ok()
-}
+impl Schedstat {
+    /// Of the process or thread with this directory in `/proc`.
+    pub fn of(dir: &Path) -> Option<Self> {
+        Self::read(&File::open(dir.join("schedstat")).ok()?)
+    }
 
-/// CPU time of all threads of an existing process, ns.
-pub fn threads_run_ns(pid: u32) -> Option<u64> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
-    Some(threads.filter_map(|t| run_ns(&t.path())).sum())
+    /// Reads an open file again. `None` once the process has ended. It allocates nothing and costs a
+    /// fifth of [`Stat::read`], for which the kernel collects fifty numbers under locks.
+    pub fn read(file: &File) -> Option<Self> {
+        let mut line = [0; 128];
+        let length = file.read_at(&mut line, 0).ok()?;
+        let mut fields = str::from_utf8(&line[..length])
+            .ok()?
+            .split_ascii_whitespace();
+        Some(Self {
+            run_ns: fields.next()?.parse().ok()?,
+            wait_ns: fields.next()?.parse().ok()?,
+        })
+    }
+
+    /// Of all threads of an existing process together.
+    pub fn of_threads(pid: u32) -> Option<Self> {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+        let none = Self {
+            run_ns: 0,
+            wait_ns: 0,
+        };
+        let each = threads.filter_map(|thread| Self::of(&thread.path()));
+        Some(each.fold(none, |sum, one| Self {
+            run_ns: sum.run_ns + one.run_ns,
+            wait_ns: sum.wait_ns + one.wait_ns,
+        }))
+    }
+
+    /// Whether the kernel counts. Where it does not, it has no such file, or all numbers stay 0.
+    pub fn is_counted(&self) -> bool {
+        self.run_ns > 0
+    }
 }
 
 /// The system call in which a thread is.
@@ -239,7 +267,7 @@ mod tests {
             (children(pid), children_of_first_thread(pid)),
             (vec![], vec![])
         );
-        assert_eq!(threads_run_ns(pid), None);
+        assert_eq!(Schedstat::of_threads(pid), None);
     }
 
     #[test]

@@ -137,6 +137,7 @@ mod tests {
                 elapsed_ns: 1,
                 ops: 1,
                 bytes: 1000,
+                ..Pass::default()
             }],
             device: Some(DeviceBytes {
                 read,

@@ -162,6 +162,7 @@ mod tests {
                             elapsed_ns: ns as u64,
                             ops: 1,
                             bytes: 0,
+                            ..Pass::default()
                         }],
                         ..Trial::default()
                     }),

@@ -75,6 +75,7 @@ mod tests {
                     elapsed_ns: ns,
                     ops: 1,
                     bytes: 0,
+                    ..Pass::default()
                 }],
                 ..Trial::default()
             }),

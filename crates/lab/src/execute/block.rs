@@ -314,10 +314,13 @@ impl<'a> Lab<'a> {
         }
         let all = trials.iter().map(|this| &this.attempt.used);
         let all = self.meter.total(all, &kernel);
+        let recent = self.recent.with(all);
         for this in &mut trials {
-            let up = self.running[this.layer].as_ref();
-            this.attempt.background = up.and_then(|up| windows.of(&up.physical()));
-            this.attempt.beside = all;
+            (this.attempt.beside, this.attempt.recent) = (all, recent);
+            if let Some(up) = self.running[this.layer].as_ref() {
+                this.attempt.background = windows.of(&up.physical());
+                this.attempt.end_of_turns(up);
+            }
         }
         for this in &mut trials {
             this.step(&self.watch, &mut self.running, |_, up, request| {

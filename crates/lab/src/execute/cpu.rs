@@ -5,13 +5,16 @@
 //! sampling error is subtracted before work counts as foreign.
 
 use std::{
+    collections::VecDeque,
     fs::{self, File},
+    ops::AddAssign,
     os::unix::fs::FileExt,
+    path::Path,
     time::{Duration, Instant},
 };
 
 use layermark_model::CpuTime;
-use layermark_sys::process::{self, Stat};
+use layermark_sys::process::{self, Schedstat, Stat};
 use rustix::{
     param::clock_ticks_per_second,
     time::{ClockId, clock_gettime},
@@ -22,6 +25,9 @@ pub(crate) const LIMIT: f64 = 0.10;
 
 /// Ticks of possible rounding error.
 const GRAIN: f64 = 2.0;
+
+/// Ticks of all CPUs from which on the sampling error is small beside [`LIMIT`].
+const ENOUGH: f64 = 400.0;
 
 /// Sampling error of `n` samples of a CPU, in ticks: two standard deviations of a share of one
 /// half.
@@ -49,8 +55,7 @@ enum Times {
 impl Times {
     /// Whether the kernel keeps `schedstat`.
     fn is_counted() -> bool {
-        let own = File::open("/proc/self/schedstat").map(Self::Schedstat);
-        own.is_ok_and(|own| own.ns() > Some(0))
+        Schedstat::of(Path::new("/proc/self")).is_some_and(|own| own.is_counted())
     }
 
     fn open(pid: u32, counted: bool) -> Option<Self> {
@@ -64,7 +69,7 @@ impl Times {
     /// CPU time, ns; `None` once the process has ended.
     fn ns(&self) -> Option<u64> {
         match self {
-            Self::Schedstat(file) => process::read_run_ns(file),
+            Self::Schedstat(file) => Schedstat::read(file).map(|s| s.run_ns),
             Self::Stat(file) => {
                 let stat = Stat::read(file)?;
                 let ticks = stat.user_ticks + stat.kernel_ticks;
@@ -160,15 +165,7 @@ impl Meter {
             kernel_ns: self.kernel().since(kernel),
             ..Used::default()
         };
-        for of in turns {
-            sum.all += of.all;
-            sum.busy += of.busy;
-            sum.interrupts += of.interrupts;
-            sum.steal += of.steal;
-            sum.probe_ns += of.probe_ns;
-            sum.lab_ns += of.lab_ns;
-            sum.upkeep_ns += of.upkeep_ns;
-        }
+        turns.for_each(|of| sum += *of);
         sum
     }
 
@@ -252,11 +249,8 @@ impl Used {
     /// The share of this trial, in a block whose turns used `all` together.
     pub(crate) fn usage(&self, all: &Self) -> Usage {
         let second = clock_ticks_per_second() as f64;
-        let ticks = |ns: u64| ns as f64 * second / 1e9;
-        let known = all.probe_ns + all.lab_ns + all.kernel_ns + all.upkeep_ns;
-        let foreign = (all.busy as f64 - ticks(known)).max(0.0);
+        let foreign = all.foreign();
         let steal = all.steal as f64;
-        let spoils = |x: f64| x - sampling(all.all) > LIMIT * all.all;
         let share = |x: f64, of: f64| if of > 0.0 { (x / of).min(1.0) } else { 0.0 };
         Usage {
             foreign: share(foreign, all.all),
@@ -264,8 +258,57 @@ impl Used {
             busy: share((self.busy + self.interrupts) as f64, self.all),
             cpu_s: self.all / second,
             upkeep_ns: self.upkeep_ns,
-            contaminated: all.all > 0.0 && (spoils(foreign) || spoils(steal)),
+            contaminated: all.is_contaminated(),
         }
+    }
+
+    /// Ticks that neither layermark nor the kernel's threads used.
+    fn foreign(&self) -> f64 {
+        let known = self.probe_ns + self.lab_ns + self.kernel_ns + self.upkeep_ns;
+        let known = known as f64 * clock_ticks_per_second() as f64 / 1e9;
+        (self.busy as f64 - known).max(0.0)
+    }
+
+    /// Whether foreign work or steal is above [`LIMIT`] by more than rounding.
+    pub(crate) fn is_contaminated(&self) -> bool {
+        let spoils = |ticks: f64| ticks - sampling(self.all) > LIMIT * self.all;
+        self.all > 0.0 && (spoils(self.foreign()) || spoils(self.steal as f64))
+    }
+}
+
+impl AddAssign for Used {
+    fn add_assign(&mut self, more: Self) {
+        self.all += more.all;
+        self.busy += more.busy;
+        self.interrupts += more.interrupts;
+        self.steal += more.steal;
+        self.probe_ns += more.probe_ns;
+        self.lab_ns += more.lab_ns;
+        self.kernel_ns += more.kernel_ns;
+        self.upkeep_ns += more.upkeep_ns;
+    }
+}
+
+/// CPU use in the latest blocks. A launch is shorter than a tick of the kernel's clock, and the sampling error of
+/// a block of launches hides any work of others.
+#[derive(Debug, Default)]
+pub(crate) struct Recent(VecDeque<Used>);
+
+impl Recent {
+    /// Adds a block. Returns the sum of the latest blocks that are together at least as long as [`ENOUGH`].
+    pub(crate) fn with(&mut self, block: Used) -> Used {
+        self.0.push_back(block);
+        let mut sum = Used::default();
+        let mut kept = 0;
+        for used in self.0.iter().rev() {
+            if sum.all >= ENOUGH {
+                break;
+            }
+            sum += *used;
+            kept += 1;
+        }
+        self.0.drain(..self.0.len() - kept);
+        sum
     }
 }
 
@@ -409,6 +452,33 @@ mod tests {
             Kernel(vec![Some(9), Some(7), None]),
         );
         assert_eq!(b.since(&a), 4, "what came or went is not known");
+    }
+
+    /// Launches of 5 ms beside a busy loop: no tick, or one, falls into each.
+    #[test]
+    fn foreign_work_beside_short_blocks_is_found_in_many() {
+        let launch = |ticks| Used {
+            all: 1.0,
+            busy: ticks,
+            probe_ns: 4_000_000,
+            ..Used::default()
+        };
+        let flagged = |is_busy: fn(u64) -> bool| {
+            let mut recent = Recent::default();
+            let sums = (0..600).map(|n| recent.with(launch(u64::from(is_busy(n)))));
+            sums.filter(Used::is_contaminated).count()
+        };
+        // 4 of 7 ms are its own.
+        let beside = flagged(|n| n % 10 < 7);
+        assert!(beside > 500, "{beside}");
+        assert_eq!(flagged(|n| n % 5 == 0 || n % 5 == 2), 0);
+        let mut recent = Recent::default();
+        let long = Used {
+            all: 1_000.0,
+            ..Used::default()
+        };
+        assert_eq!((recent.with(long), recent.with(long)), (long, long));
+        assert!((recent.with(launch(0)).all - 1_001.0).abs() < 1e-9);
     }
 
     #[test]

@@ -21,7 +21,12 @@ use crate::{
         stop::{Change, Stopping},
         tally::Tally,
     },
-    execute::{cpu::Meter, layer_failure::LayerFailure, session::RunningLayer, watch::Watch},
+    execute::{
+        cpu::{Meter, Recent},
+        layer_failure::LayerFailure,
+        session::RunningLayer,
+        watch::Watch,
+    },
     machine::now_ms,
 };
 
@@ -62,6 +67,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) stopping: Stopping,
     pub(crate) clock: Clock,
     pub(crate) meter: Meter,
+    /// CPU use in the latest blocks.
+    pub(crate) recent: Recent,
     pub(crate) watch: Watch,
     /// The layers that are up, indexed as in the run.
     pub(crate) running: Vec<Option<RunningLayer>>,
@@ -114,6 +121,7 @@ impl<'a> Lab<'a> {
             stopping: Stopping::new(run.plan.precision()).fixed(run.plan.blocks),
             clock: fewer::clock(&run.plan, &run.layers, &run.points, setup.catalog)?,
             meter: Meter::new(),
+            recent: Recent::default(),
             watch: Watch::new(setup.silence),
             running: std::iter::repeat_with(|| None).take(layers).collect(),
             remote: BTreeSet::new(),

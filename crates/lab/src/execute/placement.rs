@@ -10,7 +10,7 @@ use crate::{
         budget::Due,
         parts::{FileId, Member, divide},
     },
-    execute::{drive::Lab, remote_layer},
+    execute::drive::Lab,
 };
 
 impl Lab<'_> {
@@ -87,10 +87,11 @@ impl Lab<'_> {
         layer == BASELINE || self.run.layers[layer].control
     }
 
-    /// Whether a process serves it, on this host or elsewhere.
+    /// [`RunningLayer::is_served`](crate::execute::session::RunningLayer::is_served) of a layer that is up.
     pub(crate) fn is_served(&self, layer: usize) -> bool {
-        let up = self.running[layer].as_ref();
-        up.is_some_and(|up| !up.place.helpers().is_empty() || remote_layer::has_server(&up.facts))
+        self.running[layer]
+            .as_ref()
+            .is_some_and(|up| up.is_served())
     }
 }
 

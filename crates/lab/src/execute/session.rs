@@ -4,11 +4,12 @@ use std::{mem, net::IpAddr, path::Path, time::Duration};
 
 use layermark_layers::{Base, LayerError, Place, Undo, Wire, cpu_ns, mounts, served, spread, tell};
 use layermark_model::{
-    CpuTime, Facts, SelfTest, Spec,
+    CpuTime, DELAY_UNKNOWN, Facts, SelfTest, Spec,
     protocol::{FromProbe, VERSION},
 };
 
 use layermark_probe::{NearEnd, motion};
+use layermark_sys::process::Schedstat;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
@@ -120,6 +121,11 @@ impl RunningLayer {
         }
         let started = start(place.start(), silence, stop);
         let (probe, self_test) = watching.judge(started)?;
+        let mut facts = facts;
+        if self_test.delay_ns.is_none() {
+            let (name, text) = DELAY_UNKNOWN;
+            facts.notes.insert(name.into(), text.into());
+        }
         let near = addresses.map(|[_, far]| {
             let dir = match place.near_dir() {
                 Some(dir) => dir.to_owned(),
@@ -179,6 +185,26 @@ impl RunningLayer {
             End::Near => self.place.near_on_this_host(),
             End::Far => self.place.on_this_host(),
         }
+    }
+
+    /// Whether a process serves it, on this host or elsewhere.
+    pub(crate) fn is_served(&self) -> bool {
+        !self.place.helpers().is_empty() || remote_layer::has_server(&self.facts)
+    }
+
+    /// Whether nothing but this host's kernel serves its probe. What that waits for a CPU is then no part of the
+    /// layer's cost.
+    pub(crate) fn has_only_this_kernel(&self) -> bool {
+        self.place.shares_kernel() && !self.is_served()
+    }
+
+    /// How long threads of the processes that serve it have waited for a CPU since they started, ns, over all
+    /// threads. `None` if there are none, or the kernel does not count it.
+    pub(crate) fn helpers_waited_ns(&self) -> Option<u64> {
+        let each = self.place.helpers().into_iter();
+        let each = each.filter_map(Schedstat::of_threads);
+        let each = each.filter(Schedstat::is_counted).map(|s| s.wait_ns);
+        each.reduce(|a, b| a + b)
     }
 
     /// Whether the kernel below the probe at an end is layermark's: see [`Place::owns_kernel`].

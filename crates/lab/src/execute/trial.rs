@@ -7,7 +7,7 @@ use std::{
 
 use layermark_layers::{BackingExtents, KernelCaches, LayerError};
 use layermark_model::{
-    BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Point, Trial, calls,
+    BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Point, Trial, Waiting, calls,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, JobCpus, Peer, ToProbe, TurnRequest},
     random,
@@ -64,8 +64,12 @@ pub(crate) struct Attempt {
     pub used: Used,
     /// CPU use in all turns of the block.
     pub beside: Used,
+    /// The same with earlier blocks, if this one is too short to tell.
+    pub recent: Used,
     /// CPU time of the probe while its clock ran, nanoseconds.
     cpu_ns: u64,
+    /// What the layer's helpers had waited for a CPU before the first turn, then in the block, ns.
+    helpers_waited_ns: Option<u64>,
     /// Flushes by other programs in the block.
     pub background: Option<BackgroundFlushes>,
     /// For a layer whose probe is not on this host: the devices below it, and the bytes that
@@ -95,7 +99,9 @@ impl Attempt {
             cooled: DroppedCaches::default(),
             used: Used::default(),
             beside: Used::default(),
+            recent: Used::default(),
             cpu_ns: 0,
+            helpers_waited_ns: None,
             background: None,
             below: None,
             host: None,
@@ -188,7 +194,15 @@ impl Attempt {
     /// Checks what is cached. From here to the end of the last turn the clock is watched.
     pub(crate) fn begin(&mut self, up: &mut RunningLayer) -> Result<(), Failure> {
         self.backing = backing_share(&self.behind);
+        self.helpers_waited_ns = up.helpers_waited_ns();
         keeps_time(up)
+    }
+
+    /// After the last turn. The threads of helpers are many and idle in the turns of others, so their waiting is
+    /// read at the ends of the block.
+    pub(crate) fn end_of_turns(&mut self, up: &RunningLayer) {
+        let both = self.helpers_waited_ns.zip(up.helpers_waited_ns());
+        self.helpers_waited_ns = both.map(|(before, now)| now.saturating_sub(before));
     }
 
     /// Work outside the clock and its counters, after a turn or before the next one, if the last turn
@@ -288,6 +302,7 @@ impl Attempt {
             other => return Err(unexpected(&other, "trial")),
         };
         self.usage = self.used.usage(&self.beside);
+        self.usage.contaminated |= self.recent.is_contaminated();
         if let Some((_, crossed)) = &self.below {
             // A device of the guest may be in this host's memory, so the devices of this host
             // count.
@@ -329,6 +344,11 @@ impl Attempt {
             }
         });
         trial.background = self.background;
+        let helpers_ns = self.helpers_waited_ns;
+        trial.waiting = Some(Waiting {
+            apart: up.has_only_this_kernel(),
+            helpers_ns: helpers_ns.map(|ns| of_turns(ns, self.elapsed_ns, self.uncounted_ns)),
+        });
         let spun = trial.spun_ns as f64 / 1e9 / self.usage.cpu_s.max(1e-9);
         let busy = (self.usage.busy - spun).max(0.0);
         trial.busy = Some(busy);

@@ -15,7 +15,7 @@ use layermark_model::Verified;
 use rustix::fs::Advice;
 
 use crate::{
-    clock::{Source, monotonic_ns},
+    clock::Source,
     run::drive::{self, Done, LoopError, OpRange},
     run::recorder::Recorder,
 };
@@ -270,7 +270,7 @@ impl<T: Io> Runner for EngineRunner<T> {
         let over = done.next == part.to;
         if over {
             io.end(file, after).map_err(stopped(part.to))?;
-            done.span.end = monotonic_ns();
+            done.span.ends_now();
         }
         self.0 = (!over).then_some(io);
         Ok(done)

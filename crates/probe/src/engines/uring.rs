@@ -15,8 +15,11 @@ use crate::{
     data::{self, Stamp},
     limits::HEARTBEAT_NS,
     queue::{FailedIo, Queue, QueuedIo},
-    run::drive::{Done, LoopError, OpRange, Span},
     run::recorder::Recorder,
+    run::{
+        drive::{Done, LoopError, OpRange, Span},
+        waiting::Waited,
+    },
 };
 
 /// The engine `uring`.
@@ -83,19 +86,22 @@ fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<D
         begun: part.from,
         ended: part.from,
         paused: 0,
+        waited: Waited::default(),
     };
     let mut done = pass.run(part, task.beat)?;
     pass.look();
     done.span.paused = pass.paused;
+    let before = done.span.waited.now();
     // Releases the registered memory, which is not part of the work, and the registered file.
     // Without that, the close would have no effect.
     drop(pass);
     if done.next == part.to && task.after != After::Nothing {
         if !task.after.closes() {
             done.span.paused += monotonic_ns() - done.span.end;
+            done.span.waited.leave_out(before);
         }
         task.after.apply(file).map_err(stopped(part.to))?;
-        done.span.end = monotonic_ns();
+        done.span.ends_now();
     }
     Ok(done)
 }
@@ -121,6 +127,8 @@ struct Pass<'a, C> {
     ended: u64,
     /// Time that did not belong to the work, ns.
     paused: u64,
+    /// With one operation at a time.
+    waited: Waited,
 }
 
 impl<C: Clock> Pass<'_, C> {
@@ -132,7 +140,11 @@ impl<C: Clock> Pass<'_, C> {
     /// completion after which another operation was started.
     fn run(&mut self, part: OpRange, beat: &mut dyn FnMut(u64)) -> Result<Done, LoopError> {
         let in_part = part.limit_ns != u64::MAX && self.queue.depth() > 1;
-        let start = monotonic_ns();
+        let (waited, start) = Waited::begin();
+        if self.queue.depth() == 1 {
+            // Several operations go on while the thread waits.
+            self.waited = waited;
+        }
         let mut beat_at = self.clock.now();
         // The time begins when any have ended.
         let mut stop_at = if in_part {
@@ -154,7 +166,9 @@ impl<C: Clock> Pass<'_, C> {
             let end = self.clock.now();
             self.reap(end, !in_part || (first.is_some() && last.is_none()))?;
             if self.clock.ns(end.saturating_sub(beat_at)) >= HEARTBEAT_NS {
+                let before = self.waited.now();
                 beat(self.ended - part.from);
+                self.waited.leave_out(before);
                 beat_at = self.clock.now();
                 // Operations in flight continue meanwhile; the clock is paused only where there are
                 // none.
@@ -176,9 +190,15 @@ impl<C: Clock> Pass<'_, C> {
             }
         }
         let end = monotonic_ns();
+        self.waited.end(end);
         let done = |start, end, ops| {
-            let (next, paused) = (self.ended, self.paused);
-            let span = Span { start, end, paused };
+            let span = Span {
+                start,
+                end,
+                paused: self.paused,
+                waited: self.waited,
+            };
+            let next = self.ended;
             Done { span, ops, next }
         };
         Ok(match (first, last) {
@@ -242,7 +262,7 @@ impl<C: Clock> Pass<'_, C> {
     /// was read before it is overwritten.
     #[cold]
     fn prepare(&mut self, at: u64) {
-        let start = monotonic_ns();
+        let (start, before) = (monotonic_ns(), self.waited.now());
         self.look();
         if let Some((seed, generation)) = self.mark {
             let stamp = Stamp {
@@ -255,6 +275,7 @@ impl<C: Clock> Pass<'_, C> {
         if self.check.is_some() {
             self.unseen = Some(at);
         }
+        self.waited.leave_out(before);
         self.paused += monotonic_ns() - start;
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     limits::HEARTBEAT_NS,
-    run::recorder::Recorder,
+    run::{recorder::Recorder, waiting::Waited},
 };
 
 /// The work of single operations.
@@ -32,10 +32,10 @@ pub struct Done {
 
 impl Done {
     /// Operations of `part` that ended just now.
-    fn now(part: OpRange, next: u64, start: u64, paused: u64) -> Self {
-        let end = monotonic_ns();
+    fn now(part: OpRange, next: u64, mut span: Span) -> Self {
+        span.ends_now();
         Self {
-            span: Span { start, end, paused },
+            span,
             ops: next - part.from,
             next,
         }
@@ -74,9 +74,17 @@ pub struct Span {
     pub end: u64,
     /// Time in between that was not work.
     pub paused: u64,
+    /// The time of the work in which the thread waited for a CPU.
+    pub waited: Waited,
 }
 
 impl Span {
+    /// Ends the span, also one that has ended before.
+    pub fn ends_now(&mut self) {
+        self.end = monotonic_ns();
+        self.waited.end(self.end);
+    }
+
     /// Time of the work, ns. At least 1, because the clock may not have moved.
     pub fn net_ns(&self) -> u64 {
         (self.end - self.start).saturating_sub(self.paused).max(1)
@@ -123,7 +131,7 @@ fn timed<C: Clock, S: Step>(
     beat: &mut dyn FnMut(u64),
     step: &mut S,
 ) -> Result<Done, LoopError> {
-    let start_ns = monotonic_ns();
+    let (mut waited, start_ns) = Waited::begin();
     let mut paused = 0;
     let mut readings = [0; KEPT];
     let mut count = 0;
@@ -136,7 +144,9 @@ fn timed<C: Clock, S: Step>(
         if S::PREPARES {
             record(clock, recorder, &mut last, &readings[..count]);
             count = 0;
+            let before = waited.now();
             step.prepare(next);
+            waited.leave_out(before);
             let now = clock.now();
             paused += now.saturating_sub(last);
             stop_at = stop_at.saturating_add(now.saturating_sub(last));
@@ -158,7 +168,9 @@ fn timed<C: Clock, S: Step>(
             if now >= stop_at {
                 break;
             }
+            let before = waited.now();
             beat(next - part.from);
+            waited.leave_out(before);
             last = clock.now();
             beat_at = last.saturating_add(beat_ticks);
             paused += last.saturating_sub(now);
@@ -166,7 +178,13 @@ fn timed<C: Clock, S: Step>(
         }
     }
     record(clock, recorder, &mut last, &readings[..count]);
-    Ok(Done::now(part, next, start_ns, clock.ns(paused)))
+    let span = Span {
+        start: start_ns,
+        end: start_ns,
+        paused: clock.ns(paused),
+        waited,
+    };
+    Ok(Done::now(part, next, span))
 }
 
 /// Records operations that ended at `ends`, one after the other since `last`, in the histogram.
@@ -186,16 +204,17 @@ fn untimed<S: Step>(
     beat: &mut dyn FnMut(u64),
     step: &mut S,
 ) -> Result<Done, LoopError> {
-    let start_ns = monotonic_ns();
+    let (mut waited, start_ns) = Waited::begin();
     let (mut paused_ns, mut last_beat, mut last_look) = (0, start_ns, start_ns);
     let often = (HEARTBEAT_NS / 10).min(part.limit_ns / 16);
     let (mut stride, mut next_look) = (1, part.from + 1);
     let mut next = part.from;
     while next < part.to {
         if S::PREPARES {
-            let before = monotonic_ns();
+            let (before_ns, before) = (monotonic_ns(), waited.now());
             step.prepare(next);
-            paused_ns += monotonic_ns() - before;
+            waited.leave_out(before);
+            paused_ns += monotonic_ns() - before_ns;
         }
         if let Err(error) = step.run(next) {
             return Err(LoopError { at: next, error });
@@ -213,7 +232,9 @@ fn untimed<S: Step>(
             };
             last_look = now;
             if now - last_beat >= HEARTBEAT_NS {
+                let before = waited.now();
                 beat(next - part.from);
+                waited.leave_out(before);
                 last_beat = monotonic_ns();
                 last_look = last_beat;
                 paused_ns += last_beat - now;
@@ -221,7 +242,13 @@ fn untimed<S: Step>(
             next_look = next + stride;
         }
     }
-    Ok(Done::now(part, next, start_ns, paused_ns))
+    let span = Span {
+        start: start_ns,
+        end: start_ns,
+        paused: paused_ns,
+        waited,
+    };
+    Ok(Done::now(part, next, span))
 }
 
 #[cfg(test)]

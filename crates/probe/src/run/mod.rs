@@ -17,6 +17,7 @@ pub mod barrier;
 pub mod drive;
 pub mod recorder;
 pub mod team;
+pub mod waiting;
 
 use drive::Span;
 
@@ -154,6 +155,8 @@ pub struct Stretch {
     pub elapsed_ns: u64,
     pub ops: u64,
     pub bytes: u64,
+    /// Time of it in which the one thread that works waited for a CPU, ns: [`Turn::waited_ns`].
+    pub waited_ns: Option<u64>,
     /// Number of calls that flush.
     pub syncs: u64,
     /// Whether the pass is over: [`Repeat::renew`] must come before another one.
@@ -278,6 +281,7 @@ impl<W: Repeat> Repeated<W> {
         let mut used = Used::default();
         let mut turn = Turn {
             round: ask.round,
+            waited_ns: Some(0),
             ..Turn::default()
         };
         // A new pass is not started for the last tenth of a turn.
@@ -288,6 +292,7 @@ impl<W: Repeat> Repeated<W> {
             turn.elapsed_ns += done.elapsed_ns;
             turn.ops += done.ops;
             turn.bytes += done.bytes;
+            turn.waited_ns = both(turn.waited_ns, done.waited_ns);
             trial.syncs += done.syncs;
             if done.over && self.work.passes().most > 0 {
                 break;
@@ -317,6 +322,7 @@ impl<W: Repeat> Repeated<W> {
         let (mut used, mut last_beat) = (Used::default(), monotonic_ns());
         let mut sum = Turn {
             round: ask.round,
+            waited_ns: Some(0),
             ..Turn::default()
         };
         let rules = self.work.passes();
@@ -328,10 +334,12 @@ impl<W: Repeat> Repeated<W> {
                 elapsed_ns: done.elapsed_ns,
                 ops: done.ops,
                 bytes: done.bytes,
+                waited_ns: done.waited_ns,
             });
             sum.elapsed_ns += done.elapsed_ns;
             sum.ops += done.ops;
             sum.bytes += done.bytes;
+            sum.waited_ns = both(sum.waited_ns, done.waited_ns);
             if monotonic_ns() - last_beat >= HEARTBEAT_NS {
                 beat(sum.ops, sum.bytes);
                 last_beat = monotonic_ns();
@@ -351,12 +359,21 @@ impl<W: Repeat> Repeated<W> {
 pub fn enter(trial: &mut Trial, turn: Turn) {
     trial.turns.push(turn);
     if trial.passes.is_empty() {
-        trial.passes.push(Pass::default());
+        trial.passes.push(Pass {
+            waited_ns: Some(0),
+            ..Pass::default()
+        });
     }
     let sum = &mut trial.passes[0];
     sum.elapsed_ns += turn.elapsed_ns;
     sum.ops += turn.ops;
     sum.bytes += turn.bytes;
+    sum.waited_ns = both(sum.waited_ns, turn.waited_ns);
+}
+
+/// The sum of two times, if both are known.
+fn both(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.zip(b).map(|(a, b)| a + b)
 }
 
 /// Whether a stretch has another pass.
@@ -406,6 +423,7 @@ impl Span {
     /// Continues with the next stretch; the time between the two is not work.
     pub fn join(&mut self, next: Self) {
         self.paused += next.paused + next.start.saturating_sub(self.end);
+        self.waited.join(next.waited);
         self.end = next.end;
     }
 }

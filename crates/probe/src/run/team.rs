@@ -285,7 +285,7 @@ mod tests {
         let span = Span {
             start: 0,
             end: ns,
-            paused: 0,
+            ..Span::default()
         };
         (ops, span)
     }
@@ -316,8 +316,12 @@ mod tests {
             let start = begin();
             *slot += order;
             beat(order);
-            let (end, paused) = (monotonic_ns(), 0);
-            Ok((order, Span { start, end, paused }))
+            let span = Span {
+                start,
+                end: monotonic_ns(),
+                ..Span::default()
+            };
+            Ok((order, span))
         }
     }
 

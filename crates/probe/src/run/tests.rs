@@ -63,7 +63,7 @@ impl Repeat for Script {
             bytes: ops * 10,
             syncs: ops,
             over: self.at == self.ops,
-            edges: None,
+            ..Stretch::default()
         })
     }
     fn settle(&mut self, _: &mut Trial, _: Mark) -> Result<(), ProbeError> {

@@ -21,6 +21,7 @@ impl Work for Buggy {
             elapsed_ns: 5,
             ops: 1,
             bytes: 0,
+            ..Turn::default()
         };
         trial.turns.push(turn);
         Ok(Turned {

@@ -18,6 +18,12 @@ fn recorded(trial: &Trial) -> u64 {
     all.len()
 }
 
+/// Whether this kernel counts how long threads wait for a CPU.
+fn counts_delays() -> bool {
+    let own = fs::read_to_string("/proc/thread-self/schedstat");
+    own.is_ok_and(|numbers| !numbers.starts_with("0 "))
+}
+
 #[test]
 fn a_pass_spans_turns_and_the_lead_in_is_not_counted() {
     let mut lab = Lab::new();
@@ -45,6 +51,10 @@ fn a_pass_spans_turns_and_the_lead_in_is_not_counted() {
                 "{params}: {turn:?}"
             );
             assert_eq!(turn.bytes, turn.ops * 4096, "{params}");
+            // Operations in flight go on while the thread waits for a CPU.
+            let known = counts_delays() && params["iodepth"].is_null();
+            assert_eq!(turn.waited_ns.is_some(), known, "{params}");
+            assert!(turn.waited_ns <= Some(turn.elapsed_ns), "{turn:?}");
         }
         let sum = |of: fn(&layermark_model::Turn) -> u64| trial.turns.iter().map(of).sum::<u64>();
         assert_eq!(
@@ -96,6 +106,7 @@ fn threads_live_through_turns_and_end_at_their_ends() {
                 "{params}: {turn:?}"
             );
             assert_eq!(turn.bytes, turn.ops * unit, "{params}");
+            assert_eq!(turn.waited_ns, None, "of three threads");
         }
         let sum = |of: fn(&layermark_model::Turn) -> u64| trial.turns.iter().map(of).sum::<u64>();
         assert_eq!(

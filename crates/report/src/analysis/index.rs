@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Cost, LayerStatus, Ledger, Run, Site, TrialRecord, flags::LAYER_LOST};
+use layermark_model::{
+    ClockTime, Cost, LayerStatus, Ledger, Run, Site, TrialRecord, flags::LAYER_LOST,
+};
 use layermark_stats::{Pair, Round};
 
 /// Trials by session and block.
@@ -104,6 +106,27 @@ impl<'a> Index<'a> {
         flags.any(|f| f == LAYER_LOST)
     }
 
+    /// The time by which a layer is compared with the baseline at a point, or its own without a
+    /// comparison.
+    pub fn time(&self, layer: usize, baseline: usize, point: usize) -> ClockTime {
+        let own = (layer, point);
+        let is_compared = !self.pairs(layer, baseline, point).is_empty();
+        let other = if is_compared { (baseline, point) } else { own };
+        self.ledger.time(own, other)
+    }
+
+    /// [`Index::pairs`] by this time.
+    pub fn pairs_by(
+        &self,
+        time: ClockTime,
+        layer: usize,
+        baseline: usize,
+        point: usize,
+    ) -> Vec<Pair> {
+        let (here, there) = ((layer, point), (baseline, point));
+        self.ledger.pairs_by(time, here, there, Pair::of_rounds)
+    }
+
     /// Blocks in which both layers have a number at a point.
     pub fn pairs(&self, layer: usize, baseline: usize, point: usize) -> Vec<Pair> {
         self.pairs_of((layer, point), (baseline, point))
@@ -140,7 +163,13 @@ fn share_rounds(one: &TrialRecord, other: &TrialRecord) -> bool {
     its.iter().any(|round| own.contains(round))
 }
 
-/// Nanoseconds per operation, if the trial has a usable number.
+/// Nanoseconds per operation, if the trial has a usable number, by the time that is its layer's cost.
 pub fn cost(record: &TrialRecord) -> Option<f64> {
-    Some(Cost::of(record.trial.as_ref()?)?.ns_per_op)
+    let cost = Cost::of(record.trial.as_ref()?)?;
+    cost.ns_per_op(cost.time())
+}
+
+/// The same by this time.
+pub fn cost_by(time: ClockTime, record: &TrialRecord) -> Option<f64> {
+    Cost::of(record.trial.as_ref()?)?.ns_per_op(time)
 }

@@ -22,6 +22,7 @@ fn layer(name: &str, control: bool) -> LayerRun {
             clock_ns: 20.1,
             loop_ns: 0.3,
             null_ns: 1.0 / 3.0,
+            ..SelfTest::default()
         },
         read_only: false,
         skips: std::collections::BTreeMap::new(),
@@ -75,7 +76,8 @@ pub fn record(seq: u64) -> TrialRecord {
                 Pass {
                     elapsed_ns: 100 + seq,
                     ops: 3,
-                    bytes: 7
+                    bytes: 7,
+                    ..Pass::default()
                 };
                 2
             ],

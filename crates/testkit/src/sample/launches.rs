@@ -52,6 +52,7 @@ pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {
                     elapsed_ns: (ms * 1e6) as u64,
                     ops: 1,
                     bytes: 0,
+                    ..Pass::default()
                 }],
                 figures: FigureValues::of(&seen),
                 ..Trial::default()

@@ -171,6 +171,7 @@ fn trial(point: &Point, us: f64) -> Trial {
             elapsed_ns,
             ops,
             bytes: ops * record,
+            ..Pass::default()
         }],
         cpu: CpuUse {
             user_ns: elapsed_ns / 10,

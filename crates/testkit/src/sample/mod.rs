@@ -218,6 +218,7 @@ fn trial(shape: &Shape, work: &SampleWork, us: f64, noise: &mut Noise) -> Trial 
             elapsed_ns,
             ops: work.ops,
             bytes,
+            ..Pass::default()
         }],
         latency: Some(latency(us * 1e3, work.ops, noise)),
         cpu: CpuUse {

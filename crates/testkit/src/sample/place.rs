@@ -33,6 +33,7 @@ pub fn layer(shape: &Shape) -> LayerRun {
             clock_ns: 21.0,
             loop_ns: 34.0,
             null_ns: 36.0,
+            ..SelfTest::default()
         },
         read_only: false,
         skips: std::collections::BTreeMap::new(),

@@ -85,6 +85,7 @@ impl Steps {
                         elapsed_ns: ns as u64,
                         ops: ops as u64,
                         bytes: 0,
+                        ..Pass::default()
                     });
                     if layer == 0 && block == 0 && point < LABELS.len() {
                         self.count(point, &mut trial);

@@ -139,6 +139,7 @@ fn stored_trials_that_took_turns_divide_their_time_by_their_own_clocks() {
             elapsed_ns: own_ms * 1_000_000,
             ops: 1,
             bytes: 0,
+            ..Pass::default()
         };
         TrialRecord {
             cell: Cell {

@@ -201,6 +201,7 @@ impl ScriptedPlace {
             elapsed_ns: (ns * 1000.0) as u64,
             ops: 1000,
             bytes: 4_096_000,
+            ..Turn::default()
         };
         trial.turns.push(turn);
         if trial.passes.is_empty() {

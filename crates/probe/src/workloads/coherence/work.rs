@@ -220,6 +220,7 @@ impl Work for CoherenceWork {
             elapsed_ns,
             ops,
             bytes: 0,
+            ..Pass::default()
         });
         Ok(Turned {
             turn: Turn {
@@ -227,6 +228,7 @@ impl Work for CoherenceWork {
                 elapsed_ns,
                 ops,
                 bytes: 0,
+                ..Turn::default()
             },
             cpu: used.cpu,
             device: used.device,

@@ -128,6 +128,7 @@ impl Repeat for DbWork {
         }
         Ok(Stretch {
             elapsed_ns: driven.span.net_ns(),
+            waited_ns: driven.span.waited.ns(),
             ops,
             bytes: ops * self.p.rows_an_op() * self.p.row_size,
             syncs: done.syncs,

@@ -126,11 +126,13 @@ impl Work for DevLoadWork {
             elapsed_ns,
             ops: self.p.users,
             bytes: 0,
+            ..Turn::default()
         };
         trial.passes.push(Pass {
             elapsed_ns,
             ops: turn.ops,
             bytes: 0,
+            ..Pass::default()
         });
         trial.cpu = cpu;
         trial.device = before.zip(after).map(|(b, a)| counters::between(b, a));

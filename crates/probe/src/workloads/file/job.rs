@@ -125,7 +125,7 @@ impl FileJob {
             let mut done = drive::drive(self.clock, one, recorder, beat, &mut first)?;
             if self.p.sync.closes() {
                 drop(file.take());
-                done.span.end = monotonic_ns();
+                done.span.ends_now();
             }
             return Ok(done);
         }

@@ -80,7 +80,11 @@ impl Repeat for FileWork {
             let slot = &mut slots[fresh.unwrap_or(0)];
             let worked = job.work(slot, extent, beat);
             let worked = worked.map_err(|s| failed(&job.p, slot, &s))?;
-            return Ok(self.stretch(&[worked], worked.0.span.net_ns(), None));
+            let span = worked.0.span;
+            return Ok(Stretch {
+                waited_ns: span.waited.ns(),
+                ..self.stretch(&[worked], span.net_ns(), None)
+            });
         };
         if !extent.is_pass() && ends_together(&job.p) {
             extent = Extent::PASS;
@@ -122,6 +126,7 @@ impl FileWork {
             syncs: with_slots.map(|(w, slot)| syncs(p, slot.op, w)).sum(),
             over: self.slots.iter().any(|slot| slot.at == self.job.ops),
             edges,
+            waited_ns: None,
         }
     }
 

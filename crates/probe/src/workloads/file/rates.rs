@@ -38,7 +38,13 @@ pub fn from_first_to_last(did: &[Did]) -> u64 {
     let start = did.iter().map(|d| d.span.start).min().unwrap_or(0);
     let end = did.iter().map(|d| d.span.end).max().unwrap_or(0);
     let paused = did.iter().map(|d| d.span.paused).sum::<u64>() / did.len().max(1) as u64;
-    Span { start, end, paused }.net_ns()
+    let span = Span {
+        start,
+        end,
+        paused,
+        ..Span::default()
+    };
+    span.net_ns()
 }
 
 /// Rates of threads that did the same work, or worked for the same time; `None` for a single
@@ -87,7 +93,7 @@ mod tests {
         let span = Span {
             start,
             end,
-            paused: 0,
+            ..Span::default()
         };
         Did { span, bytes }
     }

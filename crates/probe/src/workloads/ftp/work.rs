@@ -255,6 +255,7 @@ impl Give {
                 start,
                 end: now,
                 paused,
+                ..Span::default()
             };
             if ops >= most || span.net_ns() >= extent.ns {
                 return Ok((ops, span));

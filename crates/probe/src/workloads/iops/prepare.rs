@@ -26,7 +26,7 @@ use crate::{
     engines,
     files::{direct_refused, evict},
     queue, resident,
-    run::{Mark, recorder, team::Team},
+    run::{Mark, recorder, team::Team, waiting::Waited},
     workloads::work_dir::WorkDir,
 };
 
@@ -192,6 +192,7 @@ fn worker(
         ops: 0,
         bytes: 0,
         span: None,
+        waited: Waited::default(),
         all_ops: 0,
         all_bytes: 0,
         spun: 0,

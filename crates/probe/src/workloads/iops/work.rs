@@ -79,6 +79,7 @@ impl Work for IopsWork {
             elapsed_ns: pass.elapsed_ns,
             ops: pass.ops,
             bytes: pass.bytes,
+            waited_ns: pass.waited_ns,
         };
         if window.whole {
             run::enter(trial, turn);
@@ -183,11 +184,19 @@ impl IopsWork {
                 Span {
                     start,
                     end,
-                    paused: 0,
+                    ..Span::default()
                 },
             ))
         });
         as_if_equally_long(worked)
+    }
+
+    /// How long the only worker waited for a CPU, ns.
+    fn waited_ns(&self) -> Option<u64> {
+        match &self.workers[..] {
+            [(worker, _)] => worker.waited.ns(),
+            _ => None,
+        }
     }
 
     fn sum_up(&self, window: Window, used: &Used) -> Counted {
@@ -195,6 +204,7 @@ impl IopsWork {
             |of: &dyn Fn(&Worker) -> u64| self.workers.iter().map(|(w, _)| of(w)).sum::<u64>();
         let pass = Pass {
             elapsed_ns: self.elapsed_ns(window),
+            waited_ns: self.waited_ns(),
             ops: sum(&|w| w.ops),
             bytes: sum(&|w| w.bytes),
         };

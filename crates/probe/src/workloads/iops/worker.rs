@@ -7,7 +7,12 @@ use super::{
     engine::IoEngine,
     pace::{Next, Pace},
 };
-use crate::{clock::Clock, limits::HEARTBEAT_NS, queue::FailedIo, run::recorder::Recorder};
+use crate::{
+    clock::{Clock, monotonic_ns},
+    limits::HEARTBEAT_NS,
+    queue::FailedIo,
+    run::{recorder::Recorder, waiting::Waited},
+};
 
 /// A sleeping thread wakes up some tens of microseconds late. A wait for a moment ends in a spin of
 /// this length, whose CPU time is subtracted again.
@@ -58,6 +63,8 @@ pub struct Worker {
     pub bytes: u64,
     /// The ends of the first and the last counted I/O of a window.
     pub span: Option<(u64, u64)>,
+    /// Waiting for a CPU within this span, with one I/O at a time.
+    pub waited: Waited,
     /// All I/Os that ended, in the window or not.
     pub all_ops: u64,
     pub all_bytes: u64,
@@ -77,7 +84,7 @@ impl Worker {
         beat: &mut dyn FnMut(u64),
     ) -> Result<(), FailedIo> {
         (self.ops, self.bytes, self.all_ops, self.all_bytes) = (0, 0, 0, 0);
-        (self.spun, self.span) = (0, None);
+        (self.spun, self.span, self.waited) = (0, None, Waited::default());
         self.pace.restart();
         let mut now = watch.now();
         let mut tell_at = now + HEARTBEAT_NS;
@@ -205,8 +212,21 @@ impl Worker {
         })?;
         if any && now >= window.from && !ends_it {
             *span = Some((span.map_or(now, |(first, _)| first), now));
+            self.look(now, window, engine.in_flight());
         }
         Ok(any)
+    }
+
+    /// Reads what was waited at the first I/O of a window of whole I/Os, and at the last. These are the ends of its
+    /// span. Without other I/Os in flight nothing goes on meanwhile.
+    fn look(&mut self, now: u64, window: Window, in_flight: usize) {
+        if !window.whole || in_flight > 0 {
+            self.waited = Waited::default();
+        } else if self.span == Some((now, now)) {
+            self.waited = Waited::begin().0;
+        } else if now >= window.until {
+            self.waited.end(monotonic_ns());
+        }
     }
 
     /// Sleeps as long as that is safe, then spins.
@@ -259,6 +279,7 @@ mod tests {
             ops: 0,
             bytes: 0,
             span: None,
+            waited: Waited::default(),
             all_ops: 0,
             all_bytes: 0,
             spun: 0,

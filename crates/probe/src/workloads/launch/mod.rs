@@ -208,6 +208,7 @@ impl Work for LaunchWork {
             elapsed_ns,
             ops: 1,
             bytes: 0,
+            ..Pass::default()
         };
         trial.passes.push(pass);
         trial.cpu = cpu;
@@ -223,6 +224,7 @@ impl Work for LaunchWork {
                 elapsed_ns,
                 ops: 1,
                 bytes: 0,
+                ..Turn::default()
             },
             cpu,
             device: trial.device,

@@ -402,6 +402,7 @@ impl Repeat for MetaWork {
                 all.join(done.span);
             }
             sum.elapsed_ns = all.net_ns();
+            sum.waited_ns = all.waited.ns();
             self.at = done.next;
             sum.ops += done.ops;
             sum.over = done.next == self.p.files;

@@ -126,6 +126,7 @@ impl<'a> Watch<'a> {
             start: self.start,
             end: monotonic_ns(),
             paused: self.paused,
+            ..Span::default()
         }
     }
 }

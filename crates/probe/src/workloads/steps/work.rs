@@ -142,6 +142,7 @@ impl Work for StepWork {
             elapsed_ns,
             ops: self.count,
             bytes: 0,
+            ..Turn::default()
         };
         if ask.ns > 0 {
             run::enter(trial, turn);
@@ -150,6 +151,7 @@ impl Work for StepWork {
                 elapsed_ns,
                 ops: self.count,
                 bytes: 0,
+                ..Pass::default()
             });
         }
         trial.cpu.user_ns += cpu.user_ns;
