@@ -1,7 +1,8 @@
 //! Builds a report from a run and its trials. Pure: the same input gives the same report.
 
 use layermark_model::{
-    BASELINE, Facts, LayerRun, LayerStatus, Ledger, Point, Run, RunStatus, StoreOption, TrialRecord,
+    BASELINE, ClockTime, Cost, Facts, LayerRun, LayerStatus, Ledger, Point, Run, RunStatus,
+    StoreOption, TrialRecord,
 };
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
         scaling,
         summary::{Findings, Words},
         trust::{self, Evidence},
+        waiting,
     },
     code_span, figures, plain, studies,
     types::{
@@ -60,7 +62,8 @@ impl Report {
             alternatives: &alternatives,
             study: study.as_ref().and_then(|s| s.headline.as_deref()),
         };
-        let words = Words::of(&findings, trials, control_failed);
+        let mut words = Words::of(&findings, trials, control_failed);
+        words.caveats.extend(waiting::caveat(&findings, &index));
         let forecast = forecast::of(run, &index, &results);
         if let Some(study) = &mut study {
             let table = crate::views::forecast::beside(run, study, &forecast, &results);
@@ -357,6 +360,9 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
     let trial = record.trial.as_ref();
     let device = trial.and_then(|t| t.device);
     let point = run.points.get(record.cell.point)?;
+    let under_way = point.meaning.under_way();
+    let waited = waiting::of(std::iter::once(record), under_way);
+    let cost = trial.and_then(Cost::of);
     Some(TrialRow {
         seq: record.seq,
         session: record.cell.session,
@@ -364,7 +370,10 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
         at_ms: record.at_ms,
         layer: run.layers.get(record.cell.layer)?.name.clone(),
         point: point.label.clone(),
-        op_us: index::cost(record).map(|ns| ns * point.meaning.under_way() / 1e3),
+        op_us: index::cost(record).map(|ns| ns * under_way / 1e3),
+        waited_us: waited.and_then(|w| w.us),
+        waiting_left_out: cost.is_some_and(|cost| cost.time() == ClockTime::Net),
+        helpers_waited_us: waited.and_then(|w| w.helpers_us),
         ops: trial.map_or(0, layermark_model::Trial::ops),
         bytes: trial.map_or(0, layermark_model::Trial::bytes),
         device_read: device.map(|d| d.read),

@@ -4,7 +4,7 @@
 use layermark_model::{Facts, Point, Quantity, Target, Unit};
 
 use crate::{
-    analysis::facts,
+    analysis::{facts, waiting},
     code_span::in_baseline,
     number,
     types::{Cause, Distrust, DurabilityVerdict, InTrials, ResultRow, ServedBy, Sides, Verdict},
@@ -96,6 +96,7 @@ impl Cause {
                 let (here, there) = (number::sig3(*here), number::sig3(*native));
                 format!("it flushes the device {here} times a sync, {baseline} {there}")
             }
+            Self::WaitsForCpu { whole_us, waits_us } => waiting::waits(*whole_us, *waits_us, true),
             Self::Small(delta) => {
                 format!(
                     "no reason was found for so small a difference (below {})",
@@ -346,7 +347,17 @@ fn slower(compared: &Compared) -> Vec<Cause> {
         }
     }
     found.extend(more_filters(compared));
+    found.extend(waits_for_cpu(here));
     found
+}
+
+/// On a busy machine, requests to a process that serves the layer wait for a CPU again and again.
+fn waits_for_cpu(here: &ResultRow) -> Option<Cause> {
+    let waited = here.waiting.filter(|w| !w.left_out)?;
+    let (whole_us, waits_us) = (waited.whole_us, waited.all_us());
+    let extra = here.extra_us.map_or(0.0, |e| e.estimate);
+    let counts = waits_us > HELPER_FROM * extra && waiting::is_busy(here);
+    counts.then_some(Cause::WaitsForCpu { whole_us, waits_us })
 }
 
 /// CPU time of the layer's program, microseconds an operation.

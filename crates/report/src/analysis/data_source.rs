@@ -229,6 +229,7 @@ mod tests {
                     elapsed_ns: 1,
                     ops: 1,
                     bytes: 100,
+                    ..Pass::default()
                 }],
                 device: Some(DeviceBytes {
                     read,
@@ -277,6 +278,7 @@ mod tests {
                     elapsed_ns: 1,
                     ops: 1,
                     bytes: 100,
+                    ..Pass::default()
                 }],
                 device: Some(DeviceBytes {
                     read: 30,

@@ -25,6 +25,7 @@ pub mod summary;
 pub mod sweep;
 pub mod threads;
 pub mod trust;
+pub mod waiting;
 
 /// Level of every interval.
 pub const LEVEL: f64 = 0.95;

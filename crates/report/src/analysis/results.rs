@@ -3,7 +3,7 @@
 use std::{num::NonZero, panic::resume_unwind, thread};
 
 use layermark_model::{
-    DirectIo, LayerRun, LayerStatus, Meaning, Point, Run, Trial, TrialRecord, flags,
+    ClockTime, DirectIo, LayerRun, LayerStatus, Meaning, Point, Run, Trial, TrialRecord, flags,
 };
 use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
 
@@ -12,13 +12,13 @@ use crate::{
         LEVEL, data_source,
         durability::{self, Case, WithReference},
         facts,
-        index::{Index, cost},
-        kinds, latency, stalls, threads,
+        index::{Index, cost_by},
+        kinds, latency, stalls, threads, waiting,
     },
     code_span, figures,
     types::{
         Average, BlockRatio, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate,
-        InTrials, ResultRow, Verdict,
+        InTrials, ResultRow, Verdict, WaitingRow,
     },
 };
 
@@ -114,6 +114,7 @@ fn against_baseline<'a>(
             layer,
             baseline,
             point,
+            time: index.time(layer, baseline, point),
             unlike: unlike_programs(run, index, [layer, baseline], point),
         })
         .collect();
@@ -123,6 +124,7 @@ fn against_baseline<'a>(
         .map(|s| index.pairs(s.layer, baseline, s.point));
     let pairs: Vec<Vec<Pair>> = pairs.collect();
     let compared = stats::compare_all(&pairs, LEVEL, run.seed);
+    let by_other = by_other_times(&others);
     let mut judged: Vec<Option<Judgement>> = vec![None; others.len()];
     for control in [false, true] {
         let asked =
@@ -135,16 +137,18 @@ fn against_baseline<'a>(
             judged[at] = Some(word);
         }
     }
-    let mut native = compared.into_iter().zip(judged).zip(pairs);
+    let compared = compared.into_iter().zip(judged);
+    let mut native = compared.zip(pairs.into_iter().zip(by_other));
     let mut against = |site: &ResultSite| {
         if site.layer == baseline {
             return None;
         }
         let next = site.is_compared().then(|| native.next()).flatten();
-        let found = next.map(|((comparison, judgement), pairs)| Against {
+        let found = next.map(|((comparison, judgement), (pairs, by_other))| Against {
             comparison,
             judgement,
             pairs,
+            by_other,
         });
         Some(found.unwrap_or_default())
     };
@@ -160,6 +164,31 @@ struct Against {
     /// The verdict; `None` if none was requested.
     judgement: Option<Judgement>,
     pairs: Vec<Pair>,
+    /// The ratio by the other time: with waiting for a CPU if `comparison` is without it, and the
+    /// other way round. `None` if that is not known.
+    by_other: Option<Estimate>,
+}
+
+/// [`Against::by_other`] of each. Those with waiting and those without it have different noise, which
+/// is estimated apart.
+fn by_other_times(sites: &[&ResultSite]) -> Vec<Option<Estimate>> {
+    let mut all = vec![None; sites.len()];
+    for (own, other) in [
+        (ClockTime::Net, ClockTime::Raw),
+        (ClockTime::Raw, ClockTime::Net),
+    ] {
+        let of: Vec<usize> = (0..sites.len()).filter(|i| sites[*i].time == own).collect();
+        let pairs = of.iter().map(|i| {
+            let site = sites[*i];
+            let index = site.index;
+            index.pairs_by(other, site.layer, site.baseline, site.point)
+        });
+        let found = stats::estimate_pairs(&pairs.collect::<Vec<_>>(), LEVEL);
+        for (at, found) in of.into_iter().zip(found) {
+            all[at] = found.as_ref().map(waiting::by_other_time);
+        }
+    }
+    all
 }
 
 /// Sets a row's comparison and verdict. Differences are in nanoseconds.
@@ -235,6 +264,8 @@ struct ResultSite<'a> {
     layer: usize,
     baseline: usize,
     point: usize,
+    /// The time by which it is measured and compared.
+    time: ClockTime,
     /// Programs that differ between trials, here and in the baseline.
     unlike: Option<String>,
 }
@@ -276,6 +307,7 @@ impl<'a> ResultSite<'a> {
     fn judge(&self, row: &mut ResultRow, against: Option<&Against>) {
         let Some(against) = against else {
             row.verdict = Verdict::Baseline;
+            self.wait(row, None);
             return;
         };
         compare(
@@ -284,6 +316,25 @@ impl<'a> ResultSite<'a> {
             against.judgement.as_ref(),
             self.point().meaning.under_way(),
         );
+        self.wait(row, against.by_other);
+    }
+
+    /// Sets how long the layer waited for a CPU. Takes a verdict away that waiting may have made.
+    fn wait(&self, row: &mut ResultRow, by_other: Option<Estimate>) {
+        let under_way = self.point().meaning.under_way();
+        let of = |records: Vec<&TrialRecord>| waiting::of(records.into_iter(), under_way);
+        let left_out = self.time == ClockTime::Net;
+        row.waiting = of(self.index.trials(self.layer, self.point)).map(|waited| WaitingRow {
+            left_out,
+            ratio_with: by_other.filter(|_| left_out),
+            ..waited
+        });
+        let native = of(self.index.beside(self.layer, self.baseline, self.point));
+        if let Some(why) = waiting::refusal(row, native.as_ref(), by_other.as_ref()) {
+            row.verdict = Verdict::Undecided;
+            (row.probably, row.margin) = (None, None);
+            row.withheld = Some(why);
+        }
     }
 
     /// Sets the baseline's time in the same rounds, and the average with its stalls.
@@ -372,7 +423,7 @@ impl<'a> ResultSite<'a> {
             threads: threads::of(&trials),
             ..ResultRow::default()
         };
-        speed(&mut row, &records, at.meaning.under_way());
+        speed(&mut row, &records, at.meaning.under_way(), self.time);
         cpu(&mut row, &records);
         for flag in records.iter().flat_map(|r| remarks(r)) {
             remark(&mut row, &flag, 1);
@@ -490,6 +541,7 @@ impl<'a> ResultSite<'a> {
         if let Some((why, text)) = why {
             row.verdict = Verdict::Untrusted;
             (row.probably, row.margin, row.more_blocks) = (None, None, None);
+            row.withheld = None;
             (row.distrust, row.untrusted) = (Some(why), Some(text));
         }
     }
@@ -557,8 +609,9 @@ fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
     (Some(centre.mean.exp()), interval)
 }
 
-fn speed(row: &mut ResultRow, records: &[&TrialRecord], under_way: f64) {
-    let costs: Vec<f64> = records.iter().filter_map(|r| cost(r)).collect();
+fn speed(row: &mut ResultRow, records: &[&TrialRecord], under_way: f64, time: ClockTime) {
+    let costs = records.iter().filter_map(|r| cost_by(time, r));
+    let costs: Vec<f64> = costs.collect();
     let (ns, interval) = centre(&costs);
     // A value is elapsed time over the operations of all threads; a single thread waits longer.
     let us = |ns: f64| ns * under_way / 1e3;

@@ -233,6 +233,8 @@ impl<'a> Both<'a> {
             outliers: 0,
             untrusted: None,
             distrust: None,
+            withheld: None,
+            waiting: None,
             reasons: Vec::new(),
             causes: Vec::new(),
             ..new
@@ -246,12 +248,27 @@ impl<'a> Both<'a> {
             ratio.average = Some(change);
             stalls::mark(&mut row, self.new.stalls);
         }
+        if let Some(why) = self.withheld() {
+            row.verdict = Verdict::Undecided;
+            (row.probably, row.margin) = (None, None);
+            row.withheld = Some(why);
+        }
         if let Some(why) = self.distrust() {
+            row.withheld = None;
             row.verdict = Verdict::Untrusted;
             (row.probably, row.margin, row.more_blocks) = (None, None, None);
             row.untrusted = Some(why);
         }
         row
+    }
+
+    /// Why one of the two says too little about the layer for a verdict.
+    fn withheld(&self) -> Option<String> {
+        let runs = [(self.old, "old"), (self.new, "new")];
+        runs.into_iter().find_map(|(row, run)| {
+            let why = row.withheld.as_ref()?;
+            Some(format!("in the {run} run, {why}"))
+        })
     }
 
     /// Why the two are not compared although both were measured.

@@ -52,6 +52,13 @@ pub enum Cause {
     WriteAmplification(Sides<f64>),
     /// Flushes of the device per flush of the application.
     FlushesPerSync(Sides<f64>),
+    /// Microseconds of an operation, and those of them that wait for a CPU, on a busy machine.
+    WaitsForCpu {
+        /// All of it.
+        whole_us: f64,
+        /// What waits.
+        waits_us: f64,
+    },
     /// What makes the baseline slow, and not the layer.
     OfBaseline(Box<Cause>),
     /// Nothing in the data explains it, and it is too small to count: holds the least share of the baseline's
@@ -101,7 +108,8 @@ impl Cause {
             | Self::SuspectedFlush(_)
             | Self::WriteBackDebt(_)
             | Self::WriteAmplification(_)
-            | Self::FlushesPerSync(_) => {
+            | Self::FlushesPerSync(_)
+            | Self::WaitsForCpu { .. } => {
                 std::mem::discriminant(self) == std::mem::discriminant(other)
             }
             _ => self == other,

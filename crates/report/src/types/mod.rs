@@ -19,6 +19,7 @@ mod launch;
 mod result;
 mod scaling;
 mod section;
+mod waiting;
 
 pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
@@ -39,6 +40,7 @@ pub use section::{
     Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Sequence,
     SequenceLevel, SequenceOfLayer, Series, TextFile,
 };
+pub use waiting::WaitingRow;
 
 /// Name and version of the JSON contract.
 pub const SCHEMA: &str = "layermark.report/1";
@@ -311,6 +313,16 @@ pub struct TrialRow {
     pub device_read: Option<u64>,
     /// Bytes written to the devices during the trial.
     pub device_written: Option<u64>,
+    /// Microseconds per operation for which the one thread that works waited for a CPU. Absent if
+    /// that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_us: Option<f64>,
+    /// Whether `op_us` is without it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waiting_left_out: bool,
+    /// The same of the threads of the processes that serve the layer, over all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub helpers_waited_us: Option<f64>,
     /// Share of all CPUs used by other programs (0..=1).
     pub foreign_cpu: f64,
     /// Remarks.

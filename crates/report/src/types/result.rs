@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Cause, Distrust};
+use super::{Cause, Distrust, WaitingRow};
 
 /// A point in a layer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -92,6 +92,13 @@ pub struct ResultRow {
     /// "no difference beyond 7 %". Absent without an interval, or if no verdict was requested.
     #[serde(default)]
     pub margin: Option<f64>,
+    /// Why there is no verdict although the interval leaves out 1: too much of the time was spent waiting
+    /// for a CPU. Absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
+    /// How long it waited for a CPU. Absent if nothing is known about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<WaitingRow>,
     /// Why the number is not trusted. Absent if it is.
     pub untrusted: Option<String>,
     /// The data behind `untrusted`. Not in the JSON.
@@ -155,6 +162,9 @@ pub struct ResultRow {
 impl ResultRow {
     /// The verdict in a word or two, including the weaker ones.
     pub fn word(&self) -> &'static str {
+        if self.withheld.is_some() {
+            return "waits for a CPU";
+        }
         word(self.verdict, self.probably, self.more_blocks)
     }
 

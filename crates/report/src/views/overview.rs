@@ -8,13 +8,14 @@ use crate::{
 };
 
 /// Signs that replace a ratio, or precede it.
-const SIGNS: [(&str, &str); 10] = [
+const SIGNS: [(&str, &str); 11] = [
     (FASTER, "a ratio of 1/3.0"),
     ("~", "probably"),
     ("=", "same"),
     (NOISY, "too noisy for a verdict"),
     ("?", "no verdict: too few blocks"),
     (DRIFTS, "no steady state, so no number"),
+    (WAITS, "no verdict: too much of the time waited for a CPU"),
     ("!", "not trusted"),
     ("-", "none"),
     ("(", "no verdict asked"),
@@ -35,6 +36,8 @@ const FASTER: &str = "x faster";
 const NOISY: &str = "\u{b1}";
 /// The sign without a number: the ratio changed during the run.
 const DRIFTS: &str = "?drift";
+/// The sign of a result without a verdict because it waited for a CPU.
+const WAITS: &str = "?cpu";
 
 /// What the cells show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,8 +128,9 @@ impl<'a> Overview<'a> {
         }
         let cells = || self.points.iter().flat_map(|(_, cells)| cells);
         let has = |shown: &str, of: &str| {
-            // `?drift` has a line of its own.
-            shown.contains(of) && !(of == "?" && shown.contains(DRIFTS))
+            // `?drift` and `?cpu` have lines of their own.
+            let own_line = [DRIFTS, WAITS].iter().any(|sign| shown.contains(sign));
+            shown.contains(of) && !(of == "?" && own_line)
         };
         let used = SIGNS
             .iter()
@@ -325,6 +329,7 @@ pub fn sign(row: Option<&ResultRow>) -> String {
     let sign = match row.verdict {
         Verdict::Same => "=".into(),
         Verdict::Slower | Verdict::Faster => ratio(),
+        Verdict::Undecided if row.withheld.is_some() => WAITS.into(),
         Verdict::Undecided if row.probably.is_some() => format!("~{}", ratio()),
         // The estimate, although it is not known on which side of 1 the ratio is.
         Verdict::Undecided => row.ratio.map_or(DRIFTS.into(), |r| {

@@ -4,7 +4,7 @@ use layermark_model::flags;
 
 use crate::{
     DurabilityVerdict, Report, ResultRow, ServedBy, TrustState, Verdict,
-    analysis::{data_source, kinds, stalls},
+    analysis::{data_source, kinds, stalls, waiting},
     code_span, number,
     types::Cause,
     views::by_work,
@@ -84,6 +84,7 @@ impl<'a> Notes<'a> {
         notes.extend(row.untrusted.clone());
         let baseline = self.baseline.map_or("the baseline", |b| b.layer.as_str());
         notes.extend(stalls::words(row, &code_span::baseline(baseline)));
+        notes.extend(waiting::beside(row));
         notes.extend(self.other_rounds(row));
         if row.trials == 0 {
             let why = row.error.as_deref().map(number::first_line);

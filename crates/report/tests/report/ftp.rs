@@ -32,6 +32,7 @@ fn made(other_server: &str) -> Report {
             elapsed_ns: 100_000_000,
             ops,
             bytes: ops << 20,
+            ..Pass::default()
         }];
         trial.cpu = CpuUse {
             user_ns: 10_240_000 * ops / 100,

@@ -34,6 +34,7 @@ fn made() -> Report {
             elapsed_ns: 100_000_000,
             ops,
             bytes: ops * 1000,
+            ..Pass::default()
         }];
         trial.cpu = CpuUse {
             user_ns: 10_000_000,

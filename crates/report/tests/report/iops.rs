@@ -50,6 +50,7 @@ fn made() -> Report {
             elapsed_ns: 100_000_000,
             ops,
             bytes: ops * 4096,
+            ..Pass::default()
         }];
         trial.busy = Some(0.25);
         if rate > 0 {

@@ -35,5 +35,6 @@ mod stored;
 mod studies;
 mod tables;
 mod virtual_io;
+mod waiting;
 mod words;
 mod workbook;

@@ -36,6 +36,7 @@ fn made() -> Report {
             elapsed_ns: 100_000_000,
             ops,
             bytes: ops * if rr { 2 } else { 1000 },
+            ..Pass::default()
         }];
         if !rr {
             trial.latency = None;

@@ -48,12 +48,14 @@ fn run_with(slower: f64, stall: f64, every: u64) -> (Run, Vec<TrialRecord>) {
             elapsed_ns: ns.iter().sum(),
             ops: ns.len() as u64,
             bytes: 0,
+            ..Turn::default()
         };
         trial.turns = (0..).zip(all.chunks(4)).map(turn).collect();
         trial.passes = vec![Pass {
             elapsed_ns: all.iter().sum(),
             ops: 100,
             bytes: 100 * 4096,
+            ..Pass::default()
         }];
         trial.latency = Some(latency(&all));
     }

@@ -146,6 +146,7 @@ fn native_counts_in_the_rounds_of_the_layer() {
                 elapsed_ns: pass.elapsed_ns,
                 ops: pass.ops,
                 bytes: pass.bytes,
+                ..Turn::default()
             }];
         };
         let mut others = Vec::new();

@@ -245,6 +245,7 @@ fn undecided(f: &Findings, busy: bool) -> Option<Advice> {
     from(&rows, |rows| {
         let cell = |r: &&ResultRow| {
             let how = match (r.probably, r.steady, r.margin) {
+                _ if r.withheld.is_some() => r.word().into(),
                 (Some(_), ..) => r.word().into(),
                 (_, Some(false), _) => layermark_model::flags::UNSTEADY.into(),
                 (.., Some(margin)) => within(margin),
@@ -260,7 +261,10 @@ fn undecided(f: &Findings, busy: bool) -> Option<Advice> {
             "Not known for certain: {}. To know more, {}.",
             number::list(&cells),
             // More time on a busy machine gives more trials that are disturbed.
-            if busy || 2 * rows.iter().filter(|r| r.disturbed()).count() > rows.len() {
+            if busy
+                || rows.iter().any(|r| r.withheld.is_some())
+                || 2 * rows.iter().filter(|r| r.disturbed()).count() > rows.len()
+            {
                 "measure again when nothing else runs on this machine"
             } else {
                 "give it a larger --budget, or fewer layers"

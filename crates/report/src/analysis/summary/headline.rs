@@ -249,7 +249,9 @@ impl<'a> Slower<'a> {
             (Verdict::Slower, _) => Sure::Yes,
             (Verdict::Undecided, Some(Verdict::Slower)) => Sure::Probably,
             (Verdict::Undecided, None)
-                if row.failed_trials > 0 && estimate.estimate >= MAY_FROM =>
+                if row.failed_trials > 0
+                    && row.withheld.is_none()
+                    && estimate.estimate >= MAY_FROM =>
             {
                 Sure::May
             }

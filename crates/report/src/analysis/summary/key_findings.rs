@@ -228,9 +228,11 @@ fn open(f: &Findings) -> Option<Statement> {
         let of = asked.iter().copied().filter(certain);
         of.collect()
     };
-    let (few, noisy): (Vec<&ResultRow>, Vec<&ResultRow>) = having(Verdict::Undecided)
+    let (waiting, open): (Vec<&ResultRow>, Vec<&ResultRow>) = having(Verdict::Undecided)
         .into_iter()
-        .partition(|r| r.more_blocks.is_some());
+        .partition(|r| r.withheld.is_some());
+    let (few, noisy): (Vec<&ResultRow>, Vec<&ResultRow>) =
+        open.into_iter().partition(|r| r.more_blocks.is_some());
     let untrusted = having(Verdict::Untrusted);
     let part = |rows: &[&ResultRow], one: &'static str, more: &'static str, what: &str| {
         let (n, of) = (rows.len(), count(asked.len(), "cell"));
@@ -239,13 +241,19 @@ fn open(f: &Findings) -> Option<Statement> {
     let parts: Vec<String> = [
         part(&few, "has", "have", "too few blocks"),
         part(&noisy, "is", "are", "too noisy to tell"),
+        part(&waiting, "waits", "wait", "too much for a CPU to tell"),
         part(&untrusted, "is", "are", "not trusted"),
     ]
     .into_iter()
     .flatten()
     .collect();
     (!parts.is_empty()).then(|| {
-        let rows: Vec<&ResultRow> = few.into_iter().chain(noisy).chain(untrusted).collect();
+        let rows: Vec<&ResultRow> = few
+            .into_iter()
+            .chain(noisy)
+            .chain(waiting)
+            .chain(untrusted)
+            .collect();
         statement(&[], &rows, format!("{}.", parts.join("; ")))
     })
 }

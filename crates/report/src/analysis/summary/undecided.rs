@@ -11,12 +11,15 @@ const AS_FACTOR: f64 = 3.0;
 
 /// Clauses about a layer's undecided results.
 pub fn clauses(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String> {
+    let (withheld, rest): (Vec<&ResultRow>, Vec<&ResultRow>) =
+        rows.iter().partition(|r| r.withheld.is_some());
     let (drifting, rest): (Vec<&ResultRow>, Vec<&ResultRow>) =
-        rows.iter().partition(|r| r.steady == Some(false));
+        rest.into_iter().partition(|r| r.steady == Some(false));
     let (wide, short): (Vec<&ResultRow>, Vec<&ResultRow>) = rest
         .into_iter()
         .partition(|r| r.ratio.is_some_and(|e| e.interval.is_some()));
     let mut clauses = Vec::new();
+    clauses.extend(waiting(&withheld));
     let (probable, wide): (Vec<&ResultRow>, Vec<&ResultRow>) =
         wide.into_iter().partition(|r| r.probably.is_some());
     clauses.extend(probably(all, &probable, baseline));
@@ -82,6 +85,17 @@ fn probably_faster(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> V
     by_cause(rows).into_iter().filter_map(clause).collect()
 }
 
+fn waiting(rows: &[&ResultRow]) -> Option<String> {
+    let why = rows.first()?.withheld.as_deref()?;
+    let at = if rows.len() > 1 {
+        let first = quoted(rows[0]);
+        format!("{} (at {first}, {why})", labels(rows))
+    } else {
+        format!("{} ({why})", labels(rows))
+    };
+    Some(format!("has no verdict at {at}"))
+}
+
 fn too_noisy(rows: &[&ResultRow], baseline: &str) -> Option<String> {
     if rows.is_empty() {
         return None;
@@ -119,6 +133,9 @@ fn between(row: &ResultRow, baseline: &str) -> String {
 
 /// The note next to the verdict in a table, which already shows the interval.
 pub fn note(row: &ResultRow) -> String {
+    if let Some(why) = &row.withheld {
+        return why.clone();
+    }
     match (row.steady, row.margin, row.more_blocks) {
         (Some(false), ..) => layermark_model::flags::UNSTEADY.into(),
         (.., Some(n)) => format!("no interval yet: {} missing", count(n, "block")),

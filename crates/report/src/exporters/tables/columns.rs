@@ -133,7 +133,19 @@ pub const RESULTS: &[Column<ResultCell>] = columns! { (p, r):
     "native_slow_operations_us" Fine => r.stalls.and_then(|s| s.native.slow_us).map(|us| us[1]),
     "latency_tail_percentile" Plain => tail(r).map(|t| t.percentile),
     "latency_tail_us" Fine => tail(r).map(|t| t.us),
+    "waited" Share => r.waiting.and_then(|w| w.share),
+    "waited_us" Fine => r.waiting.and_then(|w| w.us),
+    "helpers_waited_us" Fine => r.waiting.and_then(|w| w.helpers_us),
+    "waiting_left_out" Plain => r.waiting.map(|w| w.left_out.to_string()).unwrap_or_default(),
+    "ratio_with_waiting" Ratio => estimate(with_waiting(r)),
+    "ratio_with_waiting_low" Ratio => bound(with_waiting(r), 0),
+    "ratio_with_waiting_high" Ratio => bound(with_waiting(r), 1),
+    "withheld" Words => text(r.withheld.as_deref()),
 };
+
+fn with_waiting(row: &ResultRow) -> Option<Estimate> {
+    row.waiting.and_then(|w| w.ratio_with)
+}
 
 fn average(row: &ResultRow) -> Option<Average> {
     row.ratio.and_then(|r| r.average)
@@ -174,6 +186,9 @@ pub const TRIALS: &[Column<TrialCell>] = columns! { t:
     "foreign_cpu" Share => Some(t.foreign_cpu),
     "flags" Words => t.flags.join("; "),
     "error" Words => text(t.error.as_deref()),
+    "waited_us" Fine => t.waited_us,
+    "waiting_left_out" Plain => t.waiting_left_out.to_string(),
+    "helpers_waited_us" Fine => t.helpers_waited_us,
 };
 
 /// Columns of a launch. The first are those of the 2014 study of application streaming, whose lines

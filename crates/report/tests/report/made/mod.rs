@@ -281,6 +281,7 @@ fn trial(point: &Point, us: f64) -> Trial {
             elapsed_ns,
             ops,
             bytes: size,
+            ..Pass::default()
         }],
         cpu: CpuUse {
             user_ns: elapsed_ns / 10,
@@ -326,6 +327,7 @@ fn layer(name: &str) -> LayerRun {
             clock_ns: 20.0,
             loop_ns: 30.0,
             null_ns: 35.0,
+            ..SelfTest::default()
         },
         read_only: false,
         skips: std::collections::BTreeMap::new(),

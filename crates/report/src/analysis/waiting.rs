@@ -1,0 +1,136 @@
+//! Time that waited for a CPU: how much of a result it is, when it takes a verdict away, and its sentences.
+//!
+//! In a layer that only the kernel serves it is left out of every time of a single thread. Where a process
+//! serves the layer, each request waits several times, so it is neither left out nor taken for a cost.
+
+use layermark_model::{Trial, TrialRecord, flags};
+use layermark_stats as stats;
+
+use crate::{
+    analysis::{index::Index, summary::Findings},
+    number,
+    types::{Estimate, ResultRow, Verdict, WaitingRow},
+};
+
+/// From this share of the time on, waiting takes the words *slower* and *faster* away.
+const MOST: f64 = 1.0 / 3.0;
+/// Below this share it changes no verdict: requests to a server wait for it on a quiet machine too.
+const LITTLE: f64 = 0.01;
+/// From this share of all times that it is left out of, the report says so.
+const TOLD: f64 = 0.02;
+
+/// Waiting in these trials, whose time of an operation counts `under_way` times. `None` if nothing is known.
+pub fn of<'a>(
+    records: impl Iterator<Item = &'a TrialRecord>,
+    under_way: f64,
+) -> Option<WaitingRow> {
+    let trials: Vec<_> = records.filter_map(|r| r.trial.as_ref()).collect();
+    let sum = |of: &dyn Fn(&Trial) -> Option<u64>| {
+        let all: Option<u64> = trials.iter().map(|t| of(t)).sum();
+        all.map(|ns| ns as f64)
+    };
+    let elapsed = sum(&|t| Some(t.elapsed_ns()))?;
+    let ops = sum(&|t| Some(t.ops()))?;
+    let waited = sum(&|t| t.waited_ns());
+    let helpers = sum(&|t| t.waiting?.helpers_ns);
+    if elapsed <= 0.0 || ops <= 0.0 || waited.or(helpers).is_none() {
+        return None;
+    }
+    let us = |ns: f64| ns / ops * under_way / 1e3;
+    Some(WaitingRow {
+        share: waited.map(|ns| ns / elapsed),
+        us: waited.map(us),
+        helpers_us: helpers.map(|ns| ns / ops / 1e3),
+        whole_us: us(elapsed),
+        left_out: false,
+        ratio_with: None,
+    })
+}
+
+/// A ratio by the time that its row does not use.
+pub fn by_other_time(found: &stats::Estimate) -> Estimate {
+    Estimate {
+        estimate: found.mean.exp(),
+        interval: found.interval.map(|i| [i.low.exp(), i.high.exp()]),
+        average: None,
+    }
+}
+
+/// Why a row of a layer that a process serves keeps no word of difference: too much of the time was waited, or
+/// the word does not hold without what the probe waited. `without` is that ratio.
+pub fn refusal(
+    row: &ResultRow,
+    native: Option<&WaitingRow>,
+    without: Option<&Estimate>,
+) -> Option<String> {
+    let leaning = row.leaning();
+    let here = row.waiting.as_ref().filter(|w| !w.left_out)?;
+    if !matches!(leaning, Verdict::Slower | Verdict::Faster) {
+        return None;
+    }
+    if here.all_share() > MOST {
+        return Some(waits(here.whole_us, here.all_us(), is_busy(row)));
+    }
+    let native = native.filter(|w| w.all_share() > MOST);
+    if let Some(native) = native {
+        let natively = waits(native.whole_us, native.all_us(), is_busy(row));
+        return Some(format!("natively, {natively}"));
+    }
+    let little = here.all_share() < LITTLE;
+    let holds = |[low, high]: [f64; 2]| match leaning {
+        Verdict::Slower => low > 1.0,
+        _ => high < 1.0,
+    };
+    let without = without.filter(|e| !little && !e.interval.is_some_and(holds))?;
+    Some(format!(
+        "without what it waited for a CPU: {}",
+        number::ratio_with(without)
+    ))
+}
+
+/// `of 3.10 ms, 2.90 ms wait for a CPU: the machine is busy`.
+pub fn waits(whole_us: f64, waits_us: f64, busy: bool) -> String {
+    let (whole, part) = (number::time(whole_us), number::time(waits_us));
+    let why = if busy { ": the machine is busy" } else { "" };
+    format!("of {whole}, {part} wait for a CPU{why}")
+}
+
+/// Whether other programs used the CPUs during most trials of a row.
+pub fn is_busy(row: &ResultRow) -> bool {
+    let disturbed = row.flag_counts.get(flags::CONTAMINATED).copied();
+    2 * disturbed.unwrap_or(0) > row.trials
+}
+
+/// The ratio with the time that waited, if it is so far from that without it that a reader should know:
+/// `1.40 ±40% with the time waited for a CPU`.
+pub fn beside(row: &ResultRow) -> Option<String> {
+    let (ratio, with) = row.ratio.zip(row.waiting?.ratio_with)?;
+    let [low, high] = ratio.interval?.map(f64::ln);
+    let apart = (with.estimate / ratio.estimate).ln().abs();
+    let shown = number::noisy(&with).unwrap_or_else(|| number::times(&with));
+    (apart > (high - low) / 2.0).then(|| format!("{shown} with the time that waited for a CPU"))
+}
+
+/// That times are without waiting, and how much of them it was.
+pub fn caveat(f: &Findings, index: &Index) -> Option<String> {
+    let left_out = f
+        .results
+        .iter()
+        .filter(|r| r.waiting.is_some_and(|w| w.left_out));
+    let sites = left_out.filter_map(|r| f.run.site(&r.layer, &r.label));
+    let trials = sites.flat_map(|(layer, point)| index.trials(layer, point));
+    let share = of(trials, 1.0)?.share.filter(|share| *share >= TOLD)?;
+    let share = number::percent(share);
+    let which = if f
+        .results
+        .iter()
+        .any(|r| r.waiting.is_some_and(|w| !w.left_out))
+    {
+        "Times of one thread in layers that only the kernel serves"
+    } else {
+        "Times of one thread"
+    };
+    Some(format!(
+        "{which} are without {share} of the time, which waited for a CPU"
+    ))
+}

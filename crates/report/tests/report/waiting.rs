@@ -1,0 +1,411 @@
+//! Time that waited for a CPU: left out of a layer that only the kernel serves, and reported where a process
+//! serves it.
+
+use std::path::Path;
+
+use layermark_model::{
+    Cell, Ledger, Pass, Run, Trial, TrialRecord, Turn, Waiting, flags::CONTAMINATED,
+};
+use layermark_report::{
+    Report, ResultRow, Verdict,
+    exporters::{self, Style},
+};
+use layermark_stats::{Pair, compare};
+use layermark_testkit::sample::Sample;
+
+const POINT: &str = "large read, warm";
+const KERNEL: &str = "overlay:upper";
+const SERVED: &str = "fuse";
+const OPS: u64 = 20;
+
+/// `SplitMix64` (Steele, Lea, Flood 2014).
+struct Noise(u64);
+
+impl Noise {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+}
+
+/// What an operation does in a layer, nanoseconds on the average.
+#[derive(Clone, Copy)]
+struct Costs {
+    op: f64,
+    /// Waited for a CPU by the thread on the clock.
+    waits: f64,
+    /// And by threads of helpers.
+    helpers: f64,
+}
+
+impl Costs {
+    fn of(op: f64, waits: f64) -> Self {
+        Self {
+            op,
+            waits,
+            helpers: 0.0,
+        }
+    }
+}
+
+/// A trial of 25 turns. The scheduler takes the CPU away for milliseconds, so most turns wait for nothing and some
+/// for much. Quiet, it is the same trial without the waiting.
+fn trial(costs: Costs, apart: bool, block: u32, noise: &mut Noise, quiet: bool) -> Trial {
+    let common = (0.05 * Noise(u64::from(block) * 77).normal()).exp();
+    let block_noise = (0.01 * noise.normal()).exp();
+    let mut turns = Vec::new();
+    for round in 0..25 {
+        let ns = costs.op * OPS as f64 * common * block_noise * (0.02 * noise.normal()).exp();
+        // A quarter of the turns waits, four times as long each.
+        let long = if noise.uniform() < 0.25 { 4.0 } else { 0.0 };
+        let waited = costs.waits * OPS as f64 * long * 2.0 * noise.uniform();
+        let waited_ns = if quiet { 0 } else { waited as u64 };
+        turns.push(Turn {
+            round,
+            elapsed_ns: ns as u64 + waited_ns,
+            ops: OPS,
+            bytes: OPS * 4096,
+            waited_ns: Some(waited_ns),
+        });
+    }
+    let sum = |of: fn(&Turn) -> u64| turns.iter().map(of).sum::<u64>();
+    let ops = sum(|t| t.ops);
+    Trial {
+        passes: vec![Pass {
+            elapsed_ns: sum(|t| t.elapsed_ns),
+            ops,
+            bytes: sum(|t| t.bytes),
+            waited_ns: Some(sum(|t| t.waited_ns.unwrap_or(0))),
+        }],
+        waiting: Some(Waiting {
+            apart,
+            helpers_ns: (costs.helpers > 0.0).then(|| (costs.helpers * ops as f64) as u64),
+        }),
+        resident: Some(1.0),
+        turns,
+        ..Trial::default()
+    }
+}
+
+/// Twelve blocks natively, in an overlay and in a layer that a process serves.
+fn run([native, kernel, served]: [Costs; 3], quiet: bool) -> (Run, Vec<TrialRecord>) {
+    let sample = Sample {
+        layers: vec![KERNEL, SERVED],
+        points: vec![POINT],
+        blocks: 12,
+        control: false,
+        ..Sample::default()
+    };
+    let (run, mut trials) = sample.build();
+    let mut noise = Noise(5);
+    for record in &mut trials {
+        let (costs, apart) = [(native, true), (kernel, true), (served, false)][record.cell.layer];
+        let made = trial(costs, apart, record.cell.block, &mut noise, quiet);
+        record.trial = Some(made);
+        record.flags = if quiet {
+            Vec::new()
+        } else {
+            vec![CONTAMINATED.into()]
+        };
+    }
+    (run, trials)
+}
+
+fn report(costs: [Costs; 3], quiet: bool) -> Report {
+    let (run, trials) = run(costs, quiet);
+    Report::build(&run, &trials)
+}
+
+fn row<'a>(report: &'a Report, layer: &str) -> &'a ResultRow {
+    let mut rows = report.results.iter();
+    rows.find(|r| r.layer == layer).unwrap()
+}
+
+fn terminal(report: &Report) -> String {
+    let mut out = Vec::new();
+    let style = Style {
+        width: 400,
+        colour: false,
+        ..Style::default()
+    };
+    exporters::print_full(report, style, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn csv(report: &Report, name: &str) -> Vec<std::collections::BTreeMap<String, String>> {
+    let mut out = Vec::new();
+    let exporter = exporters::for_path(Path::new(name)).unwrap();
+    exporter.write(report, &mut out).unwrap();
+    let mut reader = csv::Reader::from_reader(&out[..]);
+    reader.deserialize().map(Result::unwrap).collect()
+}
+
+const NATIVE: Costs = Costs {
+    op: 100_000.0,
+    waits: 110_000.0,
+    helpers: 0.0,
+};
+
+#[test]
+fn without_waiting_a_busy_machine_gives_the_quiet_ratio() {
+    let costs = [
+        NATIVE,
+        Costs::of(108_000.0, 150_000.0),
+        Costs::of(100_000.0, 0.0),
+    ];
+    let (quiet, busy) = (report(costs, true), report(costs, false));
+    let [a, b] = [&quiet, &busy].map(|r| row(r, KERNEL));
+    let [ra, rb] = [a, b].map(|r| r.ratio.unwrap());
+    assert!((ra.estimate - rb.estimate).abs() < 1e-3, "{ra:?} {rb:?}");
+    assert!((ra.estimate - 1.08).abs() < 0.02, "{ra:?}");
+    assert_eq!(
+        [a.verdict, b.verdict],
+        [Verdict::Slower; 2],
+        "the planted 8 %"
+    );
+    let waited = b.waiting.unwrap();
+    assert!(waited.left_out && waited.share.unwrap() > 0.5, "{waited:?}");
+    // With it nothing would be known.
+    let with = waited.ratio_with.unwrap();
+    let [low, high] = with.interval.unwrap();
+    assert!(low < 1.0 && high > 1.08, "{with:?}");
+    let shown = b.op_us.unwrap() / b.native_us.unwrap() / rb.estimate;
+    assert!(
+        (shown - 1.0).abs() < 0.01,
+        "time / native's time is the ratio: {shown}"
+    );
+    // The baseline's own time, and the share of all of it.
+    let native = row(&busy, "native");
+    assert!(native.waiting.unwrap().left_out && native.op_us.unwrap() < 115.0);
+    let value = b.value.unwrap() / (4096.0 * 1e6 / b.op_us.unwrap());
+    assert!((value - 1.0).abs() < 1e-9, "the throughput too: {value}");
+}
+
+#[test]
+fn a_report_says_once_what_its_times_are_without() {
+    let costs = [
+        NATIVE,
+        Costs::of(108_000.0, 150_000.0),
+        Costs::of(100_000.0, 0.0),
+    ];
+    let busy = report(costs, false);
+    let said: Vec<&String> = busy
+        .caveats
+        .iter()
+        .filter(|c| c.contains("are without"))
+        .collect();
+    assert_eq!(said.len(), 1, "{:?}", busy.caveats);
+    let expected = "Times of one thread in layers that only the kernel serves are without 5";
+    assert!(said[0].starts_with(expected) && said[0].ends_with("which waited for a CPU"));
+    let quiet = report(costs, true);
+    assert!(!quiet.caveats.iter().any(|c| c.contains("waited for a CPU")));
+    let [with, without] = [&busy, &quiet].map(terminal);
+    let beside = "with the time that waited for a CPU";
+    assert!(with.contains(beside) && !without.contains(beside), "{with}");
+}
+
+#[test]
+fn spreadsheets_have_the_waiting_and_both_ratios() {
+    let costs = [
+        NATIVE,
+        Costs::of(108_000.0, 150_000.0),
+        Costs {
+            helpers: 9_000.0,
+            ..Costs::of(100_000.0, 20_000.0)
+        },
+    ];
+    let busy = report(costs, false);
+    let lines = csv(&busy, "x.csv");
+    let of = |layer: &str, column: &str| {
+        let line = lines.iter().find(|l| l["layer"] == layer).unwrap();
+        line[column].clone()
+    };
+    let number = |text: String| text.parse::<f64>().unwrap();
+    assert_eq!(of(KERNEL, "waiting_left_out"), "true");
+    assert_eq!(of(SERVED, "waiting_left_out"), "false");
+    let ratio = row(&busy, KERNEL).waiting.unwrap().ratio_with.unwrap();
+    assert_eq!(number(of(KERNEL, "ratio_with_waiting")), ratio.estimate);
+    assert!(number(of(KERNEL, "waited")) > 0.5 && of(SERVED, "ratio_with_waiting").is_empty());
+    assert!((number(of(SERVED, "helpers_waited_us")) - 9.0).abs() < 0.01);
+    let trials = csv(&busy, "x.trials.csv");
+    let kernels: Vec<_> = trials.iter().filter(|t| t["layer"] == KERNEL).collect();
+    assert!(kernels.iter().all(|t| t["waiting_left_out"] == "true"));
+    let waited: f64 = kernels.iter().map(|t| number(t["waited_us"].clone())).sum();
+    assert!(
+        (100.0..200.0).contains(&(waited / kernels.len() as f64)),
+        "{waited}"
+    );
+}
+
+#[test]
+fn a_served_layer_that_mostly_waits_gets_no_word_and_no_headline() {
+    let served = Costs {
+        helpers: 900_000.0,
+        ..Costs::of(1_000_000.0, 1_900_000.0)
+    };
+    let mut busy = report([NATIVE, Costs::of(130_000.0, 140_000.0), served], false);
+    let of_it = row(&busy, SERVED);
+    assert_eq!(
+        (of_it.verdict, of_it.probably, of_it.margin),
+        (Verdict::Undecided, None, None)
+    );
+    let why = of_it.withheld.clone().unwrap();
+    assert!(
+        why.starts_with("of 2.") && why.ends_with("wait for a CPU: the machine is busy"),
+        "{why}"
+    );
+    assert!(
+        of_it.ratio.unwrap().interval.unwrap()[0] > 5.0,
+        "the figure stays"
+    );
+    assert!(!of_it.waiting.unwrap().left_out);
+    assert_eq!(of_it.word(), "waits for a CPU");
+    assert!(
+        busy.headline.contains(KERNEL) && !busy.headline.contains(SERVED),
+        "{}",
+        busy.headline
+    );
+    let sentence = busy.verdicts.iter().find(|v| v.layer == SERVED).unwrap();
+    assert!(
+        sentence.text.contains(&why) && !sentence.text.contains("slower"),
+        "{}",
+        sentence.text
+    );
+    let advice = busy
+        .advice
+        .iter()
+        .find(|a| a.text.starts_with("Not known for certain"));
+    assert!(advice.unwrap().text.contains("when nothing else runs"));
+    assert!(terminal(&busy).contains(&why));
+    busy.results.retain(|r| r.layer != KERNEL);
+    // Quiet, the same layer is slower.
+    let quiet = report([NATIVE, Costs::of(130_000.0, 140_000.0), served], true);
+    let of_it = row(&quiet, SERVED);
+    assert_eq!((of_it.verdict, &of_it.withheld), (Verdict::Slower, &None));
+}
+
+#[test]
+fn waiting_is_a_cause_of_a_served_layer_on_a_busy_machine() {
+    let native = Costs::of(100_000.0, 1_000.0);
+    let served = Costs {
+        helpers: 60_000.0,
+        ..Costs::of(400_000.0, 20_000.0)
+    };
+    let busy = report([native, native, served], false);
+    let of_it = row(&busy, SERVED);
+    assert_eq!(of_it.verdict, Verdict::Slower);
+    let said = |r: &ResultRow| {
+        r.reasons
+            .iter()
+            .any(|why| why.contains("wait for a CPU: the machine is busy"))
+    };
+    assert!(
+        said(of_it) && !said(row(&busy, KERNEL)),
+        "{:?}",
+        of_it.reasons
+    );
+    assert!(!said(row(&report([native, native, served], true), SERVED)));
+}
+
+/// Reads from the page cache through FUSE take native's time. Beside busy loops one of two probes may get more CPU.
+#[test]
+fn a_word_that_more_cpu_explains_is_not_given_to_a_served_layer() {
+    let native = Costs::of(100_000.0, 24_000.0);
+    let served = Costs::of(101_000.0, 11_000.0);
+    let (run, mut trials) = run([native, native, served], false);
+    // All turns wait alike, so that the raw ratio is exact, and false.
+    for record in &mut trials {
+        let waits = [24_000, 24_000, 11_000][record.cell.layer] * OPS;
+        let trial = record.trial.as_mut().unwrap();
+        for turn in &mut trial.turns {
+            turn.elapsed_ns = turn.net_ns().unwrap() + waits;
+            turn.waited_ns = Some(waits);
+        }
+        let sum = |of: fn(&Turn) -> u64| trial.turns.iter().map(of).sum::<u64>();
+        (trial.passes[0].elapsed_ns, trial.passes[0].waited_ns) =
+            (sum(|t| t.elapsed_ns), Some(sum(|t| t.waited_ns.unwrap())));
+    }
+    let made = Report::build(&run, &trials);
+    let of_it = row(&made, SERVED);
+    assert!(
+        of_it.ratio.unwrap().interval.unwrap()[1] < 1.0,
+        "{:?}",
+        of_it.ratio
+    );
+    assert_eq!(of_it.verdict, Verdict::Undecided);
+    let why = of_it.withheld.as_deref().unwrap();
+    assert!(
+        why.starts_with("without what it waited for a CPU: 1.0"),
+        "{why}"
+    );
+}
+
+#[test]
+fn older_runs_are_read_and_have_all_of_their_time() {
+    let costs = [
+        NATIVE,
+        Costs::of(108_000.0, 150_000.0),
+        Costs::of(100_000.0, 0.0),
+    ];
+    let (run, trials) = run(costs, false);
+    let older = trials.iter().map(|record| {
+        let mut record = serde_json::to_value(record).unwrap();
+        let trial = record["trial"].as_object_mut().unwrap();
+        trial.remove("waiting");
+        for turn in trial["turns"].as_array_mut().unwrap() {
+            turn.as_array_mut().unwrap().truncate(4);
+        }
+        trial["passes"][0]
+            .as_object_mut()
+            .unwrap()
+            .remove("waited_ns");
+        serde_json::from_value(record).unwrap()
+    });
+    let older: Vec<TrialRecord> = older.collect();
+    let made = Report::build(&run, &older);
+    let of_it = row(&made, KERNEL);
+    assert_eq!((of_it.waiting, &of_it.withheld), (None, &None));
+    assert!(
+        of_it.op_us.unwrap() > 200.0,
+        "with what waited: {:?}",
+        of_it.op_us
+    );
+    assert!(!made.caveats.iter().any(|c| c.contains("are without")));
+}
+
+/// Intervals of native against itself, beside programs that take more than half of the time.
+#[test]
+fn intervals_without_waiting_hold_one_as_often_as_they_say() {
+    let mut held = 0;
+    const RUNS: u64 = 400;
+    for seed in 0..RUNS {
+        let mut noise = Noise(seed * 1_000_003);
+        let mut ledger = Ledger::default();
+        for block in 0..10 {
+            for layer in 0..2 {
+                ledger.add(&TrialRecord {
+                    cell: Cell {
+                        session: 0,
+                        block,
+                        layer,
+                        point: 0,
+                    },
+                    trial: Some(trial(NATIVE, true, block, &mut noise, false)),
+                    ..TrialRecord::default()
+                });
+            }
+        }
+        let pairs = ledger.pairs((1, 0), (0, 0), Pair::of_rounds);
+        let found = compare(&pairs, 0.95, seed).unwrap().ratio_interval.unwrap();
+        held += u64::from(found.low <= 1.0 && found.high >= 1.0);
+    }
+    let share = held as f64 / RUNS as f64;
+    assert!((0.92..=0.98).contains(&share), "{share}");
+}
