@@ -42,7 +42,8 @@ pub fn measure(binary: &Path) -> Result<Vec<Claim>> {
         let layer = layer.with_context(|| format!("a run without {LAYER}"))?;
         for record in trials.iter_mut().filter(|t| t.cell.layer == layer) {
             for turn in record.trial.iter_mut().flat_map(|t| &mut t.turns) {
-                turn.elapsed_ns = (turn.elapsed_ns as f64 * PLANTED).round() as u64;
+                let work_ns = turn.net_ns().unwrap_or(turn.elapsed_ns) as f64;
+                turn.elapsed_ns += (work_ns * (PLANTED - 1.0)).round() as u64;
             }
         }
         let planted = Report::build(&run, &trials);

@@ -56,3 +56,4 @@ mod store;
 mod studies;
 mod targets;
 mod team;
+mod waiting;
