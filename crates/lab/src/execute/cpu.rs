@@ -26,6 +26,8 @@ pub(crate) const LIMIT: f64 = 0.10;
 /// Ticks of possible rounding error.
 const GRAIN: f64 = 2.0;
 
+/// A block of fewer ticks of all CPUs does not show a busy loop beside it.
+const FEW: f64 = 10.0;
 /// Ticks of all CPUs from which on the sampling error is small beside [`LIMIT`].
 const ENOUGH: f64 = 400.0;
 
@@ -295,7 +297,8 @@ impl AddAssign for Used {
 pub(crate) struct Recent(VecDeque<Used>);
 
 impl Recent {
-    /// Adds a block. Returns the sum of the latest blocks that are together at least as long as [`ENOUGH`].
+    /// Adds a block. Returns the sum of the latest blocks that are together at least as long as [`ENOUGH`], or the
+    /// block itself if it is long enough to tell.
     pub(crate) fn with(&mut self, block: Used) -> Used {
         self.0.push_back(block);
         let mut sum = Used::default();
@@ -308,7 +311,7 @@ impl Recent {
             kept += 1;
         }
         self.0.drain(..self.0.len() - kept);
-        sum
+        if block.all < FEW { sum } else { block }
     }
 }
 
@@ -472,13 +475,19 @@ mod tests {
         let beside = flagged(|n| n % 10 < 7);
         assert!(beside > 500, "{beside}");
         assert_eq!(flagged(|n| n % 5 == 0 || n % 5 == 2), 0);
+        // What was seconds ago flags no block that shows its own.
         let mut recent = Recent::default();
         let long = Used {
-            all: 1_000.0,
+            all: 300.0,
+            busy: 300,
             ..Used::default()
         };
-        assert_eq!((recent.with(long), recent.with(long)), (long, long));
-        assert!((recent.with(launch(0)).all - 1_001.0).abs() < 1e-9);
+        let quiet = Used { busy: 0, ..long };
+        assert_eq!(
+            [long, long, quiet].map(|block| recent.with(block)),
+            [long, long, quiet]
+        );
+        assert!((recent.with(launch(0)).all - 601.0).abs() < 1e-9);
     }
 
     #[test]
