@@ -63,7 +63,8 @@ impl Report {
             study: study.as_ref().and_then(|s| s.headline.as_deref()),
         };
         let mut words = Words::of(&findings, trials, control_failed);
-        words.caveats.extend(waiting::caveat(&findings, &index));
+        let without = waiting::caveat(run, &index, &results);
+        words.caveats.extend(without);
         let forecast = forecast::of(run, &index, &results);
         if let Some(study) = &mut study {
             let table = crate::views::forecast::beside(run, study, &forecast, &results);

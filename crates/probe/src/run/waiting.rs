@@ -75,7 +75,7 @@ impl Waited {
         self.0.and_then(|_| delay_ns())
     }
 
-    /// Leaves out what was waited since a reading, where the clock goes on.
+    /// Leaves out the waiting since a reading. Called where the clock continues.
     pub fn leave_out(&mut self, since: Option<u64>) {
         if let Some((readings, since)) = self.0.as_mut().zip(since) {
             readings.outside += delay_ns().map_or(0, |now| now - since);

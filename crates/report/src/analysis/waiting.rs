@@ -3,11 +3,11 @@
 //! In a layer that only the kernel serves it is left out of every time of a single thread. Where a process
 //! serves the layer, each request waits several times, so it is neither left out nor taken for a cost.
 
-use layermark_model::{Trial, TrialRecord, flags};
+use layermark_model::{Run, Trial, TrialRecord, flags};
 use layermark_stats as stats;
 
 use crate::{
-    analysis::{index::Index, summary::Findings},
+    analysis::index::Index,
     number,
     types::{Estimate, ResultRow, Verdict, WaitingRow},
 };
@@ -56,8 +56,8 @@ pub fn by_other_time(found: &stats::Estimate) -> Estimate {
     }
 }
 
-/// Why a row of a layer that a process serves keeps no word of difference: too much of the time was waited, or
-/// the word does not hold without what the probe waited. `without` is that ratio.
+/// Why a result of a layer that a process serves is not called slower or faster. Too much of its time was waiting,
+/// or the word does not hold without the probe's waiting. `without` is the ratio without that.
 pub fn refusal(
     row: &ResultRow,
     native: Option<&WaitingRow>,
@@ -112,23 +112,19 @@ pub fn beside(row: &ResultRow) -> Option<String> {
 }
 
 /// That times are without waiting, and how much of them it was.
-pub fn caveat(f: &Findings, index: &Index) -> Option<String> {
-    let left_out = f
-        .results
+pub fn caveat(run: &Run, index: &Index, results: &[ResultRow]) -> Option<String> {
+    let is_left_out = |r: &&ResultRow| r.waiting.is_some_and(|w| w.left_out);
+    let sites = results
         .iter()
-        .filter(|r| r.waiting.is_some_and(|w| w.left_out));
-    let sites = left_out.filter_map(|r| f.run.site(&r.layer, &r.label));
+        .filter(is_left_out)
+        .filter_map(|r| run.site(&r.layer, &r.label));
     let trials = sites.flat_map(|(layer, point)| index.trials(layer, point));
     let share = of(trials, 1.0)?.share.filter(|share| *share >= TOLD)?;
     let share = number::percent(share);
-    let which = if f
-        .results
-        .iter()
-        .any(|r| r.waiting.is_some_and(|w| !w.left_out))
-    {
-        "Times of one thread in layers that only the kernel serves"
+    let which = if results.iter().all(|r| is_left_out(&r)) {
+        "Times"
     } else {
-        "Times of one thread"
+        "Times of one thread in layers that only the kernel serves"
     };
     Some(format!(
         "{which} are without {share} of the time, which waited for a CPU"
