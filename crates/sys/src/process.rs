@@ -97,6 +97,8 @@ pub struct Schedstat {
     pub run_ns: u64,
     /// Time for which it was ready to run and had no CPU, ns.
     pub wait_ns: u64,
+    /// How often it got a CPU.
+    pub slices: u64,
 }
 
 impl Schedstat {
@@ -116,6 +118,7 @@ impl Schedstat {
         Some(Self {
             run_ns: fields.next()?.parse().ok()?,
             wait_ns: fields.next()?.parse().ok()?,
+            slices: fields.next()?.parse().ok()?,
         })
     }
 
@@ -125,17 +128,20 @@ impl Schedstat {
         let none = Self {
             run_ns: 0,
             wait_ns: 0,
+            slices: 0,
         };
         let each = threads.filter_map(|thread| Self::of(&thread.path()));
         Some(each.fold(none, |sum, one| Self {
             run_ns: sum.run_ns + one.run_ns,
             wait_ns: sum.wait_ns + one.wait_ns,
+            slices: sum.slices + one.slices,
         }))
     }
 
-    /// Whether the kernel counts. Where it does not, it has no such file, or all numbers stay 0.
+    /// Whether the kernel counts. Where it does not, it has no such file, or all numbers stay 0. The time on a
+    /// CPU is 0 in the first moments of a thread, too.
     pub fn is_counted(&self) -> bool {
-        self.run_ns > 0
+        self.slices > 0
     }
 }
 
@@ -268,6 +274,18 @@ mod tests {
             (vec![], vec![])
         );
         assert_eq!(Schedstat::of_threads(pid), None);
+    }
+
+    #[test]
+    fn a_new_thread_is_counted_too() {
+        let of = |dir: &str| Schedstat::of(Path::new(dir));
+        let Some(own) = of("/proc/self").filter(Schedstat::is_counted) else {
+            return eprintln!("skipped: this kernel does not count");
+        };
+        assert!(own.run_ns > 0, "{own:?}");
+        let new = std::thread::spawn(move || of("/proc/thread-self"));
+        let new = new.join().unwrap();
+        assert!(new.is_some_and(|new| new.is_counted()), "{new:?}");
     }
 
     #[test]

@@ -88,6 +88,21 @@ pub fn refusal(
     ))
 }
 
+/// Why a change from an old run to a new one may be nothing but waiting, in a layer that a process serves: the run
+/// that took longer waited for more than a third of its time, and would not have taken longer without that.
+pub fn of_change(change: &ResultRow, old: &ResultRow, new: &ResultRow) -> Option<String> {
+    let [low, high] = change.ratio?.interval?;
+    let (longer, row, least) = match change.leaning() {
+        Verdict::Slower => ("new", new, low),
+        Verdict::Faster => ("old", old, 1.0 / high),
+        _ => return None,
+    };
+    let waited = row.waiting.filter(|w| !w.left_out)?;
+    let share = waited.all_share();
+    let why = waits(waited.whole_us, waited.all_us(), is_busy(row));
+    (share > MOST && least * (1.0 - share) <= 1.0).then(|| format!("in the {longer} run, {why}"))
+}
+
 /// `of 3.10 ms, 2.90 ms wait for a CPU: the machine is busy`.
 pub fn waits(whole_us: f64, waits_us: f64, busy: bool) -> String {
     let (whole, part) = (number::time(whole_us), number::time(waits_us));

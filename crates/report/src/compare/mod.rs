@@ -10,7 +10,7 @@ use crate::{
     analysis::{
         LEVEL, results, stalls,
         summary::{caveats::is_busy, headline::qualified},
-        sweep,
+        sweep, waiting,
     },
     plain,
     types::{
@@ -248,7 +248,7 @@ impl<'a> Both<'a> {
             ratio.average = Some(change);
             stalls::mark(&mut row, self.new.stalls);
         }
-        if let Some(why) = self.withheld() {
+        if let Some(why) = waiting::of_change(&row, self.old, self.new) {
             row.verdict = Verdict::Undecided;
             (row.probably, row.margin) = (None, None);
             row.withheld = Some(why);
@@ -260,15 +260,6 @@ impl<'a> Both<'a> {
             row.untrusted = Some(why);
         }
         row
-    }
-
-    /// Why one of the two says too little about the layer for a verdict.
-    fn withheld(&self) -> Option<String> {
-        let runs = [(self.old, "old"), (self.new, "new")];
-        runs.into_iter().find_map(|(row, run)| {
-            let why = row.withheld.as_ref()?;
-            Some(format!("in the {run} run, {why}"))
-        })
     }
 
     /// Why the two are not compared although both were measured.
