@@ -1,15 +1,21 @@
 //! Our file system in user space. It forwards every request to a directory.
 
 use std::{
+    collections::HashSet,
     ffi::OsStr,
     fs::File,
     io,
-    os::unix::{ffi::OsStrExt, fs::FileExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{FileExt, MetadataExt},
+    },
     path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{self, Sender},
     },
+    thread,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -36,12 +42,45 @@ pub(crate) struct Through {
     requests: AtomicU64,
     /// The fsync that has to fail has failed.
     sync_failed: AtomicBool,
+    /// Where files wait that are flushed late.
+    late: Option<Sender<(Instant, File)>>,
     #[cfg(feature = "mock")]
     held: Option<std::path::PathBuf>,
 }
 
 /// Largest transfer in one request: the kernel's own limit (256 pages).
 const LARGEST: u32 = 1 << 20;
+
+/// How long after its answer a late fsync flushes.
+const LATE: Duration = Duration::from_millis(200);
+
+/// Flushes files in a thread of its own when they are due. Requests for a file that are due at the same time
+/// share a flush.
+fn flush_late() -> Sender<(Instant, File)> {
+    let (send, receive) = mpsc::channel::<(Instant, File)>();
+    thread::spawn(move || {
+        let mut next = None;
+        while let Some((due, file)) = next.take().or_else(|| receive.recv().ok()) {
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            let mut flushed = HashSet::new();
+            let mut flush = |file: &File| {
+                if file.metadata().is_ok_and(|m| flushed.insert(m.ino())) {
+                    // Nobody waits for the answer.
+                    let _ = file.sync_data();
+                }
+            };
+            flush(&file);
+            for (due, file) in receive.try_iter() {
+                if due > Instant::now() {
+                    next = Some((due, file));
+                    break;
+                }
+                flush(&file);
+            }
+        }
+    });
+    send
+}
 
 impl Through {
     pub(crate) fn new(
@@ -63,6 +102,7 @@ impl Through {
             ttl,
             requests: AtomicU64::new(0),
             sync_failed: AtomicBool::new(false),
+            late: (options.fsync == FuseFsync::Late).then(flush_late),
             #[cfg(feature = "mock")]
             held: std::env::var_os("LAYERMARK_FUSE_HOLDS").map(Into::into),
         })
@@ -79,10 +119,18 @@ impl Through {
         Self::hold(self.options.delay + self.options.stalls.of(n));
     }
 
+    /// Hands the file over to be flushed late, if it is.
+    fn leaves_for_later(&self, file: &File) -> Option<Result<(), Errno>> {
+        let late = self.late.as_ref()?;
+        let file = file.try_clone().map_err(Errno::from);
+        // The thread ends with the file system.
+        Some(file.map(|file| drop(late.send((Instant::now() + LATE, file)))))
+    }
+
     /// The answer to an fsync that flushes nothing.
     fn without_flush(&self) -> Option<Result<(), Errno>> {
         match self.options.fsync {
-            FuseFsync::Pass => None,
+            FuseFsync::Pass | FuseFsync::Late => None,
             FuseFsync::Drop => Some(Ok(())),
             FuseFsync::Invalid => Some(Err(Errno::EINVAL)),
             FuseFsync::FailOnce if self.sync_failed.swap(true, Ordering::Relaxed) => None,
@@ -597,7 +645,8 @@ impl Filesystem for Through {
         let synced = self.table.opened(handle.0).and_then(|open| {
             let first = !open.flushed.swap(true, Ordering::Relaxed);
             Self::hold(self.options.stalls.of_flush(first));
-            if let Some(answer) = self.without_flush() {
+            let without = self.without_flush();
+            if let Some(answer) = without.or_else(|| self.leaves_for_later(&open.file)) {
                 return answer;
             }
             if data_only {

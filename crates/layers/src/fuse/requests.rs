@@ -31,6 +31,8 @@ option_words! {
         Pass = "pass",
         /// It succeeds, and nothing is flushed.
         Drop = "drop",
+        /// It succeeds at once, and the file below is flushed later.
+        Late = "late",
         /// It fails with `EINVAL`, as where fsync is not supported.
         Invalid = "einval",
         /// The first one fails with `EIO`, and later ones are passed on.
