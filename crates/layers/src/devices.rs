@@ -65,7 +65,16 @@ fn describe(disk: &Path, physical: bool) -> Option<Device> {
         fua: queue("fua") == "1",
         rotational: queue("rotational") == "1",
         physical,
+        own: false,
     })
+}
+
+/// Marks the loop devices over these files, which are the layer's images, as its own.
+pub(crate) fn mark_own(facts: &mut Facts, images: &[PathBuf]) {
+    for device in &mut facts.devices {
+        let file = block::directory(&device.number).and_then(|disk| loop_file(&disk));
+        device.own = file.is_some_and(|file| images.contains(&file));
+    }
 }
 
 /// `major:minor` of the devices that a device-mapper or RAID device consists of, in order.

@@ -18,7 +18,7 @@ use rustix::fs::{Advice, fadvise, syncfs};
 use crate::{
     BackingExtents, Base, Content, KernelCaches, LayerError, Place, Wire,
     child::{self, Process},
-    extents, fd,
+    devices, extents, fd,
     held::apart,
     mounts,
     net::link::Link,
@@ -340,6 +340,7 @@ impl Place for HostPlace {
                 facts.backing.push(path.clone());
             }
         }
+        devices::mark_own(&mut facts, &self.backing);
         facts.notes.extend(self.notes.iter().cloned());
         // The probe is a child of this process.
         let filters = process::seccomp_filters();

@@ -26,6 +26,9 @@ pub struct Facts {
     /// Other facts, by name: `direct_io`, `writeback`, `compression`.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
+    /// Limits of the control groups of the probe, and of the programs that the layer needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
     /// What power cuts did to it, a trial for each writer. The baseline's has those of layers that are
     /// only there because they are known to lie.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -161,6 +164,44 @@ pub struct Device {
     pub rotational: bool,
     /// The device stores bytes itself; loop devices over a file do not.
     pub physical: bool,
+    /// The device is the layer's own, so no other program uses it: a loop device over its image.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
+}
+
+/// A limit of a control group. It refills while its processes rest, so short turns may not show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Limit {
+    /// Whether it limits only a program that the layer needs, and not the probe.
+    #[serde(default)]
+    pub helper: bool,
+    /// What is limited.
+    pub of: Limited,
+    /// CPUs (0.05 is 5 % of one), bytes per second or operations per second.
+    pub rate: f64,
+    /// Kernel name of the limited device, such as `vda`; absent for a CPU quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The file of the group that holds it, such as `cpu.max`.
+    pub file: String,
+}
+
+/// What a control group limits.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limited {
+    /// CPU time.
+    Cpu,
+    /// Bytes read from a device.
+    ReadBytes,
+    /// Bytes written to a device.
+    WrittenBytes,
+    /// Reads of a device.
+    Reads,
+    /// Writes to a device.
+    Writes,
 }
 
 /// A requirement of a layer that the host lacks, and how to get it.

@@ -151,6 +151,17 @@ pub enum FigureSource {
     Programs,
 }
 
+impl FigureSource {
+    /// The amounts of trials that it is computed from.
+    pub fn amounts(&self) -> Vec<&Amount> {
+        match self {
+            Self::Sum(of) | Self::Median(of) | Self::Least(of) | Self::Most(of) => vec![of],
+            Self::Per { of, over } => of.iter().chain(over).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// A number that each trial has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -34,7 +34,7 @@ pub mod witness;
 pub use claim::{Claim, Layers, Predicate, Quotient, Relation, Share, Words};
 pub use facts::{
     BELOW_OVERLAY, CpuTime, DELAY_UNKNOWN, Device, DroppedCaches, Facts, GuestFacts,
-    KEPT_IN_MEMORY, Missing, Mount,
+    KEPT_IN_MEMORY, Limit, Limited, Missing, Mount,
 };
 pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,
@@ -65,8 +65,8 @@ pub use spec::{LABEL, LAYERS, Spec, SpecError, layers_command, split_layer};
 pub use stopped::Stopped;
 pub use store_option::StoreOption;
 pub use trial::{
-    BackgroundFlushes, CpuUse, Debt, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,
-    Restarted, SelfTest, ThreadRates, Trial, Turn, Verified, Waiting,
+    CpuUse, Debt, DeviceBackground, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,
+    Restarted, RestedTurn, SelfTest, ThreadRates, Throttled, Trial, Turn, Verified, Waiting,
 };
 pub use warmth::Warmth;
 

@@ -48,6 +48,14 @@ pub struct Trial {
     /// Bytes that crossed the devices below while the clock ran; absent if no device is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceBytes>,
+    /// The same of the layer's own devices ([`crate::Device::own`]), which no other program uses;
+    /// absent without one. Lead-ins are left out by their share of the time. Set by the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_device: Option<DeviceBytes>,
+    /// How CPU quotas stopped the probe and the layer's programs in its turns; absent without a
+    /// quota. Set by the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<Throttled>,
     /// What the devices wrote for others during the trial; absent if nothing. Set by the lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_writes: Option<ForeignWrites>,
@@ -82,10 +90,14 @@ pub struct Trial {
     /// Calls that flush (fsync, fdatasync, sync writes) while the clock ran.
     #[serde(default)]
     pub syncs: u64,
-    /// Flushes that the same devices counted while no layer was working, in the block of the trial.
-    /// Absent if the point flushes nothing. Set by the lab.
+    /// What the same devices counted while no layer was working, in the block of the trial. Absent
+    /// if no device is known. Set by the lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub background: Option<BackgroundFlushes>,
+    pub background: Option<DeviceBackground>,
+    /// A turn between two pauses, in a block in which devices flushed while no layer was working. Absent
+    /// elsewhere. Set by the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rested: Option<RestedTurn>,
     /// Versions up to 0.1 stored this instead of `background`: flushes per second at the start of
     /// the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -389,6 +401,17 @@ pub struct ForeignWrites {
     pub bytes: u64,
 }
 
+/// How CPU quotas of control groups stopped processes.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct Throttled {
+    /// Periods of a quota in which it was used up.
+    pub times: u64,
+    /// Time that tasks were kept from running, over all CPUs, nanoseconds.
+    pub ns: u64,
+}
+
 /// Bytes that crossed block devices.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
@@ -402,19 +425,39 @@ pub struct DeviceBytes {
     pub flushes: u64,
 }
 
-/// Flushes that devices counted in the control windows of a block: pauses before and after its
-/// rounds, in which no layer works. They belong to other programs.
+/// What devices counted in the control windows of a block: pauses before, between and after its
+/// rounds, in which no layer works. It belongs to other programs, or is late work of a layer.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
-pub struct BackgroundFlushes {
+pub struct DeviceBackground {
     /// Flushes counted.
     pub flushes: u64,
+    /// Bytes read; absent in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<u64>,
+    /// Bytes written; absent in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<u64>,
     /// Total length of all windows, nanoseconds.
     pub ns: u64,
 }
 
-impl BackgroundFlushes {
+/// A turn before which all layers rested, and the pause after it, in which they rest again: what devices
+/// flush in the pause is late work of this layer, or of other programs.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct RestedTurn {
+    /// Flushes in the turn.
+    pub flushes: u64,
+    /// Flushes in the pause after it.
+    pub later: u64,
+    /// Length of the pause, nanoseconds.
+    pub ns: u64,
+}
+
+impl DeviceBackground {
     /// Expected flushes in this many nanoseconds at the same rate; 0 if there was no window.
     pub fn expected_in(self, ns: u64) -> f64 {
         if self.ns == 0 {

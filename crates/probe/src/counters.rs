@@ -28,6 +28,15 @@ enum Source {
 
 impl Source {
     fn read(&self) -> Option<DeviceBytes> {
+        self.fields(parse)
+    }
+
+    /// Requests that the device has not completed.
+    fn in_flight(&self) -> Option<u64> {
+        self.fields(|text| text.split_ascii_whitespace().nth(8)?.parse().ok())
+    }
+
+    fn fields<T>(&self, parse: fn(&str) -> Option<T>) -> Option<T> {
         match self {
             Self::Stat(file) => {
                 let mut room = [0; STAT];
@@ -35,7 +44,8 @@ impl Source {
                 parse(str::from_utf8(&room[..length]).ok()?)
             }
             Self::Diskstats(number) => {
-                parse_diskstats(&fs::read_to_string(DISKSTATS).ok()?, number)
+                let text = fs::read_to_string(DISKSTATS).ok()?;
+                parse(&fields_of(&text, number)?)
             }
         }
     }
@@ -55,6 +65,12 @@ impl Devices {
         let real = block::all().filter(|block| block.join("device").exists());
         let numbers: Vec<String> = real.filter_map(|b| block::read(&b.join("dev"))).collect();
         Self::open(&numbers)
+    }
+
+    /// Whether they have completed all requests.
+    pub fn are_idle(&self) -> bool {
+        let mut all = self.0.iter().filter_map(Source::in_flight);
+        all.all(|requests| requests == 0)
     }
 
     /// The sum of their counters; `None` when no device is known.
@@ -80,17 +96,18 @@ fn open(device: &str) -> Option<Source> {
 }
 
 /// A line has major and minor number, name, and the fields of `stat`.
-fn parse_diskstats(text: &str, device: &str) -> Option<DeviceBytes> {
+fn fields_of(text: &str, device: &str) -> Option<String> {
     let (major, minor) = device.split_once(':')?;
     text.lines().find_map(|line| {
         let mut fields = line.split_ascii_whitespace();
         let is_it = fields.next()? == major && fields.next()? == minor;
         let counters: Vec<&str> = fields.skip(1).collect();
-        parse(&counters.join(" ")).filter(|_| is_it)
+        is_it.then(|| counters.join(" "))
     })
 }
 
-/// Fields, counted from 1: 3 sectors read, 7 sectors written, 16 flushes completed (Linux 5.5).
+/// Fields, counted from 1: 3 sectors read, 7 sectors written, 9 requests in flight, 16 flushes completed
+/// (Linux 5.5).
 fn parse(text: &str) -> Option<DeviceBytes> {
     let fields: Vec<u64> = text
         .split_whitespace()
@@ -170,8 +187,9 @@ mod tests {
             flushes: 7,
         };
         let text = " 7 0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n 254 0 vda 1 0 8 0 2 0 16 0 0 0 0 0 0 0 0 7 0\n";
-        assert_eq!(parse_diskstats(text, "254:0"), Some(expected));
-        assert_eq!(parse_diskstats(text, "254:1"), None);
+        let fields = fields_of(text, "254:0").unwrap();
+        assert_eq!(parse(&fields), Some(expected));
+        assert_eq!(fields_of(text, "254:1"), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::{
 };
 
 pub mod block;
+pub mod cgroup;
 pub mod process;
 pub mod users;
 

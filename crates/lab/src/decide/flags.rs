@@ -80,7 +80,7 @@ fn cache(meaning: &Meaning, context: &TrialContext<'_>, trial: &Trial) -> Option
     // device, so bytes that crossed the device belong to other programs.
     let warm = trial.direct == Some(DirectIo::Honoured)
         || trial.resident.is_some_and(|share| share >= 1.0 - SLACK)
-        || from_device.is_none_or(|share| share <= SLACK);
+        || from_device.is_none_or(|share| share - by_others(trial) <= SLACK);
     (!warm).then_some(CACHE)
 }
 
@@ -96,6 +96,16 @@ fn by_faults(
         (CacheState::Cold, Warmth::Uncertain) if !context.cooled.complete => Some(CACHE_UNPROVED),
         _ => None,
     }
+}
+
+/// Bytes that others are expected to have read meanwhile, by the control windows, over bytes read by the
+/// application.
+fn by_others(trial: &Trial) -> f64 {
+    let read = trial.background.and_then(|b| {
+        let a_ns = b.read? as f64 / b.ns.max(1) as f64;
+        Some(a_ns * trial.elapsed_ns() as f64)
+    });
+    read.unwrap_or(0.0) / trial.bytes().max(1) as f64
 }
 
 /// Bytes read from devices over bytes read by the application. `None` when one of them is not

@@ -370,17 +370,15 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Control windows, where flushes are counted: at points that flush, and of launched programs,
-    /// which may flush.
+    /// Control windows: after each round where flushes are counted, at points that flush and of launched
+    /// programs, which may flush.
     fn control_windows(&self, trials: &[ActiveTrial<'_>], point: usize) -> ControlWindows {
         let meaning = &self.run.points[point].meaning;
-        if !meaning.flushes && !meaning.runs_programs() {
-            return ControlWindows::default();
-        }
+        let flushes = meaning.flushes || meaning.runs_programs();
         let running = trials
             .iter()
             .filter_map(|this| self.running[this.layer].as_ref());
-        ControlWindows::over(running.map(RunningLayer::physical))
+        ControlWindows::over(running.map(RunningLayer::physical), flushes)
     }
 
     /// Starts an attempt at a point in each of these layers that is up.

@@ -82,6 +82,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) extras: BTreeSet<(u32, usize, usize)>,
     /// What the work has left at each point, as the baseline's first trial had it.
     pub(crate) outcomes: BTreeMap<usize, String>,
+    /// Rested rounds that were made at each point.
+    pub(crate) rested: BTreeMap<usize, u32>,
     /// Points whose blocks had to be divided.
     pub(crate) divided: BTreeSet<usize>,
     /// How many times each layer's probe was restarted.
@@ -129,6 +131,7 @@ impl<'a> Lab<'a> {
             work: Some(work),
             extras: BTreeSet::new(),
             outcomes: BTreeMap::new(),
+            rested: BTreeMap::new(),
             divided: BTreeSet::new(),
             restarts: vec![0; layers],
             block: 0,

@@ -6,6 +6,7 @@ pub(crate) mod cpu;
 pub(crate) mod drive;
 pub(crate) mod layer_failure;
 pub(crate) mod leave_out;
+mod limits;
 pub(crate) mod others;
 pub(crate) mod path;
 pub(crate) mod pin;

@@ -1,13 +1,16 @@
 //! Rounds: one turn in each layer that is ready, repeated.
 
-use std::time::{Duration, Instant};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
-use layermark_model::BASELINE;
+use layermark_model::{BASELINE, RestedTurn};
 
 use crate::{
     decide::budget::MIN_MS,
     execute::{
-        background::ControlWindows,
+        background::{ControlWindows, REST},
         drive::Lab,
         pin::OneCpu,
         session::RunningLayer,
@@ -22,6 +25,10 @@ use crate::{
 const SHARE_NS: u64 = MIN_MS * 1_000_000;
 /// A block has at least this many rounds, unless its turn length allows fewer.
 const LEAST_ROUNDS: u32 = 8;
+/// Most rested rounds at a point: as many as show that flushes come after the turns of one layer and of no other.
+const RESTED_ROUNDS: u32 = 4;
+/// The pauses of all rested rounds take at most this part of the budget.
+const RESTED_PART: u32 = 10;
 /// Rounds end, whatever the minimum, after this many shares, including the time between turns.
 const MOST_SHARES: u64 = 3;
 
@@ -141,8 +148,56 @@ impl Lab<'_> {
                 || spent.max(took) >= MOST_SHARES * share
                 || none;
             if whole || self.stop.asked() {
-                return (round, whole);
+                let rests = whole && self.may_rest(trials, point, windows);
+                if rests {
+                    self.rested_round(trials, point, (round, options.length), windows);
+                }
+                return (round + u32::from(rests), whole);
             }
+        }
+    }
+
+    /// Whether a rested round follows: devices flushed in the control windows of a point that flushes, and
+    /// the pauses take little of the budget.
+    fn may_rest(&self, trials: &[ActiveTrial<'_>], point: usize, windows: &ControlWindows) -> bool {
+        let made = self.rested.get(&point).copied().unwrap_or(0);
+        let pauses = REST * (trials.len() as u32 + 1);
+        let all: u32 = self.rested.values().sum();
+        let budget = self.clock.budget().unwrap_or(Duration::MAX);
+        let able = |t: &ActiveTrial<'_>| t.attempt.failure.is_none() && t.attempt.more;
+        self.run.points[point].meaning.flushes
+            && windows.saw_flushes()
+            && made < RESTED_ROUNDS
+            && pauses * (all + 1) <= budget / RESTED_PART
+            && trials.len() > 1
+            && trials.iter().all(able)
+    }
+
+    /// One more round, in which all layers rest before and after each turn.
+    fn rested_round(
+        &mut self,
+        trials: &mut [ActiveTrial<'_>],
+        point: usize,
+        (round, length): (u32, Length),
+        windows: &ControlWindows,
+    ) {
+        *self.rested.entry(point).or_default() += 1;
+        thread::sleep(REST);
+        for this in trials {
+            if self.stop.asked() {
+                return;
+            }
+            let (meter, mut moment) = (&self.meter, self.meter.moment());
+            this.step(&self.watch, &mut self.running, |attempt, up, request| {
+                attempt.turn(up, request, (round, length), (meter, &mut moment))
+            });
+            let devices = self.running[this.layer]
+                .as_ref()
+                .map(RunningLayer::physical);
+            let later = windows.rest(&devices.unwrap_or_default());
+            let counted = this.attempt.flushed.zip(later);
+            this.attempt.rested =
+                counted.map(|(flushes, (later, ns))| RestedTurn { flushes, later, ns });
         }
     }
 }

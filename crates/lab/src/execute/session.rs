@@ -9,7 +9,7 @@ use layermark_model::{
 };
 
 use layermark_probe::{NearEnd, motion};
-use layermark_sys::process::Schedstat;
+use layermark_sys::{cgroup::Throttles, process::Schedstat};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     ends::Ends,
     execute::{
         layer_failure::LayerFailure,
-        path,
+        limits, path,
         probe_client::{Broken, ProbeClient},
         remote_layer::{self, RemoteLayer},
         watch::Watch,
@@ -64,6 +64,8 @@ pub(crate) struct RunningLayer {
     /// It depends on a server that layermark has not started: see [`RemoteLayer`].
     pub remote: bool,
     pub self_test: SelfTest,
+    /// Counters of the CPU quotas of its probe and helpers.
+    pub throttles: Throttles,
     silence: Duration,
     /// Device number and type of the file system that the probe works on; `None` when this host
     /// cannot see it.
@@ -104,7 +106,7 @@ impl RunningLayer {
         };
         let watching = watch.over(&place.helpers());
         let addresses = two_ends.then(|| place.link()).transpose()?;
-        let facts = watching.judge(proof(place.as_ref()))?;
+        let mut facts = watching.judge(proof(place.as_ref()))?;
         let remote = remote_layer::is_needed(place.as_ref(), &facts);
         if remote && !was_remote {
             let until_now = mem::take(&mut undo);
@@ -141,6 +143,9 @@ impl RunningLayer {
         });
         let near = near.transpose()?;
         let ground = place.ground();
+        let helpers = place.helpers();
+        let (limits, throttles) = limits::of(probe.pid(), &helpers, &facts.devices);
+        facts.limits = limits;
         Ok(Self {
             probe,
             near,
@@ -149,6 +154,7 @@ impl RunningLayer {
             facts,
             remote,
             self_test,
+            throttles,
             silence,
             ground,
         })
@@ -158,6 +164,12 @@ impl RunningLayer {
     pub(crate) fn physical(&self) -> Vec<String> {
         let lowest = self.facts.devices.iter().filter(|d| d.physical);
         lowest.map(|d| d.number.clone()).collect()
+    }
+
+    /// The layer's own devices, which no other program uses.
+    pub(crate) fn own_devices(&self) -> Vec<String> {
+        let own = self.facts.devices.iter().filter(|d| d.own);
+        own.map(|d| d.number.clone()).collect()
     }
 
     /// The probe at an end, and the one at the other end, if there is one.

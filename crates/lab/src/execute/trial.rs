@@ -7,7 +7,8 @@ use std::{
 
 use layermark_layers::{BackingExtents, KernelCaches, LayerError};
 use layermark_model::{
-    BackgroundFlushes, CpuTime, DeviceBytes, DirectIo, DroppedCaches, Point, Trial, Waiting, calls,
+    CpuTime, DeviceBackground, DeviceBytes, DirectIo, DroppedCaches, Point, RestedTurn, Throttled,
+    Trial, Waiting, calls,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, JobCpus, Peer, ToProbe, TurnRequest},
     random,
@@ -70,11 +71,19 @@ pub(crate) struct Attempt {
     cpu_ns: u64,
     /// What the layer's helpers had waited for a CPU before the first turn, then in the block, ns.
     helpers_waited_ns: Option<u64>,
-    /// Flushes by other programs in the block.
-    pub background: Option<BackgroundFlushes>,
+    /// What the devices did in the control windows of the block.
+    pub background: Option<DeviceBackground>,
+    /// Flushes of the devices in the last turn.
+    pub flushed: Option<u64>,
+    /// The turn between two pauses.
+    pub rested: Option<RestedTurn>,
     /// For a layer whose probe is not on this host: the devices below it, and the bytes that
     /// crossed them.
     below: Option<(Devices, Option<DeviceBytes>)>,
+    /// The layer's own devices, and what they did in its turns. None: it has none.
+    own: Option<(Devices, DeviceBytes)>,
+    /// How CPU quotas stopped the layer in its turns.
+    throttled: Option<Throttled>,
     /// For a layer that reads with `O_DIRECT` and has no known device below: all devices of this
     /// machine, and the bytes that they read in its turns.
     host: Option<(Devices, u64)>,
@@ -103,7 +112,11 @@ impl Attempt {
             cpu_ns: 0,
             helpers_waited_ns: None,
             background: None,
+            flushed: None,
+            rested: None,
             below: None,
+            own: None,
+            throttled: None,
             host: None,
         }
     }
@@ -171,6 +184,8 @@ impl Attempt {
         meanwhile();
         ready(up, request)?;
         self.behind = behind(up, request);
+        let own = up.own_devices();
+        self.own = (!own.is_empty()).then(|| (Devices::open(&own), DeviceBytes::default()));
         let meaning = &request.point.meaning;
         // If the probe reads the counters itself, the lab does not.
         if !up.is_here(request.end()) {
@@ -239,6 +254,8 @@ impl Attempt {
         let upkeep_before = upkeep(up, request)?;
         let crossed = self.below.as_ref().and_then(|(devices, _)| devices.sum());
         let host = self.host.as_ref().and_then(|(devices, _)| devices.sum());
+        let own = self.own.as_ref().and_then(|(devices, _)| devices.sum());
+        let throttled = up.throttles.sum();
         let message = ToProbe::Turn {
             id: request.id,
             ask: TurnRequest {
@@ -260,6 +277,16 @@ impl Attempt {
             let more = host.zip(devices.sum());
             *read += more.map_or(0, |(a, b)| counters::between(a, b).read);
         }
+        if let Some((devices, sum)) = &mut self.own
+            && let Some((before, after)) = own.zip(devices.sum())
+        {
+            *sum += counters::between(before, after);
+        }
+        if let Some((before, after)) = throttled.zip(up.throttles.sum()) {
+            let sum = self.throttled.get_or_insert_default();
+            sum.times += after.times.saturating_sub(before.times);
+            sum.ns += after.ns.saturating_sub(before.ns);
+        }
         let before = std::mem::replace(moment, meter.moment());
         let upkeep = [upkeep_before, upkeep(up, request)?];
         let crossed = match &mut self.below {
@@ -273,6 +300,7 @@ impl Attempt {
             }
             None => turned.device,
         };
+        self.flushed = crossed.map(|crossed| crossed.flushes);
         self.written.extend(crossed.map(|crossed| Written {
             turn: turned.turn,
             bytes: crossed.written,
@@ -315,6 +343,7 @@ impl Attempt {
             }
             self.usage.upkeep_ns = self.usage.upkeep_ns.saturating_sub(self.cpu_ns);
         }
+        trial.throttled = self.throttled;
         // The probe sees that its kernel cached nothing, but a program in user space may have.
         if let Some((_, read)) = &self.host
             && trial.direct == Some(DirectIo::Honoured)
@@ -324,8 +353,14 @@ impl Attempt {
             let read = format!("{read} of {} bytes were read from a device", trial.bytes());
             trial.notes.push(read);
         }
-        // Also read around the lead-ins, in which helpers do the same work.
-        self.usage.upkeep_ns = of_turns(self.usage.upkeep_ns, self.elapsed_ns, self.uncounted_ns);
+        // Also read around the lead-ins, in which helpers and devices do the same work.
+        let turns = |all| of_turns(all, self.elapsed_ns, self.uncounted_ns);
+        self.usage.upkeep_ns = turns(self.usage.upkeep_ns);
+        trial.own_device = self.own.as_ref().map(|(_, sum)| DeviceBytes {
+            read: turns(sum.read),
+            written: turns(sum.written),
+            flushes: turns(sum.flushes),
+        });
         let meaning = &request.point.meaning;
         let reads = !meaning.changes;
         let own = (!reads).then(|| Own {
@@ -349,6 +384,7 @@ impl Attempt {
             apart: up.has_only_this_kernel(),
             helpers_ns: helpers_ns.map(|ns| of_turns(ns, self.elapsed_ns, self.uncounted_ns)),
         });
+        trial.rested = self.rested;
         let spun = trial.spun_ns as f64 / 1e9 / self.usage.cpu_s.max(1e-9);
         let busy = (self.usage.busy - spun).max(0.0);
         trial.busy = Some(busy);

@@ -1,7 +1,7 @@
 //! A run and its trials in which every field has a value of its own.
 
 use layermark_model::{
-    BackgroundFlushes, CacheState, Cell, CpuUse, Debt, DeviceBytes, DirectIo, Facts, Latency,
+    CacheState, Cell, CpuUse, Debt, DeviceBackground, DeviceBytes, DirectIo, Facts, Latency,
     LayerRun, LayerStatus, Machine, Meaning, Pass, Plan, Quantity, Run, RunStatus, SelfTest, Trial,
     TrialRecord, Verified,
 };
@@ -112,7 +112,12 @@ pub fn record(seq: u64) -> TrialRecord {
             direct: Some(DirectIo::Ignored),
             verified: Some(Verified { records: 5, bad: 1 }),
             syncs: 4,
-            background: Some(BackgroundFlushes { flushes: 7, ns: 8 }),
+            background: Some(DeviceBackground {
+                flushes: 7,
+                read: Some(9),
+                written: None,
+                ns: 8,
+            }),
             idle_flushes: Some(0.5),
             figures: layermark_model::FigureValues::of(&serde_json::json!({
                 "program": "app",

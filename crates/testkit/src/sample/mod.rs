@@ -18,7 +18,7 @@ use hdrhistogram::{
     serialization::{Serializer, V2Serializer},
 };
 use layermark_model::{
-    BackgroundFlushes, Cell, CpuUse, Debt, DeviceBytes, Latency, LayerRun, Pass, Plan, Point, Run,
+    Cell, CpuUse, Debt, DeviceBackground, DeviceBytes, Latency, LayerRun, Pass, Plan, Point, Run,
     RunStatus, StoreOption, Trial, TrialRecord,
 };
 use serde_json::{Value, json};
@@ -236,8 +236,10 @@ fn trial(shape: &Shape, work: &SampleWork, us: f64, noise: &mut Noise) -> Trial 
             1.0
         }),
         syncs,
-        background: (syncs > 0).then_some(BackgroundFlushes {
+        background: on_device.then_some(DeviceBackground {
             flushes: 0,
+            read: Some(0),
+            written: Some(0),
             ns: 20_000_000,
         }),
         ..Trial::default()

@@ -55,6 +55,7 @@ fn facts(shape: &Shape) -> Facts {
         fua: false,
         rotational: false,
         physical: true,
+        own: false,
     };
     let mut facts = Facts {
         mounts: vec![mount(
