@@ -10,7 +10,11 @@ use layermark_model::{
 use layermark_stats::median;
 
 use crate::{
-    analysis::{index::Index, latency::Histograms},
+    analysis::{
+        index::Index,
+        latency::Histograms,
+        others::{self, DeviceCounter},
+    },
     number,
     types::{FigureGroup, FigureRow, ResultRow},
 };
@@ -69,9 +73,12 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<(FigureTable, Fig
             .collect(),
         values: BTreeMap::new(),
     };
+    let mut left_out = Vec::new();
     for figure in &declared.figures {
         if let Some(value) = site.value(figure) {
             site.values.insert(figure.name.clone(), value);
+        } else if site.is_of_others(figure) {
+            left_out.push(figure.name.clone());
         }
     }
     let row = FigureRow {
@@ -79,6 +86,7 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<(FigureTable, Fig
         layer: result.layer.clone(),
         label: result.label.clone(),
         values: site.values,
+        left_out,
     };
     Some((declared, row))
 }
@@ -163,10 +171,28 @@ impl FigureSite<'_> {
         }
     }
 
+    /// Whether a figure has no value because other programs used the device.
+    fn is_of_others(&self, figure: &Figure) -> bool {
+        let amounts = figure.source.amounts();
+        let mut counters = amounts.into_iter().filter_map(DeviceCounter::behind);
+        let counted = self.trials.iter().any(|t| t.device.is_some());
+        counted && counters.any(|counter| others::counts(&self.trials, counter).is_none())
+    }
+
+    /// The amount of each trial that has it. What a device counted is not the layer's while others use it.
+    fn amounts(&self, amount: &Amount) -> Vec<f64> {
+        let device = DeviceCounter::behind(amount).map(|counter| {
+            let counts = others::counts(&self.trials, counter).unwrap_or_default();
+            counts.into_iter().map(|count| count as f64).collect()
+        });
+        device.unwrap_or_else(|| self.trials.iter().filter_map(|t| raw(amount, t)).collect())
+    }
+
     /// Sum over all trials; `None` if one of them lacks the amount.
     fn sum(&self, amount: &Amount) -> Option<f64> {
-        let all: Option<f64> = self.trials.iter().map(|t| raw(amount, t)).sum();
-        Some(all? / scale(amount))
+        let all = self.amounts(amount);
+        let sum: f64 = all.iter().sum();
+        (all.len() == self.trials.len()).then(|| sum / scale(amount))
     }
 
     fn sum_of(&self, amounts: &[Amount]) -> Option<f64> {
@@ -175,7 +201,7 @@ impl FigureSite<'_> {
 
     /// Values of the trials that have the amount.
     fn each(&self, amount: &Amount) -> Vec<f64> {
-        let all = self.trials.iter().filter_map(|t| raw(amount, t));
+        let all = self.amounts(amount).into_iter();
         all.map(|value| value / scale(amount)).collect()
     }
 
@@ -206,9 +232,8 @@ impl FigureSite<'_> {
     }
 }
 
-/// A trial's amount, in its stored unit.
+/// A trial's amount, in its stored unit; not of a device.
 fn raw(amount: &Amount, trial: &Trial) -> Option<f64> {
-    let device = trial.device;
     Some(match amount {
         Amount::Value(name) | Amount::Nanoseconds(name) => return trial.figures.number(name),
         Amount::Operations => trial.ops() as f64,
@@ -217,8 +242,7 @@ fn raw(amount: &Amount, trial: &Trial) -> Option<f64> {
         Amount::Cpu => (trial.cpu.user_ns + trial.cpu.sys_ns) as f64,
         Amount::HostCpu => trial.busy_ns? as f64,
         Amount::Syncs => trial.syncs as f64,
-        Amount::DeviceFlushes => device?.flushes as f64,
-        Amount::DeviceWritten => device?.written as f64,
+        Amount::DeviceFlushes | Amount::DeviceWritten => return None,
     })
 }
 

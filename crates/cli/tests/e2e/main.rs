@@ -5,6 +5,7 @@ mod bad_days;
 mod bad_input;
 mod baseline;
 mod budget;
+mod causes;
 mod coherence;
 mod common;
 mod compare;

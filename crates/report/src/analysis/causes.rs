@@ -1,10 +1,10 @@
 //! Causes of a layer being faster or slower than the baseline, as far as the data shows them, with
 //! their sentences.
 
-use layermark_model::{Facts, Point, Quantity, Target, Unit};
+use layermark_model::{Facts, Limit, Point, Quantity, Target, Unit};
 
 use crate::{
-    analysis::{facts, waiting},
+    analysis::{facts, limits, others, waiting},
     code_span::in_baseline,
     number,
     types::{Cause, Distrust, DurabilityVerdict, InTrials, ResultRow, ServedBy, Sides, Verdict},
@@ -44,6 +44,11 @@ impl Cause {
                 };
                 format!("each system call passes {filters}, {natively} {there}")
             }
+            Self::CpuLimit(limit, times) => {
+                let times = number::count(*times as usize, "time");
+                format!("{}, and was stopped {times} in its turns", may(limit))
+            }
+            Self::IoLimit(limit) => may(limit),
             Self::Memory => "its data lies in memory, not on a disk".into(),
             Self::OfBaseline(cause) => format!("in {baseline}: {}", cause.words(baseline)),
             Self::SkippedFlush {
@@ -58,6 +63,7 @@ impl Cause {
             Self::SkippedFlush { flushes, syncs, .. } => {
                 format!("it skips fsync ({flushes} device flushes for {syncs} syncs)")
             }
+            Self::LateFlush => "it answers fsync before the device is flushed".into(),
             Self::SuspectedFlush(how) => {
                 format!("fsync is suspected of not reaching the disk: {how}")
             }
@@ -89,7 +95,7 @@ impl Cause {
             Self::WriteAmplification(Sides { here, native }) => {
                 let (here, there) = (number::sig3(*here), number::sig3(*native));
                 format!(
-                    "it writes {here} bytes to the device for each byte of the application, {baseline} {there}"
+                    "it writes {here} bytes to its device for each byte of the application, {baseline} {there}"
                 )
             }
             Self::FlushesPerSync(Sides { here, native }) => {
@@ -106,6 +112,12 @@ impl Cause {
             Self::Unexplained => "no reason was found in the data, so do not count on it".into(),
         }
     }
+}
+
+/// What a limit allows the layer.
+fn may(limit: &Limit) -> String {
+    let who = if limit.helper { "its program" } else { "it" };
+    limits::words(limit, who)
 }
 
 impl Distrust {
@@ -199,10 +211,12 @@ fn has_datum(cause: &Cause, row: &ResultRow, facts: &Facts, point: &Point) -> bo
         Cause::KernelWorkers(_) => row.kernel_workers.is_some_and(|n| n > 0),
         Cause::EmulatedCpu => facts.emulated_cpu(),
         Cause::UserSpace => facts.is_fuse(),
+        Cause::CpuLimit(..) => limits::of_cpu(facts).is_some() && limits::stopped(row) > 0.0,
+        Cause::IoLimit(limit) => facts.limits.contains(limit),
         Cause::SeccompFilters(sides) => facts::seccomp_filters(facts) >= sides.here,
         Cause::OtherDevice(sides) => facts::physical(facts) == sides.here,
         Cause::OtherSource(sides) => row.served_by == Some(sides.here),
-        Cause::WriteAmplification(sides) => at_least(row.device_share, sides.here),
+        Cause::WriteAmplification(sides) => at_least(row.written.map(|w| w.typical), sides.here),
         Cause::FlushesPerSync(sides) => at_least(flushes_per_sync(row), sides.here),
         _ => false,
     }
@@ -219,6 +233,9 @@ fn faster(compared: &Compared) -> Vec<Cause> {
             natively: counted.reference_flushes,
         });
     }
+    if here.durability.verdict == DurabilityVerdict::Late {
+        found.push(Cause::LateFlush);
+    }
     let in_memory = compared.facts.in_memory() && !compared.native_facts.in_memory();
     if in_memory && waits_for_a_device(compared) {
         found.push(Cause::Memory);
@@ -229,6 +246,7 @@ fn faster(compared: &Compared) -> Vec<Cause> {
     found.extend(debt(here, native));
     // Fewer bytes cross the device than in the baseline.
     let fewer = here.device_share.zip(native.device_share);
+    let fewer = fewer.filter(|_| is_silent(here) && is_silent(native));
     if let Some(with) = facts::compression(compared.facts)
         && fewer.is_some_and(|(a, b)| a < 0.9 * b)
     {
@@ -325,16 +343,12 @@ fn slower(compared: &Compared) -> Vec<Cause> {
     if compared.facts.emulated_cpu() && !compared.native_facts.emulated_cpu() {
         found.push(Cause::EmulatedCpu);
     }
+    let facts = [compared.facts, compared.native_facts];
+    found.extend(limits::causes([here, native], facts));
     found.extend(other_device(compared));
     found.extend(other_source(here, native, Verdict::Slower));
     found.extend(other_flushes(here, native, "more"));
-    if !compared.point.meaning.only_reads()
-        && let (Some(a), Some(b)) = (here.device_share, native.device_share)
-        && a > 1.5 * b
-        && a > 0.1
-    {
-        found.push(Cause::WriteAmplification(Sides { here: a, native: b }));
-    }
+    found.extend(more_bytes(here, native));
     if compared.facts.is_fuse() && !compared.native_facts.is_fuse() {
         let upkeep = upkeep(here);
         let extra = here.extra_us.map_or(0.0, |e| e.estimate);
@@ -358,6 +372,22 @@ fn waits_for_cpu(here: &ResultRow) -> Option<Cause> {
     let extra = here.extra_us.map_or(0.0, |e| e.estimate);
     let counts = waits_us > HELPER_FROM * extra && waiting::is_busy(here);
     counts.then_some(Cause::WaitsForCpu { whole_us, waits_us })
+}
+
+/// It writes clearly more bytes to its device, in most trials, and its operations wait for them.
+fn more_bytes(here: &ResultRow, native: &ResultRow) -> Option<Cause> {
+    let (here, native) = (here.written?, native.written?);
+    let least = here.quartiles[0];
+    (least > 1.5 * native.quartiles[1] && least > 0.1).then_some(Cause::WriteAmplification(Sides {
+        here: here.typical,
+        native: native.typical,
+    }))
+}
+
+/// Whether the device bytes of a result are not those of other programs. Older runs did not look.
+fn is_silent(row: &ResultRow) -> bool {
+    row.device_others
+        .is_none_or(|share| share <= others::SILENT)
 }
 
 /// CPU time of the layer's program, microseconds an operation.
@@ -447,6 +477,13 @@ fn other_source(here: &ResultRow, native: &ResultRow, verdict: Verdict) -> Optio
     };
     let (from, there) = (here.served_by?, native.served_by?);
     let (a, b) = (distance(from)?, distance(there)?);
+    // It was the device, or partly, by bytes that may be another program's.
+    let by_bytes = |row: &ResultRow, from| {
+        matches!(from, ServedBy::Device | ServedBy::Mixed) && !is_silent(row)
+    };
+    if by_bytes(here, from) || by_bytes(native, there) {
+        return None;
+    }
     let explains = match verdict {
         Verdict::Slower => a > b,
         _ => a < b,
@@ -472,7 +509,7 @@ fn other_flushes(here: &ResultRow, native: &ResultRow, which: &str) -> Option<Ca
     let differs = if which == "more" {
         a > 1.3 * b && a > 0.5
     } else {
-        a < b / 1.3 && here.durability.verdict != DurabilityVerdict::Absorbed
+        a < b / 1.3 && !here.durability.skips()
     };
     differs.then_some(Cause::FlushesPerSync(Sides { here: a, native: b }))
 }

@@ -4,7 +4,10 @@ use layermark_model::{CacheState, Direction, Facts, Meaning, Target, Trial, Tria
 use layermark_stats::median;
 
 use crate::{
-    analysis::facts,
+    analysis::{
+        facts,
+        others::{self, DeviceCounter},
+    },
     number,
     types::{ResultRow, ServedBy},
 };
@@ -20,6 +23,8 @@ pub struct Seen<'a> {
     facts: &'a Facts,
     /// Device bytes per application byte in the point's own direction, over all trials.
     pub device: Option<f64>,
+    /// Share of these device bytes that others are expected to have moved.
+    pub others: Option<f64>,
     /// Median share of the file in the page cache before the clock started.
     pub resident: Option<f64>,
     /// Median share of the backing files in this host's page cache.
@@ -46,6 +51,7 @@ impl<'a> Seen<'a> {
         Self {
             facts,
             device: device_share(meaning, &trials),
+            others: counter(meaning).and_then(|counter| others::share(&trials, counter)),
             resident: middle(&|r| r.trial.as_ref()?.resident),
             behind: middle(&|r| r.backing_resident),
             guest: guest_share(&trials),
@@ -145,20 +151,27 @@ fn guest_share(trials: &[&Trial]) -> Option<f64> {
     (bytes > 0).then(|| read as f64 / bytes as f64)
 }
 
-/// Device bytes per application byte in the point's own direction, over all trials.
-fn device_share(meaning: &Meaning, trials: &[&Trial]) -> Option<f64> {
-    let reads = match (meaning.target, meaning.direction) {
-        (Target::Data, Direction::Reads) => true,
-        (Target::Data, Direction::Writes) => false,
+/// The counter of the point's own direction.
+fn counter(meaning: &Meaning) -> Option<DeviceCounter> {
+    match (meaning.target, meaning.direction) {
+        (Target::Data, Direction::Reads) => Some(DeviceCounter::Read),
+        (Target::Data, Direction::Writes) => Some(DeviceCounter::Written),
         // For a mix, the bytes are not counted by direction.
-        _ => return None,
-    };
-    let bytes: u64 = trials.iter().map(|t| t.bytes()).sum();
-    let mut moved = 0;
-    for trial in trials {
-        let device = trial.device?;
-        moved += if reads { device.read } else { device.written };
+        _ => None,
     }
+}
+
+/// Device bytes per application byte in the point's own direction, over all trials. What others read does
+/// not make a file less cached, so reads have all bytes; writes have those that are the layer's.
+fn device_share(meaning: &Meaning, trials: &[&Trial]) -> Option<f64> {
+    let counter = counter(meaning)?;
+    let bytes: u64 = trials.iter().map(|t| t.bytes()).sum();
+    let moved = if counter == DeviceCounter::Read {
+        let read = trials.iter().map(|t| Some(t.device?.read));
+        read.sum::<Option<u64>>()?
+    } else {
+        others::counts(trials, counter)?.into_iter().sum()
+    };
     (bytes > 0).then(|| moved as f64 / bytes as f64)
 }
 
@@ -211,6 +224,7 @@ mod tests {
         Seen {
             facts,
             device,
+            others: None,
             resident: cached[0],
             behind: cached[1],
             guest: None,

@@ -5,13 +5,13 @@
 //! flushes only by trials in which the device was otherwise silent and did count another layer's
 //! flushes.
 
-use layermark_model::{BackgroundFlushes, Facts, Meaning, Target, Trial};
+use layermark_model::{DeviceBackground, Facts, Meaning, Target, Trial};
 
 use crate::{
     analysis::facts,
-    code_span::in_baseline,
+    code_span::{code, in_baseline},
     number,
-    types::{Durability, DurabilityVerdict, Estimate},
+    types::{Durability, DurabilityVerdict, Estimate, LateFlushes},
 };
 
 /// Flushes below this share of the calls count as stray commits.
@@ -57,6 +57,10 @@ pub struct Case<'a> {
     /// Its trials. The reference is the baseline, or another layer for the baseline itself. There is
     /// none if its flushes are not known to have reached the device.
     pub trials: &'a [WithReference<'a>],
+    /// Flushes that follow its turns alone.
+    pub late: Option<LateFlushes>,
+    /// Names of other layers on its devices that are late.
+    pub disturbers: &'a [String],
     /// Time per operation over the baseline's, if that is known, and if the baseline has nothing
     /// between it and the device that would make its flushes slow.
     pub ratio: Option<&'a Estimate>,
@@ -109,11 +113,12 @@ impl Count {
     }
 }
 
-fn background(trial: &Trial) -> Option<BackgroundFlushes> {
+fn background(trial: &Trial) -> Option<DeviceBackground> {
     // A rate per second, as a count in a thousand seconds.
-    let of_session = |rate: f64| BackgroundFlushes {
+    let of_session = |rate: f64| DeviceBackground {
         flushes: (rate * 1e3) as u64,
         ns: 1_000_000_000_000,
+        ..DeviceBackground::default()
     };
     trial
         .background
@@ -195,10 +200,15 @@ pub fn judge(case: &Case) -> Durability {
         syncs,
         configured: facts::passes_no_flush(case.facts, case.meaning),
         background: (!blind).then_some(all.others).filter(|n| *n > 0.0),
+        late: case.late,
+        disturbed_by: case.disturbers.to_vec(),
         ..Durability::default()
     };
     account(case, &counts, &mut durability);
-    if durability.verdict != DurabilityVerdict::Honoured {
+    if !matches!(
+        durability.verdict,
+        DurabilityVerdict::Honoured | DurabilityVerdict::Late
+    ) {
         durability.suspicion = suspicion(case);
     }
     durability
@@ -247,6 +257,9 @@ fn account(case: &Case, counts: &[Count], durability: &mut Durability) {
         let text = format!("{syncs} in all are too few to tell: {FEWEST_SYNCS} are needed");
         return decide(unsure, "L2", text);
     }
+    if let Some(late) = &case.late {
+        return decide(DurabilityVerdict::Late, "L2", told_late(late));
+    }
     if let Some(sum) = quiet_answers(counts) {
         let text = told(&sum, counts.len());
         (durability.flushes, durability.syncs) = (Some(sum.flushes), sum.syncs);
@@ -289,6 +302,13 @@ fn open(case: &Case, counts: &[Count], all: &Sum) -> String {
             return format!("{text}, and nobody looked what others flushed meanwhile");
         }
         let trials = number::count(counts.len(), "trial");
+        if !case.disturbers.is_empty() {
+            let late = case.disturbers.iter().map(|name| code(name));
+            let late = number::list(&late.collect::<Vec<_>>());
+            return format!(
+                "{text}, but {late} flushed the same device late in {noisy} of {trials}, after its own turns: measure without it"
+            );
+        }
         return format!(
             "{text}, but other programs flushed the same device in {noisy} of {trials}: measure again when the disk is quiet"
         );
@@ -315,6 +335,21 @@ fn open(case: &Case, counts: &[Count], all: &Sum) -> String {
         );
     }
     format!("{text}: only some were answered")
+}
+
+/// The evidence that a layer answers before the device is flushed.
+fn told_late(late: &LateFlushes) -> String {
+    let LateFlushes {
+        turns,
+        in_turns,
+        later,
+        within_ms,
+        other_turns,
+        after_others,
+    } = late;
+    format!(
+        "in {turns} turns between pauses the device was flushed {in_turns} times, in the {within_ms} ms after each of them {later} times together, and {after_others} times after {other_turns} such turns of other layers"
+    )
 }
 
 /// `203 device flushes for 200 syncs`, and in how many trials if not in all.

@@ -3,7 +3,8 @@
 use std::{num::NonZero, panic::resume_unwind, thread};
 
 use layermark_model::{
-    ClockTime, DirectIo, LayerRun, LayerStatus, Meaning, Point, Run, Trial, TrialRecord, flags,
+    ClockTime, DirectIo, LayerRun, LayerStatus, Meaning, Point, RestedTurn, Run, Trial,
+    TrialRecord, flags,
 };
 use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
 
@@ -13,12 +14,12 @@ use crate::{
         durability::{self, Case, WithReference},
         facts,
         index::{Index, cost_by},
-        kinds, latency, stalls, threads, waiting,
+        kinds, late, latency, limits, others, stalls, threads, waiting,
     },
     code_span, figures,
     types::{
         Average, BlockRatio, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate,
-        InTrials, ResultRow, Verdict, WaitingRow,
+        InTrials, LateFlushes, ResultRow, Verdict, WaitingRow,
     },
 };
 
@@ -413,11 +414,14 @@ impl<'a> ResultSite<'a> {
             latency_us: latencies.and_then(|seed| latency::merged(with_session, seed)),
             served_by: served,
             device_share: seen.device,
+            device_others: seen.others,
+            written: others::written(&at.meaning, &trials),
             resident: seen.resident,
             backing_resident: seen.behind,
             served_because: served.map(|_| seen.words()),
             two_kinds: served.and_then(|_| kinds::of(&trials)),
             filled_with: trials.iter().find_map(|t| t.filled_with),
+            throttled: limits::throttled(&trials),
             kernel_workers: trials.iter().filter_map(|t| t.kernel_workers).max(),
             write_back_debt: debt(&trials),
             threads: threads::of(&trials),
@@ -451,7 +455,14 @@ impl<'a> ResultSite<'a> {
         let trials: Vec<WithReference> = here
             .filter_map(|r| Some((r.trial.as_ref()?, beside(r))))
             .collect();
+        let beside_it = (0..self.run.layers.len()).filter(|l| *l != layer);
+        let beside_it = beside_it.filter(|l| self.share_device(*l, layer));
+        let late = beside_it.filter(|l| self.late(*l).is_some());
+        let disturbers = late.map(|l| self.run.layers[l].name.clone());
+        let disturbers: Vec<String> = disturbers.collect();
         durability::judge(&Case {
+            late: self.late(layer),
+            disturbers: &disturbers,
             meaning: &self.point().meaning,
             facts: &self.run.layers[layer].facts,
             is_baseline: layer == self.baseline,
@@ -460,6 +471,22 @@ impl<'a> ResultSite<'a> {
             trials: &trials,
             ratio: ratio.filter(|_| facts::flushes_directly(&self.run.layers[self.baseline].facts)),
         })
+    }
+
+    /// Flushes that follow a layer's turns alone.
+    fn late(&self, layer: usize) -> Option<LateFlushes> {
+        let rested = |l: usize| {
+            let trials = self.index.parts(l, self.point).iter();
+            let turns = trials.filter_map(|r| r.trial.as_ref()?.rested);
+            turns.collect::<Vec<RestedTurn>>()
+        };
+        let own = rested(layer);
+        if own.is_empty() {
+            return None;
+        }
+        let others = (0..self.run.layers.len()).filter(|l| *l != layer);
+        let others = others.filter(|l| self.share_device(*l, layer));
+        late::find(&own, &others.map(rested).collect::<Vec<_>>())
     }
 
     /// Whether two layers have a device in common.

@@ -53,7 +53,11 @@ impl Report {
         } else {
             group.what.clone()
         };
-        let notes = [Some(group.notes()), self.other_rounds(group)];
+        let notes = [
+            Some(group.notes()),
+            self.other_rounds(group),
+            left_out(group, &figures),
+        ];
         let notes: Vec<String> = notes.into_iter().flatten().collect();
         DataTable {
             title,
@@ -154,6 +158,23 @@ impl Report {
             series: layers.iter().map(series).collect(),
         })
     }
+}
+
+/// Where figures of the table are left out because the device was in use while no layer worked.
+fn left_out(group: &FigureGroup, shown: &[&Figure]) -> Option<String> {
+    let is_shown = |name: &String| shown.iter().any(|f| f.name == *name);
+    let rows = group.rows.iter();
+    let mut layers: Vec<String> = rows
+        .filter(|row| row.left_out.iter().any(is_shown))
+        .map(|row| code(&row.layer))
+        .collect();
+    layers.dedup();
+    (!layers.is_empty()).then(|| {
+        format!(
+            "What the device counted is left out in {}: it was also in use while no layer worked.",
+            some_of(&layers)
+        )
+    })
 }
 
 fn in_interval(value: f64, result: Option<&ResultRow>) -> String {

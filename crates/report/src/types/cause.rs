@@ -1,5 +1,7 @@
 //! Causes of being faster or slower than the baseline, and reasons not to trust a number.
 
+use layermark_model::Limit;
+
 use super::ServedBy;
 
 /// A cause of a difference from the baseline, with its figures. `analysis/causes.rs` finds the causes and
@@ -25,6 +27,10 @@ pub enum Cause {
     HelperCpu(f64),
     /// Seccomp filters that each system call passes.
     SeccompFilters(Sides<u32>),
+    /// A CPU quota that stopped its program, and how often.
+    CpuLimit(Limit, u64),
+    /// A limit of the transfers that it waits for.
+    IoLimit(Limit),
     /// Its data is in memory.
     Memory,
     /// Flushes did not reach the device.
@@ -36,6 +42,8 @@ pub enum Cause {
         /// For a program: flushes that the device counted in the baseline.
         natively: Option<u64>,
     },
+    /// Flushes come after the answer.
+    LateFlush,
     /// Flushes are too fast to have reached the device; holds how fast.
     SuspectedFlush(String),
     /// The compression method.
@@ -66,6 +74,15 @@ pub enum Cause {
     Small(f64),
     /// Nothing in the data explains it.
     Unexplained,
+}
+
+/// Bytes that devices wrote per byte of the application, over trials.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WrittenBytes {
+    /// Median.
+    pub typical: f64,
+    /// Lower and upper quartile. A burst of other programs is in a few trials.
+    pub quartiles: [f64; 2],
 }
 
 /// A value of the layer and of the baseline.
@@ -103,6 +120,7 @@ impl Cause {
     pub fn is_like(&self, other: &Self) -> bool {
         match self {
             Self::HelperCpu(_)
+            | Self::CpuLimit(..)
             | Self::KernelWorkers(_)
             | Self::SkippedFlush { .. }
             | Self::SuspectedFlush(_)

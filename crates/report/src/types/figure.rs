@@ -30,4 +30,7 @@ pub struct FigureRow {
     pub label: String,
     /// Values by the figures' names. Unknown values are absent.
     pub values: BTreeMap<String, FigureValue>,
+    /// Names of figures without a value because the device was also in use while no layer worked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }

@@ -23,7 +23,7 @@ mod waiting;
 
 pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
-pub use cause::{Cause, Distrust, InTrials, Sides};
+pub use cause::{Cause, Distrust, InTrials, Sides, WrittenBytes};
 pub use compared::{Compared, GateRow, GateState, Missing};
 pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow};
@@ -32,8 +32,8 @@ pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use result::{
-    Average, BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LatencyUs,
-    ResultRow, ServedBy, SlowOperations, Stalls, Tail, ThreadsRow, TwoKinds, Verdict,
+    Average, BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LateFlushes,
+    LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, Tail, ThreadsRow, TwoKinds, Verdict,
 };
 pub use scaling::ScalingRow;
 pub use section::{

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Meaning, flags};
+use layermark_model::{Meaning, Throttled, flags};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Cause, Distrust, WaitingRow};
+use super::{Cause, Distrust, WaitingRow, WrittenBytes};
 
 /// A point in a layer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -118,8 +118,17 @@ pub struct ResultRow {
     pub cpu_us_per_op: Option<CpuCost>,
     /// Where the read data came from. Absent if nothing is read.
     pub served_by: Option<ServedBy>,
-    /// Device bytes per application byte in the point's direction.
+    /// Device bytes per application byte in the point's direction. Those of a layer's own device where it
+    /// has one; absent for a write while other programs wrote to the device.
     pub device_share: Option<f64>,
+    /// Share of the device bytes in the point's direction that other programs are expected to have
+    /// moved, by what crossed the device while no layer worked. Absent without such pauses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_others: Option<f64>,
+    /// Bytes written per byte of the application that are proved to be the layer's and that its operations
+    /// wait for. Not in the JSON.
+    #[serde(skip)]
+    pub written: Option<WrittenBytes>,
     /// Share of the file in the page cache before the clock started, median.
     pub resident: Option<f64>,
     /// Share of the image, or of the backing files, in this host's page cache before the clock
@@ -141,6 +150,10 @@ pub struct ResultRow {
     /// engines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_workers: Option<u64>,
+    /// How CPU quotas stopped the probe and the layer's programs in the turns of all trials. Absent
+    /// without a quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<Throttled>,
     /// Whether flushes reached the device.
     pub durability: Durability,
     /// Data left to write after a write without flush had ended, medians.
@@ -473,18 +486,43 @@ pub struct Durability {
     /// rounds. Absent if there were none, or no pause was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<f64>,
+    /// Flushes that come after the layer's turns: it answers before the device is flushed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateFlushes>,
+    /// Layers on the same device whose late flushes are among `background`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbed_by: Vec<String>,
     /// For a program: flushes that the device counted in the baseline in the same blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_flushes: Option<u64>,
 }
 
+/// Flushes that follow a layer's turns and no other layer's, while all layers rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LateFlushes {
+    /// Turns of the layer with a pause before and after them.
+    pub turns: usize,
+    /// Device flushes in these turns.
+    pub in_turns: u64,
+    /// Device flushes in the pauses after them.
+    pub later: u64,
+    /// Length of a pause, milliseconds.
+    pub within_ms: u64,
+    /// Such turns of other layers.
+    pub other_turns: usize,
+    /// Device flushes in the pauses after those.
+    pub after_others: u64,
+}
+
 impl Durability {
-    /// Whether flushes do not reach the device: it counted none, or the configuration says so and
-    /// no count contradicts it.
+    /// Whether flushes do not reach the device, or only after the answer: it counted none, or the
+    /// configuration says so and no count contradicts it.
     pub fn skips(&self) -> bool {
         let as_configured = self.configured.is_some() && !self.contradicted;
-        self.verdict == DurabilityVerdict::Absorbed
-            || self.verdict == DurabilityVerdict::CannotTell && as_configured
+        matches!(
+            self.verdict,
+            DurabilityVerdict::Absorbed | DurabilityVerdict::Late
+        ) || self.verdict == DurabilityVerdict::CannotTell && as_configured
     }
 }
 
@@ -497,6 +535,9 @@ pub enum DurabilityVerdict {
     /// The device has a volatile cache and was not flushed.
     #[serde(rename = "absorbed")]
     Absorbed,
+    /// The device was flushed, and only after the answer.
+    #[serde(rename = "late")]
+    Late,
     /// This level cannot decide.
     #[serde(rename = "cannot tell")]
     CannotTell,
@@ -512,6 +553,7 @@ impl DurabilityVerdict {
         match self {
             Self::Honoured => "fsync reached the disk",
             Self::Absorbed => "fsync skipped",
+            Self::Late => "fsync answered early",
             Self::CannotTell => "fsync unknown",
             Self::NotAsked => "",
         }
@@ -522,6 +564,7 @@ impl DurabilityVerdict {
         match self {
             Self::Honoured => "honoured",
             Self::Absorbed => "absorbed",
+            Self::Late => "late",
             Self::CannotTell => "cannot tell",
             Self::NotAsked => "not asked",
         }

@@ -109,6 +109,7 @@ impl Report {
                 let verdict = match durability.verdict {
                     DurabilityVerdict::Honoured => "flushes reach it",
                     DurabilityVerdict::Absorbed => "flushes are skipped",
+                    DurabilityVerdict::Late => "flushes come late",
                     _ => "cannot tell",
                 };
                 let because = durability.because.clone().unwrap_or_default();

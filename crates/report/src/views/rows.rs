@@ -129,6 +129,7 @@ fn durability_words(row: &ResultRow) -> Option<&str> {
     let flushed = &row.durability;
     match flushed.verdict {
         DurabilityVerdict::Absorbed => flushed.configured.as_deref(),
+        DurabilityVerdict::Late => flushed.because.as_deref(),
         DurabilityVerdict::CannotTell
             if flushed.configured.is_some() || flushed.background.is_some() =>
         {

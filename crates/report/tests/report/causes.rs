@@ -1,6 +1,9 @@
 //! A cause is what the data of its own cell shows. Each of these was once given where it was not.
 
-use layermark_model::{Debt, TrialRecord, flags};
+use layermark_model::{
+    Amount, Debt, DeviceBytes, Figure, FigureTable, FigureUnit, Limit, Limited, Throttled, Trial,
+    TrialRecord, flags,
+};
 use layermark_report::{
     Report, ResultRow,
     exporters::{self, Style, print_full},
@@ -277,4 +280,223 @@ fn a_layer_that_fails_somewhere_is_not_said_to_cost_nothing() {
     for text in report.findings.iter().map(|f| &f.text).chain([headline]) {
         assert!(!free.iter().any(|words| text.contains(words)), "{text}");
     }
+}
+
+/// Makes the layer slower at the flushed write, where its device writes six bytes for each one.
+fn writes_six(t: &mut TrialRecord) {
+    times(t, 1.5);
+    let trial = t.trial.as_mut().unwrap();
+    let bytes = trial.bytes();
+    trial.device.as_mut().unwrap().written = 6 * bytes;
+}
+
+/// Another program that writes, in turns and windows alike, a third of what the layer's device does.
+fn writes_beside(t: &mut TrialRecord) {
+    let trial = t.trial.as_mut().unwrap();
+    let bytes = 2 * trial.bytes();
+    trial.device.as_mut().unwrap().written += bytes;
+    let window = trial.background.as_mut().unwrap();
+    window.written = Some(bytes * window.ns / trial.passes[0].elapsed_ns);
+}
+
+const SIX: &str =
+    "it writes 6.00 bytes to its device for each byte of the application, native 1.00";
+
+/// "438 bytes to the device for each byte" were those of another program; the layer's own device had 6.0.
+#[test]
+fn bytes_are_a_cause_where_nobody_else_writes() {
+    let told = |change: fn(&mut TrialRecord), others: fn(&mut TrialRecord)| {
+        let report = made(&["overlay:upper"], |_, trials| {
+            of(trials, FLUSHED_WRITE).for_each(change);
+            let native = |t: &&mut TrialRecord| t.cell.layer == 0;
+            let at = |t: &&mut TrialRecord| t.cell.point == FLUSHED_WRITE;
+            trials.iter_mut().filter(at).filter(native).for_each(others);
+        });
+        let row = row(&report, "overlay:upper", FLUSHED_WRITE);
+        let share = row.device_share.map(|s| s.round());
+        (row.reasons.concat(), share)
+    };
+    let nothing = |_: &mut TrialRecord| {};
+    assert_eq!(told(writes_six, nothing), (SIX.into(), Some(6.0)));
+    let busy = |t: &mut TrialRecord| {
+        writes_six(t);
+        writes_beside(t);
+    };
+    assert_eq!(told(busy, nothing), (String::new(), None));
+    assert_eq!(told(writes_six, writes_beside), (String::new(), Some(6.0)));
+    let looked_by_nobody = |t: &mut TrialRecord| {
+        writes_six(t);
+        t.trial.as_mut().unwrap().background = None;
+    };
+    let older = told(looked_by_nobody, nothing);
+    assert_eq!(older, (String::new(), Some(6.0)));
+    let in_a_burst = |t: &mut TrialRecord| match t.cell.block {
+        0..3 => {
+            writes_six(t);
+            let device = &mut t.trial.as_mut().unwrap().device;
+            device.as_mut().unwrap().written *= 40;
+        }
+        _ => times(t, 1.5),
+    };
+    assert_eq!(told(in_a_burst, nothing).0, "", "in no window by chance");
+}
+
+/// No other program writes to a loop device over the layer's image, whatever the disk below does.
+#[test]
+fn the_bytes_of_a_layers_own_device_are_its_own() {
+    let report = made(&["loop:xfs"], |_, trials| {
+        of(trials, FLUSHED_WRITE).for_each(|t| {
+            writes_six(t);
+            let trial = t.trial.as_mut().unwrap();
+            trial.own_device = trial.device;
+            writes_beside(t);
+            writes_beside(t);
+        });
+    });
+    let row = row(&report, "loop:xfs", FLUSHED_WRITE);
+    assert_eq!(row.reasons.concat(), SIX);
+    assert!(row.device_share.is_some_and(|s| (s - 6.0).abs() < 1e-9));
+}
+
+/// What another program read made "mixed" of a file that was in memory: "it read from mixed".
+#[test]
+fn bytes_that_others_read_are_no_other_source() {
+    let told = |in_windows: u64| {
+        let report = made(&["fuse"], |_, trials| {
+            of(trials, WARM_READ).for_each(|t| {
+                t.upkeep_ns = 0;
+                let trial = t.trial.as_mut().unwrap();
+                trial.resident = None;
+                let half = trial.bytes() / 2;
+                trial.device.as_mut().unwrap().read = half;
+                let window = trial.background.as_mut().unwrap();
+                window.read = Some(in_windows);
+            });
+        });
+        row(&report, "fuse", WARM_READ).reasons.concat()
+    };
+    assert!(told(0).contains("it read from mixed"), "{}", told(0));
+    assert!(!told(1 << 30).contains("mixed"), "{}", told(1 << 30));
+}
+
+/// "8.07 flushes a commit" were those of all programs.
+#[test]
+fn a_table_leaves_out_what_the_device_did_for_others() {
+    let table = |change: fn(&mut Trial)| {
+        let report = made(&["overlay:upper"], |run, trials| {
+            let figure = Figure::per(
+                "flushes_a_commit",
+                FigureUnit::Number,
+                [Amount::DeviceFlushes],
+                [Amount::Operations],
+            );
+            let table = FigureTable::new("Databases", "").with([figure.head("flushes a commit")]);
+            run.points[FLUSHED_WRITE].meaning.figures = Some(Box::new(table));
+            for t in trials.iter_mut().filter(|t| t.cell.point == FLUSHED_WRITE) {
+                let trial = t.trial.as_mut().unwrap();
+                trial.figures.set("commits", 1_u64);
+                trial.device.as_mut().unwrap().flushes = trial.ops();
+            }
+            let own = of(trials, FLUSHED_WRITE).filter_map(|t| t.trial.as_mut());
+            own.for_each(change);
+        });
+        let sections = report.sections();
+        let databases = sections.iter().find(|s| s.title == "Databases").unwrap();
+        let table = &databases.tables[0];
+        let cell = |row: usize| table.rows[row][1].text.clone();
+        (cell(0), cell(1), table.note.clone())
+    };
+    let one = "1.00".to_owned();
+    let (native, layer, note) = table(|_| {});
+    assert_eq!((&native, &layer, note.as_str()), (&one, &one, ""));
+    let (native, layer, note) = table(|trial| trial.background.as_mut().unwrap().flushes = 500);
+    assert_eq!((&native, layer.as_str()), (&one, ""));
+    assert_eq!(
+        note,
+        "What the device counted is left out in `overlay:upper`: it was also in use while no layer worked."
+    );
+    let (_, layer, note) = table(|trial| {
+        trial.background.as_mut().unwrap().flushes = 500;
+        trial.own_device = Some(DeviceBytes {
+            flushes: 4 * trial.ops(),
+            ..DeviceBytes::default()
+        });
+    });
+    assert_eq!((layer.as_str(), note.as_str()), ("4.00", ""));
+}
+
+/// A server with 5 % of a CPU was 3.5 times slower in turns and "changed during the run".
+#[test]
+fn a_quota_is_a_cause_where_it_stopped_the_layer() {
+    let quota = || Limit {
+        helper: true,
+        of: Limited::Cpu,
+        rate: 0.05,
+        device: None,
+        file: "cpu.max".into(),
+    };
+    let told = |times: u64| {
+        let report = made(&["fuse"], |run, trials| {
+            run.layers[1].facts.limits = vec![quota()];
+            for t in of(trials, OPEN) {
+                let ns = 1_000_000 * times;
+                t.trial.as_mut().unwrap().throttled = Some(Throttled { times, ns });
+            }
+        });
+        let reasons = row(&report, "fuse", OPEN).reasons.concat();
+        let caveats = report.caveats.join("; ");
+        (reasons, caveats)
+    };
+    let (reasons, caveats) = told(3);
+    assert!(
+        reasons.starts_with(
+            "its program may use 0.05 CPUs (cpu.max), and was stopped 33 times in its turns"
+        ),
+        "{reasons}"
+    );
+    assert!(
+        caveats.contains(
+            "Limits that refill: the program of `fuse` may use 0.05 CPUs (cpu.max); they refill between short turns, so work without pauses may be slower than shown"
+        ),
+        "{caveats}"
+    );
+    let (reasons, caveats) = told(0);
+    let said = reasons + &caveats;
+    assert!(!said.contains("cpu.max"), "never stopped: {said}");
+}
+
+/// A rate that the baseline has as well explains no difference, and is a caveat for what waits for it.
+#[test]
+fn a_limit_of_io_is_a_cause_where_only_the_layer_has_it() {
+    let told = |layers: std::ops::Range<usize>, of_what: Limited| {
+        let report = made(&["overlay:upper"], |run, trials| {
+            let limit = Limit {
+                helper: false,
+                of: of_what,
+                rate: 10e6,
+                device: Some("vda".into()),
+                file: "io.max".into(),
+            };
+            for layer in &mut run.layers[layers.clone()] {
+                layer.facts.limits = vec![limit.clone()];
+            }
+            of(trials, FLUSHED_WRITE).for_each(|t| times(t, 1.5));
+        });
+        let reasons = |at| row(&report, "overlay:upper", at).reasons.concat();
+        let caveats = report.caveats.join("; ");
+        (reasons(FLUSHED_WRITE), reasons(WARM_READ), caveats)
+    };
+    let (flushed, read, caveats) = told(1..2, Limited::WrittenBytes);
+    let words = "may write 10.0 MB/s to vda (io.max)";
+    assert_eq!((flushed, read), (format!("it {words}"), String::new()));
+    let of_one = format!("the probe of `overlay:upper` {words}");
+    assert!(caveats.contains(&of_one), "{caveats}");
+    let (flushed, _, caveats) = told(0..3, Limited::WrittenBytes);
+    assert_eq!(flushed, "");
+    assert!(
+        caveats.contains(&format!("each probe {words}")),
+        "{caveats}"
+    );
+    let (flushed, ..) = told(1..2, Limited::ReadBytes);
+    assert_eq!(flushed, "", "what it does not do");
 }

@@ -1,6 +1,6 @@
 //! Two runs against each other: what changed in a layer is told apart from what the machine did.
 
-use layermark_model::{BackgroundFlushes, DeviceBytes, Gate, Run, RunStatus, Trial};
+use layermark_model::{DeviceBackground, DeviceBytes, Gate, Run, RunStatus, Trial};
 use layermark_report::{
     Estimate, Figure, Report, ResultRow, Series, Trend, TrendRun, TrustState, Verdict, changes,
     exporters,
@@ -320,9 +320,9 @@ fn runs_that_are_not_alike_say_so() {
 
 fn flushed(trial: &mut Trial, flushes: u64) {
     trial.syncs = 256;
-    trial.background = Some(BackgroundFlushes {
-        flushes: 0,
+    trial.background = Some(DeviceBackground {
         ns: 20_000_000,
+        ..DeviceBackground::default()
     });
     trial.device = Some(DeviceBytes {
         flushes,

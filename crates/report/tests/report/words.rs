@@ -159,7 +159,7 @@ fn native_counts_in_the_rounds_of_the_layer() {
                 turns(trial, 1);
                 trial.background = trial
                     .background
-                    .map(|b| layermark_model::BackgroundFlushes { flushes: 500, ..b });
+                    .map(|b| layermark_model::DeviceBackground { flushes: 500, ..b });
                 others.push(other);
             }
         }

@@ -44,9 +44,10 @@ fn trial(syncs: u64, flushes: Option<u64>, others: u64) -> Trial {
             flushes,
             ..DeviceBytes::default()
         }),
-        background: Some(BackgroundFlushes {
+        background: Some(DeviceBackground {
             flushes: others,
             ns: 50_000_000,
+            ..DeviceBackground::default()
         }),
         ..Trial::default()
     }
@@ -67,6 +68,8 @@ fn judged(facts: &Facts, trials: &[WithReference]) -> Durability {
         baseline: "native",
         reference: Some("native"),
         trials,
+        late: None,
+        disturbers: &[],
         ratio: None,
     })
 }
@@ -97,6 +100,8 @@ fn tells_an_honest_layer_from_a_liar() {
             baseline: "native",
             reference: Some("native"),
             trials: &[(here, Some(&native)); 10],
+            late: None,
+            disturbers: &[],
             ratio: Some(&fast),
         })
     };
@@ -199,6 +204,8 @@ fn a_flush_shared_by_many_threads_convicts_nobody() {
             baseline: "native",
             reference: Some("native"),
             trials: &[(&here, Some(&native)); 10],
+            late: None,
+            disturbers: &[],
             ratio: None,
         })
     };
@@ -261,6 +268,8 @@ fn forced_unit_access_which_no_device_counts_convicts_nobody() {
             baseline: "native",
             reference: Some("native"),
             trials: &[(&liar, Some(&native)); 10],
+            late: None,
+            disturbers: &[],
             ratio: None,
         })
     };
@@ -319,6 +328,8 @@ fn a_point_without_flush_was_not_asked() {
         baseline: "native",
         reference: Some("native"),
         trials: &[(&trial(0, Some(9), 0), None)],
+        late: None,
+        disturbers: &[],
         ratio: None,
     });
     assert_eq!((found.verdict, found.level), (NotAsked, None));
@@ -338,6 +349,8 @@ fn launched(facts: &Facts, is_baseline: bool, here: u64, there: u64) -> Durabili
             baseline: "native",
             reference: Some("native"),
             trials: &[(&here, Some(&there)); 10],
+            late: None,
+            disturbers: &[],
             ratio: None,
         })
     });
@@ -388,6 +401,8 @@ fn a_burst_of_others_is_not_a_programs_flush() {
             baseline: "native",
             reference: Some("native"),
             trials: &trials,
+            late: None,
+            disturbers: &[],
             ratio: None,
         })
         .verdict
@@ -448,7 +463,7 @@ fn simulate(others: &Others, mut seed: u64) -> Vec<Vec<Trial>> {
     let mut runs: Vec<Vec<Trial>> = vec![Vec::new(); LAYERS.len()];
     for _ in 0..200 {
         let mut block = vec![trial(0, Some(0), 0); LAYERS.len()];
-        let mut background = BackgroundFlushes::default();
+        let mut background = DeviceBackground::default();
         for _ in 0..25 {
             let begun = now;
             for (made, (us, flushes)) in block.iter_mut().zip(LAYERS) {
@@ -503,4 +518,46 @@ fn two_hundred_trials_convict_no_honest_layer_and_the_liar_where_the_disk_is_sil
         let wanted = if busy { CannotTell } else { Absorbed };
         assert_eq!(found.verdict, wanted, "{name}: {found:?}");
     }
+}
+
+#[test]
+fn a_layer_that_answers_before_the_flush_is_late_and_disturbs_the_others() {
+    let (here, native) = (trial(20, Some(20), 30), trial(20, Some(20), 30));
+    let judged = |late: Option<LateFlushes>, disturbers: &[String]| {
+        judge(&Case {
+            meaning: &flushing(),
+            facts: &disk(),
+            is_baseline: false,
+            baseline: "native",
+            reference: Some("native"),
+            trials: &[(&here, Some(&native)); 10],
+            late,
+            disturbers,
+            ratio: None,
+        })
+    };
+    let late = LateFlushes {
+        turns: 4,
+        in_turns: 1,
+        later: 28,
+        within_ms: 300,
+        other_turns: 8,
+        after_others: 0,
+    };
+    let found = judged(Some(late), &[]);
+    assert_eq!(found.verdict, DurabilityVerdict::Late);
+    assert!(found.skips());
+    assert_eq!(
+        found.because.as_deref(),
+        Some(
+            "in 4 turns between pauses the device was flushed 1 times, in the 300 ms after each of them 28 times together, and 0 times after 8 such turns of other layers"
+        )
+    );
+    let because = |disturbers: &[String]| judged(None, disturbers).because.unwrap();
+    let beside = because(&["x".into()]);
+    assert!(
+        beside.ends_with("but `x` flushed the same device late in 10 of 10 trials, after its own turns: measure without it"),
+        "{beside}"
+    );
+    assert!(because(&[]).contains("other programs flushed the same device in 10 of 10"));
 }

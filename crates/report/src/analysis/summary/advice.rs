@@ -14,6 +14,7 @@ pub fn give(f: &Findings, busy: bool) -> Vec<Advice> {
     let mut advice: Vec<Advice> = Vec::new();
     advice.extend(baseline_skips(f));
     advice.extend(flush(f));
+    advice.extend(late(f));
     advice.extend(suspected(f));
     advice.extend(busy_disk(f));
     advice.extend(memory(f));
@@ -60,10 +61,22 @@ fn across(
 fn flush(f: &Findings) -> Option<Advice> {
     across(
         f,
-        |r| r.durability.skips(),
+        |r| r.durability.skips() && r.durability.verdict != DurabilityVerdict::Late,
         |layers| {
             format!(
                 "Keep no data in {layers} that has to survive a power cut: flushes there do not reach the device."
+            )
+        },
+    )
+}
+
+fn late(f: &Findings) -> Option<Advice> {
+    across(
+        f,
+        |r| r.durability.verdict == DurabilityVerdict::Late,
+        |layers| {
+            format!(
+                "Keep no data in {layers} that has to survive a power cut: fsync there is answered before the device is flushed. Cut its power to see what it loses: layermark durability -l LAYER"
             )
         },
     )
@@ -92,6 +105,7 @@ fn busy_disk(f: &Findings) -> Option<Advice> {
         |r| {
             r.durability.verdict == DurabilityVerdict::CannotTell
                 && r.durability.background.is_some()
+                && r.durability.disturbed_by.is_empty()
         },
         |layers| {
             format!(

@@ -2,7 +2,11 @@
 
 use layermark_model::{Run, RunStatus, TrialRecord, flags};
 
-use crate::{analysis::summary::Findings, code_span::code, number};
+use crate::{
+    analysis::{limits, summary::Findings},
+    code_span::code,
+    number,
+};
 
 /// Up to this share of disturbed trials, the trimmed means exclude them.
 const BORNE: f64 = 0.2;
@@ -24,6 +28,7 @@ pub fn is_busy(caveats: &[String]) -> bool {
 pub fn all(f: &Findings, trials: &[TrialRecord]) -> Vec<String> {
     busy(f, trials)
         .into_iter()
+        .chain(limits::caveat(f.run, f.results))
         .chain(cut_short(f.run, trials))
         .collect()
 }

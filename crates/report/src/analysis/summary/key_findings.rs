@@ -15,6 +15,7 @@ pub fn pick(f: &Findings) -> Vec<Statement> {
     let mut found: Vec<Statement> = Vec::new();
     found.extend(baseline_skips(f));
     found.extend(skipped_flushes(f));
+    found.extend(answered_early(f));
     found.extend(contradicted(f));
     found.extend(failures(f));
     found.extend(places::finding(f));
@@ -105,6 +106,18 @@ fn skipped_flushes(f: &Findings) -> Option<Statement> {
         }
     };
     Some(statement(&layers, &rows, text))
+}
+
+/// A layer that answers fsync and flushes the device later.
+fn answered_early(f: &Findings) -> Option<Statement> {
+    let is_late = |r: &&ResultRow| r.durability.verdict == DurabilityVerdict::Late;
+    let row = f.results.iter().find(is_late)?;
+    let text = format!(
+        "{} answers fsync before the device is flushed: {}.",
+        code(&row.layer),
+        row.durability.because.as_deref()?,
+    );
+    Some(statement(&[&row.layer], &[row], text))
 }
 
 /// A layer that is configured to drop flushes, although the device counted them all.

@@ -312,6 +312,7 @@ fn layer(name: &str) -> LayerRun {
             fua: false,
             rotational: false,
             physical: true,
+            own: false,
         }],
         ..Facts::default()
     };

@@ -1,0 +1,186 @@
+//! Causes beside other programs, of layers that flush late, and of limits that refill.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::common::{Lm, disk_dir, has_fuse, needs_root, skipped};
+
+const APPEND: [&str; 5] = ["file", "--op", "append", "--sync", "each"];
+
+/// A run of flushed appends, as JSON.
+fn appends(lm: Lm, layers: &[&str]) -> Value {
+    let said = lm
+        .work_with(&APPEND, layers)
+        .args(["--blocks", "8", "--sessions", "1", "--no-control", "--json"])
+        .run();
+    assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
+    said.left_nothing().json()
+}
+
+fn rows(report: &Value) -> impl Iterator<Item = &Value> {
+    report["results"].as_array().expect("results").iter()
+}
+
+fn row<'a>(report: &'a Value, layer: &str) -> &'a Value {
+    let found = rows(report).find(|r| r["layer"] == layer);
+    found.unwrap_or_else(|| panic!("no {layer}: {report:#}"))
+}
+
+/// Writes 30 MB/s until it is told to end, and at most two minutes.
+fn write_beside(file: &Path, over: &AtomicBool) {
+    let mut file = File::create(file).expect("a file");
+    for _ in 0..3600 {
+        if over.load(Ordering::Relaxed) {
+            return;
+        }
+        file.write_all(&[7; 1 << 20]).expect("written");
+        file.sync_data().expect("flushed");
+        thread::sleep(Duration::from_millis(33));
+    }
+}
+
+/// "It writes 2.05 bytes to the device for each byte" and "0.111 bytes": those of another program.
+#[test]
+fn a_writer_beside_a_run_gives_no_cause_by_bytes() {
+    if !needs_root() || !has_fuse() {
+        return;
+    }
+    let (temp, over) = (disk_dir(), AtomicBool::new(false));
+    let report = thread::scope(|scope| {
+        scope.spawn(|| write_beside(&temp.path().join("beside"), &over));
+        let report = std::panic::catch_unwind(|| appends(Lm::new(), &["overlay:upper", "fuse"]));
+        over.store(true, Ordering::Relaxed);
+        report.expect("a report")
+    });
+    let physical = &row(&report, "native")["device_others"];
+    if !physical.is_number() {
+        return skipped("no device is known below the directory of the tests");
+    }
+    assert!(rows(&report).any(|r| r["device_others"].as_f64() > Some(0.1)));
+    for row in rows(&report) {
+        let told = row["reasons"].to_string();
+        assert!(!told.contains("bytes to its device"), "{row:#}");
+        let others = row["device_others"].as_f64().expect("windows");
+        let share = &row["device_share"];
+        assert_eq!(share.is_null(), others > 0.1, "{row:#}");
+    }
+}
+
+/// A server that answers fsync and flushes 200 ms later: "other programs flushed in 27 of 27 trials".
+#[test]
+fn a_server_that_flushes_late_is_told_from_other_programs() {
+    if !needs_root() || !has_fuse() {
+        return;
+    }
+    let late = "fuse:fsync=late";
+    // Other tests may flush at the same time: not in each of three runs.
+    for _ in 0..3 {
+        let report = appends(Lm::new(), &[late]);
+        let durability = &row(&report, late)["durability"];
+        assert_ne!(durability["verdict"], "honoured", "{durability:#}");
+        if durability["verdict"] == "late" {
+            let of = |name: &str| durability["late"][name].as_u64();
+            assert!(of("later") >= Some(8), "{durability:#}");
+            assert!(of("turns") >= Some(4), "{durability:#}");
+            let native = &row(&report, "native")["durability"];
+            assert_ne!(native["verdict"], "late", "{native:#}");
+            let findings = report["findings"].to_string();
+            let words = "answers fsync before the device is flushed";
+            assert!(findings.contains(words), "{findings}");
+            return;
+        }
+        let why = &durability["because"];
+        assert_eq!(durability["verdict"], "cannot tell", "{durability:#}");
+        skipped(&format!("whether {late} is late: {why}"));
+    }
+}
+
+/// An honest server is not said to be late, whatever other programs flush meanwhile.
+#[test]
+fn a_server_that_flushes_before_it_answers_is_not_late() {
+    if !needs_root() || !has_fuse() {
+        return;
+    }
+    let (temp, over) = (disk_dir(), AtomicBool::new(false));
+    let report = thread::scope(|scope| {
+        scope.spawn(|| write_beside(&temp.path().join("beside"), &over));
+        let report = std::panic::catch_unwind(|| appends(Lm::new(), &["fuse"]));
+        over.store(true, Ordering::Relaxed);
+        report.expect("a report")
+    });
+    for row in rows(&report) {
+        assert_ne!(row["durability"]["verdict"], "late", "{row:#}");
+    }
+}
+
+/// A control group of this test's own, removed at the end.
+struct Group(PathBuf);
+
+impl Group {
+    /// With a fifth of a CPU; `None` where no such group can be made.
+    fn with_quota() -> Option<Self> {
+        let name = format!("layermark-test-{}", std::process::id());
+        let group = Self(Path::new("/sys/fs/cgroup/cpu").join(&name));
+        if fs::create_dir(&group.0).is_ok() && group.set("cpu.cfs_quota_us", "20000") {
+            return Some(group);
+        }
+        let group = Self(Path::new("/sys/fs/cgroup").join(&name));
+        let made = fs::create_dir(&group.0).is_ok();
+        (made && group.set("cpu.max", "20000 100000")).then_some(group)
+    }
+
+    fn set(&self, file: &str, value: &str) -> bool {
+        fs::write(self.0.join(file), value).is_ok()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// In turns a quota refills: "3.5x" and "changed during the run".
+#[test]
+fn a_cpu_quota_is_a_fact_and_a_caveat() {
+    if !needs_root() || !has_fuse() {
+        return;
+    }
+    let Some(group) = Group::with_quota() else {
+        return skipped("no control group with a CPU quota can be made");
+    };
+    let enter = format!("echo $$ > {}", group.0.join("cgroup.procs").display());
+    let work = ["file", "--op", "rand-read", "--file-size", "256K"];
+    let Some(lm) = Lm::new()
+        .work_with(&work, &["fuse:cache=none"])
+        .around(&enter, "")
+    else {
+        return;
+    };
+    let said = lm
+        .args(["--blocks", "4", "--sessions", "1", "--no-control", "--json"])
+        .run();
+    assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
+    let report = said.json();
+    for layer in report["layers"].as_array().expect("layers") {
+        let limit = &layer["facts"]["limits"][0];
+        assert_eq!(
+            (&limit["of"], &limit["helper"]),
+            (&"cpu".into(), &false.into())
+        );
+        assert_eq!(limit["rate"], 0.2, "{limit}");
+    }
+    let throttled = &row(&report, "fuse:cache=none")["throttled"];
+    assert!(throttled["times"].as_u64() > Some(0), "{throttled}");
+    let caveats = report["caveats"].to_string();
+    let words = "Limits that refill: each probe may use 0.2 CPUs (cpu.";
+    assert!(caveats.contains(words), "{caveats}");
+}

@@ -1,0 +1,182 @@
+//! What other programs did at the devices: from the control windows, and from devices of a layer's own.
+
+use layermark_model::{Amount, DeviceBackground, DeviceBytes, Direction, Meaning, Target, Trial};
+
+use crate::types::WrittenBytes;
+
+/// Up to this share of what a device counted, others are silent.
+pub const SILENT: f64 = 0.1;
+
+/// What a device counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceCounter {
+    /// Bytes read.
+    Read,
+    /// Bytes written.
+    Written,
+    /// Flushes.
+    Flushes,
+}
+
+impl DeviceCounter {
+    /// The counter behind an amount of a figure.
+    pub fn behind(amount: &Amount) -> Option<Self> {
+        match amount {
+            Amount::DeviceFlushes => Some(Self::Flushes),
+            Amount::DeviceWritten => Some(Self::Written),
+            _ => None,
+        }
+    }
+
+    fn of(self, device: DeviceBytes) -> u64 {
+        match self {
+            Self::Read => device.read,
+            Self::Written => device.written,
+            Self::Flushes => device.flushes,
+        }
+    }
+
+    fn in_windows(self, background: DeviceBackground) -> Option<u64> {
+        match self {
+            Self::Read => background.read,
+            Self::Written => background.written,
+            Self::Flushes => Some(background.flushes),
+        }
+    }
+}
+
+/// Share of what the devices counted in these trials that others are expected to have caused (0..=1), all
+/// trials together: a window is short. `None` without windows, as in older runs.
+pub fn share(trials: &[&Trial], counter: DeviceCounter) -> Option<f64> {
+    let (mut counted, mut ns, mut seen, mut window_ns) = (0, 0, 0, 0);
+    for trial in trials {
+        let background = trial.background?;
+        seen += counter.in_windows(background)?;
+        window_ns += background.ns;
+        counted += counter.of(trial.device?);
+        ns += trial.elapsed_ns();
+    }
+    match (seen, window_ns) {
+        (_, 0) => None,
+        (0, _) => Some(0.0),
+        _ => Some((seen as f64 / window_ns as f64 * ns as f64 / counted.max(1) as f64).min(1.0)),
+    }
+}
+
+/// The trials' counts, if they are the layer's: of its own devices, or of devices at which the windows show
+/// no others.
+pub fn own_counts(trials: &[&Trial], counter: DeviceCounter) -> Option<Vec<u64>> {
+    let own = trials.iter().map(|t| Some(counter.of(t.own_device?)));
+    let shared = || trials.iter().map(|t| Some(counter.of(t.device?)));
+    own.collect::<Option<_>>().or_else(|| {
+        let silent = share(trials, counter).is_some_and(|others| others <= SILENT);
+        silent.then(|| shared().collect())?
+    })
+}
+
+/// The same, and all counts of older runs, in which nobody looked what others did.
+pub fn counts(trials: &[&Trial], counter: DeviceCounter) -> Option<Vec<u64>> {
+    let shared = || trials.iter().map(|t| Some(counter.of(t.device?)));
+    let unknown = share(trials, counter).is_none();
+    own_counts(trials, counter).or_else(|| unknown.then(|| shared().collect())?)
+}
+
+/// Bytes that the devices wrote for each byte of the application, if they are the layer's and the point waits
+/// for them: an unflushed write does not.
+pub fn written(meaning: &Meaning, trials: &[&Trial]) -> Option<WrittenBytes> {
+    let writes = meaning.target == Target::Data && meaning.direction == Direction::Writes;
+    if !writes || !meaning.flushes && !meaning.is_direct() {
+        return None;
+    }
+    let counts = own_counts(trials, DeviceCounter::Written)?.into_iter();
+    let with_bytes = counts.zip(trials).filter(|(_, t)| t.bytes() > 0);
+    let shares = with_bytes.map(|(written, t)| written as f64 / t.bytes() as f64);
+    let mut shares: Vec<f64> = shares.collect();
+    shares.sort_by(f64::total_cmp);
+    let (quarter, last) = (shares.len() / 4, shares.len().checked_sub(1)?);
+    Some(WrittenBytes {
+        typical: shares[last / 2],
+        quartiles: [shares[quarter], shares[last - quarter]],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use layermark_model::Pass;
+
+    /// 10 ms on the clock and 1 ms of windows.
+    fn trial(written: u64, in_windows: u64) -> Trial {
+        Trial {
+            passes: vec![Pass {
+                elapsed_ns: 10_000_000,
+                ops: 1,
+                bytes: 1000,
+            }],
+            device: Some(DeviceBytes {
+                written,
+                ..DeviceBytes::default()
+            }),
+            background: Some(DeviceBackground {
+                written: Some(in_windows),
+                ns: 1_000_000,
+                ..DeviceBackground::default()
+            }),
+            ..Trial::default()
+        }
+    }
+
+    fn counted(trials: &[Trial]) -> (Option<Vec<u64>>, Option<Vec<u64>>) {
+        let trials: Vec<&Trial> = trials.iter().collect();
+        let counter = DeviceCounter::Written;
+        (own_counts(&trials, counter), counts(&trials, counter))
+    }
+
+    #[test]
+    fn a_count_is_the_layers_where_the_windows_of_all_trials_are_silent() {
+        let both = Some(vec![2000, 2000]);
+        // 38 bytes in 2 ms of windows: 380 of the 4000 in 20 ms are of others.
+        let all = counted(&[trial(2000, 38), trial(2000, 0)]);
+        assert_eq!(all, (both.clone(), both.clone()), "less than a tenth");
+        let all = counted(&[trial(2000, 42), trial(2000, 0)]);
+        assert_eq!(all, (None, None), "more than a tenth");
+        assert_eq!(counted(&[trial(0, 1)]), (None, None), "only of others");
+        let mut older = trial(2000, 0);
+        older.background.as_mut().unwrap().written = None;
+        assert_eq!(counted(&[older.clone(), older]), (None, both));
+    }
+
+    #[test]
+    fn what_others_write_does_not_reach_a_device_of_the_layers_own() {
+        let mut busy = trial(90_000, 9000);
+        busy.own_device = Some(DeviceBytes {
+            written: 6000,
+            ..DeviceBytes::default()
+        });
+        assert_eq!(counted(&[busy]).0, Some(vec![6000]));
+    }
+
+    #[test]
+    fn only_what_an_operation_waits_for_counts() {
+        let flushed = Meaning {
+            direction: Direction::Writes,
+            flushes: true,
+            ..Meaning::default()
+        };
+        let all: Vec<Trial> = [3000, 2000, 2000, 50_000, 1000].map(|w| trial(w, 0)).into();
+        let all: Vec<&Trial> = all.iter().collect();
+        let found = written(&flushed, &all).unwrap();
+        assert_eq!((found.typical, found.quartiles), (2.0, [2.0, 3.0]));
+        let unflushed = Meaning {
+            flushes: false,
+            ..flushed.clone()
+        };
+        assert_eq!(written(&unflushed, &all), None);
+        let direct = Meaning {
+            direct: Some(true),
+            ..unflushed
+        };
+        assert!(written(&direct, &all).is_some());
+        assert_eq!(written(&flushed, &[]), None);
+    }
+}
