@@ -138,7 +138,7 @@ impl Layer for LoopFs {
         let (name, options) = (spec.to_string(), LoopOptions::of(spec)?);
         let kind = options.variant;
         base.emptied(undo);
-        let (image, at) = (base.dir.join("image"), base.dir.join("mnt"));
+        let image = base.dir.join("image");
         if !base.survived() {
             let size = size_for(base, spec, &options.size, kind.least)?;
             let made = File::create_new(&image).and_then(|f| f.set_len(size));
@@ -150,27 +150,38 @@ impl Layer for LoopFs {
             .map_err(LayerError::io(&name, "find the image", &image))?
             .len();
         let version = version(&name, kind)?;
-        base.make_dir(&at)
-            .map_err(LayerError::io(&name, "make", &at))?;
-        let device = loopdev::attach(&image, false, options.direct_io).map_err(LayerError::io(
-            &name,
-            "put a loop device over",
-            &image,
-        ))?;
-        mounts::mount_undone(&name, &device.path, &at, kind.name, false, b"", undo)?;
-        let mut place = HostPlace::new(base, spec, at.clone())
-            .proof(&at, kind.name)
-            .backing(&image)
-            // btrfs has its own address space.
-            .plain(kind.name != "btrfs")
-            .note("direct_io", on_off(device.direct_io))
+        let mut place = mounted(base, spec, kind, (&image, options.direct_io), undo)?
             .note("image_size", size.to_string())
             .version(kind.mkfs, version);
-        // From here on only the mount keeps the device.
-        drop(device);
         place.package()?;
         Ok(Box::new(place))
     }
+}
+
+/// Mounts an image on this host, next to it. With `true`, the loop device reads and writes it past this host's cache.
+pub(crate) fn mounted(
+    base: &Base,
+    spec: &Spec,
+    kind: &LoopFsType,
+    (image, direct_io): (&Path, bool),
+    undo: &mut Undo,
+) -> Result<HostPlace, LayerError> {
+    let (name, at) = (spec.to_string(), base.dir.join("mnt"));
+    base.make_dir(&at)
+        .map_err(LayerError::io(&name, "make", &at))?;
+    let device = loopdev::attach(image, false, direct_io).map_err(LayerError::io(
+        &name,
+        "put a loop device over",
+        image,
+    ))?;
+    mounts::mount_undone(&name, &device.path, &at, kind.name, false, b"", undo)?;
+    // From here on only the mount keeps the device.
+    Ok(HostPlace::new(base, spec, at.clone())
+        .proof(&at, kind.name)
+        .backing(image)
+        // btrfs has its own address space.
+        .plain(kind.name != "btrfs")
+        .note("direct_io", on_off(device.direct_io)))
 }
 
 /// Refuses an image that is too small for its file system.

@@ -103,8 +103,9 @@ impl Layer for Vm {
         })
     }
 
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        None
+    fn uncut(&self, spec: &Spec) -> Option<&'static str> {
+        let options = VmOptions::of(spec).ok()?;
+        GuestStorage::of(spec, &options).uncut()
     }
 
     fn has_other_side(&self, spec: &Spec) -> bool {
@@ -163,8 +164,12 @@ impl Layer for Vm {
     ) -> Result<Box<dyn Place>, LayerError> {
         let (name, options) = (spec.to_string(), VmOptions::of(spec)?);
         base.emptied(undo);
-        let storage = GuestStorage::of(spec, &options);
-        let dir = place::private(&name, base)?;
+        let (storage, dir) = (GuestStorage::of(spec, &options), base.dir.join(place::DIR));
+        if base.survived() {
+            return Ok(Box::new(storage.survived(spec, base, &dir, undo)?));
+        }
+        base.make_dir(&dir)
+            .map_err(LayerError::io(&name, "make", &dir))?;
         let host = storage.make(spec, base, &dir)?;
         let root = Root::of(spec, &options)?;
         let wiring = Wiring::of(spec, &options, storage.networked());
@@ -207,7 +212,7 @@ impl Layer for Vm {
         if let GuestStorage::Share(share) = &storage {
             place = place.shared(share.sticky());
         }
-        furnish(&mut place, &storage, network, root.as_ref(), base)?;
+        furnish(&mut place, &storage, network, root.as_ref())?;
         Ok(Box::new(place))
     }
 }
@@ -218,7 +223,6 @@ fn furnish(
     storage: &GuestStorage<'_>,
     network: Option<Network>,
     root: Option<&Root<'_>>,
-    base: &Base,
 ) -> Result<(), LayerError> {
     let relay = storage.relay(network.as_ref())?;
     if let Some(network) = network {
@@ -232,8 +236,8 @@ fn furnish(
         place.relayed(relay);
     }
     match storage {
-        GuestStorage::Disk(_) if !base.survived() => place.package(),
-        _ => Ok(()),
+        GuestStorage::Disk(_) => place.package(),
+        GuestStorage::Share(_) => Ok(()),
     }
 }
 

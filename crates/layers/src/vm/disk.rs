@@ -8,17 +8,19 @@ use std::{
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, LayerError,
+    Base, LayerError, Undo,
     agent::protocol::Mounting,
-    child, loop_fs, needs,
+    child,
+    host::HostPlace,
+    loop_fs, needs,
     options::{bad, on_off},
     vm::options::VmOptions,
 };
 
 /// Options that only apply to a disk.
 pub(crate) const ONLY: &[&str] = &["disk", "aio", "format", "fs", "iothread", "size"];
-/// Names of a raw and of a qcow2 image.
-pub(crate) const IMAGES: [&str; 2] = ["disk", "disk.qcow2"];
+/// The format of an image that is the disk byte by byte.
+const RAW: &str = "raw";
 /// Values of the option `cache` for a disk; QEMU's default is the first.
 const CACHES: &[&str] = &["writeback", "none", "writethrough", "directsync", "unsafe"];
 
@@ -29,11 +31,6 @@ pub(crate) struct Disk<'a> {
 }
 
 impl<'a> Disk<'a> {
-    /// Name of the image.
-    fn file(&self) -> &'static str {
-        IMAGES[usize::from(self.options.format != "raw")]
-    }
-
     fn cache(&self) -> &'a str {
         match &*self.options.cache {
             "auto" => CACHES[0],
@@ -91,39 +88,51 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// The image in `dir` and mkfs's version. Makes it, with a file system on it, unless it is what
-    /// survived a power cut.
+    /// Makes the image in `dir`, with a file system on it. The image and mkfs's version.
     pub(crate) fn make(&self, base: &Base, dir: &Path) -> Result<(PathBuf, String), LayerError> {
         let (layer, fs) = (self.spec.to_string(), self.options.fs);
-        let (raw, version) = (dir.join(IMAGES[0]), loop_fs::version(&layer, fs)?);
-        if base.survived() {
-            let image = dir.join(self.file());
-            let found = image
-                .metadata()
-                .map_err(LayerError::io(&layer, "find the image", &image));
-            return found.map(|_| (image, version));
-        }
+        let (raw, version) = (dir.join(file(RAW)), loop_fs::version(&layer, fs)?);
         let size = loop_fs::size_for(base, self.spec, &self.options.size, fs.least)?;
         let made = File::create_new(&raw).and_then(|f| f.set_len(size));
         made.map_err(LayerError::io(&layer, "make the image", &raw))?;
         loop_fs::make_fs(&layer, fs, &raw)?;
-        if self.options.format == "raw" {
-            return Ok((raw, version));
+        let format = &*self.options.format;
+        if format != RAW {
+            self.convert(dir, [RAW, format])?;
+            fs::remove_file(&raw).map_err(LayerError::io(&layer, "remove", &raw))?;
         }
-        let image = dir.join(self.file());
+        Ok((dir.join(file(format)), version))
+    }
+
+    /// Makes one of the two images in `dir` from the other.
+    fn convert(&self, dir: &Path, [from, to]: [&str; 2]) -> Result<(), LayerError> {
+        let layer = self.spec.to_string();
         let mut convert = needs::tool(&layer, "qemu-img", "qemu-utils")?;
-        convert.current_dir(dir).args([
-            "convert",
-            "-f",
-            "raw",
-            "-O",
-            "qcow2",
-            "disk",
-            "disk.qcow2",
-        ]);
-        child::run(&layer, &mut convert)?;
-        fs::remove_file(&raw).map_err(LayerError::io(&layer, "remove", &raw))?;
-        Ok((image, version))
+        convert
+            .current_dir(dir)
+            .args(["convert", "-f", from, "-O", to])
+            .args([file(from), file(to)]);
+        child::run(&layer, &mut convert).map(drop)
+    }
+
+    /// What a power cut left on the disk, mounted on this host.
+    pub(crate) fn survived(
+        &self,
+        base: &Base,
+        dir: &Path,
+        undo: &mut Undo,
+    ) -> Result<HostPlace, LayerError> {
+        if self.options.format != RAW {
+            self.convert(dir, [&self.options.format, RAW])?;
+        }
+        let image = dir.join(file(RAW));
+        loop_fs::mounted(base, self.spec, self.options.fs, (&image, false), undo)
+    }
+
+    /// Why nothing could be read of what a power cut left.
+    pub(crate) fn uncut(&self) -> Option<&'static str> {
+        needs::kernel_fs(self.options.fs.name)
+            .map(|_| "what survives on its disk is read on this host, whose kernel lacks its file system")
     }
 
     /// QEMU's arguments.
@@ -131,7 +140,7 @@ impl<'a> Disk<'a> {
         let VmOptions {
             disk, format, aio, ..
         } = self.options;
-        let file = self.file();
+        let file = file(format);
         let mut arguments: Vec<String> = vec![
             "-drive".into(),
             format!(
@@ -177,4 +186,9 @@ impl<'a> Disk<'a> {
             ("iothread", on_off(options.iothread).into()),
         ]
     }
+}
+
+/// Name of the image in this format.
+fn file(format: &str) -> &'static str {
+    if format == RAW { "disk" } else { "disk.qcow2" }
 }

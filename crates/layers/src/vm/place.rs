@@ -1,7 +1,6 @@
 //! A layer inside a running guest.
 
 use std::{
-    fs, io,
     net::IpAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -20,11 +19,9 @@ use crate::{
     host::{HostPlace, start_probe},
     net::{card_facts::CardFacts, relay::Relay},
     process_tree::{GuestWork, ProcessTree},
-    removal,
     vm::{
         boot::{Accel, Guest},
         clock::{self, Reading},
-        disk,
         net::{self, Network},
     },
 };
@@ -385,24 +382,5 @@ impl Place for VmPlace {
     }
 }
 
-/// A private directory for QEMU. Of one that survived a power cut only images of disks are kept: sockets and
-/// logs there would be in the way.
-pub(crate) fn private(layer: &str, base: &Base) -> Result<PathBuf, LayerError> {
-    let dir = base.dir.join("vm");
-    base.make_dir(&dir)
-        .map_err(LayerError::io(layer, "make", &dir))?;
-    if base.survived() {
-        forget_guest(&dir).map_err(LayerError::io(layer, "empty", &dir))?;
-    }
-    Ok(dir)
-}
-
-fn forget_guest(dir: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if !disk::IMAGES.iter().any(|name| entry.file_name() == *name) {
-            removal::remove(&entry.path())?;
-        }
-    }
-    Ok(())
-}
+/// The private directory for QEMU, next to the layer's other files.
+pub(crate) const DIR: &str = "vm";

@@ -11,7 +11,8 @@ use super::{
     share::{self, Share},
 };
 use crate::{
-    Base, LayerError, agent::protocol::Mounting, child::Process, host::HostPlace, net::relay::Relay,
+    Base, LayerError, Undo, agent::protocol::Mounting, child::Process, host::HostPlace,
+    net::relay::Relay,
 };
 
 /// The storage in which the guest works.
@@ -92,6 +93,29 @@ impl<'a> GuestStorage<'a> {
         match self {
             Self::Disk(disk) => disk.mounting(),
             Self::Share(share) => share.mounting(relay),
+        }
+    }
+
+    /// See [`crate::Layer::uncut`].
+    pub(super) fn uncut(&self) -> Option<&'static str> {
+        match self {
+            Self::Disk(disk) => disk.uncut(),
+            Self::Share(_) => None,
+        }
+    }
+
+    /// What a power cut left of it, read on this host: a guest would boot for seconds and read the same. `dir` is
+    /// the private directory of QEMU.
+    pub(super) fn survived(
+        &self,
+        spec: &Spec,
+        base: &Base,
+        dir: &Path,
+        undo: &mut Undo,
+    ) -> Result<HostPlace, LayerError> {
+        match self {
+            Self::Disk(disk) => disk.survived(base, dir, undo),
+            Self::Share(_) => Ok(HostPlace::new(base, spec, base.dir.join(share::DIR))),
         }
     }
 

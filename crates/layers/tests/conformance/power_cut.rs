@@ -17,8 +17,6 @@ use layermark_layers::{
 
 use crate::inside::{Up, open};
 
-mod guests;
-
 /// Records that are written and flushed, each in a file of its own.
 const RECORDS: usize = 12;
 
@@ -36,9 +34,6 @@ pub fn run(mode: &str, layer: &dyn Layer, spec: &Spec, base: &Base) {
         "cut-early" => cut.early(),
         "cut-places" => cut.in_place(),
         "cut-hang" => cut.hang(),
-        "cut-share" => cut.share(),
-        "cut-vm" => cut.guest(true),
-        "cut-vm-loses" => cut.guest(false),
         other => panic!("no check {other}"),
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use layermark_layers::{Base, Facts, KernelCaches, Layer, LayerError, Spec};
+use layermark_layers::{Base, Content, Facts, KernelCaches, Layer, LayerError, Spec};
 use layermark_probe::resident;
 use serde_json::json;
 
@@ -57,10 +57,6 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     }
     let upkeep = up.place.helper_cpu().unwrap();
     assert!(upkeep.ns > 100_000_000, "a guest costs CPU: {upkeep:?}");
-    if spec.options.get("share").is_some_and(|s| s == "virtiofs") {
-        // Two at once.
-        inside::wire(&up);
-    }
     if spec.options.contains_key("switch") {
         // Two guests, each of which has reached the other before it was up.
         let second = inside::wire(&up);
@@ -71,9 +67,29 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
         place, mut undo, ..
     } = up;
     drop(place);
+    survives(layer, spec, base);
     assert_eq!(undo.run(), 0);
     assert_eq!(servers_files(), on_host);
     before.comes_back(&base.dir).unwrap();
+}
+
+/// The guest is killed with its place. What it had synced is read on this host, as after a power cut.
+fn survives(layer: &dyn Layer, spec: &Spec, base: &Base) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    if let Some(why) = layer.uncut(spec) {
+        println!("told: {why}");
+        return;
+    }
+    let mut base = base.clone();
+    base.content = Content::Survived;
+    let mut again = open(layer, spec, &base).unwrap();
+    assert!(again.place.on_this_host());
+    inside::same_as_packaged(&again);
+    inside::trial(&mut again);
+    drop(again.place);
+    assert_eq!(again.undo.run(), 0);
 }
 
 /// What servers of shares leave in directories of this host: locks, logs.
