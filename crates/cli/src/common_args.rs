@@ -125,11 +125,14 @@ pub struct CommonArgs {
     /// How thorough: sessions and precision
     #[arg(long, value_enum)]
     pub profile: Option<ProfileArg>,
-    /// Time to spend on trials: 90s, 2m. To make 8 blocks it may take 1.5 times as long, or measure
-    /// fewer layers [default: the plan's; 13s for one workload, unless --blocks, --precision or
-    /// --profile is given]
+    /// How long the run may take, from start to end: 90s, 2m. What does not fit is refused before anything
+    /// is measured, and what is still at work at the end is cut [default: the plan's; 13s for one
+    /// workload, unless --blocks, --precision or --profile is given]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
+    /// Let a budget that is too short leave out layers that -l names, the last ones first
+    #[arg(long)]
+    pub drop: bool,
     /// Stop a point when its ratio is known with this precision: 5%, 0.02
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub precision: Option<f64>,

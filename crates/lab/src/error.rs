@@ -157,7 +157,7 @@ pub enum LabError {
         /// A command or an option that may help.
         hint: Option<String>,
     },
-    /// The layers that the plan keeps do not fit.
+    /// What must not be left out does not fit.
     #[error(
         "the budget of {budget} is too small: {blocks} blocks of {} take about {needed} s",
         layers.join(", ")
@@ -317,7 +317,7 @@ impl LabError {
                 Some("name a larger disk with --dir, or make the files smaller: --scale 0.1".into())
             }
             Self::Budget { needed, .. } => Some(format!(
-                "give it --budget {needed}s, or name the layers to measure with -l"
+                "give it --budget {needed}s, or let it leave layers out: --drop"
             )),
             Self::Baseline { hint, .. }
             | Self::NoLayers { hint, .. }

@@ -16,21 +16,27 @@ mod machine;
 pub mod power_cut;
 mod request;
 mod resolve;
+mod stop;
 
 use layermark_layers::{served, workdir::WorkDir};
 use layermark_model::{Run, RunStatus, random};
 use layermark_probe::workloads;
 use layermark_store::Store;
 
-use decide::{fewer, skips};
-use execute::drive;
-use resolve::Resolved;
+use decide::{
+    budget,
+    fewer::{self, Known},
+    guess::Speed,
+    skips,
+};
+use execute::{drive, rehearse};
 
 pub use decide::{schedule::Schedule, stop::MAX_BLOCKS};
 pub use error::LabError;
 pub use event::{Ended, Event, Outcome, Ratio};
 pub use machine::read as machine;
-pub use request::{Catalog, Request, Resume, SILENCE, Stop};
+pub use request::{Catalog, Request, Resume, SILENCE};
+pub use stop::Stop;
 
 /// A new id of a run or an import. Ids sort by creation time, `now_ms`: milliseconds since 1970
 /// UTC.
@@ -47,6 +53,10 @@ pub fn run(
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Outcome, LabError> {
     let mut resolved = resolve::resolve(&request)?;
+    let (begun, budget) = (stop.now(), resolved.plan.budget()?);
+    let promised = budget.filter(|_| !request.usual_budget);
+    let limited = promised.map(|budget| stop.within(budget));
+    let stop = limited.as_ref().unwrap_or(stop);
     let dir = served::ask(&request.dir, || check::dir(&request.dir))?;
     served::work_in(&dir);
     let mut notes = check::possible(&mut resolved, request.catalog)?;
@@ -56,19 +66,25 @@ pub fn run(
         request.allow_tmpfs,
         request.catalog,
     )?);
+    // Detects another run in this directory before this one is stored.
+    let work = WorkDir::create(&dir)?;
+    // It takes some tenths of a second, and only a promise needs it.
+    let measured = promised.filter(|_| request.rehearse);
+    let measured = measured.and_then(|_| rehearse::speed(work.path()).ok());
+    let speed = measured.unwrap_or_default();
     if request.left_out.is_none() {
-        let Resolved {
-            plan,
-            layers,
-            points,
-            ..
-        } = &resolved;
-        fewer::check(plan, layers, points, request.catalog)?;
+        fewer::check(&Known {
+            plan: &resolved.plan,
+            layers: &resolved.layers,
+            points: &resolved.points,
+            packaged: &check::packaged(&resolved.points, request.catalog)?,
+            catalog: request.catalog,
+            speed,
+            usual: request.usual_budget,
+        })?;
     }
     notes.extend(skips::notes(&resolved.layers));
     notes.extend(cpus::notes(&resolved.points));
-    // Detects another run in this directory before this one is stored.
-    let work = WorkDir::create(&dir)?;
     resolve::leave_out(&mut resolved.layers, request.left_out.as_deref());
     let run = Run {
         id: new_id(machine::now_ms()),
@@ -82,6 +98,7 @@ pub fn run(
         machine: machine::read(&dir),
         layers: resolved.layers,
         points: resolved.points,
+        cut: None,
         store: store.option(),
     };
     store.begin(&run)?;
@@ -93,6 +110,9 @@ pub fn run(
         env: resolved.env,
         lacking: resolved.lacking,
         may_leave_out: request.left_out.is_none(),
+        begun,
+        speed,
+        usual_budget: request.usual_budget,
     };
     drive::Lab::new(run, Vec::new(), setup, work, store, stop, on_event)?.go()
 }
@@ -135,7 +155,11 @@ pub fn resume(
     resolve::known(&run, again.catalog)?;
     let env = environment::take(&mut run.plan, &again.env, again.catalog)?;
     run.status = RunStatus::Running;
-    run.ended_ms = None;
+    (run.ended_ms, run.cut) = (None, None);
+    let budget = run.plan.budget()?;
+    let left = budget.map(|all| all.saturating_sub(budget::spent_by(&trials)));
+    let limited = left.map(|left| stop.within(left));
+    let stop = limited.as_ref().unwrap_or(stop);
     let lacking = resolve::look_again(&mut run, again.catalog)?;
     store.hold(&run.id)?;
     let work = WorkDir::create(&dir)?;
@@ -148,6 +172,9 @@ pub fn resume(
         env,
         lacking,
         may_leave_out: true,
+        begun: stop.now(),
+        speed: Speed::default(),
+        usual_budget: false,
     };
     drive::Lab::new(run, trials, setup, work, store, stop, on_event)?.go()
 }

@@ -117,7 +117,7 @@ pub fn power_cuts(
         .then(|| WorkDir::create(&dir))
         .transpose()?;
     for (number, layer) in layers.iter().enumerate() {
-        if stop.asked() {
+        if stop.is_ending() {
             break;
         }
         let uncut = |why: String| WitnessTrial {
@@ -225,6 +225,7 @@ impl Cutter<'_> {
             packaged: self.home.join("packaged"),
             exe: self.request.exe.clone(),
             silence: self.request.silence,
+            until: None,
             content,
         }
     }
@@ -348,7 +349,7 @@ impl Cutter<'_> {
             if record == 0 {
                 written.begun = disk.mark()?;
             }
-            if self.stop.asked() {
+            if self.stop.is_ending() {
                 break;
             }
         }
@@ -412,12 +413,12 @@ impl Cutter<'_> {
         let last = last.map(|mark| journal.point(*mark));
         let (seed, cuts) = (self.request.seed, self.request.cuts as usize);
         for cut in states::drawn(seed, cuts, (from, to), last, journal) {
-            if self.stop.asked() {
+            if self.stop.is_ending() {
                 break;
             }
             let before = journal.mark(cut.0);
             let looked = self.look(disk, history, cut, written);
-            if looked.is_err() && self.stop.asked() {
+            if looked.is_err() && self.stop.is_ending() {
                 break;
             }
             for (trial, (at, writing)) in trials.iter_mut().zip(written.writing.iter().enumerate())

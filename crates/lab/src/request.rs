@@ -1,11 +1,4 @@
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use layermark_layers::Layer;
 use layermark_model::{Environment, Gate, LayerRun, LayerStatus, Plan, Point, Run, Spec, nearest};
@@ -43,8 +36,21 @@ impl Catalog {
     /// How many times longer work is expected to take in a layer than natively: see
     /// [`Layer::slowdown`]. Of a path, at its slower end.
     pub(crate) fn slowdown(&self, spec: &Spec) -> f64 {
+        self.most(spec, 1.0, |layer, end| layer.slowdown(end))
+    }
+
+    /// A figure of a layer. Of a path, at the end where it is larger; `otherwise` where the layer is unknown.
+    pub(crate) fn most(
+        &self,
+        spec: &Spec,
+        otherwise: f64,
+        figure: impl Fn(&dyn Layer, &Spec) -> f64,
+    ) -> f64 {
         let (near, far) = spec.ends();
-        let of = |end: &Spec| self.layer(&end.layer).map_or(1.0, |l| l.slowdown(end));
+        let of = |end: &Spec| {
+            let layer = self.layer(&end.layer);
+            layer.map_or(otherwise, |layer| figure(layer, end))
+        };
         of(&near).max(of(&far))
     }
 
@@ -89,9 +95,14 @@ pub struct Request {
     pub env: Environment,
     /// Layers and workloads that the plan may name.
     pub catalog: Catalog,
-    /// Layers to leave out, as an earlier run did. `None`: leave out those that do not fit the
-    /// budget.
+    /// Layers that an earlier run left out, or in which it left points out: the same is left out again.
+    /// `None`: leave out what does not fit the budget.
     pub left_out: Option<Vec<LayerRun>>,
+    /// The plan's budget is the usual one of a command, and nobody has named it. Then it is no limit: it
+    /// is exceeded for the fewest blocks of the layers that were named.
+    pub usual_budget: bool,
+    /// Find out how fast this machine is before a forecast; otherwise it is taken for an idle one.
+    pub rehearse: bool,
     /// Gates that the report will check. Refused here if they name a layer or a point that is not
     /// in the run.
     pub gates: Vec<Gate>,
@@ -109,6 +120,8 @@ impl Request {
             env: Environment::new(),
             catalog: Catalog::default(),
             left_out: None,
+            usual_budget: false,
+            rehearse: true,
             gates: Vec::new(),
         }
     }
@@ -123,7 +136,7 @@ impl Request {
         let left_out = run
             .layers
             .iter()
-            .filter(|l| l.status == LayerStatus::LeftOut);
+            .filter(|l| l.status == LayerStatus::LeftOut || !l.skips.is_empty());
         Self {
             left_out: Some(left_out.cloned().collect()),
             ..Self::new(plan, &run.dir, exe)
@@ -164,34 +177,5 @@ impl Resume {
             env: Environment::new(),
             catalog: Catalog::default(),
         }
-    }
-}
-
-/// Requests a run to end early. It is shared with signal handlers.
-///
-/// After one request the run ends after the current round, after two it ends at once. In both cases
-/// all layers are unwound.
-#[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicU32>);
-
-impl Stop {
-    /// No request yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Makes a request. Safe in a signal handler: it only increments an atomic number.
-    pub fn ask(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// Whether to end after the current round.
-    pub fn asked(&self) -> bool {
-        self.0.load(Ordering::SeqCst) > 0
-    }
-
-    /// Whether to end at once.
-    pub fn at_once(&self) -> bool {
-        self.0.load(Ordering::SeqCst) > 1
     }
 }

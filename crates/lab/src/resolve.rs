@@ -12,7 +12,7 @@ use layermark_probe::{NearEnd, workloads};
 use crate::{Catalog, LabError, MAX_BLOCKS, Request, decide::skips::Work, ends::Ends, environment};
 
 /// Maximum number of blocks, and of sessions, of a run. Plans may not request more.
-const MOST: u32 = 10_000;
+pub(crate) const MOST: u32 = 10_000;
 
 /// Maximum number of points of a plan: more than a run could ever complete.
 const MOST_POINTS: usize = 10_000;
@@ -88,13 +88,16 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     })
 }
 
-/// Leaves out the layers that an earlier run of this plan has left out.
+/// Leaves out the layers and points that an earlier run of this plan has left out.
 pub(crate) fn leave_out(layers: &mut [LayerRun], left_out: Option<&[LayerRun]>) {
     for old in left_out.unwrap_or_default() {
         if let Some(layer) = layers.iter_mut().find(|l| l.name == old.name) {
-            layer.status = old.status;
-            layer.reason.clone_from(&old.reason);
-            layer.hint.clone_from(&old.hint);
+            layer.skips.clone_from(&old.skips);
+            if old.status == LayerStatus::LeftOut {
+                layer.status = old.status;
+                layer.reason.clone_from(&old.reason);
+                layer.hint.clone_from(&old.hint);
+            }
         }
     }
 }
@@ -130,7 +133,12 @@ pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
 /// Refuses trials that no run can have, because a store may be damaged or made by hand. Resuming
 /// from a very large block, session or place in the order would never end.
 pub(crate) fn possible(run: &Run, trials: &[TrialRecord]) -> Result<(), LabError> {
-    let blocks = run.plan.blocks.unwrap_or(0).max(MAX_BLOCKS);
+    let most = if run.plan.budget.is_some() {
+        MOST
+    } else {
+        MAX_BLOCKS
+    };
+    let blocks = run.plan.blocks.unwrap_or(0).max(most);
     let numbers = |t: &TrialRecord| {
         let cell = t.cell;
         [

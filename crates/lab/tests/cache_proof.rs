@@ -119,6 +119,7 @@ fn fio_reads_the_images_pages(temp: &Path) {
             packaged: temp.join("none"),
             exe: std::env::current_exe().unwrap(),
             silence: std::time::Duration::from_mins(1),
+            until: None,
             content: Content::Fresh,
         };
         for dir in [&base.dir, &base.packaged] {

@@ -8,7 +8,7 @@ use std::{
     fmt, io,
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 pub use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec};
@@ -93,6 +93,8 @@ pub struct Base {
     pub exe: PathBuf,
     /// How long the processes that serve the layer may make no progress.
     pub silence: Duration,
+    /// When setting the layer up has to end, even if it makes progress; absent: no limit.
+    pub until: Option<Instant>,
     /// What [`Base::dir`] holds before and after.
     pub content: Content,
 }

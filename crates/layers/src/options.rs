@@ -372,6 +372,7 @@ mod tests {
                     packaged: "/nonexistent".into(),
                     exe: "/nonexistent".into(),
                     silence: Duration::ZERO,
+                    until: None,
                     content: crate::Content::Fresh,
                 };
                 let opened = layer.open(&base, &spec, &mut crate::Undo::default());

@@ -200,6 +200,7 @@ impl Layer for Vm {
             view: &|| root.as_ref().map_or(Ok(Vec::new()), |root| root.view(&dir)),
             server: &|| storage.serve(&dir, network.as_ref(), base.silence),
             silence: base.silence,
+            until: base.until,
         })?;
         guest.no_kvm = guest.no_kvm.take().or(no_kvm);
         let host = with_guest(host, &guest)

@@ -29,9 +29,32 @@ pub struct Run {
     pub layers: Vec<LayerRun>,
     /// Points in the plan's order.
     pub points: Vec<Point>,
+    /// What was at work when the budget was spent, if anything had to be cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
     /// How commands name its store.
     #[serde(skip)]
     pub store: StoreOption,
+}
+
+/// What was at work when the time of a run was over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Cut {
+    /// When, seconds after the start of the run.
+    pub at_s: u64,
+    /// The block, from 1; absent while the first layers were set up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<u32>,
+    /// Label of the point; absent if none was at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point: Option<String>,
+    /// Name of the layer; absent if none was at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<String>,
+    /// What was done, in words, such as `its files were made`.
+    pub during: String,
+    /// A budget that would be enough for the fewest blocks of all that was asked for, seconds.
+    pub enough_s: u64,
 }
 
 impl Run {

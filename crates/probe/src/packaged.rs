@@ -16,8 +16,14 @@ pub(crate) const BLOCK: usize = 4096;
 const CHUNK: usize = 256 * BLOCK;
 
 /// Writes the files below `dir`, including parent directories, without syncing. An existing file of
-/// the right size stays, since several points often share one.
-pub fn write(dir: &Path, files: &[PackagedFile], seed: u64) -> io::Result<()> {
+/// the right size stays, since several points often share one. Fails with [`io::ErrorKind::Interrupted`]
+/// once `go_on` is false.
+pub fn write(
+    dir: &Path,
+    files: &[PackagedFile],
+    seed: u64,
+    go_on: &dyn Fn() -> bool,
+) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     for file in files {
         let path = dir.join(&file.path);
@@ -32,6 +38,7 @@ pub fn write(dir: &Path, files: &[PackagedFile], seed: u64) -> io::Result<()> {
             file.size,
             data::derive(seed, &file.path),
             &mut buffer,
+            go_on,
         )?;
     }
     Ok(())
@@ -40,8 +47,9 @@ pub fn write(dir: &Path, files: &[PackagedFile], seed: u64) -> io::Result<()> {
 /// Copies placed files to `dir`, directories before their content. Files and directories keep their
 /// modification times, because programs use them to decide whether a compiled or cached file
 /// (`.pyc`, fontconfig) is still valid.
-pub fn place(dir: &Path, all: &[Placed]) -> io::Result<()> {
+pub fn place(dir: &Path, all: &[Placed], go_on: &dyn Fn() -> bool) -> io::Result<()> {
     for placed in all {
+        check(go_on)?;
         let path = dir.join(&placed.path);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
@@ -70,11 +78,26 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     dated(&fs::File::open(to)?, from.metadata()?.modified()?)
 }
 
-fn write_one(path: &Path, size: u64, seed: u64, buffer: &mut [u8]) -> io::Result<()> {
+fn check(go_on: &dyn Fn() -> bool) -> io::Result<()> {
+    if go_on() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::Interrupted.into())
+    }
+}
+
+fn write_one(
+    path: &Path,
+    size: u64,
+    seed: u64,
+    buffer: &mut [u8],
+    go_on: &dyn Fn() -> bool,
+) -> io::Result<()> {
     let mut out = fs::File::create(path)?;
     let mut noise = Noise::new(seed);
     let mut offset = 0;
     while offset < size {
+        check(go_on)?;
         let part = &mut buffer[..(size - offset).min(CHUNK as u64) as usize];
         noise.fill(part);
         for (i, block) in part.chunks_mut(BLOCK).enumerate() {
@@ -119,7 +142,7 @@ mod tests {
             path: path.into(),
             kind,
         });
-        place(&to, &all).unwrap();
+        place(&to, &all, &|| true).unwrap();
         let of = |name: &str| to.join(name).metadata().unwrap().modified().unwrap();
         assert_eq!(of("d/g/f"), time(1_234_567_890_123_456_789));
         assert_eq!((of("d"), of("d/e")), (time(7), time(8)));

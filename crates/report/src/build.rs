@@ -277,6 +277,9 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
                 None if nobody_else(run, number, &point.label) => {
                     "no other layer does it, so there is nothing to compare".into()
                 }
+                None if begun && run.cut.is_some() => {
+                    "the budget was spent before it had a trial".into()
+                }
                 None if begun && run.status != RunStatus::Running => {
                     "no trial was made before the run ended".into()
                 }

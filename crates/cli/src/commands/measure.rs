@@ -4,7 +4,7 @@ use std::{
     env,
     path::{Path, PathBuf},
     process::ExitCode,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
@@ -32,6 +32,9 @@ use crate::{
 /// Default budget of a command for one workload. A budget may be exceeded by half, so the command
 /// ends within 20 s, unless eight blocks of native and one layer take longer.
 pub const COMMAND_BUDGET: &str = "13s";
+
+/// Power cuts are not begun with less time than this: a layer takes some seconds.
+const LEAST_FOR_CUTS: Duration = Duration::from_secs(10);
 
 /// What to measure, after the flags are parsed.
 pub enum Order {
@@ -121,7 +124,7 @@ pub fn go_on(
     let signals = signals::connect(&stop).map_err(|e| Failure::failed(format!("signals: {e}")))?;
     server.as_ref().map(Server::start).transpose()?;
 
-    let mut run_id = None;
+    let (mut run_id, begun) = (None, stop.now());
     let mut result = measure(
         order,
         exe.clone(),
@@ -138,7 +141,7 @@ pub fn go_on(
     };
     if let Ok(outcome) = &mut result
         && outcome.ended != Ended::Stopped
-        && outcome.run.plan.power_cuts.is_some()
+        && let Some(stop) = time_for_cuts(outcome, common, &stop, begun)
     {
         let done = cuts::after(&mut outcome.run, &exe, common.silence, servers, &stop);
         if let Err(error) = done.and_then(|()| Ok(store.update(&outcome.run)?)) {
@@ -170,6 +173,32 @@ pub fn go_on(
         None => {}
     }
     code
+}
+
+/// When power cuts have to end; `None` without any. What the budget of the user has left is theirs, and the
+/// budget of a plan is for the measurement alone.
+fn time_for_cuts(
+    outcome: &Outcome,
+    common: &CommonArgs,
+    stop: &Stop,
+    begun: Instant,
+) -> Option<Stop> {
+    outcome.run.plan.power_cuts.as_ref()?;
+    let budget = outcome.run.plan.budget().ok().flatten();
+    let Some(budget) = budget.filter(|_| common.budget.is_some()) else {
+        return Some(stop.clone());
+    };
+    let left = budget.saturating_sub(stop.now() - begun);
+    if left < LEAST_FOR_CUTS {
+        let id = &outcome.run.id;
+        say("warning: no power was cut: the budget is spent");
+        say(format!(
+            "hint: cut it with the plan's own budget: layermark run --replay {id}{}",
+            outcome.run.store
+        ));
+        return None;
+    }
+    Some(stop.within(left))
 }
 
 /// Serves the report of a finished run until Ctrl-C.
@@ -206,7 +235,7 @@ fn measure(
     };
     let request = match order {
         Order::New(request) => {
-            if common.budget.is_none() && request.plan.budget.as_deref() == Some(COMMAND_BUDGET) {
+            if request.usual_budget {
                 progress.show(&Event::Note(
                     "aims to end within 20 s; for more: --budget 2m, --precision 2% or --blocks 30"
                         .into(),
@@ -258,6 +287,16 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
     if outcome.exit_code() != 0 {
         return Code::Layer.into();
     }
+    if outcome.trials == 0
+        && let Some(cut) = &outcome.run.cut
+    {
+        let enough = cut.enough_s;
+        return Failure::failed("nothing was measured: the budget was spent before a block was complete")
+            .hint(format!(
+                "give it more time: layermark run --resume {id}{store} --budget {enough}s"
+            ))
+            .print(false);
+    }
     if outcome.trials == 0 {
         return Failure::failed("nothing was measured: no layer supports the requested work")
             .hint(
@@ -272,6 +311,34 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// This command with a budget that is enough; `or_fewer`: or with fewer layers.
+fn with_budget(needed: u64, or_fewer: bool) -> String {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let command = format!("give it more time: layermark {}", typed_with(&words, needed));
+    if or_fewer && !words.iter().any(|word| word == "--drop") {
+        return command + "; or let it leave layers out: --drop";
+    }
+    command
+}
+
+/// The words of a command line, with another budget.
+fn typed_with(words: &[String], needed: u64) -> String {
+    let own = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let (flags, rest) = words.split_at(own);
+    let mut kept = Vec::new();
+    let mut flags = flags.iter();
+    while let Some(word) = flags.next() {
+        if word == "--budget" {
+            flags.next();
+        } else if !word.starts_with("--budget=") {
+            kept.push(word.clone());
+        }
+    }
+    kept.extend(["--budget".to_owned(), format!("{needed}s")]);
+    kept.extend_from_slice(rest);
+    shell_words::join(kept)
+}
+
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let code = match error.exit_code() {
@@ -282,9 +349,13 @@ impl From<LabError> for Failure {
             _ => Code::Failed,
         };
         let otherwise = (code == Code::Layer).then_some("what each layer needs: layermark layers");
+        let hint = match &error {
+            LabError::Budget { needed, layers, .. } => Some(with_budget(*needed, layers.len() > 2)),
+            error => error.hint(),
+        };
         Self {
             message: error.to_string(),
-            hint: error.hint().or(otherwise.map(str::to_owned)),
+            hint: hint.or(otherwise.map(str::to_owned)),
             code,
         }
     }
@@ -301,6 +372,27 @@ impl From<LayerError> for Failure {
             message: error.to_string(),
             hint: error.hint(),
             code,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::typed_with;
+
+    #[test]
+    fn the_command_that_is_named_has_another_budget() {
+        for (line, said) in [
+            ("meta -l fuse --budget 5s", "meta -l fuse --budget 40s"),
+            ("meta --budget=5s --json", "meta --json --budget 40s"),
+            ("run 'my plan.toml'", "run 'my plan.toml' --budget 40s"),
+            (
+                "launch --budget 1s -- prog --budget 7",
+                "launch --budget 40s -- prog --budget 7",
+            ),
+        ] {
+            let words = shell_words::split(line).unwrap();
+            assert_eq!(typed_with(&words, 40), said, "{line}");
         }
     }
 }

@@ -83,6 +83,11 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
             if common.budget.is_some() {
                 request.plan.budget.clone_from(&common.budget);
                 request.left_out = None;
+            } else {
+                request.usual_budget = request.plan.budget.as_deref() == Some(COMMAND_BUDGET);
+            }
+            if common.drop {
+                request.plan.keep.clear();
             }
             Order::Replay(Box::new(Request {
                 env,
@@ -188,8 +193,12 @@ pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failu
         claim: Vec::new(),
         work: vec![settings],
     };
+    let usual_budget = plan.budget.is_some() && common.budget.is_none();
     let request = request(with_flags(plan, common)?, common)?;
-    Ok(Order::New(Box::new(request)))
+    Ok(Order::New(Box::new(Request {
+        usual_budget,
+        ..request
+    })))
 }
 
 /// `layermark launch`: like every workload, plus the times in hyperfine's format.
@@ -244,7 +253,6 @@ fn read_file(name: &str) -> io::Result<(String, bool)> {
 fn without_flags(mut plan: Plan, common: &CommonArgs) -> Plan {
     if !common.layers.is_empty() {
         plan.layers.clear();
-        // The user's own order says which layers come first.
         plan.keep.clear();
         if let Some(cuts) = &mut plan.power_cuts {
             cuts.also.clear();
@@ -260,6 +268,12 @@ fn without_flags(mut plan: Plan, common: &CommonArgs) -> Plan {
 fn with_flags(plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     let mut plan = without_flags(plan, common);
     plan.layers.extend(common.layers.iter().cloned());
+    // What the user has named stays, unless they say otherwise.
+    plan.keep.extend(common.layers.iter().cloned());
+    if common.drop {
+        // The user's own order says which layers come first.
+        plan.keep.clear();
+    }
     plan.baseline = plan.baseline.or_else(|| common.baseline.clone());
     if let Some(profile) = common.profile {
         plan.profile = profile.into();

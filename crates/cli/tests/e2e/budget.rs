@@ -1,6 +1,6 @@
-//! A budget that is too small for all layers: what is said, and the command that it names.
+//! A budget that is too short: what is said, what is refused, and the command that it names.
 
-use crate::common::{Lm, MOCK, READ};
+use crate::common::{Lm, MOCK, Said};
 use serde_json::Value;
 
 fn left_out(report: &Value) -> Vec<&str> {
@@ -8,15 +8,24 @@ fn left_out(report: &Value) -> Vec<&str> {
     left.filter_map(|l| l["layer"].as_str()).collect()
 }
 
+/// Three layers at seven points: by the plan eight blocks of each take 2.8 s, and its set-up 0.15.
+fn three(budget: &str, more: &[&str]) -> Said {
+    let read = [
+        "file", "--op", "read", "--record", "512..32K", "--file-size", "64K", "--json", "--budget", budget,
+    ];
+    let read = [&read, more].concat();
+    Lm::new()
+        .work_with(&read, &[MOCK, &["mock:ns=7000"]].concat())
+        .run()
+}
+
 #[test]
-fn layers_that_do_not_fit_are_named_first_and_the_command_measures_them_all() {
-    let read = [READ, &["--json", "--budget", "600ms"]].concat();
+fn layers_that_may_be_dropped_are_named_first_and_the_command_measures_them_all() {
     let third = "mock:ns=7000";
-    let layers = [MOCK, &[third]].concat();
-    // Nothing proves where a mock runs, so the code is 4. By the plan eight blocks of a layer take 0.4 s: three do not fit into 0.9 s.
-    let said = Lm::new().work_with(&read, &layers).run().code(4);
-    let warning = format!("of all layers would take about 10 s: {third}");
-    assert!(said.stderr.contains(&warning), "{}", said.stderr);
+    // Nothing proves where a mock runs, so the code is 4.
+    let said = three("6500ms", &["--drop"]).code(4);
+    let told = said.stderr.contains(" of all layers would take about ");
+    assert!(told && said.stderr.contains(third), "{}", said.stderr);
     let hint = said
         .stderr
         .lines()
@@ -27,7 +36,7 @@ fn layers_that_do_not_fit_are_named_first_and_the_command_measures_them_all() {
         .map(str::to_owned)
         .collect();
     let report = said.json();
-    assert_eq!(left_out(&report), [third]);
+    assert!(left_out(&report).contains(&third));
     let of_it = report["layers"]
         .as_array()
         .expect("layers")
@@ -41,7 +50,7 @@ fn layers_that_do_not_fit_are_named_first_and_the_command_measures_them_all() {
         .args(["run", "--replay", "last", "--json"])
         .run()
         .code(4);
-    assert_eq!(left_out(&again.json()), [third]);
+    assert!(left_out(&again.json()).contains(&third));
     let again = again
         .then()
         .args(["run", "--replay", "last", "--budget", "soon"])
@@ -58,6 +67,34 @@ fn layers_that_do_not_fit_are_named_first_and_the_command_measures_them_all() {
     let rows = all["results"].as_array().expect("results");
     assert!(
         rows.iter()
-            .any(|r| r["layer"] == third && r["trials"].as_u64() >= Some(8))
+            .any(|r| r["layer"] == third && r["trials"].as_u64() >= Some(3))
     );
+}
+
+#[test]
+fn what_cannot_fit_is_refused_with_the_command_that_can() {
+    let said = three("50ms", &[]).fails(2, &["the budget of 50ms is too small", "--drop"]);
+    let hint = said.stderr.lines().find_map(|l| {
+        let command = l.strip_prefix("hint: give it more time: layermark ")?;
+        command.split_once("; or let it")
+    });
+    let (command, _) = hint.expect("a command");
+    assert!(!command.contains("50ms") && command.contains(" --budget "), "{command}");
+    let command: Vec<String> = command.split(' ').map(str::to_owned).collect();
+    let report = said.then().args(command).run().code(4).json();
+    assert_eq!(left_out(&report), [""; 0]);
+}
+
+/// 20,000 files in each layer were made outside any limit.
+#[test]
+fn a_budget_bounds_the_making_of_files() {
+    let begun = std::time::Instant::now();
+    let many = ["meta", "--op", "unlink", "--files", "20000", "--budget", "2s"];
+    let said = Lm::new().work_with(&many, &["tmpfs"]).run();
+    // Refused, or cut with what was made; on a fast machine even done.
+    let took = begun.elapsed();
+    assert!(took.as_secs() < 60, "{took:?}: {}", said.stderr);
+    if said.code == Some(2) {
+        assert!(said.stderr.contains("the budget of 2s is too small"), "{}", said.stderr);
+    }
 }

@@ -17,7 +17,6 @@ const RUNS: &[&str] = &[
     "mock:rubbish-after=0 --blocks 9",
     "mock:silent-after=0 --blocks 9 --silence 1s",
     "mock:error-after=0 --blocks 9",
-    "mock:ns=7000 --budget 600ms",
 ];
 
 /// What the user types, after `layermark`.

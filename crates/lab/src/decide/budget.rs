@@ -6,31 +6,35 @@ use std::{
 };
 
 use layermark_model::{BASELINE, TrialRecord};
-use layermark_stats::FEWEST_BLOCKS;
+use layermark_stats::{FEWEST_BLOCKS, MIN_BLOCKS};
+
+use crate::decide::guess::{Guess, Slowdown};
 
 /// Minimum duration of a trial in one stretch, ms.
 pub(crate) const MIN_MS: u64 = 50;
 
-/// The minimum number of blocks may take this many times the budget, since a result that decides
-/// nothing saves no time.
+/// Fewest blocks of what is measured at all: those that an interval needs.
+pub(crate) const LEAST_BLOCKS: u32 = MIN_BLOCKS as u32;
+
+/// [`FEWEST_BLOCKS`] may take this many times the usual budget of a command, since a result that decides
+/// nothing saves no time. A budget that the user has named is a promise.
 const SOFT: f64 = 1.5;
 
-/// Assumed duration of a trial before any was timed, without the time to make its files.
-const TRIAL: Duration = Duration::from_millis(MIN_MS);
-/// Assumed rate at which files are made and written back, bytes/s.
-const FILES: f64 = 500e6;
+/// A forecast may be this many times too long, so a longer one refuses nothing.
+const DOUBT: f64 = 1.25;
 
-/// Assumed duration of a trial of a point that makes files of this size, before any was timed.
-pub(crate) fn guess(space: u64) -> Duration {
-    TRIAL + Duration::from_secs_f64(space as f64 / FILES)
-}
-
-/// Wall-clock time spent: trials, including the set-up of their files and caches, and the first
-/// set-up of the layers. A budget is how long the user is willing to wait.
+/// Wall-clock time spent, from the start of the run. A budget is how long the user is willing to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     budget: Option<Duration>,
+    /// The budget is the usual one of a command, and nobody has named it.
+    usual: bool,
     spent: Duration,
+    /// Spent by earlier parts of the run.
+    earlier: Duration,
+    /// Assumed duration of the first set-up of each layer; zero once it is up.
+    set_ups: Vec<Duration>,
+    /// Duration of the first set-up of all.
     set_up: Duration,
     /// Trials of a layer at a point.
     each: BTreeMap<(usize, usize), Each>,
@@ -42,9 +46,9 @@ pub(crate) struct Clock {
     timed: BTreeSet<usize>,
     timed_part: f64,
     /// Assumed duration of a trial of each point, until one has been timed ...
-    guesses: Vec<Duration>,
+    guesses: Vec<Guess>,
     /// ... times this in each layer; 1 where nothing is known.
-    slowdowns: Vec<f64>,
+    slowdowns: Vec<Slowdown>,
     /// Layers beside the baseline that are never left out, the most important first.
     keep: Vec<usize>,
 }
@@ -53,6 +57,8 @@ pub(crate) struct Clock {
 /// only while it is the only one.
 #[derive(Debug, Clone, Copy)]
 struct Each {
+    /// The first of all.
+    first: Duration,
     sum: Duration,
     count: u32,
     alone: bool,
@@ -74,6 +80,23 @@ impl Each {
     }
 }
 
+/// What is due, and how many blocks of it.
+pub(crate) struct Ask<'a> {
+    pub due: &'a [Due],
+    /// Blocks for which layers stay that nobody has named.
+    pub wanted: u32,
+    /// Blocks for which the others stay, and points.
+    pub least: u32,
+    pub control: Option<usize>,
+}
+
+/// What does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Omitted {
+    pub layers: Vec<usize>,
+    pub points: Vec<usize>,
+}
+
 /// A point that is due, with its cost.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Due {
@@ -84,8 +107,15 @@ pub(crate) struct Due {
     pub width: f64,
 }
 
+/// Time that these trials of an earlier part of a run have taken.
+pub(crate) fn spent_by(trials: &[TrialRecord]) -> Duration {
+    let mut clock = Clock::default();
+    clock.note_stored(trials);
+    clock.spent
+}
+
 impl Clock {
-    pub(crate) fn new(budget: Option<Duration>, guesses: Vec<Duration>) -> Self {
+    pub(crate) fn new(budget: Option<Duration>, guesses: Vec<Guess>) -> Self {
         Self {
             budget,
             guesses,
@@ -94,7 +124,7 @@ impl Clock {
     }
 
     /// How many times longer a trial is assumed to take in each layer.
-    pub(crate) fn slowdowns(mut self, slowdowns: Vec<f64>) -> Self {
+    pub(crate) fn slowdowns(mut self, slowdowns: Vec<Slowdown>) -> Self {
         self.slowdowns = slowdowns;
         self
     }
@@ -105,9 +135,20 @@ impl Clock {
         self
     }
 
+    /// Assumed duration of the first set-up of each layer.
+    pub(crate) fn set_ups(mut self, set_ups: Vec<Duration>) -> Self {
+        self.set_ups = set_ups;
+        self
+    }
+
+    /// Whether the budget is a command's usual one.
+    pub(crate) fn usual(mut self, usual: bool) -> Self {
+        self.usual = usual;
+        self
+    }
+
     /// Records a trial's duration.
     pub(crate) fn note(&mut self, layer: usize, point: usize, took: Duration) {
-        self.spent += took;
         if self.timed.insert(point) {
             self.timed_part = self.part(&self.timed);
         }
@@ -121,6 +162,7 @@ impl Clock {
             }
             Entry::Vacant(new) => {
                 let each = new.insert(Each {
+                    first: took,
                     sum: took,
                     count: 1,
                     alone: true,
@@ -131,20 +173,39 @@ impl Clock {
         }
     }
 
-    /// Adds time that belongs neither to a trial nor to a set-up.
-    pub(crate) fn spend(&mut self, time: Duration) {
-        self.spent += time;
+    /// Sets the time that has passed since this part of the run was started.
+    pub(crate) fn pass_to(&mut self, since_start: Duration) {
+        self.spent = self.earlier + since_start;
     }
 
-    /// Records the first set-up of the layers.
+    /// Records that a layer is up for the first time.
+    pub(crate) fn is_up(&mut self, layer: usize) {
+        if let Some(guess) = self.set_ups.get_mut(layer) {
+            *guess = Duration::ZERO;
+        }
+    }
+
+    /// Records the first set-up of all layers.
     pub(crate) fn note_set_up(&mut self, took: Duration) {
-        self.spent += took;
+        self.set_ups.clear();
         self.set_up = took;
     }
 
-    /// Budget needed for this many blocks of this cost.
-    pub(crate) fn needed(&self, blocks: u32, cost: Duration) -> Duration {
-        self.set_up + cost * blocks
+    /// Budget needed for this many blocks of this cost in these layers.
+    pub(crate) fn needed(
+        &self,
+        blocks: u32,
+        cost: Duration,
+        layers: impl Iterator<Item = usize>,
+    ) -> Duration {
+        self.set_up + self.set_ups_of(layers) + cost * blocks
+    }
+
+    /// How much longer a block takes with layers that were just set up, as far as known: files are made that
+    /// later blocks use.
+    pub(crate) fn afresh(&self) -> Duration {
+        let again = self.each.values().filter(|each| !each.alone);
+        again.map(|e| e.first.saturating_sub(e.mean())).sum()
     }
 
     /// Records the trials of an earlier part of the run, in order. Those of a block at a point took
@@ -178,8 +239,10 @@ impl Clock {
                     all.mul_f64(own(record).as_secs_f64() / sum.as_secs_f64())
                 };
                 self.note(record.cell.layer, record.cell.point, took);
+                self.earlier += took;
             }
         }
+        self.spent = self.earlier;
     }
 
     /// Whether a trial of the layer at the point was timed.
@@ -200,74 +263,122 @@ impl Clock {
         Some(self.budget?.saturating_sub(self.spent))
     }
 
+    /// Time within which the fewest blocks must be made.
+    fn reach(&self) -> Option<Duration> {
+        let times = if self.usual { SOFT } else { 1.0 };
+        Some(self.budget?.mul_f64(times))
+    }
+
     /// The baseline and the layers that are kept.
     pub(crate) fn stay(&self) -> impl Iterator<Item = usize> {
         [BASELINE].into_iter().chain(self.keep.iter().copied())
     }
 
-    /// Time for this many blocks of the baseline and the layers that are kept, where that is more
-    /// than one and a half times the budget. `does` tells whether a layer has a trial at a point.
-    pub(crate) fn too_long(
-        &self,
-        blocks: u32,
-        does: impl Fn(usize, usize) -> bool,
-    ) -> Option<Duration> {
-        let points = 0..self.guesses.len();
-        let cells = self
-            .stay()
-            .flat_map(|layer| points.clone().map(move |point| (layer, point)));
-        let cells = cells.filter(|(layer, point)| does(*layer, *point));
-        let block: Duration = cells
-            .map(|(layer, point)| self.estimate(layer, point))
-            .sum();
-        let takes = block * blocks;
-        (takes > self.budget?.mul_f64(SOFT) && !self.keep.is_empty()).then_some(takes)
+    /// Assumed duration of the set-ups to come of these layers.
+    fn set_ups_of(&self, layers: impl Iterator<Item = usize>) -> Duration {
+        let guess = |layer| self.set_ups.get(layer).copied().unwrap_or_default();
+        layers.map(guess).sum()
     }
 
-    /// Layers to leave out so that this many blocks fit into one and a half times the budget, of
-    /// which `spent` was not recorded. In their order, layers that do not fit any more are left
-    /// out. The baseline stays, and the layers to keep, or else one other layer. The control stays
-    /// unless these alone fill the time.
-    pub(crate) fn left_out(
-        &self,
-        blocks: u32,
-        spent: Duration,
-        due: &[Due],
-        control: Option<usize>,
-    ) -> Vec<usize> {
-        let Some(budget) = self.budget else {
-            return Vec::new();
+    /// Duration of a block of each point in these layers.
+    fn costs(&self, due: &[Due], is_in: impl Fn(usize) -> bool) -> BTreeMap<usize, Duration> {
+        let cost = |due: &Due| {
+            let layers = due.layers.iter().filter(|layer| is_in(**layer));
+            let cost = layers.map(|layer| self.estimate(*layer, due.point)).sum();
+            (due.point, cost)
         };
-        let left = budget.mul_f64(SOFT).saturating_sub(self.spent + spent);
+        due.iter().map(cost).collect()
+    }
+
+    /// The time that is needed, where a budget is too small by far for the least number of blocks of a single
+    /// point: that of all points. Of layers that nobody has named, one beside the baseline has to fit.
+    pub(crate) fn too_small(&self, ask: &Ask<'_>) -> Option<Duration> {
+        let reach = self.reach().filter(|_| !self.usual)?;
+        let mut stay: Vec<usize> = self.stay().collect();
+        let others = ask.due.iter().flat_map(|due| due.layers.iter().copied());
+        let mut others = others.filter(|l| *l != BASELINE && Some(*l) != ask.control);
+        if self.keep.is_empty() {
+            stay.extend(others.next());
+        }
+        let set_ups = self.set_ups_of(stay.iter().copied());
+        let costs = self.costs(ask.due, |layer| stay.contains(&layer));
+        let cheapest = costs.values().min()?;
+        let all: Duration = costs.values().sum();
+        let takes = self.spent + set_ups + *cheapest * ask.least;
+        (takes > reach.mul_f64(DOUBT)).then(|| self.spent + set_ups + all * ask.least)
+    }
+
+    /// What to leave out so that the rest fits into the budget. Layers that nobody has named go first, the
+    /// last one first: they stay where there is time for `wanted` blocks. Then the control goes, then
+    /// points. The baseline stays, and the layers to keep, or else one other layer; and one point.
+    pub(crate) fn left_out(&self, ask: &Ask<'_>) -> Omitted {
+        let Some(reach) = self.reach() else {
+            return Omitted::default();
+        };
+        let left = reach.saturating_sub(self.spent);
+        let layers = self.layers_left_out(ask, left);
+        let points = if self.usual {
+            Vec::new()
+        } else {
+            self.points_left_out(ask, &layers, left)
+        };
+        Omitted { layers, points }
+    }
+
+    fn layers_left_out(&self, ask: &Ask<'_>, left: Duration) -> Vec<usize> {
         let mut each: BTreeMap<usize, Duration> = BTreeMap::new();
-        for due in due {
+        for due in ask.due {
             for layer in &due.layers {
-                *each.entry(*layer).or_default() += self.estimate(*layer, due.point) * blocks;
+                *each.entry(*layer).or_default() += self.estimate(*layer, due.point);
             }
         }
         let kept = self.keep.iter().copied().filter(|l| each.contains_key(l));
         let mut others: Vec<usize> = kept.collect();
         let stay = others.len().max(1);
-        let not_kept = |l: &usize| *l != BASELINE && Some(*l) != control && !self.keep.contains(l);
+        let not_kept =
+            |l: &usize| *l != BASELINE && Some(*l) != ask.control && !self.keep.contains(l);
         others.extend(each.keys().copied().filter(not_kept));
         let (first, rest) = others.split_at(stay.min(others.len()));
         let order = [BASELINE]
             .into_iter()
             .chain(first.iter().copied())
-            .chain(control.filter(|c| each.contains_key(c)))
+            .chain(ask.control.filter(|c| each.contains_key(c)))
             .chain(rest.iter().copied());
-        let mut sum = Duration::ZERO;
+        let (mut block, mut set_ups) = (Duration::ZERO, Duration::ZERO);
         let mut out = Vec::new();
         for (place, layer) in order.enumerate() {
-            let cost = each.get(&layer).copied().unwrap_or_default();
-            if place > stay && sum + cost > left {
+            let is_control_of_named = Some(layer) == ask.control && !self.keep.is_empty();
+            let blocks = if is_control_of_named { ask.least } else { ask.wanted };
+            let more = each.get(&layer).copied().unwrap_or_default();
+            let set_up = self.set_ups_of([layer].into_iter());
+            if place > stay && set_ups + set_up + (block + more) * blocks > left {
                 out.push(layer);
             } else {
-                sum += cost;
+                (block, set_ups) = (block + more, set_ups + set_up);
             }
         }
         out.sort_unstable();
         out
+    }
+
+    /// Points that do not fit any more, in their order.
+    fn points_left_out(&self, ask: &Ask<'_>, out: &[usize], left: Duration) -> Vec<usize> {
+        let layers: BTreeSet<usize> = ask.due.iter().flat_map(|d| d.layers.clone()).collect();
+        let is_in = |layer: usize| !out.contains(&layer);
+        let left = left.saturating_sub(self.set_ups_of(layers.into_iter().filter(|l| is_in(*l))));
+        let costs = self.costs(ask.due, is_in);
+        let cheapest = costs.iter().min_by_key(|(_, cost)| **cost);
+        let cheapest = cheapest.map(|(point, _)| *point);
+        let mut sum = cheapest.map_or(Duration::ZERO, |point| costs[&point] * ask.least);
+        let mut points = Vec::new();
+        for (point, cost) in costs.iter().filter(|(point, _)| Some(**point) != cheapest) {
+            if sum + *cost * ask.least > left {
+                points.push(*point);
+            } else {
+                sum += *cost * ask.least;
+            }
+        }
+        points
     }
 
     /// Whether no trial has been timed yet.
@@ -297,8 +408,10 @@ impl Clock {
 
     /// The part of the assumed time of a block that these points take.
     fn part(&self, points: &BTreeSet<usize>) -> f64 {
-        let all: Duration = self.guesses.iter().sum();
-        let theirs: Duration = points.iter().filter_map(|p| self.guesses.get(*p)).sum();
+        let native = |guess: &Guess| guess.at(Slowdown::default());
+        let all: Duration = self.guesses.iter().map(native).sum();
+        let theirs = points.iter().filter_map(|p| self.guesses.get(*p));
+        let theirs: Duration = theirs.map(native).sum();
         if all.is_zero() {
             return 1.0;
         }
@@ -306,9 +419,9 @@ impl Clock {
     }
 
     fn guess(&self, layer: usize, point: usize) -> Duration {
-        let slowdown = self.slowdowns.get(layer).copied().unwrap_or(1.0);
-        let guess = self.guesses.get(point).copied().unwrap_or(TRIAL);
-        guess.mul_f64(slowdown)
+        let slowdown = self.slowdowns.get(layer).copied().unwrap_or_default();
+        let guess = self.guesses.get(point).copied().unwrap_or_default();
+        guess.at(slowdown)
     }
 
     fn cost(&self, due: &Due) -> Duration {
@@ -324,15 +437,21 @@ impl Clock {
     }
 
     /// Points of a block that keep within the budget, rounded to the nearest point: none when it is
-    /// spent. The minimum number of blocks have all points; after that the points with the widest
-    /// intervals come first.
+    /// spent. Those with the widest intervals come first. A usual budget is exceeded for the least number
+    /// of blocks, and by a half for the fewest that decide.
     pub(crate) fn fit(&self, block: u32, due: Vec<Due>) -> Vec<Due> {
-        let Some(left) = self.left() else { return due };
-        if (block as usize) < FEWEST_BLOCKS || (self.block_cost(&due) <= left && !left.is_zero()) {
+        let few = (block as usize) < FEWEST_BLOCKS;
+        let limit = if few { self.reach() } else { self.budget };
+        let Some(limit) = limit else { return due };
+        let left = limit.saturating_sub(self.spent);
+        if self.usual && block < LEAST_BLOCKS {
             return due;
         }
         if left.is_zero() {
             return Vec::new();
+        }
+        if self.block_cost(&due) <= left {
+            return due;
         }
         let mut by_width: Vec<&Due> = due.iter().collect();
         by_width.sort_by(|a, b| b.width.total_cmp(&a.width));

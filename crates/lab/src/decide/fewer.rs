@@ -1,70 +1,161 @@
-//! Leaves layers out when the minimum number of blocks of all layers would take longer than the
-//! budget allows.
+//! What a plan says of its time: which layers stay, how long its trials take, and whether that fits.
 
 use std::time::Duration;
 
 use layermark_model::{BASELINE, LayerRun, LayerStatus, Plan, Point, Spec};
+use layermark_probe::PackagedFile;
 use layermark_stats::FEWEST_BLOCKS;
 
 use crate::{
     Catalog, LabError,
-    decide::budget::{self, Clock},
+    decide::{
+        budget::{Ask, Clock, Due, LEAST_BLOCKS},
+        guess::{Guess, Slowdown, Speed, files_in, set_up_in, times},
+    },
 };
 
-/// The budget named for all layers is rounded up to whole steps of this, seconds.
-const STEP_S: f64 = 10.0;
-
-/// A clock that knows what the plan says of its trials, and which layers have to stay.
-pub(crate) fn clock(
-    plan: &Plan,
-    layers: &[LayerRun],
-    points: &[Point],
-    catalog: Catalog,
-) -> Result<Clock, LabError> {
-    let guess = |point: &Point| Ok(budget::guess(catalog.needs(point)?.space));
-    let guesses = points.iter().map(guess);
-    let clock = Clock::new(plan.budget()?, guesses.collect::<Result<_, LabError>>()?);
-    let slowdowns = layers.iter().map(|l| catalog.slowdown(&l.spec));
-    let ready = |kept: &Spec| {
-        let found = layers
-            .iter()
-            .position(|l: &LayerRun| l.spec.unlabelled() == *kept);
-        found.filter(|at| *at != BASELINE && layers[*at].status == LayerStatus::Ready)
-    };
-    let keep = plan.keep.iter().filter_map(ready);
-    Ok(clock.slowdowns(slowdowns.collect()).keep(keep.collect()))
+/// What a forecast is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub plan: &'a Plan,
+    pub layers: &'a [LayerRun],
+    pub points: &'a [Point],
+    pub packaged: &'a [PackagedFile],
+    pub catalog: Catalog,
+    pub speed: Speed,
+    /// The budget is the usual one of a command.
+    pub usual: bool,
 }
 
-/// Refuses a budget in which the layers that a plan keeps cannot be measured.
-pub(crate) fn check(
-    plan: &Plan,
-    layers: &[LayerRun],
-    points: &[Point],
-    catalog: Catalog,
-) -> Result<(), LabError> {
-    let clock = clock(plan, layers, points, catalog)?;
-    let blocks = fewest_blocks(plan);
-    let does = |layer: usize, point: usize| {
-        let skips = &layers[layer].skips;
-        !skips.contains_key(&points[point].label)
+/// A clock that knows what the plan says of its trials, and which layers have to stay.
+pub(crate) fn clock(known: &Known<'_>) -> Result<Clock, LabError> {
+    let Known {
+        plan,
+        layers,
+        points,
+        catalog,
+        speed,
+        ..
+    } = *known;
+    let blocks = least_blocks(plan);
+    let guess = |point: &Point| Ok(Guess::of(&catalog.needs(point)?, blocks, speed));
+    let guesses = points.iter().map(guess).collect::<Result<_, LabError>>()?;
+    let keep = plan
+        .keep
+        .iter()
+        .filter_map(|kept| ready(layers, kept))
+        .collect();
+    let slowdowns = layers.iter().map(|l| slowdown(catalog, &l.spec));
+    Ok(Clock::new(plan.budget()?, guesses)
+        .slowdowns(slowdowns.collect())
+        .set_ups(set_ups(known))
+        .keep(keep)
+        .usual(known.usual))
+}
+
+/// The layer that a plan keeps, if it can be measured.
+fn ready(layers: &[LayerRun], kept: &Spec) -> Option<usize> {
+    let is_kept =
+        |l: &LayerRun| !l.control && (l.spec == *kept || l.spec.unlabelled() == *kept);
+    let found = layers.iter().position(is_kept);
+    found.filter(|at| *at != BASELINE && layers[*at].status == LayerStatus::Ready)
+}
+
+fn slowdown(catalog: Catalog, spec: &Spec) -> Slowdown {
+    Slowdown {
+        work: catalog.slowdown(spec),
+        files: catalog.most(spec, 1.0, |layer, end| files_in(layer.group(variant(end)))),
+    }
+}
+
+fn variant(spec: &Spec) -> &str {
+    spec.variant.as_deref().unwrap_or_default()
+}
+
+/// What setting up takes, with the packaged files: their master copy is made once, and each layer gets a
+/// copy.
+fn set_ups(known: &Known<'_>) -> Vec<Duration> {
+    let speed = known.speed;
+    let bytes: u64 = known.packaged.iter().map(|file| file.size).sum();
+    let packaged = times(speed.file, known.packaged.len() as u64)
+        + Duration::from_secs_f64(bytes as f64 * speed.byte_s);
+    let of = |(at, layer): (usize, &LayerRun)| {
+        let own = known.catalog.most(&layer.spec, 0.0, |layer, end| {
+            set_up_in(layer.group(variant(end))).as_secs_f64()
+        });
+        let copies = if at == BASELINE { 2 } else { 1 };
+        Duration::from_secs_f64(own).mul_f64(speed.busy) + packaged * copies
     };
-    let Some(takes) = clock.too_long(blocks, does) else {
+    known.layers.iter().enumerate().map(of).collect()
+}
+
+/// Refuses a budget that is too small for what must not be left out.
+pub(crate) fn check(known: &Known<'_>) -> Result<(), LabError> {
+    let Known {
+        plan,
+        layers,
+        points,
+        ..
+    } = *known;
+    let clock = clock(known)?;
+    let does = |layer: &LayerRun, point: &Point| {
+        layer.status == LayerStatus::Ready && !layer.skips.contains_key(&point.label)
+    };
+    let due = points.iter().enumerate().map(|(at, point)| Due {
+        point: at,
+        layers: (0..layers.len())
+            .filter(|layer| does(&layers[*layer], point))
+            .collect(),
+        width: f64::INFINITY,
+    });
+    let least = least_blocks(plan);
+    let ask = Ask {
+        // A point that no layer but the baseline does is not measured.
+        due: &due.filter(|d| d.layers.len() > 1 || layers.len() == 1).collect::<Vec<_>>(),
+        wanted: fewest_blocks(plan),
+        least,
+        control: layers.iter().position(|l| l.control),
+    };
+    let Some(takes) = clock.too_small(&ask) else {
         return Ok(());
     };
     Err(LabError::Budget {
         budget: plan.budget.clone().unwrap_or_default(),
-        blocks,
+        blocks: least,
         layers: clock.stay().map(|at| layers[at].name.clone()).collect(),
         needed: in_steps(takes),
     })
 }
 
-/// Blocks that are made whatever the budget.
+/// Blocks that decide: nothing is left out for more.
 pub(crate) fn fewest_blocks(plan: &Plan) -> u32 {
     plan.blocks.unwrap_or(u32::MAX).min(FEWEST_BLOCKS as u32)
 }
 
-/// Seconds, rounded up.
+/// Blocks that have to fit into the budget at least.
+pub(crate) fn least_blocks(plan: &Plan) -> u32 {
+    fewest_blocks(plan).min(LEAST_BLOCKS)
+}
+
+/// Seconds, rounded up to two places.
 pub(crate) fn in_steps(time: Duration) -> u64 {
-    ((time.as_secs_f64() / STEP_S).ceil() * STEP_S) as u64
+    let seconds = time.as_secs_f64();
+    let step = match seconds {
+        ..10.0 => 1.0,
+        ..50.0 => 5.0,
+        _ => 10.0,
+    };
+    ((seconds / step).ceil() * step).max(1.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_that_is_named_is_rounded_up() {
+        let seconds = |ms| in_steps(Duration::from_millis(ms));
+        let said = [1, 900, 3200, 9999, 10_001, 49_000, 61_000].map(seconds);
+        assert_eq!(said, [1, 1, 4, 10, 15, 50, 70]);
+    }
 }

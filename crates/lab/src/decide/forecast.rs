@@ -36,6 +36,11 @@ impl Forecast {
         self.to_come.retain(|(layer, _), _| !layers.contains(layer));
     }
 
+    /// Removes the remaining trials of these points.
+    pub(crate) fn leave_points_out(&mut self, points: &[usize]) {
+        self.to_come.retain(|(_, point), _| !points.contains(point));
+    }
+
     /// Updates the forecast after a trial: the total number of trials, and the time left. Without a
     /// budget no time is known while the number of blocks is open, or some trial to come was never
     /// timed.
@@ -82,13 +87,15 @@ impl Forecast {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::guess::Guess;
 
     /// One layer and the baseline at one point; a trial takes a second.
     fn clock(budget: Option<u64>) -> Clock {
-        Clock::new(
-            budget.map(Duration::from_secs),
-            vec![Duration::from_secs(1)],
-        )
+        let second = Guess {
+            work: Duration::from_secs(1),
+            ..Guess::default()
+        };
+        Clock::new(budget.map(Duration::from_secs), vec![second])
     }
 
     fn both(expected: usize, least: usize) -> BTreeMap<Site, ToCome> {
@@ -107,6 +114,7 @@ mod tests {
         let mut reported = Vec::new();
         for layer in 0..2 {
             clock.note(layer, 0, Duration::from_secs(seconds));
+            clock.pass_to(clock.spent() + Duration::from_secs(seconds));
             *done += 1;
             let (planned, left) = forecast.after((layer, 0), *done, clock);
             reported.push((planned, left.map(|l| l.as_secs())));

@@ -5,6 +5,7 @@ pub(crate) mod budget;
 pub(crate) mod fewer;
 pub(crate) mod flags;
 pub(crate) mod forecast;
+pub(crate) mod guess;
 pub(crate) mod parts;
 pub(crate) mod schedule;
 pub(crate) mod skips;

@@ -39,6 +39,8 @@ pub(crate) struct Stopping {
     /// Number of blocks that the plan requests, at any precision.
     fixed: Option<usize>,
     known: BTreeMap<Site, Known>,
+    /// How many times the precision of a site was halved.
+    tightened: BTreeMap<Site, i32>,
 }
 
 impl Stopping {
@@ -47,6 +49,7 @@ impl Stopping {
             precision,
             fixed: None,
             known: BTreeMap::new(),
+            tightened: BTreeMap::new(),
         }
     }
 
@@ -75,6 +78,31 @@ impl Stopping {
         })
     }
 
+    /// Asks for half the width at these sites that are settled, as there is time left. What is asked for
+    /// depends on the width alone, so that nothing ends because a difference was found. Returns whether
+    /// there is more to do.
+    pub(crate) fn tighten(&mut self, sites: impl IntoIterator<Item = Site>) -> bool {
+        if self.fixed.is_some() {
+            return false;
+        }
+        let mut any = false;
+        for site in sites {
+            let Some(known) = self.known.get_mut(&site).filter(|known| known.settled) else {
+                continue;
+            };
+            known.settled = false;
+            *self.tightened.entry(site).or_default() += 1;
+            any = true;
+        }
+        any
+    }
+
+    /// Precision that is asked for at a site.
+    fn precision_of(&self, site: Site) -> f64 {
+        let times = self.tightened.get(&site).copied().unwrap_or(0);
+        self.precision * 0.5_f64.powi(times)
+    }
+
     /// Whether more blocks are impossible or unnecessary.
     pub(crate) fn is_done(&self, layer: usize, point: usize) -> bool {
         let known = self.known(layer, point);
@@ -89,6 +117,7 @@ impl Stopping {
         let estimates = estimate_pairs(&pairs, LEVEL);
         let mut changes = Vec::new();
         for (at, site) in sites.iter().enumerate() {
+            let precision = self.precision_of(*site);
             let known = self.known.entry(*site).or_default();
             known.now = estimates[at];
             if known.settled || known.given_up {
@@ -112,7 +141,7 @@ impl Stopping {
             };
             known.half_width = Some(interval.half_width());
             known.settled =
-                self.fixed.is_none() && layermark_stats::reached(interval, self.precision);
+                self.fixed.is_none() && layermark_stats::reached(interval, precision);
             if known.settled {
                 changes.push((*site, Change::Settled(*known)));
             }
@@ -126,7 +155,8 @@ impl Stopping {
             return self.fixed;
         }
         let now = self.known(layer, point).now?;
-        let (half_width, wanted) = (now.interval?.half_width(), self.precision.ln_1p());
+        let precision = self.precision_of((layer, point));
+        let (half_width, wanted) = (now.interval?.half_width(), precision.ln_1p());
         let needed = layermark_stats::blocks_needed(now.n, half_width, wanted);
         Some(needed.max(self.fewest()).min(MAX_BLOCKS as usize))
     }
@@ -149,7 +179,9 @@ mod tests {
         let mut tally = Tally::default();
         for block in 0..blocks {
             let swing = noise * (f64::from(block * 37 % 11) / 5.0 - 1.0);
-            for (layer, ns) in [(0, 1e6), (1, 1e6 * ratio * (1.0 + swing))] {
+            // Both swing, the layer as much again.
+            let native = 1e6 * (1.0 + swing);
+            for (layer, ns) in [(0, native), (1, native * ratio * (1.0 + swing))] {
                 tally.add(&TrialRecord {
                     cell: Cell {
                         session: 0,
@@ -227,6 +259,29 @@ mod tests {
         assert!(known.n == 8 && known.half_width.is_some_and(|w| w > 0.05) && !known.settled);
         assert!(matches!(stopping.expected(1, 0), Some(9..=200)));
         assert_eq!(stopping.expected(1, 9), None, "an unknown point");
+    }
+
+    #[test]
+    fn with_time_left_half_the_width_is_asked_for() {
+        let mut stopping = Stopping::new(0.05);
+        assert_eq!(settled(&stopping.look(&tally(8, 1.05, 0.06), &SITE)), Some(8));
+        assert!(stopping.tighten(SITE) && !stopping.is_done(1, 0));
+        assert!(!stopping.tighten(SITE), "it is not settled");
+        assert!(stopping.look(&tally(11, 1.05, 0.06), &SITE).is_empty());
+        let many = settled(&stopping.look(&tally(64, 1.05, 0.06), &SITE));
+        assert_eq!(many, Some(64), "2.5 % are reached");
+        let mut fixed = Stopping::new(0.05).fixed(Some(8));
+        fixed.look(&tally(8, 2.0, 0.0), &SITE);
+        assert!(!fixed.tighten(SITE), "a number was asked for");
+    }
+
+    #[test]
+    fn the_baseline_alone_is_known_by_its_own_times() {
+        const ALONE: [Site; 1] = [(0, 0)];
+        let mut steady = Stopping::new(0.05);
+        assert_eq!(steady.look(&tally(8, 1.0, 0.0), &ALONE).len(), 1);
+        let mut noisy = Stopping::new(0.05);
+        assert!(noisy.look(&tally(8, 1.0, 0.4), &ALONE).is_empty());
     }
 
     #[test]

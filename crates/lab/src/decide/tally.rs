@@ -1,8 +1,8 @@
 //! Results of the trials so far: pairs of values by layer and point.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use layermark_model::{BASELINE, Ledger, TrialRecord};
+use layermark_model::{BASELINE, Cell, Ledger, TrialRecord};
 use layermark_stats::Pair;
 
 /// All results, in the form in which decisions use them.
@@ -15,6 +15,24 @@ pub(crate) struct Tally {
     single: BTreeSet<usize>,
     /// Whether a trial went well.
     good: bool,
+    /// By layer; `None` once a trial went well, or failed for another reason.
+    only_failed: BTreeMap<usize, Option<OnlyFailed>>,
+}
+
+/// Trials of a layer in which nothing went well, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OnlyFailed {
+    pub count: usize,
+    pub points: BTreeSet<usize>,
+    /// That of the first one.
+    pub reason: String,
+}
+
+/// An error without what changes from trial to trial: paths and numbers.
+fn without_details(error: &str) -> String {
+    let words = error.split_whitespace().filter(|word| !word.contains('/'));
+    let words: Vec<&str> = words.collect();
+    words.join(" ").replace(|c: char| c.is_ascii_digit(), "")
 }
 
 impl Tally {
@@ -24,10 +42,45 @@ impl Tally {
         let failures = self.failures.entry(at).or_default();
         *failures = if good { 0 } else { *failures + 1 };
         self.good |= good;
+        self.add_failure(record, good);
         let turns = record.trial.as_ref().map_or(0, |trial| trial.turns.len());
         if record.cell.layer == BASELINE && turns == 1 {
             self.single.insert(record.cell.point);
         }
+    }
+
+    fn add_failure(&mut self, record: &TrialRecord, good: bool) {
+        let Cell { layer, point, .. } = record.cell;
+        let reason = record.error.as_deref().filter(|_| !good);
+        let entry = self.only_failed.entry(layer);
+        match (entry, reason) {
+            (Entry::Vacant(new), reason) => {
+                new.insert(reason.map(|reason| OnlyFailed {
+                    count: 1,
+                    points: BTreeSet::from([point]),
+                    reason: reason.to_owned(),
+                }));
+            }
+            (Entry::Occupied(mut known), reason) => {
+                let same = |failed: &mut OnlyFailed| {
+                    let first = without_details(&failed.reason);
+                    reason.is_some_and(|reason| without_details(reason) == first)
+                };
+                if let Some(failed) = known.get_mut().as_mut() {
+                    if same(failed) {
+                        failed.count += 1;
+                        failed.points.insert(point);
+                    } else {
+                        *known.get_mut() = None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The trials of a layer, if all have failed for one reason.
+    pub(crate) fn only_failed(&self, layer: usize) -> Option<&OnlyFailed> {
+        self.only_failed.get(&layer)?.as_ref()
     }
 
     /// Whether a block of this point had one round.
@@ -45,10 +98,21 @@ impl Tally {
         self.failures.get(&(layer, point)).copied().unwrap_or(0)
     }
 
-    /// Blocks in which both the layer and the baseline have a value at a point.
+    /// Blocks in which both the layer and the baseline have a value at a point. For the baseline, which is
+    /// compared with nothing, its own values.
     pub(crate) fn pairs(&self, layer: usize, point: usize) -> Vec<Pair> {
         let native = (BASELINE, point);
+        if layer == BASELINE {
+            let own = |at, ns: f64, _: f64, _: &[f64]| Pair::new(at, ns, 1.0);
+            return self.ledger.pairs(native, native, own);
+        }
         self.ledger.pairs((layer, point), native, Pair::of_rounds)
+    }
+
+    /// Blocks in which a layer has a value at both points.
+    pub(crate) fn alternatives(&self, layer: usize, point: usize, first: usize) -> Vec<Pair> {
+        self.ledger
+            .pairs((layer, point), (layer, first), Pair::of_rounds)
     }
 
     /// Layers that were tried at a point of a block, in its latest session.
@@ -60,7 +124,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use layermark_model::{Cell, Pass, Trial};
+    use layermark_model::{Pass, Trial};
 
     fn record(session: u32, block: u32, layer: usize, ns: Option<u64>) -> TrialRecord {
         TrialRecord {
@@ -113,5 +177,28 @@ mod tests {
         assert_eq!(tally.failures(1, 0), 0);
         assert!(!tally.all_failed());
         assert!(tally.pairs(1, 0).is_empty());
+    }
+
+    #[test]
+    fn failures_for_one_reason_are_told_from_others() {
+        let failed = |layer, point, error: &str| {
+            let mut record = record(0, 0, layer, None);
+            record.cell.point = point;
+            record.error = Some(error.into());
+            record
+        };
+        let mut tally = Tally::default();
+        tally.add(&failed(1, 0, "open /a/f1: Too many open files (os error 24)"));
+        tally.add(&failed(1, 3, "open /b/f22: Too many open files (os error 24)"));
+        let known = tally.only_failed(1).unwrap();
+        assert_eq!((known.count, known.points.len()), (2, 2));
+        assert!(known.reason.contains("/a/f1"));
+        tally.add(&failed(1, 3, "open /b/f22: No such file or directory"));
+        assert_eq!(tally.only_failed(1), None, "another reason");
+        tally.add(&failed(2, 0, "no"));
+        tally.add(&record(0, 1, 2, Some(5)));
+        tally.add(&failed(2, 0, "no"));
+        assert_eq!(tally.only_failed(2), None, "one went well");
+        assert_eq!(tally.only_failed(3), None, "it has no trial");
     }
 }

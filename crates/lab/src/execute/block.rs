@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     mem,
     path::Path,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use layermark_layers::{drop_kernel_caches, spread};
@@ -15,6 +15,7 @@ use crate::{
     Ended, Event, LabError, MAX_BLOCKS, check,
     decide::{
         budget::{Clock, Due},
+        fewer::least_blocks,
         forecast::{Forecast, ToCome},
         stop::{Site, Stopping},
     },
@@ -29,6 +30,7 @@ use crate::{
         turn::Length,
         watch::Watch,
     },
+    resolve,
 };
 
 /// How many times a failed probe is restarted per run.
@@ -37,6 +39,12 @@ const RESTARTS: u32 = 1;
 /// Shorter trials are stored while the probe prepares the next one. After longer ones there is time
 /// to store them at once.
 const SHORT: Duration = Duration::from_millis(50);
+
+/// Steps of a trial, in words: what was done when it was cut.
+const MAKING: &str = "its files were made";
+const COOLING: &str = "its caches were emptied";
+const SETTLING: &str = "its files were flushed";
+const ENDING: &str = "its results were read";
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
@@ -90,17 +98,27 @@ impl<'a> Lab<'a> {
         if self.stop.asked() {
             return Ok(Err(Ended::Stopped));
         }
+        self.tick();
         if self.block > 0 {
-            self.within_budget(Duration::ZERO)?;
+            self.within_budget()?;
         }
-        let due = self.due();
+        let mut due = self.due();
+        if due.is_empty() && self.go_on() {
+            due = self.due();
+        }
         if due.is_empty() {
             return Ok(Err(Ended::Settled));
         }
         if self.run.plan.blocks.is_some_and(|n| self.block >= n) {
             return Ok(Err(Ended::Settled));
         }
-        if self.run.plan.blocks.is_none() && self.block >= MAX_BLOCKS {
+        // A budget is a limit of its own.
+        let most = if self.clock.budget().is_some() {
+            resolve::MOST
+        } else {
+            MAX_BLOCKS
+        };
+        if self.run.plan.blocks.is_none() && self.block >= most {
             return Ok(Err(Ended::Cap));
         }
         let due = self.clock.fit(self.block, due);
@@ -115,10 +133,10 @@ impl<'a> Lab<'a> {
     pub(crate) fn make_block(&mut self, due: &[Due]) -> Result<Option<Ended>, LabError> {
         let (to_come, open) = self.to_come(due);
         self.forecast.renew(to_come, open);
-        let stopped = self.groups(due);
+        let ended = self.groups(due);
         self.store_owed()?;
-        if stopped? {
-            return Ok(Some(Ended::Stopped));
+        if let Some(ended) = ended? {
+            return Ok(Some(ended));
         }
         for event in self.look() {
             (self.on_event)(event);
@@ -177,7 +195,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Whether a layer is up and able to run a point.
-    fn can(&self, layer: usize, point: usize) -> bool {
+    pub(crate) fn can(&self, layer: usize, point: usize) -> bool {
         let l = &self.run.layers[layer];
         let Point { meaning, label, .. } = &self.run.points[point];
         // Memory has nothing below it to be cold.
@@ -186,20 +204,34 @@ impl<'a> Lab<'a> {
         l.status == LayerStatus::Ready && !impossible && !l.skips.contains_key(label)
     }
 
-    /// Runs all points in order. Returns whether the user has asked to stop.
-    fn groups(&mut self, due: &[Due]) -> Result<bool, LabError> {
+    /// Runs all points in order. Returns the reason if the run is over.
+    fn groups(&mut self, due: &[Due]) -> Result<Option<Ended>, LabError> {
+        let mut any = false;
         for due in due {
             if self.block == 0 {
-                self.within_budget(Duration::ZERO)?;
+                self.within_budget()?;
+            }
+            self.tick();
+            if self.stop.is_spent() {
+                return Ok(Some(Ended::Budget));
             }
             let mut due = due.clone();
-            due.layers.retain(|l| !self.is_left_out(*l));
-            if self.group(&due)? {
-                return Ok(true);
+            due.layers
+                .retain(|l| !self.is_left_out(*l) && self.can(*l, due.point));
+            // What is known not to be ready before it is cut is not begun.
+            let cost = self.clock.block_cost(std::slice::from_ref(&due));
+            let timed = due.layers.iter().all(|l| self.clock.has_timed(*l, due.point));
+            if timed && self.stop.left().is_some_and(|left| cost > left) {
+                continue;
             }
+            any = true;
+            if self.group(&due)? {
+                return Ok(Some(Ended::Stopped));
+            }
+            self.give_hopeless_up()?;
             self.still_comparable()?;
         }
-        Ok(false)
+        Ok((!any).then_some(Ended::Budget))
     }
 
     /// Runs all trials at one point. Returns whether the user has asked to stop.
@@ -275,7 +307,6 @@ impl<'a> Lab<'a> {
         first_round: u32,
         restarted: Option<Restarted>,
     ) -> Result<u32, LabError> {
-        let begun = Instant::now();
         let divided = self.run.points[point].meaning.divided;
         if divided.is_some_and(|divided| divided.cost == TurnCost::Files) {
             spread::reuse_deleted(Path::new(&self.run.dir));
@@ -286,7 +317,7 @@ impl<'a> Lab<'a> {
             let mut entered = Ok(());
             let (mut sink, running, watch) = self.sink();
             // The trials of the last point are stored while the probe prepares this one.
-            this.step(watch, running, |attempt, up, request| {
+            this.step(MAKING, watch, running, |attempt, up, request| {
                 attempt.prepare(up, request, &mut || {
                     entered = sink.enter(&mem::take(&mut owed));
                 })
@@ -295,12 +326,12 @@ impl<'a> Lab<'a> {
         }
         if self.run.points[point].meaning.is_cold() {
             for this in &mut trials {
-                this.step(&self.watch, &mut self.running, Attempt::cool);
+                this.step(COOLING, &self.watch, &mut self.running, Attempt::cool);
             }
             drop_kernel_caches(trials.iter_mut().map(|this| &mut this.attempt.cooled));
         }
         for this in &mut trials {
-            this.step(&self.watch, &mut self.running, |attempt, up, _| {
+            this.step(MAKING, &self.watch, &mut self.running, |attempt, up, _| {
                 attempt.begin(up)
             });
         }
@@ -323,12 +354,12 @@ impl<'a> Lab<'a> {
             }
         }
         for this in &mut trials {
-            this.step(&self.watch, &mut self.running, |_, up, request| {
+            this.step(SETTLING, &self.watch, &mut self.running, |_, up, request| {
                 trial::settle(up, request)
             });
         }
         for this in &mut trials {
-            this.step(&self.watch, &mut self.running, Attempt::end);
+            this.step(ENDING, &self.watch, &mut self.running, Attempt::end);
         }
         for this in &mut trials {
             if let Some(made) = &mut this.attempt.trial {
@@ -342,7 +373,7 @@ impl<'a> Lab<'a> {
                 self.same_outcome(point, this);
             }
         }
-        self.count(point, trials, begun)?;
+        self.count(point, trials)?;
         Ok(next_round)
     }
 
@@ -413,6 +444,7 @@ impl<'a> Lab<'a> {
                 layer,
                 request,
                 attempt,
+                cut_in: None,
             });
         }
         Ok(trials)
@@ -423,10 +455,10 @@ impl<'a> Lab<'a> {
         &mut self,
         point: usize,
         trials: Vec<ActiveTrial<'_>>,
-        begun: Instant,
     ) -> Result<(), LabError> {
         if trials.iter().any(ActiveTrial::is_cut_off) {
             // A trial that was cut off is not a result.
+            self.note_cut_of(point, &trials);
             return Err(self.cut_off());
         }
         let mut failures = Vec::new();
@@ -443,7 +475,6 @@ impl<'a> Lab<'a> {
         if !failures.is_empty() || took >= SHORT {
             self.store_owed()?;
         }
-        self.clock.spend(begun.elapsed().saturating_sub(took));
         for (layer, failure) in failures {
             match failure {
                 Failure::Work {
@@ -587,7 +618,11 @@ impl<'a> Lab<'a> {
     /// Remaining trials, including this block, and whether their number is still open.
     fn to_come(&self, due: &[Due]) -> (BTreeMap<Site, ToCome>, bool) {
         let done = self.block as usize;
-        let least = (self.fewest_blocks() as usize).saturating_sub(done).max(1);
+        let least = least_blocks(&self.run.plan) as usize;
+        let (least, fewest) = (
+            least.saturating_sub(done).max(1),
+            self.stopping.fewest().saturating_sub(done).max(1),
+        );
         let mut all = BTreeMap::new();
         let mut open = false;
         for Due { point, layers, .. } in due {
@@ -599,8 +634,8 @@ impl<'a> Lab<'a> {
             let expected = others().map(|l| self.stopping.expected(*l, *point));
             let expected: Vec<Option<usize>> = expected.collect();
             open |= expected.contains(&None);
-            let more = |e: &Option<usize>| e.map_or(least, |e| e.saturating_sub(done).max(1));
-            let most = expected.iter().map(more).max().unwrap_or(least);
+            let more = |e: &Option<usize>| e.map_or(fewest, |e| e.saturating_sub(done).max(1));
+            let most = expected.iter().map(more).max().unwrap_or(fewest);
             let to_come = |expected| ToCome {
                 expected,
                 least: least.min(expected),

@@ -2,7 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
+    io::ErrorKind,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -15,8 +16,9 @@ use crate::{
     Catalog, Ended, Event, LabError, Outcome, Schedule, Stop, check, cpus,
     decide::{
         budget::Clock,
-        fewer,
+        fewer::{self, Known},
         forecast::Forecast,
+        guess::Speed,
         skips,
         stop::{Change, Stopping},
         tally::Tally,
@@ -37,6 +39,9 @@ const QUICK_SET_UP: Duration = Duration::from_secs(1);
 const FEWEST_SESSIONS: u32 = 3;
 /// In a longer run, layers are set up again while that takes less than this share of the time.
 const SET_UP_SHARE: f64 = 0.1;
+/// With a budget no set-up but the first one may take more than this share of it, with the files that are
+/// made anew.
+const MOST_OF_BUDGET: f64 = 0.1;
 
 /// What a run needs in addition to its stored form.
 pub(crate) struct Setup {
@@ -51,6 +56,11 @@ pub(crate) struct Setup {
     /// Whether layers that do not fit the budget are left out. A replay leaves out the same ones as
     /// the original run.
     pub may_leave_out: bool,
+    /// When this part of the run was started.
+    pub begun: Instant,
+    pub speed: Speed,
+    /// The budget is the usual one of a command.
+    pub usual_budget: bool,
 }
 
 /// A run in progress.
@@ -121,7 +131,15 @@ impl<'a> Lab<'a> {
             kept_files,
             tally: Tally::default(),
             stopping: Stopping::new(run.plan.precision()).fixed(run.plan.blocks),
-            clock: fewer::clock(&run.plan, &run.layers, &run.points, setup.catalog)?,
+            clock: fewer::clock(&Known {
+                plan: &run.plan,
+                layers: &run.layers,
+                points: &run.points,
+                packaged: &check::packaged(&run.points, setup.catalog)?,
+                catalog: setup.catalog,
+                speed: setup.speed,
+                usual: setup.usual_budget,
+            })?,
             meter: Meter::new(),
             recent: Recent::default(),
             watch: Watch::new(setup.silence),
@@ -180,6 +198,13 @@ impl<'a> Lab<'a> {
     pub(crate) fn go(mut self) -> Result<Outcome, LabError> {
         self.announce();
         let result = self.sessions();
+        let result = match result {
+            Err(LabError::CutOff { .. }) if self.stop.is_over() && !self.stop.asked() => {
+                self.note_cut();
+                Ok(Ended::Budget)
+            }
+            other => other,
+        };
         // Everything is unwound before the end is reported.
         self.tear_down();
         self.work = None;
@@ -253,22 +278,11 @@ impl<'a> Lab<'a> {
             path: named.unwrap_or_default(),
         });
         let master = path.join("packaged");
-        let started = Instant::now();
-        let wrote = std::fs::create_dir(&master).and_then(|()| {
-            let files = check::packaged(&self.run.points, self.setup.catalog)
-                .map_err(|e| std::io::Error::other(e.to_string()))?;
-            packaged::write(&master, &files, self.run.seed)?;
-            let env = &self.setup.env;
-            let placed = check::placed(&self.run.points, env, self.setup.catalog)
-                .map_err(|e| std::io::Error::other(e.to_string()))?;
-            packaged::place(&master, &placed)
-        });
-        wrote.map_err(|source| LabError::Packaged {
-            dir: in_words(&master.to_string_lossy()).into(),
-            source,
-        })?;
-        self.set_up(started)?;
-        self.clock.note_set_up(started.elapsed());
+        let started = self.stop.now();
+        self.within_budget()?;
+        self.make_packaged(&master)?;
+        self.set_up()?;
+        self.clock.note_set_up(self.stop.now() - started);
         loop {
             let sessions = self.planned_sessions().max(self.session + 1);
             (self.on_event)(Event::SessionStarted {
@@ -289,18 +303,39 @@ impl<'a> Lab<'a> {
                     break Some(ended);
                 }
             };
-            let change = Instant::now();
+            let change = self.stop.now();
             self.prove_again()?;
             self.tear_down();
             if let Some(ended) = ended {
                 return Ok(ended);
             }
             self.session += 1;
-            self.set_up(started)?;
-            self.clock.spend(change.elapsed());
+            self.set_up()?;
             self.changes.0 += 1;
-            self.changes.1 += change.elapsed().as_secs_f64();
+            self.changes.1 += (self.stop.now() - change).as_secs_f64();
         }
+    }
+
+    /// Makes the master copy of the packaged files.
+    fn make_packaged(&mut self, master: &Path) -> Result<(), LabError> {
+        let stop = self.stop;
+        let go_on = || !stop.at_once();
+        let wrote = std::fs::create_dir(master).and_then(|()| {
+            let files = check::packaged(&self.run.points, self.setup.catalog)
+                .map_err(|e| std::io::Error::other(e.to_string()))?;
+            packaged::write(master, &files, self.run.seed, &go_on)?;
+            let env = &self.setup.env;
+            let placed = check::placed(&self.run.points, env, self.setup.catalog)
+                .map_err(|e| std::io::Error::other(e.to_string()))?;
+            packaged::place(master, &placed, &go_on)
+        });
+        wrote.map_err(|source| match source.kind() {
+            ErrorKind::Interrupted => self.cut_off(),
+            _ => LabError::Packaged {
+                dir: in_words(&master.to_string_lossy()).into(),
+                source,
+            },
+        })
     }
 
     /// How many times the layers are set up. If that is quick, it is done at least three times,
@@ -334,6 +369,9 @@ impl<'a> Lab<'a> {
     /// blocks, and the budget, are divided evenly over the sessions.
     fn set_ups_due(&self) -> u32 {
         let sessions = self.planned_sessions();
+        if self.run.plan.sessions.is_none() && !self.may_afford_a_set_up() {
+            return self.session;
+        }
         let by_time = self.clock.budget().map_or(0, |budget| {
             (self.clock.spent().as_secs_f64() / budget.as_secs_f64() * f64::from(sessions)) as u32
         });
@@ -345,22 +383,35 @@ impl<'a> Lab<'a> {
     /// is cheap. Otherwise the last planned session would have most of the blocks of a long run,
     /// and its chance conditions would count most.
     fn may_set_up_again(&self, first: u32) -> bool {
-        let change = match self.changes {
-            (0, _) => self.set_up_s(),
-            (count, seconds) => seconds / f64::from(count),
-        };
-        let all = change * f64::from(self.session + 1);
+        let all = self.change_s() * f64::from(self.session + 1);
         self.run.plan.sessions.is_none()
+            && self.may_afford_a_set_up()
             && self.block - first >= self.session_length()
             && all <= self.clock.spent().as_secs_f64() * SET_UP_SHARE
     }
 
-    /// Sets up all layers that are measured. The first time some may be left out for the budget;
-    /// `started` is when the run began.
-    fn set_up(&mut self, started: Instant) -> Result<(), LabError> {
+    /// Duration of setting all layers up again, s.
+    fn change_s(&self) -> f64 {
+        match self.changes {
+            (0, _) => self.set_up_s(),
+            (count, seconds) => seconds / f64::from(count),
+        }
+    }
+
+    /// Whether setting all layers up again, with the files that the blocks use, takes a small part of a
+    /// budget. Otherwise the rounds are worth more.
+    fn may_afford_a_set_up(&self) -> bool {
+        let all = self.change_s() + self.clock.afresh().as_secs_f64();
+        let budget = self.clock.budget();
+        budget.is_none_or(|budget| all <= budget.as_secs_f64() * MOST_OF_BUDGET)
+    }
+
+    /// Sets up all layers that are measured. The first time some may be left out for the budget.
+    fn set_up(&mut self) -> Result<(), LabError> {
         for index in 0..self.run.layers.len() {
             if self.session == 0 {
-                self.within_budget(started.elapsed())?;
+                self.within_budget()?;
+                self.leave_time_for_rounds(index)?;
             }
             if self.run.layers[index].status != LayerStatus::Ready {
                 continue;
@@ -370,9 +421,10 @@ impl<'a> Lab<'a> {
             }
             let base = self.base(index);
             self.set_up_layer(index, &base)?;
+            self.clock.is_up(index);
         }
         if self.session == 0 {
-            self.within_budget(started.elapsed())?;
+            self.within_budget()?;
         }
         self.meter.refresh();
         self.store.update(&self.run)?;
@@ -396,14 +448,14 @@ impl<'a> Lab<'a> {
     }
 
     fn set_up_layer(&mut self, index: usize, base: &Base) -> Result<(), LabError> {
-        let started = std::time::Instant::now();
+        let started = self.stop.now();
         match self.open(index, base) {
             Ok(up) => {
                 let layer = &mut self.run.layers[index];
                 layer.facts = in_facts(up.facts.clone());
                 layer.self_test = up.self_test;
                 layer.read_only = up.place.read_only();
-                layer.setup_s = started.elapsed().as_secs_f64();
+                layer.setup_s = (self.stop.now() - started).as_secs_f64();
                 let (name, seconds) = (layer.name.clone(), layer.setup_s);
                 if up.remote {
                     self.remote.insert(index);

@@ -1,80 +1,151 @@
-//! Leaves layers out during a run.
+//! Leaves layers and points out during a run, because the budget is too short for all of them.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use layermark_model::LayerStatus;
+use layermark_model::{BASELINE, Cut, LayerStatus};
 
 use crate::{
     Event, LabError,
-    decide::fewer::{fewest_blocks, in_steps},
-    execute::drive::Lab,
+    decide::{
+        budget::{Ask, Omitted},
+        fewer::{fewest_blocks, in_steps, least_blocks},
+    },
+    execute::{drive::Lab, layer_failure::LayerFailure, rounds::ActiveTrial},
 };
 
-/// Layers are left out only before this many blocks. The first block makes files that later ones
-/// use, so only the second one shows how long a block takes.
+/// Nothing is left out from this block on. The first block makes files that later ones use, so only
+/// the second one shows how long a block takes.
 const CHOICES: u32 = 3;
 
+/// Fewest trials of a layer that all failed before it is given up.
+const HOPELESS: usize = 3;
+
 impl Lab<'_> {
-    /// Leaves layers out when the minimum number of blocks of all would take more than one and a
-    /// half times the budget. Reports and stores that. `spent` is time that is not on the clock
-    /// yet.
+    /// Tells the clock how long the run has taken.
+    pub(crate) fn tick(&mut self) {
+        self.clock.pass_to(self.stop.now() - self.setup.begun);
+    }
+
+    /// Leaves out what does not fit into the budget. Reports and stores that.
     ///
     /// Called before anything is set up, after each set-up, after each point of the first block,
     /// and after the first two blocks.
-    pub(crate) fn within_budget(&mut self, spent: Duration) -> Result<(), LabError> {
+    pub(crate) fn within_budget(&mut self) -> Result<(), LabError> {
         let Some(budget) = self.clock.budget() else {
             return Ok(());
         };
+        self.tick();
         if !self.setup.may_leave_out || self.block >= CHOICES {
             return Ok(());
         }
-        let fewest = self.fewest_blocks();
-        let first = self.block <= 1 && !self.clock.knows_nothing();
-        let to_come = if first {
+        let Omitted { layers, points } = self.clock.left_out(&Ask {
+            due: &self.due(),
+            wanted: self.to_come_of(fewest_blocks(&self.run.plan)),
+            least: self.to_come_of(least_blocks(&self.run.plan)),
+            control: self.run.layers.iter().position(|l| l.control),
+        });
+        let budget = budget.as_secs_f64();
+        if !layers.is_empty() {
+            let blocks = fewest_blocks(&self.run.plan);
+            let needed = self.budget_for_all(blocks);
+            let s = if blocks == 1 { "" } else { "s" };
+            let why = format!("{blocks} block{s} of all layers would take about {needed} s");
+            self.leave_layers_out(&layers, &format!("{why}, and the budget is {budget} s"), needed)?;
+            let names = layers.iter().map(|l| self.run.layers[*l].name.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            self.tell_left_out(&format!("left out, because {why}: {names}"), needed);
+        }
+        if !points.is_empty() {
+            let blocks = least_blocks(&self.run.plan);
+            let needed = self.budget_for_all(blocks);
+            let s = if blocks == 1 { "" } else { "s" };
+            let why = format!("{blocks} block{s} of all points would take about {needed} s");
+            self.leave_points_out(&points, &format!("{why}, and the budget is {budget} s"))?;
+            let labels = points.iter().map(|p| self.run.points[*p].label.as_str());
+            let labels = labels.collect::<Vec<_>>().join("`, `");
+            self.tell_left_out(&format!("left out, because {why}: `{labels}`"), needed);
+        }
+        Ok(())
+    }
+
+    /// Blocks to come of a number in all.
+    fn to_come_of(&self, blocks: u32) -> u32 {
+        if self.block <= 1 && !self.clock.knows_nothing() {
             // If the first block took more than half of that, nothing would be left for the others.
-            fewest / 2
+            blocks.div_ceil(2)
         } else {
-            fewest.saturating_sub(self.block)
+            blocks.saturating_sub(self.block)
+        }
+    }
+
+    /// Leaves a layer out whose set-up would begin when half of the budget is spent on set-ups.
+    pub(crate) fn leave_time_for_rounds(&mut self, index: usize) -> Result<(), LabError> {
+        let Some(budget) = self.clock.budget().filter(|_| !self.setup.usual_budget) else {
+            return Ok(());
         };
-        let control = self.run.layers.iter().position(|l| l.control);
-        let due = self.due();
-        let out = self.clock.left_out(to_come, spent, &due, control);
-        if out.is_empty() {
+        let ready = self.run.layers[index].status == LayerStatus::Ready;
+        let others = self.running.iter().skip(BASELINE + 1).any(Option::is_some);
+        if !ready || !others || self.clock.spent() <= budget / 2 {
             return Ok(());
         }
-        for layer in &out {
-            self.running[*layer] = None;
-            self.run.layers[*layer].status = LayerStatus::LeftOut;
-        }
-        self.forecast.leave_out(&out);
-        let needed = self.budget_for_all(spent);
-        let s = if fewest == 1 { "" } else { "s" };
-        let why = format!("{fewest} block{s} of all layers would take about {needed} s");
-        let command = |store: &str| {
-            format!(
-                "layermark run --replay {}{store} --budget {needed}s",
-                self.run.id
-            )
-        };
+        let up = self.running.iter().filter(|up| up.is_some()).count() as u32;
+        let ready = self.run.layers.iter().filter(|l| l.status == LayerStatus::Ready);
+        let set_ups = self.clock.spent() / up * ready.count() as u32;
+        let needed = in_steps(set_ups.max(self.clock.spent()) * 2);
+        let why = format!(
+            "setting up {up} layers has taken half of the budget of {} s",
+            budget.as_secs_f64()
+        );
+        self.leave_layers_out(&[index], &why, needed)?;
+        let name = self.run.layers[index].name.clone();
+        self.tell_left_out(&format!("left out, because {why}: {name}"), needed);
+        Ok(())
+    }
+
+    fn leave_layers_out(
+        &mut self,
+        layers: &[usize],
+        reason: &str,
+        needed: u64,
+    ) -> Result<(), LabError> {
         // What is stored does not name the store, which may be moved.
-        let hint = command("");
-        let full = command(&self.store.option().to_string());
-        let all = self.run.layers.iter_mut();
-        for layer in all.filter(|l| l.status == LayerStatus::LeftOut) {
-            layer.reason = Some(format!(
-                "{why}, and the budget is {} s",
-                budget.as_secs_f64()
-            ));
+        let hint = self.replay("", needed);
+        for layer in layers {
+            self.running[*layer] = None;
+            let layer = &mut self.run.layers[*layer];
+            layer.status = LayerStatus::LeftOut;
+            layer.reason = Some(reason.to_owned());
             layer.hint = Some(hint.clone());
         }
-        self.store.update(&self.run)?;
-        let names = out.iter().map(|l| self.run.layers[*l].name.as_str());
-        let names = names.collect::<Vec<_>>().join(", ");
+        self.forecast.leave_out(layers);
+        Ok(self.store.update(&self.run)?)
+    }
+
+    fn leave_points_out(&mut self, points: &[usize], reason: &str) -> Result<(), LabError> {
+        for point in points {
+            let label = &self.run.points[*point].label;
+            for layer in &mut self.run.layers {
+                let skip = layer.skips.entry(label.clone());
+                skip.or_insert_with(|| reason.to_owned());
+            }
+        }
+        self.forecast.leave_points_out(points);
+        Ok(self.store.update(&self.run)?)
+    }
+
+    fn tell_left_out(&mut self, text: &str, needed: u64) {
+        let command = self.replay(&self.store.option().to_string(), needed);
         (self.on_event)(Event::Warning {
-            text: format!("left out, because {why}: {names}"),
-            hint: Some(format!("for all of them: {full}")),
+            text: text.to_owned(),
+            hint: Some(format!("for all of them: {command}")),
         });
-        Ok(())
+    }
+
+    fn replay(&self, store: &str, needed: u64) -> String {
+        format!(
+            "layermark run --replay {}{store} --budget {needed}s",
+            self.run.id
+        )
     }
 
     /// Whether a layer is left out for the budget.
@@ -82,20 +153,84 @@ impl Lab<'_> {
         self.run.layers[layer].status == LayerStatus::LeftOut
     }
 
-    /// Number of blocks that are run whatever the budget.
-    pub(crate) fn fewest_blocks(&self) -> u32 {
-        fewest_blocks(&self.run.plan)
-    }
-
-    /// Seconds needed for the minimum number of blocks of all layers, as far as known now.
-    fn budget_for_all(&self, spent: Duration) -> u64 {
+    /// Seconds needed for this many blocks of all that was asked for, as far as known now.
+    fn budget_for_all(&self, blocks: u32) -> u64 {
         let layers = self.run.layers.iter().enumerate();
         let layers = layers.filter(|(_, l)| l.status != LayerStatus::Failed);
+        let layers = layers.map(|(layer, _)| layer);
         let points = 0..self.run.points.len();
-        let cells = layers.flat_map(|(layer, _)| points.clone().map(move |point| (layer, point)));
-        let block = cells
+        let cells = |layer| points.clone().map(move |point| (layer, point));
+        let block = layers
+            .clone()
+            .flat_map(cells)
             .map(|(layer, point)| self.clock.estimate(layer, point))
             .sum();
-        in_steps(spent + self.clock.needed(self.fewest_blocks(), block))
+        in_steps(self.clock.needed(blocks, block, layers))
+    }
+
+    /// Records what was at work when the time was over.
+    pub(crate) fn note_cut_of(&mut self, point: usize, trials: &[ActiveTrial<'_>]) {
+        if !self.stop.is_over() || self.stop.asked() {
+            return;
+        }
+        let at_work = trials.iter().find_map(|t| Some((t.layer, t.cut_in?)));
+        let (layer, during) = at_work.unzip();
+        self.cut(
+            Some(self.run.points[point].label.clone()),
+            layer.map(|layer| self.run.layers[layer].name.clone()),
+            during.unwrap_or("another layer was to work"),
+        );
+    }
+
+    /// The same before there was a trial.
+    pub(crate) fn note_cut(&mut self) {
+        if self.run.cut.is_none() {
+            self.cut(None, None, "the layers were set up");
+        }
+    }
+
+    fn cut(&mut self, point: Option<String>, layer: Option<String>, during: &str) {
+        self.tick();
+        let least = least_blocks(&self.run.plan);
+        let enough = Duration::from_secs(self.budget_for_all(least));
+        let at_s = self.clock.spent().as_secs();
+        self.run.cut = Some(Cut {
+            at_s,
+            block: self.running.iter().any(Option::is_some).then_some(self.block + 1),
+            point,
+            layer,
+            during: during.to_owned(),
+            // It was not enough until now.
+            enough_s: in_steps(enough.max(Duration::from_secs(at_s * 2))),
+        });
+    }
+
+    /// Gives a layer up whose first trials have all failed for one reason, in more than one operation if
+    /// the plan has several. The time goes to the others.
+    pub(crate) fn give_hopeless_up(&mut self) -> Result<(), LabError> {
+        for layer in BASELINE + 1..self.run.layers.len() {
+            if self.running[layer].is_none() {
+                continue;
+            }
+            let Some(failed) = self.tally.only_failed(layer) else {
+                continue;
+            };
+            let operation = |point: &usize| self.run.points[*point].meaning.operation.as_str();
+            let tried: BTreeMap<&str, usize> =
+                failed.points.iter().map(|p| (operation(p), *p)).collect();
+            let can = (0..self.run.points.len()).filter(|p| self.can(layer, *p));
+            let can: Vec<usize> = can.collect();
+            let untried = can.iter().any(|p| !tried.contains_key(operation(p)));
+            // A single point is given up by itself.
+            if failed.count < HOPELESS || untried && tried.len() < 2 || can.len() < 2 {
+                continue;
+            }
+            let reason = format!(
+                "its first {} trials failed for one reason: {}",
+                failed.count, failed.reason
+            );
+            self.drop_layer(layer, LayerFailure::new(reason))?;
+        }
+        Ok(())
     }
 }

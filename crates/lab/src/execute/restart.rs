@@ -1,7 +1,10 @@
 //! Removes a layer and sets it up again between two trials, as one restarts a service to have it
 //! cold.
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use layermark_layers::{Base, Content, in_facts, workdir::WorkDir};
 use layermark_model::Restarted;
@@ -60,11 +63,14 @@ impl Lab<'_> {
     pub(crate) fn base(&self, index: usize) -> Base {
         let work = self.work.as_ref().map(WorkDir::path);
         let work = work.unwrap_or(Path::new(""));
+        let left = self.stop.left();
         Base {
             dir: work.join(format!("s{}-{index}", self.session)),
             packaged: work.join("packaged"),
             exe: self.setup.exe.clone(),
-            silence: self.setup.silence,
+            // A layer that takes longer to answer has missed the end.
+            silence: self.setup.silence.min(left.unwrap_or(Duration::MAX)),
+            until: left.and_then(|left| Instant::now().checked_add(left)),
             content: Content::Fresh,
         }
     }

@@ -32,6 +32,9 @@ const RESTED_PART: u32 = 10;
 /// Rounds end, whatever the minimum, after this many shares, including the time between turns.
 const MOST_SHARES: u64 = 3;
 
+/// See [`ActiveTrial::cut_in`].
+const TURN: &str = "it had its turn";
+
 /// Options of the rounds: how layers take turns.
 #[derive(Clone, Copy)]
 pub(crate) struct RoundOptions {
@@ -53,6 +56,8 @@ pub(crate) struct ActiveTrial<'a> {
     pub layer: usize,
     pub request: TrialRequest<'a>,
     pub attempt: Attempt,
+    /// The step in which it was cut off, in words.
+    pub cut_in: Option<&'static str>,
 }
 
 impl ActiveTrial<'_> {
@@ -63,6 +68,7 @@ impl ActiveTrial<'_> {
     /// Does a step of the trial. The processes that serve the layer are watched meanwhile.
     pub(crate) fn step(
         &mut self,
+        what: &'static str,
         watch: &Watch,
         running: &mut [Option<RunningLayer>],
         step: impl FnOnce(&mut Attempt, &mut RunningLayer, &TrialRequest<'_>) -> Result<(), Failure>,
@@ -70,6 +76,7 @@ impl ActiveTrial<'_> {
         if self.request.stop.at_once() {
             self.attempt.failure = Some(Failure::CutOff);
         }
+        let (begun, before) = (self.request.stop.now(), self.is_cut_off());
         if let Some(up) = &mut running[self.layer] {
             let request = &self.request;
             let watching = watch.over(&up.place.helpers());
@@ -78,6 +85,10 @@ impl ActiveTrial<'_> {
             if let Err(lost) = watching.judge(Ok(())) {
                 self.attempt.lose(lost);
             }
+        }
+        self.attempt.took += self.request.stop.now() - begun;
+        if !before && self.is_cut_off() {
+            self.cut_in = Some(what);
         }
     }
 }
@@ -115,7 +126,7 @@ impl Lab<'_> {
                     continue;
                 };
                 let (meter, asked) = (&self.meter, Instant::now());
-                this.step(&self.watch, &mut self.running, |attempt, up, request| {
+                this.step(TURN, &self.watch, &mut self.running, |attempt, up, request| {
                     attempt.turn(up, request, (round, options.length), (meter, &mut moment))
                 });
                 if this.attempt.failure.is_some() {

@@ -2,7 +2,7 @@
 
 use std::{
     path::PathBuf,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use layermark_layers::{BackingExtents, KernelCaches, LayerError};
@@ -121,7 +121,7 @@ impl Attempt {
         }
     }
 
-    /// Does a step of the trial, unless an earlier one has failed, and counts its time.
+    /// Does a step of the trial, unless an earlier one has failed.
     pub(crate) fn step(
         &mut self,
         up: &mut RunningLayer,
@@ -130,7 +130,6 @@ impl Attempt {
         if self.failure.is_some() {
             return;
         }
-        let begun = Instant::now();
         let done = if let Some(why) = up.is_lost() {
             // Each layer would be waited for until the time limit.
             Err(Failure::Lost(LayerFailure::new(why)))
@@ -156,7 +155,6 @@ impl Attempt {
             Some(Failure::Broken(_)) => up.end_failed(),
             _ => {}
         }
-        self.took += begun.elapsed();
     }
 
     /// Records that the processes that serve the layer were ended.

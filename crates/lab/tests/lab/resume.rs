@@ -209,7 +209,7 @@ fn more_time_goes_on_with_a_run_that_has_ended() {
     let short = plan(
         &["mock", "mock:noise=2"],
         1,
-        "budget = '1ms'\ncontrol = false\nprecision = 0.001",
+        "budget = '700ms'\ncontrol = false\nprecision = 0.001",
     );
     let mut request = bench.request(short);
     request.catalog = CATALOG;
@@ -219,11 +219,11 @@ fn more_time_goes_on_with_a_run_that_has_ended() {
         matches!(error, LabError::Plan(_)) && error.exit_code() == 2,
         "{error}"
     );
-    let outcome = bench.resume_with(CATALOG, Some("1m")).unwrap();
+    let outcome = bench.resume_with(CATALOG, Some("4s")).unwrap();
     assert!(outcome.trials > first, "{first}");
     assert_eq!(outcome.run.status, RunStatus::Done);
     let (run, trials) = bench.last();
-    assert_eq!(run.plan.budget.as_deref(), Some("1m"));
+    assert_eq!(run.plan.budget.as_deref(), Some("4s"));
     assert_eq!(trials.len() as u64, outcome.trials);
     // Of a number of blocks that are all made there are no more.
     let mut bench = Bench::new();

@@ -159,6 +159,7 @@ impl Work {
             dir: dir.clone(),
             exe: PathBuf::new(),
             silence: Duration::ZERO,
+            until: None,
             content: Content::Fresh,
         };
         HostPlace::new(&base, &Spec::bare("place"), dir)

@@ -83,6 +83,8 @@ pub(crate) struct Boot<'a> {
     pub(crate) server: &'a dyn Fn() -> Result<Option<Process>, LayerError>,
     /// How long it may make no progress.
     pub(crate) silence: Duration,
+    /// When it has to be ready, even if it makes progress.
+    pub(crate) until: Option<Instant>,
 }
 
 /// Why a boot failed.
@@ -139,8 +141,13 @@ impl Guest {
     }
 
     /// The agent's first message. Waits up to `limit`, and longer while QEMU uses CPU time or the
-    /// console prints something. Gives up after `silence` without either.
-    fn first_word(&self, limit: Duration, silence: Duration) -> Result<AgentReply, AgentError> {
+    /// console prints something, but not after `until`. Gives up after `silence` without either.
+    fn first_word(
+        &self,
+        limit: Duration,
+        silence: Duration,
+        until: Option<Instant>,
+    ) -> Result<AgentReply, AgentError> {
         let life = || {
             let used = self.pid().and_then(|pid| child::cpu_ns(pid).ok());
             (used, self.console.lines())
@@ -148,7 +155,8 @@ impl Guest {
         let mut seen = life();
         self.agent.hello((silence, limit), || {
             let now = life();
-            std::mem::replace(&mut seen, now.clone()) != now
+            let in_time = until.is_none_or(|until| Instant::now() < until);
+            std::mem::replace(&mut seen, now.clone()) != now && in_time
         })
     }
 
@@ -334,7 +342,7 @@ fn start(
         console,
         server,
     };
-    match guest.first_word(limit, boot.silence.max(FLOOR)) {
+    match guest.first_word(limit, boot.silence.max(FLOOR), boot.until) {
         Ok(AgentReply::Ready { kernel, .. }) => {
             guest.kernel = kernel;
             guest.boot_s = started.elapsed().as_secs_f64();

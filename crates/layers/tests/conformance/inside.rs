@@ -114,12 +114,13 @@ fn base(work: &Path, exe: &Path, big: u64, name: &str) -> Base {
             .unwrap()
             .packaged,
     );
-    packaged::write(&master, &files, SEED).unwrap();
+    packaged::write(&master, &files, SEED, &|| true).unwrap();
     Base {
         dir,
         packaged: master,
         exe: exe.into(),
         silence: std::time::Duration::from_mins(1),
+        until: None,
         content: Content::Fresh,
     }
 }
@@ -271,6 +272,7 @@ pub fn wire(up: &Up) -> Facts {
         packaged: up.base.packaged.clone(),
         exe: up.base.exe.with_file_name("conformance-echo"),
         silence: up.base.silence,
+        until: None,
         content: Content::Fresh,
     };
     fs::create_dir(&base.dir).unwrap();

@@ -57,6 +57,7 @@ pub fn run(id: &str, started_ms: i64) -> Run {
         points: vec![
             layermark_model::Point::new("file", "large read".into(), &params, meaning).unwrap(),
         ],
+        cut: None,
         store: layermark_model::StoreOption::default(),
     }
 }

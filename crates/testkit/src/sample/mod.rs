@@ -308,6 +308,7 @@ fn done(id: &str, seed: u64, layers: Vec<LayerRun>, points: Vec<Point>, ms: i64)
         machine: machine(),
         layers,
         points,
+        cut: None,
         store: StoreOption::default(),
     }
 }

@@ -34,6 +34,15 @@ pub const AFTERWARDS: u64 = 1_000_000;
 /// Takes the place of the layers' own `mock`, whose noise depends on how long its probe lives.
 pub struct Scripted;
 
+/// The runs at work, by their directories: a scripted layer moves the clock of its own.
+static STOPS: Mutex<Vec<(PathBuf, Stop)>> = Mutex::new(Vec::new());
+
+/// With layers that are slow: see [`ScriptedPlace::make`].
+pub const SLOW: Catalog = Catalog {
+    layers: &[&Scripted, &Ends],
+    workloads: layermark_probe::workloads::ALL,
+};
+
 pub const CATALOG: Catalog = Catalog {
     layers: &[&Scripted],
     workloads: layermark_probe::workloads::ALL,
@@ -146,7 +155,10 @@ impl Layer for Scripted {
         // `s0-2`: the second layer; the same in each session.
         let name = base.dir.file_name().unwrap().to_str().unwrap();
         let layer = name.split_once('-').unwrap().1.parse().unwrap();
+        let stops = STOPS.lock().unwrap();
+        let own = stops.iter().find(|(dir, _)| base.dir.starts_with(dir));
         Ok(Box::new(ScriptedPlace {
+            stop: own.map(|(_, stop)| stop.clone()),
             dir: base.dir.clone(),
             spec: spec.clone(),
             layer,
@@ -164,6 +176,7 @@ struct ScriptedPlace {
     /// Nanoseconds that its helpers have used.
     upkeep: Arc<AtomicU64>,
     far: Arc<Mutex<FarEnd>>,
+    stop: Option<Stop>,
 }
 
 /// What the far end does, as the near one knows it.
@@ -221,6 +234,21 @@ impl ScriptedPlace {
         } else {
             4096
         }
+    }
+
+    /// Makes the files of a job on the run's clock: `slow` is how long that takes, s, and `stuck` the job
+    /// that never gets there. Returns whether they are made.
+    fn make(&self, job: u64) -> bool {
+        let pass = |seconds: f64| {
+            let stop = self.stop.as_ref().unwrap();
+            stop.pass(Duration::from_secs_f64(seconds));
+        };
+        self.number("slow").into_iter().for_each(pass);
+        let is_stuck = self.number("stuck").is_some_and(|at| job as f64 >= at);
+        if is_stuck {
+            pass(3600.0);
+        }
+        !is_stuck
     }
 
     /// As if it were unmounted.
@@ -358,6 +386,14 @@ fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Op
             ToProbe::Serve(job) => place.serve(job).map_or(Some(()), |said| say(&said))?,
             ToProbe::Job(new) => {
                 assert_eq!(new.peer.is_some(), place.is_served(&new));
+                if !place.make(new.id) {
+                    continue;
+                }
+                if place.number("refuses").is_some() {
+                    let message = format!("open {}/{}: Too many open files", new.dir, new.id);
+                    say(&error(new.id, message, 24))?;
+                    continue;
+                }
                 say(&FromProbe::Ready { id: new.id })?;
                 job = Some((new, Trial::default()));
             }
@@ -488,6 +524,8 @@ impl Bench {
     pub fn request(&self, plan: Plan) -> Request {
         let mut request = Request::new(plan, self.dir(), "/proc/self/exe");
         request.silence = Duration::from_secs(1);
+        // What is forecast must not depend on what else runs here.
+        request.rehearse = false;
         request
     }
 
@@ -499,6 +537,7 @@ impl Bench {
     pub fn run_until(&mut self, request: Request, trials: u64) -> Result<Outcome, LabError> {
         let stop = Stop::new();
         let asking = stop.clone();
+        STOPS.lock().unwrap().push((self.dir(), stop.clone()));
         let events = &mut self.events;
         events.clear();
         let result = layermark_lab::run(request, &mut self.store, &stop, &mut |event| {

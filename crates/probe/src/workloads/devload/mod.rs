@@ -1,7 +1,7 @@
 //! `devload`: users who edit, compile, sort and pack files. Each runs a script with the same jobs
 //! in a different order, as in SPEC's SDET. Every job checks its result.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
@@ -22,6 +22,8 @@ const JOB: u64 = 1 << 20;
 
 /// Default number of trials of a point.
 const TRIALS: u32 = 8;
+/// What a script takes natively, more or less.
+const SCRIPT: Duration = Duration::from_secs(2);
 
 /// The workload `devload`.
 pub struct DevLoad;
@@ -55,6 +57,7 @@ impl Workload for DevLoad {
         let p: DevLoadParams = param::read(at)?;
         Ok(Needs {
             space: corpus::SIZE + p.users * JOB,
+            lasts: SCRIPT,
             ..Needs::default()
         })
     }

@@ -271,7 +271,7 @@ proptest! {
 fn ready(dir: &Path, params: &Value) -> Box<dyn Work> {
     let p = points(params).unwrap().remove(0);
     let files = File.needs(&p).unwrap().packaged;
-    crate::packaged::write(&dir.join("packaged"), &files, 3).unwrap();
+    crate::packaged::write(&dir.join("packaged"), &files, 3, &|| true).unwrap();
     if p.text("cache") != "cold" {
         for file in &files {
             crate::files::evict(

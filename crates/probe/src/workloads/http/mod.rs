@@ -1,7 +1,7 @@
 //! `http`: requests to a web server over a path between two ends, or to a URL of the user's: closed
 //! loop as in `ab`, open loop as in `wrk2`.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings, Spec};
 
@@ -65,6 +65,7 @@ impl Workload for Http {
         let p: HttpParams = param::read(at)?;
         Ok(Needs {
             space: p.body + (1 << 20),
+            lasts: Duration::from_millis(if p.rate > 0 { p.time } else { 0 }),
             near: if p.has_url() {
                 NearEnd::None
             } else {

@@ -1,7 +1,7 @@
 //! `iops`: I/Os per second by Iometer's access specifications, over queue depths, workers and
 //! rates.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use layermark_model::{Meaning, Param, Point, PointError, Settings};
 
@@ -49,8 +49,12 @@ impl Workload for Iops {
     /// A point that only reads needs no file of its own: it shares those of `file`.
     fn needs(&self, at: &Point) -> Result<Needs, PointError> {
         let p = read::<IopsParams>(at)?;
+        let spec = params::read_spec(&p.spec)?;
         let mut needs = Needs::default();
-        if params::read_spec(&p.spec)?.writes() {
+        if !p.divides(&spec) {
+            needs.lasts = Duration::from_millis(p.ramp.saturating_add(p.stretch()));
+        }
+        if spec.writes() {
             needs.space = p.file_size;
         } else {
             needs.packaged.push(PackagedFile {

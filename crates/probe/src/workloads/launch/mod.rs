@@ -12,7 +12,7 @@ use layermark_model::{
 };
 
 use crate::{
-    Beat, Context, Needs, Placed, ProbeError, TurnRequest, Turned, UsualBlocks, Work, Workload,
+    Beat, Context, Needs, Placed, ProbeError, TurnRequest, Turned, Work, Workload,
     counters,
     limits::HEARTBEAT_NS,
     param::{self, read},
@@ -43,8 +43,6 @@ use guarded::Launches;
 use params::LaunchParams;
 use start::{LaunchSite, Launched};
 
-/// Default number of launches of a point: the minimum of hyperfine.
-const LAUNCHES: u32 = 10;
 
 /// The workload `launch`.
 pub struct Launch;
@@ -69,10 +67,6 @@ impl Workload for Launch {
     /// A program may write anywhere: in a read-only layer it still has its home.
     fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
         param::meaning::<LaunchParams>(at)
-    }
-
-    fn usual_blocks(&self, _: &Settings) -> Option<UsualBlocks> {
-        Some(UsualBlocks::Most(LAUNCHES))
     }
 
     fn needs(&self, at: &Point) -> Result<Needs, PointError> {

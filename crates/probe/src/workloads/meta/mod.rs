@@ -54,6 +54,7 @@ impl Workload for Meta {
             let each = p.file_size.next_multiple_of(4096) + 4096;
             return Ok(Needs {
                 space: p.files.saturating_mul(each),
+                files: p.files,
                 ..Needs::default()
             });
         }
@@ -64,6 +65,7 @@ impl Workload for Meta {
         };
         Ok(Needs {
             packaged: (0..p.files).map(file).collect(),
+            files: p.files,
             ..Needs::default()
         })
     }

@@ -36,6 +36,12 @@ use programs::StepPrograms;
 /// Directory of trees below `packaged/`.
 const TREES: &str = "steps";
 
+/// How many times a step on a material makes or looks at each of its files: it does so itself, and so do
+/// the check of its outcome and the cleaning up.
+const EACH: u64 = 3;
+/// The same of the material and of `setup`, which come before the first execution.
+const ONCE: u64 = 5;
+
 /// The workload `steps`.
 pub struct Steps;
 
@@ -97,9 +103,12 @@ impl Workload for Steps {
         let traced = p.trace;
         // Others lie in the step's own directory.
         let programs = p.programs().any(|name| !name.contains('/'));
+        let files = p.files;
         let tracing = StepParams { tracing: true, ..p };
         let extra = traced.then(|| param::point(at.label.clone(), &tracing));
         Ok(Needs {
+            files: files * EACH,
+            first_files: files * ONCE,
             extra: extra.transpose()?,
             programs,
             ..Needs::default()

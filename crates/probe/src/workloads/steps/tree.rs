@@ -174,7 +174,7 @@ mod tests {
         )
         .unwrap();
         let all = placed(&from, Path::new("steps/t")).unwrap();
-        crate::packaged::place(dir.path(), &all).unwrap();
+        crate::packaged::place(dir.path(), &all, &|| true).unwrap();
         let to = dir.path().join("steps/t");
         assert_eq!(fs::read(to.join("a/.git/index")).unwrap(), b"i");
         fs::remove_file(from.join("pipe")).unwrap();

@@ -96,7 +96,7 @@ impl Lab {
     pub fn prepare(&mut self, point: &Point) -> FromProbe {
         let workload = workloads::find(&point.workload).unwrap();
         let files = workload.needs(point).unwrap().packaged;
-        packaged::write(&self.dir.path().join("packaged"), &files, 99).unwrap();
+        packaged::write(&self.dir.path().join("packaged"), &files, 99, &|| true).unwrap();
         self.job(point)
     }
 

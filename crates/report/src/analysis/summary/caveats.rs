@@ -30,7 +30,29 @@ pub fn all(f: &Findings, trials: &[TrialRecord]) -> Vec<String> {
         .into_iter()
         .chain(limits::caveat(f.run, f.results))
         .chain(cut_short(f.run, trials))
+        .chain(cut_by_budget(f.run))
         .collect()
+}
+
+/// What was at work when the budget was spent, and the command that continues it.
+fn cut_by_budget(run: &Run) -> Option<String> {
+    let cut = run.cut.as_ref()?;
+    let point = cut.point.as_deref().map(|point| format!("{} ", code(point)));
+    let layer = cut.layer.as_deref().map(|layer| format!("in {} ", code(layer)));
+    let block = cut.block.map(|block| format!("in block {block} "));
+    let at = [point, layer, block].map(Option::unwrap_or_default).concat();
+    let at = if at.is_empty() { "the run " } else { &at };
+    let budget = run.plan.budget.as_deref().unwrap_or_default();
+    let command = format!(
+        "layermark run --resume {}{} --budget {}s",
+        run.id, run.store, cut.enough_s
+    );
+    Some(format!(
+        "The budget of {budget} was spent: {at}was cut after {} s, while {}; {} continues it",
+        cut.at_s,
+        cut.during,
+        code(&command)
+    ))
 }
 
 /// Why the run ended before its time, and the command that continues it.

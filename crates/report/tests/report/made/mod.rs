@@ -56,6 +56,7 @@ impl Made {
             },
             layers: layers.iter().map(|l| layer(l)).collect(),
             points: Vec::new(),
+            cut: None,
             store: StoreOption::default(),
         };
         Self {
