@@ -55,8 +55,6 @@ pub fn run(
     let mut resolved = resolve::resolve(&request)?;
     let (begun, budget) = (stop.now(), resolved.plan.budget()?);
     let promised = budget.filter(|_| !request.usual_budget);
-    let limited = promised.map(|budget| stop.within(budget));
-    let stop = limited.as_ref().unwrap_or(stop);
     let dir = served::ask(&request.dir, || check::dir(&request.dir))?;
     served::work_in(&dir);
     let mut notes = check::possible(&mut resolved, request.catalog)?;
@@ -72,17 +70,24 @@ pub fn run(
     let measured = promised.filter(|_| request.rehearse);
     let measured = measured.and_then(|_| rehearse::speed(work.path()).ok());
     let speed = measured.unwrap_or_default();
+    let known = Known {
+        plan: &resolved.plan,
+        layers: &resolved.layers,
+        points: &resolved.points,
+        packaged: &check::packaged(&resolved.points, request.catalog)?,
+        catalog: request.catalog,
+        speed,
+        usual: request.usual_budget,
+    };
     if request.left_out.is_none() {
-        fewer::check(&Known {
-            plan: &resolved.plan,
-            layers: &resolved.layers,
-            points: &resolved.points,
-            packaged: &check::packaged(&resolved.points, request.catalog)?,
-            catalog: request.catalog,
-            speed,
-            usual: request.usual_budget,
-        })?;
+        fewer::check(&known)?;
     }
+    let for_work = fewer::clock(&known)?.for_work();
+    let left = for_work.map(|all| all.saturating_sub(stop.now() - begun));
+    let limited = left
+        .filter(|_| !request.usual_budget)
+        .map(|left| stop.within(left));
+    let stop = limited.as_ref().unwrap_or(stop);
     notes.extend(skips::notes(&resolved.layers));
     notes.extend(cpus::notes(&resolved.points));
     resolve::leave_out(&mut resolved.layers, request.left_out.as_deref());

@@ -98,8 +98,8 @@ pub struct Request {
     /// Layers that an earlier run left out, or in which it left points out: the same is left out again.
     /// `None`: leave out what does not fit the budget.
     pub left_out: Option<Vec<LayerRun>>,
-    /// The plan's budget is the usual one of a command, and nobody has named it. Then it is no limit: it
-    /// is exceeded for the fewest blocks of the layers that were named.
+    /// The plan's budget is the usual one of a command or of a plan of layermark's, and the user has not named
+    /// it. Then it is an aim: it is exceeded for the fewest blocks.
     pub usual_budget: bool,
     /// Find out how fast this machine is before a forecast; otherwise it is taken for an idle one.
     pub rehearse: bool,

@@ -116,9 +116,9 @@ pub struct Needs {
     pub kept_file_key: Option<(u64, u64)>,
     /// The most bytes that the point needs on disk at once, in addition to packaged and kept files.
     pub space: u64,
-    /// How many files each trial makes, or looks at before its clock starts: for a forecast.
+    /// How many files each trial makes and removes, for a forecast.
     pub files: u64,
-    /// How many more the first trial of a session does.
+    /// How many more the first trial of a session makes, which stay until the layer is removed.
     pub first_files: u64,
     /// How long a trial lasts whose length the point fixes.
     pub lasts: Duration,

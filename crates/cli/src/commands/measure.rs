@@ -235,7 +235,7 @@ fn measure(
     };
     let request = match order {
         Order::New(request) => {
-            if request.usual_budget {
+            if request.usual_budget && request.plan.budget.as_deref() == Some(COMMAND_BUDGET) {
                 progress.show(&Event::Note(
                     "aims to end within 20 s; for more: --budget 2m, --precision 2% or --blocks 30"
                         .into(),
@@ -291,11 +291,13 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
         && let Some(cut) = &outcome.run.cut
     {
         let enough = cut.enough_s;
-        return Failure::failed("nothing was measured: the budget was spent before a block was complete")
-            .hint(format!(
-                "give it more time: layermark run --resume {id}{store} --budget {enough}s"
-            ))
-            .print(false);
+        return Failure::failed(
+            "nothing was measured: the budget was spent before a block was complete",
+        )
+        .hint(format!(
+            "give it more time: layermark run --resume {id}{store} --budget {enough}s"
+        ))
+        .print(false);
     }
     if outcome.trials == 0 {
         return Failure::failed("nothing was measured: no layer supports the requested work")
@@ -314,7 +316,10 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
 /// This command with a budget that is enough; `or_fewer`: or with fewer layers.
 fn with_budget(needed: u64, or_fewer: bool) -> String {
     let words: Vec<String> = env::args().skip(1).collect();
-    let command = format!("give it more time: layermark {}", typed_with(&words, needed));
+    let command = format!(
+        "give it more time: layermark {}",
+        typed_with(&words, needed)
+    );
     if or_fewer && !words.iter().any(|word| word == "--drop") {
         return command + "; or let it leave layers out: --drop";
     }
@@ -323,7 +328,10 @@ fn with_budget(needed: u64, or_fewer: bool) -> String {
 
 /// The words of a command line, with another budget.
 fn typed_with(words: &[String], needed: u64) -> String {
-    let own = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let own = words
+        .iter()
+        .position(|word| word == "--")
+        .unwrap_or(words.len());
     let (flags, rest) = words.split_at(own);
     let mut kept = Vec::new();
     let mut flags = flags.iter();

@@ -105,8 +105,13 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
                 let theirs = without_flags(theirs, &common);
                 programs::refuse_plan(&format!("plan {name}"), &theirs)?;
             }
+            let ours = PLANS.iter().any(|(known, _)| *known == name);
             let request = request(plan, &common)?;
-            Order::New(Box::new(Request { env, ..request }))
+            Order::New(Box::new(Request {
+                env,
+                usual_budget: ours && common.budget.is_none(),
+                ..request
+            }))
         }
     };
     go(order, &common, None)

@@ -11,7 +11,16 @@ fn left_out(report: &Value) -> Vec<&str> {
 /// Three layers at seven points: by the plan eight blocks of each take 2.8 s, and its set-up 0.15.
 fn three(budget: &str, more: &[&str]) -> Said {
     let read = [
-        "file", "--op", "read", "--record", "512..32K", "--file-size", "64K", "--json", "--budget", budget,
+        "file",
+        "--op",
+        "read",
+        "--record",
+        "512..32K",
+        "--file-size",
+        "64K",
+        "--json",
+        "--budget",
+        budget,
     ];
     let read = [&read, more].concat();
     Lm::new()
@@ -79,7 +88,10 @@ fn what_cannot_fit_is_refused_with_the_command_that_can() {
         command.split_once("; or let it")
     });
     let (command, _) = hint.expect("a command");
-    assert!(!command.contains("50ms") && command.contains(" --budget "), "{command}");
+    assert!(
+        !command.contains("50ms") && command.contains(" --budget "),
+        "{command}"
+    );
     let command: Vec<String> = command.split(' ').map(str::to_owned).collect();
     let report = said.then().args(command).run().code(4).json();
     assert_eq!(left_out(&report), [""; 0]);
@@ -89,12 +101,18 @@ fn what_cannot_fit_is_refused_with_the_command_that_can() {
 #[test]
 fn a_budget_bounds_the_making_of_files() {
     let begun = std::time::Instant::now();
-    let many = ["meta", "--op", "unlink", "--files", "20000", "--budget", "2s"];
+    let many = [
+        "meta", "--op", "unlink", "--files", "20000", "--budget", "2s",
+    ];
     let said = Lm::new().work_with(&many, &["tmpfs"]).run();
     // Refused, or cut with what was made; on a fast machine even done.
     let took = begun.elapsed();
     assert!(took.as_secs() < 60, "{took:?}: {}", said.stderr);
     if said.code == Some(2) {
-        assert!(said.stderr.contains("the budget of 2s is too small"), "{}", said.stderr);
+        assert!(
+            said.stderr.contains("the budget of 2s is too small"),
+            "{}",
+            said.stderr
+        );
     }
 }

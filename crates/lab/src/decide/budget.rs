@@ -36,6 +36,8 @@ pub(crate) struct Clock {
     set_ups: Vec<Duration>,
     /// Duration of the first set-up of all.
     set_up: Duration,
+    /// Assumed duration of removing at the end what the run has made.
+    clean_up: Duration,
     /// Trials of a layer at a point.
     each: BTreeMap<(usize, usize), Each>,
     /// Sums over `each` of the mean and of the guess. They are kept because a matrix of a thousand
@@ -141,6 +143,12 @@ impl Clock {
         self
     }
 
+    /// Assumed duration of removing at the end what the run has made.
+    pub(crate) fn clean_up(mut self, clean_up: Duration) -> Self {
+        self.clean_up = clean_up;
+        self
+    }
+
     /// Whether the budget is a command's usual one.
     pub(crate) fn usual(mut self, usual: bool) -> Self {
         self.usual = usual;
@@ -198,14 +206,15 @@ impl Clock {
         cost: Duration,
         layers: impl Iterator<Item = usize>,
     ) -> Duration {
-        self.set_up + self.set_ups_of(layers) + cost * blocks
+        self.set_up + self.set_ups_of(layers) + cost * blocks + self.clean_up
     }
 
-    /// How much longer a block takes with layers that were just set up, as far as known: files are made that
-    /// later blocks use.
+    /// How much longer it takes with layers that are set up anew, as far as known: files are removed, and made
+    /// again in the next block.
     pub(crate) fn afresh(&self) -> Duration {
         let again = self.each.values().filter(|each| !each.alone);
-        again.map(|e| e.first.saturating_sub(e.mean())).sum()
+        let more: Duration = again.map(|e| e.first.saturating_sub(e.mean())).sum();
+        more + self.clean_up
     }
 
     /// Records the trials of an earlier part of the run, in order. Those of a block at a point took
@@ -254,19 +263,24 @@ impl Clock {
         self.budget
     }
 
+    /// The budget without the time to clean up.
+    pub(crate) fn for_work(&self) -> Option<Duration> {
+        Some(self.budget?.saturating_sub(self.clean_up))
+    }
+
     pub(crate) fn spent(&self) -> Duration {
         self.spent
     }
 
     /// What is left of the budget, if there is one.
     pub(crate) fn left(&self) -> Option<Duration> {
-        Some(self.budget?.saturating_sub(self.spent))
+        Some(self.for_work()?.saturating_sub(self.spent))
     }
 
     /// Time within which the fewest blocks must be made.
     fn reach(&self) -> Option<Duration> {
         let times = if self.usual { SOFT } else { 1.0 };
-        Some(self.budget?.mul_f64(times))
+        Some(self.for_work()?.mul_f64(times))
     }
 
     /// The baseline and the layers that are kept.
@@ -291,9 +305,10 @@ impl Clock {
     }
 
     /// The time that is needed, where a budget is too small by far for the least number of blocks of a single
-    /// point: that of all points. Of layers that nobody has named, one beside the baseline has to fit.
-    pub(crate) fn too_small(&self, ask: &Ask<'_>) -> Option<Duration> {
-        let reach = self.reach().filter(|_| !self.usual)?;
+    /// point: that of all points, in these layers. Of layers that nobody has named, one beside the baseline
+    /// has to fit.
+    pub(crate) fn too_small(&self, ask: &Ask<'_>) -> Option<(Duration, Vec<usize>)> {
+        let budget = self.budget.filter(|_| !self.usual)?;
         let mut stay: Vec<usize> = self.stay().collect();
         let others = ask.due.iter().flat_map(|due| due.layers.iter().copied());
         let mut others = others.filter(|l| *l != BASELINE && Some(*l) != ask.control);
@@ -304,8 +319,9 @@ impl Clock {
         let costs = self.costs(ask.due, |layer| stay.contains(&layer));
         let cheapest = costs.values().min()?;
         let all: Duration = costs.values().sum();
-        let takes = self.spent + set_ups + *cheapest * ask.least;
-        (takes > reach.mul_f64(DOUBT)).then(|| self.spent + set_ups + all * ask.least)
+        let beside = self.spent + set_ups + self.clean_up;
+        let takes = beside + *cheapest * ask.least;
+        (takes > budget.mul_f64(DOUBT)).then(|| (beside + all * ask.least, stay))
     }
 
     /// What to leave out so that the rest fits into the budget. Layers that nobody has named go first, the
@@ -348,7 +364,11 @@ impl Clock {
         let mut out = Vec::new();
         for (place, layer) in order.enumerate() {
             let is_control_of_named = Some(layer) == ask.control && !self.keep.is_empty();
-            let blocks = if is_control_of_named { ask.least } else { ask.wanted };
+            let blocks = if is_control_of_named {
+                ask.least
+            } else {
+                ask.wanted
+            };
             let more = each.get(&layer).copied().unwrap_or_default();
             let set_up = self.set_ups_of([layer].into_iter());
             if place > stay && set_ups + set_up + (block + more) * blocks > left {
@@ -395,14 +415,17 @@ impl Clock {
         }
     }
 
-    /// How many times longer trials take than was assumed. Points that were not timed yet count as
-    /// assumed, since the first one of many says little about them. A program takes longer than a
-    /// read on any machine.
+    /// How many times longer trials take than was assumed. If they take longer, points that were not timed
+    /// yet count as assumed, since the first one of many says little about them: a program takes longer
+    /// than a read on any machine. If they take less, all are hoped to: the next ones will tell.
     fn correction(&self) -> f64 {
         if self.guessed.is_zero() {
             return 1.0;
         }
         let measured = self.took.as_secs_f64() / self.guessed.as_secs_f64();
+        if measured < 1.0 {
+            return measured;
+        }
         1.0 + (measured - 1.0) * self.timed_part
     }
 
@@ -441,7 +464,7 @@ impl Clock {
     /// of blocks, and by a half for the fewest that decide.
     pub(crate) fn fit(&self, block: u32, due: Vec<Due>) -> Vec<Due> {
         let few = (block as usize) < FEWEST_BLOCKS;
-        let limit = if few { self.reach() } else { self.budget };
+        let limit = if few { self.reach() } else { self.for_work() };
         let Some(limit) = limit else { return due };
         let left = limit.saturating_sub(self.spent);
         if self.usual && block < LEAST_BLOCKS {

@@ -49,14 +49,14 @@ pub(crate) fn clock(known: &Known<'_>) -> Result<Clock, LabError> {
     Ok(Clock::new(plan.budget()?, guesses)
         .slowdowns(slowdowns.collect())
         .set_ups(set_ups(known))
+        .clean_up(clean_up(known)?)
         .keep(keep)
         .usual(known.usual))
 }
 
 /// The layer that a plan keeps, if it can be measured.
 fn ready(layers: &[LayerRun], kept: &Spec) -> Option<usize> {
-    let is_kept =
-        |l: &LayerRun| !l.control && (l.spec == *kept || l.spec.unlabelled() == *kept);
+    let is_kept = |l: &LayerRun| !l.control && (l.spec == *kept || l.spec.unlabelled() == *kept);
     let found = layers.iter().position(is_kept);
     found.filter(|at| *at != BASELINE && layers[*at].status == LayerStatus::Ready)
 }
@@ -89,6 +89,21 @@ fn set_ups(known: &Known<'_>) -> Vec<Duration> {
     known.layers.iter().enumerate().map(of).collect()
 }
 
+/// What it takes to remove at the end what every layer has then.
+fn clean_up(known: &Known<'_>) -> Result<Duration, LabError> {
+    let mut kept = known.packaged.len() as u64;
+    for point in known.points {
+        kept = kept.saturating_add(known.catalog.needs(point)?.first_files);
+    }
+    let layers = known.layers.iter();
+    let ready = layers.filter(|l| l.status == LayerStatus::Ready).count() as u64;
+    let master = known.packaged.len() as u64;
+    Ok(times(
+        known.speed.remove,
+        kept.saturating_mul(ready) + master,
+    ))
+}
+
 /// Refuses a budget that is too small for what must not be left out.
 pub(crate) fn check(known: &Known<'_>) -> Result<(), LabError> {
     let Known {
@@ -111,18 +126,20 @@ pub(crate) fn check(known: &Known<'_>) -> Result<(), LabError> {
     let least = least_blocks(plan);
     let ask = Ask {
         // A point that no layer but the baseline does is not measured.
-        due: &due.filter(|d| d.layers.len() > 1 || layers.len() == 1).collect::<Vec<_>>(),
+        due: &due
+            .filter(|d| d.layers.len() > 1 || layers.len() == 1)
+            .collect::<Vec<_>>(),
         wanted: fewest_blocks(plan),
         least,
         control: layers.iter().position(|l| l.control),
     };
-    let Some(takes) = clock.too_small(&ask) else {
+    let Some((takes, stay)) = clock.too_small(&ask) else {
         return Ok(());
     };
     Err(LabError::Budget {
         budget: plan.budget.clone().unwrap_or_default(),
         blocks: least,
-        layers: clock.stay().map(|at| layers[at].name.clone()).collect(),
+        layers: stay.into_iter().map(|at| layers[at].name.clone()).collect(),
         needed: in_steps(takes),
     })
 }

@@ -14,8 +14,10 @@ const TRIAL: Duration = Duration::from_millis(MIN_MS);
 /// How fast this machine makes files.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Speed {
-    /// To make a small file and to remove it again.
+    /// To make a small file and to remove it again, before it is on the disk.
     pub file: Duration,
+    /// To remove one that is on the disk.
+    pub remove: Duration,
     /// To write one byte and to have it on the disk, seconds.
     pub byte_s: f64,
     /// How many times longer work takes because other programs want the CPUs.
@@ -27,6 +29,7 @@ impl Default for Speed {
     fn default() -> Self {
         Self {
             file: Duration::from_micros(40),
+            remove: Duration::from_micros(20),
             byte_s: 1.0 / 500e6,
             busy: 1.0,
         }
@@ -56,10 +59,9 @@ impl Guess {
     pub(crate) fn of(needs: &Needs, blocks: u32, speed: Speed) -> Self {
         let bytes = needs.space as f64 * speed.byte_s;
         let first = needs.first_files.div_ceil(u64::from(blocks.max(1)));
-        let files = needs.files.saturating_add(first);
         Self {
             work: (TRIAL + needs.lasts).mul_f64(speed.busy) + Duration::from_secs_f64(bytes),
-            files: times(speed.file, files),
+            files: times(speed.file + speed.remove, needs.files) + times(speed.file, first),
         }
     }
 
@@ -128,21 +130,22 @@ mod tests {
         };
         let guess = Guess::of(&needs, 3, Speed::default());
         assert_eq!(guess.work, Duration::from_millis(2050));
-        assert_eq!(guess.files, Duration::from_millis(1200));
+        assert_eq!(guess.files, Duration::from_millis(1600));
         // Five times slower for files, beside programs that take two thirds of the CPUs.
         let slow = Speed {
             file: Duration::from_micros(200),
+            remove: Duration::from_micros(100),
             busy: 3.0,
             ..Speed::default()
         };
         let guess = Guess::of(&needs, 3, slow);
         assert_eq!(guess.work, Duration::from_millis(4150));
-        assert_eq!(guess.files, Duration::from_secs(6));
+        assert_eq!(guess.files, Duration::from_secs(8));
         let fuse = Slowdown {
             work: 1.0,
             files: 6.0,
         };
-        assert_eq!(guess.at(fuse), Duration::from_millis(40_150));
+        assert_eq!(guess.at(fuse), Duration::from_millis(52_150));
         let none = Guess::of(&Needs::default(), 8, Speed::default());
         assert_eq!(none, Guess::default());
         assert!(times(Duration::MAX, u64::MAX) < Duration::from_hours(24 * 366));

@@ -140,8 +140,7 @@ impl Stopping {
                 continue;
             };
             known.half_width = Some(interval.half_width());
-            known.settled =
-                self.fixed.is_none() && layermark_stats::reached(interval, precision);
+            known.settled = self.fixed.is_none() && layermark_stats::reached(interval, precision);
             if known.settled {
                 changes.push((*site, Change::Settled(*known)));
             }
@@ -264,7 +263,10 @@ mod tests {
     #[test]
     fn with_time_left_half_the_width_is_asked_for() {
         let mut stopping = Stopping::new(0.05);
-        assert_eq!(settled(&stopping.look(&tally(8, 1.05, 0.06), &SITE)), Some(8));
+        assert_eq!(
+            settled(&stopping.look(&tally(8, 1.05, 0.06), &SITE)),
+            Some(8)
+        );
         assert!(stopping.tighten(SITE) && !stopping.is_done(1, 0));
         assert!(!stopping.tighten(SITE), "it is not settled");
         assert!(stopping.look(&tally(11, 1.05, 0.06), &SITE).is_empty());

@@ -188,8 +188,16 @@ mod tests {
             record
         };
         let mut tally = Tally::default();
-        tally.add(&failed(1, 0, "open /a/f1: Too many open files (os error 24)"));
-        tally.add(&failed(1, 3, "open /b/f22: Too many open files (os error 24)"));
+        tally.add(&failed(
+            1,
+            0,
+            "open /a/f1: Too many open files (os error 24)",
+        ));
+        tally.add(&failed(
+            1,
+            3,
+            "open /b/f22: Too many open files (os error 24)",
+        ));
         let known = tally.only_failed(1).unwrap();
         assert_eq!((known.count, known.points.len()), (2, 2));
         assert!(known.reason.contains("/a/f1"));

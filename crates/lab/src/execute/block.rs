@@ -1,11 +1,6 @@
 //! One block: its points and layers, their rounds, and the outcome of each trial.
 
-use std::{
-    collections::BTreeMap,
-    mem,
-    path::Path,
-    time::Duration,
-};
+use std::{collections::BTreeMap, mem, path::Path, time::Duration};
 
 use layermark_layers::{drop_kernel_caches, spread};
 use layermark_model::{BASELINE, Cell, LayerStatus, Point, Restarted, Run, TrialRecord, TurnCost};
@@ -220,7 +215,10 @@ impl<'a> Lab<'a> {
                 .retain(|l| !self.is_left_out(*l) && self.can(*l, due.point));
             // What is known not to be ready before it is cut is not begun.
             let cost = self.clock.block_cost(std::slice::from_ref(&due));
-            let timed = due.layers.iter().all(|l| self.clock.has_timed(*l, due.point));
+            let timed = due
+                .layers
+                .iter()
+                .all(|l| self.clock.has_timed(*l, due.point));
             if timed && self.stop.left().is_some_and(|left| cost > left) {
                 continue;
             }
@@ -354,9 +352,12 @@ impl<'a> Lab<'a> {
             }
         }
         for this in &mut trials {
-            this.step(SETTLING, &self.watch, &mut self.running, |_, up, request| {
-                trial::settle(up, request)
-            });
+            this.step(
+                SETTLING,
+                &self.watch,
+                &mut self.running,
+                |_, up, request| trial::settle(up, request),
+            );
         }
         for this in &mut trials {
             this.step(ENDING, &self.watch, &mut self.running, Attempt::end);
@@ -451,11 +452,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Records the outcome of trials and handles their errors.
-    fn count(
-        &mut self,
-        point: usize,
-        trials: Vec<ActiveTrial<'_>>,
-    ) -> Result<(), LabError> {
+    fn count(&mut self, point: usize, trials: Vec<ActiveTrial<'_>>) -> Result<(), LabError> {
         if trials.iter().any(ActiveTrial::is_cut_off) {
             // A trial that was cut off is not a result.
             self.note_cut_of(point, &trials);

@@ -33,7 +33,9 @@ impl Lab<'_> {
     /// with each other.
     fn undecided(&self) -> Vec<Site> {
         let compared: Vec<(Vec<Site>, Vec<Pair>)> = if self.run.layers.len() > 1 {
-            self.cells().map(|site| (vec![site], self.tally.pairs(site.0, site.1))).collect()
+            self.cells()
+                .map(|site| (vec![site], self.tally.pairs(site.0, site.1)))
+                .collect()
         } else {
             self.alternatives()
         };

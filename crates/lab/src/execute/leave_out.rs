@@ -38,19 +38,27 @@ impl Lab<'_> {
         if !self.setup.may_leave_out || self.block >= CHOICES {
             return Ok(());
         }
-        let Omitted { layers, points } = self.clock.left_out(&Ask {
+        let Omitted { layers, mut points } = self.clock.left_out(&Ask {
             due: &self.due(),
             wanted: self.to_come_of(fewest_blocks(&self.run.plan)),
             least: self.to_come_of(least_blocks(&self.run.plan)),
             control: self.run.layers.iter().position(|l| l.control),
         });
+        if self.clock.knows_nothing() {
+            // Points are tried first. The time tells how many fit.
+            points.clear();
+        }
         let budget = budget.as_secs_f64();
         if !layers.is_empty() {
             let blocks = fewest_blocks(&self.run.plan);
             let needed = self.budget_for_all(blocks);
             let s = if blocks == 1 { "" } else { "s" };
             let why = format!("{blocks} block{s} of all layers would take about {needed} s");
-            self.leave_layers_out(&layers, &format!("{why}, and the budget is {budget} s"), needed)?;
+            self.leave_layers_out(
+                &layers,
+                &format!("{why}, and the budget is {budget} s"),
+                needed,
+            )?;
             let names = layers.iter().map(|l| self.run.layers[*l].name.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
             self.tell_left_out(&format!("left out, because {why}: {names}"), needed);
@@ -89,7 +97,11 @@ impl Lab<'_> {
             return Ok(());
         }
         let up = self.running.iter().filter(|up| up.is_some()).count() as u32;
-        let ready = self.run.layers.iter().filter(|l| l.status == LayerStatus::Ready);
+        let ready = self
+            .run
+            .layers
+            .iter()
+            .filter(|l| l.status == LayerStatus::Ready);
         let set_ups = self.clock.spent() / up * ready.count() as u32;
         let needed = in_steps(set_ups.max(self.clock.spent()) * 2);
         let why = format!(
@@ -196,7 +208,11 @@ impl Lab<'_> {
         let at_s = self.clock.spent().as_secs();
         self.run.cut = Some(Cut {
             at_s,
-            block: self.running.iter().any(Option::is_some).then_some(self.block + 1),
+            block: self
+                .running
+                .iter()
+                .any(Option::is_some)
+                .then_some(self.block + 1),
             point,
             layer,
             during: during.to_owned(),

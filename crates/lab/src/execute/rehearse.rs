@@ -8,12 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use layermark_stats::{mean, trimmed_mean};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::decide::guess::Speed;
 
-/// Files that are made at most, and bytes in each.
+/// Files that are made at most, how many of them are flushed, and bytes in each.
 const FILES: u32 = 400;
+const ON_DISK: u32 = 16;
 const SIZE: usize = 4096;
 /// Bytes that are flushed.
 const FLUSHED: usize = 2 << 20;
@@ -28,29 +30,38 @@ const BUSIEST: f64 = 8.0;
 pub(crate) fn speed(work: &Path) -> io::Result<Speed> {
     let dir = work.join("rehearsal");
     fs::create_dir(&dir)?;
-    let measured = file(&dir).and_then(|file| {
+    let measured = (|| {
         Ok(Speed {
-            file,
+            file: files(&dir, FILES, false)?.iter().sum(),
+            remove: files(&dir, ON_DISK, true)?[1],
             byte_s: byte_s(&dir.join("flushed"))?,
             busy: busy(),
         })
-    });
+    })();
     fs::remove_dir_all(&dir).and(measured)
 }
 
-/// Time to make a small file and to remove it.
-fn file(dir: &Path) -> io::Result<Duration> {
+/// Time to make a small file, and to remove it again; flushed, if it has to be `on_disk`. Stalls are left out.
+fn files(dir: &Path, most: u32, on_disk: bool) -> io::Result<[Duration; 2]> {
     let data = [0x5a; SIZE];
-    let begun = Instant::now();
-    let mut count = 0;
-    while count < FILES && begun.elapsed() < PART {
-        fs::write(dir.join(count.to_string()), data)?;
-        count += 1;
+    let path = |n: usize| dir.join(n.to_string());
+    let (begun, mut made, mut removed) = (Instant::now(), Vec::new(), Vec::new());
+    while made.len() < most as usize && (made.is_empty() || begun.elapsed() < PART) {
+        let before = Instant::now();
+        let mut file = File::create_new(path(made.len()))?;
+        file.write_all(&data)?;
+        made.push(before.elapsed().as_secs_f64());
+        if on_disk {
+            file.sync_data()?;
+        }
     }
-    for n in 0..count {
-        fs::remove_file(dir.join(n.to_string()))?;
+    for n in 0..made.len() {
+        let before = Instant::now();
+        fs::remove_file(path(n))?;
+        removed.push(before.elapsed().as_secs_f64());
     }
-    Ok(begun.elapsed() / count.max(1))
+    let typical = |all: &[f64]| trimmed_mean(all).or(mean(all)).unwrap_or_default();
+    Ok([&made, &removed].map(|all| Duration::from_secs_f64(typical(all))))
 }
 
 /// Time to write a byte of a large file and to have it on the disk, seconds.
@@ -86,7 +97,8 @@ mod tests {
     fn what_was_made_is_removed() {
         let temp = tempfile::tempdir().unwrap();
         let speed = speed(temp.path()).unwrap();
-        assert!(speed.file > Duration::ZERO && speed.busy >= 1.0);
+        assert!(speed.file > Duration::ZERO && speed.remove > Duration::ZERO);
+        assert!((1.0..=BUSIEST).contains(&speed.busy));
         assert!((1.0 / RATES[1]..=1.0 / RATES[0]).contains(&speed.byte_s));
         assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0);
         assert!(super::speed(&temp.path().join("absent")).is_err());

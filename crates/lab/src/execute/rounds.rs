@@ -126,9 +126,14 @@ impl Lab<'_> {
                     continue;
                 };
                 let (meter, asked) = (&self.meter, Instant::now());
-                this.step(TURN, &self.watch, &mut self.running, |attempt, up, request| {
-                    attempt.turn(up, request, (round, options.length), (meter, &mut moment))
-                });
+                this.step(
+                    TURN,
+                    &self.watch,
+                    &mut self.running,
+                    |attempt, up, request| {
+                        attempt.turn(up, request, (round, options.length), (meter, &mut moment))
+                    },
+                );
                 if this.attempt.failure.is_some() {
                     // A turn may have been waited for. That time is not taken from the share of the
                     // others.

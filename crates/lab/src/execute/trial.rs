@@ -1,9 +1,6 @@
 //! One trial: a layer prepares a point, takes its turns, flushes and proves it.
 
-use std::{
-    path::PathBuf,
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use layermark_layers::{BackingExtents, KernelCaches, LayerError};
 use layermark_model::{

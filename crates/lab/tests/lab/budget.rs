@@ -165,7 +165,10 @@ fn what_is_at_work_when_the_budget_is_spent_is_cut_and_what_was_made_counts() {
     assert_eq!(run.status, RunStatus::Done);
     // Trial 20 is in the fourth block of two points in three layers.
     let cut = run.cut.clone().unwrap();
-    let named = run.points.iter().any(|p| Some(&p.label) == cut.point.as_ref());
+    let named = run
+        .points
+        .iter()
+        .any(|p| Some(&p.label) == cut.point.as_ref());
     assert!(named && cut.block == Some(4), "{cut:?}");
     assert_eq!(cut.layer.as_deref(), Some("ends:ns=3000,stuck=20"));
     assert_eq!(cut.during, "its files were made");
@@ -174,7 +177,10 @@ fn what_is_at_work_when_the_budget_is_spent_is_cut_and_what_was_made_counts() {
     assert!([18, 21].contains(&made.len()), "{}", made.len());
     assert!(made.iter().all(|t| t.error.is_none()));
     let report = Report::build(&run, &made);
-    assert_eq!(report.results.iter().filter(|r| r.ratio.is_some()).count(), 4);
+    assert_eq!(
+        report.results.iter().filter(|r| r.ratio.is_some()).count(),
+        4
+    );
     let said = &report.caveats[0];
     assert!(
         said.starts_with("The budget of 60s was spent: ") && said.contains("in block 4 was cut"),
@@ -187,27 +193,43 @@ fn what_is_at_work_when_the_budget_is_spent_is_cut_and_what_was_made_counts() {
 fn nothing_is_begun_that_would_miss_the_end() {
     let mut bench = Bench::new();
     // A block takes 10 s on the run's clock, of which the plan knows nothing.
-    let outcome = bench.run(slow(&bench, &["ends:slow=10"], 1, "45s")).unwrap();
+    let outcome = bench
+        .run(slow(&bench, &["ends:slow=10"], 1, "45s"))
+        .unwrap();
     assert_eq!(outcome.ended, Ended::Budget);
     let (run, made) = bench.last();
-    assert_eq!((made.len(), run.cut), (8, None), "four blocks, and none was cut");
+    assert_eq!(
+        (made.len(), run.cut),
+        (8, None),
+        "four blocks, and none was cut"
+    );
 }
 
 #[test]
 fn points_that_turn_out_not_to_fit_are_left_out_and_named_layers_stay() {
     let mut bench = Bench::new();
     // A point takes 10 s in a block, of which the plan knows 0.1.
-    let outcome = bench.run(slow(&bench, &["ends:slow=10"], 5, "70s")).unwrap();
+    let outcome = bench
+        .run(slow(&bench, &["ends:slow=10"], 5, "70s"))
+        .unwrap();
     assert!(outcome.lost.is_empty());
     let (run, made) = bench.last();
     assert!(left_out(&run).is_empty());
     let skipped = run.layers[1].skips.len();
     assert!((3..=4).contains(&skipped), "{:?}", run.layers[1].skips);
     let reason = run.layers[1].skips.values().next().unwrap();
-    assert!(reason.contains("3 blocks of all points would take about"), "{reason}");
+    assert!(
+        reason.contains("3 blocks of all points would take about"),
+        "{reason}"
+    );
     assert!(reason.ends_with("and the budget is 70 s"), "{reason}");
     let warned = bench.warnings();
-    assert!(warned.iter().any(|w| w.contains(" of all points would take about ")), "{warned:?}");
+    assert!(
+        warned
+            .iter()
+            .any(|w| w.contains(" of all points would take about ")),
+        "{warned:?}"
+    );
     let most = (0..5).map(|p| made.iter().filter(|t| t.cell.point == p).count());
     assert!(most.max() >= Some(6), "a point has its three blocks");
     // A replay leaves out the same.
@@ -228,7 +250,10 @@ fn a_layer_whose_first_trials_fail_for_one_reason_ends_and_the_others_have_its_t
     assert_eq!(trials(&made, 1), 3, "the first three");
     assert_eq!(trials(&made, 2), 40);
     let reason = run.layers[1].reason.as_ref().unwrap();
-    assert!(reason.starts_with("its first 3 trials failed for one reason: open "), "{reason}");
+    assert!(
+        reason.starts_with("its first 3 trials failed for one reason: open "),
+        "{reason}"
+    );
     assert_eq!(bench.failed_layers()[0].0, "ends:refuses=1");
 }
 
@@ -277,9 +302,15 @@ fn layers_are_left_out_as_soon_as_points_of_the_first_block_were_timed() {
     bench.run(bench.request(plan)).unwrap();
     let (run, made) = bench.last();
     assert_eq!(left_out(&run), ["mock:ns=3,take=200ms"]);
-    assert_eq!(trials(&made, 2), 2, "at two points");
+    assert!(
+        (1..=2).contains(&trials(&made, 2)),
+        "before the block was complete"
+    );
     let [native, other] = [0, 1].map(|layer| trials(&made, layer));
-    assert!(native == other && (9..=18).contains(&native), "{native} {other}");
+    assert!(
+        native == other && (9..=18).contains(&native),
+        "{native} {other}"
+    );
 }
 
 /// Three trials of 100 ms a block, of which the plan knows 50: eight blocks are 2.4 s.

@@ -234,7 +234,8 @@ fn packaged(lab: &Lab, p: &layermark_model::Point) {
         .needs(p)
         .unwrap()
         .packaged;
-    layermark_probe::packaged::write(&lab.dir.path().join("packaged"), &files, 99, &|| true).unwrap();
+    layermark_probe::packaged::write(&lab.dir.path().join("packaged"), &files, 99, &|| true)
+        .unwrap();
 }
 
 #[test]

@@ -131,7 +131,8 @@ fn overlay_inside() {
         .needs(&p)
         .unwrap()
         .packaged;
-    layermark_probe::packaged::write(&lower.join(&name).join("packaged"), &files, 1, &|| true).unwrap();
+    layermark_probe::packaged::write(&lower.join(&name).join("packaged"), &files, 1, &|| true)
+        .unwrap();
     let options = format!(
         "lowerdir={},upperdir={},workdir={}",
         lower.display(),

@@ -89,7 +89,11 @@ fn a_usual_budget_is_exceeded_for_the_fewest_blocks_and_no_more() {
         clock.fit(block, due(&[f64::INFINITY; 3])).len()
     };
     assert_eq!([at(99, 0), at(99, 2)], [3, 3], "an interval takes three");
-    assert_eq!([at(14, 7), at(15, 7)], [1, 0], "half as long again for eight");
+    assert_eq!(
+        [at(14, 7), at(15, 7)],
+        [1, 0],
+        "half as long again for eight"
+    );
     assert_eq!([at(9, 8), at(10, 8)], [1, 0]);
 }
 
@@ -180,21 +184,37 @@ fn a_budget_too_small_for_one_point_of_what_was_named_is_known_beforehand() {
     };
     let due = all(3, 4);
     // Three blocks of native and both layers take 18 s at a point, 54 s at all.
-    let needs = |budget| named(budget).too_small(&ask(&due, Some(3)));
+    let needs = |budget| Some(named(budget).too_small(&ask(&due, Some(3)))?.0);
     assert_eq!(needs(14), Some(Duration::from_secs(54)));
     assert_eq!(needs(15), None, "a forecast may be a quarter too long");
     assert_eq!(named(1).usual(true).too_small(&ask(&due, Some(3))), None);
     // Of layers that nobody named, one has to fit.
-    let default = |budget| named(budget).keep(Vec::new()).too_small(&ask(&due, Some(3)));
-    assert_eq!(default(4), Some(Duration::from_secs(18)));
+    let default = |budget| {
+        named(budget)
+            .keep(Vec::new())
+            .too_small(&ask(&due, Some(3)))
+    };
+    assert_eq!(default(4), Some((Duration::from_secs(18), vec![0, 1])));
     assert_eq!(default(5), None);
     // Guests that boot, on a machine on which everything takes five times as long.
     let guests = |budget| {
         let set_ups = vec![Duration::from_secs(25); 3];
-        named(budget).set_ups(set_ups).too_small(&ask(&due, Some(3)))
+        let guests = named(budget).set_ups(set_ups);
+        Some(guests.too_small(&ask(&due, Some(3)))?.0)
     };
     assert_eq!(guests(74), Some(Duration::from_secs(129)));
     assert_eq!(guests(75), None);
+    // Files whose removal takes as long as all the rest.
+    let files = |budget| {
+        let files = named(budget).clean_up(Duration::from_secs(54));
+        Some(files.too_small(&ask(&due, Some(3)))?.0)
+    };
+    assert_eq!(
+        (files(57), files(58)),
+        (Some(Duration::from_secs(108)), None)
+    );
+    let left = named(60).clean_up(Duration::from_secs(54)).left();
+    assert_eq!(left, Some(Duration::from_secs(6)));
 }
 
 /// Everything takes five times the guess.
@@ -310,6 +330,19 @@ fn an_unknown_trial_takes_longer_than_was_planned_as_others_do() {
     let times = 1.0 + 23.0 * 5.0 / 6.0;
     assert_eq!(clock.estimate(0, 0), guess(0).work.mul_f64(times));
     assert_eq!(clock.estimate(5, 0), guess(0).work.mul_f64(times));
+}
+
+/// A forecast that was five times too long left 93 points of 98 out, and half of the time was not used.
+#[test]
+fn one_point_that_takes_less_gives_hope_for_the_others() {
+    let mut clock = Clock::new(Some(Duration::from_secs(60)), vec![seconds(10); 6]);
+    clock = clock.keep(vec![1]);
+    assert_eq!(out_of(&clock, &all(6, 2), [8, 3], None).points.len(), 5);
+    for layer in 0..2 {
+        clock.note(layer, 2, Duration::from_secs(1));
+    }
+    assert_eq!(clock.estimate(1, 5), Duration::from_secs(1));
+    assert!(out_of(&clock, &all(6, 2), [8, 3], None).points.is_empty());
 }
 
 /// Seed 230957274 drew `git status` as the first point of the card: fuse was left out of a run

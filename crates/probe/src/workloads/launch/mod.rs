@@ -12,8 +12,7 @@ use layermark_model::{
 };
 
 use crate::{
-    Beat, Context, Needs, Placed, ProbeError, TurnRequest, Turned, Work, Workload,
-    counters,
+    Beat, Context, Needs, Placed, ProbeError, TurnRequest, Turned, Work, Workload, counters,
     limits::HEARTBEAT_NS,
     param::{self, read},
     programs::{
@@ -42,7 +41,6 @@ mod trace;
 use guarded::Launches;
 use params::LaunchParams;
 use start::{LaunchSite, Launched};
-
 
 /// The workload `launch`.
 pub struct Launch;

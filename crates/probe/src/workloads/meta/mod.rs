@@ -26,6 +26,9 @@ const PER_DIRECTORY: u64 = 100;
 /// The workload `meta`.
 pub struct Meta;
 
+/// How many files can be looked at while one is made and removed.
+const LOOKS: u64 = 10;
+
 impl Workload for Meta {
     fn id(&self) -> &'static str {
         "meta"
@@ -54,7 +57,8 @@ impl Workload for Meta {
             let each = p.file_size.next_multiple_of(4096) + 4096;
             return Ok(Needs {
                 space: p.files.saturating_mul(each),
-                files: p.files,
+                // Others are made until the rounds are over, and stay.
+                files: if p.op.on_written() { p.files } else { 0 },
                 ..Needs::default()
             });
         }
@@ -65,7 +69,7 @@ impl Workload for Meta {
         };
         Ok(Needs {
             packaged: (0..p.files).map(file).collect(),
-            files: p.files,
+            files: p.files / LOOKS,
             ..Needs::default()
         })
     }

@@ -36,11 +36,8 @@ use programs::StepPrograms;
 /// Directory of trees below `packaged/`.
 const TREES: &str = "steps";
 
-/// How many times a step on a material makes or looks at each of its files: it does so itself, and so do
-/// the check of its outcome and the cleaning up.
-const EACH: u64 = 3;
-/// The same of the material and of `setup`, which come before the first execution.
-const ONCE: u64 = 5;
+/// How many times the material and `setup`, which come before the first execution, make each of its files.
+const ONCE: u64 = 3;
 
 /// The workload `steps`.
 pub struct Steps;
@@ -107,7 +104,7 @@ impl Workload for Steps {
         let tracing = StepParams { tracing: true, ..p };
         let extra = traced.then(|| param::point(at.label.clone(), &tracing));
         Ok(Needs {
-            files: files * EACH,
+            files,
             first_files: files * ONCE,
             extra: extra.transpose()?,
             programs,

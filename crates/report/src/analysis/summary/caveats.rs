@@ -37,10 +37,18 @@ pub fn all(f: &Findings, trials: &[TrialRecord]) -> Vec<String> {
 /// What was at work when the budget was spent, and the command that continues it.
 fn cut_by_budget(run: &Run) -> Option<String> {
     let cut = run.cut.as_ref()?;
-    let point = cut.point.as_deref().map(|point| format!("{} ", code(point)));
-    let layer = cut.layer.as_deref().map(|layer| format!("in {} ", code(layer)));
+    let point = cut
+        .point
+        .as_deref()
+        .map(|point| format!("{} ", code(point)));
+    let layer = cut
+        .layer
+        .as_deref()
+        .map(|layer| format!("in {} ", code(layer)));
     let block = cut.block.map(|block| format!("in block {block} "));
-    let at = [point, layer, block].map(Option::unwrap_or_default).concat();
+    let at = [point, layer, block]
+        .map(Option::unwrap_or_default)
+        .concat();
     let at = if at.is_empty() { "the run " } else { &at };
     let budget = run.plan.budget.as_deref().unwrap_or_default();
     let command = format!(
