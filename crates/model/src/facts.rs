@@ -151,6 +151,7 @@ fn names_a_host(source: &str) -> bool {
 
 /// A block device below a layer, from sysfs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub struct Device {
     /// Kernel name, such as `vda` or `loop0`.
     pub name: String,

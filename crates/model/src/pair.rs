@@ -98,11 +98,11 @@ impl Cost {
         if !goes_on {
             return next;
         }
-        let net = self.net.zip(next.net);
+        let both = self.net.zip(next.net);
         Self {
             raw: self.raw.followed_by(next.raw),
-            apart: net.is_some() && self.apart && next.apart,
-            net: net.map(|(own, next)| own.followed_by(next)),
+            apart: both.is_some() && self.apart && next.apart,
+            net: both.map(|(own, next)| own.followed_by(next)),
         }
     }
 }

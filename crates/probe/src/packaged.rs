@@ -165,7 +165,7 @@ mod tests {
                 size: CHUNK as u64 + 5000,
             },
         ];
-        write(dir.path(), &files, 7).unwrap();
+        write(dir.path(), &files, 7, &|| true).unwrap();
         let bytes = fs::read(dir.path().join("a/b")).unwrap();
         assert_eq!(bytes.len(), 10_000);
         assert_eq!(fs::metadata(dir.path().join("empty")).unwrap().len(), 0);
@@ -177,7 +177,7 @@ mod tests {
             .unwrap()
             .modified()
             .unwrap();
-        write(dir.path(), &files, 8).unwrap();
+        write(dir.path(), &files, 8, &|| true).unwrap();
         assert_eq!(
             fs::metadata(dir.path().join("a/b"))
                 .unwrap()
@@ -187,7 +187,7 @@ mod tests {
         );
 
         let other = tempfile::tempdir().unwrap();
-        write(other.path(), &files, 7).unwrap();
+        write(other.path(), &files, 7, &|| true).unwrap();
         assert_eq!(fs::read(other.path().join("a/b")).unwrap(), bytes);
     }
 }

@@ -48,18 +48,18 @@ impl DeviceCounter {
 /// Share of what the devices counted in these trials that others are expected to have caused (0..=1), all
 /// trials together: a window is short. `None` without windows, as in older runs.
 pub fn share(trials: &[&Trial], counter: DeviceCounter) -> Option<f64> {
-    let (mut counted, mut ns, mut seen, mut window_ns) = (0, 0, 0, 0);
+    let (mut of_all, mut ns, mut seen, mut window_ns) = (0, 0, 0, 0);
     for trial in trials {
         let background = trial.background?;
         seen += counter.in_windows(background)?;
         window_ns += background.ns;
-        counted += counter.of(trial.device?);
+        of_all += counter.of(trial.device?);
         ns += trial.elapsed_ns();
     }
     match (seen, window_ns) {
         (_, 0) => None,
         (0, _) => Some(0.0),
-        _ => Some((seen as f64 / window_ns as f64 * ns as f64 / counted.max(1) as f64).min(1.0)),
+        _ => Some((seen as f64 / window_ns as f64 * ns as f64 / of_all.max(1) as f64).min(1.0)),
     }
 }
 
