@@ -79,10 +79,7 @@ pub fn run(
         speed,
         usual: request.usual_budget,
     };
-    if request.left_out.is_none() {
-        fewer::check(&known)?;
-    }
-    let for_work = fewer::clock(&known)?.for_work();
+    let for_work = fewer::check(&known, request.left_out.is_none())?;
     let left = for_work.map(|all| all.saturating_sub(stop.now() - begun));
     let limited = left
         .filter(|_| !request.usual_budget)

@@ -36,8 +36,8 @@ pub(crate) struct Clock {
     set_ups: Vec<Duration>,
     /// Duration of the first set-up of all.
     set_up: Duration,
-    /// Assumed duration of removing at the end what the run has made.
-    clean_up: Duration,
+    /// Assumed duration of removing at the end what each layer has then; zero once it is left out.
+    clean_ups: Vec<Duration>,
     /// Trials of a layer at a point.
     each: BTreeMap<(usize, usize), Each>,
     /// Sums over `each` of the mean and of the guess. They are kept because a matrix of a thousand
@@ -143,10 +143,21 @@ impl Clock {
         self
     }
 
-    /// Assumed duration of removing at the end what the run has made.
-    pub(crate) fn clean_up(mut self, clean_up: Duration) -> Self {
-        self.clean_up = clean_up;
+    /// Assumed duration of removing at the end what each layer has then.
+    pub(crate) fn clean_ups(mut self, clean_ups: Vec<Duration>) -> Self {
+        self.clean_ups = clean_ups;
         self
+    }
+
+    /// Records that layers are left out.
+    pub(crate) fn leave_out(&mut self, layers: &[usize]) {
+        for layer in layers {
+            for guesses in [&mut self.set_ups, &mut self.clean_ups] {
+                if let Some(guess) = guesses.get_mut(*layer) {
+                    *guess = Duration::ZERO;
+                }
+            }
+        }
     }
 
     /// Whether the budget is a command's usual one.
@@ -206,7 +217,7 @@ impl Clock {
         cost: Duration,
         layers: impl Iterator<Item = usize>,
     ) -> Duration {
-        self.set_up + self.set_ups_of(layers) + cost * blocks + self.clean_up
+        self.set_up + self.once(layers) + cost * blocks
     }
 
     /// How much longer it takes with layers that are set up anew, as far as known: files are removed, and made
@@ -214,7 +225,7 @@ impl Clock {
     pub(crate) fn afresh(&self) -> Duration {
         let again = self.each.values().filter(|each| !each.alone);
         let more: Duration = again.map(|e| e.first.saturating_sub(e.mean())).sum();
-        more + self.clean_up
+        more + self.clean_ups.iter().sum::<Duration>()
     }
 
     /// Records the trials of an earlier part of the run, in order. Those of a block at a point took
@@ -265,7 +276,8 @@ impl Clock {
 
     /// The budget without the time to clean up.
     pub(crate) fn for_work(&self) -> Option<Duration> {
-        Some(self.budget?.saturating_sub(self.clean_up))
+        let clean_up = self.clean_ups.iter().sum();
+        Some(self.budget?.saturating_sub(clean_up))
     }
 
     pub(crate) fn spent(&self) -> Duration {
@@ -277,10 +289,16 @@ impl Clock {
         Some(self.for_work()?.saturating_sub(self.spent))
     }
 
+    /// Time within which everything must be over if there are few blocks.
+    fn all(&self) -> Option<Duration> {
+        let times = if self.usual { SOFT } else { 1.0 };
+        Some(self.budget?.mul_f64(times))
+    }
+
     /// Time within which the fewest blocks must be made.
     fn reach(&self) -> Option<Duration> {
-        let times = if self.usual { SOFT } else { 1.0 };
-        Some(self.for_work()?.mul_f64(times))
+        let clean_up = self.clean_ups.iter().sum();
+        Some(self.all()?.saturating_sub(clean_up))
     }
 
     /// The baseline and the layers that are kept.
@@ -288,10 +306,11 @@ impl Clock {
         [BASELINE].into_iter().chain(self.keep.iter().copied())
     }
 
-    /// Assumed duration of the set-ups to come of these layers.
-    fn set_ups_of(&self, layers: impl Iterator<Item = usize>) -> Duration {
-        let guess = |layer| self.set_ups.get(layer).copied().unwrap_or_default();
-        layers.map(guess).sum()
+    /// Assumed duration of what these layers need once: set-ups to come, and cleaning up.
+    fn once(&self, layers: impl Iterator<Item = usize>) -> Duration {
+        let guess = |all: &[Duration], layer: usize| all.get(layer).copied().unwrap_or_default();
+        let both = |layer| guess(&self.set_ups, layer) + guess(&self.clean_ups, layer);
+        layers.map(both).sum()
     }
 
     /// Duration of a block of each point in these layers.
@@ -315,11 +334,11 @@ impl Clock {
         if self.keep.is_empty() {
             stay.extend(others.next());
         }
-        let set_ups = self.set_ups_of(stay.iter().copied());
+        let once = self.once(stay.iter().copied());
         let costs = self.costs(ask.due, |layer| stay.contains(&layer));
         let cheapest = costs.values().min()?;
         let all: Duration = costs.values().sum();
-        let beside = self.spent + set_ups + self.clean_up;
+        let beside = self.spent + once;
         let takes = beside + *cheapest * ask.least;
         (takes > budget.mul_f64(DOUBT)).then(|| (beside + all * ask.least, stay))
     }
@@ -328,10 +347,10 @@ impl Clock {
     /// last one first: they stay where there is time for `wanted` blocks. Then the control goes, then
     /// points. The baseline stays, and the layers to keep, or else one other layer; and one point.
     pub(crate) fn left_out(&self, ask: &Ask<'_>) -> Omitted {
-        let Some(reach) = self.reach() else {
+        let Some(all) = self.all() else {
             return Omitted::default();
         };
-        let left = reach.saturating_sub(self.spent);
+        let left = all.saturating_sub(self.spent);
         let layers = self.layers_left_out(ask, left);
         let points = if self.usual {
             Vec::new()
@@ -360,7 +379,7 @@ impl Clock {
             .chain(first.iter().copied())
             .chain(ask.control.filter(|c| each.contains_key(c)))
             .chain(rest.iter().copied());
-        let (mut block, mut set_ups) = (Duration::ZERO, Duration::ZERO);
+        let (mut block, mut once) = (Duration::ZERO, Duration::ZERO);
         let mut out = Vec::new();
         for (place, layer) in order.enumerate() {
             let is_control_of_named = Some(layer) == ask.control && !self.keep.is_empty();
@@ -370,11 +389,11 @@ impl Clock {
                 ask.wanted
             };
             let more = each.get(&layer).copied().unwrap_or_default();
-            let set_up = self.set_ups_of([layer].into_iter());
-            if place > stay && set_ups + set_up + (block + more) * blocks > left {
+            let own = self.once([layer].into_iter());
+            if place > stay && once + own + (block + more) * blocks > left {
                 out.push(layer);
             } else {
-                (block, set_ups) = (block + more, set_ups + set_up);
+                (block, once) = (block + more, once + own);
             }
         }
         out.sort_unstable();
@@ -385,7 +404,7 @@ impl Clock {
     fn points_left_out(&self, ask: &Ask<'_>, out: &[usize], left: Duration) -> Vec<usize> {
         let layers: BTreeSet<usize> = ask.due.iter().flat_map(|d| d.layers.clone()).collect();
         let is_in = |layer: usize| !out.contains(&layer);
-        let left = left.saturating_sub(self.set_ups_of(layers.into_iter().filter(|l| is_in(*l))));
+        let left = left.saturating_sub(self.once(layers.into_iter().filter(|l| is_in(*l))));
         let costs = self.costs(ask.due, is_in);
         let cheapest = costs.iter().min_by_key(|(_, cost)| **cost);
         let cheapest = cheapest.map(|(point, _)| *point);

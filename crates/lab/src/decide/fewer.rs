@@ -49,7 +49,7 @@ pub(crate) fn clock(known: &Known<'_>) -> Result<Clock, LabError> {
     Ok(Clock::new(plan.budget()?, guesses)
         .slowdowns(slowdowns.collect())
         .set_ups(set_ups(known))
-        .clean_up(clean_up(known)?)
+        .clean_ups(clean_ups(known)?)
         .keep(keep)
         .usual(known.usual))
 }
@@ -89,59 +89,65 @@ fn set_ups(known: &Known<'_>) -> Vec<Duration> {
     known.layers.iter().enumerate().map(of).collect()
 }
 
-/// What it takes to remove at the end what every layer has then.
-fn clean_up(known: &Known<'_>) -> Result<Duration, LabError> {
-    let mut kept = known.packaged.len() as u64;
+/// What it takes to remove at the end what each layer has then, and the master copy of packaged files.
+fn clean_ups(known: &Known<'_>) -> Result<Vec<Duration>, LabError> {
+    let packaged = known.packaged.len() as u64;
+    let mut kept = packaged;
     for point in known.points {
         kept = kept.saturating_add(known.catalog.needs(point)?.first_files);
     }
-    let layers = known.layers.iter();
-    let ready = layers.filter(|l| l.status == LayerStatus::Ready).count() as u64;
-    let master = known.packaged.len() as u64;
-    Ok(times(
-        known.speed.remove,
-        kept.saturating_mul(ready) + master,
-    ))
+    let of = |(at, layer): (usize, &LayerRun)| {
+        let master = if at == BASELINE { packaged } else { 0 };
+        let files = kept.saturating_add(master);
+        let is_ready = layer.status == LayerStatus::Ready;
+        times(known.speed.remove, if is_ready { files } else { 0 })
+    };
+    Ok(known.layers.iter().enumerate().map(of).collect())
 }
 
-/// Refuses a budget that is too small for what must not be left out.
-pub(crate) fn check(known: &Known<'_>) -> Result<(), LabError> {
-    let Known {
-        plan,
-        layers,
-        points,
-        ..
-    } = *known;
-    let clock = clock(known)?;
+/// Every point with the layers that do it. One that no layer but the baseline does is not measured.
+fn due(known: &Known<'_>) -> Vec<Due> {
     let does = |layer: &LayerRun, point: &Point| {
         layer.status == LayerStatus::Ready && !layer.skips.contains_key(&point.label)
     };
-    let due = points.iter().enumerate().map(|(at, point)| Due {
-        point: at,
-        layers: (0..layers.len())
-            .filter(|layer| does(&layers[*layer], point))
-            .collect(),
-        width: f64::INFINITY,
+    let layers = 0..known.layers.len();
+    let due = known.points.iter().enumerate().map(|(at, point)| {
+        let layers = layers.clone();
+        Due {
+            point: at,
+            layers: layers.filter(|l| does(&known.layers[*l], point)).collect(),
+            width: f64::INFINITY,
+        }
     });
+    due.filter(|due| due.layers.len() > 1 || known.layers.len() == 1)
+        .collect()
+}
+
+/// Refuses a budget that is too small for what must not be left out. Otherwise returns the part of it that is
+/// for work, without the time to clean up behind what will not be left out.
+pub(crate) fn check(known: &Known<'_>, may_refuse: bool) -> Result<Option<Duration>, LabError> {
+    let plan = known.plan;
+    let mut clock = clock(known)?;
     let least = least_blocks(plan);
+    let due = due(known);
     let ask = Ask {
-        // A point that no layer but the baseline does is not measured.
-        due: &due
-            .filter(|d| d.layers.len() > 1 || layers.len() == 1)
-            .collect::<Vec<_>>(),
+        due: &due,
         wanted: fewest_blocks(plan),
         least,
-        control: layers.iter().position(|l| l.control),
+        control: known.layers.iter().position(|l| l.control),
     };
-    let Some((takes, stay)) = clock.too_small(&ask) else {
-        return Ok(());
-    };
-    Err(LabError::Budget {
-        budget: plan.budget.clone().unwrap_or_default(),
-        blocks: least,
-        layers: stay.into_iter().map(|at| layers[at].name.clone()).collect(),
-        needed: in_steps(takes),
-    })
+    let too_small = clock.too_small(&ask).filter(|_| may_refuse);
+    if let Some((takes, stay)) = too_small {
+        let name = |at: usize| known.layers[at].name.clone();
+        return Err(LabError::Budget {
+            budget: plan.budget.clone().unwrap_or_default(),
+            blocks: least,
+            layers: stay.into_iter().map(name).collect(),
+            needed: in_steps(takes),
+        });
+    }
+    clock.leave_out(&clock.left_out(&ask).layers);
+    Ok(clock.for_work())
 }
 
 /// Blocks that decide: nothing is left out for more.

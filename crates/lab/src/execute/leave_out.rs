@@ -129,6 +129,7 @@ impl Lab<'_> {
             layer.reason = Some(reason.to_owned());
             layer.hint = Some(hint.clone());
         }
+        self.clock.leave_out(layers);
         self.forecast.leave_out(layers);
         Ok(self.store.update(&self.run)?)
     }

@@ -206,15 +206,17 @@ fn a_budget_too_small_for_one_point_of_what_was_named_is_known_beforehand() {
     assert_eq!(guests(75), None);
     // Files whose removal takes as long as all the rest.
     let files = |budget| {
-        let files = named(budget).clean_up(Duration::from_secs(54));
+        let files = named(budget).clean_ups(vec![Duration::from_secs(18); 3]);
         Some(files.too_small(&ask(&due, Some(3)))?.0)
     };
     assert_eq!(
         (files(57), files(58)),
         (Some(Duration::from_secs(108)), None)
     );
-    let left = named(60).clean_up(Duration::from_secs(54)).left();
-    assert_eq!(left, Some(Duration::from_secs(6)));
+    let mut left = named(60).clean_ups(vec![Duration::from_secs(18); 3]);
+    assert_eq!(left.left(), Some(Duration::from_secs(6)));
+    left.leave_out(&[2]);
+    assert_eq!(left.left(), Some(Duration::from_secs(24)));
 }
 
 /// Everything takes five times the guess.
