@@ -246,7 +246,7 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
     let Greeting { process, stream } = greeting;
     let io = |what: &str, path: &Path| LayerError::io(&layer, what, path);
     let agent = AgentClient::new(stream, silence).map_err(io("connect to", &way.dir))?;
-    let secret = random_name("");
+    let secret = random_name("") + &random_name("");
     let entered = agent.ask(
         &AgentRequest::Enter {
             dir: way.dir.clone(),
