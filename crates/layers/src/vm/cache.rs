@@ -58,9 +58,9 @@ fn store_in(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         Refused::Io(e) => e,
         Refused::At(by) => io::Error::other(format!("{}: others can change it", by.display())),
     };
-    let open = |dir: &Path, make| HeldDir::find(dir, make, &mut |_, stat| is_exposed(stat));
+    let safe_dir = |dir: &Path, make| HeldDir::find(dir, make, &mut |_, stat| is_exposed(stat));
     let parent = dir.parent().ok_or(io::ErrorKind::NotFound)?;
-    let parent = open(parent, true).map_err(refused)?;
+    let parent = safe_dir(parent, true).map_err(refused)?;
     match mkdirat(
         &parent.fd,
         dir.file_name().unwrap_or_default(),
@@ -69,7 +69,7 @@ fn store_in(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(e) => return Err(e.into()),
     }
-    let held = open(dir, false).map_err(refused)?;
+    let held = safe_dir(dir, false).map_err(refused)?;
     if is_open_to_others(&fstat(&held.fd)?) {
         return Err(refused(Refused::At(held.path)));
     }
