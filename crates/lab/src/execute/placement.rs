@@ -10,7 +10,7 @@ use crate::{
         budget::Due,
         parts::{FileId, Member, divide},
     },
-    execute::drive::Lab,
+    execute::{drive::Lab, session::RunningLayer},
 };
 
 impl Lab<'_> {
@@ -87,11 +87,11 @@ impl Lab<'_> {
         layer == BASELINE || self.run.layers[layer].control
     }
 
-    /// [`RunningLayer::is_served`](crate::execute::session::RunningLayer::is_served) of a layer that is up.
+    /// [`RunningLayer::is_served`] of a layer that is up.
     pub(crate) fn is_served(&self, layer: usize) -> bool {
         self.running[layer]
             .as_ref()
-            .is_some_and(|up| up.is_served())
+            .is_some_and(RunningLayer::is_served)
     }
 }
 

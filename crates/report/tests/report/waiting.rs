@@ -17,6 +17,8 @@ const POINT: &str = "large read, warm";
 const KERNEL: &str = "overlay:upper";
 const SERVED: &str = "fuse";
 const OPS: u64 = 20;
+/// Runs of native against itself.
+const RUNS: u64 = 400;
 
 /// `SplitMix64` (Steele, Lea, Flood 2014).
 struct Noise(u64);
@@ -231,7 +233,8 @@ fn spreadsheets_have_the_waiting_and_both_ratios() {
     assert_eq!(of(KERNEL, "waiting_left_out"), "true");
     assert_eq!(of(SERVED, "waiting_left_out"), "false");
     let ratio = row(&busy, KERNEL).waiting.unwrap().ratio_with.unwrap();
-    assert_eq!(number(of(KERNEL, "ratio_with_waiting")), ratio.estimate);
+    let off = number(of(KERNEL, "ratio_with_waiting")) - ratio.estimate;
+    assert!(off.abs() < 1e-12, "{off}");
     assert!(number(of(KERNEL, "waited")) > 0.5 && of(SERVED, "ratio_with_waiting").is_empty());
     assert!((number(of(SERVED, "helpers_waited_us")) - 9.0).abs() < 0.01);
     let trials = csv(&busy, "x.trials.csv");
@@ -250,7 +253,7 @@ fn a_served_layer_that_mostly_waits_gets_no_word_and_no_headline() {
         helpers: 900_000.0,
         ..Costs::of(1_000_000.0, 1_900_000.0)
     };
-    let mut busy = report([NATIVE, Costs::of(130_000.0, 140_000.0), served], false);
+    let busy = report([NATIVE, Costs::of(130_000.0, 140_000.0), served], false);
     let of_it = row(&busy, SERVED);
     assert_eq!(
         (of_it.verdict, of_it.probably, of_it.margin),
@@ -284,7 +287,6 @@ fn a_served_layer_that_mostly_waits_gets_no_word_and_no_headline() {
         .find(|a| a.text.starts_with("Not known for certain"));
     assert!(advice.unwrap().text.contains("when nothing else runs"));
     assert!(terminal(&busy).contains(&why));
-    busy.results.retain(|r| r.layer != KERNEL);
     // Quiet, the same layer is slower.
     let quiet = report([NATIVE, Costs::of(130_000.0, 140_000.0), served], true);
     let of_it = row(&quiet, SERVED);
@@ -411,7 +413,6 @@ fn older_runs_are_read_and_have_all_of_their_time() {
 #[test]
 fn intervals_without_waiting_hold_one_as_often_as_they_say() {
     let mut held = 0;
-    const RUNS: u64 = 400;
     for seed in 0..RUNS {
         let mut noise = Noise(seed * 1_000_003);
         let mut ledger = Ledger::default();
