@@ -107,7 +107,9 @@ pub fn of_change(change: &ResultRow, old: &ResultRow, new: &ResultRow) -> Option
 pub fn waits(whole_us: f64, waits_us: f64, busy: bool) -> String {
     let (whole, part) = (number::time(whole_us), number::time(waits_us));
     let why = if busy { ": the machine is busy" } else { "" };
-    format!("of {whole}, {part} wait for a CPU{why}")
+    // Threads of a server may wait at the same time.
+    let most = if waits_us < whole_us { "" } else { "up to " };
+    format!("of {whole}, {most}{part} wait for a CPU{why}")
 }
 
 /// Whether other programs used the CPUs during most trials of a row.

@@ -218,6 +218,8 @@ enum Standing {
     Faster,
     /// Probably faster somewhere, and slower nowhere.
     ProbablyFaster,
+    /// It waited too much for a CPU somewhere, and nothing is known elsewhere.
+    Waits,
     /// None of its figures is trusted.
     Untrusted,
     /// None of these.
@@ -282,6 +284,8 @@ fn standing(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Standing {
         Standing::Free
     } else if has(Verdict::Same) > 0 {
         Standing::Near(has(Verdict::Same), rows.len())
+    } else if rows.iter().any(|r| r.withheld.is_some()) {
+        Standing::Waits
     } else if has(Verdict::Untrusted) == rows.len() {
         Standing::Untrusted
     } else {
@@ -319,6 +323,7 @@ fn gist(f: &Findings) -> Vec<String> {
     let mut near = Near::new();
     let (mut free, mut memory, mut faster, mut perhaps_faster) = (vec![], vec![], vec![], vec![]);
     let (mut slower, mut unsteady, mut untrusted, mut open) = (vec![], vec![], vec![], vec![]);
+    let mut waits: Vec<String> = Vec::new();
     let mut failed: Vec<String> = Vec::new();
     for layer in f.compared() {
         let rows = f.rows(layer);
@@ -349,6 +354,7 @@ fn gist(f: &Findings) -> Vec<String> {
             Standing::Near(same, all) => near.push((name, same, all)),
             Standing::Faster => faster.push(name),
             Standing::ProbablyFaster => perhaps_faster.push(name),
+            Standing::Waits => waits.push(name),
             Standing::Untrusted => untrusted.push(name),
             Standing::Open => open.push(name),
         }
@@ -398,6 +404,10 @@ fn gist(f: &Findings) -> Vec<String> {
             let probably = format!("probably faster than {baseline}");
             let (one, many) = (format!("is {probably}"), format!("are {probably}"));
             said(&perhaps_faster, &one, &many)
+        })
+        .or_else(|| {
+            let much = "too much for a CPU to tell";
+            said(&waits, &format!("waits {much}"), &format!("wait {much}"))
         })
         .or_else(|| said(&open, "is too noisy to tell", "are too noisy to tell"))
         .or_else(|| said(&untrusted, "is not trusted", "are not trusted"));
