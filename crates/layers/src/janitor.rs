@@ -6,6 +6,7 @@
 //! lead elsewhere by then.
 
 use std::{
+    collections::BTreeSet,
     ffi::{OsStr, OsString},
     io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
@@ -28,6 +29,7 @@ use std::{
 
 use rustix::{
     cmsg_space,
+    fs::OFlags,
     io::Errno,
     net::{
         AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -35,12 +37,12 @@ use rustix::{
     },
 };
 
-use crate::{fd, loopdev, removal, served, view, workdir};
+use crate::{dir_journal, fd, loopdev, mounts, removal, served, view, workdir};
 
 /// Longest name it accepts, bytes (`NAME_MAX`).
 const LONGEST: usize = 255;
 
-/// How long it tries to remove a directory.
+/// How long it tries to remove all directories.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long layermark waits for it. Removing files on a dead server takes until the server is back.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(20);
@@ -55,13 +57,22 @@ pub struct Janitor {
 
 /// Our end of the janitor's socket. A process has one janitor.
 static SOCKET: Mutex<Option<OwnedFd>> = Mutex::new(None);
+/// Names of the directories that were announced to it.
+static TOLD: Mutex<BTreeSet<OsString>> = Mutex::new(BTreeSet::new());
 /// The janitor's process id, 0 without one.
 static PID: AtomicU32 = AtomicU32::new(0);
 
 /// Starts `EXE janitor`. Call it before [`crate::sandbox::enter`]: the child stays outside, so that
 /// it keeps no mount of ours busy. Work directories are announced to it when they are created.
-pub fn spawn(exe: &Path) -> io::Result<Janitor> {
+///
+/// `journal` is an open directory of the user's, for the names of directories that still have to be removed. Without
+/// one, what a power cut leaves stays.
+pub fn spawn(exe: &Path, journal: Option<OwnedFd>) -> io::Result<Janitor> {
     let (ours, its) = pair()?;
+    let output = match &journal {
+        Some(journal) => Stdio::from(journal.try_clone()?),
+        None => Stdio::null(),
+    };
     let child = Command::new(exe)
         .arg("janitor")
         .env_clear()
@@ -69,17 +80,35 @@ pub fn spawn(exe: &Path) -> io::Result<Janitor> {
         // Ctrl-C and a closed terminal reach the whole process group of the shell's job.
         .process_group(0)
         .stdin(Stdio::from(its))
-        .stdout(Stdio::null())
+        // It prints nothing, and a descriptor cannot be led elsewhere as a path could.
+        .stdout(output)
         .stderr(Stdio::null())
         .spawn()?;
     *socket() = Some(ours);
     PID.store(child.id(), Ordering::Relaxed);
+    if let Some(journal) = journal {
+        dir_journal::open(journal);
+    }
     Ok(Janitor { child })
 }
 
 /// The janitor's process id.
 pub(crate) fn pid() -> Option<u32> {
     Some(PID.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
+}
+
+fn announced() -> MutexGuard<'static, BTreeSet<OsString>> {
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a directory may have to be removed still.
+fn is_left() -> bool {
+    let told = announced();
+    let Some(left) = dir_journal::names("") else {
+        // Without a journal it is not known.
+        return true;
+    };
+    left.iter().any(|name| told.contains(name))
 }
 
 /// A socket pair that keeps messages separate, whatever their content.
@@ -101,6 +130,7 @@ fn socket() -> MutexGuard<'static, Option<OwnedFd>> {
 /// it after layermark has ended. Called before the directory is created, and again with its
 /// descriptor.
 pub(crate) fn watch(parent: impl AsFd, name: &OsStr, dir: Option<BorrowedFd<'_>>) {
+    announced().insert(name.to_owned());
     let mut socket = socket();
     let told = |socket: &OwnedFd| tell(socket, parent.as_fd(), name, dir);
     if socket.as_ref().is_some_and(|s| told(s).is_err()) {
@@ -137,7 +167,9 @@ impl Drop for Janitor {
         // If it cannot be waited for, there is nothing left to do.
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() >= until {
-                view::tell("what is left of the run is removed when it can be");
+                if is_left() {
+                    view::tell("what is left of the run is removed when it can be");
+                }
                 return;
             }
             thread::sleep(Duration::from_millis(2));
@@ -145,15 +177,20 @@ impl Drop for Janitor {
     }
 }
 
-/// Runs the child: receives directories from `socket` until it is closed, then removes them. Those
-/// without a descriptor are removed only if they are work directories of layermark. Then loop devices get
-/// back the caches that the run had denied them.
-pub fn run(socket: impl AsFd) -> io::Result<()> {
+/// Runs the child: receives directories from `socket` until it is closed, then removes them, and their names from
+/// `journal`. Those without a descriptor are removed only if they are work directories of layermark. Then loop
+/// devices get back the caches that the run had denied them.
+pub fn run(socket: impl AsFd, journal: impl AsFd) -> io::Result<()> {
     ignore_signals();
     let mut outcome = Ok(());
-    for told in listen(socket.as_fd()) {
-        if let Err(e) = told.remove() {
-            outcome = Err(e);
+    let all = listen(socket.as_fd());
+    // Each is tried at least once.
+    let until = Instant::now() + PATIENCE;
+    for mut told in all {
+        match told.remove(until) {
+            // Where there is no journal, nothing has to be removed from it.
+            Ok(()) => drop(dir_journal::remove_from(&journal, &told.name)),
+            Err(e) => outcome = Err(e),
         }
     }
     loopdev::give_caches();
@@ -204,15 +241,14 @@ fn hear(socket: BorrowedFd<'_>) -> Option<Told> {
 }
 
 impl Told {
-    /// Removes it. Probes and helpers of the dead run are being killed at this moment and may still
-    /// create files.
-    fn remove(mut self) -> io::Result<()> {
-        let until = Instant::now() + PATIENCE;
+    /// Removes it. Tried until `until`, because probes and helpers of the dead run are being killed at this
+    /// moment and may still create files.
+    fn remove(&mut self, until: Instant) -> io::Result<()> {
         loop {
-            match self.try_remove() {
+            match self.try_remove(until) {
                 // Some servers do not notice that a directory has been removed.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(e) if e.kind() != io::ErrorKind::PermissionDenied && Instant::now() < until => {
+                Err(e) if !is_final(&e) && Instant::now() < until => {
                     thread::sleep(Duration::from_millis(20));
                 }
                 outcome => return outcome,
@@ -220,16 +256,16 @@ impl Told {
         }
     }
 
-    fn try_remove(&mut self) -> io::Result<()> {
+    fn try_remove(&mut self, until: Instant) -> io::Result<()> {
         let dir = match self.dir.take() {
             Some(dir) => dir,
-            None => match fd::open_dir(&self.parent, &self.name) {
+            None => match mounts::open_unmounted(&self.parent, &self.name, OFlags::RDONLY) {
                 Err(Errno::NOENT) => return Ok(()),
                 dir => self.of_ours(dir?)?,
             },
         };
         let dir = self.dir.insert(dir);
-        removal::empty_marked(&*dir)?;
+        removal::empty_marked(&*dir, until)?;
         fd::remove_empty(&self.parent, &self.name, &*dir)
     }
 
@@ -245,6 +281,21 @@ impl Told {
         );
         Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
     }
+}
+
+/// Whether the next try would fail too: it is not ours, or its server has ended (`ENOTCONN`, `ECONNABORTED`) or no
+/// longer has it (`ESTALE`).
+fn is_final(e: &io::Error) -> bool {
+    use io::ErrorKind::{
+        ConnectionAborted, NotConnected, PermissionDenied, StaleNetworkFileHandle,
+    };
+    let kinds = [
+        ConnectionAborted,
+        NotConnected,
+        PermissionDenied,
+        StaleNetworkFileHandle,
+    ];
+    kinds.contains(&e.kind())
 }
 
 #[allow(unsafe_code)]
@@ -299,10 +350,72 @@ mod tests {
         std::os::unix::fs::symlink(&theirs, &known).unwrap();
         drop(ours);
 
-        let e = run(&its).unwrap_err();
+        let journal = tempfile::tempdir().unwrap();
+        let names = [
+            "layermark-1",
+            "layermark-2",
+            "layermark-3",
+            "layermark-theirs",
+            "layermark-other",
+        ];
+        for name in names {
+            fs::write(journal.path().join(name), b"").unwrap();
+        }
+        let dir = fd::open_dir(rustix::fs::CWD, journal.path()).unwrap();
+        let e = run(&its, dir).unwrap_err();
         assert!(e.to_string().contains("layermark-theirs"), "{e}");
         assert!(!unmarked.exists() && !half.exists() && !moved.exists());
         assert!(known.is_symlink() && theirs.join("precious").exists());
+        let left = |name: &&str| journal.path().join(name).exists();
+        let left: Vec<&str> = names.into_iter().filter(left).collect();
+        assert_eq!(left, ["layermark-theirs", "layermark-other"]);
+    }
+
+    /// Another user may own what lies in a directory that was announced and not yet opened.
+    #[test]
+    fn a_marker_that_others_could_have_written_proves_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let parent = fd::open_dir(rustix::fs::CWD, home.path()).unwrap();
+        let dir = home.path().join("layermark-1");
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("precious"), b"x").unwrap();
+        let text = "A work directory of layermark. It is removed when its run ends.\n";
+        fs::write(dir.join(workdir::MARKER), text).unwrap();
+        let mode = |path: &Path, mode| {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        mode(&dir, 0o1777);
+        let removed = || {
+            let (ours, its) = pair().unwrap();
+            tell(&ours, parent.as_fd(), "layermark-1".as_ref(), None).unwrap();
+            drop(ours);
+            run(&its, fs::File::open("/dev/null").unwrap()).is_ok()
+        };
+        assert!(!removed() && dir.join("precious").exists());
+        mode(&dir, 0o755);
+        mode(&dir.join(workdir::MARKER), 0o666);
+        assert!(!removed() && dir.join("precious").exists());
+        mode(&dir.join(workdir::MARKER), 0o644);
+        assert!(removed() && !dir.exists());
+    }
+
+    #[test]
+    fn a_server_that_has_ended_is_given_up_at_once() {
+        let errors = [
+            libc::ENOTCONN,
+            libc::ECONNABORTED,
+            libc::ESTALE,
+            libc::EACCES,
+        ];
+        assert!(
+            errors
+                .map(io::Error::from_raw_os_error)
+                .iter()
+                .all(is_final)
+        );
+        let again = [libc::EBUSY, libc::ENOTEMPTY, libc::EIO];
+        assert!(!again.map(io::Error::from_raw_os_error).iter().any(is_final));
     }
 
     #[test]
@@ -313,10 +426,10 @@ mod tests {
             let (ours, its) = pair().unwrap();
             tell(&ours, parent.as_fd(), name.as_ref(), Some(parent.as_fd())).unwrap();
             drop(ours);
-            run(&its).unwrap();
+            run(&its, &its).unwrap();
             assert!(home.path().exists(), "{name}");
         }
         let input = fs::File::open("/dev/null").unwrap();
-        run(&input).unwrap();
+        run(&input, &input).unwrap();
     }
 }

@@ -20,6 +20,7 @@ mod command;
 mod container;
 mod devices;
 mod dir;
+mod dir_journal;
 mod entered;
 mod error;
 mod exec;

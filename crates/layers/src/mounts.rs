@@ -1,9 +1,12 @@
 //! Mounts: reading, making and ending them, and checks that they exist.
 
 use std::{
-    ffi::{CString, OsString},
+    ffi::{CString, OsStr, OsString},
     fs, io,
-    os::unix::ffi::{OsStrExt, OsStringExt},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
     path::{Path, PathBuf},
     sync::mpsc,
     thread,
@@ -12,11 +15,12 @@ use std::{
 
 use layermark_model::{Facts, Mount};
 use rustix::{
-    fs::{AtFlags, CWD, StatxFlags, statfs, statx},
+    fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statfs, statx},
+    io::Errno,
     mount::{MountFlags, UnmountFlags},
 };
 
-use crate::{LayerError, devices, foreign::Foreign, served};
+use crate::{LayerError, devices, fd, foreign::Foreign, served};
 
 /// A line of `/proc/self/mountinfo`, see proc(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +89,23 @@ fn unescape(field: &[u8]) -> OsString {
 /// The mounts of this process.
 pub fn list() -> io::Result<Vec<MountEntry>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
+}
+
+/// Opens the directory `name` in `at` as `how` says. A link is refused, and with `XDEV` a directory on which
+/// something is mounted: the file system there is asked nothing, because its server may never answer.
+pub(crate) fn open_unmounted(at: impl AsFd, name: &OsStr, how: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = how | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat2(&at, name, flags, Mode::empty(), ResolveFlags::NO_XDEV) {
+        // Before Linux 5.6, and in containers whose filter does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let path = fd::shown(&at).join(name);
+            if list().is_ok_and(|all| all.iter().any(|mount| mount.at == path)) {
+                return Err(Errno::XDEV);
+            }
+            openat(at, name, flags, Mode::empty())
+        }
+        opened => opened,
+    }
 }
 
 /// Whether the file system at `dir` answers within `limit`, even with an error. A separate thread
@@ -349,7 +370,7 @@ pub(crate) fn unmount(at: &Path) -> io::Result<()> {
     loop {
         match rustix::mount::unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
             Ok(()) => {}
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => return Ok(()),
+            Err(Errno::INVAL | Errno::NOENT) => return Ok(()),
             Err(e) => return Err(e.into()),
         }
     }
@@ -361,7 +382,7 @@ pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {
     let pauses = [1, 2, 5, 10, 20, 50, 100, 200, 500];
     for pause in pauses {
         match rustix::mount::unmount(at, UnmountFlags::NOFOLLOW) {
-            Err(rustix::io::Errno::BUSY) => {
+            Err(Errno::BUSY) => {
                 std::thread::sleep(std::time::Duration::from_millis(pause));
             }
             other => return Ok(other?),

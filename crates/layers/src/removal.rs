@@ -16,19 +16,19 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags, chmod, fchmod, fstat, fstatfs,
-        openat, rename, statat, statx, unlinkat,
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, chmod, fchmod, fstat, fstatfs, openat, rename,
+        statat, unlinkat,
     },
     io::Errno,
 };
 
 use layermark_model::random_name;
 
-use crate::{fd, spread, workdir::MARKER};
+use crate::{fd, mounts, spread, workdir::MARKER};
 
 /// How long to wait for files in use. FUSE and NFS rename a deleted file that is open
 /// (`.fuse_hidden*`, `.nfs*`), and remove it shortly after it is closed.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Removes a file, or a directory and everything below it. Does not follow links, and does not
 /// enter another mount, which may hold the user's data. A missing file is fine.
@@ -46,7 +46,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 
 /// Like [`remove`] for `name` in the directory `at`.
 pub(crate) fn remove_at(at: impl AsFd, name: &OsStr) -> io::Result<()> {
-    Removal::new(PATIENCE).entry(at.as_fd(), &CString::new(name.as_bytes())?)
+    Removal::within(PATIENCE).entry(at.as_fd(), &CString::new(name.as_bytes())?)
 }
 
 /// Removes the content of the directory at `path`, but not the directory. If it has many files
@@ -55,7 +55,7 @@ pub(crate) fn remove_at(at: impl AsFd, name: &OsStr) -> io::Result<()> {
 /// following layers create files too.
 pub(crate) fn empty(path: &Path) -> io::Result<()> {
     let dir = fd::open_dir(CWD, path)?;
-    let removal = Removal::new(PATIENCE);
+    let removal = Removal::within(PATIENCE);
     let on_ext4 = fstatfs(&dir)?.f_type as i64 == spread::EXT4;
     if !on_ext4 || !ASIDE.contains(&removal.data(dir.as_fd())?) {
         return removal.contents(dir.as_fd(), "");
@@ -67,15 +67,15 @@ pub(crate) fn empty(path: &Path) -> io::Result<()> {
 }
 
 /// Removes the content of a work directory. Its marker goes last, so that an interrupted removal
-/// can be continued.
-pub(crate) fn empty_marked(dir: impl AsFd) -> io::Result<()> {
-    empty_but_marker(&dir)?;
-    Removal::new(PATIENCE).contents(dir.as_fd(), "")
+/// can be continued. Waits for files in use until `until`.
+pub(crate) fn empty_marked(dir: impl AsFd, until: Instant) -> io::Result<()> {
+    empty_but_marker(&dir, until)?;
+    Removal { until }.contents(dir.as_fd(), "")
 }
 
 /// Removes the content of a work directory except its marker.
-pub(crate) fn empty_but_marker(dir: impl AsFd) -> io::Result<()> {
-    Removal::new(PATIENCE).contents(dir.as_fd(), MARKER)
+pub(crate) fn empty_but_marker(dir: impl AsFd, until: Instant) -> io::Result<()> {
+    Removal { until }.contents(dir.as_fd(), MARKER)
 }
 
 /// How many files are moved aside: fewer make no difference, more would use up the inodes.
@@ -87,7 +87,7 @@ struct Removal {
 }
 
 impl Removal {
-    fn new(patience: Duration) -> Self {
+    fn within(patience: Duration) -> Self {
         Self {
             until: Instant::now() + patience,
         }
@@ -108,7 +108,6 @@ impl Removal {
             Err(Errno::NOENT) => return Ok(()),
             Err(e) => return Err(named(at, name, e)),
         };
-        not_mounted(at, dir.as_fd())?;
         loop {
             self.contents(dir.as_fd(), "")?;
             match unlinkat(at, name, AtFlags::REMOVEDIR) {
@@ -152,7 +151,6 @@ impl Removal {
                         Err(Errno::NOENT) => continue,
                         other => other.map_err(|e| named(dir, &name, e))?,
                     };
-                    not_mounted(dir, below.as_fd())?;
                     left += self.data(below.as_fd())?;
                 }
                 FileType::RegularFile if stat.st_size == 0 => left += 1,
@@ -169,25 +167,15 @@ impl Removal {
     }
 }
 
-/// An error if `dir`, a directory in `at`, is on another mount than `at`.
-fn not_mounted(at: BorrowedFd<'_>, dir: BorrowedFd<'_>) -> io::Result<()> {
-    if mount_of(dir)? == mount_of(at)? {
-        return Ok(());
-    }
-    let text = format!("{} is mounted", fd::shown(dir).display());
-    Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
-}
-
-/// Opens a directory to empty it.
+/// Opens a directory to empty it. Fails with `XDEV` if something is mounted on it.
 fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
-    let all = Mode::RWXU;
-    let dir = match fd::open_dir(at, name) {
+    let (all, name) = (Mode::RWXU, OsStr::from_bytes(name.to_bytes()));
+    let dir = match mounts::open_unmounted(at, name, OFlags::RDONLY) {
         // overlayfs leaves `work/work` with mode 0: only root may look into it.
         Err(Errno::ACCESS) => {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let known = openat(at, name, flags, Mode::empty())?;
+            let known = mounts::open_unmounted(at, name, OFlags::PATH)?;
             chmod(fd::path_of(&known), all)?;
-            fd::open_dir(at, name)?
+            mounts::open_unmounted(at, name, OFlags::RDONLY)?
         }
         other => other?,
     };
@@ -210,20 +198,14 @@ pub(crate) fn names(dir: BorrowedFd<'_>, spared: &str) -> io::Result<Vec<CString
     Ok(names)
 }
 
-/// The mount id of an open file; the device number where the kernel does not report it (before
-/// Linux 5.8).
-fn mount_of(file: BorrowedFd<'_>) -> io::Result<(bool, u64)> {
-    let stat = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
-    match stat {
-        Ok(s) if s.stx_mask & StatxFlags::MNT_ID.bits() != 0 => Ok((true, s.stx_mnt_id)),
-        _ => Ok((false, fstat(file)?.st_dev)),
-    }
-}
-
 fn named(at: BorrowedFd<'_>, name: &CStr, e: Errno) -> io::Error {
-    let e = io::Error::from(e);
     let path = fd::shown(at).join(OsStr::from_bytes(name.to_bytes()));
-    io::Error::new(e.kind(), format!("{}: {e}", path.display()))
+    let path = path.display();
+    if e == Errno::XDEV {
+        return io::Error::new(io::ErrorKind::ResourceBusy, format!("{path} is mounted"));
+    }
+    let e = io::Error::from(e);
+    io::Error::new(e.kind(), format!("{path}: {e}"))
 }
 
 fn in_use(dir: BorrowedFd<'_>, left: &[CString]) -> io::Error {
@@ -389,7 +371,7 @@ mod tests {
         kept.join().unwrap();
 
         let kept = keep(Duration::from_secs(2));
-        let removal = Removal::new(Duration::from_millis(100));
+        let removal = Removal::within(Duration::from_millis(100));
         let dir = fd::open_dir(CWD, &dir).unwrap();
         // It may be missing at the moment of a check.
         let tries = std::iter::repeat_with(|| removal.contents(dir.as_fd(), "").err());

@@ -12,14 +12,14 @@ use std::{
 
 use layermark_model::Facts;
 use rustix::{
-    fs::{CWD, FlockOperation, Stat, flock, fstat},
+    fs::{CWD, FlockOperation, OFlags, Stat, flock, fstat},
     mount::{MountPropagationFlags, MoveMountFlags, mount_bind, mount_change, move_mount},
 };
 
 use crate::{
-    fd,
+    dir_journal, fd,
     foreign::Foreign,
-    mounts, removal,
+    mounts,
     workdir::{self, Fresh},
 };
 
@@ -119,7 +119,7 @@ impl View {
         if !is_safe(&fstat(&dir)?) {
             return Err(io::Error::other("other users can change what is in it"));
         }
-        let _ = reap(&dir);
+        reap(&dir);
         // Another process that cleans up may find one before it is locked.
         for _ in 0..20 {
             let point = Fresh::make(fd::open_dir(&dir, ".")?, PREFIX)?;
@@ -154,22 +154,19 @@ fn is_safe(stat: &Stat) -> bool {
 }
 
 /// Removes the mount points of dead runs.
-fn reap(parent: impl AsFd) -> io::Result<()> {
-    for name in removal::names(parent.as_fd(), "")? {
-        let name = name.to_string_lossy().into_owned();
-        let random = name.strip_prefix(PREFIX).unwrap_or_default();
-        if random.len() != 16 || !random.bytes().all(|b| b.is_ascii_hexdigit()) {
-            continue;
-        }
-        let Ok(dir) = fd::open_dir(&parent, &*name) else {
+fn reap(parent: impl AsFd) {
+    for name in dir_journal::names(PREFIX).into_iter().flatten() {
+        let Ok(dir) = mounts::open_unmounted(&parent, &name, OFlags::RDONLY) else {
             continue;
         };
-        if workdir::is_us(&dir) && flock(&dir, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if workdir::is_ours_alone(&dir)
+            && flock(&dir, FlockOperation::NonBlockingLockExclusive).is_ok()
             // Only an empty one can be removed.
-            let _ = fd::remove_empty(&parent, name.as_ref(), &dir);
+            && fd::remove_empty(&parent, &name, &dir).is_ok()
+        {
+            dir_journal::remove(&name);
         }
     }
-    Ok(())
 }
 
 /// Prints a message with the paths that the user knows. If the terminal is gone, that is not an

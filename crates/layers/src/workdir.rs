@@ -13,17 +13,20 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use layermark_model::random_name;
 use rustix::{
-    fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat, statat},
+    fs::{
+        AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat,
+        statat,
+    },
     io::Errno,
 };
 
 use crate::{
-    LayerError, fd,
+    LayerError, dir_journal, fd,
     foreign::Foreign,
     held::{MappedLock, apart},
     janitor, mounts, removal,
@@ -61,6 +64,10 @@ impl WorkDir {
     /// Creates a new directory in `parent`, which must exist, and removes those that dead runs have
     /// left there. Only one run may use `parent` at a time.
     pub fn create(parent: &Path) -> Result<Self, LayerError> {
+        served::ask(parent, || Self::create_now(parent))
+    }
+
+    fn create_now(parent: &Path) -> Result<Self, LayerError> {
         let opened = open(parent)?;
         let bad = bad(parent);
         // Not `dir` itself, because the janitor has a copy of that, which would stay locked until
@@ -78,13 +85,13 @@ impl WorkDir {
 
     /// Creates a work directory next to those of other runs.
     pub(crate) fn shared(parent: &Path) -> Result<Self, LayerError> {
-        Self::make(parent, open(parent)?)
+        served::ask(parent, || Self::make(parent, open(parent)?))
     }
 
     fn make(asked: &Path, parent: Parent) -> Result<Self, LayerError> {
         let unusable = |e: io::Error| bad(asked)(in_words(&e));
-        // Removes what dead runs have left there. A failure does not prevent the run.
-        let _ = reap(&parent.dir);
+        // Removes what dead runs have left there.
+        reap(&parent.dir, &dir_journal::names(PREFIX).unwrap_or_default());
         let dir = Fresh::make(parent.dir, PREFIX).map_err(unusable)?;
         let named = parent.path.join(&dir.name);
         let marker = dir.mark().map_err(|e| {
@@ -126,10 +133,11 @@ impl WorkDir {
     pub(crate) fn remove(&mut self) -> io::Result<()> {
         self.removed = true;
         let closed = self.view.take().map_or(Ok(()), View::close);
-        removal::empty_but_marker(&self.dir.dir)?;
+        let until = || Instant::now() + removal::PATIENCE;
+        removal::empty_but_marker(&self.dir.dir, until())?;
         // FUSE and NFS only rename a file that is removed while it is mapped.
         self.marker = None;
-        removal::empty_marked(&self.dir.dir)?;
+        removal::empty_marked(&self.dir.dir, until())?;
         self.dir.remove_empty()?;
         closed
     }
@@ -183,13 +191,9 @@ fn is_at_work(parent: impl AsFd) -> bool {
     let names = removal::names(parent.as_fd(), "").unwrap_or_default();
     names.iter().any(|name| {
         let name = OsStr::from_bytes(name.to_bytes());
-        let marker = name
-            .as_bytes()
-            .starts_with(PREFIX.as_bytes())
-            .then(|| fd::open_dir(&parent, name).ok())
-            .flatten()
-            .and_then(open_marker);
-        marker.is_some_and(|marker| {
+        let marked = name.as_bytes().starts_with(PREFIX.as_bytes());
+        let marker = marked.then(|| open_marked(&parent, name)).flatten();
+        marker.is_some_and(|(_, marker)| {
             flock(&marker, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
         })
     })
@@ -305,13 +309,14 @@ pub(crate) struct Fresh {
 }
 
 impl Fresh {
-    /// Creates one with a random name. It is announced to the janitor first, since we may be killed
-    /// at any moment.
+    /// Creates one with a random name. It is entered in the journal and announced to the janitor first,
+    /// since we may be killed at any moment.
     pub(crate) fn make(parent: OwnedFd, prefix: &str) -> io::Result<Self> {
         let name = OsString::from(random_name(prefix));
+        dir_journal::add(&name);
         janitor::watch(&parent, &name, None);
         mkdirat(&parent, &name, Mode::RWXU)?;
-        let dir = fd::open_dir(&parent, &name)?;
+        let dir = mounts::open_unmounted(&parent, &name, OFlags::RDONLY)?;
         if !removal::names(dir.as_fd(), "")?.is_empty() {
             return Err(replaced());
         }
@@ -354,7 +359,9 @@ impl Fresh {
 
     /// Removes it once it is empty.
     pub(crate) fn remove_empty(&self) -> io::Result<()> {
-        fd::remove_empty(&self.parent, &self.name, &self.dir)
+        fd::remove_empty(&self.parent, &self.name, &self.dir)?;
+        dir_journal::remove(&self.name);
+        Ok(())
     }
 }
 
@@ -371,52 +378,62 @@ pub(crate) fn is_begun(dir: impl AsFd) -> bool {
         Err(e) => e == Errno::NOENT,
     };
     let others = removal::names(dir.as_fd(), MARKER);
-    is_us(&dir) && others.is_ok_and(|n| n.is_empty()) && begun
+    is_ours_alone(&dir) && others.is_ok_and(|n| n.is_empty()) && begun
 }
 
-/// Whether an open file belongs to this user.
-pub(crate) fn is_us(file: impl AsFd) -> bool {
+/// Whether an open file belongs to this user, and no other user may write to it.
+pub(crate) fn is_ours_alone(file: impl AsFd) -> bool {
     let us = rustix::process::geteuid().as_raw();
-    fstat(file).is_ok_and(|stat| stat.st_uid == us)
+    fstat(file).is_ok_and(|stat| stat.st_uid == us && stat.st_mode & 0o022 == 0)
 }
 
-/// Opens the marker of a work directory of layermark.
+/// Opens the marker of a work directory of layermark. In a directory where others may write, and in a file of
+/// theirs, it proves nothing.
 pub(crate) fn open_marker(dir: impl AsFd) -> Option<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut marker: File = openat(&dir, MARKER, flags, Mode::empty()).ok()?.into();
+    let stat = fstat(&marker).ok()?;
+    let is_file = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 1;
+    if !is_file || !is_ours_alone(&marker) || !is_ours_alone(&dir) {
+        return None;
+    }
     let mut text = String::new();
     let limit = MARKER_TEXT.len() as u64 + 1;
     Read::by_ref(&mut marker)
         .take(limit)
         .read_to_string(&mut text)
         .ok()?;
-    (is_us(&dir) && text == MARKER_TEXT).then_some(marker)
+    (text == MARKER_TEXT).then_some(marker)
+}
+
+/// Opens a work directory of layermark in `parent`, and its marker. It has to be on the file system of `parent`,
+/// and nothing may be mounted on it.
+fn open_marked(parent: impl AsFd, name: &OsStr) -> Option<(OwnedFd, File)> {
+    let dir = mounts::open_unmounted(&parent, name, OFlags::RDONLY).ok()?;
+    let device = |file: BorrowedFd<'_>| fstat(file).map(|stat| stat.st_dev);
+    let is_below = device(dir.as_fd()).ok()? == device(parent.as_fd()).ok()?;
+    let marker = is_below.then(|| open_marker(&dir)).flatten()?;
+    Some((dir, marker))
 }
 
 /// Removes the work directories in `parent` whose run has died without its janitor (a power cut, a
-/// crash of the kernel). Returns their names. Those of living runs and anything else are left
-/// alone.
-pub(crate) fn reap(parent: impl AsFd) -> io::Result<Vec<OsString>> {
+/// crash of the kernel). Returns their names. Only names that are `known` from our journal are looked at:
+/// other users may have put anything else there. Those of living runs are left alone.
+pub(crate) fn reap(parent: impl AsFd, known: &[OsString]) -> Vec<OsString> {
     let mut removed = Vec::new();
-    for name in removal::names(parent.as_fd(), "")? {
-        let name = OsStr::from_bytes(name.to_bytes());
-        if !name.as_bytes().starts_with(PREFIX.as_bytes()) {
-            continue;
-        }
-        let Ok(dir) = fd::open_dir(&parent, name) else {
-            continue;
-        };
-        let Some(marker) = open_marker(&dir) else {
+    for name in known {
+        let Some((dir, marker)) = open_marked(&parent, name) else {
             continue;
         };
         if flock(&marker, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && removal::empty_marked(&dir).is_ok()
+            && removal::empty_marked(&dir, Instant::now() + removal::PATIENCE).is_ok()
             && fd::remove_empty(&parent, name, &dir).is_ok()
         {
+            dir_journal::remove(name);
             removed.push(name.to_owned());
         }
     }
-    Ok(removed)
+    removed
 }
 
 #[cfg(test)]

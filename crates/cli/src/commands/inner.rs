@@ -24,7 +24,8 @@ pub fn probe() -> ExitCode {
 
 /// Removes the work directory if layermark dies without doing so.
 pub fn janitor() -> ExitCode {
-    ended(layermark_layers::janitor::run(io::stdin()), "janitor")
+    let ran = layermark_layers::janitor::run(io::stdin(), io::stdout());
+    ended(ran, "janitor")
 }
 
 /// Runs as process 1 of a virtual machine that layermark booted. Refuses to run anywhere else.

@@ -15,6 +15,7 @@ use layermark_store::Store;
 use signal_hook::iterator::Handle;
 
 use super::{
+    dir_journal,
     durability::cuts,
     gate, output,
     serve::Server,
@@ -107,7 +108,7 @@ pub fn go_on(
     // The janitor, held until the end: it removes the work directory when this process ends for any
     // reason.
     let exe = exe()?;
-    let janitor = janitor::spawn(&exe)
+    let janitor = janitor::spawn(&exe, dir_journal::open())
         .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
     if matches!(order, Order::New(_)) {
         may_write(&common.dir, common.silence)?;

@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod complete;
+mod dir_journal;
 pub mod durability;
 pub mod extras;
 mod gate;

@@ -77,7 +77,8 @@ fn line(file: &mut File) -> io::Result<String> {
     Ok(format!("{} {hash}", content.len()))
 }
 
-fn directory(make: bool) -> io::Result<HeldDir> {
+/// The user's data directory, made with mode 0700 if `make`.
+pub fn directory(make: bool) -> io::Result<HeldDir> {
     let store = layermark_store::default_path().map_err(io::Error::other)?;
     let data = store.parent().unwrap_or(Path::new("/"));
     HeldDir::find(data, make, &mut misleads).map_err(|_| io::ErrorKind::NotFound.into())

@@ -240,8 +240,15 @@ fn what_a_dead_run_has_left_is_removed() {
     let text = "A work directory of layermark. It is removed when its run ends.\n";
     fs::write(dead.join(".layermark"), text).unwrap();
     fs::write(dead.join("left over"), "x").unwrap();
-    lm.run().code(4).left_nothing();
-    assert!(!dead.exists());
+    // Only what our own journal knows.
+    let said = lm.run().code(4);
+    assert!(dead.join("left over").exists());
+    let known = said.dir.path().join("data/layermark/directories");
+    assert_eq!(fs::read_dir(&known).unwrap().count(), 0);
+    let entry = known.join(dead.file_name().unwrap());
+    fs::write(&entry, "").unwrap();
+    said.then().mock().run().code(4).left_nothing();
+    assert!(!dead.exists() && !entry.exists());
 }
 
 #[test]

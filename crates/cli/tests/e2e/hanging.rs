@@ -16,7 +16,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{self, Home, Lm, Said, history, machine, needs_root, trials_stored, wait_for};
+use crate::common::{
+    self, Home, Lm, READ, Said, history, machine, needs_root, trials_stored, wait_for,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -308,4 +310,99 @@ fn each_of_many_runs_whose_server_takes_a_call_ends() {
     );
     // By chance a machine that is busy with other tests makes it late.
     assert!(asked.is_none() || late.is_empty(), "{late:#?}");
+}
+
+/// Other users may mount what they like beside the work directory, under a name that a dead run could have had.
+#[test]
+fn a_mount_beside_the_work_directory_is_asked_nothing() {
+    if !needs_root() {
+        return;
+    }
+    let each = |call: &str| {
+        let before = format!(
+            "name=layermark-0123456789abcdef
+            mkdir -p below $W/$name data/layermark/directories
+            chmod 700 data data/layermark data/layermark/directories
+            : > data/layermark/directories/$name
+            printf '%s\\n' 'A work directory of layermark. It is removed when its run ends.' > below/.layermark
+            chmod 600 below/.layermark
+            LAYERMARK_FUSE_HOLDS=$PWD/holds \"$L\" fuse-serve $PWD/below $W/$name fuse > said 2>&1 &
+            while ! test -s said; do sleep 0.01; done
+            printf {call} > holds"
+        );
+        let after =
+            "test ! -e holds.taken || cp holds.taken taken; rm -f holds; umount -l $W/$name";
+        let lm = Lm::new().mock().args(["--silence", "10s"]);
+        let Some(lm) = lm.around(&before, after) else {
+            return;
+        };
+        let said = lm.run();
+        assert_eq!(said.code, Some(4), "{call}: {}", said.stderr);
+        assert!(
+            !said.dir.path().join("taken").exists(),
+            "{call}: {}",
+            said.stderr
+        );
+        let marker = said.dir.path().join("below/.layermark");
+        assert!(marker.exists(), "{call}: {}", said.stderr);
+    };
+    thread::scope(|scope| {
+        for call in [
+            "lookup", "getattr", "opendir", "readdir", "open", "read", "unlink",
+        ] {
+            scope.spawn(move || each(call));
+        }
+    });
+}
+
+/// The watcher waited 10 s for each directory that it had ever heard of there.
+#[test]
+fn the_watcher_gives_a_server_up_that_has_ended() {
+    if !needs_root() {
+        return;
+    }
+    let before = "cd $W/..; mkdir -p below/one below/two at
+        \"$L\" fuse-serve $PWD/below $PWD/at fuse > said 2>&1 & echo $! > server
+        while ! test -s said; do sleep 0.01; done";
+    let lm = Lm::new();
+    let [one, two] = ["one", "two"].map(|n| format!("dir:{}/at/{n}", lm.dir.path().display()));
+    let lm = lm
+        .work_with(READ, &[&one, &two])
+        .args(["--sessions", "8", "--blocks", "64"]);
+    let Some(lm) = lm.around(before, "umount -l at") else {
+        return;
+    };
+    let (child, dir) = lm.start();
+    let below = |pid: u32| {
+        let files = fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let paths = files.filter_map(|file| fs::read_link(file.path()).ok());
+        paths
+            .filter(|path| path.to_string_lossy().contains("/layermark-"))
+            .count()
+    };
+    let watcher = wait_for("a watcher that knows of many directories", || {
+        let all = machine::tree(child.id());
+        let watcher = all
+            .into_iter()
+            .find(|p| p.command.get(1).is_some_and(|word| word == "janitor"))?;
+        (below(watcher.pid) >= 16).then_some(watcher)
+    });
+    let server = fs::read_to_string(dir.path().join("server")).expect("its number");
+    let tree = machine::tree(child.id());
+    let is_run =
+        |p: &&machine::Proc| p.pid != watcher.pid && p.pid != child.id() && p.command[0] != "sh";
+    let ended = tree.iter().filter(is_run).map(|p| p.pid.to_string());
+    for pid in [server.trim().to_owned()].into_iter().chain(ended) {
+        let pid = pid.parse().ok().and_then(Pid::from_raw).expect("a number");
+        // It may have ended with another one.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    let begun = Instant::now();
+    machine::wait_for_end(&[(watcher.pid, watcher.start)]);
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    drop(common::output(child));
 }

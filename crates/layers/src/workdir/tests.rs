@@ -60,12 +60,76 @@ fn reaps_the_dead_and_spares_the_living_and_strangers() {
     // A process that another test is starting has a copy of the lock until it runs its program.
     let mut tries = (0..200).map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
-        reap(parent()).unwrap()
+        reap(
+            parent(),
+            &[
+                dead.name.clone(),
+                living.name.clone(),
+                "layermark-results".into(),
+            ],
+        )
     });
     let reaped = tries.find(|reaped| !reaped.is_empty());
     let reaped = reaped.unwrap_or_default();
     assert_eq!(reaped, std::slice::from_ref(&dead.name));
     assert!(!dead.is_there() && living.is_there() && stranger.exists());
+}
+
+/// Whoever owns the directory above can rename anything to the name of a work directory, and write into what
+/// everybody may write to.
+#[test]
+fn what_others_could_have_made_is_not_reaped() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let home = tempfile::tempdir().unwrap();
+    let parent = || fd::open_dir(rustix::fs::CWD, home.path()).unwrap();
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let us = rustix::process::geteuid();
+    let owner = |path: &Path, uid| us.is_root() && chown(path, Some(uid), None).is_ok();
+    let dead = Fresh::make(parent(), PREFIX).unwrap();
+    drop(dead.mark().unwrap());
+    let dir = home.path().join(&dead.name);
+    let marker = dir.join(MARKER);
+    fs::write(dir.join("precious"), b"x").unwrap();
+    let reaped = |known: &[OsString]| {
+        let reaped = !reap(parent(), known).is_empty();
+        assert_eq!(reaped, !dir.join("precious").exists());
+        reaped
+    };
+    let known = [dead.name.clone()];
+    assert!(!reaped(&[]), "the journal does not know it");
+    mode(&dir, 0o1777);
+    assert!(!reaped(&known), "others may write there");
+    mode(&dir, 0o700);
+    mode(&marker, 0o620);
+    assert!(!reaped(&known), "others may write to the marker");
+    mode(&marker, 0o600);
+    fs::hard_link(&marker, home.path().join("other")).unwrap();
+    assert!(
+        !reaped(&known),
+        "the marker may be that of another directory"
+    );
+    fs::remove_file(home.path().join("other")).unwrap();
+    for path in [&dir, &marker] {
+        if owner(path, 65534) {
+            assert!(
+                !reaped(&known),
+                "{} belongs to another user",
+                path.display()
+            );
+            owner(path, 0);
+        }
+    }
+    let link = home.path().join("layermark-link");
+    std::os::unix::fs::symlink(&dir, link).unwrap();
+    assert!(!reaped(&["layermark-link".into()]));
+    // A process that another test is starting has a copy of the lock until it runs its program.
+    let mut tries = (0..200).map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        reaped(&known)
+    });
+    assert!(tries.any(|reaped| reaped));
 }
 
 /// Another user who owns the directory above could do this. The test does it itself.

@@ -37,7 +37,7 @@ pub fn main(args: &[OsString]) -> Result<(), String> {
     };
     let exe = PathBuf::from(exe);
     // As in `layermark`: the janitor stays outside, and one thread enters.
-    let janitor = janitor::spawn(&exe).map_err(|e| e.to_string())?;
+    let janitor = janitor::spawn(&exe, None).map_err(|e| e.to_string())?;
     sandbox::enter().map_err(|e| e.to_string())?;
     let mut spec: Spec = spec.to_string_lossy().parse().map_err(|e| format!("{e}"))?;
     layermark_layers::check(&spec).map_err(|e| e.to_string())?;

@@ -27,9 +27,8 @@ fn main() -> ExitCode {
             .map_err(|e| e.to_string()),
         Some("probe") => layermark_probe::serve(std::io::stdin().lock(), std::io::stdout())
             .map_err(|e| e.to_string()),
-        Some("janitor") => {
-            layermark_layers::janitor::run(std::io::stdin()).map_err(|e| e.to_string())
-        }
+        Some("janitor") => layermark_layers::janitor::run(std::io::stdin(), std::io::stdout())
+            .map_err(|e| e.to_string()),
         Some("fuse-serve") => layermark_layers::fuse_serve(rest).map_err(|e| e.to_string()),
         Some("disk-serve") => {
             layermark_layers::volatile::disk_serve(rest).map_err(|e| e.to_string())

@@ -15,7 +15,7 @@ use layermark_model::{
 use serde_json::json;
 
 use crate::{
-    commands::{measure::exe, stdout},
+    commands::{dir_journal, measure::exe, stdout},
     common_args::JsonArg,
     failure::{Code, Failure},
     say::say,
@@ -195,7 +195,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
     }
     let exe = exe()?;
     // Held until the end: when we go, however we go, it removes the work directory.
-    let _janitor = janitor::spawn(&exe)
+    let _janitor = janitor::spawn(&exe, dir_journal::open())
         .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
     sandbox::enter()?;
     let stop = Stop::new();
