@@ -28,7 +28,7 @@ install_all() {
         mkdir -p "$prefix/${file%/*}"
         "$bin" completions "$shell" >"$prefix/$file"
     done
-    "$bin" man "$prefix/share/man/man1"
+    "$bin" man --force "$prefix/share/man/man1"
     from=$(dirname "$0")/..
     install -m 644 "$from/README.md" "$from/LICENSE-MIT" "$from/LICENSE-APACHE" "$prefix/share/doc/layermark"
 }

@@ -67,7 +67,12 @@ pub enum Cmd {
     /// Say where to read more
     Docs,
     /// Print the manual page, or write all pages into a directory
-    Man { dir: Option<PathBuf> },
+    Man {
+        dir: Option<PathBuf>,
+        /// Replace pages that layermark did not write, or that were changed
+        #[arg(long, requires = "dir")]
+        force: bool,
+    },
 }
 
 /// The parsed command line.

@@ -8,8 +8,12 @@ use std::{
 };
 
 use clap::ValueEnum;
+use clap_mangen::Man;
 
-use super::{complete, stdout};
+use super::{
+    complete, stdout,
+    target::{Destination, FileOption},
+};
 use crate::failure::Failure;
 
 /// Formats that have a JSON schema.
@@ -90,20 +94,44 @@ fn show_page(roff: &[u8]) -> io::Result<()> {
 }
 
 /// `layermark man`: shows the page on a terminal, else prints its source.
-pub fn man(all: clap::Command, dir: Option<&Path>) -> Result<ExitCode, Failure> {
-    match dir {
-        None => {
-            let mut text = Vec::new();
-            let page = clap_mangen::Man::new(all);
-            page.render(&mut text).map_err(Failure::failed)?;
-            if !io::stdout().is_terminal() || show_page(&text).is_err() {
-                stdout::print(&String::from_utf8_lossy(&text))?;
-            }
-        }
-        Some(dir) => clap_mangen::generate_to(all, dir).map_err(|e| {
-            Failure::failed(format!("{}: {e}", dir.display()))
-                .hint(format!("mkdir -p {}", dir.display()))
-        })?,
+pub fn man(all: clap::Command, dir: Option<&Path>, force: bool) -> Result<ExitCode, Failure> {
+    if let Some(dir) = dir {
+        return write_pages(all, dir, force);
+    }
+    let mut text = Vec::new();
+    let page = Man::new(all);
+    page.render(&mut text).map_err(Failure::failed)?;
+    if !io::stdout().is_terminal() || show_page(&text).is_err() {
+        stdout::print(&String::from_utf8_lossy(&text))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes all pages into a directory, as `-o` writes a report.
+fn write_pages(all: clap::Command, dir: &Path, force: bool) -> Result<ExitCode, Failure> {
+    const DIR: FileOption = FileOption {
+        name: "man",
+        elsewhere: "layermark man ~/man",
+    };
+    let mut all = all.disable_help_subcommand(true);
+    all.build();
+    let mut pages = Vec::new();
+    add_pages(&all, &mut pages);
+    let found = pages.iter().map(|page| {
+        let place = Destination::find(&DIR, &dir.join(page.get_filename()), force)?;
+        Ok((place, page))
+    });
+    let found: Vec<_> = found.collect::<Result<_, Failure>>()?;
+    for (place, page) in found {
+        place.fill(force, &|files| Ok(page.render(&mut files.open("")?)?))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The page of a command and those of its visible subcommands.
+fn add_pages(command: &clap::Command, pages: &mut Vec<Man>) {
+    for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        add_pages(below, pages);
+    }
+    pages.push(Man::new(command.clone()));
 }

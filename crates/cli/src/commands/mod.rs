@@ -76,7 +76,7 @@ fn carry_out(parsed: Parsed) -> ExitCode {
             Cmd::Schema { what } => (false, extras::schema(what)),
             Cmd::Completions { shell } => (false, extras::completions(shell)),
             Cmd::Docs => (false, extras::docs()),
-            Cmd::Man { dir } => (false, extras::man(args::command(), dir.as_deref())),
+            Cmd::Man { dir, force } => (false, extras::man(args::command(), dir.as_deref(), force)),
         },
     };
     result.unwrap_or_else(|failure| args::with_help(failure, asked().as_deref()).print(json))

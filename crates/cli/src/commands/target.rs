@@ -1,4 +1,5 @@
-//! Output of `-o`: finds the format and the destination, and protects existing files.
+//! Files that the user names, such as the output of `-o`: finds the format and the destination, and protects existing
+//! files.
 
 use std::{
     fs::{self, File, Metadata},
@@ -24,13 +25,25 @@ pub struct Target {
     force: bool,
 }
 
-enum Destination {
+/// Where something that the user named is written.
+pub enum Destination {
     Stdout,
     /// A new or existing file. Its content is replaced atomically.
     File(PathBuf),
     /// A FIFO or device, written directly.
     Stream(PathBuf),
 }
+
+/// The option that names a file, and a command that names another one, for messages.
+pub struct FileOption {
+    pub name: &'static str,
+    pub elsewhere: &'static str,
+}
+
+const OUTPUT: FileOption = FileOption {
+    name: "-o",
+    elsewhere: "layermark report last -o ~/report.html",
+};
 
 /// Finds the exporter of each `-o`, and checks before a run that the destination can be written.
 pub fn targets(out: &OutArgs) -> Result<Vec<Target>, Failure> {
@@ -92,31 +105,9 @@ impl Target {
     }
 
     fn file(path: &Path, exporter: &'static dyn Exporter, force: bool) -> Result<Self, Failure> {
-        let refused = |why: String, hint: String| {
-            Failure::usage(format!("-o {}: {why}", path.display())).hint(hint)
-        };
-        let elsewhere = || "layermark report last -o ~/report.html".to_owned();
-        hold(path).map_err(|(why, hint)| refused(why, hint))?;
-        let place = match standing(path) {
-            Existing::Directory => return Err(refused("this is a directory".into(), elsewhere())),
-            Existing::Other(what) if !force => {
-                let hint = "name another file, or replace it with --force".to_owned();
-                return Err(refused(what, hint));
-            }
-            Existing::Other(_) => behind(path).map_err(|why| refused(why, elsewhere()))?,
-            Existing::Free | Existing::Own(_) => Destination::File(path.into()),
-        };
-        if let Destination::File(path) = &place {
-            let dir = hold(path).map_err(|(why, hint)| refused(why, hint))?;
-            // An unnamed file that is removed at once.
-            tempfile::tempfile_in(layermark_fd::path_of(&dir.fd)).map_err(|e| {
-                let why = format!("no file can be made in {}: {e}", parent_of(path).display());
-                refused(why, elsewhere())
-            })?;
-        }
         Ok(Self {
             exporter,
-            place,
+            place: Destination::find(&OUTPUT, path, force)?,
             force,
         })
     }
@@ -167,9 +158,48 @@ impl Target {
         &self,
         write: &dyn Fn(&mut dyn Files) -> anyhow::Result<()>,
     ) -> Result<Vec<PathBuf>, Failure> {
+        self.place.fill(self.force, write)
+    }
+}
+
+impl Destination {
+    /// Checks that the file at `path` can be written. With `force`, a file is replaced that layermark has not
+    /// written.
+    pub fn find(option: &FileOption, path: &Path, force: bool) -> Result<Self, Failure> {
+        let refused = |why: String, hint: String| {
+            Failure::usage(format!("{} {}: {why}", option.name, path.display())).hint(hint)
+        };
+        let elsewhere = || option.elsewhere.to_owned();
+        hold(path).map_err(|(why, hint)| refused(why, hint))?;
+        let place = match standing(path) {
+            Existing::Directory => return Err(refused("this is a directory".into(), elsewhere())),
+            Existing::Other(what) if !force => {
+                let hint = "name another file, or replace it with --force".to_owned();
+                return Err(refused(what, hint));
+            }
+            Existing::Other(_) => behind(path).map_err(|why| refused(why, elsewhere()))?,
+            Existing::Free | Existing::Own(_) => Self::File(path.into()),
+        };
+        if let Self::File(path) = &place {
+            let dir = hold(path).map_err(|(why, hint)| refused(why, hint))?;
+            // An unnamed file that is removed at once.
+            tempfile::tempfile_in(layermark_fd::path_of(&dir.fd)).map_err(|e| {
+                let why = format!("no file can be made in {}: {e}", parent_of(path).display());
+                refused(why, elsewhere())
+            })?;
+        }
+        Ok(place)
+    }
+
+    /// Writes what `write` produces. Returns the names of the files.
+    pub fn fill(
+        &self,
+        force: bool,
+        write: &dyn Fn(&mut dyn Files) -> anyhow::Result<()>,
+    ) -> Result<Vec<PathBuf>, Failure> {
         let failed =
             |path: &Path, e: anyhow::Error| Failure::failed(format!("{}: {e}", path.display()));
-        match &self.place {
+        match self {
             Destination::Stdout => {
                 let mut text = Vec::new();
                 write(&mut text).map_err(Failure::failed)?;
@@ -190,12 +220,41 @@ impl Target {
                     let dir = hold(path).map_err(|(why, _)| anyhow::anyhow!(why))?;
                     let mut parts = Parts::new(path, dir);
                     write(&mut parts)?;
-                    parts.persist(self.force)
+                    parts.persist(force)
                 };
                 file().map_err(|e| failed(path, e))
             }
         }
     }
+
+    /// Opens it to be written bit by bit. A file is new, and its name is durable.
+    pub fn open(&self, force: bool) -> io::Result<File> {
+        let path = match self {
+            Self::Stdout => return Ok(File::from(rustix::io::dup(rustix::stdio::stdout())?)),
+            Self::Stream(path) => return File::options().write(true).open(path),
+            Self::File(path) => path,
+        };
+        let dir = hold(path).map_err(|(why, _)| io::Error::other(why))?;
+        let (part, at) = new_file(&dir, path)?;
+        let file = if force {
+            part.persist(at)?
+        } else {
+            part.persist_noclobber(at)?
+        };
+        // Not every file system lets a directory be synced.
+        let _ = File::from(dir.fd).sync_all();
+        Ok(file)
+    }
+}
+
+/// A new file of random name (`O_EXCL`, which follows no link) in the directory of `path`, and its path through the
+/// open directory.
+fn new_file(dir: &HeldDir, path: &Path) -> io::Result<(NamedTempFile, PathBuf)> {
+    let held = layermark_fd::path_of(&dir.fd);
+    let file = tempfile::Builder::new()
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(&held)?;
+    Ok((file, held.join(path.file_name().unwrap_or_default())))
 }
 
 /// Why a directory cannot hold a report, and a hint.
@@ -289,9 +348,8 @@ fn behind(path: &Path) -> Result<Destination, String> {
     }
 }
 
-/// The files of one `-o` until all are complete. Each is a new file with a random name in the same
-/// directory (`O_EXCL`, which follows no link). So a full disk does not destroy an old report, and
-/// a new one is complete or absent.
+/// The files of one `-o` until all are complete. Each is a [`new_file`]. So a full disk does not destroy
+/// an old report, and a new one is complete or absent.
 struct Parts<'a> {
     path: &'a Path,
     // Before `dir`, so that incomplete files are removed while it is open.
@@ -328,9 +386,7 @@ impl<'a> Parts<'a> {
 impl Files for Parts<'_> {
     fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write> {
         self.close()?;
-        let file = tempfile::Builder::new()
-            .permissions(fs::Permissions::from_mode(0o666))
-            .tempfile_in(layermark_fd::path_of(&self.dir.fd))?;
+        let (file, _) = new_file(&self.dir, self.path)?;
         let path = exporters::part_path(self.path, part);
         let (_, out) = self.open.insert((path, BufWriter::new(file)));
         Ok(out)

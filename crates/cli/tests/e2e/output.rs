@@ -501,7 +501,7 @@ fn manual_pages_are_printed_and_written() {
         .then()
         .args(["man", "absent"])
         .run()
-        .fails(1, &["absent", "mkdir -p"]);
+        .fails(2, &["absent", "mkdir -p"]);
     fs::create_dir(said.dir.path().join("pages")).unwrap();
     let said = said.then().args(["man", "pages"]).run().code(0);
     let read =
@@ -567,4 +567,51 @@ fn one_file_that_cannot_be_written_keeps_no_other_from_it() {
         assert!(said.stderr.contains(&format!("report: {name}")));
     }
     assert!(said.stdout.contains("mock:ns=1500"), "{}", said.stdout);
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_colours() {
+    let said = Lm::new().mock().run().code(4);
+    let shown = |term: &str| {
+        let line = format!("{} report last", common::binary().display());
+        let output = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .env("XDG_DATA_HOME", said.dir.path().join("data"))
+            .env("TERM", term)
+            .env_remove("NO_COLOR")
+            .output();
+        String::from_utf8_lossy(&output.expect("script").stdout).into_owned()
+    };
+    let (xterm, dumb) = (shown("xterm"), shown("dumb"));
+    assert!(xterm.contains("\u{1b}["), "{xterm}");
+    assert!(
+        dumb.contains("mock:ns=1500") && !dumb.contains('\u{1b}'),
+        "{dumb}"
+    );
+}
+
+/// What was typed by mistake, such as a whole file, is not repeated as a whole.
+#[test]
+fn long_values_are_not_echoed_whole() {
+    let long = "x".repeat(100_000);
+    let label = format!("mock,label={long}");
+    for words in [
+        vec!["file", "-l", &label],
+        vec!["layers", &long],
+        vec!["run", &long],
+        vec!["file", "--op", &long],
+        vec!["history", "--trend", &long, "fuse"],
+        vec!["report", "-o", &long],
+        vec![&long],
+    ] {
+        let said = Lm::new().args(&words).args(["--json"]).run();
+        assert_eq!(said.code, Some(2), "{}", words[0]);
+        let all = format!("{}{}", said.stderr, said.stdout);
+        assert!(
+            all.contains("more characters]") && all.len() < 10_000,
+            "{}: {}",
+            words[0],
+            all.len()
+        );
+    }
 }

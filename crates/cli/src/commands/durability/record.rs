@@ -2,9 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
-    io,
-    os::unix::fs::OpenOptionsExt,
+    fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Instant,
@@ -16,7 +14,11 @@ use layermark_model::{format_size, parse_size, random, witness::Acknowledged};
 use layermark_probe::witness::{self, Site, Witness, Writer};
 
 use super::log::{Entry, Head, Sink};
-use crate::{failure::Failure, say::say};
+use crate::{
+    commands::target::{Destination, FileOption},
+    failure::Failure,
+    say::say,
+};
 
 #[derive(Debug, Args)]
 pub struct RecordArgs {
@@ -175,35 +177,22 @@ fn apart(dir: &Path, log: &Path) -> Result<(), Failure> {
 }
 
 fn open(args: &RecordArgs) -> Result<Sink, Failure> {
+    const LOG: FileOption = FileOption {
+        name: "--to",
+        elsewhere: LOG_ELSEWHERE,
+    };
     let path = &args.to;
     if path.as_os_str() == "-" {
         return Ok(Sink::Stdout);
     }
-    let mut options = File::options();
-    // Not through a link that somebody else put there.
-    options
-        .write(true)
-        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-    let options = if args.force {
-        options.create(true).truncate(true)
-    } else {
-        options.create_new(true)
-    };
-    let made = options.open(path).and_then(|file| {
+    let made = Destination::find(&LOG, path, args.force)?.open(args.force);
+    let synced = made.and_then(|file| {
         file.sync_all()
             .map_err(|e| io::Error::new(e.kind(), format!("it cannot be synced: {e}")))?;
-        // Its name has to survive too, where the file system lets a directory be synced.
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-        let _ = witness::sync_dir(parent.unwrap_or(Path::new(".")));
         Ok(Sink::File(file))
     });
-    made.map_err(|e| {
-        let hint = match e.kind() {
-            io::ErrorKind::AlreadyExists => "name a new file, or replace it with --force",
-            _ => LOG_ELSEWHERE,
-        };
-        Failure::usage(format!("the log {}: {e}", path.display())).hint(hint)
-    })
+    synced
+        .map_err(|e| Failure::usage(format!("the log {}: {e}", path.display())).hint(LOG_ELSEWHERE))
 }
 
 /// A writer and its files.

@@ -197,3 +197,151 @@ fn programs_of_another_users_plan_run_only_when_they_are_allowed() {
     chown(lm.dir.path().join("new.db"), Some(NOBODY), Some(NOBODY)).expect("chown");
     lm.args(allowed).run().code(0);
 }
+
+/// Whoever owns the directory around it renames root's own directory, to which everybody may add files, to the name of
+/// a work directory, even of a run that has died, and writes a marker into it.
+#[test]
+fn what_another_user_dresses_up_as_a_dead_run_stays() {
+    if !needs_root() {
+        return;
+    }
+    let lm = made();
+    let name = "layermark-0123456789abcdef";
+    let dressed = lm.work().join(name);
+    chown(lm.work(), Some(NOBODY), Some(NOBODY)).expect("chown");
+    directory(&dressed, 0o1777);
+    directory(&dressed.join("of-root"), 0o700);
+    let precious = dressed.join("of-root/data");
+    fs::write(&precious, "precious").expect("a file");
+    let marker = dressed.join(".layermark");
+    let text = "A work directory of layermark. It is removed when its run ends.\n";
+    fs::write(&marker, text).expect("a marker");
+    chown(&marker, Some(NOBODY), Some(NOBODY)).expect("chown");
+    let run = || Lm::with(lm.dir.path()).mock().run().code(4);
+    run();
+    assert!(precious.exists(), "the journal does not know it");
+    let entry = lm.dir.path().join("data/layermark/directories").join(name);
+    fs::write(&entry, "").expect("an entry");
+    run();
+    assert!(precious.exists(), "others may write there");
+    fs::set_permissions(&dressed, Permissions::from_mode(0o755)).expect("a mode");
+    run();
+    assert!(precious.exists(), "the marker is of another user");
+    chown(&marker, Some(0), Some(0)).expect("chown");
+    run();
+    assert!(!dressed.exists() && !entry.exists(), "now it is ours");
+}
+
+/// Commands that write a file which the user names: the words before its name.
+const WRITERS: &[&[&str]] = &[
+    &["run", "plan.toml", "--dir", "work", "-o"],
+    &["run", "--replay", "last", "-o"],
+    &["run", "--resume", "last", "-o"],
+    &["file", "-l", "mock", "--dir", "work", "-o"],
+    &["iops", "-l", "mock", "--dir", "work", "-o"],
+    &["meta", "-l", "mock", "--dir", "work", "-o"],
+    &["lock", "-l", "mock", "--dir", "work", "-o"],
+    &["db", "-l", "mock", "--dir", "work", "-o"],
+    &["coherence", "-l", "mock", "--dir", "work", "-o"],
+    &["net", "-l", "mock", "--dir", "work", "-o"],
+    &["ftp", "-l", "mock", "--dir", "work", "-o"],
+    &["http", "-l", "mock", "--dir", "work", "-o"],
+    &["devload", "-l", "mock", "--dir", "work", "-o"],
+    &["launch", "true", "--dir", "work", "-o"],
+    &["launch", "true", "--dir", "work", "--export-json"],
+    &["steps", "true", "--dir", "work", "-o"],
+    &["durability", "-l", "mock", "--dir", "work", "-o"],
+    &["durability", "record", "work", "--records", "1", "--to"],
+    &["compare", "last", "last", "-o"],
+    &["report", "last", "-o"],
+    &["import", "times.json", "--beside", "last", "-o"],
+    &[
+        "history",
+        "--trend",
+        "read 4K of 64K, warm",
+        "mock:ns=1500",
+        "-o",
+    ],
+    &["man"],
+];
+/// Commands that write none.
+const NO_WRITERS: [&str; 7] = [
+    "layers",
+    "serve",
+    "selftest",
+    "schema",
+    "completions",
+    "docs",
+    "help",
+];
+
+/// All commands, as the help lists them.
+fn commands(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = lines.take_while(|line| !line.is_empty());
+    let first = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    first
+        .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))
+        .collect()
+}
+
+#[test]
+fn every_command_that_writes_files_follows_no_link_of_another_user() {
+    if !needs_root() {
+        return;
+    }
+    let lm = made();
+    let home = lm.dir.path();
+    let help = Lm::with(home).args(["--help"]).run();
+    let all = commands(&help.stdout);
+    let known = |name: &&String| {
+        NO_WRITERS.contains(&name.as_str()) || WRITERS.iter().any(|words| words[0] == **name)
+    };
+    let unknown: Vec<_> = all.iter().filter(|name| !known(name)).collect();
+    assert!(
+        all.len() > 20 && unknown.is_empty(),
+        "which files do they write? {unknown:?} of {all:?}"
+    );
+    let times = r#"{"results":[{"command":"true","mean":0.1,"stddev":0.01,"times":[0.1,0.1]}]}"#;
+    fs::write(home.join("times.json"), times).expect("a file");
+    fs::write(home.join("plan.toml"), LAUNCH).expect("a plan");
+    let victim = home.join("victim");
+    fs::write(&victim, "secret of root").expect("a file");
+    // The owner of one directory puts links there; in the other everybody may replace files.
+    for (dir, mode) in [("theirs", 0o755), ("open", 0o777)] {
+        directory(&home.join(dir), mode);
+        chown(home.join(dir), Some(NOBODY), Some(NOBODY)).expect("chown");
+        for name in ["o.html", "layermark.1"] {
+            let link = home.join(dir).join(name);
+            symlink(&victim, &link).expect("a link");
+            lchown(&link, Some(NOBODY), Some(NOBODY)).expect("lchown");
+        }
+        for words in WRITERS {
+            let to = if *words == ["man"] {
+                dir.to_owned()
+            } else {
+                format!("{dir}/o.html")
+            };
+            // Without it, a log is refused on the tested disk.
+            let forced: &[&[&str]] = match words.last() {
+                Some(&"--to") => &[&["--force"]],
+                _ => &[&[], &["--force"]],
+            };
+            for force in forced {
+                let said = Lm::with(home).args(*words).args([&to]).args(*force).run();
+                let why = if dir == "open" {
+                    "can be changed by other users"
+                } else {
+                    "symbolic link"
+                };
+                let what = format!("{words:?} {to} {force:?}");
+                assert_eq!(said.code, Some(2), "{what}: {}", said.stderr);
+                assert!(said.stderr.contains(why), "{what}: {}", said.stderr);
+                let text = fs::read_to_string(&victim).expect("victim");
+                assert_eq!(text, "secret of root", "{what}");
+            }
+        }
+        let left = fs::read_dir(home.join(dir)).expect("a directory").count();
+        assert_eq!(left, 2, "nothing is written in {dir}");
+    }
+}
