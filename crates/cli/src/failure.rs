@@ -6,7 +6,10 @@ use std::{
     process::ExitCode,
 };
 
-use crate::say::say;
+use crate::{
+    limits,
+    say::{say, short},
+};
 
 /// Exit codes, as documented in `docs/src/reference.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,17 +90,26 @@ impl Failure {
     /// Prints the error on standard error, and with `json` also an object on standard output.
     /// Returns the exit code.
     pub fn print(&self, json: bool) -> ExitCode {
-        say(format!("error: {}", self.message));
-        if let Some(hint) = &self.hint {
+        let (message, hint) = in_full(&self.message, self.hint.as_deref());
+        say(format!("error: {message}"));
+        if let Some(hint) = &hint {
             say(format!("hint: {hint}"));
         }
         if json {
             let error = serde_json::json!({
-                "schema": "layermark.error/1", "error": self.message, "hint": self.hint, "code": self.code as u8,
+                "schema": "layermark.error/1", "error": short(&message), "hint": hint.as_deref().map(short), "code": self.code as u8,
             });
             // Standard error may be closed; the exit code still reports the failure.
             let _ = writeln!(io::stdout(), "{error}");
         }
         self.code.into()
+    }
+}
+
+/// A message and its hint, with the limit that was reached if the kernel refused a process or thread.
+pub fn in_full(message: &str, hint: Option<&str>) -> (String, Option<String>) {
+    match limits::ran_out(message) {
+        Some((why, hint)) => (format!("{message}: {why}"), Some(hint)),
+        None => (message.to_owned(), hint.map(str::to_owned)),
     }
 }

@@ -18,7 +18,10 @@ use layermark_lab::{Event, Ratio};
 use layermark_model::plain;
 use layermark_report::{Estimate, count, exporters::Growing, ratio_with};
 
-use crate::say::say;
+use crate::{
+    failure::in_full,
+    say::{is_dumb, say},
+};
 
 /// A bar with the time left, and a line for each layer. Piped, warnings and a line every [`PACE`] are
 /// printed.
@@ -69,9 +72,9 @@ const STEPS: f64 = 1000.0;
 const PACE: Duration = Duration::from_secs(30);
 
 impl Progress {
-    /// Draws on standard error if that is a terminal.
+    /// Draws on standard error if that is a terminal on which lines can be drawn again.
     pub fn new() -> Self {
-        let loud = stderr().is_terminal();
+        let loud = stderr().is_terminal() && !is_dumb();
         let target = if loud {
             ProgressDrawTarget::stderr_with_hz(5)
         } else {
@@ -99,7 +102,9 @@ impl Progress {
         } else {
             let (end, ended) = mpsc::channel();
             let (bar, left) = (bar.clone(), left.clone());
-            thread::spawn(move || log(&bar, &left, PACE, &ended, say));
+            let body = move || log(&bar, &left, PACE, &ended, say);
+            // Without a thread, the log has fewer lines.
+            let _ = thread::Builder::new().spawn(body);
             Some(end)
         };
         Self {
@@ -225,6 +230,7 @@ impl Progress {
     }
 
     fn warn(&self, text: &str, hint: Option<&str>) {
+        let (text, hint) = in_full(text, hint);
         self.bar.suspend(|| {
             say(format!("warning: {text}"));
             if let Some(hint) = hint {

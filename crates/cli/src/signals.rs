@@ -15,14 +15,14 @@ pub fn connect(stop: &Stop) -> io::Result<Handle> {
     let mut signals = caught()?;
     let handle = signals.handle();
     let stop = stop.clone();
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         for _ in signals.forever() {
             if !stop.asked() {
                 say("\nstopping after this round; press Ctrl-C again to stop at once");
             }
             stop.ask();
         }
-    });
+    })?;
     Ok(handle)
 }
 

@@ -362,14 +362,18 @@ impl Layer for Container {
         };
         // A runtime takes as long to say its version as to make its namespaces. Both are done at once.
         let (place, version) = thread::scope(|scope| {
-            let version = scope.spawn(|| {
+            let version = || {
                 let mut tool = needs::tool(&layer, program, package)?;
                 child::run(&layer, tool.arg("--version"))
-            });
+            };
+            let asked = thread::Builder::new().spawn_scoped(scope, version);
             let place = command(&bundle).and_then(|words| entered::open(base, spec, way(words)));
             (
                 place,
-                version.join().unwrap_or_else(|why| resume_unwind(why)),
+                match asked {
+                    Ok(asked) => asked.join().unwrap_or_else(|why| resume_unwind(why)),
+                    Err(_) => version(),
+                },
             )
         });
         // A runtime that does not even say its version is told so.

@@ -107,7 +107,10 @@ impl Foreign {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))?;
             Ok(open_tree(dir, "", flags)?)
         };
-        let done = thread::scope(|scope| scope.spawn(copy).join());
+        let done = thread::scope(|scope| {
+            let thread = thread::Builder::new().spawn_scoped(scope, copy)?;
+            Ok::<_, io::Error>(thread.join())
+        })?;
         done.unwrap_or_else(|_| Err(io::Error::other("its thread has panicked")))
     }
 }

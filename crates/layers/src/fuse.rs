@@ -219,6 +219,7 @@ fn start_server(
     let started = Process::start(&mut command);
     let mut server = started.map_err(LayerError::io(&name, "start the server", &base.exe))?;
     let line = first_line(&mut server, LIMIT);
+    let line = line.map_err(LayerError::io(&name, "start the server", &base.exe))?;
     let agreed = line.as_deref().map(serde_json::from_str);
     let (pid, tail) = (server.child().id(), server.tail());
     let gone = server.wait(Duration::ZERO);
@@ -249,22 +250,24 @@ fn start_server(
 }
 
 /// The first line of the process's output; `None` when it ends or stays silent for `limit`.
-fn first_line(process: &mut Process, limit: Duration) -> Option<String> {
-    let out = process.child().stdout.take()?;
+fn first_line(process: &mut Process, limit: Duration) -> io::Result<Option<String>> {
+    let Some(out) = process.child().stdout.take() else {
+        return Ok(None);
+    };
     let (send, receive) = mpsc::channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut line = String::new();
         // Limited, because a faulty server could send an endless line.
         let read = BufReader::new(out).take(4096).read_line(&mut line);
         // The receiver is gone once the limit has passed.
         let _ = send.send(read.is_ok_and(|n| n > 0).then_some(line));
-    });
+    })?;
     let line = receive.recv_timeout(limit).ok().flatten();
     if line.is_none() {
         // It closed its output: wait for its end, so that its status can be reported.
         let _ = process.wait(Duration::from_millis(500));
     }
-    line
+    Ok(line)
 }
 
 /// `EXE fuse-serve BACKING MOUNTPOINT SPEC`: mounts our file system, reports that in one line of

@@ -47,7 +47,10 @@ pub(crate) fn apart<T: Send>(
         close(3, u32::MAX.into());
         done
     };
-    let done = thread::scope(|scope| scope.spawn(begin).join());
+    let done = thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, begin)?;
+        Ok::<_, io::Error>(thread.join())
+    })?;
     done.unwrap_or_else(|_| Err(io::Error::other("its thread has panicked")))
 }
 

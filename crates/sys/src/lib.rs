@@ -6,8 +6,11 @@ use std::{
     path::Path,
 };
 
+use rustix::fs::statvfs;
+
 pub mod block;
 pub mod cgroup;
+pub mod pids;
 pub mod process;
 pub mod users;
 
@@ -17,6 +20,26 @@ pub mod users;
 fn beginning<'a>(path: &Path, room: &'a mut [u8]) -> io::Result<&'a str> {
     let length = File::open(path)?.read(room)?;
     str::from_utf8(&room[..length]).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// An error about `path` in words. `ENOSPC` also means that no inodes are left, while the disk has room.
+pub fn in_words(path: &Path, error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::StorageFull
+        && path.ancestors().find_map(free_inodes) == Some(0)
+    {
+        return format!("{error}: no inodes are left (df -i)");
+    }
+    error.to_string()
+}
+
+/// Inodes that this user may still use; `None` where the file system has no fixed number of them.
+fn free_inodes(path: &Path) -> Option<u64> {
+    let found = statvfs(path).ok()?;
+    Some(if found.f_files == 0 {
+        u64::MAX
+    } else {
+        found.f_favail
+    })
 }
 
 /// Values of `/proc/meminfo`, such as `MemTotal`, bytes. All are of the same moment.

@@ -26,7 +26,10 @@ use std::{env, process::ExitCode};
 
 use layermark_layers::keeper;
 
-use crate::args::{self, Cmd, Parsed};
+use crate::{
+    args::{self, Cmd, Parsed},
+    limits,
+};
 
 /// Parses the arguments and runs the command.
 pub fn main() -> ExitCode {
@@ -41,7 +44,10 @@ pub fn main() -> ExitCode {
     // Only a measurement may leave a blocked thread behind; all other commands end by themselves.
     match &parsed {
         Parsed::Cli(cli) if !measures(&cli.command) => carry_out(parsed),
-        _ => keeper::keep(|| carry_out(parsed)),
+        _ => match limits::few_processes() {
+            Some(failure) => failure.print(env::args_os().any(|a| a == "--json")),
+            None => keeper::keep(|| carry_out(parsed)),
+        },
     }
 }
 

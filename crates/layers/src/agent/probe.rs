@@ -35,24 +35,28 @@ impl Probe {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let stdin = child.stdin.take();
-        let output = child.stdout.take().map(|o| pump(port, Channel::Probe, o));
-        let errors = child.stderr.take().map(|e| pump(port, Channel::Errors, e));
+        let (stdin, output, errors) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let child = Arc::new(Mutex::new(child));
-        let (watched, port) = (child.clone(), port.clone());
-        let watch = thread::spawn(move || {
+        // Ends the process where a thread cannot be started.
+        let mut probe = Self {
+            child: child.clone(),
+            stdin,
+            watch: None,
+        };
+        let output = output.map(|o| pump(port, Channel::Probe, o)).transpose()?;
+        let errors = errors.map(|e| pump(port, Channel::Errors, e)).transpose()?;
+        let (watched, port) = (child, port.clone());
+        let watch = thread::Builder::new().spawn(move || {
             for pump in [output, errors].into_iter().flatten() {
                 let _ = pump.join();
             }
             let how = end_of(&watched);
             let mut port = port.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = protocol::send(&mut *port, Channel::Ended, how.as_bytes());
-        });
-        Ok(Self {
-            child,
-            stdin,
-            watch: Some(watch),
-        })
+        })?;
+        probe.watch = Some(watch);
+        Ok(probe)
     }
 
     /// Writes to its input. Data that it no longer reads is dropped.
@@ -81,9 +85,13 @@ impl Drop for Probe {
 }
 
 /// Forwards the probe's output to the host until it ends.
-fn pump(port: &Port, channel: Channel, mut from: impl Read + Send + 'static) -> JoinHandle<()> {
+fn pump(
+    port: &Port,
+    channel: Channel,
+    mut from: impl Read + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
     let port = port.clone();
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         let mut piece = vec![0; PIECE];
         loop {
             let got = from.read(&mut piece).unwrap_or(0);

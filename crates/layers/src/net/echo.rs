@@ -21,19 +21,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) fn answering<T>(socket: &UdpSocket, during: impl FnOnce() -> T) -> io::Result<T> {
     socket.set_read_timeout(Some(Duration::from_millis(10)))?;
     let over = AtomicBool::new(false);
-    Ok(thread::scope(|scope| {
-        scope.spawn(|| {
+    thread::scope(|scope| {
+        thread::Builder::new().spawn_scoped(scope, || {
             let mut bytes = [0; 2 * BYTES];
             while !over.load(Ordering::Relaxed) {
                 if let Ok((length, from)) = socket.recv_from(&mut bytes) {
                     let _ = socket.send_to(&bytes[..length], from);
                 }
             }
-        });
+        })?;
         let outcome = during();
         over.store(true, Ordering::Relaxed);
-        outcome
-    }))
+        Ok(outcome)
+    })
 }
 
 /// Sends bytes there until the same bytes come back.

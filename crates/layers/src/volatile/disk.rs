@@ -306,7 +306,7 @@ fn start_server(
     let mut process = Process::start(&mut command).map_err(failed("start", exe))?;
     let (stdin, stdout) = (process.child().stdin.take(), process.child().stdout.take());
     let commands = stdin.ok_or_else(broken)?;
-    let answers = lines(stdout.ok_or_else(broken)?);
+    let answers = lines(stdout.ok_or_else(broken)?).map_err(failed("start", exe))?;
     let ready = answers.recv_timeout(LIMIT);
     let (pid, tail) = (process.child().id(), process.tail());
     let ended = process.wait(match ready {
@@ -344,14 +344,14 @@ fn start_server(
 }
 
 /// Reads lines in a thread, which ends with the process.
-fn lines(out: ChildStdout) -> Receiver<String> {
+fn lines(out: ChildStdout) -> std::io::Result<Receiver<String>> {
     let (send, receive) = mpsc::channel();
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         for line in BufReader::new(out).lines().map_while(Result::ok) {
             if send.send(line).is_err() {
                 return;
             }
         }
-    });
-    receive
+    })?;
+    Ok(receive)
 }

@@ -43,15 +43,19 @@ pub fn rows(run: &Run, index: &Index, baseline: usize) -> Vec<Placed> {
     // Each has bootstraps of its own, which take nearly all of a report's time.
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     let share = sites.len().div_ceil(cpus).max(1);
+    let rows = |part: &[_]| part.iter().map(row).collect::<Vec<_>>();
     thread::scope(|scope| {
-        let parts = sites.chunks(share);
-        let parts: Vec<_> = parts
-            .map(|part| scope.spawn(|| part.iter().map(row).collect::<Vec<_>>()))
-            .collect();
-        let joined = parts.into_iter().map(thread::ScopedJoinHandle::join);
-        joined
-            .flat_map(|rows| rows.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
+        // Where there can be no more threads, this one makes the rows.
+        let start = |part| {
+            let thread = thread::Builder::new().spawn_scoped(scope, move || rows(part));
+            thread.map_err(|_| part)
+        };
+        let threads: Vec<_> = sites.chunks(share).map(start).collect();
+        let joined = threads.into_iter().flat_map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(part) => rows(part),
+        });
+        joined.collect()
     })
 }
 

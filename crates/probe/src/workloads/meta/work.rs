@@ -321,9 +321,19 @@ impl MetaWork {
         thread::scope(|scope| {
             let share = |part: &'_ [PathBuf]| part.iter().try_for_each(flush);
             let parts = all.chunks(all.len().div_ceil(FLUSHERS).max(1));
-            let threads: Vec<_> = parts.map(|part| scope.spawn(move || share(part))).collect();
-            let mut ends = threads.into_iter().map(thread::ScopedJoinHandle::join);
-            ends.try_for_each(|end| end.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))))
+            // Where there can be no more threads, this one flushes the part.
+            let start = |part| {
+                let thread = thread::Builder::new().spawn_scoped(scope, move || share(part));
+                thread.map_err(|_| part)
+            };
+            let threads: Vec<_> = parts.map(start).collect();
+            threads.into_iter().try_for_each(|thread| match thread {
+                Ok(thread) => {
+                    let end = thread.join();
+                    end.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+                }
+                Err(part) => share(part),
+            })
         })
     }
 

@@ -126,17 +126,23 @@ impl FarTrial {
     /// Serves the near end until it closes the control connection.
     pub fn serve(&self, lines: &mut Lines) -> io::Result<()> {
         thread::scope(|scope| {
-            for (fd, _) in &self.datagrams {
-                scope.spawn(|| self.work(|| self.datagrams(fd)));
-            }
-            if let Some(listener) = &self.transactions {
+            let start = || -> io::Result<()> {
+                for (fd, _) in &self.datagrams {
+                    let body = || self.work(|| self.datagrams(fd));
+                    thread::Builder::new().spawn_scoped(scope, body)?;
+                }
+                let Some(listener) = &self.transactions else {
+                    return Ok(());
+                };
                 let count = self.p.streams as usize;
                 lock(&self.single).open.resize(count, None);
                 for number in 0..count {
-                    scope.spawn(move || self.work(|| self.transactions(listener, number)));
+                    let body = move || self.work(|| self.transactions(listener, number));
+                    thread::Builder::new().spawn_scoped(scope, body)?;
                 }
-            }
-            let talked = self.talk(lines);
+                Ok(())
+            };
+            let talked = start().and_then(|()| self.talk(lines));
             self.shut_down();
             talked
         })
