@@ -1,7 +1,9 @@
 //! Lists runs, and finds the run for a name.
 
+use std::collections::HashMap;
+
 use layermark_model::{RunStatus, Spec};
-use sqlx::{AnyConnection, AssertSqlSafe, Row};
+use sqlx::{Any, AnyConnection, AssertSqlSafe, Row, any::AnyArguments, query::Query};
 
 use crate::{
     database::Inner,
@@ -64,9 +66,8 @@ async fn named(c: &mut AnyConnection, name: &Spec) -> Result<Vec<String>, Inner>
     Ok(specs)
 }
 
-/// The query for runs: plan, earliest start, limit, then the layers, if any. It selects the few
-/// runs first, so that it counts only their trials.
-fn listing(specs: usize) -> String {
+/// Selects runs, newest first. The arguments are plan, earliest start, limit, then the layers, if any.
+fn chosen(columns: &str, specs: usize) -> String {
     let of_layer = if specs == 0 {
         String::new()
     } else {
@@ -75,15 +76,42 @@ fn listing(specs: usize) -> String {
         format!("AND id IN (SELECT run_id FROM layers WHERE control = 0 AND spec IN ({places}))")
     };
     format!(
-        "SELECT id, name, started_ms, ended_ms, status, point_count,
-                (SELECT count(*) FROM runs AS older
-                 WHERE (older.started_ms, older.id) <= (chosen.started_ms, chosen.id)) AS number,
-                (SELECT count(*) FROM trials WHERE trials.run_id = chosen.id) AS trials
-         FROM (SELECT id, name, started_ms, ended_ms, status, point_count FROM runs
-               WHERE ($1 = '' OR name = $1) AND started_ms >= $2 {of_layer}
-               ORDER BY started_ms DESC, id DESC LIMIT $3) AS chosen
-         ORDER BY started_ms DESC, id DESC"
+        "SELECT {columns} FROM runs WHERE ($1 = '' OR name = $1) AND started_ms >= $2 {of_layer}
+         ORDER BY started_ms DESC, id DESC LIMIT $3"
     )
+}
+
+/// The query for runs. It selects them first, so that it counts only their trials. All runs are numbered once:
+/// counting the older ones of each run took 6.5 s for 10,000 runs.
+fn listing(specs: usize) -> String {
+    let chosen = chosen("id, name, started_ms, ended_ms, status, point_count", specs);
+    format!(
+        "SELECT chosen.id AS id, name, started_ms, ended_ms, status, point_count, number,
+                (SELECT count(*) FROM trials WHERE trials.run_id = chosen.id) AS trials
+         FROM ({chosen}) AS chosen
+         JOIN (SELECT id, row_number() OVER (ORDER BY started_ms, id) AS number FROM runs) AS numbered
+         ON numbered.id = chosen.id
+         ORDER BY started_ms DESC, chosen.id DESC"
+    )
+}
+
+/// The query for the layers of the same runs.
+fn layers_of(specs: usize) -> String {
+    let chosen = chosen("id", specs);
+    format!("SELECT run_id, name FROM layers WHERE run_id IN ({chosen}) ORDER BY run_id, idx")
+}
+
+/// Binds the arguments of [`chosen`].
+fn bound<'q>(
+    query: Query<'q, Any, AnyArguments>,
+    filter: &'q Filter,
+    specs: &'q [String],
+) -> Query<'q, Any, AnyArguments> {
+    let query = query
+        .bind(filter.plan.as_deref().unwrap_or_default())
+        .bind(filter.since_ms.unwrap_or(i64::MIN))
+        .bind(i64::try_from(filter.limit).unwrap_or(i64::MAX));
+    specs.iter().fold(query, Query::bind)
 }
 
 pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<Summary>, Inner> {
@@ -95,21 +123,20 @@ pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<S
         return Ok(Vec::new());
     }
     // Only the numbers of placeholders are inserted into the text.
-    let sql = AssertSqlSafe(listing(specs.len()));
-    let query = sqlx::query(sql)
-        .bind(filter.plan.as_deref().unwrap_or_default())
-        .bind(filter.since_ms.unwrap_or(i64::MIN))
-        .bind(i64::try_from(filter.limit).unwrap_or(i64::MAX));
-    let query = specs.into_iter().fold(query, sqlx::query::Query::bind);
-    let rows = query.fetch_all(&mut *c).await?;
+    let query = |text: fn(usize) -> String| sqlx::query(AssertSqlSafe(text(specs.len())));
+    let rows = bound(query(listing), filter, &specs)
+        .fetch_all(&mut *c)
+        .await?;
+    let mut layers: HashMap<String, Vec<String>> = HashMap::new();
+    for row in bound(query(layers_of), filter, &specs).fetch_all(c).await? {
+        let name = row.try_get("name")?;
+        layers.entry(row.try_get("run_id")?).or_default().push(name);
+    }
     let mut summaries = Vec::with_capacity(rows.len());
     for row in &rows {
         let id: String = row.try_get("id")?;
-        let layers = sqlx::query_scalar("SELECT name FROM layers WHERE run_id = $1 ORDER BY idx")
-            .bind(&id)
-            .fetch_all(&mut *c)
-            .await?;
         summaries.push(Summary {
+            layers: layers.remove(&id).unwrap_or_default(),
             id,
             number: whole(row, "number")?,
             name: row.try_get("name")?,
@@ -119,7 +146,6 @@ pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<S
                 "runs.status",
                 &format!("{:?}", row.try_get::<&str, _>("status")?),
             )?,
-            layers,
             points: whole(row, "point_count")?,
             trials: whole(row, "trials")?,
         });
@@ -242,14 +268,25 @@ mod tests {
             } else {
                 by("runs USING INDEX runs_by_time (started_ms>?)")
             };
-            assert!(found && by("CO-ROUTINE chosen"), "{steps:#?}");
+            assert!(found && by(" chosen"), "{steps:#?}");
             assert_eq!(
                 by("layers USING COVERING INDEX layers_by_spec"),
                 specs > 0,
                 "{steps:#?}"
             );
+            // All runs are numbered by the index of their starts, and nothing else is read as a whole.
             let all = steps.iter().filter(|step| step.starts_with("SCAN "));
-            assert_eq!(all.collect::<Vec<_>>(), ["SCAN chosen"], "{steps:#?}");
+            let known = |step: &&String| {
+                ["SCAN chosen", "SCAN numbered", "SCAN (subquery"]
+                    .iter()
+                    .any(|k| step.starts_with(k))
+                    || step.contains("USING COVERING INDEX runs_by_time")
+            };
+            let other: Vec<_> = all.filter(|step| !known(step)).collect();
+            assert!(other.is_empty(), "{steps:#?}");
+            let steps = plan(&layers_of(specs));
+            let found = "SEARCH layers USING INDEX sqlite_autoindex_layers_1 (run_id=?)";
+            assert!(steps.iter().any(|step| step == found), "{steps:#?}");
         }
         let steps = plan("SELECT DISTINCT spec FROM layers WHERE control = 0");
         assert!(
