@@ -336,7 +336,9 @@ impl LabError {
             Self::OtherMachine { run, store, .. } | Self::CannotResume { run, store, .. } => Some(format!(
                 "start again with the same plan: layermark run --replay {run}{store}"
             )),
-            Self::Packaged { .. } => Some("see the space and the mount: df -h .".into()),
+            Self::Packaged { .. } => {
+                Some("see the space, the inodes and the mount: df -h . && df -i .".into())
+            }
             Self::Store(e) => e.hint(),
         }
     }

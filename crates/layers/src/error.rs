@@ -302,10 +302,15 @@ impl LayerError {
     ) -> impl FnOnce(io::Error) -> Self + use<> {
         let (layer, what, path) = (layer.to_owned(), what.to_owned(), path.to_owned());
         move |source| Self::Io {
+            source: match source.kind() {
+                io::ErrorKind::StorageFull => {
+                    io::Error::new(source.kind(), layermark_sys::in_words(&path, &source))
+                }
+                _ => source,
+            },
             layer,
             what,
             path,
-            source,
         }
     }
 }

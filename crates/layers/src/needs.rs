@@ -72,7 +72,8 @@ pub(crate) fn device(path: &str, module: &str) -> Option<Missing> {
         .open(path)
         .err()?;
     let hint = if e.kind() == std::io::ErrorKind::PermissionDenied {
-        format!("sudo chmod 0666 {path}")
+        // For this user alone.
+        format!("sudo setfacl -m u:$USER:rw {path}")
     } else {
         format!("sudo modprobe {module}")
     };

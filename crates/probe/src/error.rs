@@ -1,6 +1,7 @@
 use std::{io, path::Path};
 
 use layermark_model::PointError;
+use layermark_sys::in_words;
 
 /// Work that failed. The probe continues.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +44,11 @@ impl ProbeError {
             _ => None,
         };
         Self {
-            message: format!("cannot {what} {}: {error}", path.display()),
+            message: format!(
+                "cannot {what} {}: {}",
+                path.display(),
+                in_words(path, error)
+            ),
             hint: hint.map(str::to_owned),
             errno: error.raw_os_error(),
         }

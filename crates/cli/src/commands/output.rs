@@ -10,7 +10,11 @@ use std::{
 use layermark_report::{Report, exporters};
 
 use super::{stdout, target::Target};
-use crate::{common_args::Stdout, failure::Failure, say::say};
+use crate::{
+    common_args::Stdout,
+    failure::Failure,
+    say::{is_dumb, say},
+};
 
 /// The error where every trial of a run failed: its report has no result.
 pub fn all_failed(report: &Report) -> Option<Failure> {
@@ -75,7 +79,7 @@ fn default_page(report: &Report) -> Result<PathBuf, Failure> {
 fn to_stdout(report: &Report, what: Stdout) -> Result<(), Failure> {
     let style = exporters::Style {
         width: width(),
-        colour: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        colour: io::stdout().is_terminal() && !is_dumb() && std::env::var_os("NO_COLOR").is_none(),
         unit: match what {
             Stdout::Short(unit) => unit,
             Stdout::Full | Stdout::Json => exporters::Unit::Ratio,

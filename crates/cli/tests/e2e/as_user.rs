@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
-use crate::common::{binary, needs_root};
+use crate::common::{Lm, binary, needs_root};
 
 const NOBODY: u32 = 65534;
 
@@ -70,4 +70,23 @@ fn a_users_own_kernel_is_found() {
         assert!(!found.contains("lacks"), "{dir}: {found}");
         fs::remove_dir_all(home.path().join(dir)).expect("removed");
     }
+}
+
+/// A hint opens nothing to all users.
+#[test]
+fn what_a_user_may_not_open_is_for_that_user_alone() {
+    if !needs_root() {
+        return;
+    }
+    let before = "touch fuse; chmod 600 fuse; mount --bind fuse /dev/fuse; \
+        set -- setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"";
+    let Some(lm) = Lm::new().args(["layers", "fuse"]).around(before, "") else {
+        return;
+    };
+    let said = lm.run();
+    let text = format!("{}{}", said.stdout, said.stderr);
+    assert!(
+        text.contains("sudo setfacl -m u:$USER:rw /dev/fuse"),
+        "{text}"
+    );
 }

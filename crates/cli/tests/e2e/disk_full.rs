@@ -79,3 +79,15 @@ fn on_a_real_file_system_it_goes_on_once_there_is_room() {
     assert_eq!(report["status"], "done");
     machine::nothing_left(said.dir.path(), &[]);
 }
+
+/// `df -h` shows room there.
+#[test]
+fn inodes_that_have_run_out_are_not_taken_for_a_full_disk() {
+    let few = "mount -t tmpfs -o size=64m,nr_inodes=40 none $W";
+    let lm = Lm::new().work_with(&["meta", "--allow-tmpfs"], &["tmpfs"]);
+    let Some(lm) = lm.around(few, "") else {
+        return;
+    };
+    lm.run()
+        .fails(1, &["no inodes are left (df -i)", "df -i ."]);
+}

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::ErrorKind,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -322,18 +322,18 @@ impl<'a> Lab<'a> {
         let go_on = || !stop.at_once();
         let wrote = std::fs::create_dir(master).and_then(|()| {
             let files = check::packaged(&self.run.points, self.setup.catalog)
-                .map_err(|e| std::io::Error::other(e.to_string()))?;
+                .map_err(|e| io::Error::other(e.to_string()))?;
             packaged::write(master, &files, self.run.seed, &go_on)?;
             let env = &self.setup.env;
             let placed = check::placed(&self.run.points, env, self.setup.catalog)
-                .map_err(|e| std::io::Error::other(e.to_string()))?;
+                .map_err(|e| io::Error::other(e.to_string()))?;
             packaged::place(master, &placed, &go_on)
         });
         wrote.map_err(|source| match source.kind() {
             ErrorKind::Interrupted => self.cut_off(),
             _ => LabError::Packaged {
                 dir: in_words(&master.to_string_lossy()).into(),
-                source,
+                source: io::Error::new(source.kind(), layermark_sys::in_words(master, &source)),
             },
         })
     }
