@@ -7,80 +7,95 @@ use serde_json::Value;
 
 use crate::common::{Lm, is_root, root, skipped};
 
-#[test]
-fn every_plan_runs_small() {
-    let plans: Vec<_> = fs::read_dir(root().join("plans"))
-        .expect("plans/")
-        .flatten()
-        .map(|e| e.path())
-        .filter(|p| p.extension().is_some_and(|e| e == "toml"))
-        .collect();
-    assert!(!plans.is_empty());
-    for plan in plans {
-        let lm = Lm::new();
-        let work = lm.work();
-        let small = [
-            "--scale",
-            "0.05",
-            "--blocks",
-            "1",
-            "-l",
-            "tmpfs",
-            "--no-control",
-            "--json",
-            "--dir",
-        ];
-        let said = lm
-            .args(["run"])
-            .args([&plan])
-            .args(small)
-            .args([work])
-            .run()
-            .left_nothing();
-        assert!(
-            matches!(said.code, Some(0 | 4)),
-            "{}: {}",
-            plan.display(),
-            said.stderr
-        );
-        let report = said.json();
-        let rows = report["results"].as_array().expect("results");
-        assert!(!rows.is_empty() && report["status"] == "done");
-        // Each claim has an answer, if only why it has none.
-        let text = fs::read_to_string(&plan).expect("a plan");
-        let said = report["study"]["conclusions"].as_array();
-        let said = said.into_iter().flatten();
-        let said: BTreeSet<&str> = said.filter_map(|c| c["claim"].as_str()).collect();
-        for claim in Plan::from_toml(&text).expect("a plan").claim {
-            // `{against}` stands for a layer.
-            let says = String::from(claim.says);
-            let (start, end) = says.split_once("{against}").unwrap_or((&says, ""));
-            let whole = start.len() == says.len();
-            let is = |c: &&str| {
-                if whole {
-                    *c == says
-                } else {
-                    c.starts_with(start) && c.ends_with(end)
-                }
-            };
-            assert!(said.iter().any(is), "{}: {says}: {said:#?}", plan.display());
-        }
-        for row in rows {
-            // In a user namespace xterm cannot give its terminal to the group it wants.
-            let label = row["label"].as_str().unwrap_or_default();
-            if !is_root() && label.starts_with("xterm") && row["failed_trials"] != 0 {
-                let why = row["error"].as_str().unwrap_or_default();
-                assert!(why.contains("chown"), "{why}");
-                skipped(&format!("{label} without root: {why}"));
-                continue;
+/// A test for each plan, named after it.
+mod every_plan_runs_small {
+    macro_rules! plans {
+        ($($plan:ident)*) => {
+            $(#[test]
+            fn $plan() {
+                super::runs_small(&stringify!($plan).replace('_', "-"));
+            })*
+
+            #[test]
+            fn each_plan_has_a_test() {
+                let tested = [$(stringify!($plan)),*].map(|plan| plan.replace('_', "-"));
+                assert_eq!(super::plans(), tested.into());
             }
-            assert!(
-                row["trials"].as_u64() > Some(0),
-                "{}: {row:#}",
-                plan.display()
-            );
-            assert_eq!(row["failed_trials"], 0, "{}: {row:#}", plan.display());
+        };
+    }
+
+    plans! {
+        buffer_size card container_mounts daily fileio_appvirt flush_cost fuse_fast17 gvisor_rootfs iops iozone_vm
+        launch_share overlay_copy_up share sqlite_blobs virtiofs_9p virtual_io_stack wsl_mnt
+    }
+}
+
+/// The names of all plans.
+fn plans() -> BTreeSet<String> {
+    let files = fs::read_dir(root().join("plans"))
+        .expect("plans/")
+        .flatten();
+    let names = files.map(|e| e.file_name().to_string_lossy().into_owned());
+    let plans = names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
+    plans.collect()
+}
+
+fn runs_small(plan: &str) {
+    let plan = root().join(format!("plans/{plan}.toml"));
+    let lm = Lm::new();
+    let work = lm.work();
+    let small = [
+        "--scale",
+        "0.05",
+        "--blocks",
+        "1",
+        "-l",
+        "tmpfs",
+        "--no-control",
+        "--json",
+        "--dir",
+    ];
+    let said = lm
+        .args(["run"])
+        .args([&plan])
+        .args(small)
+        .args([work])
+        .run()
+        .left_nothing();
+    assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
+    let report = said.json();
+    let rows = report["results"].as_array().expect("results");
+    assert!(!rows.is_empty() && report["status"] == "done");
+    // Each claim has an answer, if only why it has none.
+    let text = fs::read_to_string(&plan).expect("a plan");
+    let answers = report["study"]["conclusions"].as_array();
+    let answers = answers.into_iter().flatten();
+    let answers: BTreeSet<&str> = answers.filter_map(|c| c["claim"].as_str()).collect();
+    for claim in Plan::from_toml(&text).expect("a plan").claim {
+        // `{against}` stands for a layer.
+        let says = String::from(claim.says);
+        let (start, end) = says.split_once("{against}").unwrap_or((&says, ""));
+        let whole = start.len() == says.len();
+        let is = |c: &&str| {
+            if whole {
+                *c == says
+            } else {
+                c.starts_with(start) && c.ends_with(end)
+            }
+        };
+        assert!(answers.iter().any(is), "{says}: {answers:#?}");
+    }
+    for row in rows {
+        // In a user namespace xterm cannot give its terminal to the group it wants.
+        let label = row["label"].as_str().unwrap_or_default();
+        if !is_root() && label.starts_with("xterm") && row["failed_trials"] != 0 {
+            let why = row["error"].as_str().unwrap_or_default();
+            assert!(why.contains("chown"), "{why}");
+            skipped(&format!("{label} without root: {why}"));
+            continue;
         }
+        assert!(row["trials"].as_u64() > Some(0), "{row:#}");
+        assert_eq!(row["failed_trials"], 0, "{row:#}");
     }
 }
 
