@@ -77,7 +77,7 @@ as_user() {
 }
 failed=
 echo "test-unprivileged: run as root only, since they take minutes and nothing in them depends on who runs them:" \
-    "studies, plans and stalls, forecasts, commands of the pages, guests' networks and CPUs, a team's server," \
+    "studies, plans and stalls, forecasts, commands of the pages, guests' networks, CPUs, a team's server," \
     "comparisons, output, the matrix, devload"
 root_only='/^(studies|stalls|forecast|cpus|team|compare|output|matrix|devload)::|^plans::every_plan|^docs::commands|^paths::guests/'
 as_user -E "not test($root_only)"

@@ -1,6 +1,6 @@
 //! `layermark coherence`: changes of one side of a shared directory, seen from the other.
 
-use crate::common::{Lm, figures, is_root, result, skipped};
+use crate::common::{Lm, figures, result, skipped};
 
 const SHORT: &[&str] = &["coherence", "--blocks", "1", "--json"];
 
@@ -116,29 +116,6 @@ fn a_client_that_writes_later_shows_its_files_later() {
         error.contains("the change was not seen in the layer within 10s"),
         "{error}"
     );
-}
-
-#[test]
-fn a_guest_sees_changes_of_this_host_in_a_shared_folder() {
-    if !is_root() {
-        return skipped("virtiofsd is for root");
-    }
-    let layer = "vm:share=virtiofs";
-    let said = Lm::new()
-        .work_with(SHORT, &[layer])
-        .args(["--op", "rename"])
-        .run()
-        .left_nothing();
-    if said.code == Some(3) && said.stderr.contains("hint: ") {
-        return skipped(&said.stderr);
-    }
-    let report = said.json();
-    for side in ["layer", "host"] {
-        let label = format!("rename, seen {}", place(side));
-        let its = figures(&report, &label, layer);
-        assert!(its["seen"].as_u64() > Some(0), "{its:#}");
-        assert!(its["message_us"].as_f64() > Some(0.0), "{its:#}");
-    }
 }
 
 #[test]

@@ -83,36 +83,3 @@ fn both_ends_of_a_network_and_wrong_numbers() {
             .fails(2, &[words]);
     }
 }
-
-/// Virtual CPUs are taken from the guest's kernel.
-#[test]
-fn a_guest_has_as_many_as_it_was_given() {
-    let args = [READ, &["--blocks", "1", "--json", "--cpus", "1,2"]].concat();
-    let said = Lm::new()
-        .work_with(&args, &["vm", "vm:cpus=1"])
-        .run()
-        .left_nothing();
-    if said.stderr.contains("needs ") {
-        return skipped("no guest can be made here");
-    }
-    let report = said.json();
-    let rows: Vec<_> = scaling(&report)
-        .into_iter()
-        .filter(|(layer, ..)| *layer == "vm")
-        .collect();
-    assert_eq!(rows, [("vm", 1, true), ("vm", 2, true)]);
-    let results = report["results"].as_array().expect("results");
-    assert!(
-        results.iter().all(|r| r["failed_trials"] == 0),
-        "{results:#?}"
-    );
-    let left = report["left_out"].as_array().expect("what is left out");
-    let left: Vec<_> = left.iter().filter(|l| l["layer"] == "vm:cpus=1").collect();
-    assert_eq!(left.len(), 1, "{left:#?}");
-    assert!(
-        left[0]["reason"]
-            .as_str()
-            .is_some_and(|r| r.contains("more CPUs")),
-        "{left:#?}"
-    );
-}

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::common::{
-    self, Lm, Said, figures, is_root,
+    self, Lm, Said, figures, found, is_root,
     machine::{family, nothing_left, tree},
     result, skipped, wait_for,
 };
@@ -24,7 +24,7 @@ fn short(args: &[&str], layers: &[&str]) -> Lm {
 
 /// Every layer that could be set up has scripts an hour, and all results were right.
 #[track_caller]
-fn all_right(said: &Said, label: &str, layers: &[&str]) -> usize {
+pub fn all_right(said: &Said, label: &str, layers: &[&str]) -> usize {
     let report = said.json();
     let mut measured = 0;
     for layer in layers {
@@ -52,13 +52,6 @@ fn all_right(said: &Said, label: &str, layers: &[&str]) -> usize {
     measured
 }
 
-#[track_caller]
-fn found<'a>(all: &'a Value, key: &str, name: &str) -> &'a Value {
-    let list = all.as_array().expect("a list");
-    let one = list.iter().find(|v| v[key] == name);
-    one.unwrap_or_else(|| panic!("no {name}: {all:#}"))
-}
-
 #[test]
 fn results_are_the_same_in_every_directory() {
     let layers: &[&str] = if is_root() {
@@ -78,22 +71,6 @@ fn results_are_the_same_in_every_directory() {
     // A kernel may be without a file system.
     let measured = all_right(&said, "2 users, 14 jobs", layers);
     assert!(measured + 2 >= layers.len(), "{measured} of {layers:?}");
-}
-
-#[test]
-fn results_are_the_same_in_a_guest_with_this_hosts_programs() {
-    if !is_root() {
-        return skipped("the NFS server is for root");
-    }
-    // The compiler is in every directory above. In a guest it takes minutes of both CPUs.
-    let args = ["--users", "1", "--job-set", "no-cc"];
-    let layer = "vm:root=host,share=nfs";
-    let said = short(&args, &[layer]).run();
-    if said.code == Some(3) && said.stderr.contains("hint: ") {
-        return skipped(&said.stderr);
-    }
-    let label = "1 user, no-cc, 14 jobs";
-    assert_eq!(all_right(&said.left_nothing(), label, &[layer]), 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Lm, is_root, result, skipped};
+use crate::common::{Lm, all_guests, is_root, result, skipped};
 
 const RR: &[&str] = &["net", "--op", "rr", "--blocks", "1", "--json"];
 
@@ -190,54 +190,37 @@ file_size = "64K"
     assert_eq!(later["left_out"], report["left_out"]);
 }
 
-/// In a network that no program of this host is in.
+/// Two guests on one switch. Each has a shared folder, so two servers of them are there at once. No other test has two
+/// guests of one run.
 #[test]
-fn guests_reach_each_other_through_our_own_switch() {
-    let layer = "vm:backend=socket..vm:backend=socket";
-    let said = Lm::new().work_with(RR, &[layer]).run().left_nothing();
-    if said.stderr.contains("needs ") {
-        return skipped("no guest can be made here");
-    }
-    let report = said.json();
-    let notes = notes(&report, layer);
-    assert_eq!(notes["backend"], "socket", "{report:#}");
-    assert_eq!(
-        [&notes["near_address"], &notes["address"]],
-        ["10.9.0.3", "10.9.0.2"]
+fn guests_reach_each_other() {
+    let both = (
+        "vm:share=virtiofs..vm:nic=e1000,share=virtiofs",
+        ["10.9.0.3", "10.9.0.2", "virtio_net", "e1000"],
     );
-}
-
-/// Two guests on one switch, and one that this host is a server for.
-#[test]
-fn guests_reach_each_other_and_this_host() {
-    let layers = ["vm..vm:nic=e1000", "vm..native"];
+    // One that this host is a server for, and two in a network that no program of this host is in.
+    let client = ("vm..native", ["10.9.0.2", "10.9.0.1", "virtio_net", "tun"]);
+    let apart = (
+        "vm:backend=socket..vm:backend=socket",
+        ["10.9.0.3", "10.9.0.2", "virtio_net", "virtio_net"],
+    );
+    let paths = if all_guests() {
+        vec![both, client, apart]
+    } else {
+        vec![both]
+    };
+    let layers: Vec<&str> = paths.iter().map(|path| path.0).collect();
     let said = Lm::new().work_with(RR, &layers).run().left_nothing();
     if !is_root() || said.stderr.contains("needs ") {
         return skipped("no guest with a network can be made here");
     }
     let report = said.json();
-    let [both, client] = layers.map(|layer| notes(&report, layer));
-    assert_eq!(
-        [
-            &both["near_nic_driver"],
-            &both["nic_driver"],
-            &client["near_nic_driver"]
-        ],
-        ["virtio_net", "e1000", "virtio_net"]
-    );
-    assert_eq!(
-        [&both["near_address"], &both["address"]],
-        ["10.9.0.3", "10.9.0.2"]
-    );
-    assert_eq!(
-        [&client["near_address"], &client["address"]],
-        ["10.9.0.2", "10.9.0.1"]
-    );
-    for layer in layers {
-        let row = report["results"]
-            .as_array()
-            .and_then(|r| r.iter().find(|r| r["layer"] == layer));
-        let row = row.unwrap_or_else(|| panic!("no {layer} in {report:#}"));
+    let label = report["results"][0]["label"].as_str().expect("a label");
+    for (layer, facts) in paths {
+        let its = notes(&report, layer);
+        let names = ["near_address", "address", "near_nic_driver", "nic_driver"];
+        assert_eq!(names.map(|name| &its[name]), facts, "{layer}");
+        let row = result(&report, label, layer);
         // One block says nothing of how slow it is: on a busy machine native may be the slower one.
         assert!(row["ratio"]["estimate"].is_number(), "{row:#}");
         // Of QEMU; a few transactions may take less than a tick.

@@ -61,6 +61,12 @@ pub fn has_fuse() -> bool {
     has
 }
 
+/// Whether guests are booted for what another test has looked at in a guest like it: with `LAYERMARK_GUESTS=all`, as
+/// `make soak` does.
+pub fn all_guests() -> bool {
+    std::env::var_os("LAYERMARK_GUESTS").is_some_and(|guests| guests == "all")
+}
+
 /// Says why a test does nothing here.
 pub fn skipped(why: &str) {
     eprintln!("skipped: {why}");
@@ -419,6 +425,15 @@ pub fn result<'a>(report: &'a Value, label: &str, layer: &str) -> &'a Value {
                 .find(|r| r["layer"] == layer && r["label"] == label)
         })
         .unwrap_or_else(|| panic!("no result for {layer} at {label} in {report:#}"))
+}
+
+/// The one of a list that has this value.
+#[track_caller]
+pub fn found<'a>(list: &'a Value, key: &str, value: &str) -> &'a Value {
+    let one = list
+        .as_array()
+        .and_then(|l| l.iter().find(|v| v[key] == value));
+    one.unwrap_or_else(|| panic!("no {value}: {list:#}"))
 }
 
 /// What the workload's figures are in a layer, by their names.
