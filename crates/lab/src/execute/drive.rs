@@ -26,6 +26,7 @@ use crate::{
     execute::{
         cpu::{Meter, Recent},
         layer_failure::LayerFailure,
+        rounds::RestedRounds,
         session::RunningLayer,
         watch::Watch,
     },
@@ -92,8 +93,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) extras: BTreeSet<(u32, usize, usize)>,
     /// What the work has left at each point, as the baseline's first trial had it.
     pub(crate) outcomes: BTreeMap<usize, String>,
-    /// Rested rounds that were made at each point.
-    pub(crate) rested: BTreeMap<usize, u32>,
+    /// Rested rounds that were made, by point and a layer of the part of the block.
+    pub(crate) rested: BTreeMap<(usize, usize), RestedRounds>,
     /// Points whose blocks had to be divided.
     pub(crate) divided: BTreeSet<usize>,
     /// How many times each layer's probe was restarted.

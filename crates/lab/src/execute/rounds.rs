@@ -1,6 +1,7 @@
 //! Rounds: one turn in each layer that is ready, repeated.
 
 use std::{
+    collections::BTreeSet,
     thread,
     time::{Duration, Instant},
 };
@@ -25,10 +26,11 @@ use crate::{
 const SHARE_NS: u64 = MIN_MS * 1_000_000;
 /// A block has at least this many rounds, unless its turn length allows fewer.
 const LEAST_ROUNDS: u32 = 8;
-/// Most rested rounds at a point: as many as show that flushes come after the turns of one layer and of no other.
+/// Most rested rounds at a point: as many as show that flushes come after the turns of one layer and of no
+/// other. The first one shows whether there is such a layer.
 const RESTED_ROUNDS: u32 = 4;
 /// The pauses of all rested rounds take at most this part of the budget.
-const RESTED_PART: u32 = 10;
+const RESTED_PART: u32 = 2;
 /// Rounds end, whatever the minimum, after this many shares, including the time between turns.
 const MOST_SHARES: u64 = 3;
 
@@ -173,23 +175,27 @@ impl Lab<'_> {
         }
     }
 
-    /// Whether a rested round follows: devices flushed in the control windows of a point that flushes, and
-    /// the pauses take little of the budget.
+    /// Whether a rested round follows: devices flushed in the control windows of a point that flushes,
+    /// earlier rested rounds leave a suspect, and the pauses take little of the budget.
     fn may_rest(&self, trials: &[ActiveTrial<'_>], point: usize, windows: &ControlWindows) -> bool {
-        let made = self.rested.get(&point).copied().unwrap_or(0);
+        let Some(key) = rested_key(trials, point) else {
+            return false;
+        };
+        let goes_on =
+            |earlier: &RestedRounds| earlier.made < RESTED_ROUNDS && !earlier.suspects.is_empty();
         let pauses = REST * (trials.len() as u32 + 1);
-        let all: u32 = self.rested.values().sum();
+        let all: u32 = self.rested.values().map(|r| r.made).sum();
         let budget = self.clock.budget().unwrap_or(Duration::MAX);
         let able = |t: &ActiveTrial<'_>| t.attempt.failure.is_none() && t.attempt.more;
         self.run.points[point].meaning.flushes
             && windows.saw_flushes()
-            && made < RESTED_ROUNDS
+            && self.rested.get(&key).is_none_or(goes_on)
             && pauses * (all + 1) <= budget / RESTED_PART
-            && trials.len() > 1
             && trials.iter().all(able)
     }
 
-    /// One more round, in which all layers rest before and after each turn.
+    /// One more round, in which all layers rest before and after each turn. The control's would show what
+    /// the baseline's do.
     fn rested_round(
         &mut self,
         trials: &mut [ActiveTrial<'_>],
@@ -197,9 +203,11 @@ impl Lab<'_> {
         (round, length): (u32, Length),
         windows: &ControlWindows,
     ) {
-        *self.rested.entry(point).or_default() += 1;
         thread::sleep(REST);
-        for this in trials {
+        for this in trials.iter_mut() {
+            if self.run.layers[this.layer].control {
+                continue;
+            }
             if self.stop.asked() {
                 return;
             }
@@ -207,13 +215,63 @@ impl Lab<'_> {
             this.step(&self.watch, &mut self.running, |attempt, up, request| {
                 attempt.turn(up, request, (round, length), (meter, &mut moment))
             });
-            let devices = self.running[this.layer]
-                .as_ref()
-                .map(RunningLayer::physical);
-            let later = windows.rest(&devices.unwrap_or_default());
-            let counted = this.attempt.flushed.zip(later);
+            let devices = self.running[this.layer].as_ref();
+            let devices = devices.map(RunningLayer::physical).unwrap_or_default();
+            let counted = this.attempt.flushed.zip(windows.rest(&devices));
             this.attempt.rested =
                 counted.map(|(flushes, (later, ns))| RestedTurn { flushes, later, ns });
         }
+        let followed = |t: &&ActiveTrial<'_>| t.attempt.rested.is_some_and(|r| r.later > 0);
+        let followed = trials.iter().filter(followed).map(|t| t.layer).collect();
+        if let Some(key) = rested_key(trials, point) {
+            self.rested.entry(key).or_default().add(followed);
+        }
+    }
+}
+
+/// Rested rounds that were made at a point in the layers of a part of a block.
+#[derive(Debug, Default)]
+pub(crate) struct RestedRounds {
+    made: u32,
+    /// Layers after each of whose turns a device was flushed.
+    suspects: BTreeSet<usize>,
+}
+
+impl RestedRounds {
+    /// Adds a round, and the layers whose turns flushes followed. What follows the baseline's turn is of
+    /// other programs.
+    fn add(&mut self, followed: BTreeSet<usize>) {
+        self.suspects = match self.made {
+            _ if followed.contains(&BASELINE) => BTreeSet::new(),
+            0 => followed,
+            _ => &self.suspects & &followed,
+        };
+        self.made += 1;
+    }
+}
+
+/// The point, and a layer beside the baseline that tells the parts of a block apart. `None` where a layer
+/// works alone.
+fn rested_key(trials: &[ActiveTrial<'_>], point: usize) -> Option<(usize, usize)> {
+    let mut layers = trials.iter().map(|t| t.layer);
+    let beside = layers.clone().find(|l| *l != BASELINE)?;
+    layers.any(|l| l == BASELINE).then_some((point, beside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_is_suspected_while_flushes_follow_each_of_its_turns() {
+        let mut rested = RestedRounds::default();
+        let mut after = |layers: &[usize]| {
+            rested.add(layers.iter().copied().collect());
+            rested.suspects.iter().copied().collect::<Vec<_>>()
+        };
+        assert_eq!(after(&[2, 3]), [2, 3]);
+        assert_eq!(after(&[1, 2]), [2]);
+        assert_eq!(after(&[2]), [2]);
+        assert_eq!(after(&[BASELINE, 2]), [0; 0], "others flush");
     }
 }
