@@ -1,7 +1,7 @@
 //! Rounds: one turn in each layer that is ready, repeated.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     thread,
     time::{Duration, Instant},
 };
@@ -29,6 +29,8 @@ const LEAST_ROUNDS: u32 = 8;
 /// Most rested rounds at a point: as many as show that flushes come after the turns of one layer and of no
 /// other. The first one shows whether there is such a layer.
 const RESTED_ROUNDS: u32 = 4;
+/// A layer is suspected of late flushes if it has more than this many for each one after the baseline's turn.
+const OTHERS: u64 = 10;
 /// The pauses of all rested rounds take at most this part of the budget.
 const RESTED_PART: u32 = 2;
 /// Rounds end, whatever the minimum, after this many shares, including the time between turns.
@@ -221,10 +223,10 @@ impl Lab<'_> {
             this.attempt.rested =
                 counted.map(|(flushes, (later, ns))| RestedTurn { flushes, later, ns });
         }
-        let followed = |t: &&ActiveTrial<'_>| t.attempt.rested.is_some_and(|r| r.later > 0);
-        let followed = trials.iter().filter(followed).map(|t| t.layer).collect();
+        let later = |t: &ActiveTrial<'_>| Some((t.layer, t.attempt.rested?.later));
+        let later: BTreeMap<usize, u64> = trials.iter().filter_map(later).collect();
         if let Some(key) = rested_key(trials, point) {
-            self.rested.entry(key).or_default().add(followed);
+            self.rested.entry(key).or_default().add(&later);
         }
     }
 }
@@ -238,13 +240,15 @@ pub(crate) struct RestedRounds {
 }
 
 impl RestedRounds {
-    /// Adds a round, and the layers whose turns flushes followed. What follows the baseline's turn is of
-    /// other programs.
-    fn add(&mut self, followed: BTreeSet<usize>) {
+    /// Adds a round: the flushes after each layer's turn. As many of other programs may follow as after the
+    /// baseline's.
+    fn add(&mut self, later: &BTreeMap<usize, u64>) {
+        let of_others = later.get(&BASELINE).copied().unwrap_or(0);
+        let follow = later.iter().filter(|(_, n)| **n > OTHERS * of_others);
+        let follow: BTreeSet<usize> = follow.map(|(layer, _)| *layer).collect();
         self.suspects = match self.made {
-            _ if followed.contains(&BASELINE) => BTreeSet::new(),
-            0 => followed,
-            _ => &self.suspects & &followed,
+            0 => follow,
+            _ => &self.suspects & &follow,
         };
         self.made += 1;
     }
@@ -265,13 +269,13 @@ mod tests {
     #[test]
     fn a_layer_is_suspected_while_flushes_follow_each_of_its_turns() {
         let mut rested = RestedRounds::default();
-        let mut after = |layers: &[usize]| {
-            rested.add(layers.iter().copied().collect());
+        let mut after = |later: &[(usize, u64)]| {
+            rested.add(&later.iter().copied().collect());
             rested.suspects.iter().copied().collect::<Vec<_>>()
         };
-        assert_eq!(after(&[2, 3]), [2, 3]);
-        assert_eq!(after(&[1, 2]), [2]);
-        assert_eq!(after(&[2]), [2]);
-        assert_eq!(after(&[BASELINE, 2]), [0; 0], "others flush");
+        assert_eq!(after(&[(BASELINE, 0), (2, 7), (3, 1)]), [2, 3]);
+        assert_eq!(after(&[(BASELINE, 0), (2, 6), (3, 0)]), [2]);
+        assert_eq!(after(&[(BASELINE, 1), (2, 11)]), [2], "a stray one");
+        assert_eq!(after(&[(BASELINE, 1), (2, 10)]), [0; 0], "others flush");
     }
 }
