@@ -1,0 +1,257 @@
+//! Runs that were measured once and are kept in `fixtures/`, so that a test which needs a stored run has to measure
+//! nothing. `scripts/fixtures.sh` has the command of each and makes it again.
+//!
+//! A fixture is text: a line for the command, the run, each of its layers, points and trials, as the store writes them.
+
+use std::{io, path::Path};
+
+use layermark_model::{Import, LayerRun, Point, Run, TrialRecord};
+use layermark_store::{Store, StoreError};
+use serde::{Deserialize, Serialize};
+
+/// A run that is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Fixture {
+    /// Name of its file, without the ending.
+    pub name: &'static str,
+    text: &'static str,
+}
+
+/// One line of a file.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line {
+    /// The command that measured it.
+    Command(String),
+    /// The run without its layers and points.
+    Run(Box<Run>),
+    Layer(Box<LayerRun>),
+    Point(Box<Point>),
+    Trial(Box<TrialRecord>),
+    /// Results of another program.
+    Import(Import),
+}
+
+/// What a fixture holds.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// The command that measured it.
+    pub command: String,
+    /// The run, with its layers and points.
+    pub run: Run,
+    /// Its trials in order.
+    pub trials: Vec<TrialRecord>,
+    /// Results of other programs, stored in the same store.
+    pub imports: Vec<Import>,
+}
+
+macro_rules! fixtures {
+    ($($name:literal),* $(,)?) => {
+        /// All of them, in the order of their names. A test fails if a file is not listed.
+        pub const ALL: &[Fixture] = &[
+            $(Fixture {
+                name: $name,
+                text: include_str!(concat!("../fixtures/", $name, ".jsonl")),
+            }),*
+        ];
+    };
+}
+
+fixtures![
+    "beside",
+    "buffer-size",
+    "busy",
+    "charted",
+    "coherence",
+    "compare-new",
+    "compare-old",
+    "daily",
+    "db",
+    "devload",
+    "durability",
+    "failed-layers",
+    "failed-trials",
+    "file",
+    "fileio-appvirt",
+    "flush-cost",
+    "ftp",
+    "fuse-fast17",
+    "gate-broken",
+    "gate-held",
+    "http",
+    "iops",
+    "iozone-vm",
+    "killed",
+    "launch-share",
+    "launch",
+    "lock",
+    "meta",
+    "net",
+    "nothing-measured",
+    "overlay-copy-up",
+    "quiet",
+    "scripted-later",
+    "scripted",
+    "steps",
+    "stopped",
+    "sweep",
+    "virtual-io-stack",
+];
+
+/// The fixture of this name.
+///
+/// # Panics
+/// If there is none.
+#[track_caller]
+pub fn fixture(name: &str) -> Fixture {
+    let found = ALL.iter().find(|f| f.name == name);
+    *found.unwrap_or_else(|| panic!("no fixture is named {name}"))
+}
+
+impl Fixture {
+    /// Reads it.
+    ///
+    /// # Panics
+    /// If this version cannot read what an earlier one wrote: then users' stores cannot be read either.
+    pub fn read(&self) -> Kept {
+        let (mut command, mut run) = (String::new(), None);
+        let (mut layers, mut points) = (Vec::new(), Vec::new());
+        let (mut trials, mut imports) = (Vec::new(), Vec::new());
+        for (n, line) in self.text.lines().enumerate() {
+            let line = serde_json::from_str(line);
+            match line.unwrap_or_else(|e| panic!("{}.jsonl, line {}: {e}", self.name, n + 1)) {
+                Line::Command(text) => command = text,
+                Line::Run(it) => run = Some(*it),
+                Line::Layer(it) => layers.push(*it),
+                Line::Point(it) => points.push(*it),
+                Line::Trial(it) => trials.push(*it),
+                Line::Import(it) => imports.push(it),
+            }
+        }
+        let run = run.unwrap_or_else(|| panic!("{}.jsonl has no run", self.name));
+        Kept {
+            command,
+            run: Run {
+                layers,
+                points,
+                ..run
+            },
+            trials,
+            imports,
+        }
+    }
+}
+
+impl Kept {
+    /// Writes it as a fixture.
+    ///
+    /// # Errors
+    /// If the text cannot be written.
+    pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
+        let mut run = self.run.clone();
+        let (layers, points) = (
+            std::mem::take(&mut run.layers),
+            std::mem::take(&mut run.points),
+        );
+        let mut lines = vec![
+            Line::Command(self.command.clone()),
+            Line::Run(Box::new(run)),
+        ];
+        lines.extend(layers.into_iter().map(|l| Line::Layer(Box::new(l))));
+        lines.extend(points.into_iter().map(|p| Line::Point(Box::new(p))));
+        lines.extend(self.imports.iter().cloned().map(Line::Import));
+        lines.extend(
+            self.trials
+                .iter()
+                .cloned()
+                .map(|t| Line::Trial(Box::new(t))),
+        );
+        for line in lines {
+            serde_json::to_writer(&mut *out, &line)?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Puts it into a store, as the lab does.
+    ///
+    /// # Errors
+    /// If the store cannot be written, or has the run already.
+    pub fn store(&self, store: &mut Store) -> Result<(), StoreError> {
+        store.begin(&self.run)?;
+        for trial in &self.trials {
+            store.trial(&self.run.id, trial)?;
+        }
+        self.imports
+            .iter()
+            .try_for_each(|import| store.import(import))?;
+        store.update(&self.run)
+    }
+}
+
+/// Makes a store at this path that has these runs.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn store(path: &Path, names: &[&str]) {
+    let mut store = Store::open(path).unwrap_or_else(|e| panic!("{e}"));
+    for name in names {
+        let kept = fixture(name).read();
+        kept.store(&mut store)
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn every_file_is_listed_and_says_its_command() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+        let files = std::fs::read_dir(dir).unwrap().flatten();
+        let files: BTreeMap<_, _> = files
+            .map(|f| {
+                (
+                    f.file_name().into_string().unwrap(),
+                    f.metadata().unwrap().len(),
+                )
+            })
+            .collect();
+        let listed: Vec<_> = ALL.iter().map(|f| format!("{}.jsonl", f.name)).collect();
+        assert_eq!(files.keys().cloned().collect::<Vec<_>>(), listed);
+        let bytes: u64 = files.values().sum();
+        assert!(bytes < 5_000_000, "{bytes} bytes: {files:#?}");
+        for fixture in ALL {
+            let kept = fixture.read();
+            assert!(kept.command.contains("layermark "), "{}", fixture.name);
+        }
+    }
+
+    /// What this version reads and writes is what the file has.
+    #[test]
+    fn nothing_is_lost_on_the_way_through_a_store() {
+        let dir = tempfile::tempdir().unwrap();
+        for fixture in ALL {
+            let kept = fixture.read();
+            let mut store = Store::open(dir.path().join(fixture.name)).unwrap();
+            kept.store(&mut store).unwrap();
+            let (run, trials) = store.load("last").unwrap();
+            let again = Kept {
+                run,
+                trials,
+                ..kept
+            };
+            let mut text = Vec::new();
+            again.write(&mut text).unwrap();
+            assert_eq!(
+                String::from_utf8(text).unwrap(),
+                fixture.text,
+                "{}",
+                fixture.name
+            );
+        }
+    }
+}
