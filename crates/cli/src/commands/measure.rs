@@ -387,7 +387,39 @@ impl From<LayerError> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::typed_with;
+    use layermark_testkit::fixtures::fixture;
+
+    use super::*;
+
+    /// Compared by their text, since exit codes cannot be compared.
+    #[track_caller]
+    fn exits(name: &str, blocks: u32, gate: &str, undecided_fails: bool, code: ExitCode) {
+        let kept = fixture(name).read();
+        let (run, mut trials) = (kept.run, kept.trials);
+        trials.retain(|t| t.cell.block < blocks);
+        let mut report = stored::build(&run, &trials);
+        assert!(report.trustworthy(), "{:#?}", report.trust);
+        report.hold_to(&[gate.parse().unwrap()], undecided_fails);
+        let outcome = Outcome {
+            run,
+            ended: Ended::Settled,
+            trials: trials.len() as u64,
+            lost: Vec::new(),
+        };
+        let ended = ended(&outcome, &report);
+        assert_eq!(format!("{ended:?}"), format!("{code:?}"), "{name}, {gate}");
+    }
+
+    #[test]
+    fn a_gate_that_breaks_is_the_exit_code_and_one_that_holds_is_not() {
+        let failed = || ExitCode::from(Code::Failed);
+        exits("gate-broken", 8, "slower=1.5x", false, failed());
+        exits("gate-broken", 8, "slower=100000x", false, ExitCode::SUCCESS);
+        exits("gate-held", 8, "slower=100000x", false, ExitCode::SUCCESS);
+        // With two blocks nothing is known, which fails only where it is asked for.
+        exits("gate-held", 2, "slower=100000x", false, ExitCode::SUCCESS);
+        exits("gate-held", 2, "slower=100000x", true, failed());
+    }
 
     #[test]
     fn the_command_that_is_named_has_another_budget() {

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use crate::common::{self, Lm, MOCK, Said, result, root, skipped};
+use crate::common::{self, Lm, MOCK, READ, Said, result, root, skipped};
 use serde_json::Value;
 
 #[test]
@@ -210,7 +210,8 @@ fn with_json_stdout_is_one_document_whatever_happens() {
 /// `layermark report | head -1`
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
-    let said = Lm::new().mock().run().code(4);
+    let stored = Lm::stored(&["scripted"]);
+    let dir = stored.dir.path();
     for args in [
         vec!["report"],
         vec!["report", "--json"],
@@ -220,7 +221,7 @@ fn a_reader_that_goes_away_is_no_failure() {
         vec!["man"],
         vec!["completions", "bash"],
     ] {
-        let (mut child, _) = Lm::with(said.dir.path()).args(&args).start();
+        let (mut child, _) = Lm::with(dir).args(&args).start();
         drop(child.stdout.take());
         let ended = common::output(child);
         let err = String::from_utf8_lossy(&ended.stderr);
@@ -230,7 +231,7 @@ fn a_reader_that_goes_away_is_no_failure() {
             ended.status
         );
     }
-    let (mut child, _) = Lm::with(said.dir.path()).args(["report"]).start();
+    let (mut child, _) = Lm::with(dir).args(["report"]).start();
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap())
         .read_line(&mut first)
@@ -279,7 +280,8 @@ fn a_seed_gives_the_same_order_and_a_replay_repeats_it() {
             "--json",
         ];
         Lm::new()
-            .measure(&["mock", "mock:ns=1500", "mock:ns=2000"])
+            .work_with(READ, &["mock", "mock:ns=1500", "mock:ns=2000"])
+            .args(["--blocks", "4"])
             .args(args)
             .run()
             .code(4)
@@ -388,13 +390,12 @@ fn offered(dir: &Path, line: &str) -> Vec<String> {
 
 #[test]
 fn plans_layers_options_and_runs_are_completed() {
-    let said = Lm::new().mock().run();
-    let run = common::history(said.dir.path())[0]["run"]
+    let lm = Lm::stored(&["scripted"]);
+    let run = common::history(lm.dir.path())[0]["run"]
         .as_str()
         .expect("a run")
         .to_owned();
-    let said = said
-        .then()
+    let said = lm
         .file("mine.toml", "")
         .file("base.json", "{}")
         .args(["--version"])
@@ -533,23 +534,25 @@ fn schemas_are_those_that_are_published() {
 fn what_is_printed_keeps_to_the_published_schema() {
     let schema = Lm::new().args(["schema", "report"]).run().json();
     let schema = jsonschema::validator_for(&schema).expect("a good schema");
-    let runs = [
-        Lm::new().mock(),
-        Lm::new().measure(&["mock", "mock:fail-open=on"]),
-        Lm::new()
-            .measure(&["mock", "mock:error-after=0", "mock:read-only=on"])
-            .args(["--op", "write", "--sync", "fsync"]),
-        Lm::new()
-            .measure(&["tmpfs", "overlay:upper"])
-            .args(["--op", "write"]),
+    // The report's own tests do the same with all fixtures.
+    let fixtures = [
+        "scripted",
+        "nothing-measured",
+        "failed-layers",
+        "failed-trials",
     ];
-    for lm in runs.into_iter().take(3) {
-        let report = lm.args(["--json"]).run().json();
+    let stored = Lm::stored(&fixtures);
+    let runs = common::history(stored.dir.path());
+    assert_eq!(runs.len(), fixtures.len());
+    for run in runs {
+        let run = run["run"].as_str().expect("a run");
+        let lm = Lm::with(stored.dir.path());
+        let report = lm.args(["report", run, "--json"]).run().json();
         let wrong: Vec<String> = schema
             .iter_errors(&report)
             .map(|e| format!("{}: {e}", e.instance_path()))
             .collect();
-        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert!(wrong.is_empty(), "{run}: {wrong:#?}");
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
+use layermark_testkit::fixtures;
+
 use crate::common::{self, Lm, Said, history, is_root, skipped};
 
 /// Runs with a store that must be refused; the file must not change.
@@ -31,8 +33,8 @@ fn with_store(content: &[u8]) -> Lm {
 }
 
 /// A store with one run in it.
-fn made() -> Said {
-    Lm::new().mock().run().code(4)
+fn made() -> Lm {
+    Lm::stored(&["scripted"])
 }
 
 fn sql(store: &Path, text: &str) -> bool {
@@ -54,14 +56,14 @@ fn a_file_that_is_no_store_is_refused() {
 
 #[test]
 fn a_damaged_store_is_refused_or_told() {
-    let lm = made().then();
+    let lm = made();
     let mut bytes = fs::read(lm.store()).unwrap();
     let half = bytes.len() / 2;
     bytes[100..half].fill(0x5a);
     fs::write(lm.store(), &bytes).unwrap();
     let _ = fs::remove_file(lm.store().with_extension("db-wal"));
     refused(lm, &["layermark.db", "hint:"]);
-    let lm = made().then();
+    let lm = made();
     let bytes = fs::read(lm.store()).unwrap();
     fs::write(lm.store(), &bytes[..bytes.len() / 3]).unwrap();
     let said = lm.args(["report"]).run();
@@ -71,18 +73,15 @@ fn a_damaged_store_is_refused_or_told() {
 
 #[test]
 fn a_store_of_a_newer_version_is_refused() {
-    let said = made();
-    let store = said.dir.path().join("data/layermark/layermark.db");
+    let lm = made();
+    let store = lm.store();
     let future = "INSERT INTO _sqlx_migrations SELECT 99, 'future', installed_on, success, checksum, \
         execution_time FROM _sqlx_migrations; PRAGMA wal_checkpoint(TRUNCATE);";
     if !sql(&store, future) {
         skipped("sqlite3 is missing; hint: apt-get install sqlite3");
         return;
     }
-    refused(
-        said.then(),
-        &["newer layermark", "format 99", "use that layermark"],
-    );
+    refused(lm, &["newer layermark", "format 99", "use that layermark"]);
 }
 
 #[test]
@@ -190,7 +189,7 @@ fn two_runs_at_once_share_a_store() {
 
 /// A store on a read-only medium, and on a disk with no room for one more byte, after `prepare`.
 fn on_medium(prepare: &str, options: &str, words: &str) -> Option<Said> {
-    let lm = made().then().args(["report", "last", "--store", "m/l.db"]);
+    let lm = made().args(["report", "last", "--store", "m/l.db"]);
     let before = format!(
         "mkdir m; mount -t tmpfs -o size=2m none m; cp data/layermark/layermark.db* m/; cd m; mv layermark.db l.db; \
          rm -f layermark.db-*; {prepare} cd ..; cat /dev/zero >m/filler 2>/dev/null || true; {options}"
@@ -290,20 +289,16 @@ fn history_lists_runs_and_report_finds_them_again() {
         .args(["report"])
         .run()
         .fails(2, &["no run `last`", "layermark history"]);
-    let first = made();
-    let id = history(first.dir.path())[0]["run"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let second = first.then().mock().args(["--seed", "5"]).run().code(4);
+    let second = Lm::stored(&["scripted", "scripted-later"]);
     let runs = history(second.dir.path());
-    assert_eq!((runs.len(), &runs[1]["run"]), (2, &id.as_str().into()));
+    let id = runs[1]["run"].as_str().unwrap().to_owned();
+    let first = fixtures::fixture("scripted").read().run.id;
+    assert_eq!((runs.len(), &id), (2, &first));
     assert_eq!(
         (&runs[0]["status"], &runs[0]["plan"]),
         (&"done".into(), &"file".into())
     );
     let listed = second
-        .then()
         .args(["history", "--limit", "1"])
         .run()
         .code(0)
@@ -335,8 +330,9 @@ fn history_lists_runs_and_report_finds_them_again() {
 /// A copied command looked in the user's own store, which has no such run.
 #[test]
 fn printed_commands_name_another_store_and_work() {
-    let lm = Lm::new().mock().args(["-o", "x.html", "-o", "x.md"]);
-    let said = lm.args(["--store", "my runs.db"]).run().code(4);
+    let lm = Lm::new().args(["report", "-o", "x.html", "-o", "x.md"]);
+    fixtures::store(&lm.dir.path().join("my runs.db"), &["scripted"]);
+    let said = lm.args(["--store", "my runs.db"]).run().code(0);
     let file = |name: &str| fs::read_to_string(said.dir.path().join(name)).unwrap();
     let texts = [
         said.stdout.clone(),

@@ -6,6 +6,8 @@ use std::{
     path::Path,
 };
 
+use layermark_testkit::fixtures;
+
 use crate::common::{Lm, Said, history};
 
 /// Refused with the hint, and nothing was measured.
@@ -77,7 +79,8 @@ fn links_fifos_and_devices_are_refused_unless_forced() {
     let forced = ["-o", "l.html", "-o", "n.html", "-o", "f.json", "--force"];
     let fifo = dir.join("f.json");
     let reader = std::thread::spawn(move || fs::read_to_string(fifo));
-    let said = said.then().mock().args(forced).run().code(4);
+    let stored = said.then().keeping(&["scripted"]);
+    let said = stored.args(["report"]).args(forced).run().code(0);
     assert!(read(&said, "victim").starts_with("<!DOCTYPE html>"));
     assert!(dir.join("l.html").is_symlink() && dir.join("n.html").is_symlink());
     assert!(
@@ -111,8 +114,8 @@ fn an_own_file_is_replaced_and_keeps_its_mode() {
         "r.png",
     ];
     let outputs: Vec<&str> = names.iter().flat_map(|n| ["-o", n]).collect();
-    let lm = Lm::new().file("empty.md", "");
-    let said = lm.mock().args(&outputs).run().code(4);
+    let lm = Lm::stored(&["scripted"]).file("empty.md", "");
+    let said = lm.args(["report"]).args(&outputs).run().code(0);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     let html = said.dir.path().join("r.html");
     fs::set_permissions(&html, fs::Permissions::from_mode(0o600)).unwrap();
@@ -141,13 +144,15 @@ fn an_own_file_is_replaced_and_keeps_its_mode() {
 
 #[test]
 fn a_report_is_known_by_its_content() {
-    let said = Lm::new().mock().args(["-o", "r.html"]).run().code(4);
+    let lm = Lm::stored(&["scripted"]);
+    let said = lm.args(["report", "-o", "r.html"]).run().code(0);
     let dir = said.dir.path().to_owned();
     let at = |name: &str| dir.join(name);
     fs::rename(at("r.html"), at("moved.html")).unwrap();
     // Of a run in another store.
-    let other = ["--store", "other.db", "-o", "moved.html"];
-    let said = said.then().mock().args(other).run().code(4);
+    fixtures::store(&at("other.db"), &["scripted-later"]);
+    let other = ["report", "--store", "other.db", "-o", "moved.html"];
+    let said = said.then().args(other).run().code(0);
     let mut text = read(&said, "moved.html");
     text.push(' ');
     fs::write(at("moved.html"), &text).unwrap();
@@ -167,7 +172,8 @@ fn a_report_is_known_by_its_content() {
 
 #[test]
 fn the_record_of_reports_stays_small_and_is_no_link() {
-    let said = Lm::new().mock().run().code(4);
+    let lm = Lm::stored(&["scripted"]);
+    let said = lm.args(["report", "-o", "first.md"]).run().code(0);
     let data = said.dir.path().join("data/layermark");
     let record = data.join("written");
     let known = read(&said, "data/layermark/written");
@@ -188,7 +194,8 @@ fn the_record_of_reports_stays_small_and_is_no_link() {
 /// Names of charts are known only when they are drawn.
 #[test]
 fn a_part_goes_beside_a_file_of_somebody_elses() {
-    let said = Lm::new().charted().args(["-o", "c.svg"]).run().code(4);
+    let lm = Lm::stored(&["charted"]);
+    let said = lm.args(["report", "-o", "c.svg"]).run().code(0);
     let own: Vec<String> = said
         .stderr
         .lines()
@@ -205,7 +212,8 @@ fn a_part_goes_beside_a_file_of_somebody_elses() {
 
 #[test]
 fn standard_output_takes_one_report_in_any_format() {
-    let said = Lm::new().mock().args(["-o", "-"]).run().code(4);
+    let lm = Lm::stored(&["scripted"]);
+    let said = lm.args(["report", "-o", "-"]).run().code(0);
     assert!(said.stdout.starts_with("<!-- layermark ") && said.stdout.contains("\n# "));
     assert!(!said.stdout.contains("%]  difference"), "{}", said.stdout);
     let said = said.then().args(["report", "-o", "json:-"]).run().code(0);
@@ -233,7 +241,8 @@ fn standard_output_takes_one_report_in_any_format() {
 #[test]
 fn any_letter_may_stand_in_a_name() {
     for name in ["\u{1e9e}.svg", "\u{130}.md", "\u{1f600}.JSON"] {
-        let said = Lm::new().mock().args(["-o", name]).run().code(4);
+        let lm = Lm::stored(&["scripted"]);
+        let said = lm.args(["report", "-o", name]).run().code(0);
         assert!(said.stderr.contains("report: "), "{}", said.stderr);
     }
 }

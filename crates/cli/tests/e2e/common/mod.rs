@@ -10,9 +10,11 @@ use std::{
     process::{Child, Command, Output, Stdio},
     sync::mpsc,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+pub use layermark_testkit::wait_for;
+use layermark_testkit::{fixtures, heard};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -94,22 +96,6 @@ pub fn disk_dir() -> TempDir {
         .expect("a temporary directory")
 }
 
-/// Waits until `wanted` gives a value.
-#[track_caller]
-pub fn wait_for<T>(what: &str, mut wanted: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(value) = wanted() {
-            return value;
-        }
-        assert!(
-            start.elapsed() < Duration::from_mins(3),
-            "waited in vain for {what}"
-        );
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// A directory of the test's, removed at the end unless it is another command's.
 pub enum Home {
     Own(TempDir),
@@ -155,6 +141,19 @@ impl Lm {
             wrapper: Vec::new(),
             dir: Home::Own(dir),
         }
+    }
+
+    /// With a store that has these fixtures. Nothing has to be measured to have a run.
+    pub fn stored(fixtures: &[&str]) -> Self {
+        Self::new().keeping(fixtures)
+    }
+
+    /// Puts these fixtures into its store.
+    pub fn keeping(self, fixtures: &[&str]) -> Self {
+        let store = self.store();
+        fs::create_dir_all(store.parent().expect("a directory")).expect("the store's directory");
+        fixtures::store(&store, fixtures);
+        self
     }
 
     /// With the directory and the store of another command.
@@ -293,6 +292,13 @@ impl Lm {
         let (child, dir) = self.start();
         Said::from(output(child), dir)
     }
+}
+
+/// Interrupts a run, and waits until it has said that it heard: two signals at once would be one.
+pub fn interrupt(child: &mut Child, pid: Pid) {
+    kill_process(pid, Signal::INT).expect("a signal");
+    let stderr = child.stderr.as_mut().expect("stderr");
+    heard(stderr, "press Ctrl-C again to stop at once");
 }
 
 /// What it printed, once it has ended. What hangs is killed.
