@@ -4,7 +4,10 @@
 use std::path::PathBuf;
 
 use layermark_report::{Report, schema};
-use layermark_testkit::sample::{self, Sample};
+use layermark_testkit::{
+    fixtures::{self, Fixture},
+    sample::{self, Sample},
+};
 
 fn published() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/report.json")
@@ -33,15 +36,18 @@ fn reports_keep_to_it() {
         control: false,
         ..Sample::default()
     };
-    for sample in [Sample::default(), sample::full(), few] {
-        let (run, trials) = sample.build();
-        for trials in [&trials[..], &trials[..1], &[]] {
+    let made = [Sample::default(), sample::full(), few].map(|sample| sample.build());
+    let kept = fixtures::ALL.iter().map(Fixture::read);
+    let kept = kept.map(|kept| (kept.run, kept.trials));
+    for (run, trials) in made.into_iter().chain(kept) {
+        let first = &trials[..trials.len().min(1)];
+        for trials in [&trials[..], first, &[]] {
             let json = serde_json::to_value(Report::build(&run, trials)).unwrap();
             let errors: Vec<String> = validator
                 .iter_errors(&json)
                 .map(|e| format!("{}: {e}", e.instance_path()))
                 .collect();
-            assert!(errors.is_empty(), "{errors:#?}");
+            assert!(errors.is_empty(), "{}: {errors:#?}", run.id);
         }
     }
     let not_a_report = serde_json::json!({"schema": "layermark.report/1"});
