@@ -96,6 +96,7 @@ impl Drop for MappedLock {
 mod tests {
     use std::{fs, os::fd::AsFd, sync::mpsc};
 
+    use layermark_testkit::wait_for;
     use rustix::fs::{FlockOperation, flock};
 
     use super::*;
@@ -151,10 +152,6 @@ mod tests {
         assert_eq!(lock(), Err(rustix::io::Errno::WOULDBLOCK));
         drop(held);
         // A process that another test is starting has a copy of it until it runs its program.
-        let mut tries = (0..200).map(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-            lock()
-        });
-        assert!(tries.any(|done| done.is_ok()));
+        wait_for("the lock", || lock().ok());
     }
 }

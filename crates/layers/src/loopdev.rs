@@ -213,6 +213,8 @@ fn in_use() -> io::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use layermark_testkit::wait_for;
+
     use super::*;
 
     #[test]
@@ -243,12 +245,11 @@ mod tests {
             assert!(in_use().unwrap().contains(&name));
             assert!(direct || !device.direct_io);
             drop(device);
-            let gone = (0..200).any(|_| {
-                thread::sleep(Duration::from_millis(5));
+            wait_for("the end of the device", || {
                 let file = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
-                !file.is_ok_and(|f| f.trim() == image.to_string_lossy())
+                let stays = file.is_ok_and(|f| f.trim() == image.to_string_lossy());
+                (!stays).then_some(())
             });
-            assert!(gone, "{name} stays");
         }
     }
 }

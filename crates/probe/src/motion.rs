@@ -205,6 +205,16 @@ mod tests {
 
     use super::*;
 
+    /// Waits, far longer than anything takes on a busy machine.
+    #[track_caller]
+    fn until(what: &str, mut is: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !is() {
+            assert!(start.elapsed() < Duration::from_mins(3), "no {what}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     #[test]
     fn a_thread_that_sleeps_does_nothing_until_it_wakes() {
         // In a separate process, because other tests work in this one.
@@ -214,18 +224,11 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = sleeper.id();
-        let until = |wanted: bool, used: &mut u64| {
-            let start = Instant::now();
-            while goes_on(pid, used) != wanted {
-                assert!(start.elapsed() < Duration::from_mins(1), "{wanted}");
-                thread::sleep(Duration::from_millis(20));
-            }
-        };
         let mut used = 0;
-        until(false, &mut used);
+        until("it to wait", || !goes_on(pid, &mut used));
         assert!(!goes_on(pid, &mut used), "it waits for its input");
         drop(sleeper.stdin.take());
-        until(true, &mut used);
+        until("its work", || goes_on(pid, &mut used));
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
     }
@@ -246,11 +249,7 @@ mod tests {
             eprintln!("skipped: /usr/bin/python3 is not installed");
             return;
         };
-        let start = Instant::now();
-        while !waits_for_a_time(child.id()) {
-            assert!(start.elapsed() < Duration::from_mins(1));
-            thread::sleep(Duration::from_millis(20));
-        }
+        until("its wait", || waits_for_a_time(child.id()));
         assert!(goes_on(child.id(), &mut 0) && goes_on(child.id(), &mut u64::MAX.clone()));
         assert!(process::children("self").contains(&child.id()));
         child.kill().unwrap();
@@ -264,11 +263,7 @@ mod tests {
             eprintln!("skipped: /usr/bin/python3 is not installed");
             return;
         };
-        let start = Instant::now();
-        while worker(first.id()) == first.id() {
-            assert!(start.elapsed() < Duration::from_mins(1));
-            thread::sleep(Duration::from_millis(20));
-        }
+        until("its child", || worker(first.id()) != first.id());
         let second = worker(first.id());
         assert_eq!(process::children(first.id()), [second]);
         assert!(!waits_for_a_time(first.id()));
@@ -288,13 +283,10 @@ mod tests {
             while work.recv().is_ok() {}
         });
         let mut motion = Motion::of(Who::These(Vec::new(), told.recv().unwrap()));
-        // Its earlier work may be counted late.
-        thread::sleep(Duration::from_millis(50));
-        motion.is_seen();
-        assert!(!motion.is_seen());
+        // Its work may be counted late.
+        until("it to wait", || !motion.is_seen());
         sender.send(()).unwrap();
-        thread::sleep(Duration::from_millis(50));
-        assert!(motion.is_seen());
+        until("its work", || motion.is_seen());
         drop(sender);
         worker.join().unwrap();
     }

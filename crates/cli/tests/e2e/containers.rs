@@ -6,7 +6,6 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
-    time::Instant,
 };
 
 use serde_json::Value;
@@ -156,12 +155,10 @@ impl Daemon {
             .spawn()
             .expect("dockerd");
         let daemon = Self { dir, process };
-        let start = Instant::now();
-        while !daemon.docker(&["version"]).status.success() {
-            let log = fs::read_to_string(daemon.dir.path().join("log"));
-            assert!(start.elapsed().as_secs() < 120, "{log:?}");
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
+        wait_for("an answer of dockerd", || {
+            let answers = daemon.docker(&["version"]).status.success();
+            answers.then_some(())
+        });
         daemon
     }
 

@@ -3,8 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    thread,
-    time::Duration,
 };
 
 use crate::common::{
@@ -219,16 +217,16 @@ fn at_work_below(home: &Path) -> Vec<u32> {
 
 #[test]
 fn nothing_goes_on_after_an_interrupt_or_a_kill() {
-    for signals in [&[Signal::INT, Signal::INT][..], &[Signal::KILL]] {
+    for last in [Signal::INT, Signal::KILL] {
         let args = ["devload", "--users", "2", "--blocks", "9"];
-        let (child, dir) = Lm::new().work_with(&args, &["native"]).start();
+        let (mut child, dir) = Lm::new().work_with(&args, &["native"]).start();
         let pid = Pid::from_child(&child);
         let home = wait_for("users at work", || home_of(child.id()));
         let processes = family(child.id());
-        for signal in signals {
-            kill_process(pid, *signal).expect("a signal");
-            thread::sleep(Duration::from_millis(100));
+        if last == Signal::INT {
+            common::interrupt(&mut child, pid);
         }
+        kill_process(pid, last).expect("a signal");
         common::output(child);
         wait_for("the users' commands to end", || {
             at_work_below(&home).is_empty().then_some(())

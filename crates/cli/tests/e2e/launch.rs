@@ -1,10 +1,6 @@
 //! `layermark launch`: ready conditions, stopping, series, packages, hyperfine's habits.
 
-use std::{
-    fs,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{fs, net::Ipv4Addr, os::fd::OwnedFd, process::Command};
 
 use crate::common::{self, Lm, MOCK, is_root, result, skipped};
 use serde_json::Value;
@@ -37,22 +33,20 @@ fn series(report: &Value) -> &Value {
 }
 
 #[track_caller]
-fn took(args: &[&str], least_ms: f64, most_ms: f64) -> Value {
+fn took(args: &[&str], least_ms: f64) -> Value {
     let said = launch(args).run().left_nothing().code(0);
     let report = said.json();
     let one = series(&report);
     for run in one["runs"].as_array().expect("runs") {
         let ms = run["elapsed_ms"].as_f64().expect("a time");
-        assert!((least_ms..most_ms).contains(&ms), "{ms} ms: {args:?}");
+        assert!(ms >= least_ms, "{ms} ms: {args:?}");
     }
     one.clone()
 }
 
 #[test]
 fn every_condition_is_seen_when_it_comes_true() {
-    // How late depends on what else the machine does.
-    let late = 30_000.0;
-    let one = took(&["--", "sleep", "0.1"], 100.0, late);
+    let one = took(&["--", "sleep", "0.1"], 100.0);
     assert_eq!(
         (&one["program"], &one["ready"]),
         (&"sleep".into(), &"exit".into())
@@ -62,15 +56,10 @@ fn every_condition_is_seen_when_it_comes_true() {
     let one = took(
         &["--ready", "stdout=^now|ready$", "--", "sh", "-c", say],
         100.0,
-        late,
     );
     assert_eq!(one["runs"][0]["stopped"], "term");
     let say = "sleep 0.1; echo ready >&2; sleep 60";
-    took(
-        &["--ready", "stderr=ready", "--", "sh", "-c", say],
-        100.0,
-        late,
-    );
+    took(&["--ready", "stderr=ready", "--", "sh", "-c", say], 100.0);
     let touch = "sleep 0.1; mkdir -p a/b; touch a/b/c; sleep 60";
     let clean = [
         "--prepare",
@@ -82,7 +71,22 @@ fn every_condition_is_seen_when_it_comes_true() {
         "-c",
         touch,
     ];
-    took(&clean, 100.0, late);
+    took(&clean, 100.0);
+}
+
+/// A port that no other program is given while the socket is open, and that a server with `SO_REUSEADDR` may listen on:
+/// it is bound and does not listen.
+fn port() -> (OwnedFd, u16) {
+    use rustix::net::{
+        AddressFamily, SocketAddrAny, SocketAddrV4, SocketType, bind, getsockname, socket,
+        sockopt::set_socket_reuseaddr,
+    };
+    let kept = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    set_socket_reuseaddr(&kept, true).expect("SO_REUSEADDR");
+    bind(&kept, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let at: SocketAddrAny = getsockname(&kept).expect("its address");
+    let at = SocketAddrV4::try_from(at).expect("its address");
+    (kept, at.port())
 }
 
 #[test]
@@ -90,36 +94,32 @@ fn servers_are_seen_by_port_http_and_notify() {
     if !has("python3") {
         return;
     }
-    let late = 30_000.0;
-    let listen = "import socket,time; time.sleep(.1); s=socket.create_server(('127.0.0.1',17811)); time.sleep(60)";
-    took(
-        &[
-            "--ready",
-            "port=17811",
-            "--",
-            "/usr/bin/python3",
-            "-c",
-            listen,
-        ],
-        100.0,
-        late,
+    let (_kept, port) = port();
+    let listen = format!(
+        "import socket,time; time.sleep(.1); s=socket.create_server(('127.0.0.1',{port})); time.sleep(60)"
     );
+    let ready = format!("port={port}");
+    took(
+        &["--ready", &ready, "--", "/usr/bin/python3", "-c", &listen],
+        100.0,
+    );
+    let number = port.to_string();
     let serve = [
         "/usr/bin/python3",
         "-m",
         "http.server",
-        "17812",
+        &number,
         "--bind",
         "127.0.0.1",
     ];
-    let ready = ["--ready", "http=http://127.0.0.1:17812/", "--"];
-    took(&[&ready[..], &serve[..]].concat(), 5.0, late);
+    let url = format!("http=http://127.0.0.1:{port}/");
+    let ready = ["--ready", &url, "--"];
+    took(&[&ready[..], &serve[..]].concat(), 5.0);
     let notify = "import socket,os,time; time.sleep(.1); s=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM); \
         s.sendto(b'X=1\\nREADY=1', b'\\0'+os.environ['NOTIFY_SOCKET'][1:].encode()); time.sleep(60)";
     took(
         &["--ready", "notify", "--", "/usr/bin/python3", "-c", notify],
         100.0,
-        late,
     );
 }
 
@@ -142,22 +142,22 @@ fn windows_are_seen_with_their_titles() {
     };
     let named = format!("window=^{title}");
     for ready in ["window", &named, "content", "settled=100"] {
-        let one = took(&[&["--ready", ready], command].concat(), 1.0, 20_000.0);
+        let one = took(&[&["--ready", ready], command].concat(), 1.0);
         assert_eq!(one["runs"][0]["window"], title, "{ready}");
     }
 }
 
 #[test]
 fn what_never_gets_ready_says_why_and_leaves_nothing() {
+    let (_kept, port) = port();
+    let ready = format!("port={port}");
+    let early = format!("ended (exit code 0) before port={port}");
     let cases: [(&[&str], &str); 6] = [
         (
             &["--", "sh", "-c", "echo broken >&2; exit 3"],
             "exit code 3; it said: broken",
         ),
-        (
-            &["--ready", "port=17813", "--", "true"],
-            "ended (exit code 0) before port=17813",
-        ),
+        (&["--ready", &ready, "--", "true"], &early),
         (
             &[
                 "--ready",
@@ -233,7 +233,6 @@ fn who_never_stops_telling_is_not_listened_to_for_ever() {
         if !has(program) || (program == "xterm" && !(is_root() && has("Xvfb"))) {
             continue;
         }
-        let start = Instant::now();
         let said = launch(&[&["--timeout", "2s"], args].concat())
             .run()
             .code(1)
@@ -241,12 +240,6 @@ fn who_never_stops_telling_is_not_listened_to_for_ever() {
         let report = said.json();
         let error = report["results"][0]["error"].as_str().unwrap_or_default();
         assert!(error.contains("after 2s"), "{program}: {error}");
-        // A few launches of two seconds, and what it takes to set them up.
-        assert!(
-            start.elapsed() < Duration::from_mins(1),
-            "{:?}",
-            start.elapsed()
-        );
     }
 }
 

@@ -5,7 +5,6 @@ use std::{
     os::unix::fs::{PermissionsExt, chown},
     path::Path,
     process::Child,
-    time::Instant,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -93,7 +92,6 @@ fn a_command_that_leads_nowhere_is_told_with_what_it_said() {
         return;
     }
     let silent = "exec:sh -c 'exec sleep 1000'";
-    let start = Instant::now();
     for (place, says) in [
         (
             "exec:false",
@@ -131,10 +129,6 @@ fn a_command_that_leads_nowhere_is_told_with_what_it_said() {
             .fails(3, says)
             .left_nothing();
     }
-    assert!(
-        start.elapsed().as_secs() < 300,
-        "nothing is waited for without end"
-    );
 }
 
 /// A terminal between both ends would change what they send.

@@ -1,12 +1,6 @@
 //! `--store postgres://...`: many machines write to one server, and its password is shown nowhere.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, thread, time::Duration};
 
 use layermark_testkit::postgres::{PASSWORD, Server};
 use serde_json::Value;
@@ -235,13 +229,7 @@ fn a_run_without_its_server_ends_with_what_it_had() {
         trials.filter(|n| *n > 1)
     });
     server.stop();
-    let stopped = Instant::now();
     let said = safe(Said::from(common::output(child), home));
-    assert!(
-        stopped.elapsed() < Duration::from_mins(2),
-        "{:?}",
-        stopped.elapsed()
-    );
     let words = [
         "could not be restored",
         "pg_isready",

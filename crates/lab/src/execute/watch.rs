@@ -122,21 +122,19 @@ fn look(call: &Mutex<Option<Call>>, silence: Duration, ended: &Receiver<()>) {
 
 #[cfg(test)]
 mod tests {
-    use std::{process::Command, time::Instant};
+    use std::process::Command;
 
     use super::*;
 
     #[test]
     fn who_serves_a_call_that_does_not_come_back_is_ended() {
         let watch = Watch::new(Duration::from_millis(400));
-        let mut helper = Command::new("sleep").arg("600").spawn().unwrap();
+        let mut helper = Command::new("sleep").arg("1d").spawn().unwrap();
         let watching = watch.over(&[helper.id()]);
-        // The call waits for the helper, and neither makes progress.
-        let start = Instant::now();
+        // The call waits for the helper, which would sleep for longer than any test, and neither makes progress.
         helper.wait().unwrap();
         let lost = watching.judge(Ok(())).unwrap_err();
         assert!(lost.reason.contains("did not answer for 400ms"), "{lost:?}");
-        assert!(start.elapsed() < Duration::from_mins(1));
     }
 
     #[test]

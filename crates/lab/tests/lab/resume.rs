@@ -290,15 +290,14 @@ fn a_run_that_was_changed_after_it_was_looked_at_is_refused() {
 #[test]
 fn asked_twice_it_ends_at_once_and_can_be_resumed() {
     let mut bench = Bench::new();
-    let mut request = bench.request(plan(&["mock:take=10s", "mock:take=10s,ns=2000"], 1, ""));
+    // A trial that were not cut off would be given up for its silence, which is another error.
+    let mut request = bench.request(plan(&["mock:take=1h", "mock:take=1h,ns=2000"], 1, ""));
     request.silence = std::time::Duration::from_secs(30);
     let stop = Stop::new();
-    let mut started = None;
     let mut on_event = |event| {
         if !matches!(event, Event::SessionStarted { .. }) {
             return;
         }
-        started = Some(std::time::Instant::now());
         let asking = stop.clone();
         std::thread::spawn(move || {
             // Until the first trial is under way.
@@ -309,8 +308,6 @@ fn asked_twice_it_ends_at_once_and_can_be_resumed() {
     };
     let error = layermark_lab::run(request, &mut bench.store, &stop, &mut on_event).unwrap_err();
     assert!(matches!(error, LabError::CutOff { .. }), "{error}");
-    let took = started.unwrap().elapsed();
-    assert!(took.as_secs() < 9, "the trial takes 10 s: {took:?}");
     bench.nothing_left();
     let (run, trials) = bench.last();
     assert_eq!((run.status, trials.len()), (RunStatus::Stopped, 0));
@@ -335,7 +332,7 @@ fn trials_that_no_run_can_have_are_refused_at_once() {
         more.seq = 1000;
         doctor(&mut more);
         bench.store.trial(&run.id, &more).unwrap();
-        let started = std::time::Instant::now();
+        // At once: what is far off is not looked for in each block between, which would take hours.
         let error = bench.resume(CATALOG).unwrap_err();
         let told = error.to_string();
         assert!(
@@ -343,7 +340,6 @@ fn trials_that_no_run_can_have_are_refused_at_once() {
             "{told}"
         );
         assert_eq!(error.exit_code(), 2);
-        assert!(started.elapsed().as_secs() < 5);
     }
     // Far off and still possible: nothing is looked at between.
     let mut bench = Bench::new();

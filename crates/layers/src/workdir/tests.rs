@@ -1,3 +1,5 @@
+use layermark_testkit::wait_for;
+
 use super::*;
 
 #[test]
@@ -58,19 +60,14 @@ fn reaps_the_dead_and_spares_the_living_and_strangers() {
     fs::create_dir(&stranger).unwrap();
     fs::write(stranger.join(MARKER), b"something else").unwrap();
     // A process that another test is starting has a copy of the lock until it runs its program.
-    let mut tries = (0..200).map(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        reap(
-            parent(),
-            &[
-                dead.name.clone(),
-                living.name.clone(),
-                "layermark-results".into(),
-            ],
-        )
+    let names = [
+        dead.name.clone(),
+        living.name.clone(),
+        "layermark-results".into(),
+    ];
+    let reaped = wait_for("the dead one's lock", || {
+        Some(reap(parent(), &names)).filter(|reaped| !reaped.is_empty())
     });
-    let reaped = tries.find(|reaped| !reaped.is_empty());
-    let reaped = reaped.unwrap_or_default();
     assert_eq!(reaped, std::slice::from_ref(&dead.name));
     assert!(!dead.is_there() && living.is_there() && stranger.exists());
 }

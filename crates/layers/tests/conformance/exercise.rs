@@ -5,10 +5,9 @@ use std::{
     io::{ErrorKind, Read, Seek, SeekFrom, Write},
     os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink},
     path::Path,
-    thread,
-    time::{Duration, Instant},
 };
 
+use layermark_testkit::wait_for;
 use rustix::fs::FallocateFlags;
 
 /// Fails (by panicking) where the file system does not behave as one. SFTP does not count links. rclone has
@@ -107,14 +106,9 @@ fn links(home: &Path, counts_links: bool) {
     fs::hard_link(&new, home.join("linked")).unwrap();
     let links = if counts_links { 2 } else { 1 };
     // libfuse gives the new name an inode of its own: attributes of the old one may be remembered for a second.
-    let start = Instant::now();
-    while new.metadata().unwrap().nlink() != links {
-        assert!(
-            start.elapsed() < Duration::from_secs(10),
-            "not {links} links"
-        );
-        thread::sleep(Duration::from_millis(50));
-    }
+    wait_for("the number of links", || {
+        (new.metadata().unwrap().nlink() == links).then_some(())
+    });
     symlink("moved", home.join("symbolic")).unwrap();
     assert_eq!(fs::read(home.join("symbolic")).unwrap(), [7]);
     assert_eq!(

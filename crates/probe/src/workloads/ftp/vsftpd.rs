@@ -228,8 +228,6 @@ fn greeting(at: SocketAddr) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use rustix::{
         event::{PollFd, PollFlags, poll},
         process::{PidfdFlags, Signal},
@@ -270,10 +268,8 @@ mod tests {
             return;
         };
         fs::remove_dir(dir.path().join(EMPTY)).unwrap();
-        let began = Instant::now();
         let e = daemon.start().err().unwrap();
         assert!(e.message.contains("answered \"500 OOPS"), "{}", e.message);
-        assert!(began.elapsed() < PATIENCE);
     }
 
     /// The first descendant of a process that is vsftpd.

