@@ -7,6 +7,7 @@ usage: scripts/promises.py --table    prints them as Markdown
 A promise is a bullet, a row of a table, a paragraph, or a line of shell with a comment, below a heading; a list after
 "Not promised:" is none. A table with a column `test` names the tests of its rows, each by the end of its path. Those of
 all others are in tests/promises.toml, whose head says how. They are looked for in the sources, and nothing is compiled.
+So are the end-to-end tests that `make check` takes, in .config/nextest.toml.
 """
 import re
 import signal
@@ -17,6 +18,7 @@ from typing import Iterator, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = "tests/promises.toml"
+CHECKED = ".config/nextest.toml"
 PAGES = ("README.md", "docs/src/security.md")
 OTHERS = ("Not promised", "Reporting a fault")
 
@@ -173,6 +175,8 @@ def guarded() -> tuple[list[tuple[Promise, list[str]]], list[str]]:
         if not names:
             faults.append(f"{where}: no test guards: {promise.text}")
         found.append((promise, names))
+    faults += [f"{CHECKED}: there is no test {name}" for name in re.findall(r"test\(=(\w+::[\w:]+)\)", read(CHECKED))
+               if not tests.has(f"layermark::e2e {name}")]
     return found, faults + [f"{DATA}: nothing begins so: {': '.join(entry)}" for entry in sorted(unused)]
 
 
