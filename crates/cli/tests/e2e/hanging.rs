@@ -405,3 +405,22 @@ fn the_watcher_gives_a_server_up_that_has_ended() {
     assert!(took < Duration::from_secs(40), "{took:?}");
     drop(common::output(child));
 }
+
+/// The run waits for it, and says that something is left only if that is so.
+#[test]
+fn a_stopped_watcher_keeps_no_run_and_leaves_nothing() {
+    let lm = Lm::new().measure(&["mock:take=20ms", "mock:ns=1500,take=20ms"]);
+    let (child, dir) = lm.start();
+    let watcher = wait_for("the watcher", || {
+        let all = machine::tree(child.id()).into_iter();
+        all.filter_map(|p| Some((p.pid, p.command.get(1)? == "janitor")))
+            .find(|(_, is_watcher)| *is_watcher)
+    });
+    let watcher = Pid::from_raw(watcher.0.cast_signed()).expect("a number");
+    kill_process(watcher, Signal::STOP).expect("signal");
+    let said = Said::from(common::output(child), dir)
+        .code(4)
+        .left_nothing();
+    assert!(!said.stderr.contains("what is left"), "{}", said.stderr);
+    kill_process(watcher, Signal::KILL).expect("signal");
+}
