@@ -191,8 +191,8 @@ fn is_at_work(parent: impl AsFd) -> bool {
     let names = removal::names(parent.as_fd(), "").unwrap_or_default();
     names.iter().any(|name| {
         let name = OsStr::from_bytes(name.to_bytes());
-        let marked = name.as_bytes().starts_with(PREFIX.as_bytes());
-        let marker = marked.then(|| open_marked(&parent, name)).flatten();
+        let is_ours = name.as_bytes().starts_with(PREFIX.as_bytes());
+        let marker = is_ours.then(|| open_marked(&parent, name)).flatten();
         marker.is_some_and(|(_, marker)| {
             flock(&marker, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
         })
