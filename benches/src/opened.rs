@@ -22,6 +22,7 @@ impl Opened {
             exe: binary.to_owned(),
             silence: SILENCE,
             content: Content::Fresh,
+            until: None,
         };
         if base.dir.exists() {
             fs::remove_dir_all(&base.dir)?;

@@ -42,7 +42,7 @@ impl Probe {
             .ok_or_else(|| anyhow!("no workload `{name}`"))?;
         let point: Point = workload.points(&settings, 1.0)?.remove(0);
         let files = workload.needs(&point)?.packaged;
-        layermark_probe::packaged::write(&dir.join("packaged"), &files, 1)?;
+        layermark_probe::packaged::write(&dir.join("packaged"), &files, 1, &|| true)?;
         let packaged = |f: &layermark_probe::PackagedFile| dir.join("packaged").join(&f.path);
         let file = files.first().map_or_else(|| dir.join("file"), packaged);
         let job = Job {

@@ -31,7 +31,8 @@ fn main() -> ExitCode {
         // Before there are other threads: a user namespace is made by a process that has one.
         sandbox::enter().unwrap();
     }
-    let tests: [(&str, fn(&Path)); 3] = [
+    type Test = fn(&Path);
+    let tests: [(&str, Test); 3] = [
         ("cold_is_cold_in_both_places", cold_is_cold_in_both_places),
         ("what_is_cached_twice_is_told", what_is_cached_twice_is_told),
         ("fio_reads_the_images_pages", fio_reads_the_images_pages),

@@ -7,7 +7,7 @@ use std::{
     path::Path,
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use layermark_lab::{Ended, Event, Request, Stop};
@@ -49,20 +49,17 @@ fn compares_two_directories() {
     request.allow_tmpfs = true;
     request.silence = Duration::from_secs(20);
 
-    let began = Instant::now();
-    let (mut to_first, mut last) = (Duration::ZERO, Vec::new());
+    let mut last = Vec::new();
     let outcome = layermark_lab::run(
         request,
         &mut store,
         &Stop::new(),
         &mut |event| match &event {
-            Event::SessionStarted { .. } => to_first = began.elapsed(),
             Event::LayerFailed { .. } | Event::Warning { .. } => last.push(event.clone()),
             _ => {}
         },
     )
     .unwrap();
-    let took = began.elapsed();
     assert!(
         matches!(outcome.ended, Ended::Settled | Ended::Budget),
         "{outcome:?}"
@@ -81,7 +78,6 @@ fn compares_two_directories() {
     );
     let errors: Vec<_> = trials.iter().filter_map(|t| t.error.as_deref()).collect();
     assert!(errors.is_empty(), "{errors:?}");
-    let mut on_clock = 0;
     for record in &trials {
         let trial = record.trial.as_ref().unwrap();
         assert!(trial.ns_per_op().unwrap() > 0.0);
@@ -99,7 +95,6 @@ fn compares_two_directories() {
             counts,
             "control windows between the rounds"
         );
-        on_clock += trial.elapsed_ns();
     }
     for (index, point) in run.points.iter().enumerate() {
         let value = |layer| {
@@ -138,14 +133,6 @@ fn compares_two_directories() {
             dir.display()
         );
     }
-    let each = took
-        .saturating_sub(to_first)
-        .saturating_sub(Duration::from_nanos(on_clock));
-    println!(
-        "start to first trial {to_first:?}; {} trials, {:?} each beside the clock",
-        trials.len(),
-        each / trials.len() as u32
-    );
 }
 
 /// Somebody else writes to the disk while two layers read from memory.

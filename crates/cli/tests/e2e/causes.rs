@@ -44,7 +44,7 @@ fn write_beside(file: &Path, over: &AtomicBool) {
         if over.load(Ordering::Relaxed) {
             return;
         }
-        file.write_all(&[7; 1 << 20]).expect("written");
+        file.write_all(&vec![7; 1 << 20]).expect("written");
         file.sync_data().expect("flushed");
         thread::sleep(Duration::from_millis(33));
     }

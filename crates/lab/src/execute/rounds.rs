@@ -214,9 +214,14 @@ impl Lab<'_> {
                 return;
             }
             let (meter, mut moment) = (&self.meter, self.meter.moment());
-            this.step(&self.watch, &mut self.running, |attempt, up, request| {
-                attempt.turn(up, request, (round, length), (meter, &mut moment))
-            });
+            this.step(
+                TURN,
+                &self.watch,
+                &mut self.running,
+                |attempt, up, request| {
+                    attempt.turn(up, request, (round, length), (meter, &mut moment))
+                },
+            );
             let devices = self.running[this.layer].as_ref();
             let devices = devices.map(RunningLayer::physical).unwrap_or_default();
             let counted = this.attempt.flushed.zip(windows.rest(&devices));

@@ -123,7 +123,6 @@ impl RunningLayer {
         }
         let started = start(place.start(), silence, stop);
         let (probe, self_test) = watching.judge(started)?;
-        let mut facts = facts;
         if self_test.delay_ns.is_none() {
             let (name, text) = DELAY_UNKNOWN;
             facts.notes.insert(name.into(), text.into());

@@ -260,11 +260,8 @@ fn a_run_that_was_changed_after_it_was_looked_at_is_refused() {
         |run| run.layers[1].spec = "dir:/root".parse().unwrap(),
         |run| run.plan.layers.clear(),
         |run| {
-            drop(
-                run.points[0]
-                    .params
-                    .insert("url".into(), "http://[::1]/".into()),
-            )
+            let params = &mut run.points[0].params;
+            params.insert("url".into(), "http://[::1]/".into());
         },
     ];
     let mut bench = Bench::new();

@@ -234,6 +234,7 @@ mod tests {
             exe: "/nonexistent".into(),
             silence: std::time::Duration::ZERO,
             content: crate::Content::Fresh,
+            until: None,
         };
         let spec = Spec::bare("exec");
         let found = Here::find("t0ken", &base, &spec, ("s3cret", Some([1, 0])), None);

@@ -112,6 +112,7 @@ mod tests {
                 elapsed_ns: 10_000_000,
                 ops: 1,
                 bytes: 1000,
+                ..Pass::default()
             }],
             device: Some(DeviceBytes {
                 written,

@@ -313,7 +313,7 @@ fn bytes_are_a_cause_where_nobody_else_writes() {
             trials.iter_mut().filter(at).filter(native).for_each(others);
         });
         let row = row(&report, "overlay:upper", FLUSHED_WRITE);
-        let share = row.device_share.map(|s| s.round());
+        let share = row.device_share.map(f64::round);
         (row.reasons.concat(), share)
     };
     let nothing = |_: &mut TrialRecord| {};

@@ -88,7 +88,7 @@ fn trial(costs: Costs, apart: bool, block: u32, noise: &mut Noise, quiet: bool) 
         }],
         waiting: Some(Waiting {
             apart,
-            helpers_ns: (costs.helpers > 0.0).then(|| (costs.helpers * ops as f64) as u64),
+            helpers_ns: (costs.helpers > 0.0).then_some((costs.helpers * ops as f64) as u64),
         }),
         resident: Some(1.0),
         turns,

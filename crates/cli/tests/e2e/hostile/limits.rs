@@ -145,7 +145,7 @@ fn no_thread_is_started_in_a_way_that_panics() {
                 if !["tests", "testkit", "fuzz", "benches"].contains(&&*name) {
                     next.push(path);
                 }
-            } else if name.ends_with(".rs") && !name.contains("test") {
+            } else if path.extension().is_some_and(|e| e == "rs") && !name.contains("test") {
                 let text = std::fs::read_to_string(&path).expect("a source");
                 let own = text
                     .split("#[cfg(test)]\nmod tests {")

@@ -107,12 +107,12 @@ fn what_another_users_plan_reaches_is_named_and_not_reached() {
         .map(|(lines, says)| (format!("layers = ['native']\n[[work]]\n{lines}\n"), says));
     for (lines, says) in layers.chain(works) {
         let plan = theirs(&lines);
-        let words = [
+        let named = [
             "plan.toml can be changed by other users",
             says,
             "--allow-programs",
         ];
-        let said = plan.env("TOKEN", "hush").run().fails(2, &words);
+        let said = plan.env("TOKEN", "hush").run().fails(2, &named);
         assert!(!said.dir.path().join("ran").exists(), "{lines}");
         assert!(!said.stderr.contains("hush"), "{}", said.stderr);
         assert!(history(said.dir.path()).is_empty());

@@ -222,7 +222,7 @@ fn a_budget_too_small_for_one_point_of_what_was_named_is_known_beforehand() {
 /// Everything takes five times the guess.
 #[test]
 fn on_a_slow_machine_points_go_as_soon_as_it_shows() {
-    let mut clock = Clock::new(Some(Duration::from_secs(60)), vec![seconds(1); 6]).keep(vec![1]);
+    let mut clock = Clock::new(Some(Duration::from_mins(1)), vec![seconds(1); 6]).keep(vec![1]);
     let due = all(6, 2);
     let out = |clock: &Clock, blocks| out_of(clock, &due, blocks, None).points;
     // By the guess three blocks of six points in two layers take 36 s.
@@ -337,7 +337,7 @@ fn an_unknown_trial_takes_longer_than_was_planned_as_others_do() {
 /// A forecast that was five times too long left 93 points of 98 out, and half of the time was not used.
 #[test]
 fn one_point_that_takes_less_gives_hope_for_the_others() {
-    let mut clock = Clock::new(Some(Duration::from_secs(60)), vec![seconds(10); 6]);
+    let mut clock = Clock::new(Some(Duration::from_mins(1)), vec![seconds(10); 6]);
     clock = clock.keep(vec![1]);
     assert_eq!(out_of(&clock, &all(6, 2), [8, 3], None).points.len(), 5);
     for layer in 0..2 {
