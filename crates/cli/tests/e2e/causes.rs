@@ -178,10 +178,8 @@ fn a_cpu_quota_is_a_fact_and_a_caveat() {
     let report = said.json();
     for layer in report["layers"].as_array().expect("layers") {
         let limit = &layer["facts"]["limits"][0];
-        assert_eq!(
-            (&limit["of"], &limit["helper"]),
-            (&"cpu".into(), &false.into())
-        );
+        assert_eq!(limit["of"], "cpu", "{limit}");
+        assert_eq!(limit["helper"], false, "{limit}");
         assert_eq!(limit["rate"], 0.2, "{limit}");
     }
     let throttled = &row(&report, "fuse:cache=none")["throttled"];
