@@ -18,7 +18,7 @@ use std::{
 use crate::{
     child::{self, Change},
     mounts::{self, MountEntry},
-    sandbox,
+    sandbox, served,
 };
 
 /// Directory of QEMU in which the guest's view of this host is assembled.
@@ -70,7 +70,9 @@ pub(crate) fn view(dir: &Path) -> io::Result<Vec<Change>> {
         shares(&mounts::list()?)?
     } else {
         for (name, depth) in LOOKED_THROUGH {
-            private_below(&host.join(name), depth, &mut left_out)?;
+            let dir = host.join(name);
+            // Something may be mounted there whose server never answers.
+            served::ask(&dir, || private_below(&dir, depth, &mut left_out))?;
         }
         vec![Change::Show(Some(path(host)?), path(VIEW.as_ref())?)]
     };
