@@ -3,7 +3,6 @@ use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::Command,
-    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
@@ -462,32 +461,26 @@ fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
     assert!(e.message.contains("was silent for 5 s: in a turn"), "{e}");
 }
 
-/// A port of this host that forwards TCP. What the far end says is on its way for this long; `said` is told when it
-/// was said.
-fn slowed(port: u16, by: Duration, said: mpsc::Sender<Instant>) -> u16 {
+/// A port of this host that forwards TCP with this delay in each direction.
+fn slowed(port: u16, by: Duration) -> u16 {
     let listener = TcpListener::bind((LOOPBACK, 0)).unwrap();
     let own = listener.local_addr().unwrap().port();
-    let carry =
-        move |mut from: TcpStream, mut to: TcpStream, said: Option<mpsc::Sender<Instant>>| {
-            let mut buffer = [0; 4096];
-            while let Ok(length @ 1..) = from.read(&mut buffer) {
-                if let Some(said) = &said {
-                    let _ = said.send(Instant::now());
-                    thread::sleep(by);
-                }
-                if to.write_all(&buffer[..length]).is_err() {
-                    break;
-                }
+    let carry = move |mut from: TcpStream, mut to: TcpStream| {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = from.read(&mut buffer) {
+            thread::sleep(by);
+            if to.write_all(&buffer[..length]).is_err() {
+                break;
             }
-            let _ = to.shutdown(std::net::Shutdown::Both);
-        };
+        }
+        let _ = to.shutdown(std::net::Shutdown::Both);
+    };
     thread::spawn(move || {
         for near in listener.incoming().map_while(Result::ok) {
             let far = TcpStream::connect((LOOPBACK, port)).unwrap();
             let back = (far.try_clone().unwrap(), near.try_clone().unwrap());
-            let said = said.clone();
-            thread::spawn(move || carry(near, far, None));
-            thread::spawn(move || carry(back.0, back.1, Some(said)));
+            thread::spawn(move || carry(near, far));
+            thread::spawn(move || carry(back.0, back.1));
         }
     });
     own
@@ -497,9 +490,7 @@ fn slowed(port: u16, by: Duration, said: mpsc::Sender<Instant>) -> u16 {
 fn the_way_of_an_answer_is_no_part_of_a_stream_of_datagrams() {
     let point = point(json!({"op": "udp-stream"}));
     let mut far = Net.serve(Path::new("/"), &point, &context(0)).unwrap();
-    let (saying, said) = mpsc::channel();
-    let way = Duration::from_millis(300);
-    let port = slowed(far.port(), way, saying);
+    let port = slowed(far.port(), Duration::from_millis(300));
     let mut work = Net.prepare(Path::new("/"), &point, &context(port)).unwrap();
     let ask = TurnRequest {
         round: 0,
@@ -508,15 +499,7 @@ fn the_way_of_an_answer_is_no_part_of_a_stream_of_datagrams() {
     };
     let mut trial = Trial::default();
     let turned = work.turn(&ask, &mut trial, &mut |_, _| {}).unwrap();
-    // However long the turn was: it began when the last answer but one had come, and was over when the last one was
-    // given, which was not when it came.
-    let said: Vec<Instant> = said.try_iter().collect();
-    let [.., before, last] = said[..] else {
-        panic!("{said:?}")
-    };
-    let longest = last.duration_since(before + way);
-    let turn = Duration::from_nanos(turned.turn.elapsed_ns);
-    assert!(turn <= longest, "{turn:?} of {longest:?}");
+    assert!(turned.turn.elapsed_ns < 300_000_000, "{turned:?}");
     work.settle(&mut trial).unwrap();
     far.end().unwrap();
 }
