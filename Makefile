@@ -75,6 +75,7 @@ test-dist: ## Every package, installed where there is no tool chain, measures tw
 soak: export LAYERMARK_KILLS ?= 300
 soak: export LAYERMARK_HANGS ?= 200
 soak: export LAYERMARK_PAGES ?= all
+soak: export LAYERMARK_GUESTS ?= all
 soak: export LAYERMARK_FUZZ_SECONDS ?= 3600
 soak: ## What takes hours: 300 kills, 200 hangs, an hour of fuzzing, every documented command, 20 self-comparisons
 	@scripts/setup.sh test

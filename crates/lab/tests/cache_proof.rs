@@ -17,6 +17,8 @@ use layermark_report::{Report, ResultRow, ServedBy, Verdict};
 use layermark_store::Store;
 use libtest_mimic::{Arguments, Trial};
 
+type Test = fn(&Path);
+
 const LOOP: &str = "loop:ext4,direct-io=off";
 
 fn main() -> ExitCode {
@@ -31,7 +33,6 @@ fn main() -> ExitCode {
         // Before there are other threads: a user namespace is made by a process that has one.
         sandbox::enter().unwrap();
     }
-    type Test = fn(&Path);
     let tests: [(&str, Test); 3] = [
         ("cold_is_cold_in_both_places", cold_is_cold_in_both_places),
         ("what_is_cached_twice_is_told", what_is_cached_twice_is_told),
