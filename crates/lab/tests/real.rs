@@ -180,7 +180,7 @@ fn a_neighbours_write_back_is_told() {
 
 fn plan(other: &Path) -> Plan {
     let text = format!(
-        "name = 'real'\nlayers = ['native', 'dir:{}']\nbudget = '4s'\nseed = 1\n
+        "name = 'real'\nlayers = ['native', 'dir:{}']\nbudget = '4s'\nseed = 1\ncontrol = false\n
          [[work]]\nworkload = 'file'\nop = 'read'\nrecord = '4K'\nfile_size = '1M'\ncache = 'warm'\n
          [[work]]\nworkload = 'file'\nop = 'read'\nrecord = '64K'\nfile_size = '1M'\ncache = 'cold'\n
          [[work]]\nworkload = 'file'\nop = 'write'\nrecord = '64K'\nfile_size = '1M'\nsync = 'fsync'\n",

@@ -91,12 +91,12 @@ fn reached_by(spec: &Spec) -> Vec<Reached> {
         let Some((what, only)) = option.reach else {
             continue;
         };
-        let (given, by) = match option.name {
-            "variant" => (spec.variant.as_ref(), format!("{}:", spec.layer)),
-            name => (spec.options.get(name), format!("{}: {name} = ", spec.layer)),
+        let by = match option.name {
+            "variant" => format!("{}:", spec.layer),
+            name => format!("{}: {name} = ", spec.layer),
         };
-        let given = given.filter(|text| match only {
-            "" => !["", option.default].contains(&text.as_str()),
+        let given = values::given(spec, option).filter(|text| match only {
+            "" => !["", option.default].contains(text),
             only => *text == only,
         });
         reached.extend(given.map(|text| Reached {

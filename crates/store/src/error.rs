@@ -365,6 +365,7 @@ impl StoreError {
             self,
             Self::NotFound { .. }
                 | Self::NoImport { .. }
+                | Self::IsImport { .. }
                 | Self::Ambiguous { .. }
                 | Self::AtWork { .. }
                 | Self::Exposed { .. }

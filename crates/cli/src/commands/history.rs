@@ -11,7 +11,10 @@ use layermark_report::{Tally, exporters};
 use layermark_store::{Filter, ImportSummary, Store, Summary};
 use serde_json::{Value, json};
 
-use super::{stdout, stored, target::target};
+use super::{
+    stdout, stored,
+    target::{Target, target},
+};
 use trend::Trend;
 
 use crate::{
@@ -91,8 +94,9 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
         limit,
     })?;
     if let Some([point, layer]) = args.trend.as_deref() {
+        let page = page(args)?;
         let trend = trend::of(&mut store, &runs, point, layer)?;
-        return tell(&trend, args);
+        return tell(&trend, page, args);
     }
     let filtered = args.plan.is_some() || args.layer.is_some() || args.since.is_some();
     // An import has neither a plan nor layers of ours.
@@ -133,17 +137,25 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Where the figure goes, if that is a page.
+fn page(args: &HistoryArgs) -> Result<Option<Target>, Failure> {
+    let Some(path) = &args.output else {
+        return Ok(None);
+    };
+    let page = target(path, args.force)?;
+    if page.format() != "html" {
+        let text = format!(
+            "-o {}: a figure over runs is written as a page only",
+            path.display()
+        );
+        return Err(Failure::usage(text).hint("-o trend.html, or --json"));
+    }
+    Ok(Some(page))
+}
+
 /// Prints a trend, or writes its page.
-fn tell(trend: &Trend, args: &HistoryArgs) -> Result<ExitCode, Failure> {
-    if let Some(path) = &args.output {
-        let page = target(path, args.force)?;
-        if page.format() != "html" {
-            let text = format!(
-                "-o {}: a figure over runs is written as a page only",
-                path.display()
-            );
-            return Err(Failure::usage(text).hint("-o trend.html, or --json"));
-        }
+fn tell(trend: &Trend, page: Option<Target>, args: &HistoryArgs) -> Result<ExitCode, Failure> {
+    if let Some(page) = page {
         let bytes = exporters::trend_page(&trend.drawn());
         let written = page.fill(&|out| Ok(out.open("")?.write_all(&bytes)?))?;
         for path in written {

@@ -92,7 +92,7 @@ fn what_cannot_fit_is_refused_with_the_command_that_can() {
         !command.contains("50ms") && command.contains(" --budget "),
         "{command}"
     );
-    let command: Vec<String> = command.split(' ').map(str::to_owned).collect();
+    let command = shell_words::split(command).expect("a command");
     let report = said.then().args(command).run().code(4).json();
     assert_eq!(left_out(&report), [""; 0]);
 }

@@ -22,7 +22,7 @@ const APPEND: [&str; 5] = ["file", "--op", "append", "--sync", "each"];
 fn appends(lm: Lm, layers: &[&str]) -> Value {
     let said = lm
         .work_with(&APPEND, layers)
-        .args(["--blocks", "8", "--sessions", "1", "--no-control", "--json"])
+        .args(["--blocks", "8", "--sessions", "1", "--json"])
         .run();
     assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
     said.left_nothing().json()
@@ -172,7 +172,7 @@ fn a_cpu_quota_is_a_fact_and_a_caveat() {
         return;
     };
     let said = lm
-        .args(["--blocks", "4", "--sessions", "1", "--no-control", "--json"])
+        .args(["--blocks", "4", "--sessions", "1", "--json"])
         .run();
     assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
     let report = said.json();

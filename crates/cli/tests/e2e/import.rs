@@ -99,7 +99,7 @@ fn bad_files_are_refused_with_code_2_and_nothing_is_kept() {
     let cut = std::fs::read_to_string(fixture("fio-3.33.json")).expect("a fixture");
     let mut said = Lm::new()
         .file("cut.json", &cut[..cut.len() / 2])
-        .file("old.json", cut.replace("fio-3.33", "fio-2.1.10"))
+        .file("old.json", cut.replace("fio-3.33", "fio-1.59"))
         .file("latin.csv", b"'Test Type,\xe9\n")
         .file("words.txt", "hello\n")
         .args(["import", "cut.json"])

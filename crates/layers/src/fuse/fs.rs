@@ -56,9 +56,11 @@ const LATE: Duration = Duration::from_millis(200);
 
 /// Flushes files in a thread of its own when they are due. Requests for a file that are due at the same time
 /// share a flush.
-fn flush_late() -> Sender<(Instant, File)> {
+///
+/// # Errors No thread can be started.
+fn flush_late() -> io::Result<Sender<(Instant, File)>> {
     let (send, receive) = mpsc::channel::<(Instant, File)>();
-    thread::spawn(move || {
+    let flushes = move || {
         let mut next = None;
         while let Some((due, file)) = next.take().or_else(|| receive.recv().ok()) {
             thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -78,8 +80,9 @@ fn flush_late() -> Sender<(Instant, File)> {
                 flush(&file);
             }
         }
-    });
-    send
+    };
+    thread::Builder::new().spawn(flushes)?;
+    Ok(send)
 }
 
 impl Through {
@@ -102,7 +105,9 @@ impl Through {
             ttl,
             requests: AtomicU64::new(0),
             sync_failed: AtomicBool::new(false),
-            late: (options.fsync == FuseFsync::Late).then(flush_late),
+            late: (options.fsync == FuseFsync::Late)
+                .then(flush_late)
+                .transpose()?,
             #[cfg(feature = "mock")]
             held: std::env::var_os("LAYERMARK_FUSE_HOLDS").map(Into::into),
         })

@@ -361,7 +361,8 @@ impl<'a> ResultSite<'a> {
             }),
             ..ratio
         });
-        if found.stalls {
+        // Some turns waited for a CPU and others did not: those are no stalls of the layer.
+        if found.stalls && row.withheld.is_none() {
             let more = |ratio: f64| us(found.native * (ratio - 1.0));
             row.extra_us = Some(Estimate {
                 estimate: more(found.ratio),

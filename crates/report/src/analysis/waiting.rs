@@ -56,8 +56,9 @@ pub fn by_other_time(found: &stats::Estimate) -> Estimate {
     }
 }
 
-/// Why a result of a layer that a process serves is not called slower or faster. Too much of its time was waiting,
-/// or the word does not hold without the probe's waiting. `without` is the ratio without that.
+/// Why a result of a layer that a process serves is not called slower or faster beside other programs. Too much of
+/// its time was waiting, or the word does not hold without the probe's waiting. `without` is the ratio without that.
+/// On a quiet machine the probe and the server wait for each other alone, and that is the layer's cost.
 pub fn refusal(
     row: &ResultRow,
     native: Option<&WaitingRow>,
@@ -65,7 +66,7 @@ pub fn refusal(
 ) -> Option<String> {
     let leaning = row.leaning();
     let here = row.waiting.as_ref().filter(|w| !w.left_out)?;
-    if !matches!(leaning, Verdict::Slower | Verdict::Faster) {
+    if !matches!(leaning, Verdict::Slower | Verdict::Faster) || !is_disturbed(row) {
         return None;
     }
     if here.all_share() > MOST {
@@ -110,6 +111,12 @@ pub fn waits(whole_us: f64, waits_us: f64, busy: bool) -> String {
     // Threads of a server may wait at the same time.
     let most = if waits_us < whole_us { "" } else { "up to " };
     format!("of {whole}, {most}{part} wait for a CPU{why}")
+}
+
+/// Whether other programs used the CPUs during more than a few trials of a row.
+fn is_disturbed(row: &ResultRow) -> bool {
+    let disturbed = row.flag_counts.get(flags::CONTAMINATED).copied();
+    10 * disturbed.unwrap_or(0) > row.trials
 }
 
 /// Whether other programs used the CPUs during most trials of a row.

@@ -38,11 +38,12 @@ pub fn section(of: &ExternalResults) -> Section {
         "differs in",
     ];
     let rows = of.rows.iter().map(cells).collect::<Vec<_>>();
-    let mut about = "Results of another program, read from its file.".to_owned();
-    let mut tables = Vec::new();
+    let (mut tables, mut remarks) = (Vec::new(), Vec::new());
     if rows.is_empty() {
-        let nothing = "None of them is of a point of this run, so there is nothing to compare.";
-        about = format!("{about} {nothing} {}", note[1..].join(" "));
+        let nothing = "None of them is of a point of this run, so there is nothing to compare";
+        remarks.push(nothing.to_owned());
+        let more = note[1..].iter().map(|note| note.trim_end_matches('.'));
+        remarks.extend(more.map(str::to_owned));
     } else {
         tables.push(DataTable {
             title: format!("Ours and {}", of.tool),
@@ -54,9 +55,10 @@ pub fn section(of: &ExternalResults) -> Section {
     Section {
         name: format!("beside-{}", of.import),
         title: format!("Beside {}", of.tool),
-        about,
+        about: "Results of another program, read from its file.".into(),
         is_answer: true,
         tables,
+        remarks,
         ..Section::default()
     }
 }

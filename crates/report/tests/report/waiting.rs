@@ -368,7 +368,7 @@ fn a_run_that_waited_is_not_called_slower_than_another_for_that() {
         let change = busy.compare(&quiet, 0.05).unwrap();
         row(&change, SERVED).clone()
     };
-    let waited = against(400_000.0);
+    let waited = against(600_000.0);
     assert!(
         waited.ratio.unwrap().interval.unwrap()[0] > 1.0,
         "{waited:?}"
