@@ -95,7 +95,7 @@ fn reached_by(spec: &Spec) -> Vec<Reached> {
             "variant" => format!("{}:", spec.layer),
             name => format!("{}: {name} = ", spec.layer),
         };
-        let given = values::given(spec, option).filter(|text| match only {
+        let given = values::text_of(spec, option).filter(|text| match only {
             "" => !["", option.default].contains(text),
             only => *text == only,
         });

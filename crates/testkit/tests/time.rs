@@ -23,6 +23,18 @@ const GIVEN: &str = "times are values that are passed in";
 
 const ALLOWED: &[Allowed] = &[
     ("cli/src/progress.rs", 0, 2, GIVEN),
+    (
+        "cli/tests/e2e/budget.rs",
+        0,
+        1,
+        "the promise is a time: thirty times the budget is the limit",
+    ),
+    (
+        "cli/tests/e2e/causes.rs",
+        1,
+        0,
+        "the rate of another program's writes is the input",
+    ),
     ("cli/tests/e2e/common/machine.rs", 1, 1, WAITS),
     (
         "cli/tests/e2e/durability.rs",
@@ -33,7 +45,7 @@ const ALLOWED: &[Allowed] = &[
     (
         "cli/tests/e2e/hanging.rs",
         3,
-        1,
+        2,
         "waits, and cleans up after its deadline; two signals at once would be one",
     ),
     ("cli/tests/e2e/hostile.rs", 3, 0, MOMENT),
@@ -67,12 +79,6 @@ const ALLOWED: &[Allowed] = &[
         "that a call is not given up shows only after the time in which it would be",
     ),
     ("lab/tests/lab/resume.rs", 1, 0, MOMENT),
-    (
-        "lab/tests/real.rs",
-        0,
-        1,
-        "bounds of a time by another one of the same run",
-    ),
     ("layers/src/fuse/requests.rs", 0, 1, AT_LEAST),
     ("layers/src/net/relay.rs", 0, 4, AT_LEAST),
     ("layers/src/removal.rs", 0, 1, INPUT),
@@ -137,6 +143,7 @@ const ALLOWED: &[Allowed] = &[
         1,
         "the best of 300, with a wide limit",
     ),
+    ("store/src/lib.rs", 0, 2, GIVEN),
     (
         "store/tests/store/server.rs",
         1,

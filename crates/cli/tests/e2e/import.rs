@@ -106,7 +106,7 @@ fn bad_files_are_refused_with_code_2_and_nothing_is_kept() {
         .run();
     for (args, words) in [
         (&["import", "cut.json"][..], "cut off"),
-        (&["import", "old.json"], "only the output of fio 3"),
+        (&["import", "old.json"], "only the output of fio 2 and 3"),
         (&["import", "latin.csv"], "not UTF-8"),
         (&["import", "words.txt"], "none of the formats known"),
         (&["import", "words.txt", "--format", "fio"], "no JSON"),

@@ -129,7 +129,7 @@ macro_rules! layer_options {
 pub(crate) use layer_options;
 
 /// The text of an option, if it was given.
-pub(crate) fn given<'a>(spec: &'a Spec, option: &LayerOption) -> Option<&'a str> {
+pub(crate) fn text_of<'a>(spec: &'a Spec, option: &LayerOption) -> Option<&'a str> {
     match option.name {
         "variant" => spec.variant.as_deref(),
         name => spec.options.get(name).map(String::as_str),
@@ -138,7 +138,7 @@ pub(crate) fn given<'a>(spec: &'a Spec, option: &LayerOption) -> Option<&'a str>
 
 /// The value of an option. One that was not checked, such as that of a stored run, is refused here.
 pub(crate) fn read<T: OptionValue>(spec: &Spec, option: &LayerOption) -> Result<T, LayerError> {
-    let given = given(spec, option);
+    let given = text_of(spec, option);
     let text = given.unwrap_or(option.default);
     check_value(spec, option, text)?;
     T::parse(given, option.default)

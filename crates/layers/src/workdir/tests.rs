@@ -122,11 +122,7 @@ fn what_others_could_have_made_is_not_reaped() {
     std::os::unix::fs::symlink(&dir, link).unwrap();
     assert!(!reaped(&["layermark-link".into()]));
     // A process that another test is starting has a copy of the lock until it runs its program.
-    let mut tries = (0..200).map(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        reaped(&known)
-    });
-    assert!(tries.any(|reaped| reaped));
+    wait_for("its own lock", || reaped(&known).then_some(()));
 }
 
 /// Another user who owns the directory above could do this. The test does it itself.

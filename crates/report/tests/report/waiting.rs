@@ -359,16 +359,16 @@ fn a_word_that_more_cpu_explains_is_not_given_to_a_served_layer() {
 #[test]
 fn a_run_that_waited_is_not_called_slower_than_another_for_that() {
     let quiet = report([NATIVE, NATIVE, Costs::of(400_000.0, 0.0)], true);
-    let against = |op: f64| {
+    let against = |op: f64, helpers: f64| {
         let served = Costs {
-            helpers: op,
+            helpers,
             ..Costs::of(op, op)
         };
         let busy = report([NATIVE, NATIVE, served], false);
         let change = busy.compare(&quiet, 0.05).unwrap();
         row(&change, SERVED).clone()
     };
-    let waited = against(600_000.0);
+    let waited = against(600_000.0, 600_000.0);
     assert!(
         waited.ratio.unwrap().interval.unwrap()[0] > 1.0,
         "{waited:?}"
@@ -379,7 +379,7 @@ fn a_run_that_waited_is_not_called_slower_than_another_for_that() {
     );
     let why = waited.withheld.unwrap();
     assert!(why.starts_with("in the new run, of "), "{why}");
-    let slower = against(8_000_000.0);
+    let slower = against(8_000_000.0, 400_000.0);
     assert_eq!((slower.verdict, slower.withheld), (Verdict::Slower, None));
 }
 

@@ -115,7 +115,7 @@ pub fn record(seq: u64) -> TrialRecord {
             syncs: 4,
             background: Some(DeviceBackground {
                 flushes: 7,
-                read: Some(9),
+                read: None,
                 written: None,
                 ns: 8,
             }),
