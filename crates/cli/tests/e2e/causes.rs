@@ -109,8 +109,10 @@ fn a_server_that_flushes_late_is_told_from_other_programs() {
             assert!(findings.contains(words), "{findings}");
             return;
         }
+        // One trial in which nothing else was flushed shows that its own flushes were not either.
         let why = &durability["because"];
-        assert_eq!(durability["verdict"], "cannot tell", "{durability:#}");
+        let told = ["cannot tell", "absorbed"].map(Value::from);
+        assert!(told.contains(&durability["verdict"]), "{durability:#}");
         skipped(&format!("whether {late} is late: {why}"));
     }
 }
