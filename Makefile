@@ -15,8 +15,8 @@ DO_BUILD = :
 endif
 # Tests mostly wait, so there are more of them beside each other than CPUs. Only CI runs a failed test again.
 SELF := the_control_shows_that_native_equals_itself
-export NEXTEST_TEST_THREADS ?= $(shell echo $$(($$(nproc) * 2)))
-NEXTEST = PATH="$$(scripts/tool.sh cargo-nextest):$$PATH" cargo nextest run --workspace --locked $(if $(CI),--retries 1)
+NEXTEST = NEXTEST_TEST_THREADS="$${NEXTEST_TEST_THREADS:-$$(($$(nproc) * 2))}" \
+	PATH="$$(scripts/tool.sh cargo-nextest):$$PATH" cargo nextest run --workspace --locked $(if $(CI),--retries 1)
 CARGO_DENY = PATH="$$(scripts/tool.sh cargo-deny):$$PATH" cargo deny
 
 .PHONY: help run build install uninstall dist check test test-rust test-unprivileged test-browser test-dist soak lint \

@@ -28,7 +28,11 @@ install_all() {
         mkdir -p "$prefix/${file%/*}"
         "$bin" completions "$shell" >"$prefix/$file"
     done
-    "$bin" man --force "$prefix/share/man/man1"
+    # As root, `man DIR` refuses a directory that its group may write to, as that of /usr/local often is.
+    pages=$(mktemp -d)
+    "$bin" man "$pages"
+    install -m 644 "$pages"/*.1 "$prefix/share/man/man1"
+    rm -rf "$pages"
     from=$(dirname "$0")/..
     install -m 644 "$from/README.md" "$from/LICENSE-MIT" "$from/LICENSE-APACHE" "$prefix/share/doc/layermark"
 }

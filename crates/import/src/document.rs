@@ -54,11 +54,9 @@ fn parse<T: DeserializeOwned>(text: &str, key: &str) -> Result<Documents<T>, Str
                 return Err(format!("it has more than {MOST} reports"));
             }
             Some(Ok(value)) => values.push(value),
-            // Invalid JSON after a complete document is other text.
-            Some(Err(e)) if values.is_empty() || e.classify() == Category::Eof => {
-                return Err(told(&e, text, from));
-            }
-            _ => break,
+            // It has the key, so it is a report, and would be missed.
+            Some(Err(e)) => return Err(told(&e, text, from)),
+            None => break,
         }
         match start(text, from + stream.byte_offset(), key) {
             Some(next) => from = next,

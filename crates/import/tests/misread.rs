@@ -255,6 +255,15 @@ fn the_same_in_another_dress() {
     all.insert("client_stats".into(), jobs);
     let wrapped = json!({"host": "x", "fio": plain});
     assert_eq!(only(&import(&client)), &expected);
+    // Of two servers, each is one of two, and the sum is of both.
+    let one = client["client_stats"][0].clone();
+    let mut sum = one.clone();
+    sum["jobname"] = json!("All clients");
+    client["client_stats"] = json!([one, one, sum]);
+    let both = import(&client);
+    let told = both.points.iter().map(|p| (p.threads, p.one_of));
+    let one = (Some(2), Some(2));
+    assert_eq!(told.collect::<Vec<_>>(), [one, one, (Some(2), None)]);
     assert_eq!(only(&import(&wrapped)), &expected);
     let log = format!("bench-1  | {}\n", text.replace('\n', "\nbench-1  | "));
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -147,7 +147,9 @@ pub fn resume(
             store: run.store,
         });
     }
-    if again.budget.is_some() {
+    // Whether a stored budget was the usual one of a command is not known: it is an aim.
+    let named = again.budget.is_some();
+    if named {
         run.plan.budget = again.budget;
         run.plan.check()?;
     }
@@ -159,7 +161,8 @@ pub fn resume(
     run.status = RunStatus::Running;
     (run.ended_ms, run.cut) = (None, None);
     let budget = run.plan.budget()?;
-    let left = budget.map(|all| all.saturating_sub(budget::spent_by(&trials)));
+    let left = budget.filter(|_| named);
+    let left = left.map(|all| all.saturating_sub(budget::spent_by(&trials)));
     let limited = left.map(|left| stop.within(left));
     let stop = limited.as_ref().unwrap_or(stop);
     let lacking = resolve::look_again(&mut run, again.catalog)?;
@@ -176,7 +179,7 @@ pub fn resume(
         may_leave_out: true,
         begun: stop.now(),
         speed: Speed::default(),
-        usual_budget: false,
+        usual_budget: !named,
     };
     drive::Lab::new(run, trials, setup, work, store, stop, on_event)?.go()
 }

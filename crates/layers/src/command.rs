@@ -419,7 +419,8 @@ mod tests {
     /// The places that come with layermark.
     #[test]
     fn every_shipped_place_can_be_read() {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/places");
+        let dir =
+            layermark_testkit::crate_dir(env!("CARGO_MANIFEST_DIR")).join("../../plans/places");
         let mut found = 0;
         for entry in fs::read_dir(dir).unwrap() {
             let file = entry.unwrap().path();

@@ -614,7 +614,9 @@ mod tests {
         assert!(!is_firm(&below_tmp));
         assert!(is_firm(Path::new("/bin/sh")));
         // Only the directory's mode differs.
-        let home = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let Ok(home) = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")) else {
+            return eprintln!("skipped: another user may make nothing in the clone");
+        };
         let file = home.path().join("layermark");
         fs::write(&file, "x").unwrap();
         let before = is_firm(&file);

@@ -394,7 +394,7 @@ mod tests {
     /// A new file with a layer in it must be in the list.
     #[test]
     fn every_file_is_listed() {
-        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let src = layermark_testkit::crate_dir(env!("CARGO_MANIFEST_DIR")).join("src");
         let list = std::fs::read_to_string(src.join("lib.rs")).unwrap();
         let mut found = 0;
         for entry in std::fs::read_dir(&src).unwrap() {

@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn modules_form_no_circle() {
-        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let src = layermark_testkit::crate_dir(env!("CARGO_MANIFEST_DIR")).join("src");
         circles::assert_none(&src, &["vm"]);
     }
 

@@ -175,7 +175,7 @@ impl FigureSite<'_> {
     fn is_of_others(&self, figure: &Figure) -> bool {
         let amounts = figure.source.amounts();
         let mut counters = amounts.into_iter().filter_map(DeviceCounter::behind);
-        let counted = self.trials.iter().any(|t| t.device.is_some());
+        let counted = self.trials.iter().all(|t| t.device.is_some());
         counted && counters.any(|counter| others::counts(&self.trials, counter).is_none())
     }
 

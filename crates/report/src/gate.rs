@@ -187,7 +187,11 @@ fn lacks(gate: &Gate, row: &ResultRow, delta: f64) -> Option<String> {
         _ => count(n, "more block"),
     };
     match stats::MIN_BLOCKS.saturating_sub(row.blocks) {
-        _ if matches!(row.verdict, Verdict::Untrusted | Verdict::Baseline) => None,
+        _ if matches!(row.verdict, Verdict::Untrusted | Verdict::Baseline)
+            || row.withheld.is_some() =>
+        {
+            None
+        }
         0 => Some(format!(
             "; about {} may tell",
             more(more_blocks(gate.limit, row, delta)?)
@@ -228,6 +232,8 @@ fn keeps_to(gate: &Gate, row: &ResultRow, p: f64, delta: f64) -> Option<bool> {
         Verdict::Slower => stats::Verdict::Slower,
         Verdict::Faster => stats::Verdict::Faster,
         Verdict::Untrusted | Verdict::Baseline => return None,
+        // Too much of its time waited for a CPU: the ratio is not the layer's.
+        Verdict::Undecided if row.withheld.is_some() => return None,
         Verdict::Descriptive if interval.is_some_and(|i| i.low > 1.0) => stats::Verdict::Slower,
         Verdict::Descriptive | Verdict::Undecided => stats::Verdict::Undecided,
     };

@@ -84,7 +84,8 @@ impl Figure {
             stalls: row.has_stalls(),
             sound: run.status == RunStatus::Done
                 && trust::holds(run, trials, control.as_ref())
-                && row.verdict != Verdict::Untrusted,
+                && row.verdict != Verdict::Untrusted
+                && row.withheld.is_none(),
             point: run.points[point].clone(),
             machine: run.machine.clone(),
         })

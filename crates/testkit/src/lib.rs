@@ -7,4 +7,12 @@ pub mod sample;
 pub mod ssh;
 mod wait;
 
+use std::path::PathBuf;
+
 pub use wait::{heard, wait_for};
+
+/// The directory of a crate: where the runner of tests says, which may run them elsewhere as another user who cannot
+/// enter the clone, or `built`, where it was compiled.
+pub fn crate_dir(built: &str) -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| built.into(), PathBuf::from)
+}

@@ -316,7 +316,15 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
 
 /// This command with a budget that is enough; `or_fewer`: or with fewer layers.
 fn with_budget(needed: u64, or_fewer: bool) -> String {
-    let words: Vec<String> = env::args().skip(1).collect();
+    let words = env::args_os().skip(1);
+    let words: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).collect();
+    // Values of `--env` and passwords of servers are not repeated.
+    if words
+        .iter()
+        .any(|w| w.starts_with("--env") || w.contains("://"))
+    {
+        return format!("give it more time: --budget {needed}s");
+    }
     let command = format!(
         "give it more time: layermark {}",
         typed_with(&words, needed)

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use layermark_fd::{HeldDir, is_exposed};
+use layermark_lab::LabError;
 use layermark_layers::served;
 use layermark_model::{Plan, Point, Reach, Reached, Run};
 use layermark_probe::workloads;
@@ -18,13 +20,13 @@ const LONGEST: usize = 200;
 
 /// Refuses a plan that other users can change, if it reaches more than the run's directory.
 pub fn refuse_plan(what: &str, plan: &Plan) -> Result<(), Failure> {
-    refuse(what, reached(plan, &points(plan)))
+    refuse(what, reached(plan, &points(plan)?))
 }
 
 /// The same for a stored run. Its directory is one that the store names, too.
 pub fn refuse_run(what: &str, run: &Run) -> Result<(), Failure> {
     let mut all = reached(&run.plan, &run.points);
-    all.extend(reached(&run.plan, &points(&run.plan)));
+    all.extend(reached(&run.plan, &points(&run.plan)?));
     all.extend(
         run.layers
             .iter()
@@ -40,10 +42,14 @@ pub fn refuse_run(what: &str, run: &Run) -> Result<(), Failure> {
     refuse(what, all)
 }
 
-/// Whether a directory is the current one or below it: then it is the user's choice.
+/// Whether a directory is the current one or below it, and nobody else can lead its path elsewhere: then it
+/// is the user's choice. All is below `/`, where services start.
 fn is_here(dir: &Path) -> bool {
-    let real = |path: &Path| served::ask(path, || path.canonicalize()).ok();
-    let here = real(Path::new("."));
+    let real = |path: &Path| {
+        let held = || HeldDir::find(path, false, &mut |_, stat| is_exposed(stat));
+        served::ask(path, held).ok().map(|held| held.path)
+    };
+    let here = real(Path::new(".")).filter(|here| here.parent().is_some());
     here.is_some_and(|here| real(dir).is_some_and(|dir: PathBuf| dir.starts_with(here)))
 }
 
@@ -81,11 +87,16 @@ fn refuse(what: &str, all: BTreeSet<Reached>) -> Result<(), Failure> {
     Err(Failure::usage(text).hint(hint))
 }
 
-/// The points of a plan; none if it cannot be expanded, which is reported later with the reason.
-pub fn points(plan: &Plan) -> Vec<Point> {
-    let points = plan.work.iter().map(|settings| {
-        let workload = workloads::find(&settings.workload)?;
-        workloads::points(workload, settings, plan.scale).ok()
-    });
-    points.flatten().flatten().collect()
+/// The points of a plan. One that cannot be expanded is refused here: what it reaches is not known, and a
+/// moment later it may be expanded, since another user has made the directory that it names.
+fn points(plan: &Plan) -> Result<Vec<Point>, Failure> {
+    let mut all = Vec::new();
+    for settings in &plan.work {
+        // An unknown workload is never run.
+        if let Some(workload) = workloads::find(&settings.workload) {
+            let points = workloads::points(workload, settings, plan.scale);
+            all.extend(points.map_err(LabError::from)?);
+        }
+    }
+    Ok(all)
 }

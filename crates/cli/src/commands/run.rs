@@ -102,7 +102,8 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
             let theirs = (shared && !args.allow_programs).then(|| plan.clone());
             let plan = with_flags(plan, &common)?;
             if let Some(theirs) = theirs {
-                let theirs = without_flags(theirs, &common);
+                let mut theirs = without_flags(theirs, &common);
+                theirs.scale = plan.scale;
                 programs::refuse_plan(&format!("plan {name}"), &theirs)?;
             }
             let ours = PLANS.iter().any(|(known, _)| *known == name);

@@ -168,3 +168,22 @@ fn a_plan_file_is_stored_without_its_values() {
     fs::remove_file(said.dir.path().join("plan.toml")).expect("plan");
     kept_secret(said);
 }
+
+/// The hint for a budget that is too small repeats the command, but not its values.
+#[test]
+fn a_budget_that_is_too_small_repeats_no_value() {
+    let said = Lm::new()
+        .work_with(
+            &["meta", "--op", "open-stat", "--budget", "1ms"],
+            &["tmpfs"],
+        )
+        .run();
+    let said = said.fails(
+        2,
+        &["the budget of 1ms is too small", "meta --op open-stat"],
+    );
+    drop(said);
+    let args = ["--budget", "1ms", "-l", "tmpfs", "--env", &token()];
+    let said = launch(&args).args(CHECK).run().code(2);
+    assert!(!said.stderr.contains(SECRET), "{}", said.stderr);
+}

@@ -119,6 +119,11 @@ struct FioJob {
 }
 
 impl FioJob {
+    /// Whether it is the sum that `fio --client` adds where there are several servers.
+    fn is_sum(&self) -> bool {
+        self.jobname == "All clients"
+    }
+
     /// Milliseconds from its first operation to its last.
     fn runtime(&self) -> f64 {
         let sides = [&self.read, &self.write, &self.trim, &self.mixed];
@@ -202,7 +207,7 @@ struct Crowds<'a> {
 impl<'a> Crowds<'a> {
     fn new(jobs: &'a [FioJob]) -> Self {
         let mut crowds = Self::default();
-        for job in jobs {
+        for job in jobs.iter().filter(|job| !job.is_sum()) {
             *crowds.all.entry(job.groupid).or_default() += 1;
             *crowds.alike.entry((job.groupid, &job.jobname)).or_default() += 1;
         }
@@ -212,6 +217,12 @@ impl<'a> Crowds<'a> {
     /// fio 3.15 and later write a `group_reporting` without a value into no list of options, so an
     /// entry is a total where it alone has its name and its threads were several.
     fn next(&mut self, job: &'a FioJob, asked: &Asked) -> Crowd {
+        if job.is_sum() {
+            let threads = self.all.values().sum();
+            return Crowd::Total {
+                threads: Some(threads),
+            };
+        }
         let name = (job.groupid, job.jobname.as_str());
         let number = self.seen.entry(name).or_default();
         *number += 1;

@@ -217,15 +217,19 @@ impl Clock {
         cost: Duration,
         layers: impl Iterator<Item = usize>,
     ) -> Duration {
-        self.set_up + self.once(layers) + cost * blocks
+        self.set_up + self.once(layers) + self.firsts() + cost * blocks
+    }
+
+    /// How much longer the first trials took than later ones, as far as known: they made files.
+    fn firsts(&self) -> Duration {
+        let again = self.each.values().filter(|each| !each.alone);
+        again.map(|e| e.first.saturating_sub(e.mean())).sum()
     }
 
     /// How much longer it takes with layers that are set up anew, as far as known: files are removed, and made
     /// again in the next block.
     pub(crate) fn afresh(&self) -> Duration {
-        let again = self.each.values().filter(|each| !each.alone);
-        let more: Duration = again.map(|e| e.first.saturating_sub(e.mean())).sum();
-        more + self.clean_ups.iter().sum::<Duration>()
+        self.firsts() + self.clean_ups.iter().sum::<Duration>()
     }
 
     /// Records the trials of an earlier part of the run, in order. Those of a block at a point took

@@ -465,7 +465,11 @@ impl<'a> Lab<'a> {
                 (self.on_event)(Event::LayerReady { name, seconds });
                 Ok(())
             }
-            Err(lost) => self.drop_layer(index, lost),
+            Err(lost) => {
+                // What was only too slow for the end of the run has not failed.
+                let cut_off = lost.cut_off || self.stop.is_over();
+                self.drop_layer(index, LayerFailure { cut_off, ..lost })
+            }
         }
     }
 

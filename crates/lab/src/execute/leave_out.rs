@@ -97,15 +97,21 @@ impl Lab<'_> {
             return Ok(());
         }
         let up = self.running.iter().filter(|up| up.is_some()).count() as u32;
+        // One that was named stays while there is time for it, and as much for rounds.
+        let each = self.clock.spent() / up;
+        let named = self.clock.stay().any(|layer| layer == index);
+        if named && self.clock.left().is_some_and(|left| each * 2 <= left) {
+            return Ok(());
+        }
         let ready = self
             .run
             .layers
             .iter()
             .filter(|l| l.status == LayerStatus::Ready);
-        let set_ups = self.clock.spent() / up * ready.count() as u32;
+        let set_ups = each * ready.count() as u32;
         let needed = in_steps(set_ups.max(self.clock.spent()) * 2);
         let why = format!(
-            "setting up {up} layers has taken half of the budget of {} s",
+            "half of the budget of {} s was spent when {up} layers were up",
             budget.as_secs_f64()
         );
         self.leave_layers_out(&[index], &why, needed)?;

@@ -36,6 +36,7 @@ impl Lab<'_> {
                     index,
                     LayerFailure {
                         reason: why,
+                        cut_off: lost.cut_off || self.stop.is_over(),
                         ..lost
                     },
                 )?;

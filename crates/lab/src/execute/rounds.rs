@@ -189,8 +189,12 @@ impl Lab<'_> {
         let all: u32 = self.rested.values().map(|r| r.made).sum();
         let budget = self.clock.budget().unwrap_or(Duration::MAX);
         let able = |t: &ActiveTrial<'_>| t.attempt.failure.is_none() && t.attempt.more;
+        // The pauses are in no trial's time, and a block that is cut is lost.
+        let in_time = self.stop.left().is_none_or(|left| pauses * 2 <= left);
         self.run.points[point].meaning.flushes
             && windows.saw_flushes()
+            && in_time
+            && !self.stop.is_ending()
             && self.rested.get(&key).is_none_or(goes_on)
             && pauses * (all + 1) <= budget / RESTED_PART
             && trials.iter().all(able)
@@ -210,7 +214,7 @@ impl Lab<'_> {
             if self.run.layers[this.layer].control {
                 continue;
             }
-            if self.stop.asked() {
+            if self.stop.is_ending() {
                 return;
             }
             let (meter, mut moment) = (&self.meter, self.meter.moment());
@@ -263,7 +267,8 @@ impl RestedRounds {
 /// works alone.
 fn rested_key(trials: &[ActiveTrial<'_>], point: usize) -> Option<(usize, usize)> {
     let mut layers = trials.iter().map(|t| t.layer);
-    let beside = layers.clone().find(|l| *l != BASELINE)?;
+    // Not the first one: the order is drawn for each block.
+    let beside = layers.clone().filter(|l| *l != BASELINE).min()?;
     layers.any(|l| l == BASELINE).then_some((point, beside))
 }
 

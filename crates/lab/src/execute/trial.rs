@@ -376,7 +376,8 @@ impl Attempt {
         trial.background = self.background;
         let helpers_ns = self.helpers_waited_ns;
         trial.waiting = Some(Waiting {
-            apart: up.has_only_this_kernel(),
+            // The kernel counts what a quota has stopped as waiting, and that is the layer's cost.
+            apart: up.has_only_this_kernel() && self.throttled.is_none_or(|t| t.times == 0),
             helpers_ns: helpers_ns.map(|ns| of_turns(ns, self.elapsed_ns, self.uncounted_ns)),
         });
         trial.rested = self.rested;

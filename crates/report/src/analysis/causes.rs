@@ -48,7 +48,6 @@ impl Cause {
                 let times = number::count(*times as usize, "time");
                 format!("{}, and was stopped {times} in its turns", may(limit))
             }
-            Self::IoLimit(limit) => may(limit),
             Self::Memory => "its data lies in memory, not on a disk".into(),
             Self::OfBaseline(cause) => format!("in {baseline}: {}", cause.words(baseline)),
             Self::SkippedFlush {
@@ -212,7 +211,6 @@ fn has_datum(cause: &Cause, row: &ResultRow, facts: &Facts, point: &Point) -> bo
         Cause::EmulatedCpu => facts.emulated_cpu(),
         Cause::UserSpace => facts.is_fuse(),
         Cause::CpuLimit(..) => limits::of_cpu(facts).is_some() && limits::stopped(row) > 0.0,
-        Cause::IoLimit(limit) => facts.limits.contains(limit),
         Cause::SeccompFilters(sides) => facts::seccomp_filters(facts) >= sides.here,
         Cause::OtherDevice(sides) => facts::physical(facts) == sides.here,
         Cause::OtherSource(sides) => row.served_by == Some(sides.here),
@@ -343,8 +341,7 @@ fn slower(compared: &Compared) -> Vec<Cause> {
     if compared.facts.emulated_cpu() && !compared.native_facts.emulated_cpu() {
         found.push(Cause::EmulatedCpu);
     }
-    let facts = [compared.facts, compared.native_facts];
-    found.extend(limits::causes([here, native], facts));
+    found.extend(limits::cause([here, native], compared.facts));
     found.extend(other_device(compared));
     found.extend(other_source(here, native, Verdict::Slower));
     found.extend(other_flushes(here, native, "more"));

@@ -306,7 +306,7 @@ fn open(case: &Case, counts: &[Count], all: &Sum) -> String {
             let late = case.disturbers.iter().map(|name| code(name));
             let late = number::list(&late.collect::<Vec<_>>());
             return format!(
-                "{text}, but {late} flushed the same device late in {noisy} of {trials}, after its own turns: measure without it"
+                "{text}, but the same device was also flushed by others in {noisy} of {trials}, and late, after its own turns, by {late}: measure without it"
             );
         }
         return format!(

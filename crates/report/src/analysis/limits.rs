@@ -58,22 +58,11 @@ fn waits(meaning: &Meaning, limit: &Limit) -> bool {
     }
 }
 
-/// Limits of a layer at a point that the baseline does not have, or that stop it less often.
-pub fn causes([here, native]: [&ResultRow; 2], facts: [&Facts; 2]) -> Vec<Cause> {
+/// A CPU quota of a layer that stopped it more often than native.
+pub fn cause([here, native]: [&ResultRow; 2], facts: &Facts) -> Option<Cause> {
     let more = stopped(here) > 1.5 * stopped(native) && stopped(here) > 0.0;
-    let cpu = of_cpu(facts[0]).filter(|_| more);
-    let times = here.throttled.map_or(0, |t| t.times);
-    let cpu = cpu.map(|limit| Cause::CpuLimit(limit.clone(), times));
-    let tighter = |limit: &&Limit| {
-        let like = |l: &Limit| (l.of, &l.device) == (limit.of, &limit.device);
-        let mut there = facts[1].limits.iter();
-        !there.any(|l| like(l) && l.rate <= limit.rate)
-    };
-    let io = facts[0].limits.iter();
-    let io = io.filter(|l| waits(&here.meaning, l)).filter(tighter);
-    cpu.into_iter()
-        .chain(io.map(|limit| Cause::IoLimit(limit.clone())))
-        .collect()
+    let limit = of_cpu(facts).filter(|_| more)?;
+    Some(Cause::CpuLimit(limit.clone(), here.throttled?.times))
 }
 
 /// The caveat about limits that the results may have met: each with the layers that have it.

@@ -371,7 +371,11 @@ impl<'a> ResultSite<'a> {
             });
             let here = self.trials_of(self.layer).into_iter();
             let native = self.native_beside();
-            stalls::mark(row, stalls::find(here, native, found.ratio > c.ratio));
+            // Latencies are with waiting for a CPU, so its slow operations may be those that waited.
+            let waited = row.waiting.filter(|w| w.left_out).and_then(|w| w.share);
+            let shown = waited.is_none_or(|share| share < waiting::TOLD);
+            let slow = shown.then(|| stalls::find(here, native, found.ratio > c.ratio));
+            stalls::mark(row, slow.flatten());
         }
     }
 

@@ -7,7 +7,7 @@ use layermark_model::{Run, Trial, TrialRecord, flags};
 use layermark_stats as stats;
 
 use crate::{
-    analysis::index::Index,
+    analysis::{index::Index, limits},
     number,
     types::{Estimate, ResultRow, Verdict, WaitingRow},
 };
@@ -17,7 +17,7 @@ const MOST: f64 = 1.0 / 3.0;
 /// Below this share it changes no verdict: requests to a server wait for it on a quiet machine too.
 const LITTLE: f64 = 0.01;
 /// From this share of all times that it is left out of, the report says so.
-const TOLD: f64 = 0.02;
+pub const TOLD: f64 = 0.02;
 
 /// Waiting in these trials, whose time of an operation counts `under_way` times. `None` if nothing is known.
 pub fn of<'a>(
@@ -122,7 +122,8 @@ fn is_disturbed(row: &ResultRow) -> bool {
 /// Whether other programs used the CPUs during most trials of a row.
 pub fn is_busy(row: &ResultRow) -> bool {
     let disturbed = row.flag_counts.get(flags::CONTAMINATED).copied();
-    2 * disturbed.unwrap_or(0) > row.trials
+    // Who was stopped by a quota has waited for that as well.
+    2 * disturbed.unwrap_or(0) > row.trials && limits::stopped(row) <= 0.0
 }
 
 /// The ratio with the time that waited, if it is so far from that without it that a reader should know:

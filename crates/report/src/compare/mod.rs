@@ -193,13 +193,19 @@ impl<'a> Both<'a> {
         })
     }
 
+    /// Whether waiting for a CPU is left out in one run alone, as in an older one it is not. Then it counts in both.
+    fn is_mixed(&self) -> bool {
+        let left_out = |row: &ResultRow| row.waiting.is_some_and(|w| w.left_out);
+        left_out(self.old) != left_out(self.new)
+    }
+
     fn samples(&self, old: &Report, new: &Report) -> TwoRuns {
         let values = |report: &Report, row: &ResultRow| match self.blocks {
             Blocks::Ratios => {
                 let ratios = row.block_ratios.iter();
                 ratios.map(|b| (b.session, b.ratio.ln())).collect()
             }
-            Blocks::Times | Blocks::Alone | Blocks::Baseline => times(report, row),
+            Blocks::Times | Blocks::Alone | Blocks::Baseline => times(report, row, self.is_mixed()),
         };
         TwoRuns {
             old: values(old, self.old),
@@ -292,12 +298,15 @@ impl<'a> Both<'a> {
     }
 }
 
-/// Session and logarithm of the time of each block that counts.
-fn times(report: &Report, row: &ResultRow) -> Vec<(u32, f64)> {
+/// Session and logarithm of the time of each block that counts; `with_waiting`: of the whole time.
+fn times(report: &Report, row: &ResultRow, with_waiting: bool) -> Vec<(u32, f64)> {
     let of_row = |t: &&TrialRow| row.seqs.binary_search(&t.seq).is_ok();
     let trials = report.trials.iter().filter(of_row);
     trials
-        .filter_map(|t| Some((t.session, t.op_us?.ln())))
+        .filter_map(|t| {
+            let waited = t.waited_us.filter(|_| with_waiting && t.waiting_left_out);
+            Some((t.session, (t.op_us? + waited.unwrap_or(0.0)).ln()))
+        })
         .collect()
 }
 

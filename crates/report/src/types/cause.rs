@@ -29,8 +29,6 @@ pub enum Cause {
     SeccompFilters(Sides<u32>),
     /// A CPU quota that stopped its program, and how often.
     CpuLimit(Limit, u64),
-    /// A limit of the transfers that it waits for.
-    IoLimit(Limit),
     /// Its data is in memory.
     Memory,
     /// Flushes did not reach the device.

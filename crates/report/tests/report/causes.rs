@@ -467,7 +467,7 @@ fn a_quota_is_a_cause_where_it_stopped_the_layer() {
 
 /// A rate that the baseline has as well explains no difference, and is a caveat for what waits for it.
 #[test]
-fn a_limit_of_io_is_a_cause_where_only_the_layer_has_it() {
+fn a_limit_of_io_is_a_caveat_where_an_operation_waits_for_it() {
     let told = |layers: std::ops::Range<usize>, of_what: Limited| {
         let report = made(&["overlay:upper"], |run, trials| {
             let limit = Limit {
@@ -482,21 +482,20 @@ fn a_limit_of_io_is_a_cause_where_only_the_layer_has_it() {
             }
             of(trials, FLUSHED_WRITE).for_each(|t| times(t, 1.5));
         });
-        let reasons = |at| row(&report, "overlay:upper", at).reasons.concat();
-        let caveats = report.caveats.join("; ");
-        (reasons(FLUSHED_WRITE), reasons(WARM_READ), caveats)
+        // That the layer came near it is not known, so it is no cause.
+        let reasons = row(&report, "overlay:upper", FLUSHED_WRITE)
+            .reasons
+            .concat();
+        assert!(!reasons.contains("may write"), "{reasons}");
+        report.caveats.join("; ")
     };
-    let (flushed, read, caveats) = told(1..2, Limited::WrittenBytes);
+    let caveats = told(1..2, Limited::WrittenBytes);
     let words = "may write 10.0 MB/s to vda (io.max)";
-    assert_eq!((flushed, read), (format!("it {words}"), String::new()));
     let of_one = format!("the probe of `overlay:upper` {words}");
     assert!(caveats.contains(&of_one), "{caveats}");
-    let (flushed, _, caveats) = told(0..3, Limited::WrittenBytes);
-    assert_eq!(flushed, "");
+    let caveats = told(0..3, Limited::WrittenBytes);
     assert!(
         caveats.contains(&format!("each probe {words}")),
         "{caveats}"
     );
-    let (flushed, ..) = told(1..2, Limited::ReadBytes);
-    assert_eq!(flushed, "", "what it does not do");
 }

@@ -158,3 +158,15 @@ fn the_directory_of_another_users_store_is_ours_or_named() {
     chown(lm.dir.path().join("copy.db"), Some(NOBODY), Some(NOBODY)).expect("chown");
     here.args(["copy.db"]).run().code(4);
 }
+
+/// What such a plan reaches is not known. A moment later its owner could make the directory.
+#[test]
+fn a_plan_that_cannot_be_expanded_is_refused() {
+    if !needs_root() {
+        return;
+    }
+    let step = "layers = ['native']\n[[work]]\nworkload = 'steps'\nrun = 'touch ran'\ntree = '/nonexistent/tree'\n";
+    let said = theirs(step).run().code(2).says("error: ");
+    assert!(!said.dir.path().join("ran").exists());
+    assert!(history(said.dir.path()).is_empty());
+}
