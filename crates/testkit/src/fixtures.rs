@@ -194,11 +194,18 @@ impl Kept {
 /// # Panics
 /// If it cannot be made.
 pub fn store(path: &Path, names: &[&str]) {
+    store_runs(path, names.iter().map(|name| fixture(name).read()));
+}
+
+/// Makes a store at this path that has these runs, which a test may have changed.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn store_runs(path: &Path, runs: impl IntoIterator<Item = Kept>) {
     let mut store = Store::open(path).unwrap_or_else(|e| panic!("{e}"));
-    for name in names {
-        let kept = fixture(name).read();
+    for kept in runs {
         kept.store(&mut store)
-            .unwrap_or_else(|e| panic!("{name}: {e}"));
+            .unwrap_or_else(|e| panic!("{}: {e}", kept.run.id));
     }
 }
 

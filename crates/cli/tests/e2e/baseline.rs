@@ -4,7 +4,10 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use serde_json::Value;
 
-use layermark_testkit::ssh::{HOST, SshServer};
+use layermark_testkit::{
+    fixtures::fixture,
+    ssh::{HOST, SshServer},
+};
 
 use crate::{
     common::{Lm, READ, Said, has_fuse, history, needs_root, skipped, trials_stored, wait_for},
@@ -213,21 +216,18 @@ fn a_resumed_run_keeps_its_baseline() {
 /// `history` draws the runs with one baseline, and says how many had another.
 #[test]
 fn a_trend_is_of_one_baseline() {
-    if !can_run() {
-        return;
-    }
-    let more = ["--blocks", "4", "--sessions", "1", "-o", "a.json"];
-    let run = |lm: Lm, baseline| {
-        let lm = lm.work_with(READ, &[LAYER]).args(more);
-        lm.args(["--baseline", baseline]).run().code(0)
+    let mut kept = fixture("quiet").read();
+    let label = kept.run.points[0].label.clone();
+    let mut again = |id: &str, baseline: &str| {
+        kept.run.id = format!("01M8G9Z2MVEE9YJYP80SAHXX{id}");
+        kept.run.started_ms += 1000;
+        baseline.clone_into(&mut kept.run.layers[0].name);
+        kept.clone()
     };
-    let said = run(Lm::new(), BASELINE);
-    let said = run(said.then(), "native");
-    let said = run(said.then(), BASELINE);
-    let report = json(said.dir.path(), "a.json");
-    let label = report["results"][0]["label"].as_str().expect("a label");
-    let trend = ["history", "--trend", label, LAYER];
-    let said = said.then().args(trend).args(["--json"]).run().code(0);
+    let runs = [("0A", BASELINE), ("0B", "native"), ("0C", BASELINE)];
+    let lm = Lm::new().keeping_runs(runs.map(|(id, baseline)| again(id, baseline)));
+    let trend = ["history", "--trend", &label, LAYER];
+    let said = lm.args(trend).args(["--json"]).run().code(0);
     let told = said.json();
     assert_eq!(told["baseline"], BASELINE);
     let numbers: Vec<_> = told["runs"].as_array().expect("runs").iter().collect();

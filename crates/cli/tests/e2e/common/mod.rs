@@ -14,7 +14,10 @@ use std::{
 };
 
 pub use layermark_testkit::wait_for;
-use layermark_testkit::{fixtures, heard};
+use layermark_testkit::{
+    fixtures::{self, Kept, fixture},
+    heard,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -150,9 +153,14 @@ impl Lm {
 
     /// Puts these fixtures into its store.
     pub fn keeping(self, fixtures: &[&str]) -> Self {
+        self.keeping_runs(fixtures.iter().map(|name| fixture(name).read()))
+    }
+
+    /// Puts these runs into its store: fixtures that a test has changed.
+    pub fn keeping_runs(self, runs: impl IntoIterator<Item = Kept>) -> Self {
         let store = self.store();
         fs::create_dir_all(store.parent().expect("a directory")).expect("the store's directory");
-        fixtures::store(&store, fixtures);
+        fixtures::store_runs(&store, runs);
         self
     }
 
