@@ -2,6 +2,7 @@
 
 use layermark_model::{BASELINE, Machine, Point, Run, RunStatus, TrialRecord};
 use layermark_stats as stats;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     analysis::{index::Index, results, sweep, trust},
@@ -10,8 +11,12 @@ use crate::{
     types::{Estimate, Verdict},
 };
 
+/// Name of the rules that a [`Tally`] is counted by, to know one that was kept by other rules: a hash of the tallies
+/// of the testkit's stored runs, which a test compares.
+pub const TALLY_RULES: &str = "6ca9e21c";
+
 /// Counts of a run's verdicts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// All verdicts that the plan requests.
     pub asked: usize,

@@ -20,7 +20,7 @@ mod types;
 mod views;
 
 pub use analysis::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
-pub use history::{Change, Figure, Series, Tally, Trend, TrendRun, changes};
+pub use history::{Change, Figure, Series, TALLY_RULES, Tally, Trend, TrendRun, changes};
 pub use number::{count, ratio_with, time_with};
 pub use types::*;
 

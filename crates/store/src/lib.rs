@@ -15,9 +15,11 @@ mod path;
 mod read;
 mod reading;
 mod server;
+mod tallies;
 mod write;
 
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -37,6 +39,7 @@ pub use error::StoreError;
 pub use imports::ImportSummary;
 pub use list::{Filter, Summary};
 pub use path::{default_path, shown};
+pub use tallies::TallyKey;
 
 /// What a power cut may lose: the first trial after this interval is synced to the disk. Syncing
 /// every one would take longer than a short trial itself, and would load the measured disk.
@@ -290,6 +293,21 @@ impl Store {
             run.status = self.status(run.status, &run.id);
         }
         Ok(runs)
+    }
+
+    /// The tallies of verdicts that were kept under these rules, by run and its number of trials then.
+    pub fn tallies(&mut self, rules: &str) -> Result<HashMap<TallyKey, String>, StoreError> {
+        self.read(async |c| tallies::all(c, rules).await)
+    }
+
+    /// Keeps tallies of verdicts, in place of earlier ones of the same runs. They can be computed again, so this
+    /// does not wait for the disk.
+    pub fn keep_tallies(
+        &mut self,
+        rules: &str,
+        tallies: &[(TallyKey, String)],
+    ) -> Result<(), StoreError> {
+        self.synced(false, async |c| tallies::put(c, rules, tallies).await)
     }
 
     /// Stores results of another program.

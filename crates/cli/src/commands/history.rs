@@ -7,7 +7,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Args;
 use jiff::{Timestamp, tz::TimeZone};
 use layermark_model::RunStatus;
-use layermark_report::{Tally, exporters};
+use layermark_report::{TALLY_RULES, Tally, exporters};
 use layermark_store::{Filter, ImportSummary, Store, Summary};
 use serde_json::{Value, json};
 
@@ -105,13 +105,8 @@ pub fn show(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     } else {
         store.list_imports(limit)?
     };
-    let runs: Vec<(Summary, Option<Tally>)> = runs
-        .into_iter()
-        .map(|run| {
-            let tally = tally(&mut store, &run);
-            (run, tally)
-        })
-        .collect();
+    let tallies = tallies(&mut store, &runs);
+    let runs: Vec<(Summary, Option<Tally>)> = runs.into_iter().zip(tallies).collect();
     if args.json.json {
         let all = json!({
             "schema": "layermark.history/1",
@@ -174,10 +169,33 @@ fn json_text(value: &Value) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
-/// The tally of a run's verdicts; `None` if the run has none or cannot be read.
-pub fn tally(store: &mut Store, run: &Summary) -> Option<Tally> {
-    let (run, trials) = stored::load(store, &run.id).ok()?;
-    Some(Tally::of(&run, &trials)).filter(|tally| tally.asked > 0)
+/// The tallies of the verdicts of these runs; `None` for a run that has none or cannot be read. A tally takes all
+/// trials of its run, so those of a long list are kept for the next one, in a store that is this user's alone.
+pub fn tallies(store: &mut Store, runs: &[Summary]) -> Vec<Option<Tally>> {
+    // A store without kept tallies has no table of them.
+    let kept = store.tallies(TALLY_RULES).unwrap_or_default();
+    let mut fresh = Vec::new();
+    let mut tally = |run: &Summary| {
+        let key = (run.id.clone(), run.trials);
+        let known = kept
+            .get(&key)
+            .and_then(|text| serde_json::from_str(text).ok());
+        let tally = known.or_else(|| {
+            let (loaded, trials) = stored::load(store, &run.id).ok()?;
+            let tally = Tally::of(&loaded, &trials);
+            if run.status != RunStatus::Running {
+                fresh.extend(serde_json::to_string(&tally).ok().map(|text| (key, text)));
+            }
+            Some(tally)
+        });
+        tally.filter(|tally| tally.asked > 0)
+    };
+    let tallies = runs.iter().map(&mut tally).collect();
+    if fresh.len() > LISTED as usize && !store.is_shared() {
+        // Without them the next list is slower, and no other.
+        let _ = Store::open(store.path()).and_then(|mut own| own.keep_tallies(TALLY_RULES, &fresh));
+    }
+    tallies
 }
 
 fn run_json((run, tally): &(Summary, Option<Tally>)) -> Value {

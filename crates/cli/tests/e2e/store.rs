@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
+use layermark_report::TALLY_RULES;
+use layermark_store::Store;
 use layermark_testkit::fixtures;
 
 use crate::common::{self, Lm, Said, history, is_root, skipped};
@@ -356,4 +358,42 @@ fn printed_commands_name_another_store_and_work() {
         .args(["report"])
         .run()
         .fails(2, &["no run `last`"]);
+}
+
+/// Verdicts take all trials of a run: those of a long list are read once.
+#[test]
+fn verdicts_of_a_long_list_are_kept() {
+    let mut kept = fixtures::fixture("scripted").read();
+    let runs = (0..25).map(|n| {
+        kept.run.id = format!("01M8G9Z2MVEE9YJYP80SAHX{n:03}");
+        kept.run.started_ms += 1000;
+        kept.clone()
+    });
+    let lm = Lm::new().keeping_runs(runs);
+    let store = lm.store();
+    let list = |said: Said| said.then().args(["history", "--json"]);
+    let said = lm.args(["history", "--json"]).run().code(0);
+    let read = || {
+        Store::open_read(&store)
+            .expect("a store")
+            .tallies(TALLY_RULES)
+    };
+    assert!(read().is_err(), "a short list writes nothing");
+    let said = list(said).args(["--limit", "100"]).run().code(0);
+    let tallies = read().expect("kept tallies");
+    assert_eq!(tallies.len(), 25);
+    assert_eq!(said.json()["runs"][0]["verdicts"]["slower"], 1);
+    // Another count shows whether they are used.
+    let changed: Vec<_> = tallies
+        .into_iter()
+        .map(|(run, tally)| (run, tally.replace("\"slower\":1", "\"slower\":0")))
+        .collect();
+    let mut own = Store::open(&store).expect("a store");
+    own.keep_tallies(TALLY_RULES, &changed).expect("kept");
+    let said = list(said).run().code(0);
+    assert_eq!(said.json()["runs"][0]["verdicts"]["slower"], 0);
+    own.keep_tallies("other rules", &changed).expect("kept");
+    drop(own);
+    let said = list(said).run().code(0);
+    assert_eq!(said.json()["runs"][0]["verdicts"]["slower"], 1);
 }

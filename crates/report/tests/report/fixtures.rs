@@ -7,7 +7,7 @@ use std::{
 };
 
 use layermark_report::{
-    Report,
+    Report, TALLY_RULES, Tally,
     exporters::{self, Exporter, Style},
 };
 use layermark_testkit::fixtures::{self, Kept};
@@ -113,4 +113,24 @@ fn a_run_with_gates() {
         let text = pinned(&report, &command, &formats(|id| OF_TWO.contains(&id)));
         insta::assert_snapshot!(format!("fixture_{name}_with_its_gate"), text);
     }
+}
+
+/// Stores keep tallies, and must not show those of rules that have changed.
+#[test]
+fn the_rules_of_tallies_have_the_name_of_what_they_give() {
+    let mut hash = Sha256::new();
+    for fixture in fixtures::ALL {
+        let kept = fixture.read();
+        let tally = Tally::of(&kept.run, &kept.trials);
+        hash.update(format!("{} {tally:?}\n", fixture.name));
+    }
+    let hash = hash.finalize();
+    let name = format!(
+        "{:08x}",
+        u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
+    );
+    assert_eq!(
+        TALLY_RULES, name,
+        "the rules have changed: write the new name into crates/report/src/history.rs"
+    );
 }

@@ -13,6 +13,7 @@ on_both!(
     runs_are_named_by_their_place_too,
     runs_are_listed_by_plan_layer_and_time,
     imports_are_kept_beside_the_runs,
+    tallies_are_kept_by_rules_and_trials,
     a_trial_is_stored_once_and_only_for_a_run_that_is_there,
     a_run_nobody_works_on_is_interrupted,
 );
@@ -270,6 +271,19 @@ fn imports_are_kept_beside_the_runs(at: &str) {
         store.import(&import("01AAA", 5)).is_err(),
         "an id is given once"
     );
+}
+
+fn tallies_are_kept_by_rules_and_trials(at: &str) {
+    let mut store = Store::open(at).unwrap();
+    store.begin(&run("01", 1)).unwrap();
+    assert!(store.tallies("a").is_err(), "a new store has no such table");
+    let tally = |trials: u64, text: &str| [(("01".to_owned(), trials), text.to_owned())];
+    store.keep_tallies("a", &tally(1, "one")).unwrap();
+    assert_eq!(store.tallies("a").unwrap(), tally(1, "one").into());
+    assert_eq!(store.tallies("b").unwrap(), [].into(), "other rules");
+    store.keep_tallies("b", &tally(2, "two")).unwrap();
+    assert_eq!(store.tallies("a").unwrap(), [].into(), "replaced");
+    assert_eq!(store.tallies("b").unwrap(), tally(2, "two").into());
 }
 
 fn a_trial_is_stored_once_and_only_for_a_run_that_is_there(at: &str) {

@@ -30,13 +30,8 @@ impl Site {
     pub fn history(&self, query: &Query) -> Result<Answer, Failure> {
         let mut store = self.store()?;
         let runs = store.list(filter(query, LISTED))?;
-        let runs: Vec<(Summary, Option<Tally>)> = runs
-            .into_iter()
-            .map(|run| {
-                let tally = self.tally(&mut store, &run);
-                (run, tally)
-            })
-            .collect();
+        let tallies = self.tallies_of(&mut store, &runs);
+        let runs: Vec<(Summary, Option<Tally>)> = runs.into_iter().zip(tallies).collect();
         let limit = query.positive("limit").unwrap_or(LISTED);
         let body = html! {
             h1 { "Runs" }
@@ -55,18 +50,17 @@ impl Site {
         Ok(Answer::Page(around("history", &body)))
     }
 
-    /// The tally of a run's verdicts. Cached for a finished run, because it reads all trials.
-    fn tally(&self, store: &mut Store, run: &Summary) -> Option<Tally> {
-        let key = (run.id.clone(), run.trials);
+    /// The tallies of these runs. Cached for finished runs, because they read all trials.
+    fn tallies_of(&self, store: &mut Store, runs: &[Summary]) -> Vec<Option<Tally>> {
+        let key = |run: &Summary| (run.id.clone(), run.trials);
         let mut kept = self.tallies();
-        if let Some(tally) = kept.get(&key) {
-            return *tally;
-        }
-        let tally = history::tally(store, run);
-        if run.status != RunStatus::Running {
-            kept.insert(key, tally);
-        }
-        tally
+        let is_new =
+            |run: &&Summary| run.status == RunStatus::Running || !kept.contains_key(&key(run));
+        let fresh: Vec<Summary> = runs.iter().filter(is_new).cloned().collect();
+        let tallies = history::tallies(store, &fresh);
+        kept.extend(fresh.iter().map(key).zip(tallies));
+        let of = |run| kept.get(&key(run)).copied().flatten();
+        runs.iter().map(of).collect()
     }
 
     /// The page of a run: live until it ends, then its report.
