@@ -12,7 +12,7 @@ use layermark_layers::{LayerError, janitor, keeper, sandbox, served};
 use layermark_model::{Environment, Run};
 use layermark_report::Report;
 use layermark_store::Store;
-use signal_hook::iterator::Handle;
+use signal_hook::iterator::Signals;
 
 use super::{
     dir_journal,
@@ -122,7 +122,10 @@ pub fn go_on(
         gate::check(&gates, &store.load(run)?.0)?;
     }
     let stop = Stop::new();
-    let signals = signals::connect(&stop).map_err(|e| Failure::failed(format!("signals: {e}")))?;
+    let no_signals = |e| Failure::failed(format!("signals: {e}"));
+    // A signal that comes after the last round, while the report is made, ends the serving of it.
+    let later = signals::caught().map_err(no_signals)?;
+    let signals = signals::connect(&stop).map_err(no_signals)?;
     server.as_ref().map(Server::start).transpose()?;
 
     let (mut run_id, begun) = (None, stop.now());
@@ -169,7 +172,10 @@ pub fn go_on(
     };
     drop((store, janitor));
     match server {
-        Some(server) if whole => until_signal(&server, &run_id, &signals)?,
+        Some(server) if whole => {
+            signals.close();
+            until_signal(&server, &run_id, later);
+        }
         Some(server) => server.farewell(|| stop.at_once()),
         None => {}
     }
@@ -203,15 +209,11 @@ fn time_for_cuts(
 }
 
 /// Serves the report of a finished run until Ctrl-C.
-fn until_signal(server: &Server, run_id: &str, stopping: &Handle) -> Result<(), Failure> {
-    let signals = signals::caught();
-    let mut signals = signals.map_err(|e| Failure::failed(format!("signals: {e}")))?;
-    stopping.close();
+fn until_signal(server: &Server, run_id: &str, mut signals: Signals) {
     let address = server.address(&format!("/run/{run_id}"));
     say(format!("the report is served until Ctrl-C: {address}"));
     signals.forever().next();
     server.goodbye();
-    Ok(())
 }
 
 fn measure(
