@@ -291,7 +291,7 @@ impl RunningLayer {
         // Two probes at once would work on the same files.
         if !self.end_probes() {
             return Err(LayerFailure::new(
-                "it waits in the kernel and cannot be ended",
+                "its probe cannot be ended: it waits in the kernel, or its agent or server is stopped",
             ));
         }
         if self.is_lost().is_some() || !self.answers(LAST_WORD) {
