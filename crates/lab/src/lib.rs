@@ -101,6 +101,7 @@ pub fn run(
         layers: resolved.layers,
         points: resolved.points,
         cut: None,
+        sustained: Vec::new(),
         store: store.option(),
     };
     store.begin(&run)?;

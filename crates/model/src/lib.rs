@@ -56,7 +56,7 @@ pub use plan::{MOST_TEXT, Plan, PlanCuts, PlanError, Profile, Settings, StudyId}
 pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError};
 pub use random::{random, random_name, try_random};
 pub use reach::{Reach, Reached};
-pub use run::{BASELINE, Cell, Cut, LayerRun, LayerStatus, Run, RunStatus, TrialRecord};
+pub use run::{BASELINE, Cell, Cut, LayerRun, LayerStatus, Run, RunStatus, Sustained, TrialRecord};
 pub use size::{
     SizeError, format_milliseconds, format_size, parse_counts, parse_duration, parse_milliseconds,
     parse_size, parse_sizes,

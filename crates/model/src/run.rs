@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Facts, Machine, Plan, Point, SelfTest, Site, Spec, StoreOption, Trial};
+use crate::{Facts, Machine, Plan, Point, SelfTest, Site, Spec, StoreOption, Trial, Turn};
 
 /// A run: one plan on one machine, under one id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -32,9 +32,27 @@ pub struct Run {
     /// What was at work when the budget was spent, if anything had to be cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
+    /// Work without pauses, measured at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sustained: Vec<Sustained>,
     /// How commands name its store.
     #[serde(skip)]
     pub store: StoreOption,
+}
+
+/// Long stretches of a point in a layer, each without the pauses that a layer has between turns: in these
+/// pauses limits refill (control groups, credits of a cloud disk, caches of a device).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Sustained {
+    /// Index of the layer.
+    pub layer: usize,
+    /// Index of the point.
+    pub point: usize,
+    /// Whether waiting for a CPU is no part of the layer's cost: [`crate::Waiting::apart`].
+    #[serde(default)]
+    pub apart: bool,
+    /// The stretches, numbered: all layers take turns at the first, then at the second.
+    pub stretches: Vec<Turn>,
 }
 
 /// What was at work when the time of a run was over.

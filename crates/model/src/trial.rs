@@ -524,6 +524,10 @@ pub struct SelfTest {
     /// in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ns: Option<f64>,
+    /// CPUs that the probe may use, by the lowest quota of its control groups. Absent without one, and in older
+    /// runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_quota: Option<f64>,
 }
 
 #[cfg(test)]

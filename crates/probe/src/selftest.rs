@@ -2,7 +2,8 @@
 
 use std::{hint::black_box, io, sync::OnceLock};
 
-use layermark_model::SelfTest;
+use layermark_model::{Limited, SelfTest};
+use layermark_sys::cgroup;
 
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
@@ -59,7 +60,15 @@ pub fn self_test() -> SelfTest {
         loop_ns,
         null_ns,
         delay_ns,
+        cpu_quota: cpu_quota(),
     }
+}
+
+/// The lowest CPU quota of this process's control groups, in CPUs.
+fn cpu_quota() -> Option<f64> {
+    let limits = cgroup::limits(std::process::id()).into_iter();
+    let quotas = limits.filter(|limit| limit.of == Limited::Cpu);
+    quotas.map(|limit| limit.rate).reduce(f64::min)
 }
 
 fn read_clock<C: Clock>(clock: C) {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     common::{Lm, disk_dir, has_fuse, needs_root, skipped},
@@ -133,16 +133,16 @@ fn a_server_that_flushes_before_it_answers_is_not_late() {
 struct Group(PathBuf);
 
 impl Group {
-    /// With a fifth of a CPU; `None` where no such group can be made.
-    fn with_quota() -> Option<Self> {
+    /// With this many microseconds of each 0.1 s of a CPU; `None` where no such group can be made.
+    fn with_quota(us: u32) -> Option<Self> {
         let name = format!("layermark-test-{}", std::process::id());
         let group = Self(Path::new("/sys/fs/cgroup/cpu").join(&name));
-        if fs::create_dir(&group.0).is_ok() && group.set("cpu.cfs_quota_us", "20000") {
+        if fs::create_dir(&group.0).is_ok() && group.set("cpu.cfs_quota_us", &us.to_string()) {
             return Some(group);
         }
         let group = Self(Path::new("/sys/fs/cgroup").join(&name));
         let made = fs::create_dir(&group.0).is_ok();
-        (made && group.set("cpu.max", "20000 100000")).then_some(group)
+        (made && group.set("cpu.max", &format!("{us} 100000"))).then_some(group)
     }
 
     fn set(&self, file: &str, value: &str) -> bool {
@@ -156,13 +156,71 @@ impl Drop for Group {
     }
 }
 
+/// A place with a small part of a CPU looks faster in short turns than it is.
+#[test]
+fn a_quota_that_refills_between_turns_shows_without_pauses() {
+    if !needs_root() {
+        return;
+    }
+    let Some(group) = Group::with_quota(4_000) else {
+        return skipped("no control group with a CPU quota can be made");
+    };
+    let lm = Lm::new();
+    let place = lm.dir.path().join("place");
+    fs::create_dir(&place).expect("a place");
+    let enter = lm.dir.path().join("enter.sh");
+    let procs = group.0.join("cgroup.procs");
+    let script = format!("echo $$ > {}\nexec \"$@\"\n", procs.display());
+    fs::write(&enter, script).expect("a script");
+    let layer = format!(
+        "exec:sh {},dir={},label=place",
+        enter.display(),
+        place.display()
+    );
+    let work = [
+        "file",
+        "--op",
+        "write",
+        "--record",
+        "4K",
+        "--file-size",
+        "64K",
+        "--direct",
+    ];
+    let said = lm
+        .work_with(&work, &[&layer])
+        .args(["--blocks", "4", "--sessions", "1", "--json"])
+        .run();
+    assert!(matches!(said.code, Some(0 | 4)), "{}", said.stderr);
+    let report = said.json();
+    let row = row(&report, "place");
+    let sustained = &row["sustained"];
+    let ratios = sustained["ratios"].as_array().expect("stretches");
+    assert_eq!(ratios.len(), 2, "{row:#}");
+    let interval = &row["ratio"]["interval"];
+    let slow = ratios
+        .iter()
+        .all(|r| r.as_f64() > interval[1].as_f64().map(|high| 1.5 * high));
+    let findings = report["findings"].to_string();
+    assert_eq!(findings.contains("without pauses"), slow, "{findings}");
+    let limit = &sustained["limit"];
+    assert_eq!(
+        (&limit["of"], &limit["rate"]),
+        (&json!("cpu"), &json!(0.04))
+    );
+    let caveats = report["caveats"].to_string();
+    let words = "the probe of `place` may use 0.04 CPUs";
+    assert!(caveats.contains(words), "{caveats}");
+    drop(group);
+}
+
 /// In turns a quota refills: "3.5x" and "changed during the run".
 #[test]
 fn a_cpu_quota_is_a_fact_and_a_caveat() {
     if !needs_root() || !has_fuse() {
         return;
     }
-    let Some(group) = Group::with_quota() else {
+    let Some(group) = Group::with_quota(20_000) else {
         return skipped("no control group with a CPU quota can be made");
     };
     let enter = format!("echo $$ > {}", group.0.join("cgroup.procs").display());

@@ -38,6 +38,8 @@ pub(crate) struct Clock {
     set_up: Duration,
     /// Assumed duration of removing at the end what each layer has then; zero once it is left out.
     clean_ups: Vec<Duration>,
+    /// Assumed duration of what is measured at the end.
+    last: Duration,
     /// Trials of a layer at a point.
     each: BTreeMap<(usize, usize), Each>,
     /// Sums over `each` of the mean and of the guess. They are kept because a matrix of a thousand
@@ -147,6 +149,16 @@ impl Clock {
     pub(crate) fn clean_ups(mut self, clean_ups: Vec<Duration>) -> Self {
         self.clean_ups = clean_ups;
         self
+    }
+
+    /// Keeps time for what is measured at the end, at most a quarter of the budget.
+    pub(crate) fn reserve(&mut self, last: Duration) {
+        self.last = last.min(self.budget.unwrap_or(Duration::MAX) / 4);
+    }
+
+    /// Time for what comes after the last block.
+    fn at_the_end(&self) -> Duration {
+        self.clean_ups.iter().sum::<Duration>() + self.last
     }
 
     /// Records that layers are left out.
@@ -280,8 +292,7 @@ impl Clock {
 
     /// The budget without the time to clean up.
     pub(crate) fn for_work(&self) -> Option<Duration> {
-        let clean_up = self.clean_ups.iter().sum();
-        Some(self.budget?.saturating_sub(clean_up))
+        Some(self.budget?.saturating_sub(self.at_the_end()))
     }
 
     pub(crate) fn spent(&self) -> Duration {
@@ -301,8 +312,7 @@ impl Clock {
 
     /// Time within which the fewest blocks must be made.
     fn reach(&self) -> Option<Duration> {
-        let clean_up = self.clean_ups.iter().sum();
-        Some(self.all()?.saturating_sub(clean_up))
+        Some(self.all()?.saturating_sub(self.at_the_end()))
     }
 
     /// The baseline and the layers that are kept.

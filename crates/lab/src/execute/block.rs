@@ -414,7 +414,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Starts an attempt at a point in each of these layers that is up.
-    fn start_trials(
+    pub(crate) fn start_trials(
         &mut self,
         layers: &[usize],
         point: usize,

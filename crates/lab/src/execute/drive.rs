@@ -284,6 +284,7 @@ impl<'a> Lab<'a> {
         self.make_packaged(&master)?;
         self.set_up()?;
         self.clock.note_set_up(self.stop.now() - started);
+        self.reserve_for_stretches();
         loop {
             let sessions = self.planned_sessions().max(self.session + 1);
             (self.on_event)(Event::SessionStarted {
@@ -304,6 +305,9 @@ impl<'a> Lab<'a> {
                     break Some(ended);
                 }
             };
+            if let Some(ended) = &ended {
+                self.sustain(ended);
+            }
             let change = self.stop.now();
             self.prove_again()?;
             self.tear_down();

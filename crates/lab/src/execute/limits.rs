@@ -1,6 +1,6 @@
 //! Limits of control groups that hold for a layer's probe and programs.
 
-use layermark_model::{Device, Limit};
+use layermark_model::{Device, Limit, Limited};
 use layermark_sys::cgroup::{self, GroupLimit, Throttles};
 
 /// The limits of the probe's groups and of those that only the helpers are in, the lowest of each kind; and
@@ -19,6 +19,19 @@ pub(crate) fn of(
     }
     let throttles = Throttles::of(all.iter().map(|(_, limit)| limit));
     (lowest(all, devices), throttles)
+}
+
+/// Adds the quota that a probe found itself, if it is in a control group that is not seen from here.
+pub(crate) fn add_quota(limits: &mut Vec<Limit>, quota: Option<f64>) {
+    let known = limits.iter().any(|l| l.of == Limited::Cpu && !l.helper);
+    let quota = quota.filter(|_| !known).map(|rate| Limit {
+        helper: false,
+        of: Limited::Cpu,
+        rate,
+        device: None,
+        file: "a control group of the probe".into(),
+    });
+    limits.extend(quota);
 }
 
 fn lowest(all: Vec<(bool, GroupLimit)>, devices: &[Device]) -> Vec<Limit> {
@@ -51,7 +64,6 @@ fn lowest(all: Vec<(bool, GroupLimit)>, devices: &[Device]) -> Vec<Limit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use layermark_model::Limited;
 
     #[test]
     fn the_lowest_limit_of_each_kind_holds() {
@@ -88,6 +100,18 @@ mod tests {
                 (true, Limited::Cpu, 0.05, None),
             ]
         );
+    }
+
+    #[test]
+    fn a_quota_that_only_the_probe_sees_is_a_limit() {
+        let mut limits = Vec::new();
+        add_quota(&mut limits, None);
+        assert_eq!(limits, []);
+        for quota in [0.2, 0.1] {
+            add_quota(&mut limits, Some(quota));
+        }
+        let rates: Vec<_> = limits.iter().map(|l| (l.of, l.helper, l.rate)).collect();
+        assert_eq!(rates, [(Limited::Cpu, false, 0.2)], "one that is known");
     }
 
     #[test]

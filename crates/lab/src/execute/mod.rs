@@ -18,6 +18,7 @@ pub(crate) mod remote_layer;
 pub(crate) mod restart;
 pub(crate) mod rounds;
 pub(crate) mod session;
+mod sustain;
 pub(crate) mod talk;
 pub(crate) mod trial;
 pub(crate) mod trial_request;

@@ -143,7 +143,8 @@ impl RunningLayer {
         let near = near.transpose()?;
         let ground = place.ground();
         let helpers = place.helpers();
-        let (limits, throttles) = limits::of(probe.pid(), &helpers, &facts.devices);
+        let (mut limits, throttles) = limits::of(probe.pid(), &helpers, &facts.devices);
+        limits::add_quota(&mut limits, self_test.cpu_quota);
         facts.limits = limits;
         Ok(Self {
             probe,

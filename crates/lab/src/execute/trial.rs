@@ -4,8 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use layermark_layers::{BackingExtents, KernelCaches, LayerError};
 use layermark_model::{
-    CpuTime, DeviceBackground, DeviceBytes, DirectIo, DroppedCaches, Point, RestedTurn, Throttled,
-    Trial, Waiting, calls,
+    CpuTime, DeviceBackground, DeviceBytes, DirectIo, DroppedCaches, Limited, Point, RestedTurn,
+    Throttled, Trial, Waiting, calls,
     flags::{CONTAMINATED, LAYER_LOST},
     protocol::{FromProbe, Job, JobCpus, Peer, ToProbe, TurnRequest},
     random,
@@ -208,6 +208,12 @@ impl Attempt {
         keeps_time(up)
     }
 
+    /// Whether a CPU quota has stopped the layer in its turns, as far as it is counted.
+    fn may_be_throttled(&self, up: &RunningLayer) -> bool {
+        let has_quota = up.facts.limits.iter().any(|l| l.of == Limited::Cpu);
+        self.throttled.map_or(has_quota, |t| t.times > 0)
+    }
+
     /// After the last turn. The threads of helpers are many and idle in the turns of others, so their waiting is
     /// read at the ends of the block.
     pub(crate) fn end_of_turns(&mut self, up: &RunningLayer) {
@@ -377,7 +383,7 @@ impl Attempt {
         let helpers_ns = self.helpers_waited_ns;
         trial.waiting = Some(Waiting {
             // The kernel counts what a quota has stopped as waiting, and that is the layer's cost.
-            apart: up.has_only_this_kernel() && self.throttled.is_none_or(|t| t.times == 0),
+            apart: up.has_only_this_kernel() && !self.may_be_throttled(up),
             helpers_ns: helpers_ns.map(|ns| of_turns(ns, self.elapsed_ns, self.uncounted_ns)),
         });
         trial.rested = self.rested;

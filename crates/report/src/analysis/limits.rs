@@ -46,7 +46,7 @@ pub fn stopped(row: &ResultRow) -> f64 {
 }
 
 /// Whether operations of a point wait for the transfers that are limited.
-fn waits(meaning: &Meaning, limit: &Limit) -> bool {
+pub fn waits(meaning: &Meaning, limit: &Limit) -> bool {
     match limit.of {
         Limited::Cpu => false,
         Limited::ReadBytes | Limited::Reads => {
@@ -70,7 +70,8 @@ pub fn caveat(run: &Run, results: &[ResultRow]) -> Option<String> {
     let met = |layer: &str, limit: &Limit| {
         let mut rows = results.iter().filter(|r| r.layer == layer);
         match limit.of {
-            Limited::Cpu => rows.any(|r| stopped(r) > 0.0),
+            // Nobody counts what a group stops that is not seen from here.
+            Limited::Cpu => rows.any(|r| stopped(r) > 0.0 || r.throttled.is_none()),
             _ => rows.any(|r| waits(&r.meaning, limit)),
         }
     };

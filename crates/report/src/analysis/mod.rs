@@ -25,6 +25,7 @@ pub mod scaling;
 pub mod size_table;
 pub mod stalls;
 pub mod summary;
+pub mod sustained;
 pub mod sweep;
 pub mod threads;
 pub mod trust;

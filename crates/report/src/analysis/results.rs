@@ -14,7 +14,7 @@ use crate::{
         durability::{self, Case, WithReference},
         facts,
         index::{Index, cost_by},
-        kinds, late, latency, limits, others, stalls, threads, waiting,
+        kinds, late, latency, limits, others, stalls, sustained, threads, waiting,
     },
     code_span, figures,
     types::{
@@ -431,6 +431,7 @@ impl<'a> ResultSite<'a> {
             two_kinds: served.and_then(|_| kinds::of(&trials)),
             filled_with: trials.iter().find_map(|t| t.filled_with),
             throttled: limits::throttled(&trials),
+            sustained: sustained::of(self.run, [self.layer, self.baseline], self.point),
             kernel_workers: trials.iter().filter_map(|t| t.kernel_workers).max(),
             write_back_debt: debt(&trials),
             threads: threads::of(&trials),

@@ -33,7 +33,8 @@ pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use result::{
     Average, BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LateFlushes,
-    LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, Tail, ThreadsRow, TwoKinds, Verdict,
+    LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail, ThreadsRow,
+    TwoKinds, Verdict,
 };
 pub use scaling::ScalingRow;
 pub use section::{

@@ -2,12 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Meaning, Throttled, flags};
+use layermark_model::{Limit, Meaning, Throttled, flags};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Cause, Distrust, WaitingRow, WrittenBytes};
+
+/// Time per operation over the baseline's in long stretches, without the pauses that a layer has between turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SustainedRatio {
+    /// The ratio in each stretch.
+    pub ratios: Vec<f64>,
+    /// Length of a stretch of the layer, seconds.
+    pub length_s: f64,
+    /// The limit of transfers that the layer met in its stretches, or its CPU quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+}
 
 /// A point in a layer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +79,9 @@ pub struct ResultRow {
     /// blocks. The baseline's own result may also have rounds with other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_us: Option<f64>,
+    /// Work without pauses, measured at the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustained: Option<SustainedRatio>,
     /// The median of single operations over the baseline's in the same rounds. Absent unless it is slower, and
     /// without latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]

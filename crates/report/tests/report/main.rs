@@ -34,6 +34,7 @@ mod sections;
 mod stalls;
 mod stored;
 mod studies;
+mod sustained;
 mod tables;
 mod virtual_io;
 mod waiting;

@@ -58,6 +58,7 @@ pub fn run(id: &str, started_ms: i64) -> Run {
             layermark_model::Point::new("file", "large read".into(), &params, meaning).unwrap(),
         ],
         cut: None,
+        sustained: Vec::new(),
         store: layermark_model::StoreOption::default(),
     }
 }

@@ -309,6 +309,7 @@ fn done(id: &str, seed: u64, layers: Vec<LayerRun>, points: Vec<Point>, ms: i64)
         layers,
         points,
         cut: None,
+        sustained: Vec::new(),
         store: StoreOption::default(),
     }
 }

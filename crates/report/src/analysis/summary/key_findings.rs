@@ -1,7 +1,10 @@
 //! Key findings: at most five short sentences, most serious first.
 
 use crate::{
-    analysis::summary::{Findings, LISTED, places, quoted, stalls},
+    analysis::{
+        summary::{Findings, LISTED, places, quoted, stalls},
+        sustained,
+    },
     code_span::code,
     number::{self, count, first_line, list, times, verb},
     types::{Cause, Durability, DurabilityVerdict, ResultRow, Statement, Verdict},
@@ -17,6 +20,7 @@ pub fn pick(f: &Findings) -> Vec<Statement> {
     found.extend(skipped_flushes(f));
     found.extend(answered_early(f));
     found.extend(contradicted(f));
+    found.extend(sustained(f));
     found.extend(failures(f));
     found.extend(places::finding(f));
     found.extend(stalls::findings(f));
@@ -49,6 +53,22 @@ fn names(layers: &[&str]) -> String {
 
 fn flushes(n: u64) -> String {
     format!("{n} flush{}", if n == 1 { "" } else { "es" })
+}
+
+/// The result that is slower by most without pauses, of all that are.
+fn sustained(f: &Findings) -> Option<Statement> {
+    let mut rows = f.measured();
+    rows.retain(|row| sustained::is_slower(row));
+    let least = |row: &ResultRow| {
+        let ratios = row.sustained.iter().flat_map(|s| &s.ratios);
+        ratios.copied().fold(f64::MAX, f64::min)
+    };
+    let most = rows
+        .iter()
+        .copied()
+        .max_by(|a, b| least(a).total_cmp(&least(b)))?;
+    let text = sustained::words(most, &f.baseline())?;
+    Some(statement(&[&most.layer], &rows, text))
 }
 
 /// The baseline first, because comparisons with it are invalid.

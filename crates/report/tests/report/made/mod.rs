@@ -57,6 +57,7 @@ impl Made {
             layers: layers.iter().map(|l| layer(l)).collect(),
             points: Vec::new(),
             cut: None,
+            sustained: Vec::new(),
             store: StoreOption::default(),
         };
         Self {
