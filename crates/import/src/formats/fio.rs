@@ -44,11 +44,11 @@ impl Format for Fio {
 
     fn parse(&self, text: &str) -> Result<Found, String> {
         if !text.contains(KEY) && (terse::knows(text) || text::knows(text)) {
-            super::short_lines(text)?;
             // Terse lines may stand within the text (`--output-format=normal,terse`), which says more.
             return if text::knows(text) {
                 text::parse(text)
             } else {
+                super::short_lines(text)?;
                 terse::parse(text)
             };
         }

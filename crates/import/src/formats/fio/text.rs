@@ -27,11 +27,15 @@ pub fn knows(text: &str) -> bool {
 
 pub fn parse(text: &str) -> Result<Found, String> {
     let mut reading = Reading::default();
-    for (at, line) in text.lines().enumerate() {
+    let mut number = 1;
+    // A progress line ends with a carriage return, and the next one goes over it.
+    for line in text.split_inclusive(['\n', '\r']) {
+        let at = number;
+        number += usize::from(line.ends_with('\n'));
         let line = line.trim();
         reading
             .line(line)
-            .map_err(|why| format!("line {}: {why}", at + 1))?;
+            .map_err(|why| format!("line {at}: {why}"))?;
     }
     let version = values::clean(&reading.output.version);
     if !version.starts_with("fio-3.") {
@@ -135,7 +139,7 @@ impl Reading {
                 lat_ns: Times::default(),
             });
             self.place = SYNCS;
-        } else if let Some(counts) = line.strip_prefix("issued rwts: total=") {
+        } else if let Some(counts) = counts_of(line) {
             let counts = counts.split([',', ' ']).map(|n| n.parse().unwrap_or(0.0));
             for (place, count) in counts.take(SYNCS + 1).enumerate() {
                 counted(job, place, count);
@@ -195,11 +199,19 @@ impl Reading {
                 }
             }
             let writes = job.write.as_ref().map_or(0.0, |side| side.total_ios);
-            if let Some(syncs) = &job.sync
-                && syncs.total_ios > 0.0
-            {
-                let each = (writes / syncs.total_ios).round().max(1.0);
-                options.push(("fsync", each.to_string()));
+            match job.sync.as_ref().map(|syncs| syncs.total_ios) {
+                Some(syncs) if syncs > 0.0 => {
+                    let each = (writes / syncs).round().max(1.0);
+                    options.push(("fsync", each.to_string()));
+                }
+                // How many there were is not told, so the time of a write with its share is not known.
+                Some(_) => {
+                    if let Some(side) = &mut job.write {
+                        (side.lat_ns, side.clat_ns) = (Times::default(), Times::default());
+                    }
+                    job.sync = None;
+                }
+                None => {}
             }
             job.options = Some(Options::from(options));
         }
@@ -241,6 +253,12 @@ impl Defined {
             options,
         }
     }
+}
+
+/// The counts at the end of a job, without flushes before fio 3.6.
+fn counts_of(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("issued rwt")?;
+    Some(rest.split_once(": total=")?.1)
 }
 
 /// What stands behind `pid=1: ` is the time.
