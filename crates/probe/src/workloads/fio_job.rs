@@ -240,9 +240,8 @@ pub fn jobs(text: &str) -> Result<Vec<FioJob>, PointError> {
 
 /// The job of a command line: `--rw=randread --bs=4k`, also with `fio` before it.
 ///
-/// # Errors It is not one job, cannot be measured here, or has an option that cannot be honoured: here
-/// is no place for a note.
-pub fn command(text: &str) -> Result<Settings, PointError> {
+/// # Errors It is not one job, or cannot be measured here.
+pub fn command(text: &str) -> Result<FioJob, PointError> {
     let mut section = Section {
         name: "command".into(),
         options: Vec::new(),
@@ -270,14 +269,7 @@ pub fn command(text: &str) -> Result<Settings, PointError> {
         }
         section.options.push(option);
     }
-    let FioJob { settings, notes } = section.job()?;
-    if let Some(note) = notes.into_iter().next() {
-        let note = note.replacen("[command] ", "--", 1);
-        return Err(
-            PointError::new(note).hint("leave that option out, or say here what it should mean")
-        );
-    }
-    Ok(settings)
+    section.job()
 }
 
 fn sections(text: &str) -> Result<Vec<Section>, PointError> {
@@ -822,13 +814,15 @@ mod tests {
     fn a_command_line_is_one_job() {
         let of = command("fio --name=a --rw=randwrite --bs 4k --size=64m --end_fsync=1 --direct")
             .unwrap();
-        assert_eq!(of.params["direct"], true);
-        assert_eq!(of.params["sync"], "fsync");
+        assert_eq!(of.settings.params["direct"], true);
+        assert_eq!(of.settings.params["sync"], "fsync");
         assert!(command("--name=a --size=1m --name=b --size=1m").is_err());
         assert!(command("job.fio").is_err());
-        let e = command("--rw=read --size=64m --ramp_time=10")
-            .unwrap_err()
-            .to_string();
-        assert!(e.contains("--ramp_time=10 has no effect here"), "{e}");
+        let job = command("--rw=read --size=64m --ramp_time=10").unwrap();
+        assert!(
+            job.notes[0].contains("ramp_time=10 has no effect here"),
+            "{:?}",
+            job.notes
+        );
     }
 }

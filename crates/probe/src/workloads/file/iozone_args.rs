@@ -4,7 +4,7 @@
 use layermark_model::{IOZONE_TESTS, PointError, Settings, is_like_fio, parse_size};
 use serde_json::{Map, Value};
 
-use crate::workloads::fio_job;
+use crate::workloads::fio_job::{self, FioJob};
 
 /// Letters that take a value, and whether the value may be missing at the end of the text.
 const WITH: [(char, bool); 16] = [
@@ -45,14 +45,24 @@ pub fn translate(settings: &Settings) -> Result<Settings, PointError> {
 
 /// Parameters equivalent to fio's options.
 fn of_fio(text: &str) -> Result<Map<String, Value>, PointError> {
-    let Settings {
-        workload, params, ..
-    } = fio_job::command(text).map_err(|e| PointError {
+    let within = |e: PointError| PointError {
         message: format!("file: `like`: {}", e.message),
         ..e
-    })?;
-    if workload == "file" {
-        return Ok(params);
+    };
+    let FioJob { settings, notes } = fio_job::command(text).map_err(within)?;
+    let Settings {
+        workload, params, ..
+    } = settings;
+    // Here is no place for a note, so that all that has no effect is refused.
+    match notes.first() {
+        _ if workload != "file" => {}
+        None => return Ok(params),
+        Some(note) => {
+            let option = note.replacen("[command] ", "--", 1);
+            return Err(
+                PointError::new(format!("file: `like`: {option}")).hint("leave that option out")
+            );
+        }
     }
     let flags: Vec<String> = params
         .iter()
