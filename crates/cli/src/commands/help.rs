@@ -13,11 +13,23 @@ use crate::{
     failure::{CODES, Failure},
 };
 
+/// What `layermark help --help` prints: clap's own command `help` has no help.
+const USAGE: &str = "Print the help of a command, or of all commands as data\n\n\
+                     Usage: layermark help [COMMAND] [--json]\n\n\
+                     Options:\n      --json  Print commands, options, values, examples and exit codes as JSON\n\n\
+                     Examples:\n  layermark help file\n  layermark help --json";
+
 /// The JSON, if the command line asks for it: of all commands, or of those that are named.
 pub fn asked(line: &[OsString], command: &Command) -> Option<Result<String, Failure>> {
     let words: Vec<&str> = line.iter().skip(1).filter_map(|w| w.to_str()).collect();
     let (first, rest) = words.split_first()?;
-    if *first != "help" || !rest.contains(&"--json") {
+    if *first != "help" {
+        return None;
+    }
+    if rest.iter().any(|w| ["--help", "-h"].contains(w)) {
+        return Some(Ok(USAGE.into()));
+    }
+    if !rest.contains(&"--json") {
         return None;
     }
     let named: Vec<&str> = rest.iter().copied().filter(|w| *w != "--json").collect();
