@@ -19,7 +19,7 @@ NEXTEST = NEXTEST_TEST_THREADS="$${NEXTEST_TEST_THREADS:-$$(($$(nproc) * 2))}" \
 	PATH="$$(scripts/tool.sh cargo-nextest):$$PATH" cargo nextest run --workspace --locked $(if $(CI),--retries 1)
 CARGO_DENY = PATH="$$(scripts/tool.sh cargo-deny):$$PATH" cargo deny
 
-.PHONY: help run build install uninstall dist check test test-rust test-unprivileged test-browser test-dist soak lint \
+.PHONY: help run build install uninstall dist check test test-rust test-unprivileged test-browser test-python test-dist soak lint \
 	bench bench-overhead vm-kernel docs clean
 
 help: ## List the targets
@@ -55,7 +55,7 @@ check: ## Before a commit, in minutes: format, clippy, what needs no guest and n
 
 test: ## All tests: Rust, as an unprivileged user, the report in a browser, the packages in a clean root
 	@scripts/setup.sh test
-	@scripts/test.sh test-rust test-unprivileged test-browser test-dist
+	@scripts/test.sh test-rust test-unprivileged test-browser test-python test-dist
 
 test-rust: export LAYERMARK_FUZZ_SECONDS ?= 10
 test-rust: ## Unit, integration and end-to-end tests
@@ -66,6 +66,9 @@ test-unprivileged: ## The end-to-end tests as a user without root
 
 test-browser: ## The HTML report in Chromium, offline
 	scripts/test-browser.sh
+
+test-python: ## The Python reader, and the exports read by other programs' parsers
+	scripts/test-python.sh "$(if $(filter file,$(origin BIN)),$(BUILT)/debug/layermark,$(BIN))"
 
 # The packages contain the binary of the tests, so that nothing else is built; BIN=FILE packs another one.
 test-dist: ## Every package, installed where there is no tool chain, measures two layers

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Packs a built layermark into tar.gz, .deb, wheel, SBOM and SHA256SUMS. It builds nothing.
+# Packs a built layermark into tar.gz, .deb, wheel, SBOM, recipes of package managers and SHA256SUMS. It builds nothing.
 # The same binary and SOURCE_DATE_EPOCH (by default the time of the last commit) give the same bytes.
 # usage: scripts/dist.sh BIN DIR [LEVEL]          LEVEL of compression, 1 to 9
 set -eu
@@ -80,7 +80,14 @@ IN
 (cd "$deb" && find usr -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums)
 dpkg-deb --root-owner-group -Zxz "-z$level" --build "$deb" "$stage/out/layermark_${version}_$(dpkg --print-architecture).deb" >/dev/null
 
+# Recipes for other package managers. RELEASE_URL is the address of the directory with these files.
+sum=$(sha256sum "$stage/out/$name.tar.gz" | cut -d ' ' -f 1)
+for recipe in Containerfile PKGBUILD layermark.rb; do
+    sed -e "s|@NAME@|$name|g; s|@VERSION@|$version|g; s|@ARCH@|$arch|g; s|@ABOUT@|$about|g; s|@SHA256@|$sum|g" \
+        -e "s|@URL@|${RELEASE_URL:-https://example.org/layermark}|g" "packaging/$recipe" >"$stage/out/$recipe"
+done
+
 (cd "$stage/out" && sha256sum -- * >SHA256SUMS)
-rm -f "$out"/layermark-*-linux.tar.gz "$out"/layermark-*.cdx.json "$out"/layermark_*.deb "$out"/layermark-*.whl "$out/SHA256SUMS"
+rm -f "$out/Containerfile" "$out/PKGBUILD" "$out/layermark.rb" "$out"/layermark-*-linux.tar.gz "$out"/layermark-*.cdx.json "$out"/layermark_*.deb "$out"/layermark-*.whl "$out/SHA256SUMS"
 mv "$stage"/out/* "$out"
 (cd "$out" && du --apparent-size -h -- * | sed "s|\t|  $out/|")

@@ -81,7 +81,40 @@ left=$(find "$stage/prefix" ! -type d)
 }
 passed "installed below a prefix and removed"
 
-# 4. Each package in a separate root.
+# 4. Recipes have the sum of the archive, and no word is left to fill in. The archive is as they and
+# cargo binstall say.
+begin
+sum=$(sha256sum "$stage"/dist/*.tar.gz | cut -d ' ' -f 1)
+for recipe in PKGBUILD layermark.rb; do
+    grep -q "$sum" "$stage/dist/$recipe"
+done
+if grep -n '@[A-Z]*@' "$stage/dist/Containerfile" "$stage/dist/PKGBUILD" "$stage/dist/layermark.rb"; then exit 1; fi
+bash -eu -c '
+    . "$1/dist/PKGBUILD"
+    srcdir=$1/src pkgdir=$1/pkg
+    mkdir "$srcdir" "$pkgdir"
+    tar -xzf "$1/dist/${source[0]##*/}" -C "$srcdir"
+    package
+    [ "$("$pkgdir/usr/bin/layermark" --version)" = "layermark $pkgver" ]
+    [ -s "$pkgdir/usr/share/man/man1/layermark.1" ] && [ -s "$pkgdir/usr/share/licenses/$pkgname/LICENSE-MIT" ]
+' recipes "$stage"
+if command -v ruby >/dev/null; then ruby -c "$stage/dist/layermark.rb" >/dev/null; fi
+# A container from scratch has the archive and nothing else.
+archive=$(sed -n 's|^ADD \(.*\) /$|\1|p' "$stage/dist/Containerfile")
+mkdir "$stage/scratch"
+tar -xzf "$stage/dist/$archive" -C "$stage/scratch"
+entry=$(sed -n 's|^ENTRYPOINT \["\(.*\)"\]$|\1|p' "$stage/dist/Containerfile")
+# shellcheck disable=SC2086 # none or one
+unshare $flags --root "$stage/scratch" "$entry" --version >/dev/null
+# binstall: {version} and {target-arch} of its metadata.
+bindir=$(sed -n 's|^bin-dir = "\(.*\)"|\1|p' crates/cli/Cargo.toml)
+version=$("$bin" --version | cut -d ' ' -f 2)
+path=$(echo "$bindir" | sed "s|{ version }|$version|g; s|{ target-arch }|$(uname -m)|g; s|{ bin }|layermark|; s|{ binary-ext }||")
+tar -tzf "$stage/dist/$archive" "$path" >/dev/null
+rm -rf "$stage/src" "$stage/pkg" "$stage/scratch"
+passed "recipes: PKGBUILD installs, a root from scratch runs, binstall finds the binary"
+
+# 5. Each package in a separate root.
 layers="-l overlay:writecopy"
 if [ -w /dev/fuse ]; then
     layers="$layers -l fuse"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes a wheel of an installed tree, so that pip and uvx give the command. Nothing is compiled.
+"""Makes a wheel of an installed tree, so that pip and uvx give the command, and Python the reader of reports
+(`python/layermark`). Nothing is compiled.
 
 usage: SOURCE_DATE_EPOCH=SECONDS scripts/wheel.py TREE DIR VERSION SUMMARY LEVEL
 """
@@ -29,6 +30,9 @@ def main() -> None:
         inside = path.relative_to(tree).as_posix()
         where = "scripts/" + path.name if inside.startswith("bin/") else "data/" + inside
         files[f"{data}/{where}"] = path.read_bytes()
+    package = Path(__file__).parent.parent / "python/layermark"
+    for path in sorted(p for p in package.iterdir() if p.suffix in {".py", ".typed"}):
+        files[f"layermark/{path.name}"] = path.read_bytes()
     for name in licences:
         files[f"{info}/licenses/{name}"] = (doc / name).read_bytes()
     files[f"{info}/sboms/layermark.cdx.json"] = (doc / "layermark.cdx.json").read_bytes()
@@ -39,6 +43,10 @@ def main() -> None:
         f"Summary: {summary}",
         "License-Expression: MIT OR Apache-2.0",
         *(f"License-File: {name}" for name in licences),
+        # Of the reader; the command needs no Python.
+        "Requires-Python: >=3.9",
+        "Provides-Extra: pandas",
+        'Requires-Dist: pandas; extra == "pandas"',
         "Classifier: Environment :: Console",
         "Classifier: Operating System :: POSIX :: Linux",
         "Classifier: Topic :: System :: Benchmark",

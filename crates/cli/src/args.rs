@@ -50,7 +50,7 @@ pub enum Cmd {
     Compare(Box<CompareArgs>),
     /// Report a run again, in any format
     Report(Box<ReportArgs>),
-    /// Store results of fio, iozone, Iometer or hyperfine, for comparison with ours
+    /// Store results of fio, pgbench, wrk, iperf3 or another program, for comparison with ours
     Import(Box<ImportArgs>),
     /// Runs and imports made so far, newest first
     History(HistoryArgs),

@@ -9,7 +9,10 @@ use clap::{Args, ValueEnum};
 use layermark_model::{Profile, Spec};
 use layermark_report::exporters;
 
-use crate::commands::complete;
+use crate::{
+    commands::complete,
+    events::{EventsTarget, parse_target},
+};
 
 #[derive(Debug, Args)]
 pub struct JsonArg {
@@ -167,6 +170,9 @@ pub struct CommonArgs {
     /// [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = LOOPBACK, value_parser = parse_address)]
     pub serve: Option<SocketAddr>,
+    /// Write each event of the run as a line of JSON: jsonl on standard error, jsonl:FILE to a new file
+    #[arg(long, value_name = "jsonl[:FILE]", value_parser = parse_target)]
+    pub events: Option<EventsTarget>,
     #[command(flatten)]
     pub gates: GateArgs,
     #[command(flatten)]

@@ -157,13 +157,19 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
 /// The command with its examples at the end of its help.
 pub fn with(command: Command) -> Command {
     let name = command.get_name();
-    match EXAMPLES.iter().find(|(known, _)| *known == name) {
-        Some((_, lines)) => {
+    match of(name) {
+        Some(lines) => {
             let lines = lines.map(|line| format!("  {line}\n"));
             command.after_help(format!("Examples:\n{}", lines.concat().trim_end()))
         }
         None => command,
     }
+}
+
+/// The examples of a command.
+pub fn of(name: &str) -> Option<&'static [&'static str; 2]> {
+    let found = EXAMPLES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, lines)| lines)
 }
 
 #[cfg(test)]

@@ -26,6 +26,31 @@ pub enum Code {
     Stopped = 130,
 }
 
+/// The exit codes of all commands, and what each means.
+pub const CODES: &[(u8, &str)] = &[
+    (0, "done"),
+    (
+        Code::Failed as u8,
+        "a gate failed, a layer lost what it had acknowledged, or an I/O error",
+    ),
+    (
+        Code::Usage as u8,
+        "usage: a flag, a plan, a layer, a file or a directory that cannot be used, a budget that is too small",
+    ),
+    (
+        Code::Layer as u8,
+        "a requested layer could not be set up, or a program that the work starts is missing",
+    ),
+    (
+        Code::Untrusted as u8,
+        "there is a result, and it is not trustworthy",
+    ),
+    (
+        Code::Stopped as u8,
+        "stopped by Ctrl-C or SIGTERM; the results so far were reported",
+    ),
+];
+
 impl From<Code> for ExitCode {
     fn from(code: Code) -> Self {
         Self::from(code as u8)

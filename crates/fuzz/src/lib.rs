@@ -12,7 +12,7 @@ use layermark_model::{
     Cell, Plan, Spec, TrialRecord,
     protocol::{FromProbe, ToProbe},
 };
-use layermark_probe::workloads;
+use layermark_probe::workloads::{self, fio_job};
 use layermark_report::{Report, exporters};
 use layermark_testkit::sample::Sample;
 
@@ -44,7 +44,13 @@ pub(crate) fn sample() -> Sample {
 
 /// A plan file must be accepted or refused. An accepted one must expand to points or be refused.
 pub fn plan(data: &[u8]) {
-    let Ok(plan) = Plan::from_toml(&String::from_utf8_lossy(data)) else {
+    let text = String::from_utf8_lossy(data);
+    // A job file of fio is a plan as well.
+    for job in fio_job::jobs(&text).into_iter().flatten() {
+        let workload = workloads::find(&job.settings.workload).expect("a workload");
+        let _ = workload.points(&job.settings, 1.0);
+    }
+    let Ok(plan) = Plan::from_toml(&text) else {
         return;
     };
     let json = serde_json::to_string(&plan).expect("a plan is JSON");

@@ -12,6 +12,7 @@ use layermark_model::Import;
 
 mod document;
 pub mod formats;
+mod lines;
 mod values;
 
 pub use formats::{Format, Found};
@@ -88,12 +89,10 @@ impl ImportError {
                 "make one: fio --output-format=json --output=FILE JOB; iozone -a -R > FILE; hyperfine --export-json FILE COMMAND".into()
             }
             Self::NoFormat { .. } => "layermark import FILE --format fio".into(),
-            Self::Bad { format, .. } => match *format {
-                "fio" => "fio --output-format=json+ --output=FILE JOB".into(),
-                "iozone" => "iozone -a -R > FILE".into(),
-                "hyperfine" => "hyperfine --export-json FILE COMMAND".into(),
-                _ => "save the results of a whole Iometer test again".into(),
-            },
+            Self::Bad { format, .. } => {
+                let known = formats::ALL.iter().find(|f| f.id() == *format);
+                known.map(|f| f.example().into()).unwrap_or_default()
+            }
         }
     }
 }
@@ -223,7 +222,10 @@ mod tests {
         assert!(import(b"\xff\xfe{\0").contains("it is UTF-16"));
         assert!(import(b"{\"name\": \"me\xdfung\"}").contains("byte 12"));
         assert!(import(b"\xd0\xcf\x11\xe0").contains("spreadsheet"));
-        assert!(import(b"").contains("none of the formats known: fio, iozone, iometer, hyperfine"));
+        assert!(
+            import(b"")
+                .contains("none of the formats known: fio, iozone, iometer, hyperfine, pgbench")
+        );
         let e = read(Path::new("/nonexistent/x.json"), None).unwrap_err();
         assert!(e.to_string().contains("/nonexistent/x.json cannot be read"));
         let e = read(Path::new("/dev/null"), Some("bonnie")).unwrap_err();

@@ -52,7 +52,7 @@ pub use meaning::{
 pub use near::nearest;
 pub use pair::{ClockTime, Cost, Ledger, Site};
 pub use plain::plain;
-pub use plan::{MOST_TEXT, Plan, PlanCuts, PlanError, Profile, Settings, StudyId};
+pub use plan::{MOST_TEXT, Plan, PlanCuts, PlanError, Profile, Settings, StudyId, is_like_fio};
 pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError};
 pub use random::{random, random_name, try_random};
 pub use reach::{Reach, Reached};

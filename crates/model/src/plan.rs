@@ -146,6 +146,12 @@ pub struct Settings {
     pub params: Map<String, Value>,
 }
 
+/// Whether the parameter `like` has the options of fio. Those of iozone begin with one dash.
+pub fn is_like_fio(like: &Value) -> bool {
+    let text = like.as_str().unwrap_or_default().trim_start();
+    text.starts_with("--") || text.starts_with("fio ")
+}
+
 /// A published study that can be repeated here. The report crate has a file for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -186,7 +186,8 @@ fn poll_of(pid: u32) -> Option<bool> {
     };
     let limit = *arguments.get(2)?;
     match call {
-        // Milliseconds; a negative 32-bit number means no timeout.
+        // Milliseconds; a negative 32-bit number means no timeout. Newer architectures have only ppoll(2).
+        #[cfg(target_arch = "x86_64")]
         libc::SYS_poll => Some(limit & 0x8000_0000 == 0),
         // A pointer to the limit.
         libc::SYS_ppoll => Some(limit != 0),

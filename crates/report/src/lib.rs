@@ -24,6 +24,11 @@ pub use history::{Change, Figure, Series, TALLY_RULES, Tally, Trend, TrendRun, c
 pub use number::{count, ratio_with, time_with};
 pub use types::*;
 
+/// JSON schema of two imports next to each other, as published in `docs/schema/imports.json`.
+pub fn imports_schema() -> serde_json::Value {
+    schemars::schema_for!(ImportComparison).to_value()
+}
+
 /// JSON schema of the report, as published in `docs/schema/report.json`.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Report).to_value()

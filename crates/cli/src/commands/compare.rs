@@ -4,10 +4,10 @@ use std::{path::Path, process::ExitCode};
 
 use clap::Args;
 use layermark_model::StoreOption;
-use layermark_report::{Report, TrustState};
+use layermark_report::{ImportComparison, Report, TrustState, exporters};
 use layermark_store::Store;
 
-use super::{complete, gate, output, stored, target};
+use super::{complete, gate, output, stdout, stored, target};
 use crate::{
     common_args::{GateArgs, OutArgs, share},
     failure::{Code, Failure},
@@ -15,7 +15,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The older run: its id or the beginning of it, `last~1`, `#12`, or a report in a JSON file
+    /// The older run: its id or the beginning of it, `last~1`, `#12`, a report in a JSON file, or the id of an import
     #[arg(add = complete::reports())]
     pub old: String,
     /// The newer run, likewise [default: last]
@@ -49,6 +49,9 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
             Failure::usage(text).hint("-o x.html, x.json, x.md, x.junit.xml, x.csv or x.txt")
         );
     }
+    if let Some(both) = imports(args) {
+        return two_imports(&both, args, targets.is_empty());
+    }
     let mut store = None;
     let mut report = |name: &str| report(name, args, &mut store);
     let (old, new) = (report(&args.old)?, report(newer(args))?);
@@ -73,6 +76,42 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
         return Ok(Code::Untrusted.into());
     }
     Ok(gates.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// Both imports, if both names are of imports.
+fn imports(args: &CompareArgs) -> Option<ImportComparison> {
+    // `last` is a run, and a file is a report.
+    let of_import = |name: &&str| !name.contains(['.', '/', '#', '~']) && *name != "last";
+    let (old, new) = (args.old.as_str(), args.new.as_deref()?);
+    let both = Some((old, new)).filter(|(old, new)| of_import(old) && of_import(new));
+    let (old, new) = both?;
+    // What is wrong with the store is told where the runs are looked for.
+    let mut store = stored::read_store(args.out.store.store.as_deref()).ok()?;
+    let (old, new) = (store.load_import(old).ok()?, store.load_import(new).ok()?);
+    Some(ImportComparison::of(&old, &new))
+}
+
+/// Prints two imports next to each other. They have no verdict, so no gate can hold.
+fn two_imports(
+    both: &ImportComparison,
+    args: &CompareArgs,
+    no_file: bool,
+) -> Result<ExitCode, Failure> {
+    let gated = !args.gates.fail_if.is_empty() || args.same_machine;
+    if gated || !no_file {
+        let text = "two imports are printed as text or --json: they have no verdict for a gate, no machine, and no report for -o";
+        return Err(Failure::usage(text).hint("layermark compare OLD NEW --json"));
+    }
+    if args.out.json.json {
+        let text = serde_json::to_string_pretty(both).map_err(Failure::failed)?;
+        stdout::print(&(text + "\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = Vec::new();
+    exporters::print_imports(both, output::style(exporters::Unit::Ratio), &mut text)
+        .map_err(Failure::failed)?;
+    stdout::write(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The newer run, as it is named.

@@ -14,7 +14,7 @@ use super::{
     complete, stdout,
     target::{Destination, FileOption},
 };
-use crate::failure::Failure;
+use crate::{events, failure::Failure};
 
 /// Formats that have a JSON schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -23,6 +23,10 @@ pub enum SchemaOf {
     Plan,
     /// `--json` and `report -o x.json`
     Report,
+    /// A line of `--events jsonl`
+    Events,
+    /// `compare IMPORT IMPORT --json`
+    Imports,
 }
 
 /// `layermark schema`
@@ -30,6 +34,8 @@ pub fn schema(what: SchemaOf) -> Result<ExitCode, Failure> {
     let schema = match what {
         SchemaOf::Plan => schemars::schema_for!(layermark_model::Plan).to_value(),
         SchemaOf::Report => layermark_report::schema(),
+        SchemaOf::Events => events::schema(),
+        SchemaOf::Imports => layermark_report::imports_schema(),
     };
     let text = serde_json::to_string_pretty(&schema).map_err(Failure::failed)?;
     stdout::print(&(text + "\n"))?;

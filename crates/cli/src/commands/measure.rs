@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     common_args::CommonArgs,
+    events::Events,
     failure::{Code, Failure},
     progress::Progress,
     say::say,
@@ -105,6 +106,7 @@ pub fn go_on(
     targets.extend(more);
     let serve = |at| Server::bind(at, common.out.store.store.clone());
     let server = common.serve.map(serve).transpose()?;
+    let events = common.events.as_ref().map(Events::open).transpose()?;
     // The janitor, held until the end: it removes the work directory when this process ends for any
     // reason.
     let exe = exe()?;
@@ -135,7 +137,7 @@ pub fn go_on(
         common,
         &mut store,
         &stop,
-        server.as_ref(),
+        (server.as_ref(), events.as_ref()),
         &mut run_id,
     );
     let Some(run_id) = run_id else {
@@ -222,7 +224,7 @@ fn measure(
     common: &CommonArgs,
     store: &mut Store,
     stop: &Stop,
-    server: Option<&Server>,
+    (server, events): (Option<&Server>, Option<&Events>),
     run_id: &mut Option<String>,
 ) -> Result<Outcome, LabError> {
     let progress = Progress::new();
@@ -231,6 +233,9 @@ fn measure(
             *run_id = Some(id.clone());
         }
         progress.show(&event);
+        if let Some(events) = events {
+            events.write(&event);
+        }
         if let (Event::RunStarted { id, .. }, Some(server)) = (&event, server) {
             let address = server.address(&format!("/run/{id}"));
             progress.tell(&format!("see it live: {address}"));

@@ -6,6 +6,7 @@ mod dir_journal;
 pub mod durability;
 pub mod extras;
 mod gate;
+mod help;
 pub mod history;
 pub mod import;
 pub mod inner;
@@ -34,6 +35,11 @@ use crate::{
 /// Parses the arguments and runs the command.
 pub fn main() -> ExitCode {
     complete::answer(args::command);
+    let line: Vec<_> = env::args_os().collect();
+    if let Some(help) = help::asked(&line, &args::command()) {
+        let printed = help.and_then(|text| stdout::print(&(text + "\n")));
+        return printed.map_or_else(|failure| failure.print(true), |()| ExitCode::SUCCESS);
+    }
     let parsed = match args::parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(failure) => {

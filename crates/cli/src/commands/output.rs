@@ -76,15 +76,20 @@ fn default_page(report: &Report) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-fn to_stdout(report: &Report, what: Stdout) -> Result<(), Failure> {
-    let style = exporters::Style {
+/// How text is printed on standard output.
+pub fn style(unit: exporters::Unit) -> exporters::Style {
+    exporters::Style {
         width: width(),
         colour: io::stdout().is_terminal() && !is_dumb() && std::env::var_os("NO_COLOR").is_none(),
-        unit: match what {
-            Stdout::Short(unit) => unit,
-            Stdout::Full | Stdout::Json => exporters::Unit::Ratio,
-        },
-    };
+        unit,
+    }
+}
+
+fn to_stdout(report: &Report, what: Stdout) -> Result<(), Failure> {
+    let style = style(match what {
+        Stdout::Short(unit) => unit,
+        Stdout::Full | Stdout::Json => exporters::Unit::Ratio,
+    });
     let mut text = Vec::new();
     let printed = match what {
         Stdout::Json => exporters::for_path(Path::new("report.json"))

@@ -12,7 +12,10 @@ use clap::Args;
 use layermark_fd::{is_open_to_others, is_trusted};
 use layermark_lab::Request;
 use layermark_model::{Environment, MOST_TEXT, Plan, Profile, Run, Settings, nearest};
-use layermark_probe::{UsualBlocks, Workload, workloads};
+use layermark_probe::{
+    UsualBlocks, Workload,
+    workloads::{self, fio_job},
+};
 use layermark_store::Store;
 
 use super::{
@@ -21,7 +24,7 @@ use super::{
     plans::{self, PLANS},
     programs, stored, target,
 };
-use crate::{common_args::CommonArgs, failure::Failure, workload_args};
+use crate::{common_args::CommonArgs, failure::Failure, say::say, workload_args};
 
 /// Flags that conflict with `--resume` and `--replay`: the earlier run has already fixed them.
 const KEPT: [&str; 12] = [
@@ -41,7 +44,7 @@ const KEPT: [&str; 12] = [
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A plan file, or the name of a plan that comes with layermark: card, daily, fileio-appvirt, buffer-size, iozone-vm, iops, launch-share, share, virtual-io-stack
+    /// A plan file, a job file of fio, or the name of a plan that comes with layermark: card, daily, fileio-appvirt, buffer-size, iozone-vm, iops, launch-share, share, virtual-io-stack
     #[arg(conflicts_with_all = ["resume", "replay"], add = complete::plans())]
     pub plan: Option<String>,
     /// Continue a run that was stopped or interrupted; with --budget, a total for all of it, also
@@ -106,7 +109,9 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
                 theirs.scale = plan.scale;
                 programs::refuse_plan(&format!("plan {name}"), &theirs)?;
             }
-            let ours = PLANS.iter().any(|(known, _)| *known == name);
+            // A budget that nobody has asked for.
+            let ours =
+                PLANS.iter().any(|(known, _)| *known == name) || fio_job::is_job_file(name, "");
             let request = request(plan, &common)?;
             Order::New(Box::new(Request {
                 env,
@@ -172,22 +177,38 @@ pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failu
     let whole = matches!(usual, Some(UsualBlocks::Whole(_)));
     let timeless = common.budget.is_none() && common.precision.is_none();
     let free = timeless && common.profile.is_none();
+    let name = settings.workload.clone();
     let plan = Plan {
-        name: settings.workload.clone(),
+        budget: (free && !whole && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
+        blocks: match usual {
+            Some(UsualBlocks::Most(blocks)) if timeless => Some(blocks),
+            Some(UsualBlocks::Whole(blocks)) if free => Some(blocks),
+            _ => None,
+        },
+        ..of_work(&name, vec![settings])
+    };
+    let usual_budget = plan.budget.is_some() && common.budget.is_none();
+    let request = request(with_flags(plan, common)?, common)?;
+    Ok(Order::New(Box::new(Request {
+        usual_budget,
+        ..request
+    })))
+}
+
+/// A plan of this work, with nothing else said.
+fn of_work(name: &str, work: Vec<Settings>) -> Plan {
+    Plan {
+        name: name.into(),
         about: String::new(),
         study: None,
         layers: Vec::new(),
         baseline: None,
         keep: Vec::new(),
         profile: Profile::default(),
-        budget: (free && !whole && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
+        budget: None,
         layer_budget: None,
         precision: None,
-        blocks: match usual {
-            Some(UsualBlocks::Most(blocks)) if timeless => Some(blocks),
-            Some(UsualBlocks::Whole(blocks)) if free => Some(blocks),
-            _ => None,
-        },
+        blocks: None,
         sessions: None,
         turn: None,
         confirm: Vec::new(),
@@ -197,14 +218,8 @@ pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failu
         scale: 1.0,
         power_cuts: None,
         claim: Vec::new(),
-        work: vec![settings],
-    };
-    let usual_budget = plan.budget.is_some() && common.budget.is_none();
-    let request = request(with_flags(plan, common)?, common)?;
-    Ok(Order::New(Box::new(Request {
-        usual_budget,
-        ..request
-    })))
+        work,
+    }
 }
 
 /// `layermark launch`: like every workload, plus the times in hyperfine's format.
@@ -239,11 +254,43 @@ fn read_plan(name: &str) -> Result<(Plan, bool), Failure> {
             ))
         })?,
     };
+    if fio_job::is_job_file(name, &text) {
+        return Ok((fio_plan(name, &text)?, shared));
+    }
     let plan = Plan::from_toml(&text).map_err(|e| {
         Failure::usage(format!("plan {name}: {e}"))
             .hint("keys and their meaning: layermark schema plan")
     })?;
     Ok((plan, shared))
+}
+
+/// The plan of a job file of fio. What is different here, or was not honoured, is printed, and is in the
+/// report's head.
+fn fio_plan(path: &str, text: &str) -> Result<Plan, Failure> {
+    let jobs = fio_job::jobs(text).map_err(|e| {
+        let hint = e.hint.clone().unwrap_or_default();
+        Failure::usage(format!("job file {path}: {e}")).hint(hint)
+    })?;
+    let notes: Vec<String> = jobs.iter().flat_map(|job| job.notes.clone()).collect();
+    for note in &notes {
+        say(format!("note: {note}"));
+    }
+    let differs = match notes.as_slice() {
+        [] => String::new(),
+        notes => format!(" What differs from fio: {}.", notes.join("; ")),
+    };
+    let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
+    let settings: Vec<Settings> = jobs.into_iter().map(|job| job.settings).collect();
+    let mut plan = of_work(stem.unwrap_or("fio"), settings);
+    plan.about = format!("The jobs of fio in {path}.{differs}");
+    // As long as a command for each of them.
+    let seconds = COMMAND_BUDGET
+        .trim_end_matches('s')
+        .parse::<usize>()
+        .unwrap_or(13)
+        * plan.work.len();
+    plan.budget = Some(format!("{seconds}s"));
+    Ok(plan)
 }
 
 /// Reads a file up to the largest size of a plan. Also returns whether other users can change it.

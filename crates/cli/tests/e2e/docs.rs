@@ -222,6 +222,11 @@ impl Scratch {
             scratch.copy(&format!("crates/import/tests/fixtures/{fixture}"), name);
         }
         fs::write(scratch.path().join("seed.toml"), SEED).unwrap();
+        fs::write(
+            scratch.path().join("job.fio"),
+            "[a]\nrw=randread\nsize=64m\n",
+        )
+        .unwrap();
         for report in ["baseline.json", "perf/baseline.json", "new.json"] {
             let said = scratch.run(&["run", "seed.toml", "--dir", "work", "-o", report], &[]);
             assert!(matches!(said.code, Some(0 | 3 | 4)), "{}", said.stderr);

@@ -145,3 +145,56 @@ fn our_own_iozone_text_comes_back() {
     let ratio = rows[0]["ratio"].as_f64().expect("a ratio");
     assert!((ratio - 1.0).abs() < 0.01, "{rows:?}");
 }
+
+/// Of two imports neither has a verdict, so no gate can hold, and there is no report to write.
+#[test]
+fn two_imports_are_set_next_to_each_other() {
+    let slow = std::fs::read_to_string(fixture("wrk-4.1.txt")).expect("a fixture");
+    let fast = slow.replace("Requests/sec:   1032.70", "Requests/sec:   2065.40");
+    let mut said = Lm::new()
+        .file("slow.txt", &slow)
+        .file("fast.txt", &fast)
+        .args(["import", "slow.txt"])
+        .run()
+        .code(0);
+    said = said.then().args(["import", "fast.txt"]).run().code(0);
+    said = said.then().args(["history", "--json"]).run().code(0);
+    let listed = said.json();
+    let id = |at: usize| {
+        listed["imports"][at]["import"]
+            .as_str()
+            .expect("an id")
+            .to_owned()
+    };
+    let (new, old) = (id(0), id(1));
+    let said = said
+        .then()
+        .args(["compare", &old, &new, "--json"])
+        .run()
+        .code(0);
+    let both = said.json();
+    assert_eq!(both["schema"], "layermark.imports/1");
+    assert_eq!(both["rows"][0]["ratio"], 0.5);
+    let said = said.then().args(["compare", &old, &new]).run().code(0);
+    assert!(
+        said.stdout.contains("GET /f") && said.stdout.contains("no verdict"),
+        "{}",
+        said.stdout
+    );
+    let said = said
+        .then()
+        .args(["compare", &old, &new, "--fail-if", "slower"])
+        .run();
+    let said = said.fails(
+        2,
+        &[
+            "no verdict for a gate",
+            "hint: layermark compare OLD NEW --json",
+        ],
+    );
+    said.then()
+        .args(["compare", &old, &new, "-o", "x.html"])
+        .run()
+        .code(2)
+        .says("no report for -o");
+}

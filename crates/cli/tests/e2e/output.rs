@@ -513,7 +513,7 @@ fn manual_pages_are_printed_and_written() {
 
 #[test]
 fn schemas_are_those_that_are_published() {
-    for what in ["plan", "report"] {
+    for what in ["plan", "report", "events", "imports"] {
         let said = Lm::new().args(["schema", what]).run().code(0);
         let path = root().join(format!("docs/schema/{what}.json"));
         if std::env::var_os("UPDATE_SCHEMA").is_some() {
@@ -617,4 +617,87 @@ fn long_values_are_not_echoed_whole() {
             all.len()
         );
     }
+}
+
+/// A program that has read this needs no manual page.
+#[test]
+fn help_for_programs_has_commands_options_values_and_examples() {
+    let said = Lm::new().args(["help", "--json"]).run().code(0);
+    let help = said.json();
+    assert_eq!(help["schema"], "layermark.help/1");
+    let all = help["commands"].as_array().expect("commands");
+    let find = |name: &str| all.iter().find(|c| c["name"] == name).expect(name);
+    for name in [
+        "run", "file", "iops", "compare", "report", "import", "layers",
+    ] {
+        assert_eq!(
+            find(name)["examples"].as_array().map(Vec::len),
+            Some(2),
+            "{name}"
+        );
+    }
+    let options = find("file")["options"].as_array().expect("options");
+    let option = |name: &str| options.iter().find(|o| o["long"] == name).expect(name);
+    assert_eq!(option("--layer")["repeatable"], true);
+    assert_eq!(option("--json")["takes_value"], false);
+    let values = option("--profile")["values"].as_array().expect("values");
+    assert!(values.contains(&"thorough".into()), "{values:?}");
+    assert_eq!(find("import")["arguments"][0]["required"], true);
+    let codes: Vec<u64> = help["exit_codes"]
+        .as_array()
+        .expect("codes")
+        .iter()
+        .filter_map(|c| c["code"].as_u64())
+        .collect();
+    assert_eq!(codes, [0, 1, 2, 3, 4, 130]);
+    let imports = help["import_formats"].as_array().expect("formats");
+    assert!(imports.iter().any(|f| f["id"] == "pgbench"));
+    let one = said.then().args(["help", "--json", "import"]).run().code(0);
+    assert_eq!(one.json()["commands"].as_array().map(Vec::len), Some(1));
+    one.then()
+        .args(["help", "--json", "nope"])
+        .run()
+        .code(2)
+        .says("no command `nope`");
+}
+
+/// Events for programs: each line is JSON that keeps to the schema, and the last one ends the run.
+#[test]
+fn events_of_a_run_are_lines_of_json() {
+    let schema = Lm::new().args(["schema", "events"]).run().json();
+    let schema = jsonschema::validator_for(&schema).expect("a good schema");
+    let said = Lm::new()
+        .mock()
+        .args(["--events", "jsonl:events.jsonl"])
+        .run();
+    let text = fs::read_to_string(said.dir.path().join("events.jsonl")).expect("events");
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|l| serde_json::from_str(l).expect("JSON"))
+        .collect();
+    for line in &lines {
+        assert!(schema.is_valid(line), "{line}");
+    }
+    let names: Vec<&str> = lines.iter().filter_map(|l| l["event"].as_str()).collect();
+    for name in ["started", "layer-ready", "trial", "matrix"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    assert_eq!(names.last(), Some(&"done"));
+    let matrix = lines
+        .iter()
+        .rfind(|l| l["event"] == "matrix")
+        .expect("a matrix");
+    assert!(matrix["cells"][0]["ratio"].as_f64() > Some(0.0), "{matrix}");
+    let said = said
+        .then()
+        .mock()
+        .args(["--events", "jsonl:events.jsonl"])
+        .run();
+    let said = said.fails(
+        2,
+        &["--events", "events.jsonl", "hint: events go to a new file"],
+    );
+    let said = said.then().mock().args(["--events", "jsonl"]).run();
+    let events = said.stderr.lines().filter(|l| l.starts_with('{'));
+    assert!(events.count() > 5, "{}", said.stderr);
 }

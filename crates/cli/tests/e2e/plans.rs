@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs};
 use layermark_model::Plan;
 use serde_json::Value;
 
-use crate::common::{Lm, is_root, root, skipped};
+use crate::common::{Lm, MOCK, is_root, root, skipped};
 
 /// A test for each plan, named after it.
 mod every_plan_runs_small {
@@ -352,4 +352,77 @@ fn one_layer_is_shown_with_its_options() {
         .run()
         .code(0)
         .prints("die-after=");
+}
+
+/// A job file of fio is measured like a plan, and the report has what of it is different here.
+#[test]
+fn a_job_file_of_fio_is_a_plan() {
+    let job = "[global]\nsize=64k\nramp_time=5\n[small]\nrw=randread\nbs=4k\ninvalidate=0\n[synced]\nstonewall\nrw=write\nbs=16k\nfsync=1\n";
+    let args = [
+        "run",
+        "job.fio",
+        "--blocks",
+        "2",
+        "--sessions",
+        "1",
+        "--json",
+    ];
+    let said = Lm::new().work_with(&args, MOCK).file("job.fio", job).run();
+    assert!(
+        said.stderr
+            .contains("note: [small] ramp_time=5 has no effect here"),
+        "{}",
+        said.stderr
+    );
+    let report = said.json();
+    assert_eq!(report["label"], "job");
+    let about = report["about"].as_str().expect("about");
+    assert!(
+        about.contains("job.fio") && about.contains("[synced] ramp_time=5"),
+        "{about}"
+    );
+    let labels: Vec<&str> = report["results"]
+        .as_array()
+        .expect("results")
+        .iter()
+        .filter_map(|row| row["label"].as_str())
+        .collect();
+    assert!(
+        labels.contains(&"small") && labels.contains(&"synced"),
+        "{labels:?}"
+    );
+    let said = said
+        .then()
+        .file("bad.fio", "[a]\nrw=trim\nsize=1m\n")
+        .args(["run", "bad.fio"])
+        .run();
+    said.fails(
+        2,
+        &[
+            "job file bad.fio: [a] rw=trim",
+            "hint: docs/src/howto/from-fio.md",
+        ],
+    );
+}
+
+#[test]
+fn a_command_line_of_fio_is_work_of_file() {
+    let like = "--rw=randread --bs=4k --size=64k --invalidate=0";
+    let args = ["file", "--like", like, "--blocks", "2", "--json"];
+    let said = Lm::new().work_with(&args, MOCK).run();
+    let said_json = said.json();
+    let row = &said_json["results"][0];
+    assert_eq!(row["meaning"]["operation"], "rand-read");
+    let said = said
+        .then()
+        .args([
+            "file",
+            "--like",
+            "--rw=randrw --size=64k --ioengine=io_uring --iodepth=4",
+        ])
+        .run();
+    said.fails(
+        2,
+        &["work of `iops`", "hint: layermark iops", "--iodepth 4"],
+    );
 }

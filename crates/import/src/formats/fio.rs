@@ -14,6 +14,8 @@ use crate::{document, values};
 
 mod options;
 mod rates;
+mod terse;
+mod text;
 
 pub struct Fio;
 
@@ -29,14 +31,27 @@ impl Format for Fio {
     }
 
     fn about(&self) -> &'static str {
-        "fio 2 and 3 with --output-format=json or json+, also with other text around it"
+        "fio 2 and 3 with --output-format=json or json+; its ordinary text, and terse versions 3 to 5"
+    }
+
+    fn example(&self) -> &'static str {
+        "fio --output-format=json+ --output=FILE JOB"
     }
 
     fn knows(&self, text: &str) -> bool {
-        text.contains(KEY)
+        text.contains(KEY) || terse::knows(text) || text::knows(text)
     }
 
     fn parse(&self, text: &str) -> Result<Found, String> {
+        if !text.contains(KEY) && (terse::knows(text) || text::knows(text)) {
+            // Terse lines may stand within the text (`--output-format=normal,terse`), which says more.
+            return if text::knows(text) {
+                text::parse(text)
+            } else {
+                super::short_lines(text)?;
+                terse::parse(text)
+            };
+        }
         let documents = document::find::<Output>(text, KEY)?;
         let mut found = Found::default();
         if documents.skipped > 0 {
@@ -48,33 +63,27 @@ impl Format for Fio {
         let outputs = document::latest(documents.values, Output::key, &mut found);
         for output in &outputs {
             let units = Units::of(&values::clean(&output.version))?;
-            found.tool = values::clean(&output.version);
-            found.measured = output.time.as_deref().map(values::clean);
-            let jobs = if output.jobs.is_empty() {
-                &output.clients
-            } else {
-                &output.jobs
-            };
-            let mut crowds = Crowds::new(jobs);
-            for job in jobs {
-                let asked = Asked(job.options.as_ref(), &output.global);
-                let crowd = crowds.next(job, &asked);
-                add(job, &asked, &crowd, &units, &mut found)?;
-            }
+            output.add_to(&units, &mut found)?;
         }
-        let alone = found.points.iter().filter(|p| p.one_of.is_some()).count();
-        if alone > 0 {
-            found.note(format!(
-                "{alone} of the results {} of jobs that ran at the same time as others and are told for \
-                 themselves, so their rates are not compared; fio's group_reporting adds such jobs up",
-                if alone == 1 { "is" } else { "are" }
-            ));
-        }
-        some(found, "job with a finished read or write")
+        finished(found)
     }
 }
 
-#[derive(Deserialize)]
+/// Adds the note about jobs that are one of several.
+fn finished(mut found: Found) -> Result<Found, String> {
+    let alone = found.points.iter().filter(|p| p.one_of.is_some()).count();
+    if alone > 0 {
+        found.note(format!(
+            "{alone} of the results {} of jobs that ran at the same time as others and are told for \
+             themselves, so their rates are not compared; fio's group_reporting adds such jobs up",
+            if alone == 1 { "is" } else { "are" }
+        ));
+    }
+    some(found, "job with a finished read or write")
+}
+
+/// A report of fio, in JSON or made from another format.
+#[derive(Deserialize, Default)]
 struct Output {
     #[serde(rename = "fio version", default)]
     version: String,
@@ -95,9 +104,26 @@ impl Output {
         let each = jobs.map(|job| (job.groupid, &job.jobname, &job.options));
         format!("{:?}", each.collect::<Vec<_>>())
     }
+
+    fn add_to(&self, units: &Units, found: &mut Found) -> Result<(), String> {
+        found.tool = values::clean(&self.version);
+        found.measured = self.time.as_deref().map(values::clean);
+        let jobs = if self.jobs.is_empty() {
+            &self.clients
+        } else {
+            &self.jobs
+        };
+        let mut crowds = Crowds::new(jobs);
+        for job in jobs {
+            let asked = Asked(job.options.as_ref(), &self.global);
+            let crowd = crowds.next(job, &asked);
+            add(job, &asked, &crowd, units, found)?;
+        }
+        Ok(())
+    }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct FioJob {
     #[serde(default)]
     jobname: String,
@@ -110,6 +136,9 @@ struct FioJob {
     job_runtime: f64,
     #[serde(rename = "job options")]
     options: Option<Options>,
+    /// The options are those that fio's text has, and not whether it flushes or has `O_DIRECT`.
+    #[serde(skip)]
+    partial: bool,
     read: Option<Side>,
     write: Option<Side>,
     trim: Option<Side>,
@@ -131,6 +160,11 @@ impl FioJob {
         times.fold(0.0, f64::max)
     }
 
+    /// The flushes of a job whose options are not all known, if it has some.
+    fn flushes(&self, asked: &Asked) -> Option<String> {
+        (self.partial && self.sync.is_some()).then(|| asked.sync())
+    }
+
     /// How many threads the entry stands for, by their time.
     fn threads(&self) -> Option<f64> {
         let threads = self.job_runtime / self.runtime();
@@ -139,7 +173,7 @@ impl FioJob {
 }
 
 /// One direction of a job. Numbers are stored unchecked, so that an error can name the job.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct Side {
     #[serde(default)]
     io_bytes: f64,
@@ -304,8 +338,10 @@ fn add(
         queue_depth: depth,
         threads,
         one_of,
-        direct: known.then(|| asked.on("direct")),
-        sync: known.then(|| asked.sync()),
+        direct: (known && !job.partial).then(|| asked.on("direct")),
+        sync: (known && !job.partial)
+            .then(|| asked.sync())
+            .or_else(|| job.flushes(asked)),
         engine: asked.engine(),
         bytes_per_s: Some(done.rates.bytes_per_s),
         ops_per_s: Some(done.rates.ops_per_s),

@@ -17,6 +17,10 @@ impl Format for Hyperfine {
         "hyperfine with --export-json"
     }
 
+    fn example(&self) -> &'static str {
+        "hyperfine --export-json FILE COMMAND"
+    }
+
     fn knows(&self, text: &str) -> bool {
         text.contains("\"results\"") && text.contains("\"command\"") && text.contains("\"mean\"")
     }

@@ -18,6 +18,10 @@ impl Format for Iometer {
         "Iometer's results file (CSV)"
     }
 
+    fn example(&self) -> &'static str {
+        "save the results of a whole Iometer test again"
+    }
+
     fn knows(&self, text: &str) -> bool {
         text.contains("'Test Type") || text.contains("'Target Type,Target Name")
     }

@@ -26,6 +26,10 @@ impl Format for Iozone {
         "iozone: the text that it prints, with -R, without it, or with -t"
     }
 
+    fn example(&self) -> &'static str {
+        "iozone -a -R > FILE"
+    }
+
     fn knows(&self, text: &str) -> bool {
         text.lines().any(|l| title(l).is_some()) || text.contains(BANNER)
     }

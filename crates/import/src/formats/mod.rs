@@ -8,10 +8,22 @@ use serde::{
     de::{Error as _, SeqAccess, Visitor},
 };
 
+mod ab;
+mod crystaldiskmark;
+mod dd;
+mod diskspd;
+mod elbencho;
 mod fio;
 mod hyperfine;
 mod iometer;
+mod ior;
 mod iozone;
+mod iperf3;
+mod mdtest;
+mod netperf;
+mod pgbench;
+mod sysbench;
+mod wrk;
 
 /// The content of a file.
 #[derive(Debug, Default, PartialEq)]
@@ -119,6 +131,8 @@ pub trait Format: Sync {
     fn id(&self) -> &'static str;
     /// One line for help.
     fn about(&self) -> &'static str;
+    /// A command that makes such a file, for hints.
+    fn example(&self) -> &'static str;
     /// Whether the text is in this format.
     fn knows(&self, text: &str) -> bool;
     /// Parses it. The error says what is wrong and where.
@@ -131,6 +145,18 @@ pub const ALL: &[&dyn Format] = &[
     &iozone::Iozone,
     &iometer::Iometer,
     &hyperfine::Hyperfine,
+    &pgbench::Pgbench,
+    &sysbench::Sysbench,
+    &ab::Ab,
+    &wrk::Wrk,
+    &iperf3::Iperf3,
+    &netperf::Netperf,
+    &ior::Ior,
+    &mdtest::Mdtest,
+    &diskspd::Diskspd,
+    &crystaldiskmark::CrystalDiskMark,
+    &elbencho::Elbencho,
+    &dd::Dd,
 ];
 
 /// Detects the format of a text.
@@ -169,6 +195,9 @@ mod tests {
                 "add `&{name}::...` to ALL in formats/mod.rs"
             );
         }
-        assert!(ALL.iter().all(|f| !f.about().is_empty()));
+        assert!(
+            ALL.iter()
+                .all(|f| !f.about().is_empty() && !f.example().is_empty())
+        );
     }
 }

@@ -16,7 +16,8 @@ fn request(name: &str) -> libc::ifreq {
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let room = request.ifr_name.len() - 1;
     for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        // Signed or not by architecture.
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     request
 }
@@ -85,7 +86,7 @@ fn as_sockaddr(address: Ipv4Addr) -> libc::sockaddr {
     let mut data = [0; 14];
     // Port (2 bytes) and address, both in network order, as in a `sockaddr_in`.
     for (to, from) in data[2..].iter_mut().zip(address.octets()) {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     libc::sockaddr {
         sa_family: libc::AF_INET as libc::sa_family_t,
@@ -116,7 +117,7 @@ pub(super) fn mac(name: &str) -> io::Result<[u8; 6]> {
             .ifru_hwaddr
             .sa_data
     };
-    Ok(std::array::from_fn(|at| data[at].cast_unsigned()))
+    Ok(std::array::from_fn(|at| data[at].to_ne_bytes()[0]))
 }
 
 /// Its index in this namespace.

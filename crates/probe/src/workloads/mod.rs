@@ -12,6 +12,7 @@ pub mod db;
 pub mod devload;
 mod ends;
 pub mod file;
+pub mod fio_job;
 pub mod ftp;
 pub mod http;
 pub mod iops;

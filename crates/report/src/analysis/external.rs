@@ -125,7 +125,8 @@ fn differences(row: &ResultRow, theirs: &ImportedPoint) -> Vec<String> {
     found
 }
 
-fn describe(point: &ImportedPoint) -> String {
+/// A point of an import in words.
+pub(super) fn describe(point: &ImportedPoint) -> String {
     let mut parts = vec![point.name.clone()];
     parts.extend(point.op.clone().filter(|op| *op != point.name));
     let sizes = [(point.record, "records"), (point.file_size, "file")];

@@ -1,11 +1,12 @@
 //! Where work that reproduces another tool's differs from it on purpose.
 
-use layermark_model::{Plan, Settings};
+use layermark_model::{Plan, Settings, is_like_fio};
 
 /// One sentence for each difference; none if the work does not reproduce another tool's.
 pub fn notes(plan: &Plan) -> Vec<String> {
     let matrix = |s: &Settings| {
-        s.params.get("matrix").is_some_and(|m| m == "iozone") || s.params.contains_key("like")
+        let like_iozone = s.params.get("like").is_some_and(|like| !is_like_fio(like));
+        like_iozone || s.params.get("matrix").is_some_and(|m| m == "iozone")
     };
     if !plan.work.iter().any(matrix) {
         return Vec::new();

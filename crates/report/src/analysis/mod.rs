@@ -10,6 +10,7 @@ pub mod external;
 pub mod facts;
 pub mod fidelity;
 pub mod forecast;
+pub mod imports;
 pub mod index;
 pub mod iops;
 pub mod kinds;

@@ -9,22 +9,26 @@ use anyhow::bail;
 
 use crate::Report;
 
+mod bencher;
 mod card;
 mod csv;
+mod github_benchmark;
 mod html;
 mod hyperfine;
 mod iozone;
 mod json;
 mod junit;
 mod markdown;
+mod openmetrics;
 mod png;
+mod points;
 mod svg;
 mod tables;
 mod terminal;
 mod xlsx;
 
 pub use html::{STYLE, comparison, live_matrix, trend, trend_page};
-pub use terminal::{Growing, Style, print, print_full};
+pub use terminal::{Growing, Style, print, print_full, print_imports};
 
 pub use crate::views::overview::Unit;
 
@@ -76,6 +80,9 @@ pub const ALL: &[&dyn Exporter] = &[
     &csv::LAUNCHES,
     &hyperfine::Hyperfine,
     &junit::Junit,
+    &bencher::Bencher,
+    &github_benchmark::GithubBenchmark,
+    &openmetrics::OpenMetrics,
     &terminal::Text,
 ];
 
@@ -167,7 +174,7 @@ mod tests {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap();
-            if !["mod", "tables"].contains(&name) {
+            if !["mod", "points", "tables"].contains(&name) {
                 assert!(
                     listed.contains(&name),
                     "add `&{name}::...` to ALL in exporters/mod.rs"

@@ -5,11 +5,11 @@ use std::io::Write;
 
 use super::{Exporter, Files};
 use crate::{
-    Report, ResultRow, TrustItem, TrustState, Verdict,
+    ImportComparison, Report, ResultRow, TrustItem, TrustState, Verdict,
     code_span::unmarked,
     document::{Block, Content, Document, Group, Item, Part},
     number,
-    views::{overview::Unit, rows},
+    views::{external, overview::Unit, rows},
 };
 
 mod columns;
@@ -88,6 +88,15 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
 /// Prints the complete report.
 pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     complete(&Document::new(report), style.clamped(), out)
+}
+
+/// Prints two imports next to each other.
+pub fn print_imports(
+    of: &ImportComparison,
+    style: Style,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    sections::print(&external::comparison(of), style.clamped(), out)
 }
 
 /// The parts of the complete report. The answer is near its end, where the prompt is.

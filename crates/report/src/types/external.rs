@@ -48,3 +48,54 @@ pub struct ExternalRow {
     /// Differences between the two, as far as the file shows them.
     pub differences: Vec<String>,
 }
+
+/// Two imports next to each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportComparison {
+    /// Name and version of this document: `layermark.imports/1`.
+    pub schema: String,
+    /// The older import.
+    pub old: ImportSide,
+    /// The newer one.
+    pub new: ImportSide,
+    /// Points of both.
+    pub rows: Vec<ImportPair>,
+    /// Points that only the older one has.
+    pub only_old: Vec<String>,
+    /// Points that only the newer one has.
+    pub only_new: Vec<String>,
+}
+
+/// An import without its points.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportSide {
+    /// Its id.
+    pub import: String,
+    /// The program, with its version if the file names it.
+    pub tool: String,
+    /// The file it came from.
+    pub file: String,
+    /// When it was measured, as written in the file.
+    pub measured: Option<String>,
+    /// Remarks of the import.
+    pub notes: Vec<String>,
+}
+
+/// A point of both imports.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportPair {
+    /// The newer import's point, described.
+    pub point: String,
+    /// Its name in the older import.
+    pub old_name: String,
+    /// `B/s`, `ops/s` or `us`.
+    pub unit: String,
+    /// The older value.
+    pub old: f64,
+    /// The newer value.
+    pub new: f64,
+    /// Time per operation, new over old: above 1, the newer one took longer.
+    pub ratio: f64,
+    /// Differences between the two, as far as the files show them.
+    pub differences: Vec<String>,
+}

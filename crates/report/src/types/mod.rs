@@ -26,7 +26,7 @@ pub use buffer::{BufferRow, Pick};
 pub use cause::{Cause, Distrust, InTrials, Sides, WrittenBytes};
 pub use compared::{Compared, GateRow, GateState, Missing};
 pub use cost::CostRow;
-pub use external::{ExternalResults, ExternalRow};
+pub use external::{ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide};
 pub use figure::{FigureGroup, FigureRow};
 pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};

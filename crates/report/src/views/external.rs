@@ -3,7 +3,10 @@
 use crate::{
     code_span::code,
     number,
-    types::{Cell, DataTable, ExternalResults, ExternalRow, Section},
+    types::{
+        Cell, DataTable, ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide,
+        Section,
+    },
 };
 
 /// How many of their points are named if none of ours matches.
@@ -64,10 +67,7 @@ pub fn section(of: &ExternalResults) -> Section {
 }
 
 fn cells(row: &ExternalRow) -> Vec<Cell> {
-    let show = |v: f64| match row.unit.as_str() {
-        "us" => number::time(v),
-        unit => number::value(v, unit),
-    };
+    let show = |v: f64| shown(v, &row.unit);
     let ours = row.interval.map_or_else(
         || show(row.ours),
         |[low, high]| format!("{} [{} to {}]", show(row.ours), show(low), show(high)),
@@ -78,6 +78,81 @@ fn cells(row: &ExternalRow) -> Vec<Cell> {
         Cell::text(&row.name),
         Cell::number(ours, row.ours),
         Cell::number(show(row.theirs), row.theirs),
+        Cell::number(number::ratio(row.ratio), row.ratio),
+        Cell::text(row.differences.join("; ")),
+    ]
+}
+
+fn shown(value: f64, unit: &str) -> String {
+    match unit {
+        "us" => number::time(value),
+        unit => number::value(value, unit),
+    }
+}
+
+/// Two imports next to each other, as a table.
+pub fn comparison(of: &ImportComparison) -> Section {
+    let said = |which: &str, side: &ImportSide| {
+        let when = side
+            .measured
+            .as_deref()
+            .unwrap_or("at a time that its file does not tell");
+        format!("{which}: {} ({when}), read from {}.", side.tool, side.file)
+    };
+    let mut note = vec![
+        "Ratio: time an operation, newer over older; above 1, the newer one took longer. The two took no turns, and \
+         may be of different machines, so this is no verdict."
+            .to_owned(),
+        said("Older", &of.old),
+        said("Newer", &of.new),
+    ];
+    for (which, side) in [("older", &of.old), ("newer", &of.new)] {
+        note.extend(
+            side.notes
+                .iter()
+                .map(|text| format!("Import ({which}): {text}.")),
+        );
+    }
+    for (which, points) in [("older", &of.only_old), ("newer", &of.only_new)] {
+        let first = points[..points.len().min(SHOWN)].join("; ");
+        let more = if points.len() > SHOWN { "; ..." } else { "" };
+        if !points.is_empty() {
+            let count = number::count(points.len(), "point");
+            note.push(format!("Only in the {which}: {count} ({first}{more})."));
+        }
+    }
+    let head = ["point", "older", "newer", "ratio", "differs in"];
+    let tables = DataTable {
+        title: "Points of both".into(),
+        note: note.join(" "),
+        head: head.map(str::to_owned).to_vec(),
+        rows: of.rows.iter().map(pair_cells).collect(),
+    };
+    let is_empty = of.rows.is_empty();
+    Section {
+        name: "imports".into(),
+        title: format!("{} and {}", of.old.tool, of.new.tool),
+        about: "Two results of other programs.".into(),
+        is_answer: true,
+        tables: if is_empty { Vec::new() } else { vec![tables] },
+        remarks: if is_empty {
+            let nothing = "They have no point in common, so there is nothing to compare";
+            let more = note[1..]
+                .iter()
+                .map(|note| note.trim_end_matches('.').to_owned());
+            std::iter::once(nothing.to_owned()).chain(more).collect()
+        } else {
+            Vec::new()
+        },
+        ..Section::default()
+    }
+}
+
+fn pair_cells(row: &ImportPair) -> Vec<Cell> {
+    vec![
+        Cell::text(&row.point),
+        Cell::number(shown(row.old, &row.unit), row.old),
+        Cell::number(shown(row.new, &row.unit), row.new),
         Cell::number(number::ratio(row.ratio), row.ratio),
         Cell::text(row.differences.join("; ")),
     ]

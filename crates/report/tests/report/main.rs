@@ -27,6 +27,7 @@ mod lookups;
 mod made;
 mod modules;
 mod net;
+mod numbers;
 mod page;
 mod scaling;
 mod schema;

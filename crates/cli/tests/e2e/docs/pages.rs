@@ -44,7 +44,7 @@ pub fn blocks(page: &str, text: &str) -> Vec<Block> {
     for (i, line) in text.lines().enumerate() {
         match (line.trim_start().strip_prefix("```"), open.as_mut()) {
             (Some(language), None) => {
-                let known = ["sh", "text", "toml", "yaml", "rust"].contains(&language);
+                let known = ["sh", "text", "toml", "yaml", "rust", "python"].contains(&language);
                 assert!(
                     known,
                     "{page}:{}: a code block needs its language: sh for commands, text for what they print",

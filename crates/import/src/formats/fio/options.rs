@@ -36,6 +36,15 @@ impl<'de> Deserialize<'de> for Options {
     }
 }
 
+impl From<Vec<(&str, String)>> for Options {
+    fn from(pairs: Vec<(&str, String)>) -> Self {
+        let texts = pairs
+            .into_iter()
+            .map(|(name, text)| (name.to_owned(), text));
+        Self(texts.collect())
+    }
+}
+
 impl Options {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

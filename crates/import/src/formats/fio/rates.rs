@@ -12,6 +12,12 @@ pub struct Units {
 }
 
 impl Units {
+    /// Of the semicolon format: microseconds; the sizes were made bytes.
+    pub const TERSE: Self = Self {
+        ns: 1e3,
+        bytes: true,
+    };
+
     /// # Errors The version is not one whose units are known.
     pub fn of(version: &str) -> Result<Self, String> {
         let major = version

@@ -1,7 +1,10 @@
-//! `like = "-Racb"`: iozone's command-line arguments, translated to parameters.
+//! `like = "-Racb"`: iozone's command-line arguments, translated to parameters. Those of fio begin with
+//! two dashes, and are translated elsewhere.
 
-use layermark_model::{IOZONE_TESTS, PointError, Settings, parse_size};
+use layermark_model::{IOZONE_TESTS, PointError, Settings, is_like_fio, parse_size};
 use serde_json::{Map, Value};
+
+use crate::workloads::fio_job::{self, FioJob};
 
 /// Letters that take a value, and whether the value may be missing at the end of the text.
 const WITH: [(char, bool); 16] = [
@@ -28,11 +31,54 @@ const WITH: [(char, bool); 16] = [
 pub fn translate(settings: &Settings) -> Result<Settings, PointError> {
     let mut settings = settings.clone();
     if let Some(like) = settings.params.remove("like") {
-        for (key, value) in read(&like)? {
+        let meant = if is_like_fio(&like) {
+            of_fio(like.as_str().unwrap_or_default())?
+        } else {
+            read(&like)?
+        };
+        for (key, value) in meant {
             settings.params.entry(key).or_insert(value);
         }
     }
     Ok(settings)
+}
+
+/// Parameters equivalent to fio's options.
+fn of_fio(text: &str) -> Result<Map<String, Value>, PointError> {
+    let within = |e: PointError| PointError {
+        message: format!("file: `like`: {}", e.message),
+        ..e
+    };
+    let FioJob { settings, notes } = fio_job::command(text).map_err(within)?;
+    let Settings {
+        workload, params, ..
+    } = settings;
+    // Here is no place for a note, so that all that has no effect is refused.
+    match notes.first() {
+        _ if workload != "file" => {}
+        None => return Ok(params),
+        Some(note) => {
+            let option = note.replacen("[command] ", "--", 1);
+            return Err(
+                PointError::new(format!("file: `like`: {option}")).hint("leave that option out")
+            );
+        }
+    }
+    let flags: Vec<String> = params
+        .iter()
+        .map(|(name, value)| match value {
+            Value::Bool(_) => format!(" --{}", name.replace('_', "-")),
+            other => format!(
+                " --{} {}",
+                name.replace('_', "-"),
+                other.to_string().trim_matches('"')
+            ),
+        })
+        .collect();
+    Err(
+        PointError::new("file: `like`: a queue, a mix or a rate is work of `iops`")
+            .hint(format!("layermark {workload}{}", flags.concat())),
+    )
 }
 
 /// Parameters equivalent to the arguments.

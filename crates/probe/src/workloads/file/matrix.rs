@@ -1,6 +1,8 @@
 //! `matrix = "iozone"`: file sizes by record sizes, each with several tests.
 
-use layermark_model::{IOZONE_TESTS, Param, ParamKind, PointError, Settings, format_size};
+use layermark_model::{
+    IOZONE_TESTS, Param, ParamKind, PointError, Settings, format_size, is_like_fio,
+};
 
 use super::params::FileParams;
 use crate::param::{Applied, MAX_POINTS, Values, expand, too_many_points};
@@ -54,7 +56,7 @@ pub const PARAMS: &[Param] = &[
         ParamKind::Text,
         "",
         false,
-        "arguments of iozone, such as \"-Racb -g 64M\"; docs/src/iozone.md lists them",
+        "arguments of iozone, such as \"-Racb -g 64M\" (docs/src/iozone.md lists them), or of fio, such as \"--rw=randread --bs=4k --size=64m\"",
     ),
 ];
 
@@ -82,7 +84,8 @@ const CUT_OFF: (u64, u64) = (16 << 20, 64 << 10);
 /// Whether the settings request a matrix.
 pub fn is_asked(settings: &Settings) -> bool {
     let params = &settings.params;
-    params.contains_key("like") || params.get("matrix").is_some_and(|m| m == "iozone")
+    let like_iozone = params.get("like").is_some_and(|like| !is_like_fio(like));
+    like_iozone || params.get("matrix").is_some_and(|m| m == "iozone")
 }
 
 /// A matrix of points.
