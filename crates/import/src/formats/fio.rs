@@ -12,6 +12,7 @@ use self::{
 use super::{Format, Found, bounded, some};
 use crate::{document, values};
 
+mod disks;
 mod options;
 mod rates;
 
@@ -61,6 +62,9 @@ impl Format for Fio {
                 let crowd = crowds.next(job, &asked);
                 add(job, &asked, &crowd, &units, &mut found)?;
             }
+            if let Some(text) = disks::remark(&output.disks, jobs) {
+                found.note(text);
+            }
         }
         let alone = found.points.iter().filter(|p| p.one_of.is_some()).count();
         if alone > 0 {
@@ -86,6 +90,8 @@ struct Output {
     /// Of `fio --client`: jobs of all servers, and their sum.
     #[serde(rename = "client_stats", default, deserialize_with = "bounded")]
     clients: Vec<FioJob>,
+    #[serde(rename = "disk_util", default, deserialize_with = "bounded")]
+    disks: Vec<disks::DiskUtil>,
 }
 
 impl Output {
