@@ -142,8 +142,8 @@ impl RunningLayer {
         });
         let near = near.transpose()?;
         let ground = place.ground();
-        let helpers = place.helpers();
-        let (limits, throttles) = limits::of(probe.pid(), &helpers, &facts.devices);
+        let servers = place.servers();
+        let (limits, throttles) = limits::of(probe.pid(), &servers, &facts.devices);
         facts.limits = limits;
         Ok(Self {
             probe,
