@@ -295,13 +295,6 @@ pub fn count(n: usize, one: &str) -> String {
     }
 }
 
-/// An error for a sentence: its first line, without the final full stop.
-pub fn first_line(error: &str) -> &str {
-    let line = error.lines().map(str::trim).find(|line| !line.is_empty());
-    let line = line.unwrap_or("no reason was given");
-    line.trim_end_matches(['.', ' '])
-}
-
 /// The verb for `n` things: `fails` for one, `fail` for more.
 pub fn verb(n: usize, one: &'static str, more: &'static str) -> &'static str {
     if n == 1 { one } else { more }
