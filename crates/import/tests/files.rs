@@ -104,8 +104,8 @@ fn fio_says_how_many_requests_reached_the_device() {
     let absurd = ("\"write_ios\" : 1", "\"write_ios\" : -1");
     let notes = told([reads, absurd]);
     assert!(!notes[0].contains("writes of the jobs"), "{notes:?}");
-    let none = ("\"disk_util\"", "\"no_disks\"");
-    assert!(told([none, ("", "")]).is_empty());
+    let absent = ("\"disk_util\"", "\"no_disks\"");
+    assert!(told([absent, ("", "")]).is_empty());
 }
 
 /// fio's own file of `--fsync=1`: 18 us a write, and 5 ms the fsync after it.
