@@ -314,8 +314,9 @@ pub fn list<S: AsRef<str>>(items: &[S]) -> String {
 
 /// The value of a result, in its unit.
 pub fn result_value(row: &ResultRow) -> String {
+    let most = if row.not_seen() { "<" } else { "" };
     row.value
-        .map_or_else(|| "-".into(), |v| value(v, &row.unit))
+        .map_or_else(|| "-".into(), |v| format!("{most}{}", value(v, &row.unit)))
 }
 
 /// `1.06x`, `2.4x`, `640x`, `29x faster`: at most three digits, and no more than the interval

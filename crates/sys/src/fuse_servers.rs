@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 const DEVICE: &str = "/dev/fuse";
 
-/// The processes that have the connection open, by `fuse_connection` in `/proc/PID/fdinfo` (since Linux 6.16). Empty where
+/// The processes that have the connection open, by `fuse_connection` in `/proc/PID/fdinfo`, which Linux 6.18 has. Empty where
 /// the kernel does not tell.
 pub fn of(connection: u64) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else {
@@ -43,7 +43,7 @@ mod tests {
     fn the_connection_of_an_open_device_is_read() {
         let info = "pos:\t0\nflags:\t02100002\nmnt_id:\t59\nino:\t90\nfuse_connection:\t39\n";
         assert_eq!(number(info), Some(39));
-        assert_eq!(number("pos:\t0\n"), None, "before Linux 6.16");
+        assert_eq!(number("pos:\t0\n"), None, "an older kernel");
         assert!(of(u64::MAX).is_empty());
     }
 }

@@ -301,6 +301,14 @@ fn a_change_that_is_seen_late_is_a_delay_and_not_a_cost() {
     print_full(&report, Style::default(), &mut shown).unwrap();
     let shown = String::from_utf8(shown).unwrap();
     assert!(shown.contains("not seen within"), "{shown}");
+    let row = shown
+        .lines()
+        .find(|line| line.contains("  fuse "))
+        .expect("a row");
+    assert!(
+        row.contains('<') && row.matches('>').count() == 2,
+        "the wait is a bound: {row}"
+    );
 }
 
 /// squashfuse took nine seconds of CPU, and a launch from it showed the CPU of the program alone.

@@ -173,5 +173,6 @@ fn a_change_that_is_not_seen_in_time_is_a_result() {
     });
     assert!(trial.not_seen);
     let number = |name: &str| trial.figures.number(name);
+    assert_eq!(number("longest_ns"), None, "none was seen");
     assert_eq!((number("seen"), number("absent")), (Some(0.0), Some(1.0)));
 }

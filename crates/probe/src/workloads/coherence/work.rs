@@ -206,7 +206,7 @@ impl Work for CoherenceWork {
             elapsed_ns += ns;
             self.recorder.record(ns);
             self.done.seen += 1;
-            self.done.longest_ns = self.done.longest_ns.max(ns);
+            self.done.longest_ns = self.done.longest_ns.max(Some(ns));
         }
         if self.done.seen == 0 {
             // How long it really takes is not known, only that it is longer.

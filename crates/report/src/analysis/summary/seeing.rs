@@ -96,7 +96,7 @@ pub fn advice(f: &Findings, layer: &str) -> Option<Advice> {
         spec.options.insert(name.into(), value.into());
     }
     let text = format!(
-        "Give {} other options where changes of the other side have to be seen sooner; measure whether they help: layermark coherence -l {spec}",
+        "Do not rely on {} showing changes of the other side at once. Measure whether other options help: layermark coherence -l {spec}",
         code(layer)
     );
     Some(Advice {
