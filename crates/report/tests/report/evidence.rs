@@ -120,7 +120,7 @@ fn options_that_cost_changes_of_names_are_causes_of_these() {
 fn a_strict_time_of_access_is_a_cause_of_little() {
     let told = |factor, mount: &'static str| {
         reasons("small read, cold", factor, move |run| {
-            options(run, 1, 0, mount)
+            options(run, 1, 0, mount);
         })
     };
     let says = "it is mounted `strictatime`";
@@ -316,9 +316,12 @@ fn a_change_that_is_seen_late_is_a_delay_and_not_a_cost() {
 fn a_launch_shows_the_cpu_of_the_program_that_serves_its_layer() {
     let shown = |upkeep_ns| {
         let (run, mut trials) = sample::launches(&[400.0, 410.0, 405.0]);
-        trials.iter_mut().for_each(|t| t.upkeep_ns = upkeep_ns);
+        for t in &mut trials {
+            t.upkeep_ns = upkeep_ns;
+        }
         let report = Report::build(&run, &trials);
-        assert_eq!(report.series[0].runs[0].layer_ms, upkeep_ns as f64 / 1e6);
+        let told_ms = report.series[0].runs[0].layer_ms;
+        assert!((told_ms - upkeep_ns as f64 / 1e6).abs() < 1e-9, "{told_ms}");
         let mut text = Vec::new();
         print_full(&report, Style::default(), &mut text).unwrap();
         String::from_utf8(text).unwrap()
