@@ -33,7 +33,11 @@ fn kebab(name: &str) -> &'static str {
 fn flag(param: &Param) -> Arg {
     let arg = Arg::new(param.name).help_heading("Workload");
     if param.name == URL {
-        return arg.value_name("URL").help(param.help);
+        return arg
+            .value_name("URL")
+            .help(param.help)
+            .num_args(0..)
+            .action(ArgAction::Append);
     }
     let mut arg = arg.long(kebab(param.name));
     if let Some(letter) = launch::short(param.name) {

@@ -72,7 +72,7 @@ pub enum LabError {
     },
     /// Work between two ends that would not go through the layer.
     #[error(
-        "`{workload}` does not go through layer `{layer}`: it has no network of its own, and no file is used"
+        "`{workload}` does not go through layer `{layer}`: layermark gives it no network of its own, and no file is used"
     )]
     PassedBy {
         /// The layer.
@@ -289,7 +289,8 @@ impl LabError {
                 ))
             }
             Self::PassedBy { layer, .. } => Some(format!(
-                "layers with a network: -l netns, -l vm:nic=virtio-net; files in it: layermark file -l {layer}"
+                "layers with a network: -l netns, -l vm:nic=virtio-net; ports that a container publishes: layermark http \
+                 URL1 URL2; files in it: layermark file -l {layer}"
             )),
             Self::OneSide { .. } => Some(
                 "layers whose directory this host has, too: -l bind, -l fuse, -l fuse:bindfs, -l sshfs, -l rclone, \

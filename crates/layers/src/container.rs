@@ -14,7 +14,7 @@ use std::{
     thread,
 };
 
-use layermark_model::{KEPT_IN_MEMORY, Missing, Spec, random_name};
+use layermark_model::{CONTAINER, KEPT_IN_MEMORY, Missing, Spec, random_name};
 
 use crate::{
     Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
@@ -385,7 +385,7 @@ impl Layer for Container {
 fn notes(options: &ContainerOptions, root: &Root) -> Vec<(String, String)> {
     let runtime = options.variant;
     let program = runtime.program.0;
-    let mut notes = vec![("runtime".into(), program.to_owned())];
+    let mut notes = vec![(CONTAINER.into(), program.to_owned())];
     if program == "podman" {
         let driver = root
             .driver()

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{Device, Facts};
+use layermark_model::{Device, ENCRYPTION, Facts};
 use layermark_sys::block;
 
 /// `major:minor` of a block device's node.
@@ -47,6 +47,10 @@ pub(crate) fn add_chain(number: &str, facts: &mut Facts) -> Vec<PathBuf> {
     };
     if facts.devices.iter().any(|d| d.number == device.number) {
         return Vec::new();
+    }
+    if block::encrypts(&disk) {
+        let with = format!("dm-crypt on {}", device.name);
+        facts.notes.insert(ENCRYPTION.into(), with);
     }
     facts.devices.push(device);
     let mut files: Vec<PathBuf> = backing.into_iter().collect();

@@ -7,7 +7,7 @@ use std::{
 
 use layermark_model::Missing;
 
-use crate::options;
+use crate::{child, options};
 
 /// An error of a layer. [`LayerError::hint`] says what the user can do about it.
 #[derive(Debug, thiserror::Error)]
@@ -275,6 +275,10 @@ impl LayerError {
             Self::Silent { .. } => {
                 Some("see whether its server is alive, or wait longer: --silence 5m".into())
             }
+            // A program that takes files in, such as mksquashfs: more time would be needed for each set-up.
+            Self::Slow { after, .. } if *after >= child::LIMIT => {
+                Some("make the files that it takes in fewer and smaller: --scale 0.1".into())
+            }
             Self::Slow { .. } | Self::Program { .. } | Self::NotMounted { .. } => None,
             Self::Sandbox { .. } => Some("run it as root: sudo layermark ...".into()),
         }
@@ -377,6 +381,21 @@ mod tests {
                 "{hint}"
             );
         }
+    }
+
+    /// mksquashfs took longer than ten minutes, and nothing said what would help.
+    #[test]
+    fn a_set_up_that_takes_too_long_is_made_smaller() {
+        let slow = |after| LayerError::Slow {
+            layer: "image:squashfs".into(),
+            what: "mksquashfs".into(),
+            after,
+            tail: Vec::new(),
+        };
+        let hint = slow(child::LIMIT).hint().unwrap();
+        assert!(hint.contains("--scale"), "{hint}");
+        // A server that does not start takes in no files.
+        assert_eq!(slow(Duration::from_secs(20)).hint(), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{LABEL, Missing, Spec};
+use layermark_model::{FRESHER, LABEL, Missing, Spec};
 use rustix::fs::FileType;
 
 use crate::{
@@ -165,7 +165,13 @@ impl Layer for Fuse {
             .note("delay", options.delay)
             .note("stall", options.stall)
             .version("fuse protocol", agreed.abi);
-        Ok(Box::new(place))
+        let fresher = match (options.cache, agreed.writeback) {
+            (FuseCache::None, false) => return Ok(Box::new(place)),
+            (FuseCache::None, true) => "writeback=off",
+            (_, false) => "cache=none",
+            (_, true) => "cache=none,writeback=off",
+        };
+        Ok(Box::new(place.note(FRESHER, fresher)))
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
-use layermark_sys::process;
+use layermark_sys::{fuse_servers, process};
 use rustix::fs::{Advice, fadvise, syncfs};
 
 use crate::{
@@ -446,6 +446,18 @@ impl Place for HostPlace {
 
     fn helpers(&self) -> Vec<u32> {
         self.helpers.clone()
+    }
+
+    /// A file system in user space that was mounted before has a server that is not ours.
+    fn servers(&self) -> Vec<u32> {
+        if !self.helpers.is_empty() {
+            return self.helpers();
+        }
+        let mount = mounts::holding(self.mounted_at.as_ref().unwrap_or(&self.dir)).ok();
+        let fuse = mount.filter(|mount| mount.fs.split('.').next() == Some("fuse"));
+        // The number of a connection is that of its device, without a major number (fs/fuse/inode.c).
+        let connection = fuse.and_then(|mount| mount.device.strip_prefix("0:")?.parse().ok());
+        connection.map_or_else(Vec::new, fuse_servers::of)
     }
 
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {

@@ -1,7 +1,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 use layermark_model::{BELOW_OVERLAY, Missing, Spec};
@@ -33,8 +33,10 @@ layer_options! {
     struct ImageOptions {
         /// format; squashfuse reads squashfs in user space
         variant: ImageFormat = "squashfs",
-        /// of the image
-        compression: String = "none" ["none", "lz4", "zstd"],
+        /// of the image; squashfs has all of them, erofs lz4 and zstd
+        compression: String = "none" ["none", "gzip", "lz4", "lzo", "xz", "zstd"],
+        /// bytes that squashfs compresses and reads as one piece
+        block: String = "128K" ["4K", "8K", "16K", "32K", "64K", "128K", "256K", "512K", "1M"],
         /// off: the image is cached by this host as well
         direct_io as "direct-io": bool = "on" ["on", "off"],
         /// on: an overlay on top takes what is written; the first write to a packaged file copies it up
@@ -73,6 +75,16 @@ impl Layer for Image {
 
     fn check(&self, spec: &Spec) -> Result<(), LayerError> {
         let options = ImageOptions::of(spec)?;
+        if options.variant == ImageFormat::Erofs {
+            if let Some((option, given)) = given(spec, &ImageOptions::ROWS, &["block"]) {
+                let must = "is for squashfs and squashfuse".into();
+                return Err(bad(spec, option, given, must));
+            }
+            if matches!(&*options.compression, "gzip" | "lzo" | "xz") {
+                let must = "is for squashfs and squashfuse; erofs has lz4 and zstd".into();
+                return Err(bad(spec, "compression", &options.compression, must));
+            }
+        }
         match given(spec, &ImageOptions::ROWS, &["direct-io"]) {
             Some((option, given)) if options.variant == ImageFormat::Squashfuse => {
                 let must = "is for images on a loop device, which squashfuse does not use".into();
@@ -137,6 +149,10 @@ fn mounted(
     let place = place
         .backing(image)
         .note("compression", &*options.compression);
+    let place = match options.variant {
+        ImageFormat::Erofs => place,
+        _ => place.note("block", &*options.block),
+    };
     if options.variant == ImageFormat::Squashfuse {
         let mut command = needs::tool(name, "squashfuse", "squashfuse")?;
         command.arg("-f").args(fuse_program::for_all_users());
@@ -206,6 +222,16 @@ fn compressor(options: &ImageOptions) -> Option<Missing> {
     })
 }
 
+/// The arguments of mksquashfs.
+fn squashfs_args(command: &mut Command, source: &Path, image: &Path, options: &ImageOptions) {
+    command.arg(source).arg(image);
+    command.args(["-noappend", "-quiet", "-no-progress", "-b", &options.block]);
+    match &*options.compression {
+        "none" => command.args(["-noI", "-noD", "-noF", "-noX"]),
+        other => command.args(["-comp", other]),
+    };
+}
+
 /// Makes the image from the packaged files.
 fn build(base: &Base, name: &str, options: &ImageOptions) -> Result<PathBuf, LayerError> {
     let bytes = tree::size(&base.packaged).map_err(LayerError::io(name, "read", &base.packaged))?;
@@ -226,22 +252,72 @@ fn build(base: &Base, name: &str, options: &ImageOptions) -> Result<PathBuf, Lay
     tree::link(&base.packaged, &staged).map_err(LayerError::io(name, "link to", &staged))?;
     let (program, package) = maker(options.variant);
     let mut command = needs::tool(name, program, package)?;
-    let compression = &*options.compression;
     if program == "mkfs.erofs" {
+        let compression = &*options.compression;
         command.arg("--quiet");
         if compression != "none" {
             command.arg(format!("-z{compression}"));
         }
         command.arg(&image).arg(&stage);
     } else {
-        command.arg(&stage).arg(&image);
-        command.args(["-noappend", "-quiet", "-no-progress"]);
-        match compression {
-            "none" => command.args(["-noI", "-noD", "-noF", "-noX"]),
-            other => command.args(["-comp", other]),
-        };
+        squashfs_args(&mut command, &stage, &image, options);
     }
     child::run(name, &mut command)?;
     removal::remove(&stage).map_err(LayerError::io(name, "remove", &stage))?;
     Ok(image)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Images of applications are compressed by xz, gzip and lzo as well, in blocks of 128 KiB to 1 MiB.
+    #[test]
+    fn an_image_has_the_compression_and_the_blocks_of_its_format() {
+        let check = |text: &str| {
+            let spec: Spec = text.parse().unwrap();
+            crate::check(&spec).map_err(|e| e.to_string())
+        };
+        for comp in ["none", "gzip", "lz4", "lzo", "xz", "zstd"] {
+            let spec = format!("image:squashfuse,compression={comp},block=1M");
+            assert_eq!(check(&spec), Ok(()), "{spec}");
+        }
+        assert_eq!(check("image:erofs,compression=lz4"), Ok(()));
+        for (wrong, says) in [
+            ("image:erofs,compression=xz", "erofs has lz4 and zstd"),
+            ("image:erofs,block=1M", "is for squashfs and squashfuse"),
+            ("image:squashfs,block=2M", "2M"),
+            ("image:squashfs,compression=bzip2", "bzip2"),
+        ] {
+            let e = check(wrong).unwrap_err();
+            assert!(e.contains(says), "{wrong}: {e}");
+        }
+    }
+
+    /// The image is what was asked for, as its first bytes say (Documentation/filesystems/squashfs.rst).
+    #[test]
+    fn mksquashfs_makes_the_image_that_was_asked_for() {
+        let temp = tempfile::tempdir().unwrap();
+        if child::program("mksquashfs").is_none() {
+            eprintln!("skipped: mksquashfs is not installed");
+            return;
+        }
+        let source = temp.path().join("source");
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("zeros"), vec![0; 1 << 20]).unwrap();
+        for (compression, number) in [("gzip", 1), ("lzo", 3), ("xz", 4)] {
+            let image = temp.path().join(compression);
+            let spec: Spec = format!("image:squashfuse,compression={compression},block=1M")
+                .parse()
+                .unwrap();
+            let options = ImageOptions::of(&spec).unwrap();
+            let mut command = child::command(child::program("mksquashfs").unwrap());
+            squashfs_args(&mut command, &source, &image, &options);
+            child::run("image", &mut command).unwrap();
+            let bytes = fs::read(&image).unwrap();
+            let block = u32::from_le_bytes(bytes[12..16].try_into().unwrap());
+            let found = u16::from_le_bytes(bytes[20..22].try_into().unwrap());
+            assert_eq!((block, found), (1 << 20, number), "{compression}");
+        }
+    }
 }

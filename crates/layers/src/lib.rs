@@ -378,6 +378,11 @@ pub trait Place: Send {
     fn helpers(&self) -> Vec<u32> {
         Vec::new()
     }
+    /// Processes on this host whose limits of CPU time and transfers hold for the layer: its helpers, and a server that
+    /// somebody else has started.
+    fn servers(&self) -> Vec<u32> {
+        self.helpers()
+    }
     /// CPU time the layer's own helpers on this host have used since they started.
     fn helper_cpu(&self) -> Result<CpuTime, LayerError>;
 }

@@ -13,7 +13,8 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{Facts, Mount};
+use layermark_model::{ENCRYPTION, Facts, Mount};
+use layermark_sys::block;
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statfs, statx},
     io::Errno,
@@ -224,6 +225,15 @@ pub fn facts_of(dir: &Path) -> io::Result<Facts> {
     Ok(facts)
 }
 
+/// File systems that encrypt what they store.
+const ENCRYPTING: [&str; 5] = [
+    "ecryptfs",
+    "fuse.cryfs",
+    "fuse.encfs",
+    "fuse.gocryptfs",
+    "fuse.securefs",
+];
+
 /// Maximum depth of a stack of mounts: the kernel allows two levels of overlay.
 const DEEPEST: usize = 8;
 
@@ -236,6 +246,14 @@ pub(crate) fn add_facts(path: &Path, facts: &mut Facts, depth: usize) -> io::Res
     let mount = as_fact(&entry);
     if !facts.mounts.contains(&mount) {
         facts.mounts.push(mount);
+    }
+    // An overlay reads the file of a directory below it, with the read-ahead of that one.
+    if facts.read_ahead_kb.is_none() && entry.fs != "overlay" {
+        facts.read_ahead_kb = block::read_ahead_kb(&entry.device);
+    }
+    if ENCRYPTING.contains(&entry.fs.as_str()) {
+        let with = entry.fs.trim_start_matches("fuse.");
+        facts.notes.insert(ENCRYPTION.into(), with.into());
     }
     let mut devices = Vec::new();
     if entry.device.starts_with("0:") {

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use layermark_model::{Missing, Spec};
+use layermark_model::{FRESHER, Missing, Spec};
 use layermark_sys::process;
 
 use crate::{
@@ -100,6 +100,9 @@ impl Layer for Sshfs {
             .note("cache", on_off(options.cache))
             .version(PROGRAM, version(PROGRAM, "--version")?)
             .version("ssh", version("ssh", "-V")?);
+        if options.cache {
+            place = place.note(FRESHER, "cache=off");
+        }
         place.package()?;
         let place = fuse_program::observed(place, &at, &tree_of(server.pid))?;
         let refresh = refresher(&layer, base, &at.join(PACKAGED), &below.join(PACKAGED));

@@ -19,8 +19,8 @@ use std::{
 use layermark_model::random_name;
 use rustix::{
     fs::{
-        AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat,
-        statat,
+        Access, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, accessat, flock, fstat,
+        mkdirat, openat, statat,
     },
     io::Errno,
 };
@@ -264,9 +264,15 @@ fn open_now(asked: &Path) -> Result<Parent, LayerError> {
     }
 }
 
-/// Checks that a directory can be used.
+/// Checks that a directory can be used. One that is read-only is refused here: its file system often has no free
+/// space either, and that would be the complaint.
 pub(crate) fn check(dir: &Path) -> Result<(), LayerError> {
-    open(dir).map(drop)
+    let parent = open(dir)?;
+    served::ask(dir, || {
+        let may = Access::WRITE_OK | Access::EXEC_OK;
+        let may = accessat(&parent.dir, ".", may, AtFlags::EACCESS);
+        may.map_err(|e| bad(dir)(in_words(&e.into())))
+    })
 }
 
 /// Whether other users can replace an entry of a directory on the path, or of the last one, and so

@@ -23,6 +23,10 @@ pub struct Facts {
     /// mounts, and [`Facts::devices`] are the host's devices below the guest's disk or share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestFacts>,
+    /// How far this kernel reads ahead of a program that reads in order, KiB: `read_ahead_kb` of the file system
+    /// that has the data. Absent where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead_kb: Option<u64>,
     /// Other facts, by name: `direct_io`, `writeback`, `compression`.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
@@ -41,6 +45,14 @@ pub const BELOW_OVERLAY: (&str, &str) = ("packaged_files", "in the lower directo
 pub const KEPT_IN_MEMORY: (&str, &str) = ("storage", "memory of the layer's own kernel");
 /// The note of a layer whose kernel does not count how long a thread waits for a CPU (`schedstat`).
 pub const DELAY_UNKNOWN: (&str, &str) = ("waiting_for_cpu", "not counted by its kernel");
+
+/// The note with the program that runs a container.
+pub const CONTAINER: &str = "runtime";
+/// The note with what encrypts a layer's data.
+pub const ENCRYPTION: &str = "encryption";
+/// The note with the options with which a layer sees changes of the other side sooner, such as `cache=none`. Absent where
+/// it has none.
+pub const FRESHER: &str = "sees_changes_sooner_with";
 
 impl Facts {
     /// The probe's files are in memory: on a tmpfs, on devices backed by memory, or as the layer says

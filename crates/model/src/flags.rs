@@ -24,6 +24,8 @@ pub const CUT_OFF: &str = "block cut off";
 pub const DIRECT_IGNORED: &str = "O_DIRECT ignored";
 /// A record differed from what had been written.
 pub const VERIFY: &str = "verify failed";
+/// Nothing that was waited for came in time: its time is at least what is shown.
+pub const NOT_SEEN: &str = "not seen in time";
 /// The ratio changed late in the run, so no single number describes it. Of a result, not a trial.
 pub const UNSTEADY: &str = "no steady state";
 /// A few operations take so long that the average is not the typical time. Of a result, not a trial.

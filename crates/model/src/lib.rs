@@ -3,6 +3,7 @@
 //! A *plan* names *layers* and *work*, and work expands to *points*. A *trial* is one point
 //! measured once in one layer. A *run* is all trials of one plan on one machine.
 
+mod brief;
 pub mod calls;
 mod claim;
 mod facts;
@@ -31,10 +32,11 @@ mod trial;
 mod warmth;
 pub mod witness;
 
+pub use brief::{IT_SAID, brief};
 pub use claim::{Claim, Layers, Predicate, Quotient, Relation, Share, Words};
 pub use facts::{
-    BELOW_OVERLAY, CpuTime, DELAY_UNKNOWN, Device, DroppedCaches, Facts, GuestFacts,
-    KEPT_IN_MEMORY, Limit, Limited, Missing, Mount,
+    BELOW_OVERLAY, CONTAINER, CpuTime, DELAY_UNKNOWN, Device, DroppedCaches, ENCRYPTION, FRESHER,
+    Facts, GuestFacts, KEPT_IN_MEMORY, Limit, Limited, Missing, Mount,
 };
 pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,

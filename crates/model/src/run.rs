@@ -75,6 +75,13 @@ pub struct Cut {
     pub enough_s: u64,
 }
 
+impl Cut {
+    /// Whether no layer was up yet: what is made smaller takes less time to set up.
+    pub fn in_set_up(&self) -> bool {
+        self.block.is_none()
+    }
+}
+
 impl Run {
     /// Name of the layer that the others are compared with; empty if the run has no layers.
     pub fn baseline(&self) -> &str {

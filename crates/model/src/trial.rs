@@ -29,6 +29,9 @@ pub struct Trial {
     /// value instead of the elapsed time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ns: Option<f64>,
+    /// Nothing that was waited for came in time, so the trial's time is the wait: the true one is longer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_seen: bool,
     /// CPU time of the probe while its clock ran.
     #[serde(default)]
     pub cpu: CpuUse,

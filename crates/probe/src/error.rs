@@ -62,6 +62,14 @@ impl ProbeError {
     }
 }
 
+/// What to do where the file system refuses a shared mapping (mmap(2) with `MAP_SHARED`) of a file to write, as 9p
+/// does without a cache (EINVAL) and file systems in user space with direct I/O (ENODEV).
+pub fn without_shared_mappings(instead: &str) -> String {
+    format!(
+        "{instead}; a 9p share has shared mappings with `cache=mmap` (-l vm:share=9p,cache=mmap)"
+    )
+}
+
 impl From<PointError> for ProbeError {
     fn from(e: PointError) -> Self {
         Self {

@@ -43,6 +43,7 @@ pub mod workloads;
 pub use clock::Source;
 pub use error::ProbeError;
 pub use own_cache::own_cache;
+pub use programs::from_elsewhere;
 pub use selftest::self_test;
 pub use serve::serve;
 

@@ -325,7 +325,7 @@ pub fn left_out_by_reason(all: &[LeftOut]) -> Vec<String> {
             named = format!("{named} ({} each)", count(first, "point"));
         }
         let hint = left.hint.as_ref().map(|hint| format!("; hint: {hint}"));
-        let reason = number::first_line(&left.reason);
+        let reason = layermark_model::brief(&left.reason);
         format!("{named}: {reason}{}", hint.unwrap_or_default())
     };
     reasons.iter().map(said).collect()

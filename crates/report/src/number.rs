@@ -295,13 +295,6 @@ pub fn count(n: usize, one: &str) -> String {
     }
 }
 
-/// An error for a sentence: its first line, without the final full stop.
-pub fn first_line(error: &str) -> &str {
-    let line = error.lines().map(str::trim).find(|line| !line.is_empty());
-    let line = line.unwrap_or("no reason was given");
-    line.trim_end_matches(['.', ' '])
-}
-
 /// The verb for `n` things: `fails` for one, `fail` for more.
 pub fn verb(n: usize, one: &'static str, more: &'static str) -> &'static str {
     if n == 1 { one } else { more }
@@ -321,8 +314,9 @@ pub fn list<S: AsRef<str>>(items: &[S]) -> String {
 
 /// The value of a result, in its unit.
 pub fn result_value(row: &ResultRow) -> String {
+    let most = if row.not_seen() { "<" } else { "" };
     row.value
-        .map_or_else(|| "-".into(), |v| value(v, &row.unit))
+        .map_or_else(|| "-".into(), |v| format!("{most}{}", value(v, &row.unit)))
 }
 
 /// `1.06x`, `2.4x`, `640x`, `29x faster`: at most three digits, and no more than the interval

@@ -18,6 +18,28 @@ pub fn directory(number: &str) -> Option<PathBuf> {
         .or_else(|| in_class(Path::new("/sys/class/block"), number))
 }
 
+/// How far the kernel reads ahead on the file system with this device number, KiB: `read_ahead_kb` of its
+/// `bdi` (Documentation/ABI/testing/sysfs-class-bdi). A partition has that of its disk.
+pub fn read_ahead_kb(number: &str) -> Option<u64> {
+    let disk = directory(number).map(|dir| match (dir.join("partition").exists(), dir.parent()) {
+        (true, Some(disk)) => disk.join("bdi"),
+        _ => dir.join("bdi"),
+    });
+    let (major, minor) = number.split_once(':')?;
+    let of = format!(
+        "{}:{}",
+        major.parse::<u32>().ok()?,
+        minor.parse::<u32>().ok()?
+    );
+    let bdi = disk.unwrap_or_else(|| Path::new("/sys/class/bdi").join(of));
+    read(&bdi.join("read_ahead_kb"))?.parse().ok()
+}
+
+/// Whether a device-mapper device encrypts: cryptsetup gives it such a UUID.
+pub fn encrypts(disk: &Path) -> bool {
+    read(&disk.join("dm/uuid")).is_some_and(|uuid| uuid.starts_with("CRYPT-"))
+}
+
 /// The entry of `class` whose file `dev` holds the number.
 fn in_class(class: &Path, number: &str) -> Option<PathBuf> {
     let mut entries = fs::read_dir(class).ok()?.flatten();
@@ -54,6 +76,29 @@ mod tests {
         assert_eq!(found, Some(wanted));
         assert_eq!(in_class(temp.path(), "254:1"), None);
         assert_eq!(in_class(&temp.path().join("none"), "254:0"), None);
+    }
+
+    #[test]
+    fn a_volume_of_cryptsetup_encrypts() {
+        let temp = tempfile::tempdir().unwrap();
+        let uuid = |text: &str| {
+            fs::create_dir_all(temp.path().join("dm")).unwrap();
+            fs::write(temp.path().join("dm/uuid"), text).unwrap();
+            encrypts(temp.path())
+        };
+        assert!(!encrypts(temp.path()), "a disk");
+        assert!(!uuid("LVM-YPq1\n"));
+        assert!(uuid("CRYPT-LUKS2-1f0c-data\n"));
+    }
+
+    #[test]
+    fn the_read_ahead_of_a_disk_is_a_number() {
+        let disks = all().filter_map(|disk| read(&disk.join("dev")));
+        let told: Vec<_> = disks.filter_map(|n| read_ahead_kb(&n)).collect();
+        if told.is_empty() {
+            eprintln!("skipped: no block device is seen here");
+        }
+        assert_eq!(read_ahead_kb("../x:0"), None);
     }
 
     #[test]

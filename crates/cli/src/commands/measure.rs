@@ -9,7 +9,7 @@ use std::{
 
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, keeper, sandbox, served};
-use layermark_model::{Environment, Run};
+use layermark_model::{Cut, Environment, Run};
 use layermark_report::Report;
 use layermark_store::Store;
 use signal_hook::iterator::Signals;
@@ -298,13 +298,10 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
     if outcome.trials == 0
         && let Some(cut) = &outcome.run.cut
     {
-        let enough = cut.enough_s;
         return Failure::failed(
             "nothing was measured: the budget was spent before a block was complete",
         )
-        .hint(format!(
-            "give it more time: layermark run --resume {id}{store} --budget {enough}s"
-        ))
+        .hint(enough_for(cut, &format!("{id}{store}")))
         .print(false);
     }
     if outcome.trials == 0 {
@@ -319,6 +316,17 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
         return failure.hint(hint).print(false);
     }
     ExitCode::SUCCESS
+}
+
+/// What to do about a run whose budget was spent before anything was measured.
+fn enough_for(cut: &Cut, run: &str) -> String {
+    let enough = cut.enough_s;
+    let more = format!("give it more time: layermark run --resume {run} --budget {enough}s");
+    if cut.in_set_up() {
+        format!("make the files that the layers take in smaller: --scale 0.1; or {more}")
+    } else {
+        more
+    }
 }
 
 /// This command with a budget that is enough; `or_fewer`: or with fewer layers.
@@ -434,6 +442,26 @@ mod tests {
         // With two blocks nothing is known, which fails only where it is asked for.
         exits("gate-held", 2, "slower=100000x", false, ExitCode::SUCCESS);
         exits("gate-held", 2, "slower=100000x", true, failed());
+    }
+
+    /// A set-up that took all of the budget was answered with more budget alone.
+    #[test]
+    fn a_set_up_that_takes_all_of_the_budget_is_made_smaller() {
+        let cut = |block| Cut {
+            at_s: 5,
+            block,
+            point: None,
+            layer: None,
+            during: "the layers were set up".into(),
+            enough_s: 20,
+        };
+        let hint = enough_for(&cut(None), "RUN");
+        assert!(hint.contains("--scale 0.1; or give it more time"), "{hint}");
+        let hint = enough_for(&cut(Some(1)), "RUN");
+        assert_eq!(
+            hint,
+            "give it more time: layermark run --resume RUN --budget 20s"
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::{
 pub fn all_failed(report: &Report) -> Option<Failure> {
     let errors: Option<Vec<&str>> = report.trials.iter().map(|t| t.error.as_deref()).collect();
     let errors = errors?;
-    let first = errors.first()?.lines().next().unwrap_or_default();
+    let first = layermark_model::brief(errors.first()?);
     Some(Failure::failed(format!(
         "every trial failed, the first because {first}"
     )))

@@ -248,3 +248,63 @@ fn a_cpu_quota_is_a_fact_and_a_caveat() {
     let words = "Limits that refill: each probe may use 0.2 CPUs (cpu.";
     assert!(caveats.contains(words), "{caveats}");
 }
+
+/// A directory on a file system in user space whose server has a quota: 20x, without a cause.
+#[test]
+fn a_quota_of_the_server_of_a_directory_is_a_fact() {
+    if !needs_root() || !has_fuse() || !has("gocryptfs") {
+        return;
+    }
+    let Some(group) = Group::with_quota() else {
+        return skipped("no control group with a CPU quota can be made");
+    };
+    let procs = group.0.join("cgroup.procs");
+    let mount = format!(
+        "mkdir $W/cipher $W/plain; echo secret > $W/../key; gocryptfs -q -init -passfile $W/../key $W/cipher; \
+         sh -c 'echo $$ > {}; exec gocryptfs -q -passfile $W/../key $W/cipher $W/plain'",
+        procs.display()
+    );
+    let lm = Lm::new();
+    let layer = format!("dir:{}/plain", lm.work().display());
+    let work = ["file", "--op", "rand-read", "--file-size", "256K"];
+    let lm = lm
+        .work_with(&work, &[&layer])
+        .around(&mount, "umount $W/plain");
+    let Some(lm) = lm else {
+        return;
+    };
+    let said = lm
+        .args(["--blocks", "2", "--sessions", "1", "--json"])
+        .run();
+    let report = said.json();
+    let layers = report["layers"].as_array().expect("layers");
+    let facts = |name: &str| &layers.iter().find(|l| l["name"] == name).expect("a layer")["facts"];
+    if facts(&layer)["mounts"][0]["fs"] != "fuse.gocryptfs" {
+        return skipped(&said.stderr);
+    }
+    assert_eq!(facts(&layer)["notes"]["encryption"], "gocryptfs");
+    // The server ends some moments after its mount.
+    layermark_testkit::wait_for("the end of the server", || {
+        let pids = fs::read_to_string(&procs).ok()?;
+        pids.is_empty().then_some(())
+    });
+    let limits = &facts(&layer)["limits"];
+    if limits.is_null() && !tells_servers() {
+        return skipped("this kernel does not tell who serves a file system (Linux 6.18 does)");
+    }
+    assert_eq!(
+        (&limits[0]["helper"], &limits[0]["rate"]),
+        (&true.into(), &0.2.into()),
+        "{limits}"
+    );
+    assert!(facts("native")["limits"].is_null());
+}
+
+/// Whether the kernel has `fuse_connection` in the fdinfo of `/dev/fuse`.
+fn tells_servers() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = release
+        .split('.')
+        .map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(18))
+}

@@ -148,6 +148,20 @@ fn a_full_disk_is_refused_before_the_run() {
         .prints("entries:1");
 }
 
+/// A read-only file system has no free space either, which was the complaint.
+#[test]
+fn a_directory_on_a_read_only_mount_is_refused_for_that() {
+    let mount = "mkdir $W/ro; mount -t tmpfs -o size=1m,ro none $W/ro";
+    let lm = Lm::new();
+    let layer = format!("dir:{}/ro", lm.work().display());
+    let lm = lm.measure(&[&layer]).around(mount, "umount $W/ro");
+    let Some(lm) = lm else {
+        return;
+    };
+    lm.run()
+        .fails(2, &[&layer, "read-only file system", "-l dir:DIR"]);
+}
+
 #[test]
 fn a_disk_whose_last_tenth_is_asked_for_is_refused() {
     let small = "mount -t tmpfs -o size=20m none $W";

@@ -159,6 +159,31 @@ fn a_url_of_the_users_has_one_end() {
     );
 }
 
+/// A port that podman publishes by slirp4netns, by pasta or by a proxy is a URL each: they take turns in each block.
+#[test]
+fn several_urls_take_turns_and_are_compared_with_the_first() {
+    let urls = [page(), page(), page()].map(|port| format!("http://127.0.0.1:{port}/"));
+    let [first, second, third] = urls.each_ref().map(String::as_str);
+    let args = ["http", first, second, third, "--concurrency", "1"];
+    let more = ["--blocks", "3", "--sessions", "1", "--json"];
+    let args = [&args[..], &more].concat();
+    let report = Lm::new().work_with(&args, &[]).run().code(0).json();
+    let all = report["alternatives"].as_array().expect("alternatives");
+    assert_eq!(all.len(), 2, "{all:#?}");
+    for row in all {
+        assert_eq!(row["blocks"], 3, "{row:#}");
+        assert!(row["ratio"]["estimate"].as_f64() > Some(0.0), "{row:#}");
+    }
+    let points = |block: u64| -> Vec<&serde_json::Value> {
+        let trials = report["trials"].as_array().expect("trials").iter();
+        trials
+            .filter(|t| t["block"] == block)
+            .map(|t| &t["point"])
+            .collect()
+    };
+    assert_eq!(points(0).len(), 3, "each in each block: {:?}", points(0));
+}
+
 #[test]
 fn what_cannot_be_asked_for_is_a_usage_error() {
     for (args, words) in [

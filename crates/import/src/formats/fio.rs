@@ -12,6 +12,7 @@ use self::{
 use super::{Format, Found, bounded, some};
 use crate::{document, values};
 
+mod disks;
 mod options;
 mod rates;
 mod terse;
@@ -95,6 +96,8 @@ struct Output {
     /// Of `fio --client`: jobs of all servers, and their sum.
     #[serde(rename = "client_stats", default, deserialize_with = "bounded")]
     clients: Vec<FioJob>,
+    #[serde(rename = "disk_util", default, deserialize_with = "bounded")]
+    disks: Vec<disks::DiskUtil>,
 }
 
 impl Output {
@@ -118,6 +121,9 @@ impl Output {
             let asked = Asked(job.options.as_ref(), &self.global);
             let crowd = crowds.next(job, &asked);
             add(job, &asked, &crowd, units, found)?;
+        }
+        if let Some(text) = disks::remark(&self.disks, jobs) {
+            found.note(text);
         }
         Ok(())
     }

@@ -545,9 +545,9 @@ impl<'a> Lab<'a> {
         }
         self.restarts[layer] += 1;
         let name = self.run.layers[layer].name.clone();
-        let first = reason.lines().next().unwrap_or_default();
+        let brief = layermark_model::brief(&reason);
         (self.on_event)(Event::Warning {
-            text: format!("{name}: {first}; its probe is started again"),
+            text: format!("{name}: {brief}; its probe is started again"),
             hint: None,
         });
         let Some(up) = self.running[layer].as_mut() else {
@@ -558,7 +558,7 @@ impl<'a> Lab<'a> {
         let revived = watching.judge(restarted);
         drop(watching);
         revived.or_else(|lost| {
-            let why = format!("{first}, and {}", lost.reason);
+            let why = format!("{brief}, and {}", lost.reason);
             self.drop_layer(
                 layer,
                 LayerFailure {

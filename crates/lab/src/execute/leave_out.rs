@@ -20,6 +20,9 @@ const CHOICES: u32 = 3;
 /// Fewest trials of a layer that all failed before it is given up.
 const HOPELESS: usize = 3;
 
+/// What makes a set-up shorter.
+const SMALLER: &str = "make the files that it takes in smaller: --scale 0.1";
+
 impl Lab<'_> {
     /// Tells the clock how long the run has taken.
     pub(crate) fn tick(&mut self) {
@@ -54,10 +57,11 @@ impl Lab<'_> {
             let needed = self.budget_for_all(blocks);
             let s = if blocks == 1 { "" } else { "s" };
             let why = format!("{blocks} block{s} of all layers would take about {needed} s");
+            let hint = self.replay("", needed);
             self.leave_layers_out(
                 &layers,
                 &format!("{why}, and the budget is {budget} s"),
-                needed,
+                &hint,
             )?;
             let names = layers.iter().map(|l| self.run.layers[*l].name.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
@@ -114,9 +118,18 @@ impl Lab<'_> {
             "half of the budget of {} s was spent when {up} layers were up",
             budget.as_secs_f64()
         );
-        self.leave_layers_out(&[index], &why, needed)?;
+        // Each set-up takes as long with more time.
+        let hint = format!(
+            "{SMALLER}, or give it more time: {}",
+            self.replay("", needed)
+        );
+        self.leave_layers_out(&[index], &why, &hint)?;
         let name = self.run.layers[index].name.clone();
-        self.tell_left_out(&format!("left out, because {why}: {name}"), needed);
+        let command = self.replay(&self.store.option().to_string(), needed);
+        (self.on_event)(Event::Warning {
+            text: format!("left out, because {why}: {name}"),
+            hint: Some(format!("{SMALLER}, or for all of them: {command}")),
+        });
         Ok(())
     }
 
@@ -124,16 +137,14 @@ impl Lab<'_> {
         &mut self,
         layers: &[usize],
         reason: &str,
-        needed: u64,
+        hint: &str,
     ) -> Result<(), LabError> {
-        // What is stored does not name the store, which may be moved.
-        let hint = self.replay("", needed);
         for layer in layers {
             self.running[*layer] = None;
             let layer = &mut self.run.layers[*layer];
             layer.status = LayerStatus::LeftOut;
             layer.reason = Some(reason.to_owned());
-            layer.hint = Some(hint.clone());
+            layer.hint = Some(hint.to_owned());
         }
         self.clock.leave_out(layers);
         self.forecast.leave_out(layers);
@@ -160,6 +171,7 @@ impl Lab<'_> {
         });
     }
 
+    /// What is stored does not name the store, which may be moved.
     fn replay(&self, store: &str, needed: u64) -> String {
         format!(
             "layermark run --replay {}{store} --budget {needed}s",

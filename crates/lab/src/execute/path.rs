@@ -185,6 +185,10 @@ impl Place for Path {
         self.both().flat_map(Place::helpers).collect()
     }
 
+    fn servers(&self) -> Vec<u32> {
+        self.both().flat_map(Place::servers).collect()
+    }
+
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
         self.both().try_fold(CpuTime::default(), |all, place| {
             let one = place.helper_cpu()?;

@@ -291,6 +291,10 @@ impl Place for RemoteLayer {
         self.asked(|place| place.refresh())
     }
 
+    fn servers(&self) -> Vec<u32> {
+        self.asked(|place| Ok(place.servers())).unwrap_or_default()
+    }
+
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
         self.asked(|place| place.helper_cpu())
     }

@@ -142,8 +142,8 @@ impl RunningLayer {
         });
         let near = near.transpose()?;
         let ground = place.ground();
-        let helpers = place.helpers();
-        let (mut limits, throttles) = limits::of(probe.pid(), &helpers, &facts.devices);
+        let servers = place.servers();
+        let (mut limits, throttles) = limits::of(probe.pid(), &servers, &facts.devices);
         limits::add_quota(&mut limits, self_test.cpu_quota);
         facts.limits = limits;
         Ok(Self {

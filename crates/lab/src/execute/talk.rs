@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use layermark_layers::in_words;
-use layermark_model::protocol::{FromProbe, ToProbe};
+use layermark_model::{
+    CONTAINER,
+    protocol::{FromProbe, ToProbe},
+};
+use layermark_probe::from_elsewhere;
 
 use crate::execute::{
     probe_client::Broken,
@@ -62,6 +66,9 @@ pub(crate) fn hear_from(
             if let Some(how) = ended {
                 return Err(broken(up, request, end, Broken::OtherEnded(how)));
             }
+            let container = up.facts.notes.contains_key(CONTAINER);
+            let guest = up.facts.guest.is_some();
+            let hint = hint.map(|h| from_elsewhere(&h, guest, container));
             let hint = hint.map(|h| format!("; hint: {h}")).unwrap_or_default();
             Err(Failure::Work {
                 message: at(request, end).to_owned() + &in_words(&(message + &hint)),

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{Missing, Spec, random_name};
+use layermark_model::{CONTAINER, Missing, Spec, random_name};
 use layermark_sys::process::Stat;
 
 use super::{
@@ -203,7 +203,7 @@ pub(super) fn open(
         drop_caches: Vec::new(),
         dir: work_dir(options.at),
         notes: [
-            ("runtime".into(), "docker".into()),
+            (CONTAINER.into(), "docker".into()),
             ("storage_driver".into(), about(1)),
         ]
         .into_iter()

@@ -43,6 +43,12 @@ fn knows_what_holds_a_directory_and_what_does_not() {
     assert!(here.starts_with(&facts.mounts[0].at), "{facts:?}");
     let e = assert_mounted("x", &here, "squashfs").unwrap_err();
     assert!(matches!(e, LayerError::NotMounted { .. }), "{e}");
+    let device = list()
+        .unwrap()
+        .into_iter()
+        .find(|m| m.at == facts.mounts[0].at);
+    let told = device.and_then(|m| block::read_ahead_kb(&m.device));
+    assert!(facts.mounts[0].fs == "overlay" || facts.read_ahead_kb == told);
     assert_eq!(facts_of(Path::new("/proc")).unwrap().mounts[0].fs, "proc");
     assert!(facts_of(Path::new("/absent")).is_err());
 }

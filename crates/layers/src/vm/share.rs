@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::{Missing, Spec};
+use layermark_model::{FRESHER, Missing, Spec};
 
 use crate::{
     Control, LayerError,
@@ -233,6 +233,14 @@ impl<'a> Share<'a> {
             ("share", self.kind.name().into()),
             ("share_cache", self.cache().into()),
         ]);
+        // The default keeps less than the others, and `none` nothing.
+        let usual = self.kind.caches()[0];
+        let fresher = match self.cache() {
+            "none" => None,
+            cache if cache == usual => Some("none"),
+            _ => Some(usual),
+        };
+        notes.extend(fresher.map(|cache| (FRESHER, format!("cache={cache}"))));
         notes
     }
 }

@@ -44,6 +44,7 @@ const MORE: &[&str] = &[
     "image:squashfs,upper=on",
     "image:erofs,upper=on",
     "image:squashfuse,upper=on",
+    "image:squashfuse,compression=xz,block=1M",
     "sshfs",
     "rclone",
     "rclone:cache=full,delay=1ms",

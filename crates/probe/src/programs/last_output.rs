@@ -5,6 +5,7 @@ use std::{
     io::{Read, Seek, SeekFrom},
 };
 
+use layermark_model::IT_SAID;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::spawn::Program;
@@ -41,7 +42,7 @@ impl LastOutput {
         if text.is_empty() {
             String::new()
         } else {
-            format!("; it said: {text}")
+            format!("{IT_SAID}{text}")
         }
     }
 }

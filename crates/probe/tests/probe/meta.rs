@@ -75,7 +75,7 @@ fn a_missing_file_is_found_before_the_clock() {
     let mut lab = Lab::new();
     let p = point("meta", json!({"op": "small-read", "files": 3}));
     assert!(matches!(lab.prepare(&p), FromProbe::Ready { .. }));
-    std::fs::remove_file(lab.packaged("small-16384-3/d0/f1")).unwrap();
+    std::fs::remove_file(lab.packaged("small-16384-3-100/d0/f1")).unwrap();
     match lab.job(&p) {
         FromProbe::Error { message, errno, .. } => {
             assert!(message.contains("d0/f1"), "{message}");

@@ -4,7 +4,11 @@
 use layermark_model::{Facts, Limit, Point, Quantity, Target, Unit};
 
 use crate::{
-    analysis::{facts, limits, others, waiting},
+    analysis::{
+        facts, limits, others,
+        settings::{self, Having},
+        waiting,
+    },
     code_span::in_baseline,
     number,
     types::{Cause, Distrust, DurabilityVerdict, InTrials, ResultRow, ServedBy, Sides, Verdict},
@@ -48,6 +52,7 @@ impl Cause {
                 let times = number::count(*times as usize, "time");
                 format!("{}, and was stopped {times} in its turns", may(limit))
             }
+            Self::Setting(setting) => setting.words(&natively),
             Self::Memory => "its data lies in memory, not on a disk".into(),
             Self::OfBaseline(cause) => format!("in {baseline}: {}", cause.words(baseline)),
             Self::SkippedFlush {
@@ -168,6 +173,10 @@ pub struct Compared<'a> {
 /// Each cause has a datum that the baseline lacks. If another layer has the same datum, the cause
 /// explains at most what it costs there.
 pub fn find(compared: &Compared) -> Vec<Cause> {
+    // Nothing waits until a change of the other side is seen, so it is not a cost of each call.
+    if compared.point.meaning.target == Target::SharedDirectory {
+        return Vec::new();
+    }
     match compared.here.leaning() {
         Verdict::Faster => faster(compared),
         Verdict::Slower => {
@@ -210,6 +219,7 @@ fn has_datum(cause: &Cause, row: &ResultRow, facts: &Facts, point: &Point) -> bo
         Cause::KernelWorkers(_) => row.kernel_workers.is_some_and(|n| n > 0),
         Cause::EmulatedCpu => facts.emulated_cpu(),
         Cause::UserSpace => facts.is_fuse(),
+        Cause::Setting(setting) => setting.is_of(facts),
         Cause::CpuLimit(..) => limits::of_cpu(facts).is_some() && limits::stopped(row) > 0.0,
         Cause::SeccompFilters(sides) => facts::seccomp_filters(facts) >= sides.here,
         Cause::OtherDevice(sides) => facts::physical(facts) == sides.here,
@@ -250,6 +260,8 @@ fn faster(compared: &Compared) -> Vec<Cause> {
     {
         found.push(Cause::Compression(with.into()));
     }
+    let read_ahead = settings::read_ahead(&compared.in_layer(), false);
+    found.extend(read_ahead.map(Cause::Setting));
     found.extend(other_flushes(here, native, "fewer"));
     found.extend(baselines_own(compared).map(|cause| Cause::OfBaseline(Box::new(cause))));
     // Another file system does not explain a flush that is several times faster.
@@ -307,9 +319,36 @@ fn baselines_own(compared: &Compared) -> Option<Cause> {
     });
     let emulated = there.emulated_cpu() && !here.emulated_cpu();
     let user_space = !cached && there.is_fuse() && !here.is_fuse();
+    let setting = || {
+        let having = compared.in_baseline();
+        let mut options = settings::mount_options(&having).into_iter();
+        let found = options.next().or_else(|| settings::encrypts(&having));
+        found.map(Cause::Setting)
+    };
     network
         .or(emulated.then_some(Cause::EmulatedCpu))
         .or(user_space.then_some(Cause::UserSpace))
+        .or_else(setting)
+}
+
+impl<'a> Compared<'a> {
+    /// The layer as the side that may have a setting.
+    fn in_layer(&self) -> Having<'a> {
+        Having {
+            facts: self.facts,
+            row: self.here,
+            without: self.native_facts,
+        }
+    }
+
+    /// The baseline as that side.
+    fn in_baseline(&self) -> Having<'a> {
+        Having {
+            facts: self.native_facts,
+            row: self.native,
+            without: self.facts,
+        }
+    }
 }
 
 /// Whether a layer is faster by so little that nobody would count on it: no alarm without a reason.
@@ -341,7 +380,14 @@ fn slower(compared: &Compared) -> Vec<Cause> {
     if compared.facts.emulated_cpu() && !compared.native_facts.emulated_cpu() {
         found.push(Cause::EmulatedCpu);
     }
+    let having = compared.in_layer();
+    let options = settings::mount_options(&having).into_iter();
+    found.extend(options.map(Cause::Setting));
     found.extend(limits::cause([here, native], compared.facts));
+    // What lies above another file system reads ahead there as well.
+    let above = compared.facts.is_fuse() || compared.facts.devices.iter().any(|d| d.own);
+    let read_ahead = settings::read_ahead(&having, true).map(Cause::Setting);
+    found.extend(read_ahead.clone().filter(|_| !above));
     found.extend(other_device(compared));
     found.extend(other_source(here, native, Verdict::Slower));
     found.extend(other_flushes(here, native, "more"));
@@ -357,6 +403,9 @@ fn slower(compared: &Compared) -> Vec<Cause> {
             found.push(Cause::HelperCpu(upkeep));
         }
     }
+    found.extend(read_ahead.filter(|_| above));
+    found.extend(settings::compresses(&having).map(Cause::Setting));
+    found.extend(settings::encrypts(&having).map(Cause::Setting));
     found.extend(more_filters(compared));
     found.extend(waits_for_cpu(here));
     found

@@ -1,6 +1,6 @@
 //! Where a layer's data is stored, according to its facts.
 
-use layermark_model::{Device, Facts, Meaning};
+use layermark_model::{Device, Facts, Meaning, Mount};
 
 /// Names of the devices that store bytes themselves.
 pub fn physical(facts: &Facts) -> Vec<&str> {
@@ -87,8 +87,47 @@ pub fn seccomp_filters(facts: &Facts) -> u32 {
     note.and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// The compression that the layer reports.
+/// The compression that the layer reports, or that is an option of its mounts (btrfs).
 pub fn compression(facts: &Facts) -> Option<&str> {
     let with = facts.notes.get("compression").map(String::as_str);
-    with.filter(|_| facts.compressed())
+    let with = with.filter(|_| facts.compressed());
+    let of_mount = || {
+        let options = written_through(facts).flat_map(|m| m.options.split(','));
+        let mut with = options.filter_map(|option| {
+            let forced = option.strip_prefix("compress-force=");
+            forced.or_else(|| option.strip_prefix("compress="))
+        });
+        with.find(|with| !matches!(*with, "no" | "none"))
+    };
+    with.or_else(of_mount)
+}
+
+/// The mounts through which a write passes: all of them, but of an overlay only the one of its upper directory.
+fn written_through(facts: &Facts) -> impl Iterator<Item = &Mount> {
+    let deep = if is_overlay(facts) { 2 } else { usize::MAX };
+    facts.mounts.iter().take(deep)
+}
+
+/// Which of these mounts has the option, in words: `it`, or `/srv below it`.
+pub fn mounted(facts: &Facts, option: &str) -> Option<String> {
+    place(facts, |mount| mount.options.split(',').any(|o| o == option))
+}
+
+/// The same for `strictatime`, which the kernel shows by neither of its opposites, where a disk has the times.
+pub fn strict_atime(facts: &Facts) -> Option<String> {
+    const ON_DISK: [&str; 6] = ["btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs"];
+    const OTHERS: [&str; 4] = ["relatime", "noatime", "lazytime", "ro"];
+    place(facts, |mount| {
+        let mut options = mount.options.split(',');
+        ON_DISK.contains(&mount.fs.as_str()) && !options.any(|o| OTHERS.contains(&o))
+    })
+}
+
+fn place(facts: &Facts, has: impl Fn(&Mount) -> bool) -> Option<String> {
+    let mut mounts = written_through(facts).enumerate();
+    let (depth, mount) = mounts.find(|(_, mount)| has(mount))?;
+    Some(match depth {
+        0 => "it".into(),
+        _ => format!("{} below it", mount.at.display()),
+    })
 }

@@ -272,6 +272,7 @@ impl SeriesSite<'_> {
             restarted: trial.restarted,
             user_ms: ns(trial.cpu.user_ns),
             system_ms: ns(trial.cpu.sys_ns),
+            layer_ms: ns(record.upkeep_ns),
             exit: launch.exit,
             stopped: launch.stopped,
             level: None,

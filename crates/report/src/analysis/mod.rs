@@ -23,6 +23,7 @@ pub mod power_cuts;
 pub mod recommend;
 pub mod results;
 pub mod scaling;
+pub mod settings;
 pub mod size_table;
 pub mod stalls;
 pub mod summary;

@@ -591,6 +591,9 @@ fn remarks(record: &TrialRecord) -> Vec<String> {
         if trial.direct == Some(DirectIo::Ignored) {
             all.push(flags::DIRECT_IGNORED.into());
         }
+        if trial.not_seen {
+            all.push(flags::NOT_SEEN.into());
+        }
         if trial.verified.is_some_and(|v| v.bad > 0) {
             all.push(flags::VERIFY.into());
         }

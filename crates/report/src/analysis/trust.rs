@@ -11,7 +11,7 @@ use crate::{
         index::{Index, cost},
     },
     code_span::{self, code},
-    number::{self, first_line},
+    number,
     types::{Control, ResultRow, TrustItem, TrustState},
 };
 
@@ -548,7 +548,7 @@ fn failures(e: &Evidence) -> TrustItem {
     let first = failed.iter().find_map(|t| {
         let layer = &e.run.layers.get(t.cell.layer)?.name;
         let point = &e.run.points.get(t.cell.point)?.label;
-        let why = first_line(t.error.as_deref()?);
+        let why = layermark_model::brief(t.error.as_deref()?);
         Some(format!(
             ", the first in {} at \u{201c}{point}\u{201d}: {why}",
             code(layer)

@@ -129,7 +129,7 @@ impl<'a> Peers<'a> {
         };
         let rows: Vec<&ResultRow> = programs.iter().flat_map(all).collect();
         let failed = rows.iter().filter(|r| r.trials == 0).filter_map(|r| {
-            let why = r.error.as_ref()?.lines().next()?;
+            let why = layermark_model::brief(r.error.as_deref()?);
             Some(format!("{} from {}: {why}", program(r), r.layer))
         });
         let emulated = is_emulated(self.data, self.first());

@@ -29,6 +29,8 @@ pub enum Cause {
     SeccompFilters(Sides<u32>),
     /// A CPU quota that stopped its program, and how often.
     CpuLimit(Limit, u64),
+    /// A setting of what lies below.
+    Setting(Setting),
     /// Its data is in memory.
     Memory,
     /// Flushes did not reach the device.
@@ -72,6 +74,21 @@ pub enum Cause {
     Small(f64),
     /// Nothing in the data explains it.
     Unexplained,
+}
+
+/// A setting that costs something, of what lies below a layer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    /// A mount option, and which mount has it, in words.
+    MountOption(&'static str, String),
+    /// How far the kernel reads ahead, KiB.
+    ReadAhead(Sides<u64>),
+    /// The method by which what is read is compressed.
+    Decompresses(String),
+    /// The method by which what is written is compressed.
+    Compresses(String),
+    /// What encrypts the data.
+    Encrypts(String),
 }
 
 /// Bytes that devices wrote per byte of the application, over trials.

@@ -98,6 +98,9 @@ pub struct LaunchRun {
     pub user_ms: f64,
     /// CPU time in the kernel, milliseconds.
     pub system_ms: f64,
+    /// CPU time of the programs that serve the layer, such as squashfuse, milliseconds.
+    #[serde(default)]
+    pub layer_ms: f64,
     /// Exit code, if it ended before it was stopped.
     pub exit: Option<i32>,
     /// How it was stopped.

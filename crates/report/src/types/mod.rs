@@ -23,7 +23,7 @@ mod waiting;
 
 pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
-pub use cause::{Cause, Distrust, InTrials, Sides, WrittenBytes};
+pub use cause::{Cause, Distrust, InTrials, Setting, Sides, WrittenBytes};
 pub use compared::{Compared, GateRow, GateState, Missing};
 pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide};

@@ -215,6 +215,12 @@ impl ResultRow {
         self.flag_counts.contains_key(flags::STALLS)
     }
 
+    /// Whether what it waited for came in no trial: its time is at least the wait.
+    pub fn not_seen(&self) -> bool {
+        let unseen = self.flag_counts.get(flags::NOT_SEEN).copied();
+        self.trials > 0 && unseen.unwrap_or(0) >= self.trials
+    }
+
     /// Whether sentences may use its ratio.
     pub fn is_told(&self) -> bool {
         self.trials > 0 && self.verdict != Verdict::Untrusted

@@ -39,7 +39,7 @@ fn ends([low, high]: [f64; 2]) -> Cell {
 
 /// A row for each level of each series.
 fn levels(report: &Report) -> DataTable {
-    let head = [
+    let mut head = vec![
         "program",
         "layer",
         "runs",
@@ -52,23 +52,31 @@ fn levels(report: &Report) -> DataTable {
         "CPU",
     ];
     let series = report.series.iter();
-    let rows = series.flat_map(|s| s.levels.iter().map(move |l| level(s, l)));
+    let served = series
+        .clone()
+        .flat_map(|s| &s.runs)
+        .any(|r| r.layer_ms > 0.0);
+    if served {
+        head.push("CPU of the layer's program");
+    }
+    let rows = series.flat_map(|s| s.levels.iter().map(move |l| level(s, l, served)));
     DataTable {
         title: "Levels of all series".into(),
         note: String::new(),
-        head: head.map(str::to_owned).to_vec(),
+        head: head.into_iter().map(str::to_owned).collect(),
         rows: rows.collect(),
     }
 }
 
-fn level(s: &LaunchSeries, l: &LaunchLevel) -> Vec<Cell> {
+/// `served`: with the CPU time of the program that serves the layer.
+fn level(s: &LaunchSeries, l: &LaunchLevel, served: bool) -> Vec<Cell> {
     let runs = || s.runs.iter().filter(|r| (l.from..=l.to).contains(&r.run));
     let middle = |of: fn(&LaunchRun) -> f64| {
         layermark_stats::median(&runs().map(of).collect::<Vec<_>>()).unwrap_or(0.0)
     };
     let ratio = l.ratio.as_ref();
     let peak = middle(|r| r.peak_bytes as f64);
-    vec![
+    let mut cells = vec![
         Cell::text(&s.label),
         Cell::text(code(&s.layer)),
         Cell::number(format!("{}-{}", l.from, l.to), l.runs as f64),
@@ -81,7 +89,9 @@ fn level(s: &LaunchSeries, l: &LaunchLevel) -> Vec<Cell> {
         }),
         Cell::number(number::bytes(peak), peak),
         time(middle(|r| r.user_ms + r.system_ms)),
-    ]
+    ];
+    cells.extend(served.then(|| time(middle(|r| r.layer_ms))));
+    cells
 }
 
 /// The sentences of each series, with its name.

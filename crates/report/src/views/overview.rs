@@ -39,6 +39,9 @@ const DRIFTS: &str = "?drift";
 /// The sign of a result without a verdict because it waited for a CPU.
 const WAITS: &str = "?cpu";
 
+/// The sign where nothing came in time: the number would be the wait.
+const NOT_SEEN: &str = "not seen";
+
 /// What the cells show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
@@ -192,6 +195,10 @@ impl<'a> Overview<'a> {
             return "not measured".into();
         };
         let word = row.word();
+        if row.not_seen() {
+            let wait = number::time(row.op_us.unwrap_or_default());
+            return format!("not seen within {wait}");
+        }
         let Some(ratio) = row.ratio else {
             return word.into();
         };
@@ -243,6 +250,9 @@ pub fn absolute(row: Option<&ResultRow>, unit: Unit) -> Option<String> {
         Unit::Time => row.and_then(|r| r.op_us).map(number::time),
         Unit::Throughput => row.filter(|r| r.value.is_some()).map(number::result_value),
     };
+    if row.is_some_and(ResultRow::not_seen) {
+        return Some(NOT_SEEN.into());
+    }
     Some(text.unwrap_or_else(|| "-".into()))
 }
 
@@ -321,6 +331,9 @@ pub fn sign(row: Option<&ResultRow>) -> String {
     let Some(row) = row.filter(|r| r.trials > 0) else {
         return "-".into();
     };
+    if row.not_seen() {
+        return NOT_SEEN.into();
+    }
     // Without a steady state, a direction may be known but no number.
     let ratio = || {
         let word = row.leaning().word().to_owned();

@@ -13,6 +13,7 @@ use crate::{
 /// A ratio with its interval, `1.02 [0.99-1.05]`, or with what is missing for one.
 pub fn ratio(row: &ResultRow) -> String {
     match row.ratio {
+        Some(e) if row.not_seen() => format!(">{}", number::ratio_of(&e)),
         Some(e) => {
             let ends = number::ratio_ends(&e).map(|ends| ends.join("-"));
             let ends = ends.unwrap_or_else(|| "no interval".into());
@@ -24,6 +25,9 @@ pub fn ratio(row: &ResultRow) -> String {
 
 /// `+12.0 us`: the absolute difference next to the ratio.
 pub fn extra(row: &ResultRow) -> String {
+    if row.not_seen() {
+        return String::new();
+    }
     row.extra_us
         .map(|e| number::extra_of(&e))
         .unwrap_or_default()
@@ -31,6 +35,9 @@ pub fn extra(row: &ResultRow) -> String {
 
 /// Time per operation.
 pub fn op_time(row: &ResultRow) -> String {
+    if row.not_seen() {
+        return format!(">{}", number::time(row.op_us.unwrap_or_default()));
+    }
     row.op_time()
         .map(|e| number::time_of(&e))
         .unwrap_or_default()
@@ -82,13 +89,19 @@ impl<'a> Notes<'a> {
             self.baseline = Some(row);
         }
         notes.extend(row.untrusted.clone());
+        if row.not_seen() {
+            notes.push(format!(
+                "not seen within {}",
+                number::time(row.op_us.unwrap_or_default())
+            ));
+        }
         let baseline = self.baseline.map_or("the baseline", |b| b.layer.as_str());
         notes.extend(stalls::words(row, &code_span::baseline(baseline)));
         notes.extend(waiting::beside(row));
         notes.extend(self.other_rounds(row));
         if row.trials == 0 {
-            let why = row.error.as_deref().map(number::first_line);
-            notes.push(why.unwrap_or("no number").into());
+            let why = row.error.as_deref().map(layermark_model::brief);
+            notes.push(why.unwrap_or_else(|| "no number".into()));
         } else if row.failed_trials > 0 {
             notes.push(failed(row));
         }
@@ -142,7 +155,7 @@ fn durability_words(row: &ResultRow) -> Option<&str> {
 /// `1 of 5 trials failed: tar: read error`.
 fn failed(row: &ResultRow) -> String {
     let all = number::count(row.trials + row.failed_trials, "trial");
-    let why = number::first_line(row.error.as_deref().unwrap_or_default());
+    let why = layermark_model::brief(row.error.as_deref().unwrap_or_default());
     format!("{} of {all} failed: {why}", row.failed_trials)
 }
 

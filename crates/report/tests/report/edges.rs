@@ -349,7 +349,7 @@ fn layers_left_out_share_the_line_of_their_reason() {
         String::from_utf8(text).expect("text")
     };
     let says = "\nLeft out: tmpfs (2 points): it cannot be cold
-  vm, vm:disk=ide: QEMU is not installed; hint: apt-get install qemu-system-x86
+  vm, vm:disk=ide: QEMU is not installed: PATH=/bin; hint: apt-get install qemu-system-x86
   fuse: no /dev/fuse
 run ";
     let text = printed(&report);
@@ -358,8 +358,7 @@ run ";
     let exporter = exporters::for_path("x.md".as_ref()).expect("a format");
     exporter.write(&report, &mut markdown).expect("written");
     let markdown = String::from_utf8(markdown).expect("text");
-    let says =
-        "vm, vm:disk=ide: QEMU is not installed; hint: apt-get install qemu-system-x86; fuse: ";
+    let says = "vm, vm:disk=ide: QEMU is not installed: PATH=/bin; hint: apt-get install qemu-system-x86; fuse: ";
     assert!(markdown.contains(says), "{markdown}");
     let others = (0..9).map(|n| left(&format!("vm:cpus={n}"), None, &format!("reason {n}"), None));
     report.left_out.extend(others);

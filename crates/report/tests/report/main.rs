@@ -14,6 +14,7 @@ mod cost;
 mod devload;
 mod document;
 mod edges;
+mod evidence;
 mod fixtures;
 mod forecast;
 mod ftp;

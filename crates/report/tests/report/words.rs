@@ -828,7 +828,7 @@ fn a_headline_is_a_sentence() {
 /// One of five trials of the slowest layer failed, and the headline called another one the slowest.
 #[test]
 fn a_row_with_failed_trials_counts_and_its_error_is_printed() {
-    let error = "tar: ./big: Cannot write: No space left on device.\nmore";
+    let error = "tar ended with exit code 2; it said: tar: begins\ntar: ./big: Cannot write: No space left on device.";
     let (run, mut trials) = Sample {
         layers: vec!["overlay:upper", "loop:xfs"],
         points: vec!["open and stat", "large read, warm"],
@@ -859,7 +859,8 @@ fn a_row_with_failed_trials_counts_and_its_error_is_printed() {
         head.contains("`loop:xfs` may take ") && head.contains(told),
         "{head}"
     );
-    let line = "tar: ./big: Cannot write: No space left on device";
+    let line =
+        "tar ended with exit code 2; it said: tar: ./big: Cannot write: No space left on device";
     let finding =
         format!("1 of 5 trials of \u{201c}open and stat\u{201d} in `loop:xfs` failed: {line}.");
     assert!(

@@ -183,7 +183,7 @@ impl Known {
             .iter()
             .find_map(|t| t.unrecovered_why.as_deref());
         let why = self.uncut().or(unrecovered).unwrap_or("stopped");
-        why.lines().next().unwrap_or_default().to_owned()
+        layermark_model::brief(why)
     }
 }
 

@@ -10,8 +10,9 @@ pub struct Changes {
     pub seen: u64,
     /// Changes that were not seen in time.
     pub absent: u64,
-    /// Longest time until one was seen, ns.
-    pub longest_ns: u64,
+    /// Longest time until one was seen, ns. Absent if none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_ns: Option<u64>,
     /// A question to the other side and its answer, ns.
     pub round_trip_ns: u64,
     /// How long the other side looks, in words.

@@ -19,6 +19,8 @@ words! {
         Notify = "notify",
         /// A file grows; the other side asks for its size.
         Append = "append",
+        /// A file grows and stays open for more; the other side asks for its size.
+        AppendOpen = "append-open",
         /// Bytes of a file are overwritten; the other side opens and reads it.
         Overwrite = "overwrite",
         /// Bytes of a file are overwritten; the other side has it open and reads it.
@@ -75,7 +77,7 @@ impl Params for CoherenceParams {
         Row::word(
             "op",
             Change::WORDS,
-            "create,list,notify,append,overwrite,overwrite-held,rename,remove",
+            "create,list,notify,append,append-open,overwrite,overwrite-held,rename,remove",
         )
         .list()
         .help("what one side changes")

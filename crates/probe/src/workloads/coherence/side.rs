@@ -29,8 +29,10 @@ const BUSY: Duration = Duration::from_millis(500);
 pub struct Side {
     dir: PathBuf,
     op: Change,
-    /// The file that is held open.
+    /// The file that is held open to look into it.
     held: Option<File>,
+    /// The file that is held open to write to it.
+    writer: Option<File>,
     /// Events in the directory.
     events: Option<OwnedFd>,
 }
@@ -41,6 +43,7 @@ impl Side {
             dir,
             op,
             held: None,
+            writer: None,
             events: None,
         }
     }
@@ -55,9 +58,11 @@ impl Side {
             Change::Create | Change::List | Change::Notify | Change::Remove => {
                 self.dir.join(name(n))
             }
-            Change::Append | Change::Overwrite | Change::Held | Change::Rename => {
-                self.dir.join(FILE)
-            }
+            Change::Append
+            | Change::AppendOpen
+            | Change::Overwrite
+            | Change::Held
+            | Change::Rename => self.dir.join(FILE),
         }
     }
 
@@ -66,7 +71,11 @@ impl Side {
         let is_made = match self.op {
             Change::Create | Change::List | Change::Notify => false,
             Change::Remove => true,
-            Change::Append | Change::Overwrite | Change::Held | Change::Rename => n == 0,
+            Change::Append
+            | Change::AppendOpen
+            | Change::Overwrite
+            | Change::Held
+            | Change::Rename => n == 0,
         };
         if is_made {
             fs::write(self.file(n), number(0))?;
@@ -75,9 +84,19 @@ impl Side {
     }
 
     /// Makes the change.
-    pub fn change(&self, n: u64) -> io::Result<()> {
+    pub fn change(&mut self, n: u64) -> io::Result<()> {
         let file = self.file(n);
         match self.op {
+            // As a log: opened once, and written to again and again.
+            Change::AppendOpen => {
+                if self.writer.is_none() {
+                    self.writer = Some(OpenOptions::new().append(true).open(file)?);
+                }
+                let mut writer = self.writer.as_ref();
+                writer
+                    .as_mut()
+                    .map_or(Ok(()), |file| file.write_all(&number(n + 1)))
+            }
             Change::Create | Change::List | Change::Notify => File::create_new(file).map(drop),
             Change::Append => OpenOptions::new()
                 .append(true)
@@ -110,7 +129,11 @@ impl Side {
             }
             Change::Create | Change::List => Ok(!self.sees(n)?),
             Change::Remove => Ok(there(fs::metadata(self.file(n)))?.is_some()),
-            Change::Append | Change::Overwrite | Change::Held | Change::Rename => self.has(n),
+            Change::Append
+            | Change::AppendOpen
+            | Change::Overwrite
+            | Change::Held
+            | Change::Rename => self.has(n),
         }
     }
 
@@ -129,14 +152,18 @@ impl Side {
                 Ok(false)
             }
             Change::Notify => self.events(),
-            Change::Append | Change::Overwrite | Change::Held | Change::Rename => self.has(n + 1),
+            Change::Append
+            | Change::AppendOpen
+            | Change::Overwrite
+            | Change::Held
+            | Change::Rename => self.has(n + 1),
         }
     }
 
     /// Whether this number of changes to the file is seen.
     fn has(&self, changes: u64) -> io::Result<bool> {
         let path = self.dir.join(FILE);
-        if self.op == Change::Append {
+        if matches!(self.op, Change::Append | Change::AppendOpen) {
             let found = there(fs::metadata(path))?;
             return Ok(found.is_some_and(|m| m.len() == (changes + 1) * number(0).len() as u64));
         }

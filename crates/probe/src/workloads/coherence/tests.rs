@@ -2,10 +2,12 @@ use std::{
     fs,
     io::{Read, Write},
     net::TcpStream,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::Duration,
 };
 
-use layermark_model::WorkGroup;
+use layermark_model::{Trial, WorkGroup};
 use serde_json::json;
 
 use super::{
@@ -14,15 +16,16 @@ use super::{
     side::{Side, until},
 };
 use crate::{
-    Workload,
+    TurnRequest, Workload,
     workloads::ends::testing::{Ends, LOOPBACK, context, points},
 };
 
-const ALL: [Change; 8] = [
+const ALL: [Change; 9] = [
     Change::Create,
     Change::List,
     Change::Notify,
     Change::Append,
+    Change::AppendOpen,
     Change::Overwrite,
     Change::Held,
     Change::Rename,
@@ -80,7 +83,7 @@ fn each_change_is_seen_from_either_side_of_one_directory() {
 fn no_change_is_seen_before_it_is_made() {
     for op in ALL {
         let dir = tempfile::tempdir().unwrap();
-        let [changer, mut watcher] = [(); 2].map(|()| Side::new(dir.path().to_owned(), op));
+        let [mut changer, mut watcher] = [(); 2].map(|()| Side::new(dir.path().to_owned(), op));
         for n in 0..3 {
             changer.make(n).unwrap();
             assert!(watcher.sees_before(n).unwrap(), "{op:?} {n}");
@@ -134,4 +137,42 @@ fn who_does_not_say_the_secret_is_not_served() {
     let _ = stream.read_to_string(&mut answer);
     assert_eq!(answer, "");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "changed");
+}
+
+/// A change that was not seen failed the trial: a finding without a verdict.
+#[test]
+fn a_change_that_is_not_seen_in_time_is_a_result() {
+    let [one, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let params = json!({"op": "create", "seen": "host", "wait": "50ms"});
+    let point = &points(&Coherence, params).unwrap()[0];
+    let far = Coherence.serve(other.path(), point, &context(0)).unwrap();
+    let over = AtomicBool::new(false);
+    // This side has the directory of the other one, and never its files.
+    let trial = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                for made in fs::read_dir(other.path()).unwrap() {
+                    let name = made.unwrap().file_name();
+                    let _ = fs::create_dir(one.path().join(name));
+                }
+                thread::yield_now();
+            }
+        });
+        let work = Coherence.prepare(one.path(), point, &context(far.port()));
+        over.store(true, Ordering::Relaxed);
+        let (mut work, mut trial) = (work.expect("prepared"), Trial::default());
+        let ask = TurnRequest {
+            round: 0,
+            ns: 1_000_000,
+            lead_in_ns: 0,
+        };
+        let turned = work.turn(&ask, &mut trial, &mut |_, _| {}).unwrap();
+        assert_eq!((turned.turn.ops, turned.turn.elapsed_ns), (1, 50_000_000));
+        work.end(&mut trial).unwrap();
+        trial
+    });
+    assert!(trial.not_seen);
+    let number = |name: &str| trial.figures.number(name);
+    assert_eq!(number("longest_ns"), None, "none was seen");
+    assert_eq!((number("seen"), number("absent")), (Some(0.0), Some(1.0)));
 }

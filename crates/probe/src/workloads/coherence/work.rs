@@ -206,16 +206,17 @@ impl Work for CoherenceWork {
             elapsed_ns += ns;
             self.recorder.record(ns);
             self.done.seen += 1;
-            self.done.longest_ns = self.done.longest_ns.max(ns);
+            self.done.longest_ns = self.done.longest_ns.max(Some(ns));
         }
         if self.done.seen == 0 {
-            let (at, wait) = (self.p.seen.place(), &self.p.wait);
-            return Err(self.unseen(&format!("the change was not seen {at} within {wait}")));
+            // How long it really takes is not known, only that it is longer.
+            trial.not_seen = true;
+            elapsed_ns = self.p.wait().as_nanos() as u64;
         }
         let mut used = Used::default();
         used.add(&before, &Edge::read(&self.devices));
         used.count(trial);
-        let ops = self.done.seen;
+        let ops = self.done.seen.max(1);
         trial.passes.push(Pass {
             elapsed_ns,
             ops,

@@ -9,7 +9,7 @@ use super::{
     params::{BATCH, DbOp, DbParams, Journal},
     vfs::{self, Counted},
 };
-use crate::{ProbeError, clock::monotonic_ns, run::drive::Step};
+use crate::{ProbeError, clock::monotonic_ns, error::without_shared_mappings, run::drive::Step};
 
 /// A row counts its changes, so that a lost change is detected.
 const TABLE: &str =
@@ -49,8 +49,7 @@ impl Table {
         let got: String = db.query_row(&set, [], |row| row.get(0)).map_err(fail)?;
         if got != wanted {
             let message = format!("db: SQLite has no write-ahead log here: it stays with `{got}`");
-            let hint =
-                "the layer cannot share memory between openers of a file: use --journal rollback";
+            let hint = without_shared_mappings("use a rollback journal: --journal rollback");
             return Err(ProbeError::new(message).hint(hint));
         }
         db.execute(TABLE, []).map_err(fail)?;
@@ -187,6 +186,17 @@ impl Step for Table {
 /// An error of `SQLite`, with the path, and the `errno` that the measuring process acts on.
 pub(super) fn error(doing: &str, path: &Path, error: &rusqlite::Error) -> ProbeError {
     let code = error.sqlite_error().map_or(0, |e| e.extended_code);
+    if matches!(
+        code,
+        ffi::SQLITE_IOERR_SHMMAP | ffi::SQLITE_IOERR_SHMOPEN | ffi::SQLITE_IOERR_SHMSIZE
+    ) {
+        let path = path.display();
+        return ProbeError::new(format!(
+            "db: cannot {doing} {path}: SQLite's write-ahead log needs a shared mapping of a file, and none can be made \
+             here ({error})"
+        ))
+        .hint(without_shared_mappings("use a rollback journal: --journal rollback"));
+    }
     let errno = match code {
         ffi::SQLITE_FULL => Some(libc::ENOSPC),
         // Writes may be lost. Others, such as a log that needs shared memory, fail one point.

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::params::JobSet;
 use crate::{
     ProbeError,
-    programs::{PATH, which},
+    programs::{ELSEWHERE, PATH, which},
     resident,
 };
 
@@ -95,7 +95,7 @@ fn search(job_set: JobSet, path: &str) -> Result<BTreeMap<&'static str, PathBuf>
     let names: Vec<&str> = packages.iter().map(|p| p.0).collect();
     let install = format!("apt-get install {}", names.join(" "));
     let hint = if missing.contains(&"sh") {
-        format!("in a guest, have the programs of this host: vm:root=host; elsewhere: {install}")
+        format!("{ELSEWHERE}; elsewhere: {install}")
     } else if packages.iter().all(|p| p.1) {
         format!("{install}; without a compiler: --job-set no-cc")
     } else {

@@ -10,7 +10,7 @@ use std::{
 use rustix::fs::Advice;
 
 use super::params::{FileParams, Op, Sync};
-use crate::{ProbeError, files::direct_refused};
+use crate::{ProbeError, error::without_shared_mappings, files::direct_refused};
 
 /// Opens the file of a pass for this operation.
 pub fn open(p: &FileParams, op: Op, path: &Path) -> io::Result<File> {
@@ -50,17 +50,21 @@ pub fn refused(p: &FileParams, path: &Path, what: &str, error: &io::Error) -> Pr
     if let Some(refused) = direct_refused(path, what, error).filter(|_| p.direct) {
         return refused;
     }
-    let error_of_map = |errno| p.engine == "mmap" && errno == libc::ENODEV;
-    if error.raw_os_error().is_some_and(error_of_map) {
+    // 9p without a cache maps files to read, and refuses a shared mapping to write with EINVAL.
+    let shared = if what == "read" { "" } else { "shared " };
+    let error_of_map = |errno| errno == libc::ENODEV || errno == libc::EINVAL && !shared.is_empty();
+    if p.engine == "mmap" && error.raw_os_error().is_some_and(error_of_map) {
         return ProbeError {
             message: format!(
-                "the file system of {} cannot map files into memory",
+                "the file system of {} has no {shared}mappings of files ({error})",
                 path.display()
             ),
             hint: None,
             errno: error.raw_os_error(),
         }
-        .hint("use another `engine` for this layer");
+        .hint(without_shared_mappings(
+            "use another engine for this layer: --engine pread",
+        ));
     }
     ProbeError::io(what, path, error)
 }

@@ -20,7 +20,9 @@ use super::{
     vsftpd::{self, Vsftpd},
 };
 use crate::{
-    Context, FarEnd, ProbeError, usage,
+    Context, FarEnd, ProbeError,
+    programs::ELSEWHERE,
+    usage,
     workloads::{
         ends::{
             control::{Answer, Request, admit, done, refuse, serve, unknown},
@@ -135,7 +137,9 @@ pub fn program(p: &FtpParams, found: Option<PathBuf>) -> Result<Option<PathBuf>,
         ServerChoice::Vsftpd if found.is_none() => Err(ProbeError::new(
             "vsftpd is not installed where the far end is",
         )
-        .hint("apt-get install vsftpd; in a guest vm:root=host; or use `server` = own")),
+        .hint(format!(
+            "apt-get install vsftpd; {ELSEWHERE}; or use `server` = own"
+        ))),
         ServerChoice::Vsftpd => Ok(found),
     }
 }

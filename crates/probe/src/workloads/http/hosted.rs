@@ -15,7 +15,7 @@ use super::params::Server;
 use crate::{
     ProbeError,
     programs::{
-        PATH,
+        ELSEWHERE, PATH,
         daemon::{Daemon, SEEN, Served},
         guard::Guard,
         user::{self, User},
@@ -65,7 +65,7 @@ pub fn find(server: Server, path: &str) -> Result<PathBuf, ProbeError> {
     found.ok_or_else(|| {
         let names = names.join(" or ");
         ProbeError::new(format!("http: {names} was not found in {path}")).hint(format!(
-            "apt-get install {package}; in a guest, have the programs of this host: vm:root=host; or --server own"
+            "apt-get install {package}; {ELSEWHERE}; or --server own"
         ))
     })
 }

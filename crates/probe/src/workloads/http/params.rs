@@ -73,8 +73,10 @@ impl Params for HttpParams {
     const WORKLOAD: &'static str = "http";
     const TABLE: &'static [Row] = &[
         Row::text("url", "")
+            .list()
+            .alternative(|_| true)
             .reaches(Reach::Network)
-            .help("http://HOST[:PORT][/PATH] of a server of yours; without it one is started in each layer")
+            .help("http://HOST[:PORT][/PATH] of a server of yours; several take turns and are compared with the first; without it one is started in each layer")
             .label(|p| (!p.url.is_empty()).then(|| p.url.clone())),
         Row::switch("remote", "false")
             .only("a URL", HttpParams::has_url)

@@ -21,7 +21,7 @@ use crate::{
     ProbeError,
     clock::monotonic_ns,
     programs::{
-        PATH,
+        ELSEWHERE, PATH,
         last_output::{LastOutput, capture_stderr},
         spawn::Program,
         tree::Tree,
@@ -283,8 +283,7 @@ fn cannot_start(program: &str, e: &std::io::Error) -> ProbeError {
 pub fn not_found(program: &str) -> ProbeError {
     let text = format!("`{program}` was not found, or the interpreter that it names");
     ProbeError::new(text).hint(format!(
-        "name a program below the layer's directory, or one of {PATH}; in a guest, have those of this machine: \
-            vm:root=host"
+        "name a program below the layer's directory, or one of {PATH}; {ELSEWHERE}"
     ))
 }
 

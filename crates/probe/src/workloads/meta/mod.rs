@@ -20,9 +20,6 @@ mod work;
 
 use params::MetaParams;
 
-/// Files in one directory.
-const PER_DIRECTORY: u64 = 100;
-
 /// The workload `meta`.
 pub struct Meta;
 
@@ -64,7 +61,7 @@ impl Workload for Meta {
         }
         let root = packaged_root(&p);
         let file = |i| PackagedFile {
-            path: format!("{root}/{}", name(i)),
+            path: format!("{root}/{}", name(&p, i)),
             size: p.file_size,
         };
         Ok(Needs {
@@ -89,10 +86,16 @@ impl Workload for Meta {
 }
 
 fn packaged_root(p: &MetaParams) -> String {
-    format!("small-{}-{}", p.file_size, p.files)
+    let MetaParams {
+        file_size,
+        files,
+        per_directory,
+        ..
+    } = p;
+    format!("small-{file_size}-{files}-{per_directory}")
 }
 
 /// Path of file `i` below its root.
-fn name(i: u64) -> String {
-    format!("d{}/f{i}", i / PER_DIRECTORY)
+fn name(p: &MetaParams, i: u64) -> String {
+    format!("d{}/f{i}", i / p.per_directory)
 }

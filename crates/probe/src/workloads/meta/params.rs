@@ -84,6 +84,21 @@ pub struct MetaParams {
     /// Absent where empty, so that points of older runs keep their key.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rest: String,
+    /// Absent where it is the default, for the same reason.
+    #[serde(default = "per_directory", skip_serializing_if = "is_per_directory")]
+    pub per_directory: u64,
+}
+
+/// Files in one directory.
+const PER_DIRECTORY: u64 = 100;
+
+fn per_directory() -> u64 {
+    PER_DIRECTORY
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_per_directory(files: &u64) -> bool {
+    *files == PER_DIRECTORY
 }
 
 /// Longest time for which files rest.
@@ -118,7 +133,7 @@ impl Params for MetaParams {
         Row::count("files", "200")
             .list()
             .range(1, limits::FILES)
-            .help("number of files, 100 in a directory")
+            .help("number of files")
             .label(|p| Some(format!("{} files", p.files))),
         Row::size("file_size", "16K")
             .list()
@@ -148,6 +163,14 @@ impl Params for MetaParams {
             .only("a warm reading operation", |p| !p.op.writes() && p.cache == Cache::Warm)
             .help("time for which nothing looks at the files before the clock starts, as between two commands: many layers remember names for a second")
             .label(|p| (!p.rest().is_zero()).then(|| format!("after {}", p.rest))),
+        Row::count("per_directory", "100")
+            .list()
+            .range(1, limits::FILES)
+            .help("files in one directory: `list` reads the names of one directory at a time")
+            .label(|p| {
+                let other = !is_per_directory(&p.per_directory);
+                other.then(|| format!("{} in a directory", p.per_directory))
+            }),
     ];
 
     /// New files of `create` are empty.
@@ -188,11 +211,27 @@ impl Params for MetaParams {
     }
 
     fn title(&self) -> Option<(String, &'static [&'static str])> {
-        let files = format!("{} {} files", self.op.id(), self.files);
-        let title = match self.op {
-            MetaOp::Create => files,
-            _ => format!("{files} of {}", format_size(self.file_size)),
+        let (op, files) = (self.op.id(), self.files);
+        let of = match self.op {
+            MetaOp::Create => String::new(),
+            _ => format!(" of {}", format_size(self.file_size)),
         };
-        Some((title, &["op", "files", "file_size"]))
+        if self.op != MetaOp::List {
+            let title = format!("{op} {files} files{of}");
+            return Some((title, &["op", "files", "file_size"]));
+        }
+        // An operation lists one directory.
+        let each = self.per_directory;
+        let title = if files <= each {
+            format!("{op} a directory of {files} files{of}")
+        } else {
+            let up_to = if files.is_multiple_of(each) {
+                ""
+            } else {
+                "up to "
+            };
+            format!("{op} directories of {up_to}{each} files, {files} files{of}")
+        };
+        Some((title, &["op", "files", "file_size", "per_directory"]))
     }
 }

@@ -67,7 +67,7 @@ fn packaged_files_are_spread_over_directories() {
     let files = Meta.needs(p).unwrap().packaged;
     assert_eq!(
         (files.len(), files[249].path.as_str(), files[249].size),
-        (250, "small-2048-250/d2/f249", 2048)
+        (250, "small-2048-250-100/d2/f249", 2048)
     );
     assert_eq!(
         (p.meaning.changes, Meta.needs(p).unwrap().space),
@@ -151,4 +151,57 @@ fn names_are_looked_up_listed_and_changed() {
         assert!(e.message.contains(says), "{e}");
     }
     assert!(points(&json!({"op": "create", "rest": "1s"}), 1.0).is_err());
+}
+
+/// `list --files 20000` listed directories of 100 files, and was called "list 20000 files".
+#[test]
+fn a_label_of_list_says_how_many_names_a_directory_has() {
+    let listed = |more: serde_json::Value| {
+        let mut params = json!({"op": "list"});
+        let more = more.as_object().unwrap().clone();
+        params.as_object_mut().unwrap().extend(more);
+        let point = points(&params, 1.0).unwrap().remove(0);
+        let packaged = Meta.needs(&point).unwrap().packaged;
+        let directory = |f: &crate::PackagedFile| Path::new(&f.path).parent().unwrap().to_owned();
+        let first = directory(&packaged[0]);
+        let together = packaged.iter().filter(|f| directory(f) == first).count();
+        (point.label, together)
+    };
+    for (params, label, together) in [
+        (
+            json!({"files": 20000}),
+            "list directories of 100 files, 20000 files of 16K, warm",
+            100,
+        ),
+        (
+            json!({"files": 20000, "per_directory": 20000}),
+            "list a directory of 20000 files of 16K, warm",
+            20000,
+        ),
+        (
+            json!({"files": 250}),
+            "list directories of up to 100 files, 250 files of 16K, warm",
+            100,
+        ),
+        (
+            json!({"files": 30, "cache": "cold"}),
+            "list a directory of 30 files of 16K, cold",
+            30,
+        ),
+    ] {
+        assert_eq!(listed(params), (label.into(), together));
+    }
+    let of = |params| points(&params, 1.0).unwrap().remove(0);
+    let other = of(json!({"op": "stat", "files": 500, "per_directory": 500}));
+    assert_eq!(
+        other.label,
+        "stat 500 files of 16K, warm, 500 in a directory"
+    );
+    // Points of older runs keep their key.
+    assert!(
+        !of(json!({"op": "stat"}))
+            .params
+            .contains_key("per_directory")
+    );
+    assert!(points(&json!({"op": "list", "per_directory": 0}), 1.0).is_err());
 }

@@ -13,7 +13,7 @@ use layermark_model::Trial;
 use rustix::fs::{Mode, OFlags};
 
 use super::{
-    PER_DIRECTORY, name, ops, packaged_root,
+    name, ops, packaged_root,
     params::{Cache, MetaOp, MetaParams, MetaSync},
 };
 use crate::{
@@ -157,7 +157,7 @@ impl MetaWork {
             let work = self.empty()?;
             let data = vec![0x5a; self.p.file_size as usize];
             for i in 0..self.p.files {
-                let path = work.path().join(name(i));
+                let path = work.path().join(name(&self.p, i));
                 let made = fs::write(&path, &data);
                 made.map_err(|e| ProbeError::io("make", &path, &e))?;
             }
@@ -186,7 +186,7 @@ impl MetaWork {
 
     fn directories(&self, work: &WorkDir) -> impl Iterator<Item = PathBuf> {
         let root = work.path().to_owned();
-        (0..self.p.files.div_ceil(PER_DIRECTORY)).map(move |d| root.join(format!("d{d}")))
+        (0..self.p.files.div_ceil(self.p.per_directory)).map(move |d| root.join(format!("d{d}")))
     }
 
     /// Of several new directories, the one in which creating a file is fastest. ext4 without a
@@ -249,7 +249,7 @@ impl MetaWork {
         let order = Permutation::new(self.p.files, seed);
         self.paths.clear();
         for i in 0..self.p.files {
-            let mut path = root.join(name(order.at(i)));
+            let mut path = root.join(name(&self.p, order.at(i)));
             if self.p.op == MetaOp::List {
                 path.pop();
             }

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use layermark_model::FigureValues;
+use layermark_model::{FigureValues, IT_SAID};
 use regex::bytes::Regex;
 use rustix::{
     fs::{OFlags, fcntl_setfl},
@@ -125,7 +125,7 @@ impl Capture {
         let text: String = text.chars().filter(shown).collect();
         match text.trim() {
             "" => String::new(),
-            text => format!("; it said: {text}"),
+            text => format!("{IT_SAID}{text}"),
         }
     }
 

@@ -3,7 +3,7 @@
 use layermark_model::BASELINE;
 
 use crate::{
-    analysis::summary::{Findings, LISTED, labels, quoted, stalls, undecided::within},
+    analysis::summary::{Findings, LISTED, labels, quoted, seeing, stalls, undecided::within},
     code_span::code,
     number,
     types::{Advice, Cause, Distrust, DurabilityVerdict, ResultRow, ServedBy, Verdict},
@@ -22,6 +22,7 @@ pub fn give(f: &Findings, busy: bool) -> Vec<Advice> {
     advice.extend(stalls::advice(f));
     for layer in f.compared() {
         let rows = f.rows(layer);
+        advice.extend(seeing::advice(f, layer));
         advice.extend(fuse(f, layer, &rows));
         advice.extend(cached(f, layer, &rows));
         advice.extend(unexplained(f, layer, &rows));
@@ -163,7 +164,9 @@ fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
         layers.any(|l| l.name == name && l.facts.is_fuse())
     };
     let through = is_fuse(layer) && !is_fuse(f.run.baseline());
-    let slower = picked(rows, |r| through && r.verdict == Verdict::Slower);
+    let slower = picked(rows, |r| {
+        through && r.verdict == Verdict::Slower && !seeing::is_late(r)
+    });
     // The amount is unknown if it changed during the run. What the page cache answers costs as much
     // in fewer operations.
     let rows = picked(&slower, |r| {

@@ -51,12 +51,21 @@ fn cut_by_budget(run: &Run) -> Option<String> {
         .concat();
     let at = if at.is_empty() { "the run " } else { &at };
     let budget = run.plan.budget.as_deref().unwrap_or_default();
+    // A set-up takes as long again.
+    let smaller = if cut.in_set_up() {
+        format!(
+            "{} makes the files that layers take in smaller, ",
+            code("--scale 0.1")
+        )
+    } else {
+        String::new()
+    };
     let command = format!(
         "layermark run --resume {}{} --budget {}s",
         run.id, run.store, cut.enough_s
     );
     Some(format!(
-        "The budget of {budget} was spent: {at}was cut after {} s, while {}; {} continues it",
+        "The budget of {budget} was spent: {at}was cut after {} s, while {}; {smaller}{} continues it",
         cut.at_s,
         cut.during,
         code(&command)

@@ -1,14 +1,14 @@
 //! One sentence for the whole run.
 
-use layermark_model::LayerStatus;
+use layermark_model::{LayerStatus, brief};
 
 use crate::{
     analysis::{
         power_cuts,
-        summary::{Findings, some_of},
+        summary::{Findings, seeing, some_of},
     },
     code_span::code,
-    number::{self, count, first_line, list, times},
+    number::{self, count, list, times},
     types::{AlternativeRow, DurabilityVerdict, ResultRow, Verdict},
 };
 
@@ -198,7 +198,7 @@ fn nothing_compared(f: &Findings) -> String {
     let mut layers: Vec<String> = failed.iter().map(|r| code(&r.layer)).collect();
     layers.sort();
     layers.dedup();
-    let why = first_line(first.error.as_deref().unwrap_or_default());
+    let why = brief(first.error.as_deref().unwrap_or_default());
     format!("every trial of {} failed ({why})", some_of(&layers))
 }
 
@@ -208,6 +208,8 @@ enum Standing {
     Slower,
     /// Its data is in memory, so being faster is not reported.
     Memory,
+    /// It shows changes of the other side later, or not in time.
+    Late,
     /// Slower somewhere, by an amount that changed during the run.
     SlowerUnsteady,
     /// No known difference from the baseline anywhere.
@@ -246,7 +248,7 @@ struct Slower<'a> {
 
 impl<'a> Slower<'a> {
     fn of(row: &'a ResultRow) -> Option<Self> {
-        let estimate = row.ratio?;
+        let estimate = row.ratio.filter(|_| !seeing::is_late(row))?;
         let sure = match (row.verdict, row.probably) {
             (Verdict::Slower, _) => Sure::Yes,
             (Verdict::Undecided, Some(Verdict::Slower)) => Sure::Probably,
@@ -269,6 +271,8 @@ fn standing(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Standing {
     let leans = |v: Verdict| rows.iter().any(|r| r.leaning() == v);
     if rows.iter().any(|r| Slower::of(r).is_some()) {
         Standing::Slower
+    } else if rows.iter().any(|r| seeing::is_late(r)) {
+        Standing::Late
     } else if f.in_memory(layer) {
         Standing::Memory
     } else if leans(Verdict::Slower) {
@@ -325,6 +329,7 @@ fn gist(f: &Findings) -> Vec<String> {
     let (mut slower, mut unsteady, mut untrusted, mut open) = (vec![], vec![], vec![], vec![]);
     let mut waits: Vec<String> = Vec::new();
     let mut failed: Vec<String> = Vec::new();
+    let mut late: Vec<String> = Vec::new();
     for layer in f.compared() {
         let rows = f.rows(layer);
         let name = code(layer);
@@ -344,6 +349,7 @@ fn gist(f: &Findings) -> Vec<String> {
         match standing(f, layer, &rows) {
             Standing::Memory => {}
             Standing::Slower => slower.extend(rows.iter().filter_map(|r| Slower::of(r))),
+            Standing::Late => late.extend(seeing::part(f, layer)),
             Standing::SlowerUnsteady => unsteady.push(name),
             // That it costs nothing is not the answer where it does not do everything.
             Standing::Free | Standing::Near(..) if fails > 0 => {}
@@ -368,6 +374,7 @@ fn gist(f: &Findings) -> Vec<String> {
     }
     let changed = "slower, by how much changed during the run";
     let mut known = slowest(f, &slower);
+    known.extend(late);
     known.extend(failed);
     known.extend(said(&skips, "skips fsync", "skip fsync"));
     known.extend(said(
@@ -398,7 +405,7 @@ fn gist(f: &Findings) -> Vec<String> {
         ""
     };
     let reasons = format!("faster than {baseline}{below}");
-    let or = probable(&slower, &baseline)
+    let or = probable(f, &slower)
         .or_else(|| said(&faster, &format!("is {reasons}"), &format!("are {reasons}")))
         .or_else(|| {
             let probably = format!("probably faster than {baseline}");
@@ -430,6 +437,8 @@ where
 /// The layer that slows the most operations, if it slows more than one.
 struct Commonest<'a> {
     layer: &'a str,
+    /// The layer in the sentence.
+    name: String,
     /// Operations that it slows for certain, including those without a single number.
     slowed: usize,
     /// Operations that a verdict was asked on.
@@ -443,11 +452,13 @@ impl<'a> Commonest<'a> {
         let of_layer = |layer: &'a str| {
             let rows = f.rows(layer);
             let asked = rows.len();
-            let slower = rows.into_iter().filter(|r| r.verdict == Verdict::Slower);
+            let is_slower = |r: &&ResultRow| r.verdict == Verdict::Slower && !seeing::is_late(r);
+            let slower = rows.into_iter().filter(is_slower);
             let slower: Vec<&ResultRow> = slower.collect();
             let known = slower.iter().copied().filter(|r| r.ratio.is_some());
             Self {
                 layer,
+                name: named(f, layer),
                 slowed: slower.len(),
                 asked,
                 most: known.max_by(|a, b| factor(a).total_cmp(&factor(b))),
@@ -462,7 +473,21 @@ impl<'a> Commonest<'a> {
     /// `` `fuse` slows 11 of 12 operations``.
     fn words(&self) -> String {
         let of = count(self.asked, "operation");
-        format!("{} slows {} of {of}", code(self.layer), self.slowed)
+        format!("{} slows {} of {of}", self.name, self.slowed)
+    }
+}
+
+/// The layer's name. Its ratio says nothing of a real CPU where every instruction is emulated.
+fn named(f: &Findings, layer: &str) -> String {
+    let emulated = |name: &str| {
+        let mut layers = f.run.layers.iter();
+        layers.any(|l| l.name == name && l.facts.emulated_cpu())
+    };
+    let name = code(layer);
+    if emulated(layer) && !emulated(f.run.baseline()) {
+        format!("{name} on an emulated CPU")
+    } else {
+        name
     }
 }
 
@@ -502,7 +527,7 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
             let common = common.words() + &most.unwrap_or_default();
             vec![
                 common,
-                format!("{} takes {}", code(layer), at(worst.row, "")),
+                format!("{} takes {}", named(f, layer), at(worst.row, "")),
             ]
         }
         None => {
@@ -514,7 +539,7 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
             };
             vec![format!(
                 "{} {verb} {up_to}{}",
-                code(layer),
+                named(f, layer),
                 cost(worst.row, &f.baseline())
             )]
         }
@@ -527,16 +552,16 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
         let times = s.row.ratio.as_ref().map(times).unwrap_or_default();
         // Only one fits: failures are the reason for the uncertainty.
         let why = failed_of(s.row).unwrap_or_else(|| s.row.label.clone());
-        format!("{} {may} {times} ({why})", code(&s.row.layer))
+        format!("{} {may} {times} ({why})", named(f, &s.row.layer))
     }));
     parts
 }
 
 /// The part for probable costs, if no cost is certain.
-fn probable(slower: &[Slower], baseline: &str) -> Option<String> {
+fn probable(f: &Findings, slower: &[Slower]) -> Option<String> {
     let worst = most(slower.iter())?;
-    let name = code(&worst.row.layer);
-    let cost = cost(worst.row, baseline);
+    let name = named(f, &worst.row.layer);
+    let cost = cost(worst.row, &f.baseline());
     Some(match worst.sure {
         Sure::May => format!("no cost is certain; {name} may take {cost}"),
         _ => format!("no cost is certain; {name} is probably slowest, taking {cost}"),

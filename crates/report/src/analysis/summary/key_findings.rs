@@ -1,12 +1,14 @@
 //! Key findings: at most five short sentences, most serious first.
 
+use layermark_model::brief;
+
 use crate::{
     analysis::{
-        summary::{Findings, LISTED, places, quoted, stalls},
+        summary::{Findings, LISTED, places, quoted, seeing, stalls},
         sustained,
     },
     code_span::code,
-    number::{self, count, first_line, list, times, verb},
+    number::{self, count, list, times, verb},
     types::{Cause, Durability, DurabilityVerdict, ResultRow, Statement, Verdict},
 };
 
@@ -24,6 +26,7 @@ pub fn pick(f: &Findings) -> Vec<Statement> {
     found.extend(failures(f));
     found.extend(places::finding(f));
     found.extend(stalls::findings(f));
+    found.extend(seeing::findings(f));
     found.extend(slowest(f));
     found.extend(near(f));
     found.extend(unexplained(f));
@@ -166,7 +169,7 @@ fn failures(f: &Findings) -> Option<Statement> {
         count(worst.trials + worst.failed_trials, "trial"),
         quoted(worst),
         code(&worst.layer),
-        first_line(worst.error.as_deref().unwrap_or_default()),
+        brief(worst.error.as_deref().unwrap_or_default()),
     );
     Some(statement(&[&worst.layer], &rows, text))
 }
@@ -176,7 +179,7 @@ fn slowest(f: &Findings) -> Vec<Statement> {
     let mut found: Vec<(f64, Statement)> = Vec::new();
     for layer in f.compared() {
         let all = f.rows(layer);
-        let slower = |r: &&ResultRow| r.verdict == Verdict::Slower;
+        let slower = |r: &&ResultRow| r.verdict == Verdict::Slower && !seeing::is_late(r);
         let rows: Vec<&ResultRow> = all.iter().copied().filter(slower).collect();
         let ratio = |r: &ResultRow| r.ratio.map_or(1.0, |e| e.estimate);
         let Some(worst) = rows.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {

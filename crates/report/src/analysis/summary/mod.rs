@@ -17,6 +17,7 @@ pub mod caveats;
 pub mod headline;
 pub mod key_findings;
 pub mod places;
+pub mod seeing;
 pub mod stalls;
 pub mod undecided;
 
@@ -220,8 +221,13 @@ pub fn verdicts(f: &Findings) -> Vec<Statement> {
 
 fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
     let all = f.rows(layer);
+    let rest: Vec<&ResultRow> = all
+        .iter()
+        .copied()
+        .filter(|r| !seeing::is_late(r))
+        .collect();
     let having = |v: Verdict| -> Vec<&ResultRow> {
-        all.iter()
+        rest.iter()
             .copied()
             .filter(|r| r.verdict == v)
             .filter(|r| v == Verdict::Undecided || r.steady != Some(false))
@@ -236,9 +242,10 @@ fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
     clauses.extend(same(&all, &having(Verdict::Same), baseline));
     clauses.extend(slower(&all, &having(Verdict::Slower), baseline));
     clauses.extend(faster(&all, &having(Verdict::Faster), baseline));
-    clauses.extend(stalls::clauses(&all, baseline));
-    clauses.extend(unsteady(&all, Verdict::Slower));
-    clauses.extend(unsteady(&all, Verdict::Faster));
+    clauses.extend(seeing::clauses(&all, baseline));
+    clauses.extend(stalls::clauses(&rest, baseline));
+    clauses.extend(unsteady(&rest, Verdict::Slower));
+    clauses.extend(unsteady(&rest, Verdict::Faster));
     clauses.extend(silent_flush(&all));
     let undecided = having(Verdict::Undecided);
     clauses.extend(undecided::clauses(&all, &undecided, baseline));
@@ -254,15 +261,15 @@ fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
 
 /// Failures, by reason.
 fn failures(rows: &[&ResultRow]) -> Vec<String> {
-    let mut groups: Vec<(&str, Vec<&ResultRow>)> = Vec::new();
+    let mut groups: Vec<(String, Vec<&ResultRow>)> = Vec::new();
     for row in rows {
-        let why = number::first_line(row.error.as_deref().unwrap_or_default());
+        let why = layermark_model::brief(row.error.as_deref().unwrap_or_default());
         match groups.iter_mut().find(|(w, _)| *w == why) {
             Some((_, group)) => group.push(row),
             None => groups.push((why, vec![row])),
         }
     }
-    let said = |(why, group): (&str, Vec<&ResultRow>)| {
+    let said = |(why, group): (String, Vec<&ResultRow>)| {
         let trials: usize = group.iter().map(|r| r.trials + r.failed_trials).sum();
         let failed: usize = group.iter().map(|r| r.failed_trials).sum();
         let of = count(trials, "trial");
