@@ -255,7 +255,7 @@ fn a_quota_of_the_server_of_a_directory_is_a_fact() {
     if !needs_root() || !has_fuse() || !has("gocryptfs") {
         return;
     }
-    let Some(group) = Group::with_quota() else {
+    let Some(group) = Group::with_quota(20_000) else {
         return skipped("no control group with a CPU quota can be made");
     };
     let procs = group.0.join("cgroup.procs");

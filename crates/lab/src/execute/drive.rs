@@ -305,7 +305,7 @@ impl<'a> Lab<'a> {
                     break Some(ended);
                 }
             };
-            if let Some(ended) = &ended {
+            if let Some(ended) = ended {
                 self.sustain(ended);
             }
             let change = self.stop.now();

@@ -34,7 +34,7 @@ impl Lab<'_> {
 
     /// Measures the points that wait for a device without pauses: in layers with a known limit, and in all
     /// if that takes little time.
-    pub(crate) fn sustain(&mut self, ended: &Ended) {
+    pub(crate) fn sustain(&mut self, ended: Ended) {
         if matches!(ended, Ended::Stopped) || !self.run.sustained.is_empty() {
             return;
         }
