@@ -310,6 +310,44 @@ mod tests {
         }
     }
 
+    /// rclone's server was empty, and nothing was said.
+    #[test]
+    fn files_that_a_clean_unmount_loses_are_a_loss() {
+        let with = |lost, why: Option<&str>| {
+            let closed = ClosedFiles {
+                files: 40,
+                lost,
+                why: why.map(str::to_owned),
+            };
+            WitnessTrial {
+                closed: Some(closed),
+                refused: Some("fsync of a directory: Invalid argument (os error 22)".into()),
+                ..trial("rclone mount", None, 0)
+            }
+        };
+        let behind = Some("behind the layer, its file is absent");
+        let lost = [with(Some(40), behind)];
+        assert_eq!(
+            sentence(&lost).unwrap(),
+            "`rclone mount` loses what was closed just before a clean unmount: 40 of 40 files (behind the layer, its \
+             file is absent). No honest control was cut. No lying control was cut"
+        );
+        let kept = [with(Some(0), None)];
+        assert_eq!(sentence(&kept), None);
+        let of = sum(&kept, "rclone mount");
+        let there = "40 files that were closed just before a clean unmount are there";
+        assert_eq!(closed(&of).unwrap(), there);
+        let refused = "it refuses fsync of a directory: Invalid argument (os error 22), so it promises no new name and no rename";
+        assert_eq!(refuses(&of).unwrap(), refused);
+        let unknown = [with(None, Some("it lacks a key"))];
+        assert_eq!(sentence(&unknown), None);
+        let words = closed(&sum(&unknown, "rclone mount")).unwrap();
+        assert_eq!(
+            words,
+            "what a clean unmount leaves is not known (it lacks a key)"
+        );
+    }
+
     #[test]
     fn a_lie_about_directories_alone_says_so() {
         let of = |writer: &str, losing| WitnessTrial {
