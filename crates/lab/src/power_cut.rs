@@ -33,6 +33,7 @@ use crate::{
     machine,
 };
 
+mod closed;
 mod stack;
 mod states;
 
@@ -162,6 +163,8 @@ struct Writing {
     log: Vec<Acknowledged>,
     marks: Vec<Mark>,
     error: Option<String>,
+    /// A call that the layer refuses.
+    refused: Option<String>,
 }
 
 /// All that was written.
@@ -211,9 +214,13 @@ impl Cutter<'_> {
             lie: self.layer.lie,
         };
         let mut disk = PowerCutBase::create(&disk_home, &self.request.exe, options, &mut undo)?;
+        let closed = self.closed(&disk);
         let written = self.write(&mut disk)?;
         let history = disk.history()?;
-        let trials = self.cut(&disk, &history, &written);
+        let mut trials = self.cut(&disk, &history, &written);
+        if let Some(first) = trials.first_mut() {
+            first.closed = closed;
+        }
         drop(disk);
         undo.run();
         Ok(trials)
@@ -256,10 +263,12 @@ impl Cutter<'_> {
         let mut place = self.kind()?.open(&base, &self.layer.spec, &mut undo)?;
         let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
         // The layer was set up long before the cut.
-        File::open(disk.dir())
-            .and_then(|dir| Ok(rustix::fs::syncfs(dir)?))
-            .map_err(|e| LayerFailure::new(format!("{}: {e}", disk.dir().display())))?;
+        flush_all(disk)?;
         let writing = self.prepare(&mut probe, &place.dir().join("witness"))?;
+        // Where no directory can be flushed, the names of the files are promised by nobody.
+        if writing.iter().any(|w| w.refused.is_some()) {
+            flush_all(disk)?;
+        }
         let mut written = Written {
             writing,
             prepared: disk.mark()?,
@@ -295,20 +304,25 @@ impl Cutter<'_> {
         Ok(written)
     }
 
+    fn job(&self, writer: &dyn Writer, id: u64, dir: &Path) -> WitnessJob {
+        WitnessJob {
+            id,
+            writer: writer.id().into(),
+            dir: dir.join(writer.id()).to_string_lossy().into_owned(),
+            run: self.request.seed ^ id,
+            record: RECORD,
+        }
+    }
+
     /// Has each writer make its files.
     fn prepare(&self, probe: &mut ProbeClient, dir: &Path) -> Result<Vec<Writing>, LayerFailure> {
         let mut writing = Vec::new();
         for (id, writer) in (0..).zip(witness::ALL) {
-            let job = WitnessJob {
-                id,
-                writer: writer.id().into(),
-                dir: dir.join(writer.id()).to_string_lossy().into_owned(),
-                run: self.request.seed ^ id,
-                record: RECORD,
-            };
-            let error = match self.ask(probe, &ToProbe::Witness(job.clone()))? {
-                FromProbe::Error { message, .. } => Some(in_words(&message)),
-                _ => None,
+            let job = self.job(*writer, id, dir);
+            let (error, refused) = match self.ask(probe, &ToProbe::Witness(job.clone()))? {
+                FromProbe::Error { message, .. } => (Some(in_words(&message)), None),
+                FromProbe::Prepared { refused, .. } => (None, refused),
+                _ => return Err(LayerFailure::new("the probe said something out of turn")),
             };
             writing.push(Writing {
                 writer: *writer,
@@ -316,6 +330,7 @@ impl Cutter<'_> {
                 log: Vec::new(),
                 marks: Vec::new(),
                 error,
+                refused,
             });
         }
         Ok(writing)
@@ -387,6 +402,7 @@ impl Cutter<'_> {
                 records: w.log.len() as u64,
                 flushes_below: Some(flushes),
                 error: w.error.clone(),
+                refused: w.refused.clone(),
                 ..WitnessTrial::default()
             })
             .collect();
@@ -482,7 +498,18 @@ impl Cutter<'_> {
         undo: &mut Undo,
     ) -> Result<Vec<Survey>, LayerFailure> {
         let base = self.base(dir.into(), Content::Survived);
-        let mut place = self.kind()?.open(&base, &self.layer.spec, undo)?;
+        let opened = self.kind()?.open(&base, &self.layer.spec, undo);
+        let mut place = match opened {
+            // Its server has mounted it, and it cannot be read.
+            Err(e) if !self.layer.server.is_empty() => {
+                let unreadable = Survey {
+                    damage: Some(e.to_string()),
+                    ..Survey::default()
+                };
+                return Ok(vec![unreadable; written.writing.len()]);
+            }
+            opened => opened?,
+        };
         let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
         let mut surveys = Vec::new();
         for writing in &written.writing {
@@ -502,6 +529,12 @@ impl Cutter<'_> {
         drop(place);
         Ok(surveys)
     }
+}
+
+/// Makes what is on the disk durable.
+fn flush_all(disk: &PowerCutBase) -> Result<(), LayerFailure> {
+    let flushed = File::open(disk.dir()).and_then(|dir| Ok(rustix::fs::syncfs(dir)?));
+    flushed.map_err(|e| LayerFailure::new(format!("{}: {e}", disk.dir().display())))
 }
 
 /// What was there of a writer's records after only the guest was killed. Each record was acknowledged.

@@ -268,6 +268,14 @@ pub enum FromProbe {
         /// What was measured.
         trial: Box<Trial>,
     },
+    /// The files of a writer of records are made.
+    Prepared {
+        /// The writer's id.
+        id: u64,
+        /// A call that the layer refuses, with its error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
+    },
     /// A record is durable, as far as the layer says.
     Acknowledged {
         /// The writer's id.

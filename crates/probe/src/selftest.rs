@@ -88,7 +88,7 @@ fn null_pass(source: Source, recorder: &mut Recorder) {
         advice: None,
         depth: 1,
         transfer: Transfer::Read(&mut buffer),
-        sync_each: false,
+        flush_each: None,
         after: After::Nothing,
         mark: None,
         check: None,

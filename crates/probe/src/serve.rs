@@ -360,8 +360,12 @@ impl<'env, W: Write> Server<'env, W> {
         });
         match made {
             Ok(witness) => {
+                let refused = witness.refused().map(str::to_owned);
                 self.witnesses.insert(job.id, witness);
-                self.say(&FromProbe::Ready { id: job.id })
+                self.say(&FromProbe::Prepared {
+                    id: job.id,
+                    refused,
+                })
             }
             Err(e) => self.fail(Some(job.id), e),
         }

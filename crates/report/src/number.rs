@@ -20,6 +20,12 @@ pub fn sig3(value: f64) -> String {
     format!("{rounded:.decimals$}")
 }
 
+/// At most two decimals: `0.6`, `0.05`.
+pub fn hundredths(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
 /// A ratio: two decimals below 10, three digits above.
 pub fn ratio(value: f64) -> String {
     if value.is_finite() && value.abs() < 9.995 && value.abs() >= 0.0995 {

@@ -65,6 +65,7 @@ const ALLOWED: &[Allowed] = &[
     ("cli/tests/e2e/signals.rs", 3, 0, MOMENT),
     ("cli/tests/e2e/stopped_guests.rs", 0, 1, WAITS),
     ("cli/tests/e2e/team.rs", 1, 0, MOMENT),
+    ("cli/tests/planted/fs.rs", 2, 0, INPUT),
     (
         "fuzz/tests/stable.rs",
         0,

@@ -89,7 +89,7 @@ fn each_damage_is_named_and_ends_with_exit_code_1() {
         ("rename", "is lost: its name is absent", &|home| {
             fs::remove_file(home.join("rename/slot-5")).unwrap();
         }),
-        ("sqlite", "is damaged", &|home| {
+        ("sqlite", "it cannot be read", &|home| {
             let path = home.join("sqlite/records.db");
             let size = fs::metadata(&path).unwrap().len() as usize;
             damage(&path, 8192, &vec![0x55; size - 8192]);

@@ -393,7 +393,7 @@ impl Done {
         }
         let syncs_apart = {
             let sync = asked.sync();
-            sync == "each" || sync.starts_with("every ")
+            matches!(&*sync, "each" | "each-data") || sync.starts_with("every ")
         };
         let (mut rates, mut record): (Option<Rates>, Option<u64>) = (None, None);
         for (place, (direction, word, side)) in sides.iter().enumerate() {

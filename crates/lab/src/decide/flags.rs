@@ -13,6 +13,15 @@ pub(crate) const SLACK: f64 = 0.05;
 /// affects it.
 const TRIMMED: f64 = 0.2;
 
+/// Bytes of a device that a name in memory may cost at most: a twentieth of ext4's smallest inode. Other programs
+/// read as well.
+const NAME: f64 = SLACK * 256.0;
+
+/// Bytes of a page, the least that a major fault fetches.
+const PAGE: f64 = 4096.0;
+/// Bytes of an input block (getrusage(2)).
+const BLOCK: f64 = 512.0;
+
 /// What is known about a trial from outside the probe.
 pub(crate) struct TrialContext<'a> {
     /// The point only reads, so device bytes can be compared with application bytes.
@@ -22,6 +31,25 @@ pub(crate) struct TrialContext<'a> {
     pub backing: Option<f64>,
     /// What dropping the caches achieved.
     pub cooled: &'a DroppedCaches,
+    /// A program in user space or another machine answers for the layer. What it has in memory, this kernel's
+    /// caches do not show.
+    pub served: bool,
+}
+
+impl TrialContext<'_> {
+    /// Whether the data lies on a device whose reads are counted.
+    fn counts_reads(&self, trial: &Trial) -> bool {
+        trial.device.is_some() && self.has_device()
+    }
+
+    fn has_device(&self) -> bool {
+        self.facts.devices.iter().any(|d| d.physical)
+    }
+
+    /// Whether every cache between the program and the device is a kernel's, which can be emptied and looked into.
+    fn has_only_kernels(&self) -> bool {
+        self.has_device() && !self.served
+    }
 }
 
 /// All flags of a trial.
@@ -57,63 +85,101 @@ fn read_from_memory(meaning: &Meaning, context: &TrialContext<'_>, trial: &Trial
 fn cache(meaning: &Meaning, context: &TrialContext<'_>, trial: &Trial) -> Option<&'static str> {
     let asked = meaning.cache?;
     let warmth = trial.warmth().filter(|_| meaning.proves_cache_by_faults());
-    if let Some(warmth) = warmth {
-        return by_faults(asked, context, warmth);
+    match (asked, warmth) {
+        (_, Some(warmth)) => by_faults(asked, context, trial, warmth),
+        (CacheState::Cold, None) => not_cold(context, trial),
+        (CacheState::Warm, None) => not_warm(context, trial),
     }
-    let from_device = device_share(context, trial);
-    if asked == CacheState::Cold {
-        let cold = |share: f64| share <= SLACK;
-        let read = from_device.map(|share| share >= 1.0 - SLACK);
-        // Compressed data is read as fewer bytes than the application gets.
-        let read = read.filter(|all| *all || !context.facts.compressed());
-        let looks = [trial.resident.map(cold), context.backing.map(cold), read];
-        if looks.contains(&Some(false)) {
-            return Some(CACHE);
-        }
-        // Names and attributes move no bytes and have no pages to check. A backing file that is not
-        // cached proves nothing about the file in it.
-        let moves = trial.bytes() > 0;
-        let seen = moves && (trial.resident.is_some() || read.is_some());
-        return (!seen && !context.cooled.complete).then_some(CACHE_UNPROVED);
+}
+
+fn not_cold(context: &TrialContext<'_>, trial: &Trial) -> Option<&'static str> {
+    let cold = |share: f64| share <= SLACK;
+    let share = device_share(context, trial);
+    let all = |share: f64| share >= 1.0 - SLACK;
+    // Compressed data is read as fewer bytes than the application gets.
+    let too_few = share.is_some_and(|share| !all(share)) && !context.facts.compressed();
+    // What others read proves nothing.
+    let read_all = share.is_some_and(|share| all(share - by_others(trial)));
+    let looks = [trial.resident.map(cold), context.backing.map(cold)];
+    if too_few || looks.contains(&Some(false)) {
+        return Some(CACHE);
     }
-    // With O_DIRECT there is no warm cache to prove. Data from the page cache is not read from a
-    // device, so bytes that crossed the device belong to other programs.
-    let warm = trial.direct == Some(DirectIo::Honoured)
-        || trial.resident.is_some_and(|share| share >= 1.0 - SLACK)
-        || from_device.is_none_or(|share| share - by_others(trial) <= SLACK);
-    (!warm).then_some(CACHE)
+    // Names and attributes move no bytes and have no pages to check. A backing file that is not
+    // cached proves nothing about the file in it.
+    let seen = trial.bytes() > 0 && trial.resident.is_some();
+    let emptied = context.has_only_kernels() && (seen || context.cooled.complete);
+    (!read_all && !emptied).then_some(CACHE_UNPROVED)
+}
+
+fn not_warm(context: &TrialContext<'_>, trial: &Trial) -> Option<&'static str> {
+    // With O_DIRECT there is no warm cache to prove.
+    let direct = trial.direct == Some(DirectIo::Honoured);
+    // What the page cache has is not read from a device, so bytes that crossed the device belong to
+    // other programs.
+    if direct || trial.resident.is_some_and(|share| share >= 1.0 - SLACK) {
+        return None;
+    }
+    if let Some(share) = device_share(context, trial) {
+        return (share - by_others(trial) > SLACK).then_some(CACHE);
+    }
+    // Of names only this is known: what is in memory is not read from a device.
+    let read = trial.device.map(|device| device.read as f64);
+    let read = read.filter(|_| trial.bytes() == 0 && context.counts_reads(trial));
+    let from_memory = |bytes: f64| bytes - read_by_others(trial) <= NAME * trial.ops() as f64;
+    (!read.is_some_and(from_memory)).then_some(CACHE_UNPROVED)
 }
 
 /// The start of a program is proved by the page faults and read blocks of its own processes. Data in memory
-/// causes neither, so the lack of both proves nothing about the warmth of anything else.
+/// causes neither, so the lack of both proves nothing about the warmth of anything else. They are this kernel's:
+/// where a program or a machine answers them, what they fetched must have crossed a device.
 fn by_faults(
     asked: CacheState,
     context: &TrialContext<'_>,
+    trial: &Trial,
     warmth: Warmth,
 ) -> Option<&'static str> {
     match (asked, warmth) {
         (CacheState::Cold, Warmth::Warm) | (CacheState::Warm, Warmth::Cold) => Some(CACHE),
         (CacheState::Cold, Warmth::Uncertain) if !context.cooled.complete => Some(CACHE_UNPROVED),
+        (CacheState::Cold, _) if !context.has_only_kernels() => {
+            let read = trial.device.filter(|_| context.counts_reads(trial));
+            let own = read.map(|device| device.read as f64 - read_by_others(trial));
+            let fetched = own.map(|bytes| bytes / fetched_by_faults(trial).max(1.0));
+            match fetched {
+                Some(share) if share >= 1.0 - SLACK => None,
+                Some(share) if share <= SLACK => Some(CACHE),
+                _ => Some(CACHE_UNPROVED),
+            }
+        }
         _ => None,
     }
 }
 
-/// Bytes that others are expected to have read meanwhile, by the control windows, over bytes read by the
-/// application.
-fn by_others(trial: &Trial) -> f64 {
+/// Fewest bytes that the major faults and input blocks of a program's processes have fetched.
+fn fetched_by_faults(trial: &Trial) -> f64 {
+    let count = |name| trial.figures.number(name).unwrap_or(0.0);
+    (count("major_faults") * PAGE).max(count("input_blocks") * BLOCK)
+}
+
+/// Bytes that others are expected to have read meanwhile, by the control windows.
+fn read_by_others(trial: &Trial) -> f64 {
     let read = trial.background.and_then(|b| {
         let a_ns = b.read? as f64 / b.ns.max(1) as f64;
         Some(a_ns * trial.elapsed_ns() as f64)
     });
-    read.unwrap_or(0.0) / trial.bytes().max(1) as f64
+    read.unwrap_or(0.0)
+}
+
+/// The same over bytes read by the application.
+fn by_others(trial: &Trial) -> f64 {
+    read_by_others(trial) / trial.bytes().max(1) as f64
 }
 
 /// Bytes read from devices over bytes read by the application. `None` when one of them is not
 /// known.
 fn device_share(context: &TrialContext<'_>, trial: &Trial) -> Option<f64> {
     let device = trial.device?;
-    let known =
-        context.reads && trial.bytes() > 0 && context.facts.devices.iter().any(|d| d.physical);
+    let known = context.reads && trial.bytes() > 0 && context.counts_reads(trial);
     known.then(|| device.read as f64 / trial.bytes() as f64)
 }
 
@@ -171,6 +237,22 @@ mod tests {
             facts,
             backing,
             cooled: &DroppedCaches::default(),
+            served: false,
+        };
+        of(meaning, &context, trial)
+    }
+
+    /// The same in a layer that a program serves, all kernel caches of which were emptied.
+    fn served(meaning: &Meaning, facts: &Facts, trial: &Trial) -> Vec<String> {
+        let context = TrialContext {
+            reads: true,
+            facts,
+            backing: None,
+            cooled: &DroppedCaches {
+                complete: true,
+                ..DroppedCaches::default()
+            },
+            served: true,
         };
         of(meaning, &context, trial)
     }
@@ -187,10 +269,8 @@ mod tests {
         assert!(flagged(&trial(1000, 0.2), None));
         assert!(flagged(&trial(1000, 0.0), Some(0.2)));
         assert!(flagged(&trial(900, 0.0), None));
-        assert!(
-            flags(&cold, true, &Facts::default(), None, &trial(0, 0.0)).is_empty(),
-            "no disk below"
-        );
+        let nowhere = flags(&cold, true, &Facts::default(), None, &trial(0, 0.0));
+        assert_eq!(nowhere, [CACHE_UNPROVED], "no disk below");
         assert!(
             flags(&cold, false, &disk(), None, &trial(0, 0.0)).is_empty(),
             "a write"
@@ -223,6 +303,7 @@ mod tests {
                 facts: &facts,
                 backing: Some(0.0),
                 cooled: &cooled,
+                served: false,
             };
             of(&meaning, &context, trial)
         };
@@ -245,19 +326,98 @@ mod tests {
         assert!(with(true, &names).is_empty());
     }
 
+    /// A server with a memory of its own: nothing in this kernel's cache, and nothing read from a device.
+    /// "Cold was cold" was said of it.
     #[test]
-    fn a_launch_is_proved_by_its_own_faults() {
-        let launched = |major_faults: u64| {
-            let mut trial = Trial::default();
-            trial.figures.set("major_faults", major_faults);
-            trial.figures.set("input_blocks", 0_u64);
+    fn what_a_server_has_in_memory_is_not_proved_by_this_kernels_cache() {
+        let (cold, warm) = (asking(Cold), asking(Warm));
+        let unknown = Facts::default();
+        for device in [None, Some(DeviceBytes::default())] {
+            let trial = Trial {
+                device,
+                ..trial(0, 0.0)
+            };
+            assert_eq!(served(&cold, &unknown, &trial), [CACHE_UNPROVED]);
+            // One that reads with O_DIRECT each time looks the same.
+            assert_eq!(served(&warm, &unknown, &trial), [CACHE_UNPROVED]);
+        }
+        assert!(served(&warm, &unknown, &trial(0, 1.0)).is_empty(), "here");
+        // Its device is known.
+        for (read, of_cold, of_warm) in [(1000, None, Some(CACHE)), (0, Some(CACHE), None)] {
+            let trial = trial(read, 0.0);
+            let found = |asked| served(asked, &disk(), &trial).pop();
+            assert_eq!(found(&cold).as_deref(), of_cold, "{read}");
+            assert_eq!(found(&warm).as_deref(), of_warm, "{read}");
+        }
+    }
+
+    /// Others read 2.3 times as much as the application meanwhile, and the server nothing.
+    #[test]
+    fn what_others_read_proves_no_cold_server() {
+        let beside = |in_windows| {
+            let mut beside = trial(2300, 0.0);
+            beside.passes[0].elapsed_ns = 1000;
+            beside.background = Some(layermark_model::DeviceBackground {
+                read: Some(in_windows),
+                ns: 100,
+                ..layermark_model::DeviceBackground::default()
+            });
+            served(&asking(Cold), &disk(), &beside)
+        };
+        assert!(beside(0).is_empty() && beside(134).is_empty());
+        assert_eq!(beside(137), [CACHE_UNPROVED]);
+        assert_eq!(beside(230), [CACHE_UNPROVED]);
+    }
+
+    #[test]
+    fn names_from_a_server_are_proved_by_nothing_and_warm_ones_by_a_silent_device() {
+        let names = |read, ops| {
+            let mut trial = trial(read, 0.0);
+            (trial.passes[0].bytes, trial.passes[0].ops) = (0, ops);
             trial
         };
-        let launching = |cache| Meaning {
+        let (cold, warm) = (asking(Cold), asking(Warm));
+        assert_eq!(served(&cold, &disk(), &names(4096, 10)), [CACHE_UNPROVED]);
+        assert!(served(&warm, &disk(), &names(0, 10)).is_empty());
+        assert!(served(&warm, &disk(), &names(4096, 1000)).is_empty());
+        assert_eq!(served(&warm, &disk(), &names(4096, 10)), [CACHE_UNPROVED]);
+        let unknown = Facts::default();
+        assert_eq!(served(&warm, &unknown, &names(0, 10)), [CACHE_UNPROVED]);
+    }
+
+    fn launched(major_faults: u64) -> Trial {
+        let mut trial = Trial::default();
+        trial.figures.set("major_faults", major_faults);
+        trial.figures.set("input_blocks", 0_u64);
+        trial
+    }
+
+    fn launching(cache: Option<CacheState>) -> Meaning {
+        Meaning {
             target: Target::Program,
             cache,
             ..Meaning::default()
+        }
+    }
+
+    #[test]
+    fn faults_that_a_server_answers_must_have_crossed_a_device() {
+        let reading = |read| Trial {
+            device: Some(DeviceBytes {
+                read,
+                ..DeviceBytes::default()
+            }),
+            ..launched(10)
         };
+        let of = |facts: &Facts, trial: &Trial| served(&launching(Some(Cold)), facts, trial);
+        assert!(of(&disk(), &reading(40_960)).is_empty());
+        assert_eq!(of(&disk(), &reading(0)), [CACHE]);
+        assert_eq!(of(&disk(), &reading(20_000)), [CACHE_UNPROVED]);
+        assert_eq!(of(&Facts::default(), &reading(40_960)), [CACHE_UNPROVED]);
+    }
+
+    #[test]
+    fn a_launch_is_proved_by_its_own_faults() {
         let of = |cache, faults| {
             flags(
                 &launching(Some(cache)),

@@ -110,6 +110,7 @@ pub(crate) fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
         FromProbe::Settled { .. } => "settled out of turn",
         FromProbe::Trial { .. } => "the trial of another job",
         FromProbe::Error { .. } => "the error of another job",
+        FromProbe::Prepared { .. } => "prepared",
         FromProbe::Acknowledged { .. } => "acknowledged",
         FromProbe::Surveyed { .. } => "surveyed",
         FromProbe::Done => "done",

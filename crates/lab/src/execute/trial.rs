@@ -25,6 +25,7 @@ use crate::{
         cpu::{Meter, Moment, Usage, Used},
         layer_failure::LayerFailure,
         others::{self, Own, Written},
+        remote_layer,
         session::{End, RunningLayer},
         talk::{hear, hear_from, say, say_to, unexpected},
         trial_request::{Failure, TrialRequest},
@@ -403,6 +404,7 @@ impl Attempt {
             facts: &up.facts,
             backing: self.backing,
             cooled: &self.cooled,
+            served: remote_layer::has_server(&up.facts),
         };
         self.flags = flags::of(meaning, &context, &trial);
         if self.usage.contaminated {

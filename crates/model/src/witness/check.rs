@@ -88,8 +88,8 @@ pub fn check(asked: &Asked, survey: &Survey) -> Checked {
         let (outcome, text, there) = match found.get(block) {
             _ if survey.absent => (Outcome::LostName, "its file is absent".into(), None),
             _ if survey.damage.is_some() && !found.contains_key(block) => {
-                let why = survey.damage.clone().unwrap_or_default();
-                (Outcome::Damaged, why, None)
+                let why = survey.damage.as_deref().unwrap_or_default();
+                (Outcome::Damaged, unreadable(why), None)
             }
             None if asked.named => (Outcome::LostName, "its name is absent".into(), None),
             None => (Outcome::Lost, "it is absent".into(), None),
@@ -123,13 +123,17 @@ pub fn check(asked: &Asked, survey: &Survey) -> Checked {
             outcome: Outcome::Damaged,
             sequence: last.map_or(0, |a| a.sequence),
             block: last.map_or(0, |a| a.block),
-            text: damage.clone(),
+            text: unreadable(damage),
             permitted: false,
         });
     }
     checked.findings.extend(order(&checked, &survived));
     checked.findings.sort_by_key(|f| (f.sequence, f.outcome));
     checked
+}
+
+fn unreadable(why: &str) -> String {
+    format!("it cannot be read: {why}")
 }
 
 fn sequence_of(found: Option<&&Found>) -> Option<u64> {

@@ -118,7 +118,8 @@ impl Outcome {
     /// What the record is now, for a sentence.
     pub fn state(self) -> &'static str {
         match self {
-            Self::Lost | Self::LostName | Self::LostPrepared => "lost",
+            // What cannot be read is lost to its user.
+            Self::Lost | Self::LostName | Self::LostPrepared | Self::Damaged => "lost",
             other => other.words(),
         }
     }
@@ -253,9 +254,15 @@ pub struct WitnessTrial {
     /// Why nothing, or no more, was written: what a write or fsync failed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// A call that the layer refuses, with its error. The records do not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// What was there after only the guest was killed; absent for layers that are not guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_killed: Option<GuestKilled>,
+    /// Files that were closed before a clean unmount. Only the first trial of a layer has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<ClosedFiles>,
     /// The layer's stack, and the flushes that each storey counted while all writers wrote. Only the first
     /// trial of a layer has it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -270,6 +277,19 @@ pub struct GuestKilled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
     /// Why it could not be set up again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Files that were written and closed without a flush, at once before the layer was cleanly unmounted. No power was cut.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ClosedFiles {
+    /// Number of files.
+    pub files: u64,
+    /// Of these, files that are not whole afterwards. Absent if nobody could look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// What was found of the first of them, and where; or why nobody could look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

@@ -1,6 +1,6 @@
 use std::{fs::File, io, os::fd::BorrowedFd};
 
-use super::{After, Io, Shape, mapping::Mapping};
+use super::{After, FlushEach, Io, Shape, mapping::Mapping};
 
 /// Memory mapped: each operation is a memcpy(3). Writes use a shared mapping of a file with its
 /// full size and, when it is new, no blocks yet. Reads use a private mapping, as in iozone. The
@@ -44,7 +44,7 @@ impl Io for Mmap {
         map.write(at as usize, from).map_err(|at| lost(file, at))
     }
 
-    fn sync(&mut self, _: BorrowedFd<'_>, at: u64, len: usize) -> io::Result<()> {
+    fn sync(&mut self, _: BorrowedFd<'_>, at: u64, len: usize, _: FlushEach) -> io::Result<()> {
         match &self.map {
             Some(map) => map.sync(at as usize, len),
             None => Ok(()),

@@ -84,8 +84,14 @@ pub trait Io: Default + Send + 'static {
     /// Writes at `at`; returns the number of bytes.
     fn write(&mut self, file: BorrowedFd<'_>, at: u64, from: &[u8]) -> io::Result<usize>;
     /// Makes the `len` bytes that were just written at `at` durable, as part of the operation.
-    fn sync(&mut self, file: BorrowedFd<'_>, _at: u64, _len: usize) -> io::Result<()> {
-        Ok(rustix::fs::fsync(file)?)
+    fn sync(
+        &mut self,
+        file: BorrowedFd<'_>,
+        _at: u64,
+        _len: usize,
+        flush: FlushEach,
+    ) -> io::Result<()> {
+        flush.apply(file)
     }
     /// Runs inside the clock, after the last operation: writes buffered data, then does what
     /// `after` says. Clean-up happens on drop, outside the clock.
@@ -109,6 +115,25 @@ pub struct Shape {
     pub after: After,
     /// Advice to the kernel about the order.
     pub advice: Option<Advice>,
+}
+
+/// The flush after each record, as part of the operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlushEach {
+    /// fsync(2).
+    All,
+    /// fdatasync(2).
+    Data,
+}
+
+impl FlushEach {
+    /// Does it on the file.
+    pub fn apply(self, file: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(match self {
+            Self::All => rustix::fs::fsync(file),
+            Self::Data => rustix::fs::fdatasync(file),
+        }?)
+    }
 }
 
 /// The action at the end of a pass, inside the clock.
@@ -204,8 +229,8 @@ pub struct Task<'a> {
     pub depth: usize,
     /// Direction and buffer.
     pub transfer: Transfer<'a>,
-    /// fsync(2) after each record, as part of the operation.
-    pub sync_each: bool,
+    /// The flush after each record.
+    pub flush_each: Option<FlushEach>,
     /// The action after the last record of the pass, as part of it.
     pub after: After,
     /// Mark each written record with this seed and generation.
@@ -289,7 +314,7 @@ fn records<T: Io>(io: &mut T, file: BorrowedFd<'_>, task: Task<'_>) -> Result<Do
         part,
         order,
         transfer,
-        sync_each,
+        flush_each,
         mark,
         check,
         clock,
@@ -326,7 +351,7 @@ fn records<T: Io>(io: &mut T, file: BorrowedFd<'_>, task: Task<'_>) -> Result<Do
                 place,
                 pool,
                 at,
-                sync_each,
+                flush_each,
             };
             let Some((seed, generation)) = mark else {
                 return drive::drive(clock, part, recorder, beat, &mut write);

@@ -2,7 +2,7 @@ use std::{fs::File, io, os::fd::BorrowedFd};
 
 use rustix::fs::SeekFrom;
 
-use super::{After, Io, Shape, stream::Stream};
+use super::{After, FlushEach, Io, Shape, stream::Stream};
 
 /// fread(3) and fwrite(3) with a buffer of one record, as most C programs use them.
 ///
@@ -59,11 +59,11 @@ impl Io for Stdio {
         Ok(n)
     }
 
-    fn sync(&mut self, file: BorrowedFd<'_>, _: u64, _: usize) -> io::Result<()> {
+    fn sync(&mut self, file: BorrowedFd<'_>, _: u64, _: usize, flush: FlushEach) -> io::Result<()> {
         if let Some(stream) = &mut self.stream {
             stream.flush()?;
         }
-        Ok(rustix::fs::fsync(file)?)
+        flush.apply(file)
     }
 
     fn end(&mut self, file: &mut Option<File>, after: After) -> io::Result<()> {

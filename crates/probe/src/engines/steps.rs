@@ -9,7 +9,7 @@ use std::{io, os::fd::BorrowedFd};
 
 use layermark_model::Verified;
 
-use super::{Io, RecordOrder};
+use super::{FlushEach, Io, RecordOrder};
 use crate::{
     data::{self, Stamp},
     packaged::BLOCK,
@@ -130,7 +130,7 @@ pub struct Write<'a, T> {
     pub pool: &'a mut [u8],
     /// Offset of the next record's data in the pool.
     pub at: usize,
-    pub sync_each: bool,
+    pub flush_each: Option<FlushEach>,
 }
 
 impl<T: Io> Step for Write<'_, T> {
@@ -142,9 +142,9 @@ impl<T: Io> Step for Write<'_, T> {
             Ok(n) if n == data.len() => {}
             other => write_rest(&mut self.place, offset, data, other)?,
         }
-        if self.sync_each {
+        if let Some(flush) = self.flush_each {
             let (io, file) = (&mut *self.place.io, self.place.file);
-            io.sync(file, offset, data.len())?;
+            io.sync(file, offset, data.len(), flush)?;
         }
         self.at += self.place.record;
         if self.at >= self.pool.len() {

@@ -67,7 +67,7 @@ fn task<'a>(
         advice: None,
         depth: 1,
         transfer,
-        sync_each: false,
+        flush_each: None,
         after: After::Nothing,
         mark: None,
         check: None,
@@ -128,7 +128,7 @@ fn every_engine_that_needs_a_file_reads_back_what_it_wrote() {
         let mut pool: Vec<u8> = (0..40).collect();
         let (mut buffer, mut recorder) = (vec![0u8; 40], Recorder::new());
         let mut t = task(Transfer::Write(&mut pool), &mut recorder, &mut quiet);
-        t.sync_each = true;
+        t.flush_each = Some(FlushEach::All);
         engine.runner().pass(&mut file, t).unwrap();
         assert_eq!(
             file.as_ref().unwrap().metadata().unwrap().len(),

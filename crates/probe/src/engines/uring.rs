@@ -9,7 +9,7 @@ use std::{
 
 use layermark_model::Verified;
 
-use super::{After, Engine, RecordOrder, Runner, Task, Transfer, steps::look};
+use super::{After, Engine, FlushEach, RecordOrder, Runner, Task, Transfer, steps::look};
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     data::{self, Stamp},
@@ -65,7 +65,7 @@ fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<D
     let stopped = |at| move |error| LoopError { at, error };
     let part = task.part;
     let depth = task.depth.clamp(1, part.to.max(1) as usize);
-    if depth > 1 && (task.sync_each || task.mark.is_some() || task.check.is_some()) {
+    if depth > 1 && (task.flush_each.is_some() || task.mark.is_some() || task.check.is_some()) {
         return Err(stopped(0)(io::ErrorKind::Unsupported.into()));
     }
     let open = file.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
@@ -77,7 +77,7 @@ fn pass<C: Clock>(clock: C, file: &mut Option<File>, task: Task<'_>) -> Result<D
         order: task.order,
         record: task.record,
         write,
-        sync: task.sync_each.then_some(open),
+        flush: task.flush_each.map(|flush| (flush, open)),
         mark: task.mark,
         check: task.check,
         unseen: None,
@@ -114,7 +114,7 @@ struct Pass<'a, C> {
     order: RecordOrder,
     record: usize,
     write: bool,
-    sync: Option<BorrowedFd<'a>>,
+    flush: Option<(FlushEach, BorrowedFd<'a>)>,
     mark: Option<(u64, u64)>,
     check: Option<&'a mut Verified>,
     /// Offset of the record that was read last, until it is checked.
@@ -160,8 +160,8 @@ impl<C: Clock> Pass<'_, C> {
             self.queue
                 .enter(now, 1, None)
                 .map_err(stopped(self.ended))?;
-            if let Some(file) = self.sync {
-                rustix::fs::fsync(file).map_err(|e| stopped(self.ended)(e.into()))?;
+            if let Some((flush, file)) = self.flush {
+                flush.apply(file).map_err(stopped(self.ended))?;
             }
             let end = self.clock.now();
             self.reap(end, !in_part || (first.is_some() && last.is_none()))?;

@@ -50,6 +50,10 @@ pub trait Writer: Sync {
     fn names_synced(&self) -> bool {
         true
     }
+    /// Its records depend on an fsync of their directory: without it, nothing was promised.
+    fn syncs_directory(&self) -> bool {
+        false
+    }
     /// Makes its files, with generation 0 in each slot. The caller syncs the directory.
     fn prepare(&self, site: &Site) -> io::Result<Box<dyn Writing>>;
     /// Reads all of its blocks. An error is damage.
@@ -74,6 +78,9 @@ pub const ALL: &[&dyn Writer] = &[
     &writers::Sqlite { wal: true },
 ];
 
+/// The writer of files that are closed before a clean unmount. No power cut follows, so it is not one of [`ALL`].
+pub const CLOSE: &dyn Writer = &writers::Close;
+
 /// Whether records may have this size, bytes.
 pub fn takes(record: usize) -> bool {
     (PAGE..=MOST).contains(&record) && record.is_multiple_of(PAGE)
@@ -81,7 +88,7 @@ pub fn takes(record: usize) -> bool {
 
 /// The writer of this name.
 pub fn find(id: &str) -> Option<&'static dyn Writer> {
-    ALL.iter().copied().find(|w| w.id() == id)
+    ALL.iter().copied().chain([CLOSE]).find(|w| w.id() == id)
 }
 
 /// Where a writer works, and with what.
@@ -191,6 +198,7 @@ pub struct Witness {
     writing: Box<dyn Writing>,
     next: u64,
     failed: bool,
+    refused: Option<String>,
 }
 
 impl Witness {
@@ -199,9 +207,24 @@ impl Witness {
     pub fn prepare(writer: &'static dyn Writer, site: Site) -> Result<Self, ProbeError> {
         let failed = |e: io::Error| ProbeError::io("make the witness's files in", &site.dir, &e);
         fs::create_dir_all(&site.dir).map_err(failed)?;
+        let refused = match sync_dir(&site.dir) {
+            Err(e) if is_refusal(&e) => Some(format!("fsync of a directory: {e}")),
+            other => other.map(|()| None).map_err(failed)?,
+        };
+        if let Some(refused) = refused.as_ref().filter(|_| writer.syncs_directory()) {
+            let dir = site.dir.display();
+            let needs = format!(
+                "`{}` needs what is refused in {dir}: {refused}",
+                writer.id()
+            );
+            return Err(ProbeError::new(needs));
+        }
         let writing = writer.prepare(&site).map_err(failed)?;
         for dir in site.dir.ancestors().take(3) {
-            sync_dir(dir).map_err(failed)?;
+            match sync_dir(dir) {
+                Err(e) if is_refusal(&e) => {}
+                other => other.map_err(failed)?,
+            }
         }
         Ok(Self {
             writer,
@@ -209,7 +232,13 @@ impl Witness {
             writing,
             next: 1,
             failed: false,
+            refused,
         })
+    }
+
+    /// The call that the layer refuses, with its error, where the records do not depend on it.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
     }
 
     /// Writes the next record. Returns its stamp once it is durable, as far as the layer says. After an
@@ -241,6 +270,14 @@ pub fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
+/// Whether a call is not offered here, and has not failed.
+fn is_refusal(e: &io::Error) -> bool {
+    matches!(
+        e.raw_os_error(),
+        Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP | libc::ENOTTY)
+    )
+}
+
 /// Reads what is there. What cannot be read for a reason that is not the layer's (no permission, a file
 /// system mounted read-only) is an error, and no damage.
 pub fn look(writer: &dyn Writer, site: &Site) -> Result<Survey, ProbeError> {
@@ -259,12 +296,23 @@ pub fn look(writer: &dyn Writer, site: &Site) -> Result<Survey, ProbeError> {
     }
 }
 
-/// Errors of a damaged file, and of a damaged file system below it.
+/// Whether what cannot be read is the layer's loss: any error but those of this process, and of a mount that
+/// another user made. A file system in user space may give any, such as `ENOSYS` for a directory without its key.
 fn is_damage(e: &io::Error) -> bool {
-    matches!(
-        e.raw_os_error(),
-        Some(libc::EIO | libc::EUCLEAN | libc::EBADMSG)
-    ) || e.kind() == io::ErrorKind::InvalidData
+    const OURS: [i32; 8] = [
+        libc::EACCES,
+        libc::EPERM,
+        libc::EROFS,
+        libc::EINTR,
+        libc::EMFILE,
+        libc::ENFILE,
+        libc::ENOMEM,
+        libc::ENOTCONN,
+    ];
+    match e.raw_os_error() {
+        Some(number) => !OURS.contains(&number),
+        None => e.kind() == io::ErrorKind::InvalidData,
+    }
 }
 
 /// Compares what is there with a log that may lack the last acknowledgements. Another program or host

@@ -129,6 +129,36 @@ fn names_and_databases_have_their_own_outcomes() {
     assert_eq!(outcomes(&damaged), [Outcome::Damaged], "{damaged:?}");
 }
 
+/// gocryptfs gave ENOSYS for a directory whose key was lost: "cannot be decided" was said of it.
+#[test]
+fn what_cannot_be_read_is_lost_unless_the_reason_is_the_readers() {
+    for (number, is_lost) in [
+        (libc::EIO, true),
+        (libc::ENOSYS, true),
+        (libc::ELOOP, true),
+        (libc::EACCES, false),
+        (libc::EROFS, false),
+        (libc::ENOTCONN, false),
+    ] {
+        let e = io::Error::from_raw_os_error(number);
+        assert_eq!(is_damage(&e), is_lost, "{e}");
+    }
+    assert!(is_refusal(&io::Error::from_raw_os_error(libc::EINVAL)));
+    assert!(
+        !is_refusal(&io::Error::from_raw_os_error(libc::EIO)),
+        "failed"
+    );
+}
+
+#[test]
+fn closed_files_are_looked_for_by_name() {
+    let lost = after(CLOSE, 3, |dir| {
+        fs::remove_file(dir.join("record-1")).unwrap();
+    });
+    assert_eq!(lost.missing, [2], "{lost:?}");
+    assert!(find("close").is_some() && !ALL.iter().any(|w| w.id() == "close"));
+}
+
 #[test]
 fn nothing_is_written_after_a_failure() {
     struct Failing(u32);
@@ -146,6 +176,7 @@ fn nothing_is_written_after_a_failure() {
         writing: Box::new(Failing(0)),
         next: 1,
         failed: false,
+        refused: None,
     };
     let first = witness.write().unwrap_err();
     assert_eq!(first.errno, Some(libc::EIO), "{first}");

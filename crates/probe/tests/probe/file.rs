@@ -66,6 +66,7 @@ fn flushes_are_counted_by_how_the_write_is_made_durable() {
         ("fdatasync", 2),
         ("fsync-close", 2),
         ("each", 64),
+        ("each-data", 64),
         ("osync", 64),
         ("odsync", 64),
     ] {

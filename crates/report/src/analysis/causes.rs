@@ -140,7 +140,11 @@ impl Distrust {
                 return format!("{baseline} skips the flush, this does not");
             }
             Self::Cache(of) => ("the cache was not as asked", of),
-            Self::CacheUnproved(of) => ("nothing proves that the cache was cold", of),
+            Self::CacheUnproved(InTrials { with, all }, why) => {
+                return format!(
+                    "nothing proves that the cache was cold in {with} of {all} trials: {why}"
+                );
+            }
             Self::DirectIgnored(of) => ("O_DIRECT was accepted and ignored", of),
         };
         format!("{words} in {with} of {all} trials")
@@ -277,8 +281,9 @@ fn faster(compared: &Compared) -> Vec<Cause> {
         facts::file_system(compared.facts),
         facts::file_system(compared.native_facts),
     );
-    if found.is_empty() && !fs.is_empty() && fs != native_fs && !compared.point.meaning.only_reads()
-    {
+    // A program in user space stands above the same directory, and adds its own time.
+    let kernels = !fs.is_empty() && !compared.facts.is_fuse();
+    if found.is_empty() && kernels && fs != native_fs && !compared.point.meaning.only_reads() {
         found.push(Cause::OtherFileSystem(Sides {
             here: fs.into(),
             native: native_fs.into(),
@@ -545,8 +550,9 @@ fn flushes_per_sync(row: &ResultRow) -> Option<f64> {
     let syncs = row.durability.syncs;
     // Flushes of other programs are not a cause.
     let own = row.durability.background.is_none_or(|others| others < 1.0);
-    let flushes = row.durability.flushes.filter(|_| syncs > 0 && own)?;
-    Some(flushes as f64 / syncs as f64)
+    let flushes = row.durability.flushes.filter(|_| syncs > 0 && own);
+    let share = flushes.map(|flushes| flushes as f64 / syncs as f64);
+    row.durability.per_sync.or(share)
 }
 
 /// The devices received clearly more, or fewer, flushes per call.
@@ -555,7 +561,8 @@ fn other_flushes(here: &ResultRow, native: &ResultRow, which: &str) -> Option<Ca
     let differs = if which == "more" {
         a > 1.3 * b && a > 0.5
     } else {
-        a < b / 1.3 && !here.durability.skips()
+        let fewer = here.durability.per_sync.is_some() && native.durability.per_sync.is_none();
+        (fewer || a < b / 1.3) && !here.durability.skips()
     };
     differs.then_some(Cause::FlushesPerSync(Sides { here: a, native: b }))
 }

@@ -142,6 +142,19 @@ impl<'a> Seen<'a> {
     }
 }
 
+/// Why a layer's trials do not prove the state of its caches.
+pub fn why_unproved(facts: &Facts, privileged: bool) -> &'static str {
+    if facts::physical(facts).is_empty() {
+        "nothing below it counts what was read"
+    } else if facts::is_served(facts) {
+        "the program or machine that serves it may have answered from its memory"
+    } else if privileged {
+        "the kernel's name caches could not be emptied"
+    } else {
+        "without root the kernel's name caches cannot be emptied"
+    }
+}
+
 fn guest_share(trials: &[&Trial]) -> Option<f64> {
     let bytes: u64 = trials.iter().map(|t| t.bytes()).sum();
     let mut read = 0;

@@ -214,6 +214,16 @@ pub fn judge(case: &Case) -> Durability {
     durability
 }
 
+impl Durability {
+    /// The label in tables; empty if nothing is flushed.
+    pub fn words(&self) -> String {
+        match self.per_sync {
+            Some(share) => format!("{} flushes a sync", number::hundredths(share)),
+            None => self.verdict.words().into(),
+        }
+    }
+}
+
 /// What the device's cache, or the absence of a device, leaves unknown, and the level of the check.
 fn blind(facts: &Facts) -> Option<(&'static str, &'static str)> {
     Some(if facts.in_memory() {
@@ -289,7 +299,31 @@ fn account(case: &Case, counts: &[Count], durability: &mut Durability) {
         ));
         return;
     }
+    if let Some(sum) = fewer(case, counts) {
+        let share = sum.own() / sum.syncs as f64;
+        let text = told(&sum, counts.len());
+        decide(unsure, "L2", text);
+        (durability.flushes, durability.syncs) = (Some(sum.flushes), sum.syncs);
+        durability.background = Some(sum.others).filter(|n| *n > 0.0);
+        durability.per_sync = Some(share);
+        return;
+    }
     decide(unsure, "L2", open(case, counts, &all));
+}
+
+/// Sum of the trials that show fewer flushes than calls, if most of them do. Calls of several threads may share a
+/// flush, and writes past the cache need none.
+fn fewer(case: &Case, counts: &[Count]) -> Option<Sum> {
+    if case.meaning.under_way() > 1.0 || facts::forces_unit_access(case.facts, case.meaning) {
+        return None;
+    }
+    let quiet = counts.iter().filter(|c| c.syncs > 0 && c.is_quiet());
+    let quiet: Vec<&Count> = quiet.collect();
+    let few = quiet.iter().filter(|c| !c.is_answered()).count();
+    let sum = Sum::of(quiet);
+    let share = sum.own() / sum.syncs.max(1) as f64;
+    let most = few * 2 > counts.len() && sum.syncs >= MANY_SYNCS;
+    (most && share > ABSORBED_BELOW && share < HONOURED_FROM).then_some(sum)
 }
 
 /// Why counting decided nothing.

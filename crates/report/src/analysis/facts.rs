@@ -28,6 +28,12 @@ pub fn flushes_directly(facts: &Facts) -> bool {
     !facts.is_fuse() && facts.guest.is_none() && facts.network().is_none()
 }
 
+/// Whether a program in user space or another machine answers calls of the layer.
+pub fn is_served(facts: &Facts) -> bool {
+    let by_host = |fs: &str| fs.starts_with("fuse") || matches!(fs, "9p" | "virtiofs");
+    facts.network().is_some() || facts.mounts.iter().any(|m| by_host(&m.fs))
+}
+
 /// A physical device below keeps writes in a volatile cache until it receives a flush.
 pub fn volatile_cache(facts: &Facts) -> bool {
     facts.devices.iter().filter(|d| d.physical).any(is_volatile)

@@ -2,7 +2,7 @@
 
 use layermark_model::{
     LayerRun, Run,
-    witness::{Storey, WitnessControl, WitnessTrial},
+    witness::{ClosedFiles, Storey, WitnessControl, WitnessTrial},
 };
 
 use crate::{
@@ -44,6 +44,10 @@ pub struct Sum<'a> {
     pub uncut: Option<&'a str>,
     pub error: Option<&'a str>,
     pub unrecovered_why: Option<&'a str>,
+    /// Files that were closed before a clean unmount.
+    pub closed: Option<&'a ClosedFiles>,
+    /// A call that the layer refuses, with its error.
+    pub refused: Option<&'a str>,
     /// Records of all writers that were lost when only the guest was killed.
     pub killed_lost: Option<u64>,
     /// Why the guest could not be set up again after it was killed.
@@ -71,6 +75,8 @@ pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
         sum.named |= trial.named;
         sum.uncut = sum.uncut.or(trial.uncut.as_deref());
         sum.error = sum.error.or(trial.error.as_deref());
+        sum.closed = sum.closed.or(trial.closed.as_ref());
+        sum.refused = sum.refused.or(trial.refused.as_deref());
         sum.unrecovered_why = sum.unrecovered_why.or(trial.unrecovered_why.as_deref());
         if let Some(killed) = &trial.guest_killed {
             let lost = killed.lost.map(|n| sum.killed_lost.unwrap_or(0) + n);
@@ -97,7 +103,9 @@ pub fn time(ms: i64) -> String {
 /// What is said of a layer that lost acknowledged data; absent where none was.
 pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
     let sum = sum(trials, layer);
-    let worst = sum.worst?;
+    let Some(worst) = sum.worst else {
+        return lost_after_unmount(&sum, layer);
+    };
     let first = worst.first.as_ref()?;
     let flushes = sum.flushes.map_or_else(String::new, |n| {
         format!(
@@ -118,6 +126,32 @@ pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
         worst.losing,
         count(worst.cuts as usize, "cut"),
     ))
+}
+
+/// What is said of a layer that lost nothing in a power cut, and files that were closed before a clean unmount.
+fn lost_after_unmount(sum: &Sum, layer: &str) -> Option<String> {
+    let closed = sum.closed.filter(|c| c.lost.is_some_and(|n| n > 0))?;
+    Some(format!(
+        "{} loses what was closed just before a clean unmount: {} of {} ({})",
+        code(layer),
+        closed.lost.unwrap_or(0),
+        count(closed.files as usize, "file"),
+        closed.why.as_deref().unwrap_or_default()
+    ))
+}
+
+/// Files that were closed before a clean unmount, as evidence.
+pub fn closed(sum: &Sum) -> Option<String> {
+    let closed = sum.closed?;
+    let files = count(closed.files as usize, "file");
+    let why = closed.why.as_deref().unwrap_or_default();
+    Some(match closed.lost {
+        None => format!("what a clean unmount leaves is not known ({why})"),
+        Some(0) => format!("{files} that were closed just before a clean unmount are there"),
+        Some(n) => {
+            format!("{n} of {files} that were closed just before a clean unmount are lost ({why})")
+        }
+    })
 }
 
 /// Writers whose records depend on an fsync of a directory: of one with a new name, or without an old one.
@@ -149,6 +183,14 @@ pub fn killed(sum: &Sum) -> Option<String> {
         )),
         (None, None) => None,
     }
+}
+
+/// What the layer refuses to do.
+pub fn refuses(sum: &Sum) -> Option<String> {
+    let refused = sum.refused?;
+    Some(format!(
+        "it refuses {refused}, so it promises no new name and no rename"
+    ))
 }
 
 fn flushed(n: u64) -> String {
@@ -266,6 +308,44 @@ mod tests {
             flushes_below: Some(0),
             ..WitnessTrial::default()
         }
+    }
+
+    /// rclone's server was empty, and nothing was said.
+    #[test]
+    fn files_that_a_clean_unmount_loses_are_a_loss() {
+        let with = |lost, why: Option<&str>| {
+            let closed = ClosedFiles {
+                files: 40,
+                lost,
+                why: why.map(str::to_owned),
+            };
+            WitnessTrial {
+                closed: Some(closed),
+                refused: Some("fsync of a directory: Invalid argument (os error 22)".into()),
+                ..trial("rclone mount", None, 0)
+            }
+        };
+        let behind = Some("behind the layer, its file is absent");
+        let lost = [with(Some(40), behind)];
+        assert_eq!(
+            sentence(&lost).unwrap(),
+            "`rclone mount` loses what was closed just before a clean unmount: 40 of 40 files (behind the layer, its \
+             file is absent). No honest control was cut. No lying control was cut"
+        );
+        let kept = [with(Some(0), None)];
+        assert_eq!(sentence(&kept), None);
+        let of = sum(&kept, "rclone mount");
+        let there = "40 files that were closed just before a clean unmount are there";
+        assert_eq!(closed(&of).unwrap(), there);
+        let refused = "it refuses fsync of a directory: Invalid argument (os error 22), so it promises no new name and no rename";
+        assert_eq!(refuses(&of).unwrap(), refused);
+        let unknown = [with(None, Some("it lacks a key"))];
+        assert_eq!(sentence(&unknown), None);
+        let words = closed(&sum(&unknown, "rclone mount")).unwrap();
+        assert_eq!(
+            words,
+            "what a clean unmount leaves is not known (it lacks a key)"
+        );
     }
 
     #[test]

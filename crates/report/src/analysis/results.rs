@@ -550,11 +550,12 @@ impl<'a> ResultSite<'a> {
         let theirs = self.index.trials(self.baseline, self.point);
         let name = code_span::baseline(self.run.baseline());
         let here = self.index.trials(self.layer, self.point);
+        let meaning = &self.run.points[self.point].meaning;
         let suspect = |trials: &[&TrialRecord], layer: usize| {
             // A layer that was set up again is measured again.
             let is_up = self.run.layers[layer].status == LayerStatus::Ready;
             let lost = (!is_up && self.index.lost(layer)).then_some(Distrust::LayerLost);
-            lost.or_else(|| suspect(trials, &self.run.layers[layer]))
+            lost.or_else(|| suspect(trials, self.run, layer, meaning))
         };
         let other = self.layer != self.baseline && !theirs.is_empty();
         let own = suspect(&here, self.layer).map(|why| (why, why.words(&name)));
@@ -604,7 +605,12 @@ fn remarks(record: &TrialRecord) -> Vec<String> {
 }
 
 /// Why the trials do not show what was requested.
-fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
+fn suspect(
+    records: &[&TrialRecord],
+    run: &Run,
+    layer: usize,
+    meaning: &Meaning,
+) -> Option<Distrust> {
     let bad: u64 = records
         .iter()
         .filter_map(|r| r.trial.as_ref()?.verified)
@@ -613,20 +619,23 @@ fn suspect(records: &[&TrialRecord], layer: &LayerRun) -> Option<Distrust> {
     if bad > 0 {
         return Some(Distrust::WrongData(bad));
     }
-    if layer.facts.is_empty() {
+    let facts = &run.layers[layer].facts;
+    if facts.is_empty() {
         return Some(Distrust::UnknownPlace);
     }
     let all = records.len();
-    let kinds: [(&str, fn(_) -> _); 3] = [
-        (flags::CACHE, Distrust::Cache),
-        (flags::CACHE_UNPROVED, Distrust::CacheUnproved),
-        (flags::DIRECT_IGNORED, Distrust::DirectIgnored),
-    ];
-    kinds.into_iter().find_map(|(flag, distrust)| {
+    let most = |flag: &str| {
         let having = |r: &&&TrialRecord| remarks(r).iter().any(|f| f == flag);
         let with = records.iter().filter(having).count();
-        (with * 2 > all).then(|| distrust(InTrials { with, all }))
-    })
+        (with * 2 > all).then_some(InTrials { with, all })
+    };
+    // Whether repeated reads came from memory is one question, how long they take another.
+    let unproved = || most(flags::CACHE_UNPROVED).filter(|_| meaning.is_cold());
+    let why = || data_source::why_unproved(facts, run.machine.privilege == "root");
+    most(flags::CACHE)
+        .map(Distrust::Cache)
+        .or_else(|| Some(Distrust::CacheUnproved(unproved()?, why())))
+        .or_else(|| most(flags::DIRECT_IGNORED).map(Distrust::DirectIgnored))
 }
 
 /// Programs that differ between trials of two layers, which therefore cannot be compared.

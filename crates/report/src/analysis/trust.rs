@@ -1,13 +1,13 @@
 //! Checks: reasons to trust the numbers, or not to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use layermark_model::{DirectIo, LayerStatus, Point, Run, Target, TrialRecord, flags};
 use layermark_stats::{self as stats, MIN_BLOCKS_FOR_CHANGE};
 
 use crate::{
     analysis::{
-        facts,
+        data_source, facts,
         index::{Index, cost},
     },
     code_span::{self, code},
@@ -354,25 +354,26 @@ fn cache(e: &Evidence) -> TrustItem {
         return item("cache", title, TrustState::Ok, text);
     }
     let mut parts = Vec::new();
-    if !wrong.is_empty() {
-        let (n, names) = (wrong.len(), layers_of(e, &wrong));
-        parts.push(format!(
-            "not so in {n} of {all} trials that ask, in {names}"
-        ));
+    if !wrong.is_empty() || !unproved.is_empty() {
+        let proved = all.saturating_sub(wrong.len() + unproved.len());
+        parts.push(format!("proved in {proved} of {all} trials that ask"));
     }
     if !unproved.is_empty() {
-        let (n, names) = (unproved.len(), layers_of(e, &unproved));
-        let why = if e.run.machine.privilege == "root" {
-            "the kernel's name caches could not be emptied"
-        } else {
-            "without root the kernel's name caches cannot be emptied"
-        };
-        parts.push(format!(
-            "not proved in {n} of {all} trials that ask, in {names}: {why}"
-        ));
+        let why = why_unproved(e, &unproved);
+        parts.push(format!("not proved in {}, in {why}", unproved.len()));
     }
-    if !parts.is_empty() {
-        parts.push("a result where it is most of them is not trusted".into());
+    if !wrong.is_empty() {
+        let (n, names) = (wrong.len(), layers_of(e, &wrong));
+        parts.push(format!("refuted in {n}, in {names}"));
+    }
+    let cold = |t: &&TrialRecord| point(t).is_some_and(|p| p.meaning.is_cold());
+    if !wrong.is_empty() || unproved.iter().any(cold) {
+        let cells = if wrong.is_empty() {
+            "a cold result"
+        } else {
+            "a result"
+        };
+        parts.push(format!("{cells} where it is most of them is not trusted"));
     }
     if !faulted.is_empty() {
         let (n, names) = (faulted.len(), layers_of(e, &faulted));
@@ -382,6 +383,20 @@ fn cache(e: &Evidence) -> TrustItem {
     }
     let text = parts.join("; ");
     item("cache", title, TrustState::Warn, text)
+}
+
+/// Layers whose cache state is not proved, with the reason of each: `` `a` (why) and `b` (why) ``.
+fn why_unproved(e: &Evidence, trials: &[&TrialRecord]) -> String {
+    let privileged = e.run.machine.privilege == "root";
+    let mut reasons: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
+    for trial in trials {
+        let layer = e.run.layers.get(trial.cell.layer);
+        let why = layer.map_or("", |l| data_source::why_unproved(&l.facts, privileged));
+        reasons.entry(why).or_default().push(trial);
+    }
+    let each = reasons.iter();
+    let each = each.map(|(why, trials)| format!("{} ({why})", layers_of(e, trials)));
+    number::list(&each.collect::<Vec<_>>())
 }
 
 fn layers_of(e: &Evidence, trials: &[&TrialRecord]) -> String {

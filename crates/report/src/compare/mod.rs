@@ -286,13 +286,13 @@ impl<'a> Both<'a> {
             .or_else(|| {
                 let lost = unlike(self.old, self.new);
                 lost.then(|| {
-                    "fsync reached the disk in the old run, and is skipped in the new".into()
+                    "the flush reached the device in the old run, and is skipped in the new".into()
                 })
             })
             .or_else(|| {
                 let won = unlike(self.new, self.old);
                 won.then(|| {
-                    "fsync was skipped in the old run, and reaches the disk in the new".into()
+                    "the flush was skipped in the old run, and reaches the device in the new".into()
                 })
             })
     }

@@ -262,7 +262,8 @@ fn cells(row: &ResultRow) -> [String; 6] {
         rows::extra(row),
         row.word().into(),
         number::result_value(row),
-        rows::label(row),
+        // With the article the column would have no room beside usual ratios.
+        rows::label(row).replace("reached the device", "reached device"),
     ]
 }
 
@@ -362,9 +363,9 @@ fn results(groups: &[Group], style: Style, out: &mut dyn Write) -> anyhow::Resul
             let row = of.row;
             let painted = |text: &str| paint(style, row.verdict, text);
             writeln!(out, "{}", grid.line(&name(row), &cells(row), painted))?;
-            let flushed = row.durability.verdict.words();
+            let flushed = row.durability.words();
             if !grid.shown[LABEL] && !flushed.is_empty() {
-                wrapped(out, style, "      ", "      ", flushed)?;
+                wrapped(out, style, "      ", "      ", &flushed)?;
             }
             if !of.brief.is_empty() {
                 wrapped(out, style, "      ", "      ", &plain(&of.brief))?;

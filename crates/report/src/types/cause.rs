@@ -161,8 +161,8 @@ pub enum Distrust {
     UnknownPlace,
     /// The cache was not in the requested state in most trials.
     Cache(InTrials),
-    /// In most trials nothing proves that the cache was cold.
-    CacheUnproved(InTrials),
+    /// In most trials nothing proves that the cache was cold; holds why.
+    CacheUnproved(InTrials, &'static str),
     /// `O_DIRECT` had no effect in most trials.
     DirectIgnored(InTrials),
     /// The programs of user scripts differed between trials.

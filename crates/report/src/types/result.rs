@@ -491,6 +491,10 @@ pub struct Durability {
     pub flushes: Option<u64>,
     /// Flushing calls of the point in these trials; 0 for a program, whose own are not counted.
     pub syncs: u64,
+    /// Flushes that the device counted for each of `syncs`, without those of others, where they are clearly fewer
+    /// than the calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_sync: Option<f64>,
     /// The evidence.
     pub because: Option<String>,
     /// A suspicion that is not a proof.
@@ -572,7 +576,7 @@ impl DurabilityVerdict {
     /// The label in tables; empty if nothing is flushed.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Honoured => "fsync reached the disk",
+            Self::Honoured => "flushes reached the device",
             Self::Absorbed => "fsync skipped",
             Self::Late => "fsync answered early",
             Self::CannotTell => "fsync unknown",

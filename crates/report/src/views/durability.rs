@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use layermark_model::witness::{Outcome, Storey, WitnessTrial};
 
 use crate::{
-    analysis::power_cuts::{controls, controls_failed, killed, layers, lie, sentence, sum, time},
+    analysis::power_cuts::{
+        closed, controls, controls_failed, killed, layers, lie, refuses, sentence, sum, time,
+    },
     code_span::code,
     number::count,
     types::{
@@ -63,7 +65,12 @@ impl Report {
             let evidence = format!("{why}; here data was lost in {} of {cuts}", sum.losing);
             return ["L3", "cannot tell", &evidence, "all"].map(str::to_owned);
         }
-        let killed = killed(&sum).map_or_else(String::new, |text| format!("; {text}"));
+        let more = [killed(&sum), refuses(&sum), closed(&sum)];
+        let more: Vec<String> = more.into_iter().flatten().collect();
+        let killed = match more.as_slice() {
+            [] => String::new(),
+            more => format!("; {}", more.join("; ")),
+        };
         if let Some(lie) = lie(&self.power_cuts, layer) {
             return ["L3".into(), "lies".into(), lie + &killed, String::new()];
         }

@@ -49,7 +49,7 @@ pub const SOURCE: &str = "data came from, fsync";
 /// Where the data of a read came from, or the result of an fsync.
 pub fn label(row: &ResultRow) -> String {
     let source = row.served_by.map_or("", ServedBy::word);
-    let mut parts = vec![source, row.durability.verdict.words()];
+    let mut parts = vec![source.to_owned(), row.durability.words()];
     parts.retain(|p| !p.is_empty());
     parts.join(", ")
 }
@@ -131,9 +131,24 @@ impl<'a> Notes<'a> {
         notes.extend(suspicion.map(|s| Cause::SuspectedFlush(s.clone()).words("")));
         notes.extend(durability_words(row).map(str::to_owned));
         notes.extend(row.threads.as_ref().map(crate::analysis::threads::words));
+        notes.extend(flush_tail(row));
         notes.retain(|n| !n.is_empty());
         notes.join("; ")
     }
+}
+
+/// The highest known percentile of operations each of which waits for a flush: who commits waits for the slow
+/// ones too.
+fn flush_tail(row: &ResultRow) -> Option<String> {
+    let sync = row.meaning.sync.as_deref()?;
+    let latency = row.latency_us.as_ref();
+    let latency = latency.filter(|_| matches!(sync, "each" | "each-data" | "osync" | "odsync"))?;
+    let tail = latency.tail.map(|tail| (tail.percentile, tail.us));
+    let (percentile, us) = latency.p99.map(|us| (99.0, us)).or(tail)?;
+    Some(format!(
+        "{percentile} % of them within {}",
+        number::time(us)
+    ))
 }
 
 /// The evidence for the verdict on flushes, if one word in the table is not enough: the

@@ -228,6 +228,45 @@ fn another_file_system_is_told_beside_what_is_not_known() {
     );
 }
 
+/// "It is another file system (fuse.pf, natively ext4); nothing else in the data explains it", in a row with 1988
+/// flushes for 3321 syncs.
+#[test]
+fn a_program_above_the_same_directory_is_not_faster_for_being_one() {
+    for (share, factor) in [(0.6, 0.7), (0.6, 1.6), (1.0, 0.7)] {
+        let report = made(&["fuse"], |_, trials| {
+            for t in trials.iter_mut().filter(|t| t.cell.layer == 1) {
+                let trial = t.trial.as_mut().unwrap();
+                let device = trial.device.as_mut().unwrap();
+                if trial.syncs > 0 {
+                    device.flushes = (trial.syncs as f64 * share) as u64;
+                    times(t, factor);
+                }
+            }
+        });
+        let row = |layer: &str| {
+            let mut rows = report.results.iter();
+            let found = rows.find(|r| r.layer == layer && r.durability.syncs > 0);
+            found.expect("a point that flushes")
+        };
+        let (here, native) = (row("fuse"), row("native"));
+        assert_eq!(native.durability.words(), "flushes reached the device");
+        let said = format!("{} {:?}", report.verdicts[0].text, here.reasons);
+        assert!(!said.contains("another file system"), "{said}");
+        let advice = |words: &str| {
+            let mut all = report.advice.iter();
+            all.any(|a| a.text.contains(words) && a.text.contains("layermark durability --server"))
+        };
+        let fewer = share < 1.0;
+        assert_eq!(
+            here.durability.words().contains("0.6 flushes a sync"),
+            fewer
+        );
+        assert_eq!(said.contains("0.6"), fewer, "{said}");
+        assert_eq!(advice("fewer flushes than the application asks"), fewer);
+        assert_eq!(advice("and this flushes faster"), !fewer, "{said}");
+    }
+}
+
 /// podman's root paid 197 ns for a filter that its volume has as well, for 43 ns.
 #[test]
 fn a_filter_costs_no_more_than_where_it_is_cheapest() {

@@ -218,7 +218,7 @@ fn a_native_that_skips_flushes_is_the_headline_and_no_baseline_for_them() {
         reads.clone().all(|r| r.untrusted.is_none()),
         "reads are compared"
     );
-    let advice = |a: &layermark_report::Advice| a.text.contains("whose fsync reaches the disk");
+    let advice = |a: &layermark_report::Advice| a.text.contains("whose flushes reach the device");
     assert!(report.advice.iter().any(advice), "{:?}", report.advice);
 }
 
@@ -277,7 +277,7 @@ fn what_became_of_an_fsync_is_on_the_narrowest_terminal() {
         .unwrap();
         let text = String::from_utf8(out).unwrap();
         let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for word in ["fsync skipped", "fsync reached the disk"] {
+        for word in ["fsync skipped", "flushes reached"] {
             assert!(said.contains(word), "{width}: {text}");
         }
     }
@@ -456,13 +456,70 @@ fn a_cold_cache_that_nothing_proves_is_not_trusted() {
         }
     });
     assert!(text(&report, "overlay:upper").contains(
-        "\u{201c}small read, cold\u{201d} (nothing proves that the cache was cold in 11 of 11 trials)"
+        "\u{201c}small read, cold\u{201d} (nothing proves that the cache was cold in 11 of 11 trials: without root the kernel's name caches cannot be emptied)"
     ));
     let cache = report.trust.iter().find(|t| t.id == "cache").unwrap();
     assert_eq!(cache.state, TrustState::Warn);
-    let why = "in `overlay:upper`: without root the kernel's name caches cannot be emptied";
+    let why = "; not proved in 11, in `overlay:upper` (without root the kernel's name caches cannot be emptied)";
     assert!(cache.text.contains(why), "{}", cache.text);
     assert_eq!(evidence_for_root(&report), 1);
+}
+
+/// Of a server that answers from its own memory, with no known disk, it said: cold was cold in all trials.
+#[test]
+fn proved_not_proved_and_refuted_trials_are_counted_apart() {
+    let report = made(&["overlay:upper", "loop:xfs"], |run, trials| {
+        run.machine.privilege = "root".into();
+        run.layers[2].facts.devices.clear();
+        for t in trials.iter_mut().filter(|t| t.cell.layer == 2) {
+            t.flags.push(flags::CACHE_UNPROVED.into());
+        }
+        let mut wrong = trials
+            .iter_mut()
+            .filter(|t| t.cell.layer == 1 && t.cell.point == 1);
+        let wrong = wrong.next().unwrap();
+        wrong.flags.push(flags::CACHE.into());
+    });
+    let of = |label: &str| {
+        let mut rows = report.results.iter();
+        let found = rows.find(|r| r.layer == "loop:xfs" && r.label == label);
+        found.unwrap_or_else(|| panic!("{label}"))
+    };
+    let cold = of("small read, cold");
+    assert_eq!(cold.verdict, Verdict::Untrusted);
+    let why = "nothing proves that the cache was cold in 11 of 11 trials: nothing below it counts what was read";
+    assert_eq!(cold.untrusted.as_deref(), Some(why));
+    assert_ne!(of("large read, warm").verdict, Verdict::Untrusted);
+    let cache = report.trust.iter().find(|t| t.id == "cache").unwrap();
+    assert_eq!(cache.state, TrustState::Warn);
+    let numbers = ["proved in ", "; not proved in ", "; refuted in "].map(|words| {
+        let (_, rest) = cache.text.split_once(words).unwrap();
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+        digits.and_then(|n| n.parse::<usize>().ok()).unwrap()
+    });
+    let (_, rest) = cache.text.split_once(" of ").unwrap();
+    let all: usize = rest.split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(numbers.iter().sum::<usize>(), all, "{}", cache.text);
+    assert_eq!(numbers[2], 1, "{}", cache.text);
+    let words = "in `loop:xfs` (nothing below it counts what was read)";
+    assert!(cache.text.contains(words), "{}", cache.text);
+    assert_eq!(evidence_for_root(&report), 0);
+    let below = |a: &&layermark_report::Advice| a.text.contains("dir:PATH,below=DIRECTORY");
+    let advice = report.advice.iter().find(below).expect("advice");
+    assert_eq!(advice.evidence, std::slice::from_ref(&cold.id));
+}
+
+/// "0.99, same" was said of locks through sshfs, which keeps them on each client.
+#[test]
+fn locks_of_one_client_are_not_proved_between_machines() {
+    let report = made(&["overlay:upper", "fuse"], |run, _| {
+        run.points[0].meaning.target = layermark_model::Target::Lock;
+    });
+    let words = "Locks in `fuse` are not proved between machines: ";
+    let said = |c: &&String| c.starts_with(words);
+    assert_eq!(report.caveats.iter().filter(said).count(), 1);
+    let others = made(&["fuse"], |_, _| {});
+    assert!(!others.caveats.iter().any(|c| c.contains("Locks")));
 }
 
 #[test]
@@ -1049,7 +1106,7 @@ fn a_flush_that_is_too_fast_is_suspected_whatever_the_file_system() {
     assert!(row.reasons[0].starts_with(suspected), "{:?}", row.reasons);
     let advice = |a: &layermark_report::Advice| {
         a.text.starts_with("Do not rely on fsync in `fuse`")
-            && a.text.ends_with("layermark durability -l LAYER")
+            && a.text.contains("layermark durability --server 'COMMAND'")
     };
     assert!(report.advice.iter().any(advice), "{:?}", report.advice);
 }

@@ -217,7 +217,12 @@ fn prepare(
             record,
         };
         match Witness::prepare(*writer, site) {
-            Ok(witness) => prepared.push((*writer, witness)),
+            Ok(witness) => {
+                if let Some(refused) = witness.refused() {
+                    say(format!("note: `{}`: {refused}", writer.id()));
+                }
+                prepared.push((*writer, witness));
+            }
             Err(e) => {
                 say(format!(
                     "note: `{}` is left out: {}",

@@ -150,11 +150,12 @@ impl Asked<'_> {
             _ => {}
         }
         let after = |name| self.text(&[name]).filter(|v| *v != "0");
-        let word = if let Some(writes) = after("fsync").or_else(|| after("fdatasync")) {
+        let (all, data) = (after("fsync"), after("fdatasync"));
+        let word = if let Some(writes) = all.or(data) {
             if !matches!(writes, "" | "1") {
                 return format!("every {}", values::clean(writes));
             }
-            "each"
+            if all.is_some() { "each" } else { "each-data" }
         } else if self.on("end_fsync") || self.on("fsync_on_close") {
             "fsync"
         } else {

@@ -17,6 +17,13 @@ pub struct Create {
 /// Names are this and the block.
 const PREFIX: &str = "record-";
 
+impl Create {
+    /// The name of a record's file.
+    pub fn name(block: u64) -> String {
+        format!("{PREFIX}{block}")
+    }
+}
+
 impl Writer for Create {
     fn id(&self) -> &'static str {
         if self.synced {
@@ -43,6 +50,10 @@ impl Writer for Create {
     }
 
     fn names_synced(&self) -> bool {
+        self.synced
+    }
+
+    fn syncs_directory(&self) -> bool {
         self.synced
     }
 
@@ -78,7 +89,7 @@ struct Creating {
 
 impl Writing for Creating {
     fn write(&mut self, stamp: Stamp, record: &[u8]) -> io::Result<()> {
-        let mut file = File::create_new(self.dir.join(format!("{PREFIX}{}", stamp.block)))?;
+        let mut file = File::create_new(self.dir.join(Create::name(stamp.block)))?;
         file.write_all(record)?;
         file.sync_all()?;
         if self.synced {

@@ -1,6 +1,7 @@
 //! The writers, one in a file.
 
 mod append;
+mod close;
 mod create;
 mod mapped;
 mod overwrite;
@@ -8,6 +9,7 @@ mod rename;
 mod sqlite;
 
 pub use append::Append;
+pub use close::Close;
 pub use create::Create;
 pub use mapped::Mapped;
 pub use overwrite::Overwrite;

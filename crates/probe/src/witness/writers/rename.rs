@@ -24,6 +24,10 @@ impl Writer for Rename {
         true
     }
 
+    fn syncs_directory(&self) -> bool {
+        true
+    }
+
     fn prepare(&self, site: &Site) -> io::Result<Box<dyn Writing>> {
         let renaming = Renaming(site.dir.clone());
         for block in 0..SLOTS {

@@ -31,6 +31,11 @@ impl Writer for Sqlite {
         None
     }
 
+    /// A rollback journal is committed by the removal of its name.
+    fn syncs_directory(&self) -> bool {
+        !self.wal
+    }
+
     fn prepare(&self, site: &Site) -> io::Result<Box<dyn Writing>> {
         let path = path(site);
         let made = || {
@@ -66,8 +71,8 @@ impl Writer for Sqlite {
     /// `SQLite` recovers the database when it is opened, as an application would.
     fn look(&self, site: &Site) -> io::Result<Vec<Found>> {
         let path = path(site);
-        // SQLite would make an absent one.
-        fs::metadata(&path)?;
+        // SQLite would make an absent one, and says of no error which it is.
+        fs::File::open(&path)?;
         let rows = || {
             let db = Connection::open(&path)?;
             let whole: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;

@@ -41,7 +41,7 @@ fn check_depth(p: &FileParams) -> Result<(), PointError> {
         let must = format!("engine {} has one operation in flight at a time", p.engine);
         return wrong(&must).map_err(|e| e.hint("use engine uring, or `threads`"));
     }
-    if p.sync == Sync::Each || p.op == Op::FirstWrite {
+    if matches!(p.sync, Sync::Each | Sync::EachData) || p.op == Op::FirstWrite {
         return wrong(
             "a flush after every record, or a single write, leaves one operation in flight",
         );
@@ -126,6 +126,12 @@ fn check_engine(p: &FileParams) -> Result<(), PointError> {
         return cannot(
             "a mapping does not grow with what is written",
             "use engine pread, sync, preadv or stdio",
+        );
+    }
+    if mmap && p.sync == Sync::EachData {
+        return cannot(
+            "an msync flushes what an fsync does",
+            "use sync = each, which is an msync of each record",
         );
     }
     if mmap && matches!(p.sync, Sync::Osync | Sync::Odsync) {

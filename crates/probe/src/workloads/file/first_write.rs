@@ -82,10 +82,7 @@ impl Step for FirstWrite<'_> {
             &self.data[..self.p.record as usize],
             first_record(self.p, self.seed),
         )?;
-        match self.p.sync {
-            Sync::Each => file.sync_all()?,
-            other => flush(other, &file)?,
-        }
+        flush(self.p.sync, &file)?;
         *self.file = Some(file);
         Ok(())
     }
@@ -93,8 +90,8 @@ impl Step for FirstWrite<'_> {
 
 fn flush(sync: Sync, file: &File) -> io::Result<()> {
     match sync {
-        Sync::Fsync | Sync::FsyncClose => file.sync_all(),
-        Sync::Fdatasync => file.sync_data(),
+        Sync::Each | Sync::Fsync | Sync::FsyncClose => file.sync_all(),
+        Sync::EachData | Sync::Fdatasync => file.sync_data(),
         _ => Ok(()),
     }
 }

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     ProbeError,
     clock::{Source, monotonic_ns},
-    engines::{After, RecordOrder, Seek, Stride, Task, Transfer},
+    engines::{After, FlushEach, RecordOrder, Seek, Stride, Task, Transfer},
     permutation::Permutation,
     run::{
         Extent,
@@ -142,7 +142,7 @@ impl FileJob {
             } else {
                 Transfer::Read(buffer.bytes_mut())
             },
-            sync_each: self.p.sync == Sync::Each && self.p.touches(),
+            flush_each: flush_each(self.p.sync).filter(|_| self.p.touches()),
             after: if op.writes() {
                 after(self.p.sync)
             } else {
@@ -231,6 +231,15 @@ fn needs_renewal(p: &FileParams) -> bool {
     p.once() || p.op.makes() || p.sync.closes()
 }
 
+/// The flush after each record for the durability of the point.
+fn flush_each(sync: Sync) -> Option<FlushEach> {
+    match sync {
+        Sync::Each => Some(FlushEach::All),
+        Sync::EachData => Some(FlushEach::Data),
+        _ => None,
+    }
+}
+
 /// The action at the end of a pass for the durability of the point.
 fn after(sync: Sync) -> After {
     match sync {
@@ -238,6 +247,6 @@ fn after(sync: Sync) -> After {
         Sync::Fsync => After::Fsync,
         Sync::Fdatasync => After::Fdatasync,
         Sync::FsyncClose => After::FsyncClose,
-        Sync::None | Sync::Each | Sync::Osync | Sync::Odsync => After::Nothing,
+        Sync::None | Sync::Each | Sync::EachData | Sync::Osync | Sync::Odsync => After::Nothing,
     }
 }

@@ -54,7 +54,7 @@ fn parts(p: &FileParams, cache: CacheState, said: Meaning) -> Meaning {
         .part("record", format!("{} records", format_size(p.record)))
         .part_if(p.threads > 1, "threads", count(p.threads, "threads"))
         .part_if(!p.op.writes(), "cache", cache.word())
-        .part_if(p.sync != Sync::None, "sync", p.sync.id())
+        .part_if(p.sync != Sync::None, "sync", p.flush_words())
         .part("engine", p.engine.as_str())
         .part_if(p.iodepth > 1, "iodepth", format!("iodepth {}", p.iodepth))
         .part_if(

@@ -122,6 +122,8 @@ words! {
         FsyncClose = "fsync-close",
         /// fsync(2) after each record.
         Each = "each",
+        /// fdatasync(2) after each record, as `PostgreSQL` and etcd write their logs.
+        EachData = "each-data",
         /// Opened with `O_SYNC`.
         Osync = "osync",
         /// Opened with `O_DSYNC`.
@@ -130,6 +132,14 @@ words! {
 }
 
 impl Sync {
+    /// Whether each record is flushed, and not all of a pass at its end.
+    pub fn is_each(self) -> bool {
+        matches!(
+            self,
+            Self::Each | Self::EachData | Self::Osync | Self::Odsync
+        )
+    }
+
     /// Whether the file is closed inside the clock.
     pub fn closes(self) -> bool {
         matches!(self, Self::Close | Self::FsyncClose)

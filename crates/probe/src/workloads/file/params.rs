@@ -102,8 +102,8 @@ pub const TABLE: &[Row] = &[
     Row::word("sync", Sync::WORDS, "none")
         .list()
         .only("an operation that writes", |p| p.op.writes())
-        .help("how durable a write is when its clock stops; fsync-close is both inside the clock, each an fsync after every record")
-        .label(|p| (p.sync != Sync::None).then(|| p.sync.id().into())),
+        .help("how durable a write is when its clock stops; fsync and fdatasync are one flush at the end, fsync-close is both inside the clock, each an fsync after every record, each-data an fdatasync")
+        .label(|p| (p.sync != Sync::None).then(|| p.flush_words())),
     Row::count("threads", "1")
         .list()
         .range(1, limits::THREADS)
@@ -192,6 +192,17 @@ pub const TABLE: &[Row] = &[
 pub const PARAMS: &[Param] = &param::list::<_, { TABLE.len() }>(TABLE);
 
 impl FileParams {
+    /// How durable a write is, and how many records one flush covers.
+    pub fn flush_words(&self) -> String {
+        let of_all = !self.sync.leaves_debt() && !self.sync.is_each() && self.ops() > 1;
+        let of = if of_all {
+            format!(" of {} records", self.ops())
+        } else {
+            String::new()
+        };
+        format!("{}{of}", self.sync.id())
+    }
+
     /// Bytes of one operation: a record, or several if a call takes them.
     pub fn unit(&self) -> u64 {
         self.record.saturating_mul(self.vectors.max(1))

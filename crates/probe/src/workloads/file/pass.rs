@@ -196,7 +196,7 @@ impl FileWork {
         };
         let plain = matches!(
             self.job.p.sync,
-            Sync::None | Sync::Each | Sync::Osync | Sync::Odsync
+            Sync::None | Sync::Each | Sync::EachData | Sync::Osync | Sync::Odsync
         );
         let elapsed = trial.elapsed_ns() as f64;
         if !plain || !matches!(self.job.clock, Some(Source::Tsc { .. })) || elapsed < 10e6 {
@@ -251,6 +251,6 @@ fn syncs(p: &FileParams, op: Op, (done, passes): &Worked) -> u64 {
         _ if !p.touches() || !op.writes() => 0,
         Sync::None | Sync::Close => 0,
         Sync::Fsync | Sync::Fdatasync | Sync::FsyncClose => *passes,
-        Sync::Each | Sync::Osync | Sync::Odsync => done.ops,
+        Sync::Each | Sync::EachData | Sync::Osync | Sync::Odsync => done.ops,
     }
 }

@@ -38,9 +38,9 @@ fn lists_make_points_with_labels_of_what_differs() {
         "read 4K of 64M, warm",
         "read 64K of 64M, warm",
         "write 4K of 64M",
-        "write 4K of 64M, fsync",
+        "write 4K of 64M, fsync of 16384 records",
         "write 64K of 64M",
-        "write 64K of 64M, fsync",
+        "write 64K of 64M, fsync of 1024 records",
     ];
     assert_eq!(labels, expected);
     let mut named = settings(&json!({"op": "read", "record": "4K,64K"}));
@@ -237,7 +237,7 @@ proptest! {
         record in "[0-9]{1,6}[KM]?(,[0-9]{1,4}K?)?",
         size in "[0-9]{1,6}[KMG]?",
         threads in 0u64..300,
-        sync in "(none|fsync|each|osync)(,close)?",
+        sync in "(none|fsync|each|each-data|osync)(,close)?",
         cache in "(warm|cold|warm,cold)",
         switch: bool,
         scale in 0.0001f64..1000.0,

@@ -80,6 +80,61 @@ fn ten(facts: &Facts, here: &Trial) -> Durability {
     judged(facts, &[(here, Some(&native)); 10])
 }
 
+/// A server that flushes at every second fsync was explained by being another file system.
+#[test]
+fn fewer_flushes_than_syncs_are_counted_and_said() {
+    let half = ten(&disk(), &trial(332, Some(199), 0));
+    assert_eq!(
+        (half.verdict, half.per_sync),
+        (CannotTell, Some(1990.0 / 3320.0))
+    );
+    assert_eq!(half.words(), "0.6 flushes a sync");
+    let because = half.because.expect("evidence");
+    assert_eq!(because, "1990 device flushes for 3320 syncs");
+    for (here, why) in [
+        (trial(332, Some(330), 0), "honest"),
+        (trial(332, Some(0), 0), "none at all is another word"),
+        (
+            trial(332, Some(199), 40),
+            "flushes of others may be among them",
+        ),
+        (trial(1, Some(0), 0), "too few to tell"),
+    ] {
+        assert_eq!(ten(&disk(), &here).per_sync, None, "{why}");
+    }
+    let case = |meaning: &Meaning, facts: &Facts| {
+        let (here, native) = (trial(332, Some(199), 0), trial(20, Some(20), 0));
+        judge(&Case {
+            meaning,
+            facts,
+            is_baseline: false,
+            baseline: "native",
+            reference: Some("native"),
+            trials: &[(&here, Some(&native)); 10],
+            late: None,
+            disturbers: &[],
+            ratio: None,
+        })
+    };
+    let threads = Meaning {
+        concurrency: 4,
+        ..flushing()
+    };
+    assert_eq!(
+        case(&threads, &disk()).per_sync,
+        None,
+        "calls share a flush"
+    );
+    let past_it = Meaning {
+        sync: Some("odsync".into()),
+        ..flushing()
+    };
+    let mut forced = disk();
+    forced.devices[0].fua = true;
+    assert_eq!(case(&past_it, &forced).per_sync, None, "not counted");
+    assert_eq!(Honoured.words(), "flushes reached the device");
+}
+
 #[test]
 fn tells_an_honest_layer_from_a_liar() {
     let fast = Estimate {

@@ -3,7 +3,12 @@
 use layermark_model::BASELINE;
 
 use crate::{
-    analysis::summary::{Findings, LISTED, labels, quoted, seeing, stalls, undecided::within},
+    analysis::{
+        facts,
+        summary::{
+            Findings, LISTED, labels, quoted, seeing, stalls, undecided::within,
+        },
+    },
     code_span::code,
     number,
     types::{Advice, Cause, Distrust, DurabilityVerdict, ResultRow, ServedBy, Verdict},
@@ -16,6 +21,8 @@ pub fn give(f: &Findings, busy: bool) -> Vec<Advice> {
     advice.extend(flush(f));
     advice.extend(late(f));
     advice.extend(suspected(f));
+    advice.extend(fewer_flushes(f));
+    advice.extend(fast_flush(f));
     advice.extend(busy_disk(f));
     advice.extend(memory(f));
     advice.extend(copy_up(f));
@@ -30,6 +37,7 @@ pub fn give(f: &Findings, busy: bool) -> Vec<Advice> {
     }
     advice.extend(undecided(f, busy));
     advice.extend(untrusted(f));
+    advice.extend(uncounted(f));
     advice
 }
 
@@ -77,10 +85,56 @@ fn late(f: &Findings) -> Option<Advice> {
         |r| r.durability.verdict == DurabilityVerdict::Late,
         |layers| {
             format!(
-                "Keep no data in {layers} that has to survive a power cut: fsync there is answered before the device is flushed. Cut its power to see what it loses: layermark durability -l LAYER"
+                "Keep no data in {layers} that has to survive a power cut: fsync there is answered before the device is flushed. Cut its power to see what it loses: {CUT}"
             )
         },
     )
+}
+
+/// What proves or refutes what counting cannot.
+const CUT: &str = "layermark durability -l LAYER, or for a program in user space layermark durability --server 'COMMAND'";
+
+/// Fewer flushes than the application asked for, at any speed, where the baseline has one for each.
+fn fewer_flushes(f: &Findings) -> Option<Advice> {
+    let natively = |row: &ResultRow| {
+        let mut own = f.results.iter().filter(|r| f.is_baseline(&r.layer));
+        own.find(|r| r.label == row.label)
+    };
+    across(
+        f,
+        |r| {
+            let honoured = |n: &ResultRow| n.durability.verdict == DurabilityVerdict::Honoured;
+            r.durability.per_sync.is_some() && natively(r).is_some_and(honoured)
+        },
+        |layers| {
+            format!(
+                "Do not rely on fsync in {layers} before a power cut proves it: the device counts fewer flushes than the application asks for. {CUT}"
+            )
+        },
+    )
+}
+
+/// A program in user space that flushes faster than the file system below it: counted flushes may be of another
+/// file, or come after the answer.
+fn fast_flush(f: &Findings) -> Option<Advice> {
+    across(
+        f,
+        |r| {
+            let faster = r.verdict == Verdict::Faster && r.meaning.flushes;
+            faster && r.causes.first() == Some(&Cause::Unexplained) && is_fuse(f, &r.layer)
+        },
+        |layers| {
+            format!(
+                "Do not rely on fsync in {layers} before a power cut proves it: a program in user space takes longer than the directory below it, and this flushes faster. {CUT}"
+            )
+        },
+    )
+}
+
+/// Whether a program in user space serves a layer.
+fn is_fuse(f: &Findings, name: &str) -> bool {
+    let mut layers = f.run.layers.iter();
+    layers.any(|l| l.name == name && l.facts.is_fuse())
 }
 
 fn baseline_skips(f: &Findings) -> Option<Advice> {
@@ -93,7 +147,7 @@ fn baseline_skips(f: &Findings) -> Option<Advice> {
     };
     from(&rows, |_| {
         format!(
-            "Compare with a {how} whose fsync reaches the disk, {name}. In {} it is skipped here.",
+            "Compare with a {how} whose flushes reach the device, {name}. In {} it is skipped here.",
             f.baseline()
         )
     })
@@ -128,7 +182,7 @@ fn suspected(f: &Findings) -> Option<Advice> {
         },
         |layers| {
             format!(
-                "Do not rely on fsync in {layers} before it is proved: it is several times faster than the disk below can be. Count its flushes while nothing else uses the disk, and cut its power: layermark durability -l LAYER"
+                "Do not rely on fsync in {layers} before it is proved: it is several times faster than the disk below can be. Count its flushes while nothing else uses the disk, and cut its power: {CUT}"
             )
         },
     )
@@ -159,11 +213,7 @@ fn copy_up(f: &Findings) -> Option<Advice> {
 }
 
 fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
-    let is_fuse = |name: &str| {
-        let mut layers = f.run.layers.iter();
-        layers.any(|l| l.name == name && l.facts.is_fuse())
-    };
-    let through = is_fuse(layer) && !is_fuse(f.run.baseline());
+    let through = is_fuse(f, layer) && !is_fuse(f, f.run.baseline());
     let slower = picked(rows, |r| {
         through && r.verdict == Verdict::Slower && !seeing::is_late(r)
     });
@@ -209,7 +259,10 @@ fn cached(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
 fn unexplained(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     from(
         &picked(rows, |r| {
-            r.verdict == Verdict::Faster && r.causes.first() == Some(&Cause::Unexplained)
+            let flushes = r.meaning.flushes && is_fuse(f, layer);
+            r.verdict == Verdict::Faster
+                && r.causes.first() == Some(&Cause::Unexplained)
+                && !flushes
         }),
         |rows| {
             format!(
@@ -291,17 +344,40 @@ fn undecided(f: &Findings, busy: bool) -> Option<Advice> {
 }
 
 fn untrusted(f: &Findings) -> Option<Advice> {
-    let cold = |r: &&ResultRow| {
-        let cache = matches!(
-            r.distrust,
-            Some(Distrust::Cache(_) | Distrust::CacheUnproved(_))
-        );
-        cache && !f.in_memory(&r.layer)
-    };
     let unable = f.run.machine.privilege != "root";
-    let rows: Vec<&ResultRow> = f.results.iter().filter(cold).filter(|_| unable).collect();
+    let rows: Vec<&ResultRow> = f.results.iter().collect();
+    let rows = picked(&rows, |r| unable && lacks_proof(f, r) && counts(f, r));
     from(&rows, |_| {
         "Run as root where caches have to be cold: without it they cannot be emptied everywhere."
             .into()
     })
+}
+
+/// What would prove the cold reads of a layer below which nothing is known.
+fn uncounted(f: &Findings) -> Option<Advice> {
+    let unproved = |r: &ResultRow| matches!(r.distrust, Some(Distrust::CacheUnproved(..)));
+    across(
+        f,
+        |r| unproved(r) && lacks_proof(f, r) && !counts(f, r),
+        |layers| {
+            format!(
+                "To prove cold reads in {layers}, name a directory on the disk that its data comes from: -l dir:PATH,below=DIRECTORY. Without it nothing tells a disk from the memory of what serves it."
+            )
+        },
+    )
+}
+
+/// Whether the state of its caches is what is not trusted, and could be another.
+fn lacks_proof(f: &Findings, row: &ResultRow) -> bool {
+    let cache = matches!(
+        row.distrust,
+        Some(Distrust::Cache(_) | Distrust::CacheUnproved(..))
+    );
+    cache && !f.in_memory(&row.layer)
+}
+
+/// Whether the layer is known to lie on a device.
+fn counts(f: &Findings, row: &ResultRow) -> bool {
+    let mut layers = f.run.layers.iter();
+    layers.any(|l| l.name == row.layer && !facts::physical(&l.facts).is_empty())
 }

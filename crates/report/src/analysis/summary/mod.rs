@@ -247,6 +247,7 @@ fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
     clauses.extend(unsteady(&rest, Verdict::Slower));
     clauses.extend(unsteady(&rest, Verdict::Faster));
     clauses.extend(silent_flush(&all));
+    clauses.extend(fewer_flushes(&all));
     let undecided = having(Verdict::Undecided);
     clauses.extend(undecided::clauses(&all, &undecided, baseline));
     clauses.extend(untrusted(&having(Verdict::Untrusted)));
@@ -452,6 +453,19 @@ fn silent_flush(all: &[&ResultRow]) -> Option<String> {
     let most = rows.iter().max_by_key(|r| r.durability.syncs)?;
     let proof = most.durability.because.clone().unwrap_or_default();
     Some(format!("skips fsync at {} ({proof})", labels(&rows)))
+}
+
+/// Fewer flushes than calls are reported at any speed.
+fn fewer_flushes(all: &[&ResultRow]) -> Option<String> {
+    let few = all.iter().copied().filter(|r| {
+        let told = matches!(r.causes.first(), Some(Cause::FlushesPerSync(_)));
+        r.durability.per_sync.is_some() && !told
+    });
+    let rows: Vec<&ResultRow> = few.collect();
+    let most = rows.iter().max_by_key(|r| r.durability.syncs)?;
+    let proof = most.durability.because.clone().unwrap_or_default();
+    let words = most.durability.words();
+    Some(format!("has {words} at {} ({proof})", labels(&rows)))
 }
 
 fn untrusted(rows: &[&ResultRow]) -> Vec<String> {

@@ -32,8 +32,8 @@ pub fn method(report: &Report) -> Markup {
                 " that the interval reaches beyond that and that the difference, however small, survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. What survives only the weaker correction of Benjamini and Hochberg, of which one in twenty may be wrong, is " b { "probably" } " slower or faster. All else is " b { "too noisy" } " to tell."
             }
             p {
-                "Where data came from is decided by the bytes that crossed the device, not by the requested cache state. An fsync "
-                b { "reached the disk" } " when the device below counted its flush, and was " b { "skipped" }
+                "Where data came from is decided by the bytes that crossed the device, not by the requested cache state. Flushes "
+                b { "reached the device" } " when the device below counted one for each sync, and fsync was " b { "skipped" }
                 " when a device with a volatile cache counted none, while it counted those of " (baseline) " and no other program flushed it. Being faster than " (baseline) " is an alarm: its reason is looked for in the data."
             }
             @if !report.fidelity.is_empty() {
