@@ -53,7 +53,8 @@ impl Workload for Meta {
     /// A small file takes a block, and about the same for its inode.
     fn needs(&self, at: &Point) -> Result<Needs, PointError> {
         let p = read::<MetaParams>(at)?;
-        if p.op.writes() {
+        let first = p.op.first();
+        if !p.op.packaged() {
             let each = p.file_size.next_multiple_of(4096) + 4096;
             return Ok(Needs {
                 space: p.files.saturating_mul(each),
@@ -63,13 +64,17 @@ impl Workload for Meta {
             });
         }
         let root = packaged_root(&p);
-        let file = |i| PackagedFile {
-            path: format!("{root}/{}", name(i)),
-            size: p.file_size,
-        };
+        let file = |i| PackagedFile::random(format!("{root}/{}", name(i)), p.file_size);
         Ok(Needs {
             packaged: (0..p.files).map(file).collect(),
-            files: p.files / LOOKS,
+            files: if first { p.files } else { p.files / LOOKS },
+            // A layer may copy each of them.
+            space: if first {
+                p.files.saturating_mul(p.file_size.saturating_add(4096))
+            } else {
+                0
+            },
+            refresh: first,
             ..Needs::default()
         })
     }
@@ -89,7 +94,9 @@ impl Workload for Meta {
 }
 
 fn packaged_root(p: &MetaParams) -> String {
-    format!("small-{}-{}", p.file_size, p.files)
+    // What is changed is not looked at by other points.
+    let kind = if p.op.first() { p.op.id() } else { "small" };
+    format!("{kind}-{}-{}", p.file_size, p.files)
 }
 
 /// Path of file `i` below its root.
