@@ -4,10 +4,11 @@
 //! So they are analysed apart (`analysis/launch.rs`), and this is the only place that shows them.
 
 use crate::{
-    LaunchLevel, LaunchRun, LaunchSeries, Report,
+    LaunchLevel, LaunchRun, LaunchSeries, Report, ResultRow, Verdict,
     code_span::code,
-    number,
+    number::{self, Written},
     types::{Cell, DataTable, Section, Sequence, SequenceLevel, SequenceOfLayer},
+    views::rows,
 };
 
 /// `None` where nothing was launched.
@@ -44,15 +45,14 @@ fn levels(report: &Report) -> DataTable {
         "layer",
         "runs",
         "range",
-        "mean",
-        "median",
-        "95 % of the centre",
+        "time",
+        rows::BASELINE,
         "ratio",
         "peak memory",
         "CPU",
     ];
     let series = report.series.iter();
-    let rows = series.flat_map(|s| s.levels.iter().map(move |l| level(s, l)));
+    let rows = series.flat_map(|s| s.levels.iter().map(move |l| level(report, s, l)));
     DataTable {
         title: "Levels of all series".into(),
         note: String::new(),
@@ -61,11 +61,14 @@ fn levels(report: &Report) -> DataTable {
     }
 }
 
-fn level(s: &LaunchSeries, l: &LaunchLevel) -> Vec<Cell> {
+fn level(report: &Report, s: &LaunchSeries, l: &LaunchLevel) -> Vec<Cell> {
     let runs = || s.runs.iter().filter(|r| (l.from..=l.to).contains(&r.run));
     let middle = |of: fn(&LaunchRun) -> f64| {
         layermark_stats::median(&runs().map(of).collect::<Vec<_>>()).unwrap_or(0.0)
     };
+    // Several levels have no verdict of their own.
+    let result = report.result(&s.result).filter(|_| s.levels.len() == 1);
+    let leaning = result.map_or(Verdict::Descriptive, ResultRow::leaning);
     let ratio = l.ratio.as_ref();
     let peak = middle(|r| r.peak_bytes as f64);
     vec![
@@ -73,11 +76,10 @@ fn level(s: &LaunchSeries, l: &LaunchLevel) -> Vec<Cell> {
         Cell::text(code(&s.layer)),
         Cell::number(format!("{}-{}", l.from, l.to), l.runs as f64),
         ends([l.min_ms, l.max_ms]),
-        time(l.mean_ms),
-        time(l.median_ms),
-        l.interval_ms.map_or_else(Cell::default, ends),
+        time(l.typical_ms),
+        l.native_ms.map_or_else(Cell::default, time),
         ratio.map_or_else(Cell::default, |r| {
-            Cell::number(number::ratio_with(r), r.estimate)
+            Cell::number(Written::beside(leaning, r).with_ends(), r.estimate)
         }),
         Cell::number(number::bytes(peak), peak),
         time(middle(|r| r.user_ms + r.system_ms)),
@@ -148,6 +150,7 @@ fn sequences(report: &Report) -> Vec<Sequence> {
             from: l.from,
             to: l.to,
             median_ms: l.median_ms,
+            typical_ms: l.typical_ms,
         });
         let of = SequenceOfLayer {
             layer: s.layer.clone(),
