@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use layermark_model::Trial;
-use layermark_stats::{Pair, compare, trimmed_mean};
+use layermark_stats::{Pair, compare};
 use serde_json::{Value, json};
 
 use crate::{
@@ -138,7 +138,7 @@ fn start_c(bare: &Path, file: &Path, record: u64, way: &str) -> Result<Loop> {
 fn in_turns(round: u32, probe: &mut Probe, mut c: Loop) -> Result<Pair> {
     probe.restart()?;
     probe.begin()?;
-    let (mut ratios, mut native, mut layer) = (Vec::new(), Vec::new(), Vec::new());
+    let mut costs = Vec::new();
     for turn in 0..TURNS {
         // The order alternates, so that a drift of the machine's clock favours neither.
         let (us, them) = if (round + turn).is_multiple_of(2) {
@@ -148,13 +148,9 @@ fn in_turns(round: u32, probe: &mut Probe, mut c: Loop) -> Result<Pair> {
             let them = c.turn(TURN, CPU)?;
             (probe.turn(turn, TURN.1, TURN.0)?, them)
         };
-        ratios.push((us / them).ln());
-        layer.push(us.ln());
-        native.push(them.ln());
+        costs.push([us, them]);
     }
-    let middle = |all: &[f64]| trimmed_mean(all).map(f64::exp).context("no turn");
-    let (layer, native) = (middle(&layer)?, middle(&native)?);
-    Ok(Pair::of_rounds((0, round), layer, native, &ratios))
+    Ok(Pair::of_rounds((0, round), &costs))
 }
 
 /// Keeps all programs on the same CPU.

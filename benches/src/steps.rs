@@ -56,7 +56,7 @@ fn own_cost(binary: &Path, dir: &Path) -> Result<Vec<Claim>> {
     let mut pairs = Vec::new();
     for round in 0..ROUNDS {
         probe.begin()?;
-        let mut ratios = Vec::new();
+        let mut costs = Vec::new();
         for turn in 0..TURNS {
             let (mut bare_now, mut step_now) = (0.0, 0.0);
             for step in [turn % 2 == 0, turn % 2 != 0] {
@@ -69,13 +69,11 @@ fn own_cost(binary: &Path, dir: &Path) -> Result<Vec<Claim>> {
                     bare_now = bare.turn((0, 0), "ns=")? / 1e6;
                 }
             }
-            ratios.push(f64::ln(step_now / bare_now));
+            costs.push([step_now, bare_now]);
             bare_ms.push(bare_now);
             step_ms.push(step_now);
         }
-        let last = |all: &[f64]| median(&all[all.len() - ratios.len()..]).context("turns");
-        let pair = Pair::of_rounds((0, round), last(&step_ms)?, last(&bare_ms)?, &ratios);
-        pairs.push(pair);
+        pairs.push(Pair::of_rounds((0, round), &costs));
     }
     let (ratio, interval) = overhead::ratio(&pairs)?;
     let (more, more_interval) =

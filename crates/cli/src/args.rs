@@ -42,7 +42,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Cmd {
-    /// Compare layers as a plan says; without one, fourteen everyday operations in two to three minutes
+    /// Compare layers as a plan says; without one, fifteen everyday operations in two to three minutes
     Run(Box<RunArgs>),
     /// List what can be set up here, what is missing, and the command that installs it
     Layers(LayersArgs),

@@ -48,7 +48,6 @@ impl Cost {
             ns_per_op: trial.ns_per_op().filter(|ns| is_usable(*ns))?,
             whole: [all_ns, ops],
             turns: turns(|t| Some(t.elapsed_ns)),
-            earlier: Vec::new(),
         };
         let net = || {
             let waited_ns = trial.waited_ns()?;
@@ -56,7 +55,6 @@ impl Cost {
                 ns_per_op: trial.net_ns_per_op().filter(|ns| is_usable(*ns))?,
                 whole: [(elapsed_ns - waited_ns) as f64, ops],
                 turns: turns(Turn::net_ns),
-                earlier: Vec::new(),
             })
         };
         let net = net();
@@ -64,6 +62,18 @@ impl Cost {
             apart: net.is_some() && trial.waiting.is_some_and(|w| w.apart),
             raw,
             net,
+        })
+    }
+
+    /// Nanoseconds per operation of each turn, or of the whole trial if it has none. `None` if this
+    /// time is not known.
+    pub fn turns(&self, time: ClockTime) -> Option<Vec<f64>> {
+        let times = self.times(time)?;
+        let turns: Vec<f64> = times.turns.iter().map(TurnTime::cost).collect();
+        Some(if turns.is_empty() {
+            vec![times.ns_per_op]
+        } else {
+            turns
         })
     }
 
@@ -120,8 +130,6 @@ struct Times {
     whole: [f64; 2],
     /// Turns with a usable number, in order of rounds.
     turns: Vec<TurnTime>,
-    /// Of a divided block: last round and value of each earlier part.
-    earlier: Vec<(u32, f64)>,
 }
 
 /// Nanoseconds and operations of a turn.
@@ -144,21 +152,9 @@ impl TurnTime {
 
 impl Times {
     fn followed_by(self, next: Self) -> Self {
-        let (mut turns, mut earlier) = (self.turns, self.earlier);
-        earlier.extend(turns.last().map(|t| (t.round, self.ns_per_op)));
+        let mut turns = self.turns;
         turns.extend(next.turns);
-        Self {
-            turns,
-            earlier,
-            ..next
-        }
-    }
-
-    /// Its value in the part that the other trial belongs to.
-    fn beside(&self, other: &Self) -> f64 {
-        let first = other.turns.first().map_or(u32::MAX, |t| t.round);
-        let part = self.earlier.iter().find(|(last, _)| *last >= first);
-        part.map_or(self.ns_per_op, |(_, ns)| *ns)
+        Self { turns, ..next }
     }
 
     /// The turns of rounds in which both have one.
@@ -174,17 +170,15 @@ impl Times {
         both
     }
 
-    /// Logarithms of this cost over the other's, one for each round in which both have a turn.
-    /// Without such rounds (a launch, a copy-up, an older run), one ratio of the whole trials.
-    fn ln_ratios(&self, other: &Self) -> Vec<f64> {
+    /// This cost and the other's, for each round in which both have a turn. Without such rounds (a
+    /// launch, a copy-up, an older run), one pair of the whole trials.
+    fn beside(&self, other: &Self) -> Vec<[f64; 2]> {
         let both = self.rounds(other).into_iter();
-        let mut ratios: Vec<f64> = both
-            .map(|(t, there)| (t.cost() / there.cost()).ln())
-            .collect();
-        if ratios.is_empty() {
-            ratios.push((self.ns_per_op / other.ns_per_op).ln());
+        let mut costs: Vec<[f64; 2]> = both.map(|(t, there)| [t.cost(), there.cost()]).collect();
+        if costs.is_empty() {
+            costs.push([self.ns_per_op, other.ns_per_op]);
         }
-        ratios
+        costs
     }
 
     /// Nanoseconds and operations of both, for each round in which both have a turn. Without such
@@ -253,14 +247,13 @@ impl Ledger {
         }
     }
 
-    /// Blocks in which both sites have a number, in order. `make` gets session, block, nanoseconds
-    /// per operation of both, and the logarithms of their ratio: one for each round in which both have
-    /// a turn, or one of the whole trials.
+    /// Blocks in which both sites have a number, in order. `make` gets session, block, and nanoseconds
+    /// per operation of both: for each round in which both have a turn, or of the whole trials.
     pub fn pairs<T>(
         &self,
         here: Site,
         there: Site,
-        make: impl Fn((u32, u32), f64, f64, &[f64]) -> T,
+        make: impl Fn((u32, u32), &[[f64; 2]]) -> T,
     ) -> Vec<T> {
         self.pairs_by(self.time(here, there), here, there, make)
     }
@@ -271,16 +264,10 @@ impl Ledger {
         time: ClockTime,
         here: Site,
         there: Site,
-        make: impl Fn((u32, u32), f64, f64, &[f64]) -> T,
+        make: impl Fn((u32, u32), &[[f64; 2]]) -> T,
     ) -> Vec<T> {
-        let pair = |(at, cost, against): ((u32, u32), &Times, &Times)| {
-            make(
-                at,
-                cost.beside(against),
-                against.beside(cost),
-                &cost.ln_ratios(against),
-            )
-        };
+        let pair =
+            |(at, cost, against): ((u32, u32), &Times, &Times)| make(at, &cost.beside(against));
         self.both(time, here, there).map(pair).collect()
     }
 
@@ -383,22 +370,29 @@ mod tests {
     /// A pair as it was made.
     struct Made {
         session: u32,
-        ns: [f64; 2],
-        ln_ratios: Vec<f64>,
+        rounds: Vec<[f64; 2]>,
+    }
+
+    impl Made {
+        fn ratios(&self) -> Vec<f64> {
+            self.rounds
+                .iter()
+                .map(|[here, there]| here / there)
+                .collect()
+        }
     }
 
     fn pairs(ledger: &Ledger, here: Site, there: Site) -> Vec<Made> {
-        ledger.pairs(here, there, |(session, _), ns, other, ln_ratios| Made {
+        ledger.pairs(here, there, |(session, _), rounds| Made {
             session,
-            ns: [ns, other],
-            ln_ratios: ln_ratios.to_vec(),
+            rounds: rounds.to_vec(),
         })
     }
 
     fn ratios(here: &Trial, there: &Trial) -> Vec<f64> {
         let (here, there) = (Cost::of(here).unwrap(), Cost::of(there).unwrap());
-        let ratios = here.raw.ln_ratios(&there.raw).into_iter();
-        ratios.map(f64::exp).collect()
+        let rounds = here.raw.beside(&there.raw).into_iter();
+        rounds.map(|[here, there]| here / there).collect()
     }
 
     #[test]
@@ -463,14 +457,14 @@ mod tests {
         }
         for layer in [1, 2] {
             let found = pairs(&ledger, (layer, 0), (0, 0));
-            let ratios: Vec<f64> = found[0].ln_ratios.iter().map(|d| d.exp()).collect();
+            let ratios = found[0].ratios();
             assert_eq!(ratios.len(), 2, "layer {layer}");
             assert!(ratios.iter().all(|r| (r - 2.0).abs() < 1e-12), "{ratios:?}");
         }
         // A trial whose rounds start again replaces the earlier one.
         ledger.add(&part(1, &[(0, 40), (1, 40)]));
         let found = pairs(&ledger, (1, 0), (0, 0));
-        assert!((found[0].ln_ratios[0].exp() - 4.0).abs() < 1e-12);
+        assert!((found[0].ratios()[0] - 4.0).abs() < 1e-12);
     }
 
     #[test]
@@ -506,7 +500,7 @@ mod tests {
         let found = pairs(&ledger, layer, native);
         assert_eq!((found.len(), found[1].session), (2, 1));
         assert!(
-            (found[1].ns[1] - 30.0).abs() < 1e-12,
+            (found[1].rounds[0][1] - 30.0).abs() < 1e-12,
             "the older one is late"
         );
     }
@@ -526,8 +520,9 @@ mod tests {
                 ..record((0, 0), (layer, 0), Some(ns))
             });
         }
-        let values = |layer| pairs(&ledger, (layer, 0), (0, 0))[0].ns;
-        assert_eq!([values(1), values(2)], [[300.0, 100.0], [500.0, 200.0]]);
+        let values = |layer| pairs(&ledger, (layer, 0), (0, 0))[0].rounds.clone();
+        assert_eq!(values(1), [[300.0, 100.0]; 2]);
+        assert_eq!(values(2), [[500.0, 200.0]; 2]);
         let totals = |layer| ledger.totals((layer, 0), (0, 0));
         let both = |here, there| (0, vec![[[here, 1.0], [there, 1.0]]; 2]);
         assert_eq!(totals(1), [both(300.0, 100.0)]);
@@ -546,7 +541,7 @@ mod tests {
         ledger.add(&record((0, 0), warm, Some(20)));
         let found = pairs(&ledger, warm, cold);
         assert!(
-            (found[0].ln_ratios[0] - 0.5_f64.ln()).abs() < 1e-12,
+            (found[0].ratios()[0] - 0.5).abs() < 1e-12,
             "two points, one block"
         );
     }
@@ -589,22 +584,23 @@ mod tests {
             (ledger.time((1, 0), (0, 0)), made, ledger)
         };
         let (time, made, ledger) = of(&waits(true, &turns));
-        let each: Vec<f64> = made.ln_ratios.iter().map(|d| d.exp()).collect();
+        let each = made.ratios();
         assert_eq!(time, ClockTime::Net);
         // The last round has nothing left natively.
         assert_eq!(each.len(), 2);
         assert!(each.iter().all(|r| (r - 1.3).abs() < 1e-9), "{each:?}");
-        assert!((made.ns[1] - 200.0 / 3.0).abs() < 1e-9, "{:?}", made.ns);
+        let natively: Vec<f64> = made.rounds.iter().map(|[_, native]| *native).collect();
+        assert_eq!(natively, [100.0, 100.0], "without waiting");
         assert_eq!(
             ledger.totals((1, 0), (0, 0))[0].1[0],
             [[130.0, 1.0], [100.0, 1.0]]
         );
-        let raw = ledger.pairs_by(ClockTime::Raw, (1, 0), (0, 0), |_, _, _, d| d.len());
+        let raw = ledger.pairs_by(ClockTime::Raw, (1, 0), (0, 0), |_, rounds| rounds.len());
         assert_eq!(raw, [3], "and the whole time is there too");
         // A process serves it: both sides have all of their time.
         let (time, made, ledger) = of(&waits(false, &turns));
         assert_eq!(time, ClockTime::Raw);
-        assert!((made.ln_ratios[0].exp() - 0.46).abs() < 1e-9);
+        assert!((made.ratios()[0] - 0.46).abs() < 1e-9);
         assert_eq!(ledger.time((0, 0), (0, 0)), ClockTime::Net, "native's own");
         // One turn whose waiting is not known.
         let mut partly = waits(true, &turns);

@@ -176,6 +176,22 @@ pub struct PackagedFile {
     pub path: String,
     /// Size, bytes.
     pub size: u64,
+    /// Its content, in records of this many bytes.
+    pub(crate) pattern: (data::Pattern, u64),
+    /// Whether each block has a header by which it is checked.
+    pub(crate) stamped: bool,
+}
+
+impl PackagedFile {
+    /// A file of random data with headers.
+    pub fn random(path: String, size: u64) -> Self {
+        Self {
+            path,
+            size,
+            pattern: (data::Pattern::Random, size),
+            stamped: true,
+        }
+    }
 }
 
 /// A file, directory or link of this machine that is copied into a layer.

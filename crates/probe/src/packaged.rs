@@ -1,4 +1,5 @@
-//! Files that are put into a layer: incompressible, seeded, and verifiable without the seed.
+//! Files that are put into a layer: incompressible, seeded, and verifiable without the seed, unless
+//! a point asks for other data.
 
 use std::{fs, io, io::Write, path::Path};
 
@@ -7,7 +8,7 @@ use layermark_model::PACKAGED_AT_ONCE;
 
 use crate::{
     PackagedFile, Placed, PlacedKind,
-    data::{self, Noise, Stamp},
+    data::{self, Noise, Pattern, Stamp},
 };
 
 /// Packaged files carry a header ([`data::Stamp`]) every this many bytes.
@@ -33,13 +34,8 @@ pub fn write(
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        write_one(
-            &path,
-            file.size,
-            data::derive(seed, &file.path),
-            &mut buffer,
-            go_on,
-        )?;
+        let seed = data::derive(seed, &file.path);
+        write_one(&path, file, seed, &mut buffer, go_on)?;
     }
     Ok(())
 }
@@ -88,19 +84,27 @@ fn check(go_on: &dyn Fn() -> bool) -> io::Result<()> {
 
 fn write_one(
     path: &Path,
-    size: u64,
+    file: &PackagedFile,
     seed: u64,
     buffer: &mut [u8],
     go_on: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     let mut out = fs::File::create(path)?;
     let mut noise = Noise::new(seed);
+    let (pattern, record) = file.pattern;
+    // A part holds whole records.
+    let record = record.clamp(1, CHUNK as u64);
+    let most = CHUNK as u64 / record * record;
     let mut offset = 0;
-    while offset < size {
+    while offset < file.size {
         check(go_on)?;
-        let part = &mut buffer[..(size - offset).min(CHUNK as u64) as usize];
-        noise.fill(part);
-        for (i, block) in part.chunks_mut(BLOCK).enumerate() {
+        let part = &mut buffer[..(file.size - offset).min(most) as usize];
+        match pattern {
+            Pattern::Random => noise.fill(part),
+            other => other.fill(part, record as usize, seed ^ offset),
+        }
+        let stamped = part.chunks_mut(BLOCK).filter(|_| file.stamped);
+        for (i, block) in stamped.enumerate() {
             data::stamp(
                 block,
                 Stamp {
@@ -152,18 +156,9 @@ mod tests {
     fn files_are_seeded_stamped_and_made_once() {
         let dir = tempfile::tempdir().unwrap();
         let files = [
-            PackagedFile {
-                path: "a/b".into(),
-                size: 10_000,
-            },
-            PackagedFile {
-                path: "empty".into(),
-                size: 0,
-            },
-            PackagedFile {
-                path: "large".into(),
-                size: CHUNK as u64 + 5000,
-            },
+            PackagedFile::random("a/b".into(), 10_000),
+            PackagedFile::random("empty".into(), 0),
+            PackagedFile::random("large".into(), CHUNK as u64 + 5000),
         ];
         write(dir.path(), &files, 7, &|| true).unwrap();
         let bytes = fs::read(dir.path().join("a/b")).unwrap();
@@ -189,5 +184,30 @@ mod tests {
         let other = tempfile::tempdir().unwrap();
         write(other.path(), &files, 7, &|| true).unwrap();
         assert_eq!(fs::read(other.path().join("a/b")).unwrap(), bytes);
+    }
+
+    #[test]
+    fn other_data_is_as_asked_in_each_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |pattern, record, stamped| PackagedFile {
+            pattern: (pattern, record),
+            stamped,
+            ..PackagedFile::random(format!("{pattern:?}-{stamped}"), CHUNK as u64 + 9000)
+        };
+        let read = |file: &PackagedFile| {
+            write(dir.path(), std::slice::from_ref(file), 7, &|| true).unwrap();
+            fs::read(dir.path().join(&file.path)).unwrap()
+        };
+        assert!(
+            read(&file(Pattern::Zeros, 4096, false))
+                .iter()
+                .all(|b| *b == 0)
+        );
+        let lines = read(&file(Pattern::ACrlf, 3000, false));
+        let ends = lines.chunks_exact(3000).all(|r| r.ends_with(b"A\r\n"));
+        assert!(ends && lines.split(|b| *b == b'\n').count() == lines.len() / 3000 + 2);
+        let checked = read(&file(Pattern::Zeros, 4096, true));
+        let zeros: usize = checked.iter().map(|b| usize::from(*b == 0)).sum();
+        assert!(zeros > checked.len() * 9 / 10 && data::read_stamp(&checked[4096..8192]).is_some());
     }
 }

@@ -61,7 +61,8 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<(FigureTable, Fig
     let records = index.trials(layer, at);
     let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
     let sent = trials.iter().any(|t| !t.figures.is_empty());
-    let rate = result.value.filter(|_| sent)?;
+    // Means of latencies stand beside it.
+    let rate = result.average_value().filter(|_| sent)?;
     let declared = with_each(declared, &trials);
     let mut site = FigureSite {
         declared: &declared,

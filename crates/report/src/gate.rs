@@ -255,7 +255,7 @@ fn found(gate: &Gate, row: Option<&ResultRow>) -> String {
     let Some(row) = row.filter(|r| r.trials > 0) else {
         return "not measured".into();
     };
-    let ratio = row.ratio.as_ref().map(number::ratio_with);
+    let ratio = number::Written::in_row(row).map(|r| r.with_ends());
     let word = Some(row.word()).filter(|word| !word.is_empty());
     let average = row.ratio.filter(|_| row.has_stalls());
     let average = average.and_then(|r| r.average).map(Estimate::from);

@@ -1,6 +1,6 @@
 //! Formats numbers for people: three significant digits and a unit that fits.
 
-use crate::types::{Estimate, ResultRow};
+use crate::types::{Estimate, ResultRow, Verdict};
 
 /// Three significant digits, no exponent: `1.02`, `13.1`, `420`, `12300`, `0.00123`.
 pub fn sig3(value: f64) -> String {
@@ -136,6 +136,22 @@ pub fn extra_of(e: &Estimate) -> String {
     }
 }
 
+/// [`extra_of`] beside the time that it is a part of, in microseconds. A difference below what its
+/// interval supports is written as far as the time shows it: not `0 ns` beside 1.31 and 1.34 us.
+pub fn extra_beside(e: &Estimate, us: f64) -> String {
+    let text = extra_of(e);
+    if text.contains(|c: char| ('1'..='9').contains(&c)) {
+        return text;
+    }
+    let text = time_in(e.estimate, last_place(us, 3));
+    let zero = !text.contains(|c: char| ('1'..='9').contains(&c));
+    if e.estimate > 0.0 && !zero {
+        format!("+{text}")
+    } else {
+        text
+    }
+}
+
 /// Ends of an interval with the digits that it supports, in one unit: `40.1 to 42.3 ms`.
 pub fn ends_of(e: &Estimate) -> Option<String> {
     let [low, high] = e.interval?;
@@ -155,11 +171,109 @@ const AS_FAST: f64 = 0.995;
 /// What is written of a ratio: itself, or its inverse and the word that says so. Without an interval,
 /// or where it reaches 1, nothing is known to be faster.
 pub fn written(e: &Estimate) -> (Estimate, &'static str) {
-    let below = |[low, high]: [f64; 2]| low > 0.0 && high < 1.0;
-    if e.estimate >= AS_FAST || !e.interval.is_some_and(below) {
-        return (*e, "");
+    let Written { shown, word } = Written::of(e);
+    (shown, word)
+}
+
+/// A ratio as it is written: [`written`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Written {
+    shown: Estimate,
+    word: &'static str,
+}
+
+impl Written {
+    fn of(e: &Estimate) -> Self {
+        let below = |[low, high]: [f64; 2]| low > 0.0 && high < 1.0;
+        if e.estimate >= AS_FAST || !e.interval.is_some_and(below) {
+            return Self::itself(e);
+        }
+        Self {
+            shown: inverse(e),
+            word: " faster",
+        }
     }
-    (inverse(e), " faster")
+
+    fn itself(e: &Estimate) -> Self {
+        Self {
+            shown: *e,
+            word: "",
+        }
+    }
+
+    /// A ratio of a result. Beside a verdict that is not *faster*, the word is not written: after
+    /// the correction for many comparisons, an interval that leaves out 1 may be undecided.
+    pub fn beside(verdict: Verdict, e: &Estimate) -> Self {
+        match verdict {
+            Verdict::Faster | Verdict::Descriptive => Self::of(e),
+            _ => Self::itself(e),
+        }
+    }
+
+    /// The ratio of a result.
+    pub fn in_row(row: &ResultRow) -> Option<Self> {
+        let ratio = row.ratio.as_ref()?;
+        Some(Self::beside(row.leaning(), ratio))
+    }
+
+    /// Whether the inverse is written.
+    pub fn is_inverse(&self) -> bool {
+        !self.word.is_empty()
+    }
+
+    /// The number with the digits that its interval supports, without a word.
+    fn digits(&self) -> String {
+        ratio_in(self.shown.estimate, step(&self.shown))
+    }
+
+    /// [`ratio_of`].
+    pub fn ratio(&self) -> String {
+        let number = self.digits();
+        if self.word.is_empty() {
+            number
+        } else {
+            format!("{number}x{}", self.word)
+        }
+    }
+
+    /// Ends of the interval with the digits of the ratio, the lower one first.
+    pub fn ends(&self) -> Option<[String; 2]> {
+        let Self { shown, .. } = self;
+        Some(shown.interval?.map(|end| ratio_in(end, step(shown))))
+    }
+
+    /// [`ratio_with`].
+    pub fn with_ends(&self) -> String {
+        let head = format!("{}x{}", self.digits(), self.word);
+        self.ends()
+            .map_or(head.clone(), |[low, high]| format!("{head} ({low}-{high})"))
+    }
+
+    /// [`times`].
+    pub fn times(&self) -> String {
+        let Self { shown: e, word } = self;
+        let least = match e.estimate {
+            r if r >= 9.95 => 1.0,
+            r if r >= 1.995 => 0.1,
+            r if r >= 0.0995 => 0.01,
+            r => last_place(r, 2),
+        };
+        format!("{}x{word}", ratio_in(e.estimate, step(e).max(least)))
+    }
+
+    /// [`noisy`].
+    pub fn noisy(&self) -> Option<String> {
+        let Self { shown: e, word } = self;
+        let x = if word.is_empty() { "" } else { "x" };
+        let [low, high] = e.interval?;
+        let half = (high - e.estimate).max(e.estimate - low) / e.estimate;
+        let share = if half > WIDEST {
+            ">100".to_owned()
+        } else {
+            format!("{:.0}", (half * 100.0 - 1e-9).ceil())
+        };
+        Some(format!("{}{x}{word} \u{b1}{share}%", self.digits()))
+    }
 }
 
 fn inverse(e: &Estimate) -> Estimate {
@@ -204,19 +318,7 @@ fn ratio_in(value: f64, step: f64) -> String {
 
 /// A ratio with the digits that its interval supports: `1.02`, `740`, `248x faster`.
 pub fn ratio_of(e: &Estimate) -> String {
-    let (e, word) = written(e);
-    let number = ratio_in(e.estimate, step(&e));
-    if word.is_empty() {
-        number
-    } else {
-        format!("{number}x{word}")
-    }
-}
-
-/// Ends of the interval with the digits of [`ratio_of`], the lower one first.
-pub fn ratio_ends(e: &Estimate) -> Option<[String; 2]> {
-    let (e, _) = written(e);
-    Some(e.interval?.map(|end| ratio_in(end, step(&e))))
+    Written::of(e).ratio()
 }
 
 /// A time, with its interval if it has one: `41.2 ms (40.1 to 42.3 ms)`.
@@ -227,9 +329,7 @@ pub fn time_with(e: &Estimate) -> String {
 
 /// A ratio, with its interval if it has one: `3.10x (3.02-3.18)`, `248x faster (240-256)`.
 pub fn ratio_with(e: &Estimate) -> String {
-    let (shown, word) = written(e);
-    let head = format!("{}x{word}", ratio_in(shown.estimate, step(&shown)));
-    ratio_ends(e).map_or(head.clone(), |[low, high]| format!("{head} ({low}-{high})"))
+    Written::of(e).with_ends()
 }
 
 /// A ratio of what is better if larger, such as a throughput, with its interval if it has one:
@@ -242,14 +342,17 @@ pub fn share_with(e: &Estimate) -> String {
     })
 }
 
-/// A number with a decimal prefix: `1.9 G`, `420 k`.
-fn scaled(value: f64) -> String {
+/// The decimal prefix of a number, and its scale.
+fn scale_of(value: f64) -> (&'static str, f64) {
     const SCALES: [(&str, f64); 4] = [("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)];
     let rounded = value.abs() * 1.000_5;
-    let (prefix, scale) = SCALES
-        .into_iter()
-        .find(|(_, s)| rounded >= *s)
-        .unwrap_or(("", 1.0));
+    let fits = SCALES.into_iter().find(|(_, s)| rounded >= *s);
+    fits.unwrap_or(("", 1.0))
+}
+
+/// A number with a decimal prefix: `1.9 G`, `420 k`.
+fn scaled(value: f64) -> String {
+    let (prefix, scale) = scale_of(value);
     format!("{} {prefix}", sig3(value / scale))
 }
 
@@ -265,6 +368,19 @@ pub fn value(value: f64, unit: &str) -> String {
 /// Bytes with a decimal prefix: `16.8 MB`.
 pub fn bytes(value: f64) -> String {
     format!("{}B", scaled(value))
+}
+
+/// A part of some bytes, in one unit and two digits: `2.3 of 67 MB`.
+pub fn bytes_of(some: u64, all: u64) -> String {
+    let (prefix, scale) = scale_of(all as f64);
+    let two = |n: u64| {
+        let value = n as f64 / scale;
+        match last_place(value, 2) {
+            0.0 => "0".to_owned(),
+            step => in_steps(value, step.min(1.0)),
+        }
+    };
+    format!("{} of {} {prefix}B", two(some), two(all))
 }
 
 /// A share in per cent: `4 %`, `0.5 %`.
@@ -328,14 +444,7 @@ pub fn result_value(row: &ResultRow) -> String {
 /// `1.06x`, `2.4x`, `640x`, `29x faster`: at most three digits, and no more than the interval
 /// supports.
 pub fn times(e: &Estimate) -> String {
-    let (e, word) = written(e);
-    let least = match e.estimate {
-        r if r >= 9.95 => 1.0,
-        r if r >= 1.995 => 0.1,
-        r if r >= 0.0995 => 0.01,
-        r => last_place(r, 2),
-    };
-    format!("{}x{word}", ratio_in(e.estimate, step(&e).max(least)))
+    Written::of(e).times()
 }
 
 /// [`times`] of a number without an interval.
@@ -358,17 +467,7 @@ const WIDEST: f64 = 1.0;
 /// An estimate with its noise: `0.97 ±5%`, `248x faster ±5%`. The share is that of the longer side of
 /// its interval, rounded up. None without an interval.
 pub fn noisy(e: &Estimate) -> Option<String> {
-    let (e, word) = written(e);
-    let x = if word.is_empty() { "" } else { "x" };
-    let [low, high] = e.interval?;
-    let half = (high - e.estimate).max(e.estimate - low) / e.estimate;
-    let share = if half > WIDEST {
-        ">100".to_owned()
-    } else {
-        format!("{:.0}", (half * 100.0 - 1e-9).ceil())
-    };
-    let number = ratio_in(e.estimate, step(&e));
-    Some(format!("{number}{x}{word} \u{b1}{share}%"))
+    Written::of(e).noisy()
 }
 
 #[cfg(test)]
@@ -520,7 +619,7 @@ mod tests {
         assert_eq!(gain(&fast), "248x");
         assert_eq!(ratio_with(&fast), "248x faster (240-256)");
         assert_eq!(
-            ratio_ends(&fast),
+            Written::of(&fast).ends(),
             Some(["240".to_owned(), "256".to_owned()])
         );
         assert_eq!(times(&e(0.5, 0.49, 0.51)), "2.0x faster");

@@ -19,7 +19,7 @@ pub struct Pair {
     pub layer: f64,
     /// Cost natively, in the same unit; above 0.
     pub native: f64,
-    /// The block's d: logarithm of the layer's cost over native's; from rounds if it has any.
+    /// The block's d: logarithm of `layer` over `native`.
     pub ln_ratio: f64,
 }
 
@@ -35,15 +35,34 @@ impl Pair {
         }
     }
 
-    /// A block of rounds. Its d is the 20 % trimmed mean over the rounds of the logarithm of the
-    /// layer's cost over native's.
-    pub fn of_rounds(at: (u32, u32), layer: f64, native: f64, rounds: &[f64]) -> Self {
-        let whole = Self::new(at, layer, native);
+    /// A block of rounds, each with the layer's cost and native's. Its costs are typical ones, and
+    /// d is the 20 % trimmed mean over the rounds of the logarithm of their ratio: see
+    /// [`typical`]. NaN without rounds.
+    pub fn of_rounds((session, block): (u32, u32), rounds: &[[f64; 2]]) -> Self {
+        let logs = |of: fn(&[f64; 2]) -> f64| rounds.iter().map(of).collect::<Vec<f64>>();
+        let d = trimmed_mean(&logs(|[layer, native]| (layer / native).ln()));
+        let ln_ratio = d.unwrap_or(f64::NAN);
+        let [layer, native] = typical(rounds, ln_ratio);
         Self {
-            ln_ratio: trimmed_mean(rounds).unwrap_or(whole.ln_ratio),
-            ..whole
+            session,
+            block,
+            layer,
+            native,
+            ln_ratio,
         }
     }
+}
+
+/// The typical costs of a layer and of native, whose ratio has the logarithm `ln_ratio`.
+///
+/// Their level, the geometric mean of both sides, is the 20 % trimmed mean over the same rounds or
+/// blocks as `ln_ratio`. Two means that are trimmed each on its own have another ratio: stalls on
+/// one side would leave a time, native's time and a ratio that contradict each other.
+pub(crate) fn typical(both: &[[f64; 2]], ln_ratio: f64) -> [f64; 2] {
+    let level = |[layer, native]: &[f64; 2]| f64::midpoint(layer.ln(), native.ln());
+    let levels: Vec<f64> = both.iter().map(level).collect();
+    let level = trimmed_mean(&levels).unwrap_or(f64::NAN);
+    [0.5, -0.5].map(|side| (level + side * ln_ratio).exp())
 }
 
 /// The logarithm of a ratio.
@@ -311,11 +330,14 @@ mod tests {
 
     #[test]
     fn a_block_of_rounds_is_their_trimmed_mean() {
-        let p = Pair::of_rounds((0, 3), 30.0, 10.0, &[0.1, 0.2, 0.3, 0.4, 9.0]);
+        let rounds = [0.1, 0.2, 0.3, 0.4, 9.0].map(|d: f64| [d.exp(), 1.0]);
+        let p = Pair::of_rounds((0, 3), &rounds);
         assert!((p.ln_ratio - 0.3).abs() < 1e-12);
-        assert_eq!((p.block, p.layer, p.native), (3, 30.0, 10.0));
-        let none = Pair::of_rounds((0, 3), 30.0, 10.0, &[]);
-        assert!((none.ln_ratio - 3.0_f64.ln()).abs() < 1e-12);
+        assert_eq!((p.session, p.block), (0, 3));
+        // Both costs are of the rounds that the ratio keeps: their level is exp(0.15).
+        assert!((p.layer / p.native).ln() - 0.3 < 1e-12);
+        assert!(((p.layer * p.native).ln() - 0.3).abs() < 1e-12, "{p:?}");
+        assert!(Pair::of_rounds((0, 3), &[]).ln_ratio.is_nan());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod durability_bad_days;
 mod durability_by_hand;
 mod durability_guests;
 mod files_made;
+mod first_times;
 mod forecast;
 mod ftp;
 mod guests;

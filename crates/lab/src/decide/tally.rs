@@ -103,7 +103,8 @@ impl Tally {
     pub(crate) fn pairs(&self, layer: usize, point: usize) -> Vec<Pair> {
         let native = (BASELINE, point);
         if layer == BASELINE {
-            let own = |at, ns: f64, _: f64, _: &[f64]| Pair::new(at, ns, 1.0);
+            let own =
+                |at, rounds: &[[f64; 2]]| Pair::new(at, Pair::of_rounds(at, rounds).layer, 1.0);
             return self.ledger.pairs(native, native, own);
         }
         self.ledger.pairs((layer, point), native, Pair::of_rounds)

@@ -126,10 +126,7 @@ fn base(work: &Path, exe: &Path, big: u64, name: &str) -> Base {
 }
 
 fn file(path: &str, size: u64) -> PackagedFile {
-    PackagedFile {
-        path: path.into(),
-        size,
-    }
+    PackagedFile::random(path.into(), size)
 }
 
 pub fn open(layer: &dyn Layer, spec: &Spec, base: &Base) -> Result<Up, LayerError> {

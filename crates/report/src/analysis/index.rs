@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use layermark_model::{
     ClockTime, Cost, LayerStatus, Ledger, Run, Site, TrialRecord, flags::LAYER_LOST,
 };
-use layermark_stats::{Pair, Round};
+use layermark_stats::{Pair, Round, trimmed_mean};
 
 /// Trials by session and block.
 type Blocks<'a> = BTreeMap<(u32, u32), &'a TrialRecord>;
@@ -169,7 +169,9 @@ pub fn cost(record: &TrialRecord) -> Option<f64> {
     cost.ns_per_op(cost.time())
 }
 
-/// The same by this time.
-pub fn cost_by(time: ClockTime, record: &TrialRecord) -> Option<f64> {
-    Cost::of(record.trial.as_ref()?)?.ns_per_op(time)
+/// Nanoseconds per operation by this time, the centre of the trial's turns.
+pub fn typical_by(time: ClockTime, record: &TrialRecord) -> Option<f64> {
+    let turns = Cost::of(record.trial.as_ref()?)?.turns(time)?;
+    let logs: Vec<f64> = turns.iter().map(|ns| ns.ln()).collect();
+    Some(trimmed_mean(&logs)?.exp())
 }

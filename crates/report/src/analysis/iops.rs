@@ -29,7 +29,7 @@ fn place(run: &Run, result: &ResultRow) -> Option<(usize, usize)> {
 
 fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<IopsRow> {
     let (layer, at) = place(run, result)?;
-    let (point, iops) = (&run.points[at], result.value?);
+    let (point, iops) = (&run.points[at], result.average_value()?);
     let said = &point.meaning;
     let quantity = |q| said.value(q).unwrap_or(0);
     let records = index.trials(layer, at);

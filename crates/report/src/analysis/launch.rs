@@ -212,7 +212,8 @@ impl SeriesSite<'_> {
             trace,
             says: Vec::new(),
         };
-        series.says = says(&series);
+        let typical_ms = row.op_us.map(|us| us / 1e3);
+        series.says = says(&series, typical_ms.unwrap_or_default());
         Some(series)
     }
 
@@ -288,21 +289,36 @@ impl SeriesSite<'_> {
     ) -> LaunchLevel {
         let part = &ms[from..to];
         let logs: Vec<f64> = part.iter().map(|x| x.ln()).collect();
+        let centre = stats::Trimmed::of(&logs);
         let span = |i: stats::Interval| [i.low, i.high];
-        let interval = stats::Trimmed::of(&logs)
-            .and_then(|t| t.interval(LEVEL))
-            .map(|i| span(i.exp()));
-        let ratio = if part.len() == ms.len() {
-            // What the result is about.
-            row.ratio.map(|ratio| Estimate {
+        let interval = centre.and_then(|t| t.interval(LEVEL));
+        let own_ms = centre.map_or(0.0, |t| t.mean.exp());
+        // A single level is the result, whose trimmed mean leaves a first launch out that is set
+        // apart. So a page has one time and one ratio of it.
+        let whole = part.len() + usize::from(from > 0) >= ms.len();
+        let of_row = |us: Option<f64>| us.map(|us| us / 1e3);
+        let (typical_ms, native_ms, ratio) = if whole {
+            let ratio = row.ratio.map(|ratio| Estimate {
                 average: None,
                 ..ratio
-            })
+            });
+            let typical = of_row(row.op_us).unwrap_or(own_ms);
+            (typical, of_row(row.native_us), ratio)
         } else {
             let blocks: Vec<u32> = records[from..to].iter().map(|r| r.cell.block).collect();
-            self.ratio(&blocks)
+            let compared = self.compared(&blocks);
+            let native_ms = compared.as_ref().map(|c| c.cost / 1e6);
+            let typical = compared.as_ref().map(|c| c.cost * c.ratio / 1e6);
+            let ratio = compared.map(|c| Estimate {
+                estimate: c.ratio,
+                interval: c.ratio_interval.map(span),
+                average: None,
+            });
+            (typical.unwrap_or(own_ms), native_ms, ratio)
         };
         LaunchLevel {
+            typical_ms,
+            native_ms,
             from: from + 1,
             to,
             runs: to - from,
@@ -310,24 +326,19 @@ impl SeriesSite<'_> {
             max_ms: part.iter().copied().fold(0.0, f64::max),
             mean_ms: stats::mean(part).unwrap_or(0.0),
             median_ms: stats::median(part).unwrap_or(0.0),
-            interval_ms: interval,
+            interval_ms: interval.map(|i| span(i.exp())),
             ratio,
         }
     }
 
-    /// The ratio to the baseline in the same blocks.
-    fn ratio(&self, blocks: &[u32]) -> Option<Estimate> {
+    /// The comparison with the baseline in these blocks.
+    fn compared(&self, blocks: &[u32]) -> Option<stats::Comparison> {
         if self.layer == self.baseline {
             return None;
         }
         let mut pairs = self.index.pairs(self.layer, self.baseline, self.point);
         pairs.retain(|p| blocks.contains(&p.block));
-        let compared = stats::compare(&pairs, LEVEL, self.run.seed)?;
-        Some(Estimate {
-            estimate: compared.ratio,
-            interval: compared.ratio_interval.map(|i| [i.low, i.high]),
-            average: None,
-        })
+        stats::compare(&pairs, LEVEL, self.run.seed)
     }
 }
 
@@ -372,8 +383,8 @@ fn trace(records: &[&TrialRecord]) -> Option<LaunchTrace> {
     })
 }
 
-/// The series in sentences.
-fn says(s: &LaunchSeries) -> Vec<String> {
+/// The series in sentences. `typical_ms` is the result's time.
+fn says(s: &LaunchSeries, typical_ms: f64) -> Vec<String> {
     let mut all = Vec::new();
     let time = |ms: f64| number::time(ms * 1e3);
     if let (Some(why), Some(first)) = (&s.first_apart, s.runs.first()) {
@@ -385,22 +396,21 @@ fn says(s: &LaunchSeries) -> Vec<String> {
     for c in &s.change_points {
         let interval = c.interval.map_or(String::new(), |[low, high]| {
             format!(
-                " [{}, {}]",
+                " (interval {} to {})",
                 number::extra(low * 1e3),
                 number::extra(high * 1e3)
             )
         });
         all.push(format!(
-            "a step after run {}, at {}: from {} to {} ({}{interval})",
+            "a step after run {}, at {}: from {} to {}{interval}",
             c.at - 1,
             c.time,
-            time(c.before.median_ms),
-            time(c.after.median_ms),
-            number::extra(c.step_ms * 1e3),
+            time(c.before.typical_ms),
+            time(c.after.typical_ms),
         ));
     }
     all.extend(restarted(&s.runs));
-    all.extend(waited(&s.runs));
+    all.extend(waited(&s.runs, typical_ms));
     all.extend(s.trace.as_ref().and_then(slow));
     all
 }
@@ -420,11 +430,12 @@ fn restarted(runs: &[LaunchRun]) -> Option<String> {
     ))
 }
 
-/// How much of the launch time was waiting for I/O; `None` if it is too little.
-fn waited(runs: &[LaunchRun]) -> Option<String> {
-    let waits: Vec<f64> = runs.iter().filter_map(|r| r.io_wait_ms).collect();
-    let all: Vec<f64> = runs.iter().map(|r| r.elapsed_ms).collect();
-    let (wait, all) = (stats::median(&waits)?, stats::median(&all)?);
+/// How much of the launch time was waiting for I/O; `None` if it is too little. A wait is that of
+/// the median share of the launches, so that it is a part of the typical time.
+fn waited(runs: &[LaunchRun], all: f64) -> Option<String> {
+    let share = |r: &LaunchRun| Some(r.io_wait_ms? / r.elapsed_ms);
+    let shares: Vec<f64> = runs.iter().filter_map(share).collect();
+    let wait = stats::median(&shares)? * all;
     let said = format!(
         "waited for I/O: {} of {}",
         number::time(wait * 1e3),

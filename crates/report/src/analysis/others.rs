@@ -2,7 +2,11 @@
 
 use layermark_model::{Amount, DeviceBackground, DeviceBytes, Direction, Meaning, Target, Trial};
 
-use crate::types::WrittenBytes;
+use crate::{
+    code_span::code,
+    number,
+    types::{DurabilityVerdict, FewerBytes, ResultRow, ServedBy, WrittenBytes},
+};
 
 /// Up to this share of what a device counted, others are silent.
 pub const SILENT: f64 = 0.1;
@@ -100,10 +104,70 @@ pub fn written(meaning: &Meaning, trials: &[&Trial]) -> Option<WrittenBytes> {
     })
 }
 
+/// Up to this share of the application's bytes at the device, the result depends on the data.
+const FEW: f64 = 0.5;
+
+/// Whether far fewer bytes crossed the device than the application moved although the operations waited
+/// for them, or the mount compresses and nobody counted.
+pub fn fewer(
+    row: &ResultRow,
+    facts: &layermark_model::Facts,
+    trials: &[&Trial],
+) -> Option<FewerBytes> {
+    let meaning = &row.meaning;
+    let application: u64 = trials.iter().map(|t| t.bytes()).sum();
+    let flushed = row.durability.verdict == DurabilityVerdict::Honoured;
+    let counts = match (meaning.target, meaning.direction) {
+        _ if application == 0 => return None,
+        (Target::Data, Direction::Writes) if flushed || meaning.is_direct() => {
+            own_counts(trials, DeviceCounter::Written)
+        }
+        // Nothing of it was cached, and all came from the device.
+        (Target::Data, Direction::Reads) if row.served_by == Some(ServedBy::Device) => {
+            trials.iter().map(|t| Some(t.device?.read)).collect()
+        }
+        (Target::Data, Direction::Writes) => None,
+        _ => return None,
+    };
+    let device = counts.map(|counts| counts.iter().sum::<u64>());
+    let mut options = facts.mounts.iter().flat_map(|m| m.options.split(','));
+    let mounted = options
+        .find(|o| o.starts_with("compress"))
+        .map(str::to_owned);
+    let few = |device: u64| (device as f64) < FEW * application as f64;
+    let told = device.map_or(mounted.is_some(), few);
+    told.then_some(FewerBytes {
+        device,
+        application,
+        mounted,
+    })
+}
+
+/// `2.3 of 67 MB reached the device: this measures the data`.
+pub fn fewer_words(row: &ResultRow) -> Option<String> {
+    let FewerBytes {
+        device,
+        application,
+        mounted,
+    } = row.fewer_bytes.as_ref()?;
+    let how = mounted
+        .as_ref()
+        .map(|option| format!("its mount has {}", code(option)));
+    let counted = device.map(|device| {
+        let bytes = number::bytes_of(device, *application);
+        match row.meaning.direction {
+            Direction::Reads => format!("{bytes} came from the device"),
+            _ => format!("{bytes} reached the device"),
+        }
+    });
+    let found: Vec<String> = counted.into_iter().chain(how).collect();
+    Some(format!("{}: this measures the data", found.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use layermark_model::Pass;
+    use layermark_model::{Facts, Mount, Pass};
 
     /// 10 ms on the clock and 1 ms of windows.
     fn trial(written: u64, in_windows: u64) -> Trial {
@@ -179,5 +243,70 @@ mod tests {
         };
         assert!(written(&direct, &all).is_some());
         assert_eq!(written(&flushed, &[]), None);
+    }
+
+    #[test]
+    fn a_layer_that_stores_less_than_it_is_given_measures_the_data() {
+        let mut row = ResultRow {
+            meaning: Meaning {
+                direction: Direction::Writes,
+                flushes: true,
+                ..Meaning::default()
+            },
+            ..ResultRow::default()
+        };
+        row.durability.verdict = DurabilityVerdict::Honoured;
+        let facts = |options: &str| Facts {
+            mounts: vec![Mount {
+                options: options.into(),
+                ..Mount::default()
+            }],
+            ..Facts::default()
+        };
+        let plain = facts("rw,noatime");
+        let mut words = |facts: &Facts, trial: &Trial| {
+            row.fewer_bytes = fewer(&row, facts, &[trial]);
+            fewer_words(&row)
+        };
+        let zeros = trial(34, 0);
+        let told = words(&plain, &zeros).unwrap();
+        assert_eq!(
+            told,
+            "0.034 of 1.0 kB reached the device: this measures the data"
+        );
+        assert_eq!(words(&plain, &trial(900, 0)), None);
+        let option = facts("rw,compress=zstd:3");
+        assert_eq!(words(&option, &trial(1000, 0)), None, "random data");
+        let told = words(&option, &zeros).unwrap();
+        assert!(
+            told.contains("device, its mount has `compress=zstd:3`: this"),
+            "{told}"
+        );
+        // Others use the device.
+        let told = words(&option, &trial(1000, 900)).unwrap();
+        assert_eq!(
+            told,
+            "its mount has `compress=zstd:3`: this measures the data"
+        );
+        assert_eq!(words(&plain, &trial(1000, 900)), None);
+        // What a layer with a lost flush has not written says nothing about the data.
+        row.durability.verdict = DurabilityVerdict::Absorbed;
+        assert_eq!(fewer(&row, &plain, &[&zeros]), None);
+        row.meaning.direction = Direction::Reads;
+        row.served_by = Some(ServedBy::Device);
+        let mut read = trial(0, 0);
+        read.passes[0].bytes = 67_000_000;
+        read.device = Some(DeviceBytes {
+            read: 2_340_000,
+            ..DeviceBytes::default()
+        });
+        row.fewer_bytes = fewer(&row, &plain, &[&read]);
+        let told = fewer_words(&row).unwrap();
+        assert_eq!(
+            told,
+            "2.3 of 67 MB came from the device: this measures the data"
+        );
+        row.served_by = Some(ServedBy::Mixed);
+        assert_eq!(fewer(&row, &plain, &[&read]), None, "some was cached");
     }
 }

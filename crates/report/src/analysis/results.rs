@@ -13,7 +13,7 @@ use crate::{
         LEVEL, data_source,
         durability::{self, Case, WithReference},
         facts,
-        index::{Index, cost_by},
+        index::{Index, typical_by},
         kinds, late, latency, limits, others, stalls, sustained, threads, waiting,
     },
     code_span, figures,
@@ -305,6 +305,8 @@ impl<'a> ResultSite<'a> {
         let pairs = against.iter().flat_map(|a| &a.pairs);
         row.block_ratios = pairs.map(block_ratio).collect();
         row.durability = self.durability(row.ratio.as_ref());
+        let (facts, trials) = (&self.layer().facts, self.trials_of(self.layer));
+        row.fewer_bytes = others::fewer(&row, facts, &trials);
         self.distrust(&mut row);
         row
     }
@@ -342,13 +344,18 @@ impl<'a> ResultSite<'a> {
         }
     }
 
-    /// Sets the baseline's time in the same rounds, and the average with its stalls.
+    /// Sets both times of the rounds that the ratio is of, and the average with its stalls.
     fn average(&self, row: &mut ResultRow, comparison: Option<&Comparison>) {
+        let us = |ns: f64| ns * self.point().meaning.under_way() / 1e3;
         let Some((c, ratio)) = comparison.zip(row.ratio) else {
+            let own = self.index.rounds(self.layer, self.layer, self.point);
+            let all = own.iter().flat_map(|(_, rounds)| rounds);
+            let [ns, ops] = all.fold([0.0; 2], |[ns, ops], r| [ns + r.layer[0], ops + r.layer[1]]);
+            row.average_us = (ops > 0.0).then(|| us(ns / ops));
             return;
         };
-        let us = |ns: f64| ns * self.point().meaning.under_way() / 1e3;
         row.native_us = Some(us(c.cost));
+        retime(row, us(c.cost * c.ratio));
         row.median_ratio = self.median_ratio(row);
         let blocks = self.index.rounds(self.layer, self.baseline, self.point);
         let Some(found) = stats::average(&blocks, Some(c), LEVEL, self.run.seed) else {
@@ -361,6 +368,8 @@ impl<'a> ResultSite<'a> {
             }),
             ..ratio
         });
+        row.average_us = Some(us(found.native * found.ratio));
+        row.native_average_us = Some(us(found.native));
         // Some turns waited for a CPU and others did not: those are no stalls of the layer.
         if found.stalls && row.withheld.is_none() {
             let more = |ratio: f64| us(found.native * (ratio - 1.0));
@@ -658,8 +667,21 @@ fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
     (Some(centre.mean.exp()), interval)
 }
 
+/// Sets the time that the ratio is of. What follows from it keeps its relative width.
+fn retime(row: &mut ResultRow, us: f64) {
+    let Some(before) = row.op_us.replace(us) else {
+        return;
+    };
+    let by = us / before;
+    row.op_us_interval = row.op_us_interval.map(|ends| ends.map(|end| end * by));
+    if !row.meaning.paced {
+        row.value = row.value.map(|value| value / by);
+        row.interval = row.interval.map(|ends| ends.map(|end| end / by));
+    }
+}
+
 fn speed(row: &mut ResultRow, records: &[&TrialRecord], under_way: f64, time: ClockTime) {
-    let costs = records.iter().filter_map(|r| cost_by(time, r));
+    let costs = records.iter().filter_map(|r| typical_by(time, r));
     let costs: Vec<f64> = costs.collect();
     let (ns, interval) = centre(&costs);
     // A value is elapsed time over the operations of all threads; a single thread waits longer.

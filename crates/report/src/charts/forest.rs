@@ -11,7 +11,7 @@ use super::{Chart, Group, Table, label, svg};
 use crate::{
     Report, ResultRow, Verdict,
     analysis::{size_table, stalls},
-    number,
+    number::{self, Written},
     views::overview::Overview,
 };
 
@@ -199,7 +199,7 @@ impl Forest<'_> {
                 inside(to),
                 colour,
             );
-            let times = row.ratio.as_ref().map(number::times).unwrap_or_default();
+            let times = Written::in_row(row).map(|r| r.times()).unwrap_or_default();
             let right = match () {
                 () if estimate > high => Some(format!("{times} \u{2192}")),
                 () => (to > high).then(|| "\u{2192}".into()),
@@ -260,13 +260,13 @@ impl Forest<'_> {
             "result",
         ];
         let line = |(_, row): &(String, &ResultRow)| {
-            let ratio = row.ratio?;
-            let ends = number::ratio_ends(&ratio);
+            let ratio = Written::in_row(row)?;
+            let ends = ratio.ends();
             let [from, to] = ends.unwrap_or_else(|| ["-".into(), "-".into()]);
             Some(vec![
                 row.layer.clone(),
                 row.label.clone(),
-                number::ratio_of(&ratio) + stalls::sign(row),
+                ratio.ratio() + stalls::sign(row),
                 from,
                 to,
                 row.word().into(),

@@ -65,7 +65,7 @@ fn order(id: &str, of: &Sequence, said: &str) -> Chart {
                 .with_size(2.8),
         ));
         for level in &s.levels {
-            let y = level.median_ms / scale;
+            let y = level.typical_ms / scale;
             let ends = vec![(level.from as f64 - 0.4, y), (level.to as f64 + 0.4, y)];
             plots.push(Plot::Line(
                 LinePlot::new()
@@ -83,7 +83,7 @@ fn order(id: &str, of: &Sequence, said: &str) -> Chart {
         .with_y_label(unit);
     let title = format!("{}: every run", of.title);
     let description = format!(
-        "Each time in the order of the run, with a line at the median of each level. {said}"
+        "Each time in the order of the run, with a line at the typical time of each level. {said}"
     );
     let rows = of.series.iter().flat_map(|s| {
         (1..).zip(&s.ms).map(move |(run, ms)| {

@@ -28,7 +28,7 @@ const HEIGHT: f64 = 675.0;
 const EDGE: f64 = 36.0;
 /// Most columns and rows that are readable.
 const LAYERS: usize = 14;
-const POINTS: usize = 14;
+const POINTS: usize = 15;
 /// Lines of the headline.
 const LINES: usize = 3;
 /// Height of the scale, the legend and the two lines about the run.

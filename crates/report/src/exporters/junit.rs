@@ -128,6 +128,24 @@ impl<'a> Suite<'a> {
     }
 }
 
+/// The numbers of a line of a result, with their words.
+fn found_of(numbers: &rows::Numbers) -> [String; 3] {
+    let some = |text: String, words: fn(&str) -> String| match text.as_str() {
+        "" => String::new(),
+        text => words(text),
+    };
+    let mut ratio = some(numbers.ratio(), |text| format!("ratio {text}"));
+    if !numbers.of.is_empty() {
+        ratio = format!("{}: {ratio}", numbers.of);
+    }
+    let time = some(numbers.time(), |text| format!("{text} an operation"));
+    let time = match numbers.baseline().as_str() {
+        "" => time,
+        beside => format!("{time} beside the baseline's {beside}"),
+    };
+    [ratio, numbers.extra(), time]
+}
+
 impl<'a> Case<'a> {
     fn of(row: &'a ResultRow) -> Self {
         let word = match row.verdict {
@@ -142,15 +160,8 @@ impl<'a> Case<'a> {
             format!("{word}: {why}")
         };
         let judged = row.verdict.is_decided();
-        let mut found = vec![
-            row.ratio
-                .map_or_else(String::new, |_| format!("ratio {}", rows::ratio(row))),
-            rows::extra(row),
-            row.op_time().map_or_else(String::new, |_| {
-                format!("{} an operation", rows::op_time(row))
-            }),
-            rows::label(row),
-        ];
+        let mut found: Vec<String> = rows::numbers(row).iter().flat_map(found_of).collect();
+        found.push(rows::label(row));
         found.retain(|part| !part.is_empty());
         let found = found.join(", ");
         Self {

@@ -156,8 +156,9 @@ fn checks(items: &[TrustItem]) -> String {
 
 fn results(groups: &[Group]) -> String {
     let mut text = format!(
-        "| operation | layer | time an operation | ratio | difference | verdict | {} | |\n\
-         | --- | --- | ---: | ---: | ---: | --- | --- | --- |\n",
+        "| operation | layer | time an operation | {} | ratio | difference | verdict | {} | |\n\
+         | --- | --- | ---: | ---: | ---: | ---: | --- | --- | --- |\n",
+        rows::BASELINE,
         rows::SOURCE
     );
     for group in groups {
@@ -167,23 +168,34 @@ fn results(groups: &[Group]) -> String {
             } else {
                 String::new()
             };
-            let _ = writeln!(text, "| {label} {}", result(of.row, &of.note));
+            for numbers in rows::numbers(of.row) {
+                let label = if numbers.of.is_empty() {
+                    label.as_str()
+                } else {
+                    ""
+                };
+                let _ = writeln!(text, "| {label} {}", result(of.row, &numbers, &of.note));
+            }
         }
     }
     text + "\n"
 }
 
-fn result(row: &ResultRow, note: &str) -> String {
+fn result(row: &ResultRow, numbers: &rows::Numbers, note: &str) -> String {
+    let name = name_cell(&rows::layer(row));
+    let of_row = if numbers.of.is_empty() {
+        [row.word().into(), rows::label(row), cell(note)]
+    } else {
+        [const { String::new() }; 3]
+    };
     let cells = [
-        name_cell(&rows::layer(row)),
-        rows::op_time(row),
-        rows::ratio(row).replace('[', "\\["),
-        rows::extra(row),
-        row.word().into(),
-        rows::label(row),
-        cell(note),
+        format!("{name} {}", numbers.of).trim_end().to_owned(),
+        numbers.time(),
+        numbers.baseline(),
+        numbers.ratio().replace('[', "\\["),
+        numbers.extra(),
     ];
-    line(cells)
+    line(cells.into_iter().chain(of_row))
 }
 
 fn section(section: &Section) -> String {

@@ -246,8 +246,9 @@ fn wrapped(
 
 /// Columns after the layer's name. In a narrow window some are left out, and the result of an fsync
 /// is below the row.
-const HEADS: [&str; 6] = [
+const HEADS: [&str; 7] = [
     "time/op",
+    rows::BASELINE,
     "ratio [95 %]",
     "difference",
     "verdict",
@@ -255,30 +256,41 @@ const HEADS: [&str; 6] = [
     rows::SOURCE,
 ];
 
-fn cells(row: &ResultRow) -> [String; 6] {
-    [
-        rows::op_time(row),
-        rows::ratio(row),
-        rows::extra(row),
-        row.word().into(),
-        number::result_value(row),
-        // With the article the column would have no room beside usual ratios.
-        rows::label(row).replace("reached the device", "reached device"),
-    ]
+/// The cells of each line of a result.
+fn cells(row: &ResultRow) -> Vec<[String; 7]> {
+    let line = |n: &rows::Numbers| {
+        let of_row = if n.of.is_empty() {
+            let value = number::result_value(row);
+            // With the article the column would have no room beside usual ratios.
+            let label = rows::label(row).replace("reached the device", "reached device");
+            [row.word().into(), value, label]
+        } else {
+            [const { String::new() }; 3]
+        };
+        let [verdict, value, label] = of_row;
+        let numbers = [n.time(), n.baseline(), n.ratio(), n.extra()];
+        let [time, baseline, ratio, extra] = numbers;
+        [time, baseline, ratio, extra, verdict, value, label]
+    };
+    rows::numbers(row).iter().map(line).collect()
 }
 
 /// Columns of numbers, which are aligned to the right.
-const RIGHT: [bool; 6] = [true, true, true, false, true, false];
+const RIGHT: [bool; 7] = [true, true, true, true, false, true, false];
+/// The column of the baseline's time.
+const BASELINE: usize = 1;
+/// The column of the verdict.
+const VERDICT: usize = 4;
 /// The column for the source of the data and the result of an fsync.
-const LABEL: usize = 5;
+const LABEL: usize = 6;
 /// Order in which columns are left out in a narrow window.
-const DROP: [usize; 3] = [4, LABEL, 0];
+const DROP: [usize; 3] = [5, LABEL, 0];
 
 /// Widths of the columns, and which of them are shown.
 struct Grid {
     first: usize,
-    widths: [usize; 6],
-    shown: [bool; 6],
+    widths: [usize; 7],
+    shown: [bool; 7],
     /// Whether the layer's name has its own line.
     stacked: bool,
 }
@@ -296,22 +308,36 @@ impl Grid {
             .map(|r| display_width(&name(r)))
             .max()
             .unwrap_or(0);
+        let two_lines = rows.iter().any(|r| r.has_two_lines());
+        let first = if two_lines {
+            first.max(4 + rows::ON_AVERAGE.len())
+        } else {
+            first
+        };
         let widest = |c: usize| {
             rows.iter()
-                .map(|r| display_width(&cells(r)[c]))
+                .flat_map(|r| {
+                    cells(r)
+                        .into_iter()
+                        .map(move |line| display_width(&line[c]))
+                })
                 .chain([HEADS[c].len()])
                 .max()
                 .unwrap_or(0)
         };
         let mut grid = Self {
             first,
-            widths: [0, 1, 2, 3, 4, 5].map(widest),
-            shown: [true; 6],
+            widths: [0, 1, 2, 3, 4, 5, 6].map(widest),
+            shown: [true; 7],
             stacked: false,
         };
+        let compared = rows.iter().any(|row| row.native_us.is_some());
+        grid.shown[BASELINE] = compared;
         for column in DROP {
             grid.shown[column] &= grid.total() <= width;
         }
+        // A time without the baseline's in the same rounds contradicts the ratio.
+        grid.shown[BASELINE] &= grid.shown[0];
         if grid.total() > width {
             grid.stacked = true;
             grid.first = 2;
@@ -321,20 +347,20 @@ impl Grid {
 
     fn total(&self) -> usize {
         self.first
-            + (0..6)
+            + (0..7)
                 .filter(|c| self.shown[*c])
                 .map(|c| self.widths[c] + 2)
                 .sum::<usize>()
     }
 
-    fn line(&self, head: &str, cells: &[String; 6], paint: impl Fn(&str) -> String) -> String {
+    fn line(&self, head: &str, cells: &[String; 7], paint: impl Fn(&str) -> String) -> String {
         let first = self.first;
         let mut line = if self.stacked && !head.is_empty() {
             format!("{head}\n{:first$}", "")
         } else {
             left(head, first)
         };
-        for c in (0..6).filter(|c| self.shown[*c]) {
+        for c in (0..7).filter(|c| self.shown[*c]) {
             let (text, width) = (&cells[c], self.widths[c]);
             let padded = if RIGHT[c] {
                 right(text, width)
@@ -342,7 +368,7 @@ impl Grid {
                 left(text, width)
             };
             line.push_str("  ");
-            line.push_str(&if c == 3 { paint(&padded) } else { padded });
+            line.push_str(&if c == VERDICT { paint(&padded) } else { padded });
         }
         line.trim_end().to_owned()
     }
@@ -362,10 +388,16 @@ fn results(groups: &[Group], style: Style, out: &mut dyn Write) -> anyhow::Resul
         for of in &group.lines {
             let row = of.row;
             let painted = |text: &str| paint(style, row.verdict, text);
-            writeln!(out, "{}", grid.line(&name(row), &cells(row), painted))?;
-            let flushed = row.durability.words();
-            if !grid.shown[LABEL] && !flushed.is_empty() {
-                wrapped(out, style, "      ", "      ", &flushed)?;
+            for (numbers, cells) in rows::numbers(row).iter().zip(cells(row)) {
+                let head = match numbers.of {
+                    "" => name(row),
+                    of => format!("    {of}"),
+                };
+                writeln!(out, "{}", grid.line(&head, &cells, painted))?;
+            }
+            let label = rows::label(row);
+            if !grid.shown[LABEL] && !label.is_empty() {
+                wrapped(out, style, "      ", "      ", &label)?;
             }
             if !of.brief.is_empty() {
                 wrapped(out, style, "      ", "      ", &plain(&of.brief))?;

@@ -6,12 +6,12 @@ use super::format;
 use crate::{
     Report, Verdict,
     analysis::summary::some_of,
-    code_span::code,
+    code_span::{baseline, code, in_baseline},
     number::{self, sig3},
     types::{
         Axis, Cell, DataTable, FigureGroup, FigureRow, LineChart, Mark, ResultRow, Section, Series,
     },
-    views::rows::in_other_rounds,
+    views::rows::{ON_AVERAGE, in_other_rounds, numbers},
 };
 
 impl Report {
@@ -56,6 +56,7 @@ impl Report {
         let notes = [
             Some(group.notes()),
             self.other_rounds(group),
+            self.averages(group),
             left_out(group, &figures),
         ];
         let notes: Vec<String> = notes.into_iter().flatten().collect();
@@ -67,18 +68,36 @@ impl Report {
         }
     }
 
+    /// What an operation took on average, as the rates of the table have it, where the ratio is of the typical
+    /// one and another.
+    fn averages(&self, group: &FigureGroup) -> Option<String> {
+        if !group.declared.figures.iter().any(is_time) {
+            return None;
+        }
+        let results = group.rows.iter().filter_map(|r| self.result(&r.result));
+        let said = results.filter(|r| r.has_two_lines()).filter_map(|r| {
+            let average = numbers(r).into_iter().find(|n| n.of == ON_AVERAGE)?;
+            let natively = in_baseline(&baseline(self.baseline()));
+            let label = if group.rows.iter().any(|other| other.label != r.label) {
+                format!(" at \u{201c}{}\u{201d}", r.label)
+            } else {
+                String::new()
+            };
+            Some(format!(
+                "On average an operation{label} took {} in {}, {natively} {} in the same rounds, {}; the typical one {}.",
+                average.time(),
+                code(&r.layer),
+                average.baseline(),
+                average.written()?.with_ends(),
+                number::Written::in_row(r)?.with_ends(),
+            ))
+        });
+        let said: Vec<String> = said.collect();
+        (!said.is_empty()).then(|| said.join(" "))
+    }
+
     /// What the baseline's time was in the rounds of other rows, if its own has clearly another.
     fn other_rounds(&self, group: &FigureGroup) -> Option<String> {
-        let is_time = |f: &Figure| {
-            matches!(
-                f.source,
-                FigureSource::Rate
-                    | FigureSource::RateInInterval
-                    | FigureSource::OperationTime
-                    | FigureSource::MeanLatency
-                    | FigureSource::MedianLatency
-            )
-        };
         if !group.declared.figures.iter().any(is_time) {
             return None;
         }
@@ -122,8 +141,8 @@ impl Report {
         let text = match &figure.source {
             FigureSource::RateInInterval => in_interval(*number, result),
             FigureSource::Ratio => result
-                .and_then(|r| r.ratio.as_ref())
-                .map_or(text, number::ratio_with),
+                .and_then(number::Written::in_row)
+                .map_or(text, |ratio| ratio.with_ends()),
             _ => text,
         };
         Cell::number(text, *number)
@@ -160,6 +179,18 @@ impl Report {
     }
 }
 
+/// Whether it is a time of an operation, or a rate.
+fn is_time(f: &Figure) -> bool {
+    matches!(
+        f.source,
+        FigureSource::Rate
+            | FigureSource::RateInInterval
+            | FigureSource::OperationTime
+            | FigureSource::MeanLatency
+            | FigureSource::MedianLatency
+    )
+}
+
 /// Where figures of the table are left out because the device was in use while no layer worked.
 fn left_out(group: &FigureGroup, shown: &[&Figure]) -> Option<String> {
     let is_shown = |name: &String| shown.iter().any(|f| f.name == *name);
@@ -177,8 +208,13 @@ fn left_out(group: &FigureGroup, shown: &[&Figure]) -> Option<String> {
     })
 }
 
+/// An average rate, with the relative width of the typical one's interval.
 fn in_interval(value: f64, result: Option<&ResultRow>) -> String {
-    match result.and_then(|r| r.interval) {
+    let interval = result.and_then(|r| {
+        let by = value / r.value?;
+        Some(r.interval?.map(|end| end * by))
+    });
+    match interval {
         Some([low, high]) => format!("{} [{} to {}]", sig3(value), sig3(low), sig3(high)),
         None => sig3(value),
     }

@@ -54,13 +54,20 @@ impl Study for BufferSize {
         let row = picks.iter().max_by_key(|b| b.wall.record)?;
         let pick = row.wall;
         pick.between?;
+        // The claims of this page.
+        let holds: Vec<Holds> = picks.iter().map(|b| enough_of(data, b)).collect();
+        let size = said(&pick, &row.records);
+        if holds.contains(&Holds::Open) && !holds.contains(&Holds::No) {
+            return Some(format!(
+                "not decided whether {RECOMMENDED} bytes are enough: the smallest size within 5 % of the best throughput is {size}"
+            ));
+        }
         let smaller = RECOMMENDED.min(pick.record);
         let costs: Vec<String> = ops
             .iter()
             .filter_map(|op| Some((op, op.times(native, smaller, pick.record)?)))
             .map(|(op, times)| format!("{}x ({})", text::ratio(times), op.op))
             .collect();
-        let size = said(&pick, &row.records);
         if smaller == pick.record || costs.is_empty() {
             return Some(format!(
                 "{size} are enough: within 5 % of the best throughput"
@@ -184,11 +191,30 @@ impl<'a> Op<'a> {
     }
 }
 
-/// The study's claims about 1024 bytes, for one kind of work in one layer.
-fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
+/// The operation of a row.
+fn operation<'a>(data: &Data<'a>, row: &BufferRow) -> &'a str {
     let mut meanings = data.results.iter().map(|r| &r.meaning);
     let own = meanings.find(|m| m.describe(&[Quantity::RequestSize]) == row.label);
-    let op = own.map_or("", |m| m.operation.as_str());
+    own.map_or("", |m| m.operation.as_str())
+}
+
+/// Record sizes of the plan that a row has no result of.
+fn absent(data: &Data, row: &BufferRow) -> Vec<u64> {
+    let op = operation(data, row);
+    let planned = data.run.points.iter().map(|p| &p.meaning);
+    let planned = planned.filter(|m| m.operation == op);
+    let sizes = planned.filter_map(|m| m.value(Quantity::RequestSize));
+    sizes.filter(|size| !row.records.contains(size)).collect()
+}
+
+/// Whether the recommended size is enough for the throughput of a row.
+fn enough_of(data: &Data, row: &BufferRow) -> Holds {
+    enough(&row.wall, &row.records, &absent(data, row))
+}
+
+/// The study's claims about 1024 bytes, for one kind of work in one layer.
+fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
+    let op = operation(data, row);
     let evidence = |records: &[u64]| {
         let own = data
             .results
@@ -198,10 +224,7 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
             .map(|r| r.id.clone())
             .collect()
     };
-    let planned = data.run.points.iter().map(|p| &p.meaning);
-    let planned = planned.filter(|m| m.operation == op);
-    let sizes = planned.filter_map(|m| m.value(Quantity::RequestSize));
-    let absent: Vec<u64> = sizes.filter(|size| !row.records.contains(size)).collect();
+    let absent = absent(data, row);
     let about = |what: &str| format!("{RECOMMENDED} bytes are enough for the {what} of {op}");
     let wall = Conclusion {
         claim: about("throughput"),
@@ -212,7 +235,7 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
             said(&row.wall, &row.records),
             open(&row.wall, &absent)
         ),
-        holds: enough(&row.wall, &row.records, &absent),
+        holds: enough_of(data, row),
         evidence: evidence(&[row.wall.record, row.wall.best]),
     };
     let cpu = row.cpu.as_ref().map(|cpu| Conclusion {

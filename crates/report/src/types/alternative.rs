@@ -37,6 +37,11 @@ pub struct AlternativeRow {
 }
 
 impl AlternativeRow {
+    /// The verdict, or the probable one.
+    pub fn leaning(&self) -> Verdict {
+        self.probably.unwrap_or(self.verdict)
+    }
+
     /// The verdict in a word or two, including the weaker ones.
     pub fn word(&self) -> &'static str {
         word(self.verdict, self.probably, self.more_blocks)

@@ -126,6 +126,14 @@ pub struct LaunchLevel {
     pub mean_ms: f64,
     /// Median, milliseconds.
     pub median_ms: f64,
+    /// Typical time, milliseconds: exp of the 20 % trimmed mean of the logarithms. Where there is a
+    /// `ratio`, of the blocks that it is of. Of a single level it is the result's.
+    #[serde(default)]
+    pub typical_ms: f64,
+    /// The baseline's typical time in the same blocks, milliseconds: `typical_ms` over it is the
+    /// ratio. Absent without a ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_ms: Option<f64>,
     /// Interval of the centre at the report's level, milliseconds. Absent below six launches.
     pub interval_ms: Option<[f64; 2]>,
     /// Time here over the baseline's time in the same blocks.

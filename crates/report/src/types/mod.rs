@@ -32,9 +32,9 @@ pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use result::{
-    Average, BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, LateFlushes,
-    LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail, ThreadsRow,
-    TwoKinds, Verdict,
+    Average, BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, FewerBytes,
+    LateFlushes, LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail,
+    ThreadsRow, TwoKinds, Verdict,
 };
 pub use scaling::ScalingRow;
 pub use section::{

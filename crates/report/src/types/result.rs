@@ -41,13 +41,14 @@ pub struct ResultRow {
     pub metric: String,
     /// `B/s` or `ops/s`.
     pub unit: String,
-    /// Centre of the trials, in `unit`: exp of the 20 % trimmed mean of their logarithms. Absent if
-    /// no trial has a number.
+    /// Typical result in `unit`, which follows from `op_us`. Absent if no trial has a number.
     pub value: Option<f64>,
     /// Interval of `value` at the report's level. Absent below three trials.
     pub interval: Option<[f64; 2]>,
-    /// Microseconds per operation as seen by one thread, the centre of the trials. With several
-    /// threads, the elapsed time times the threads, over the operations of all.
+    /// Typical microseconds per operation as seen by one thread: exp of the 20 % trimmed mean of the
+    /// logarithms, of turns and then of trials. With several threads, the elapsed time times the
+    /// threads, over the operations of all. Where there is a `ratio`, of the rounds that it is of, so
+    /// that `op_us` / `native_us` is the ratio.
     pub op_us: Option<f64>,
     /// Interval of `op_us`. Absent below three trials.
     pub op_us_interval: Option<[f64; 2]>,
@@ -75,13 +76,21 @@ pub struct ResultRow {
     /// time times (`ratio` - 1), where its time is that of a slower layer over the ratio. With the
     /// flag `stalls`, the difference of the averages.
     pub extra_us: Option<Estimate>,
-    /// The baseline's microseconds per operation in the rounds that `ratio` is based on, the centre of the
-    /// blocks. The baseline's own result may also have rounds with other layers.
+    /// The baseline's typical microseconds per operation in the rounds that `ratio` is based on. The
+    /// baseline's own result may also have rounds with other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_us: Option<f64>,
     /// Work without pauses, measured at the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<SustainedRatio>,
+    /// Average microseconds per operation: time over operations, of the turns that the average of
+    /// `ratio` is of, or of all without a ratio. Rare long operations are in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_us: Option<f64>,
+    /// The baseline's average microseconds per operation in the same rounds: `average_us` over it is
+    /// the average of `ratio`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_average_us: Option<f64>,
     /// The median of single operations over the baseline's in the same rounds. Absent unless it is slower, and
     /// without latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,6 +149,10 @@ pub struct ResultRow {
     /// moved, by what crossed the device while no layer worked. Absent without such pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_others: Option<f64>,
+    /// Where fewer bytes crossed the device than the application moved, or the mount compresses: the
+    /// result depends on the data. Absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fewer_bytes: Option<FewerBytes>,
     /// Bytes written per byte of the application that are proved to be the layer's and that its operations
     /// wait for. Not in the JSON.
     #[serde(skip)]
@@ -205,6 +218,23 @@ impl ResultRow {
         })
     }
 
+    /// The average result in `unit`: work over time, with rare long operations. Of a paced result,
+    /// its value.
+    pub fn average_value(&self) -> Option<f64> {
+        let slower = self.average_us.zip(self.op_us).map_or(1.0, |(a, t)| a / t);
+        let by = if self.meaning.paced { 1.0 } else { slower };
+        self.value.map(|value| value / by)
+    }
+
+    /// Whether tables have its averages in a second line: they differ by more than 10 % from the
+    /// typical numbers.
+    pub fn has_two_lines(&self) -> bool {
+        let far = |a: f64, b: f64| (a / b).ln().abs() > layermark_stats::STALLS_BEYOND.ln_1p();
+        let average = self.ratio.and_then(|r| r.average);
+        let both = average.zip(self.ratio);
+        both.is_some_and(|(average, ratio)| far(average.estimate, ratio.estimate))
+    }
+
     /// The verdict, or the probable one.
     pub fn leaning(&self) -> Verdict {
         self.probably.unwrap_or(self.verdict)
@@ -245,6 +275,18 @@ pub fn word(
         _ if verdict == Verdict::Undecided && more_blocks.is_some() => "too few blocks",
         _ => verdict.word(),
     }
+}
+
+/// Bytes of a result of which a layer stores fewer than it is given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FewerBytes {
+    /// Bytes at the device in the point's direction, less than half of the application's. Absent if
+    /// the layer's own are not counted.
+    pub device: Option<u64>,
+    /// Bytes of the application.
+    pub application: u64,
+    /// The mount option that compresses.
+    pub mounted: Option<String>,
 }
 
 /// A layer compared with the baseline in one block.

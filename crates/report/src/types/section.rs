@@ -166,6 +166,9 @@ pub struct SequenceLevel {
     pub to: usize,
     /// Their median, milliseconds.
     pub median_ms: f64,
+    /// Their typical time, milliseconds: that of tables.
+    #[serde(default)]
+    pub typical_ms: f64,
 }
 
 /// A claim of a study, and whether it holds here.

@@ -3,8 +3,8 @@
 use crate::{
     Report,
     code_span::code,
-    number,
-    types::{AlternativeRow, Cell, DataTable, ResultRow, Section},
+    number::{self, Written},
+    types::{AlternativeRow, Cell, DataTable, ResultRow, Section, Verdict},
     views::by_work,
 };
 
@@ -39,7 +39,7 @@ fn table(report: &Report, reference: &str, rows: &[&AlternativeRow]) -> DataTabl
         lines.extend(report.result(&row.result).map(|r| line(r, Some(row))));
     }
     let ratio = format!("ratio ({} %)", (report.level * 100.0).round());
-    let mut head = ["layer", "what", "time", &ratio, "difference", "verdict"]
+    let mut head = ["layer", "what", &ratio, "difference", "verdict"]
         .map(str::to_owned)
         .to_vec();
     if !several {
@@ -63,17 +63,14 @@ fn table(report: &Report, reference: &str, rows: &[&AlternativeRow]) -> DataTabl
 
 /// A result, and its comparison with its reference, unless it is the reference itself.
 fn line(result: &ResultRow, against: Option<&AlternativeRow>) -> Vec<Cell> {
-    let time = result.op_time();
     let ratio = against.and_then(|a| a.ratio);
     let extra = against.and_then(|a| a.extra_us);
     vec![
         Cell::text(code(&result.layer)),
         Cell::text(code(&result.label)),
-        time.map_or_else(Cell::default, |e| {
-            Cell::number(number::time_of(&e), e.estimate)
-        }),
         ratio.map_or_else(Cell::default, |e| {
-            Cell::number(number::ratio_with(&e), e.estimate)
+            let leaning = against.map_or(Verdict::Undecided, AlternativeRow::leaning);
+            Cell::number(Written::beside(leaning, &e).with_ends(), e.estimate)
         }),
         extra.map_or_else(Cell::default, |e| {
             Cell::number(number::extra_of(&e), e.estimate)

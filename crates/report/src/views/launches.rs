@@ -4,10 +4,11 @@
 //! So they are analysed apart (`analysis/launch.rs`), and this is the only place that shows them.
 
 use crate::{
-    LaunchLevel, LaunchRun, LaunchSeries, Report,
+    LaunchLevel, LaunchRun, LaunchSeries, Report, ResultRow, Verdict,
     code_span::code,
-    number,
+    number::{self, Written},
     types::{Cell, DataTable, Section, Sequence, SequenceLevel, SequenceOfLayer},
+    views::rows,
 };
 
 /// `None` where nothing was launched.
@@ -44,9 +45,8 @@ fn levels(report: &Report) -> DataTable {
         "layer",
         "runs",
         "range",
-        "mean",
-        "median",
-        "95 % of the centre",
+        "time",
+        rows::BASELINE,
         "ratio",
         "peak memory",
         "CPU",
@@ -59,7 +59,7 @@ fn levels(report: &Report) -> DataTable {
     if served {
         head.push("CPU of the layer's program");
     }
-    let rows = series.flat_map(|s| s.levels.iter().map(move |l| level(s, l, served)));
+    let rows = series.flat_map(|s| s.levels.iter().map(move |l| level(report, s, l, served)));
     DataTable {
         title: "Levels of all series".into(),
         note: String::new(),
@@ -69,11 +69,14 @@ fn levels(report: &Report) -> DataTable {
 }
 
 /// `served`: with the CPU time of the program that serves the layer.
-fn level(s: &LaunchSeries, l: &LaunchLevel, served: bool) -> Vec<Cell> {
+fn level(report: &Report, s: &LaunchSeries, l: &LaunchLevel, served: bool) -> Vec<Cell> {
     let runs = || s.runs.iter().filter(|r| (l.from..=l.to).contains(&r.run));
     let middle = |of: fn(&LaunchRun) -> f64| {
         layermark_stats::median(&runs().map(of).collect::<Vec<_>>()).unwrap_or(0.0)
     };
+    // Several levels have no verdict of their own.
+    let result = report.result(&s.result).filter(|_| s.levels.len() == 1);
+    let leaning = result.map_or(Verdict::Descriptive, ResultRow::leaning);
     let ratio = l.ratio.as_ref();
     let peak = middle(|r| r.peak_bytes as f64);
     let mut cells = vec![
@@ -81,11 +84,10 @@ fn level(s: &LaunchSeries, l: &LaunchLevel, served: bool) -> Vec<Cell> {
         Cell::text(code(&s.layer)),
         Cell::number(format!("{}-{}", l.from, l.to), l.runs as f64),
         ends([l.min_ms, l.max_ms]),
-        time(l.mean_ms),
-        time(l.median_ms),
-        l.interval_ms.map_or_else(Cell::default, ends),
+        time(l.typical_ms),
+        l.native_ms.map_or_else(Cell::default, time),
         ratio.map_or_else(Cell::default, |r| {
-            Cell::number(number::ratio_with(r), r.estimate)
+            Cell::number(Written::beside(leaning, r).with_ends(), r.estimate)
         }),
         Cell::number(number::bytes(peak), peak),
         time(middle(|r| r.user_ms + r.system_ms)),
@@ -158,6 +160,7 @@ fn sequences(report: &Report) -> Vec<Sequence> {
             from: l.from,
             to: l.to,
             median_ms: l.median_ms,
+            typical_ms: l.typical_ms,
         });
         let of = SequenceOfLayer {
             layer: s.layer.clone(),

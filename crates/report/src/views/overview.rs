@@ -1,11 +1,6 @@
 //! The answer in one table: operations as rows, layers as columns, the ratio in each cell.
 
-use crate::{
-    Report, ResultRow, Verdict,
-    analysis::stalls,
-    code_span::in_baseline,
-    number::{self, times},
-};
+use crate::{Report, ResultRow, Verdict, analysis::stalls, code_span::in_baseline, number};
 
 /// Signs that replace a ratio, or precede it.
 const SIGNS: [(&str, &str); 11] = [
@@ -25,10 +20,9 @@ const SIGNS: [(&str, &str); 11] = [
     ),
 ];
 
-/// Two such numbers may be of different times, and of the baseline on other CPUs. Their quotient can be
+/// Two such numbers may be of different rounds, and of the baseline on other CPUs. Their quotient can be
 /// far from the ratio.
-pub const CENTRES: &str =
-    "the centre of all trials. Do not divide them: ratios compare neighbouring turns";
+pub const CENTRES: &str = "the typical one. Do not divide them: ratios compare neighbouring turns";
 
 /// The word after the inverse of a ratio.
 const FASTER: &str = "x faster";
@@ -199,17 +193,18 @@ impl<'a> Overview<'a> {
             let wait = number::time(row.op_us.unwrap_or_default());
             return format!("not seen within {wait}");
         }
-        let Some(ratio) = row.ratio else {
+        let Some(written) = number::Written::in_row(row) else {
             return word.into();
         };
         let joint = if word.is_empty() { "" } else { ": " };
-        let span = number::ratio_ends(&ratio).map(|[low, high]| format!(", {low} to {high}"));
-        let (ratio, inverse) = number::written(&ratio);
-        let (times, of) = (number::ratio_of(&ratio), self.of);
-        let ratio = if inverse.is_empty() {
-            format!("{times} times {of}'s time")
+        let span = written
+            .ends()
+            .map(|[low, high]| format!(", {low} to {high}"));
+        let (times, of) = (written.ratio(), self.of);
+        let ratio = if written.is_inverse() {
+            format!("{times} than {of}")
         } else {
-            format!("{times}x faster than {of}")
+            format!("{times} times {of}'s time")
         };
         let stalls = stalls::words(row, self.of).map(|words| format!("; {words}"));
         format!(
@@ -337,7 +332,7 @@ pub fn sign(row: Option<&ResultRow>) -> String {
     // Without a steady state, a direction may be known but no number.
     let ratio = || {
         let word = row.leaning().word().to_owned();
-        row.ratio.map_or(word, |r| times(&r))
+        number::Written::in_row(row).map_or(word, |r| r.times())
     };
     let sign = match row.verdict {
         Verdict::Same => "=".into(),
@@ -345,8 +340,8 @@ pub fn sign(row: Option<&ResultRow>) -> String {
         Verdict::Undecided if row.withheld.is_some() => WAITS.into(),
         Verdict::Undecided if row.probably.is_some() => format!("~{}", ratio()),
         // The estimate, although it is not known on which side of 1 the ratio is.
-        Verdict::Undecided => row.ratio.map_or(DRIFTS.into(), |r| {
-            number::noisy(&r).unwrap_or_else(|| format!("?{}", times(&r)))
+        Verdict::Undecided => number::Written::in_row(row).map_or(DRIFTS.into(), |r| {
+            r.noisy().unwrap_or_else(|| format!("?{}", r.times()))
         }),
         Verdict::Untrusted => "!".into(),
         Verdict::Descriptive | Verdict::Baseline => format!("({})", ratio()),

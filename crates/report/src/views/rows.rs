@@ -3,44 +3,138 @@
 use layermark_model::flags;
 
 use crate::{
-    DurabilityVerdict, Report, ResultRow, ServedBy, TrustState, Verdict,
-    analysis::{data_source, kinds, stalls, waiting},
+    DurabilityVerdict, Estimate, Report, ResultRow, ServedBy, TrustState, Verdict,
+    analysis::{data_source, kinds, others, stalls, waiting},
     code_span, number,
     types::Cause,
     views::by_work,
 };
 
-/// A ratio with its interval, `1.02 [0.99-1.05]`, or with what is missing for one.
-pub fn ratio(row: &ResultRow) -> String {
-    match row.ratio {
-        Some(e) if row.not_seen() => format!(">{}", number::ratio_of(&e)),
-        Some(e) => {
-            let ends = number::ratio_ends(&e).map(|ends| ends.join("-"));
+/// The numbers of a result that stand beside each other, all of the same rounds and the same
+/// statistic: time over the baseline's time is the ratio, and time minus it the difference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Numbers {
+    /// Empty for the typical operation, [`ON_AVERAGE`] for the average.
+    pub of: &'static str,
+    /// Time per operation, microseconds.
+    pub time: Option<Estimate>,
+    /// The baseline's, microseconds. `None` without a ratio.
+    pub baseline_us: Option<f64>,
+    /// The ratio.
+    pub ratio: Option<Estimate>,
+    /// The difference, microseconds.
+    pub extra: Option<Estimate>,
+    /// Whether that is the result's `extra_us`.
+    pub extra_is_stored: bool,
+    /// Whether time and ratio are what it took at least: the change was not seen.
+    at_least: bool,
+    verdict: Verdict,
+}
+
+/// Name of a result's second line.
+pub const ON_AVERAGE: &str = "on average";
+/// Heading of the column of [`Numbers::baseline`].
+pub const BASELINE: &str = "baseline's";
+
+/// The typical numbers of a result. A second line has the averages where they differ: see
+/// [`ResultRow::has_two_lines`].
+pub fn numbers(row: &ResultRow) -> Vec<Numbers> {
+    let verdict = row.leaning();
+    let typical = Numbers {
+        of: "",
+        time: row.op_time(),
+        baseline_us: row.native_us,
+        ratio: row.ratio,
+        extra: if row.has_stalls() {
+            difference(row.native_us, row.ratio)
+        } else {
+            row.extra_us
+        },
+        extra_is_stored: !row.has_stalls(),
+        at_least: row.not_seen(),
+        verdict,
+    };
+    let average = || {
+        let ratio = row.ratio?.average.map(Estimate::from);
+        Some(Numbers {
+            of: ON_AVERAGE,
+            time: row.average_us.map(exact),
+            baseline_us: row.native_average_us,
+            ratio,
+            extra: difference(row.native_average_us, ratio),
+            extra_is_stored: false,
+            at_least: row.not_seen(),
+            verdict,
+        })
+    };
+    let average = row.has_two_lines().then(average).flatten();
+    [typical].into_iter().chain(average).collect()
+}
+
+/// The baseline's time times (ratio - 1).
+fn difference(baseline_us: Option<f64>, ratio: Option<Estimate>) -> Option<Estimate> {
+    let (us, ratio) = baseline_us.zip(ratio)?;
+    let more = |ratio: f64| us * (ratio - 1.0);
+    Some(Estimate {
+        estimate: more(ratio.estimate),
+        interval: ratio.interval.map(|ends| ends.map(more)),
+        average: None,
+    })
+}
+
+fn exact(estimate: f64) -> Estimate {
+    Estimate {
+        estimate,
+        interval: None,
+        average: None,
+    }
+}
+
+impl Numbers {
+    /// Time per operation. Beside the baseline's time it has three digits: their ratio is known better
+    /// than either.
+    pub fn time(&self) -> String {
+        let text = |e: Estimate| match self.baseline_us {
+            _ if self.at_least => format!(">{}", number::time(e.estimate)),
+            Some(_) => number::time(e.estimate),
+            None => number::time_of(&e),
+        };
+        self.time.map(text).unwrap_or_default()
+    }
+
+    /// The baseline's time per operation in the same rounds.
+    pub fn baseline(&self) -> String {
+        self.baseline_us.map(number::time).unwrap_or_default()
+    }
+
+    /// The ratio with its interval, `1.02 [0.99-1.05]`, or with what is missing for one.
+    pub fn ratio(&self) -> String {
+        let text = |written: number::Written| {
+            if self.at_least {
+                return format!(">{}", written.ratio());
+            }
+            let ends = written.ends().map(|ends| ends.join("-"));
             let ends = ends.unwrap_or_else(|| "no interval".into());
-            format!("{} [{ends}]", number::ratio_of(&e))
-        }
-        None => String::new(),
+            format!("{} [{ends}]", written.ratio())
+        };
+        self.written().map(text).unwrap_or_default()
     }
-}
 
-/// `+12.0 us`: the absolute difference next to the ratio.
-pub fn extra(row: &ResultRow) -> String {
-    if row.not_seen() {
-        return String::new();
+    /// How the ratio is written.
+    pub fn written(&self) -> Option<number::Written> {
+        let ratio = self.ratio.as_ref()?;
+        Some(number::Written::beside(self.verdict, ratio))
     }
-    row.extra_us
-        .map(|e| number::extra_of(&e))
-        .unwrap_or_default()
-}
 
-/// Time per operation.
-pub fn op_time(row: &ResultRow) -> String {
-    if row.not_seen() {
-        return format!(">{}", number::time(row.op_us.unwrap_or_default()));
+    /// `+12.0 us`: the absolute difference next to the ratio.
+    pub fn extra(&self) -> String {
+        let text = |e: Estimate| match self.time.filter(|_| self.baseline_us.is_some()) {
+            Some(time) => number::extra_beside(&e, time.estimate),
+            None => number::extra_of(&e),
+        };
+        let extra = self.extra.filter(|_| !self.at_least);
+        extra.map(text).unwrap_or_default()
     }
-    row.op_time()
-        .map(|e| number::time_of(&e))
-        .unwrap_or_default()
 }
 
 /// Heading of the column of [`label`].
@@ -98,7 +192,6 @@ impl<'a> Notes<'a> {
         let baseline = self.baseline.map_or("the baseline", |b| b.layer.as_str());
         notes.extend(stalls::words(row, &code_span::baseline(baseline)));
         notes.extend(waiting::beside(row));
-        notes.extend(self.other_rounds(row));
         if row.trials == 0 {
             let why = row.error.as_deref().map(layermark_model::brief);
             notes.push(why.unwrap_or_else(|| "no number".into()));
@@ -120,6 +213,7 @@ impl<'a> Notes<'a> {
             }
         }
         notes.extend(data_source::surprise(row));
+        notes.extend(others::fewer_words(row));
         notes.extend(kinds::words(row));
         let told = row
             .causes
@@ -180,30 +274,17 @@ const OTHER_ROUNDS: f64 = 0.05;
 /// The same where the two times have a ratio outside the interval.
 const NOTICED: f64 = 0.01;
 
-impl Notes<'_> {
-    /// The baseline's time in the rounds of the ratio, if its own row differs. That row includes
-    /// rounds with other layers, which may be on one CPU where these are not.
-    fn other_rounds(&self, row: &ResultRow) -> Option<String> {
-        let baseline = self.baseline.filter(|b| b.label == row.label)?;
-        let here = in_other_rounds(row, baseline)?;
-        let natively = code_span::in_baseline(&code_span::baseline(&baseline.layer));
-        Some(format!(
-            "{natively} {} in the same rounds",
-            number::time(here)
-        ))
-    }
-}
-
-/// The baseline's microseconds an operation in the rounds of the layer's ratio, if its own row has
-/// clearly another time.
+/// The baseline's average microseconds an operation in the rounds of the layer's ratio, if its own row has
+/// clearly another time. That row includes rounds with other layers, which may be on one CPU where
+/// these are not.
 pub fn in_other_rounds(row: &ResultRow, baseline: &ResultRow) -> Option<f64> {
-    let (here, there) = (row.native_us?, baseline.op_us?);
+    let (here, there) = (row.native_average_us?, baseline.average_us?);
     let apart = (here / there).ln().abs();
-    // The two times that stand below each other contradict the ratio beside them.
-    let shown = row.op_us.map(|us| us / there);
+    // The two times that stand below each other contradict their ratio.
+    let shown = row.average_us.map(|us| us / there);
     let [low, high] = row
         .ratio
-        .and_then(|r| r.interval)
+        .and_then(|r| r.average?.interval)
         .unwrap_or([0.0, f64::MAX]);
     let contradicts = shown.is_some_and(|ratio| ratio < low || ratio > high);
     let other = apart > OTHER_ROUNDS.ln_1p() || contradicts && apart > NOTICED.ln_1p();

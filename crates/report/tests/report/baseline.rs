@@ -79,7 +79,13 @@ fn text(id: &str, bytes: &[u8]) -> String {
                 let mut part = zip.by_index(at).expect("a part");
                 part.read_to_string(&mut all).expect("XML");
             }
-            all.replace("native_us", "").replace("native_slow_", "")
+            let named = [
+                "native_us",
+                "native_slow_",
+                "native_average_us",
+                "native ms",
+            ];
+            named.iter().fold(all, |all, name| all.replace(name, ""))
         }
         _ => plain(),
     }

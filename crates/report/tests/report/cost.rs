@@ -227,3 +227,48 @@ fn the_study_of_buffer_sizes_recommends_and_says_what_holds() {
         assert!(c.evidence.iter().all(|id| report.result(id).is_some()) && !c.evidence.is_empty());
     }
 }
+
+/// The headline of a study said "use 2048 bytes" beside its own claim, "cannot be decided".
+#[test]
+fn the_headline_of_buffer_sizes_decides_what_its_claims_decide() {
+    let report = |at_1024: f64| {
+        let records: Vec<u64> = (5..=12).map(|e| 1u64 << e).collect();
+        let mut made = Made::new(&["native", "fuse"], 12).study("buffer-size");
+        for op in ["write", "read"] {
+            made = made.points(op, &records, 1 << 20);
+        }
+        made = match at_1024 {
+            at if at > 1.2 => made.cost(|_, _, r| r * 1e-3 * if r < 2048.0 { 1.5 } else { 1.0 }),
+            at if at > 1.0 => made.cost(|_, _, r| {
+                let more = if r < 1024.0 { 0.5 } else { 0.0 };
+                r * 1e-3 * (1.0 + more + if r < 2048.0 { 0.052 } else { 0.0 })
+            }),
+            _ => made.cost(|_, _, r| r * 1e-3),
+        };
+        let report = made.noise(0.03).build();
+        let study = report.study.as_ref().expect("the plan names it");
+        let native = study.conclusions.iter().filter(|c| c.layer == "native");
+        let wall = native.filter(|c| c.claim.contains("throughput"));
+        let wall = wall.map(|c| c.holds);
+        (report.headline.to_lowercase(), wall.collect::<Vec<Holds>>())
+    };
+    let (said, claims) = report(1.5);
+    assert!(claims.contains(&Holds::No), "{claims:?}");
+    assert!(
+        said.contains("use 2048") && said.contains("; 1024 costs"),
+        "{said}"
+    );
+    let (said, claims) = report(1.05);
+    assert!(
+        claims.contains(&Holds::Open) && !claims.contains(&Holds::No),
+        "{claims:?}"
+    );
+    assert!(
+        said.contains("not decided whether 1024 bytes are enough"),
+        "{said}"
+    );
+    assert!(!said.contains("use "), "{said}");
+    let (said, claims) = report(1.0);
+    assert!(claims.iter().all(|c| *c == Holds::Yes), "{claims:?}");
+    assert!(said.contains("are enough: within 5 %"), "{said}");
+}

@@ -121,10 +121,11 @@ fn the_table_says_what_makes_a_figure_less_than_it_looks() {
 fn a_table_says_that_the_baseline_was_faster_in_other_rounds() {
     let note = |times: f64| {
         let mut report = made();
-        let native = report.results[0].op_us.unwrap();
-        report.results[1].native_us = Some(times * native);
-        if let Some(ratio) = &mut report.results[1].ratio {
-            ratio.interval = Some([1.9, 1.95]);
+        let native = report.results[0].average_us.unwrap();
+        report.results[1].native_average_us = Some(times * native);
+        let ratio = report.results[1].ratio.as_mut().expect("a ratio");
+        if let Some(average) = &mut ratio.average {
+            average.interval = Some([1.9, 1.95]);
         }
         let mut sections = report.sections().into_iter();
         let section = sections.find(|s| s.name == "http").unwrap();

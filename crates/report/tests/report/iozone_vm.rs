@@ -177,7 +177,7 @@ fn who_caches_is_decided_by_pages_and_emulation_is_said_beside_each_number() {
     let txt = String::from_utf8(txt).unwrap();
     let marked = txt
         .lines()
-        .filter(|l| l.contains("us ") && l.contains("(emulated CPU)  "));
+        .filter(|l| l.contains(']') && l.contains("(emulated CPU)  "));
     assert_eq!(marked.count(), 6, "{txt}");
     // Native is not.
     for conclusion in &study.conclusions {

@@ -1,5 +1,6 @@
 //! The report of made-up runs, one module for each format or study.
 
+mod agree;
 mod alternatives;
 mod appvirt;
 mod baseline;

@@ -32,19 +32,44 @@ fn written(report: &Report, name: &str) -> String {
     String::from_utf8(out).expect("UTF-8")
 }
 
-fn says_the_same(run: &str, section: &str) {
+/// Writes an expected text again; read the diff. `None` if nobody asks for that.
+fn update(name: &str, text: &str) -> Option<()> {
+    std::env::var_os("UPDATE_STORED")?;
+    let path = format!("{}/tests/report/stored/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::write(path, text).expect("a file");
+    Some(())
+}
+
+/// A section of a page, from its heading to the next one.
+fn section_of<'a>(text: &'a str, like: &str) -> &'a str {
+    let heading = like.lines().next().expect("a heading");
+    let from = text.find(&format!("{heading}\n")).expect("the section");
+    let end = text[from + 1..]
+        .find("\n## ")
+        .map_or(text.len(), |at| from + 1 + at + 1);
+    &text[from..end]
+}
+
+fn says_the_same(name: &str, run: &str, section: &str) {
     let text = written(&report(run), "x.full.md");
-    assert!(text.contains(section), "{text}\n\nhas not:\n\n{section}");
+    let own = section_of(&text, section).trim_end().to_owned() + "\n";
+    if update(name, &own).is_none() {
+        assert!(text.contains(section), "{text}\n\nhas not:\n\n{section}");
+    }
 }
 
 /// To the last digit that does not depend on the machine's mathematics library.
-fn has_the_same_numbers(report: &Report, name: &str, table: &str) {
+fn has_the_same_numbers(report: &Report, stored: &str, name: &str, table: &str) {
+    if update(&format!("{stored}.{}", &name[2..]), &written(report, name)).is_some() {
+        return;
+    }
     assert_eq!(rounded(&written(report, name)), rounded(table), "{name}");
 }
 
 #[test]
 fn devload() {
     says_the_same(
+        "devload.md",
         include_str!("stored/devload.json"),
         include_str!("stored/devload.md"),
     );
@@ -53,6 +78,7 @@ fn devload() {
 #[test]
 fn net() {
     says_the_same(
+        "net.md",
         include_str!("stored/net.json"),
         include_str!("stored/net.md"),
     );
@@ -61,6 +87,7 @@ fn net() {
 #[test]
 fn http() {
     says_the_same(
+        "http.md",
         include_str!("stored/http.json"),
         include_str!("stored/http.md"),
     );
@@ -69,6 +96,7 @@ fn http() {
 #[test]
 fn ftp() {
     says_the_same(
+        "ftp.md",
         include_str!("stored/ftp.json"),
         include_str!("stored/ftp.md"),
     );
@@ -79,12 +107,23 @@ fn launch() {
     let report = report(include_str!("stored/launch.json"));
     // Names of layers are marked today.
     let text = written(&report, "x.full.md").replace('`', "");
-    for line in include_str!("stored/launch.md").lines() {
-        assert!(text.contains(line), "{text}\n\nhas not:\n\n{line}");
+    let like = include_str!("stored/launch.md");
+    let said = section_of(&text, like);
+    let lines = said.lines().filter(|l| l.starts_with(['#', '|', '-']));
+    let lines: Vec<&str> = lines.collect();
+    if update("launch.md", &(lines.join("\n") + "\n")).is_none() {
+        for line in like.lines() {
+            assert!(text.contains(line), "{text}\n\nhas not:\n\n{line}");
+        }
     }
-    has_the_same_numbers(&report, "x.csv", include_str!("stored/launch.csv"));
+    has_the_same_numbers(
+        &report,
+        "launch",
+        "x.csv",
+        include_str!("stored/launch.csv"),
+    );
     let launches = include_str!("stored/launch.launches.csv");
-    has_the_same_numbers(&report, "x.launches.csv", launches);
+    has_the_same_numbers(&report, "launch", "x.launches.csv", launches);
     // One section, which every format draws.
     let apart = "run 1 (3.32 ms) is set apart: far slower than those that follow.";
     for name in ["x.txt", "x.full.md", "x.html"] {
@@ -107,11 +146,11 @@ fn launch() {
 #[test]
 fn iops() {
     let run = include_str!("stored/iops.json");
-    says_the_same(run, include_str!("stored/iops.md"));
+    says_the_same("iops.md", run, include_str!("stored/iops.md"));
     let report = report(run);
-    has_the_same_numbers(&report, "x.csv", include_str!("stored/iops.csv"));
+    has_the_same_numbers(&report, "iops", "x.csv", include_str!("stored/iops.csv"));
     let cells = include_str!("stored/iops.sections.csv");
-    has_the_same_numbers(&report, "x.sections.csv", cells);
+    has_the_same_numbers(&report, "iops", "x.sections.csv", cells);
 }
 
 /// One table had 1.13 (1.09 to 1.17), and the other 1.13 (1.08 to 1.18).

@@ -409,9 +409,9 @@ fn older_runs_are_read_and_have_all_of_their_time() {
     let of_it = row(&made, KERNEL);
     assert_eq!((of_it.waiting, &of_it.withheld), (None, &None));
     assert!(
-        of_it.op_us.unwrap() > 200.0,
+        of_it.average_us.unwrap() > 200.0,
         "with what waited: {:?}",
-        of_it.op_us
+        of_it.average_us
     );
     assert!(!made.caveats.iter().any(|c| c.contains("are without")));
 }

@@ -49,7 +49,7 @@ fn copy_up_is_told_with_its_cost() {
         "{text}"
     );
     assert!(
-        text.contains("costs 40.4 ms (") && text.contains("copy-up"),
+        text.contains("costs 40.6 ms (") && text.contains("copy-up"),
         "{text}"
     );
     let copy = report
@@ -1156,7 +1156,7 @@ fn only_what_lies_below_an_overlay_is_copied() {
     });
     let text = text(&report, "overlay:upper");
     assert!(
-        text.contains("costs 40.4 ms (") && !text.contains("copy-up"),
+        text.contains("costs 40.6 ms (") && !text.contains("copy-up"),
         "{text}"
     );
 }

@@ -74,13 +74,14 @@ impl Workload for File {
                 ..Needs::default()
             });
         }
-        let file = |path| PackagedFile {
-            path,
-            size: p.file_size,
-        };
+        let file = |path| PackagedFile::random(path, p.file_size);
         let packaged: Vec<PackagedFile> = (0..p.files_in_all())
             .filter(|n| p.role(*n).packaged())
-            .map(|n| file(p.packaged_name(n)))
+            .map(|n| PackagedFile {
+                pattern: (p.pattern, p.unit()),
+                stamped: p.stamps_packaged(),
+                ..file(p.packaged_name(n))
+            })
             .collect();
         let open = packaged.iter().filter(|_| !refresh);
         let keepers = (0..p.threads).filter(|n| p.keep && p.role(*n).writes());

@@ -168,7 +168,7 @@ pub const TABLE: &[Row] = &[
         .help("time every operation; false leaves the clock out of the loop")
         .label(|p| (!p.latency).then(|| "no latency".into())),
     Row::word("pattern", Pattern::WORDS, "random")
-        .help("data that is written: random cannot be compressed; a-crlf is the letter A with a line end after each record")
+        .help("data of the files, with --verify under a header in each block: random cannot be compressed; a-crlf is the letter A with a line end after each record")
         .label(|p| match p.pattern {
             Pattern::Random => None,
             Pattern::A => Some("letter A".into()),
@@ -260,7 +260,20 @@ impl FileParams {
         } else {
             "data"
         };
-        format!("{kind}-{}-{thread}", self.file_size)
+        let plain = if self.stamps_packaged() { "" } else { "-plain" };
+        let pattern = match self.pattern {
+            Pattern::Random => String::new(),
+            // It depends on the records.
+            Pattern::ACrlf => format!("-{}-{}{plain}", self.pattern.id(), self.unit()),
+            other => format!("-{}{plain}", other.id()),
+        };
+        format!("{kind}-{}-{thread}{pattern}", self.file_size)
+    }
+
+    /// Whether blocks of packaged files have headers. Data that was asked for has them only to be
+    /// verified.
+    pub fn stamps_packaged(&self) -> bool {
+        self.pattern == Pattern::Random || self.verify
     }
 
     /// Operations of one pass over a file.

@@ -57,10 +57,8 @@ impl Workload for Iops {
         if spec.writes() {
             needs.space = p.file_size;
         } else {
-            needs.packaged.push(PackagedFile {
-                path: packaged_name(&p),
-                size: p.file_size,
-            });
+            let file = PackagedFile::random(packaged_name(&p), p.file_size);
+            needs.packaged.push(file);
         }
         Ok(needs)
     }

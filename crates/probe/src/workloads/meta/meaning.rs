@@ -17,6 +17,7 @@ impl Means for MetaParams {
         let (target, direction) = match p.op {
             MetaOp::SmallRead => (Target::Data, Direction::Reads),
             MetaOp::SmallWrite => (Target::Data, Direction::Writes),
+            op if op.first() => (Target::PackagedFile, Direction::Neither),
             _ => (Target::Names, Direction::Neither),
         };
         let cache = match p.cache {
@@ -41,7 +42,8 @@ impl Means for MetaParams {
                 working_set: p
                     .files
                     .saturating_mul(p.op.moves(p.file_size).saturating_add(INODE)),
-                cost: if p.op.writes() {
+                // Of files that exist.
+                cost: if p.op.writes() && !p.op.first() {
                     TurnCost::Files
                 } else {
                     TurnCost::Nothing

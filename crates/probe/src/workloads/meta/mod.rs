@@ -50,7 +50,8 @@ impl Workload for Meta {
     /// A small file takes a block, and about the same for its inode.
     fn needs(&self, at: &Point) -> Result<Needs, PointError> {
         let p = read::<MetaParams>(at)?;
-        if p.op.writes() {
+        let first = p.op.first();
+        if !p.op.packaged() {
             let each = p.file_size.next_multiple_of(4096) + 4096;
             return Ok(Needs {
                 space: p.files.saturating_mul(each),
@@ -60,13 +61,17 @@ impl Workload for Meta {
             });
         }
         let root = packaged_root(&p);
-        let file = |i| PackagedFile {
-            path: format!("{root}/{}", name(&p, i)),
-            size: p.file_size,
-        };
+        let file = |i| PackagedFile::random(format!("{root}/{}", name(&p, i)), p.file_size);
         Ok(Needs {
             packaged: (0..p.files).map(file).collect(),
-            files: p.files / LOOKS,
+            files: if first { p.files } else { p.files / LOOKS },
+            // A layer may copy each of them.
+            space: if first {
+                p.files.saturating_mul(p.file_size.saturating_add(4096))
+            } else {
+                0
+            },
+            refresh: first,
             ..Needs::default()
         })
     }
@@ -87,12 +92,15 @@ impl Workload for Meta {
 
 fn packaged_root(p: &MetaParams) -> String {
     let MetaParams {
+        op,
         file_size,
         files,
         per_directory,
         ..
     } = p;
-    format!("small-{file_size}-{files}-{per_directory}")
+    // What is changed is not looked at by other points.
+    let kind = if op.first() { op.id() } else { "small" };
+    format!("{kind}-{file_size}-{files}-{per_directory}")
 }
 
 /// Path of file `i` below its root.

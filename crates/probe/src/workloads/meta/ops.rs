@@ -4,10 +4,12 @@ use std::{ffi::CString, io, mem::MaybeUninit, path::Path};
 
 use rustix::{
     fd::OwnedFd,
-    fs::{CWD, Mode, OFlags, RawDir, openat, unlinkat},
+    fs::{
+        AtFlags, CWD, Gid, Mode, OFlags, RawDir, Uid, chownat, linkat, openat, renameat, unlinkat,
+    },
 };
 
-use super::params::MetaSync;
+use super::params::{MetaOp, MetaSync};
 use crate::run::drive::Step;
 
 /// Paths as C strings, built before the clock starts.
@@ -72,6 +74,53 @@ impl Step for SetAttr<'_> {
     fn run(&mut self, i: u64) -> io::Result<()> {
         let path = self.0[i as usize].as_c_str();
         Ok(rustix::fs::chmod(path, Mode::from_raw_mode(0o600))?)
+    }
+}
+
+/// The first change of a packaged file, by its operation.
+pub struct First<'a> {
+    pub op: MetaOp,
+    pub paths: &'a [CString],
+    /// Other names, for a rename and a link.
+    pub others: &'a [CString],
+    /// Its owner and group.
+    pub owner: (u32, u32),
+}
+
+impl Step for First<'_> {
+    fn run(&mut self, i: u64) -> io::Result<()> {
+        let path = self.paths[i as usize].as_c_str();
+        let other = || self.others[i as usize].as_c_str();
+        match self.op {
+            MetaOp::FirstChown => {
+                let (uid, gid) = (Uid::from_raw(self.owner.0), Gid::from_raw(self.owner.1));
+                chownat(CWD, path, Some(uid), Some(gid), AtFlags::empty())?;
+            }
+            MetaOp::FirstRename => renameat(CWD, path, CWD, other())?,
+            MetaOp::FirstLink => linkat(CWD, path, CWD, other(), AtFlags::empty())?,
+            MetaOp::FirstOpen => drop(open(&self.paths[i as usize], OFlags::WRONLY)?),
+            _ => rustix::fs::chmod(path, Mode::from_raw_mode(0o600))?,
+        }
+        Ok(())
+    }
+}
+
+impl First<'_> {
+    /// Makes the first `done` files as they were, outside the clock: a layer that does not keep packaged files
+    /// apart has changed the only ones.
+    pub fn undo(&self, done: u64, mode: u32) {
+        for i in 0..done as usize {
+            let (path, other) = (self.paths[i].as_c_str(), self.others.get(i));
+            // What fails here is restored by the layer or found by the next trial.
+            let _ = match (self.op, other) {
+                (MetaOp::FirstRename, Some(other)) => renameat(CWD, other.as_c_str(), CWD, path),
+                (MetaOp::FirstLink, Some(other)) => {
+                    unlinkat(CWD, other.as_c_str(), AtFlags::empty())
+                }
+                (MetaOp::FirstChmod, _) => rustix::fs::chmod(path, Mode::from_raw_mode(mode)),
+                _ => Ok(()),
+            };
+        }
     }
 }
 
@@ -151,7 +200,7 @@ impl Step for Unlink<'_> {
         Ok(unlinkat(
             CWD,
             self.0[i as usize].as_c_str(),
-            rustix::fs::AtFlags::empty(),
+            AtFlags::empty(),
         )?)
     }
 }

@@ -30,13 +30,41 @@ words! {
         SetAttr = "set-attr",
         /// Remove a file.
         Unlink = "unlink",
+        /// Change the permissions of a packaged file for the first time.
+        FirstChmod = "first-chmod",
+        /// Set the owner of a packaged file for the first time, to the same one.
+        FirstChown = "first-chown",
+        /// Rename a packaged file that nothing has changed.
+        FirstRename = "first-rename",
+        /// Give a packaged file that nothing has changed another name.
+        FirstLink = "first-link",
+        /// Open a packaged file for writing for the first time, close.
+        FirstOpen = "first-open",
     }
 }
 
 impl MetaOp {
     /// Whether it changes the directory or the file.
     pub fn writes(self) -> bool {
-        matches!(self, Self::SmallWrite | Self::Create) || self.on_written()
+        matches!(self, Self::SmallWrite | Self::Create) || self.on_written() || self.first()
+    }
+
+    /// Whether it can be done once to a packaged file, and later ones are other work: a layer that
+    /// keeps packaged files apart copies them at the first.
+    pub fn first(self) -> bool {
+        matches!(
+            self,
+            Self::FirstChmod
+                | Self::FirstChown
+                | Self::FirstRename
+                | Self::FirstLink
+                | Self::FirstOpen
+        )
+    }
+
+    /// Whether it works on packaged files.
+    pub fn packaged(self) -> bool {
+        !self.writes() || self.first()
     }
 
     /// Whether it changes files that were made and written to the disk before.
@@ -112,7 +140,8 @@ impl MetaParams {
 
     /// Whether a second pass would find another state.
     pub fn once(&self) -> bool {
-        !self.op.writes() && (self.cache == Cache::Cold || !self.rest().is_zero())
+        let looks_once = self.cache == Cache::Cold || !self.rest().is_zero();
+        self.op.first() || !self.op.writes() && looks_once
     }
 }
 
@@ -128,7 +157,7 @@ impl Params for MetaParams {
             "open-stat,small-read,small-write,create,unlink",
         )
         .list()
-        .help("what is done to each file")
+        .help("what is done to each file; first-...: to a packaged file, once after it was put back, each in a turn of its own")
         .label(|p| Some(p.op.id().into())),
         Row::count("files", "200")
             .list()
@@ -204,7 +233,11 @@ impl Params for MetaParams {
             return error("file_size", 0, "there would be nothing to read or write");
         }
         if self.once() && self.passes > 1 {
-            let why = "a cold point, and one with `rest`, is made in one pass: a second one would be warm";
+            let why = if self.op.first() {
+                "it is done once to each file"
+            } else {
+                "a cold point, and one with `rest`, is made in one pass: a second one would be warm"
+            };
             return error("passes", self.passes, why);
         }
         Ok(())

@@ -50,6 +50,11 @@ fn impossible_points_are_refused_with_what_would_be_right() {
             json!({"op": "open-stat", "cache": "cold", "passes": 3}),
             "one pass",
         ),
+        (
+            json!({"op": "first-chmod", "passes": 2}),
+            "once to each file",
+        ),
+        (json!({"op": "first-chmod", "cache": "cold"}), "no effect"),
         (json!({"flies": 3}), "unknown parameter"),
     ] {
         let e = points(&params, 1.0).expect_err(&params.to_string());

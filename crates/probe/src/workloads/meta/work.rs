@@ -3,7 +3,7 @@
 use std::{
     ffi::{CString, OsStr},
     fs::{self, File},
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -60,6 +60,17 @@ pub struct MetaWork {
     dir: PathBuf,
     /// For a point that writes: a different directory for each pass.
     work: Option<WorkDir>,
+    /// Of a packaged file that is changed: other names of all, owner and group, permissions.
+    first: FirstState,
+}
+
+#[derive(Default)]
+struct FirstState {
+    others: Vec<CString>,
+    owner: (u32, u32),
+    mode: u32,
+    /// Files that are changed now.
+    changed: u64,
 }
 
 pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork, ProbeError> {
@@ -92,6 +103,7 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
         ready: Instant::now(),
         dir,
         work: None,
+        first: FirstState::default(),
     };
     made.first_state()?;
     made.ready = Instant::now();
@@ -101,7 +113,7 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
 impl MetaWork {
     /// Makes the files that must exist before the first pass.
     fn first_state(&mut self) -> Result<(), ProbeError> {
-        if self.p.op.writes() {
+        if !self.p.op.packaged() {
             self.make()?;
             // Dirty data of other programs must not count as this point's debt.
             return if self.p.op.on_written() {
@@ -129,6 +141,9 @@ impl MetaWork {
                 )));
             }
         }
+        if self.p.op.first() {
+            return self.first_time();
+        }
         if self.p.cache == Cache::Warm {
             let all = OpRange::whole(self.p.files);
             self.drive(all, false, &mut |_| {})
@@ -142,6 +157,37 @@ impl MetaWork {
             }
         }
         Ok(())
+    }
+
+    /// Reads the files, which are not changed before the clock starts, and names them anew.
+    fn first_time(&mut self) -> Result<(), ProbeError> {
+        for (at, name) in self.paths.iter().enumerate() {
+            let path = Path::new(OsStr::from_bytes(name.as_bytes()));
+            let failed = |e| ProbeError::io("read", path, &e);
+            fs::read(path).map_err(failed)?;
+            if at == 0 {
+                let m = fs::metadata(path).map_err(failed)?;
+                self.first.owner = (m.uid(), m.gid());
+                self.first.mode = m.mode() & 0o7777;
+            }
+            let mut other = name.as_bytes().to_vec();
+            other.extend(b"-other");
+            // It had no zero byte.
+            self.first.others.extend(CString::new(other));
+        }
+        Ok(())
+    }
+
+    /// Makes packaged files as they were.
+    fn undo_firsts(&mut self) {
+        let done = std::mem::take(&mut self.first.changed);
+        let step = ops::First {
+            op: self.p.op,
+            paths: &self.paths,
+            others: &self.first.others,
+            owner: self.first.owner,
+        };
+        step.undo(done, self.first.mode);
     }
 
     fn sync_all(&self) -> Result<(), ProbeError> {
@@ -295,6 +341,15 @@ impl MetaWork {
             MetaOp::List => drive::drive(clock, part, recorder, beat, &mut ops::List::new(paths)),
             MetaOp::SetAttr => drive::drive(clock, part, recorder, beat, &mut ops::SetAttr(paths)),
             MetaOp::Unlink => drive::drive(clock, part, recorder, beat, &mut ops::Unlink(paths)),
+            op => {
+                let mut step = ops::First {
+                    op,
+                    paths,
+                    others: &self.first.others,
+                    owner: self.first.owner,
+                };
+                drive::drive(clock, part, recorder, beat, &mut step)
+            }
         }
     }
 
@@ -354,6 +409,7 @@ impl MetaWork {
 
 impl Drop for MetaWork {
     fn drop(&mut self) {
+        self.undo_firsts();
         self.leave();
     }
 }
@@ -366,14 +422,19 @@ impl Repeat for MetaWork {
     fn passes(&self) -> Passes {
         Passes {
             fixed: self.p.passes,
-            most: u64::from(self.p.once()),
+            // A file that is changed once is a pass and a turn of its own.
+            most: if self.p.op.first() {
+                self.p.files
+            } else {
+                u64::from(self.p.once())
+            },
             ..Passes::default()
         }
     }
 
     /// The first pass uses the files of `prepare`.
     fn renew(&mut self, beat: &mut dyn FnMut(u64)) -> Result<(), ProbeError> {
-        if self.begun && self.p.op.writes() {
+        if self.begun && !self.p.op.packaged() {
             self.make()?;
         }
         self.begun = true;
@@ -395,9 +456,16 @@ impl Repeat for MetaWork {
             let (from, so_far) = (self.at % self.p.files, sum.ops);
             let part = OpRange {
                 from,
-                to: self.p.files,
+                to: if self.p.op.first() {
+                    from + 1
+                } else {
+                    self.p.files
+                },
                 limit_ns: extent.ns - sum.elapsed_ns,
             };
+            if self.p.op.first() {
+                self.first.changed = from + 1;
+            }
             let done = match self.drive(part, extent.counted, &mut |n| beat(so_far + n)) {
                 Ok(done) => done,
                 Err(stopped) => {
@@ -415,7 +483,7 @@ impl Repeat for MetaWork {
             sum.waited_ns = all.waited.ns();
             self.at = done.next;
             sum.ops += done.ops;
-            sum.over = done.next == self.p.files;
+            sum.over = done.next == part.to;
             let goes_on = !extent.is_pass() && self.rolls();
             if sum.elapsed_ns >= extent.ns || (sum.over && !goes_on) {
                 break;
@@ -429,7 +497,7 @@ impl Repeat for MetaWork {
     }
 
     fn settle(&mut self, trial: &mut Trial, since: Mark) -> Result<(), ProbeError> {
-        if self.p.op.writes() && self.p.sync == MetaSync::None {
+        if !self.p.op.packaged() && self.p.sync == MetaSync::None {
             self.flush()?;
             // No other layer has written.
             if trial.turns.is_empty() {
@@ -441,6 +509,7 @@ impl Repeat for MetaWork {
     }
 
     fn end(&mut self, trial: &mut Trial) -> Result<(), ProbeError> {
+        self.undo_firsts();
         // Encoding it takes a while, which does not count as debt.
         trial.latency = self.recorder.latency();
         Ok(())
@@ -449,6 +518,8 @@ impl Repeat for MetaWork {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::{Workload, resident, workloads::meta::Meta};
 
@@ -507,6 +578,78 @@ mod tests {
             work.renew(&mut |_| {}).unwrap();
             work.go(Extent::PASS, &mut |_| {}).unwrap();
             work.make().unwrap();
+        }
+    }
+
+    /// Names, permissions and contents below a directory.
+    fn state(dir: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                all.extend(state(&path));
+            } else {
+                let mode = fs::metadata(&path).unwrap().mode();
+                let bytes = fs::read(&path).unwrap();
+                all.push((path, mode, bytes));
+            }
+        }
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn what_can_be_done_once_is_a_turn_and_is_undone_afterwards() {
+        for (op, others, mode) in [
+            ("first-chmod", 0, 0o600),
+            ("first-chown", 0, 0o644),
+            ("first-rename", 5, 0o644),
+            ("first-link", 5, 0o644),
+            ("first-open", 0, 0o644),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let settings = layermark_model::Settings {
+                workload: "meta".into(),
+                label: None,
+                params: serde_json::from_value(
+                    serde_json::json!({"op": op, "files": 5, "file_size": "8K"}),
+                )
+                .unwrap(),
+            };
+            let point = Meta.points(&settings, 1.0).unwrap().remove(0);
+            let needs = Meta.needs(&point).unwrap();
+            assert!(needs.refresh && needs.space >= 5 * 8192 && point.meaning.changes);
+            assert!(point.meaning.divided.is_some_and(|d| d.uses_up));
+            let root = dir.path().join("packaged");
+            crate::packaged::write(&root, &needs.packaged, 3, &|| true).unwrap();
+            for file in &needs.packaged {
+                let made = fs::Permissions::from_mode(0o644);
+                fs::set_permissions(root.join(&file.path), made).unwrap();
+            }
+            let before = state(&root);
+            let p = point.typed().unwrap();
+            let mut work = prepare(dir.path(), p, &Context::least()).unwrap();
+            assert_eq!(state(&root), before, "{op}: nothing before the clock");
+            assert_eq!(work.passes().most, 5);
+            for at in 1..=5 {
+                work.renew(&mut |_| {}).unwrap();
+                // However much time a turn has.
+                let done = work
+                    .go(Extent::time(u64::MAX / 2, true), &mut |_| {})
+                    .unwrap();
+                assert_eq!((done.ops, done.over), (1, true), "{op}: file {at}");
+            }
+            let changed = state(&root);
+            let named = changed
+                .iter()
+                .filter(|f| f.0.to_string_lossy().ends_with("-other"));
+            assert_eq!(named.count(), others, "{op}");
+            assert!(changed.iter().all(|f| f.1 & 0o777 == mode), "{op}");
+            let mut trial = Trial::default();
+            work.settle(&mut trial, Mark::read(&Devices::open(&[])))
+                .unwrap();
+            work.end(&mut trial).unwrap();
+            assert_eq!((state(&root), trial.debt), (before, None), "{op}");
         }
     }
 }

@@ -16,6 +16,11 @@ pub fn table(count: u64, unit: &str) -> FigureTable {
         1 => what.to_owned(),
         _ => format!("{what} a {unit}"),
     };
+    // A command flushes or does not: the fraction of a flush is another program's.
+    let flushes = match count {
+        1 => FigureUnit::Whole,
+        _ => FigureUnit::Number,
+    };
     let rate = Figure::new(
         "rate_per_s",
         FigureUnit::Number,
@@ -24,7 +29,7 @@ pub fn table(count: u64, unit: &str) -> FigureTable {
     .head(&format!("{unit}/s"));
     let figures = [
         of(Amount::Cpu, "cpu_s", FigureUnit::Seconds).head(&each("CPU")),
-        of(Amount::DeviceFlushes, "device_flushes", FigureUnit::Number)
+        of(Amount::DeviceFlushes, "device_flushes", flushes)
             .head(&each("flushes"))
             .optional(),
         of(
@@ -50,4 +55,22 @@ pub fn table(count: u64, unit: &str) -> FigureTable {
         "Commands of daily work. The clock runs from just before the process is created until it has ended. Exit code, lines and trees were as expected in every execution that has a time. Flushes and bytes written are those of the devices below while the clock ran.",
     )
     .with(rate.into_iter().chain(figures))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "0.0294 flushes" of a step were another program's.
+    #[test]
+    fn one_execution_has_whole_flushes_and_many_commits_have_a_mean() {
+        let unit = |count, unit| {
+            let table = table(count, unit);
+            let mut figures = table.figures.iter();
+            let own = figures.find(|f| f.name == "device_flushes");
+            own.map(|f| f.unit)
+        };
+        assert_eq!(unit(1, ""), Some(FigureUnit::Whole));
+        assert_eq!(unit(200, "commit"), Some(FigureUnit::Number));
+    }
 }

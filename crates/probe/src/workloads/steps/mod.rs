@@ -100,7 +100,7 @@ impl Workload for Steps {
         let traced = p.trace;
         // Others lie in the step's own directory.
         let programs = p.programs().any(|name| !name.contains('/'));
-        let files = p.files;
+        let (files, first) = (p.files, p.first);
         let tracing = StepParams { tracing: true, ..p };
         let extra = traced.then(|| param::point(at.label.clone(), &tracing));
         Ok(Needs {
@@ -108,6 +108,7 @@ impl Workload for Steps {
             first_files: files * ONCE,
             extra: extra.transpose()?,
             programs,
+            refresh: first,
             ..Needs::default()
         })
     }
@@ -192,6 +193,11 @@ impl StepDir {
                     "{} is not there: the layer was set up without the tree",
                     path.display()
                 )));
+            }
+            if p.first {
+                // What was set up there is gone.
+                let mut seen = SET_UP.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.retain(|(there, _)| *there != path);
             }
             return Ok(at(path));
         }

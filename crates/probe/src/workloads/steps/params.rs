@@ -74,6 +74,10 @@ pub struct StepParams {
     /// Whether this is the extra execution that is traced. Set by the workload, never by a user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracing: bool,
+    /// Whether this is the first execution after the tree was put back. Set by the workload, never by a
+    /// user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first: bool,
 }
 
 /// Parameters, for help and flags.
@@ -158,8 +162,8 @@ impl Means for StepParams {
             changes: self.material != Material::None,
             unit: Unit::Operation,
             cache: cold.then_some(CacheState::Cold),
-            // The caches are dropped once a block.
-            divided: (!cold).then_some(Divided {
+            // The caches are dropped, and the tree is put back, once a block.
+            divided: (!cold && !self.first).then_some(Divided {
                 in_memory: false,
                 uses_up: false,
                 working_set: 0,
@@ -178,6 +182,7 @@ impl Means for StepParams {
                 format!("after {}", self.prepare),
             )
             .part_if(cold, "cache", "cold")
+            .part_if(self.first, "first", "first time")
             .part_if(self.count > 1, "count", counted)
             .figures(figures::table(self.count, self.unit())))
     }
@@ -326,7 +331,23 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
             };
         }
     }
-    Ok(all)
+    with_first(all)
+}
+
+/// Adds the first execution of each step in a tree, which later ones do not repeat: a layer that keeps
+/// packaged files apart copies what the step changes.
+fn with_first(all: Vec<Point>) -> Result<Vec<Point>, PointError> {
+    let mut both = Vec::new();
+    for at in all {
+        let p = param::read::<StepParams>(&at)?;
+        if !p.tree.is_empty() && p.cache == StepCache::AsIs {
+            let (first, trace) = (true, false);
+            let label = format!("{}, first", at.label);
+            both.push(param::point(label, &StepParams { trace, first, ..p })?);
+        }
+        both.push(at);
+    }
+    Ok(both)
 }
 
 fn no_tables() -> PointError {

@@ -108,7 +108,9 @@ fn the_studys_thirty_times_give_its_cold_start_and_its_one_step() {
         "{:?}",
         series.says
     );
-    let ended = format!("{} to {}", number::time(6.1e6), number::time(3.6e6));
+    let [from, to] = [&step.before, &step.after].map(|level| number::time(level.typical_ms * 1e3));
+    assert_eq!((from.as_str(), to.as_str()), ("6.15 s", "3.57 s"));
+    let ended = format!("from {from} to {to} ");
     assert!(series.says[1].contains(&ended), "{:?}", series.says);
 }
 

@@ -5,9 +5,7 @@ use layermark_model::BASELINE;
 use crate::{
     analysis::{
         facts,
-        summary::{
-            Findings, LISTED, labels, quoted, seeing, stalls, undecided::within,
-        },
+        summary::{Findings, LISTED, labels, quoted, seeing, stalls, undecided::within},
     },
     code_span::code,
     number,

@@ -4,6 +4,7 @@ use layermark_model::brief;
 
 use crate::{
     analysis::{
+        others,
         summary::{Findings, LISTED, places, quoted, seeing, stalls},
         sustained,
     },
@@ -23,6 +24,7 @@ pub fn pick(f: &Findings) -> Vec<Statement> {
     found.extend(answered_early(f));
     found.extend(contradicted(f));
     found.extend(sustained(f));
+    found.extend(fewer_bytes(f));
     found.extend(failures(f));
     found.extend(places::finding(f));
     found.extend(stalls::findings(f));
@@ -151,6 +153,26 @@ fn contradicted(f: &Findings) -> Option<Statement> {
         code(&row.layer),
         row.label,
         row.durability.because.as_deref()?,
+    );
+    Some(statement(&[&row.layer], &[row], text))
+}
+
+/// A layer that stores less than it is given: its cell with the smallest share.
+fn fewer_bytes(f: &Findings) -> Option<Statement> {
+    let rows = f.results.iter().filter(|r| r.is_told());
+    let share = |r: &&ResultRow| {
+        let fewer = r.fewer_bytes.as_ref();
+        let device = fewer.and_then(|f| Some(f.device? as f64 / f.application as f64));
+        device.unwrap_or(1.0)
+    };
+    let row = rows
+        .filter(|r| r.fewer_bytes.is_some())
+        .min_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let text = format!(
+        "{} at {}: {}.",
+        code(&row.layer),
+        row.label,
+        others::fewer_words(row)?
     );
     Some(statement(&[&row.layer], &[row], text))
 }

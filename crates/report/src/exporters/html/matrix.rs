@@ -75,6 +75,7 @@ fn cell(row: Option<&ResultRow>, scale: &heat::Scale) -> Markup {
         return html! { td {} };
     };
     let ratio = row.ratio.filter(|r| r.estimate > 0.0);
+    let written = number::Written::in_row(row).filter(|_| ratio.is_some());
     let class = match (ratio, row.verdict) {
         (None, _) => format!("v{}", scale.step(value)),
         (Some(r), Verdict::Slower | Verdict::Faster) => shade(r.estimate),
@@ -84,7 +85,7 @@ fn cell(row: Option<&ResultRow>, scale: &heat::Scale) -> Markup {
     html! {
         td class={ "num " (class) } {
             (number::value(value, &row.unit))
-            @if let Some(r) = ratio { span.span { (number::times(&r)) (stalls::sign(row)) @if open { " ?" } } }
+            @if let Some(r) = written { span.span { (r.times()) (stalls::sign(row)) @if open { " ?" } } }
         }
     }
 }
@@ -111,24 +112,28 @@ fn rows(test: &SizeTable) -> Markup {
             summary { (number::count(test.results.len(), "result")) }
             div.scroll tabindex="0" role="region" aria-label={ "Results: " (test.title) } {
                 table.small {
-                    thead { tr { @for head in ["Operation", "Layer", "Ratio", "Verdict", "Time an operation", "Throughput", "Result"] { th scope="col" { (head) } } } }
-                    tbody { @for row in &test.results { (line(row)) } }
+                    thead { tr { @for head in ["Operation", "Layer", "Ratio", "Verdict", "Time an operation", "Baseline's", "Throughput", "Result"] { th scope="col" { (head) } } } }
+                    tbody { @for row in &test.results { (lines(row)) } }
                 }
             }
         }
     }
 }
 
-fn line(row: &ResultRow) -> Markup {
+fn lines(row: &ResultRow) -> Markup {
     html! {
-        tr id=(row.id) {
-            td { (row.label) }
-            td { code { (row.layer) } }
-            td.num { (rows::ratio(row)) }
-            td { (row.word()) @if row.value.is_none() { @if let Some(e) = &row.error { " " (e) } } }
-            td.num { (micro(&rows::op_time(row))) }
-            td.num { (number::result_value(row)) }
-            td { (row.id) }
+        @for n in rows::numbers(row) {
+            @let typical = n.of.is_empty();
+            tr id=[typical.then_some(&row.id)] {
+                td { (row.label) @if !typical { ", " (n.of) } }
+                td { code { (row.layer) } }
+                td.num { (n.ratio()) }
+                td { @if typical { (row.word()) @if row.value.is_none() { @if let Some(e) = &row.error { " " (e) } } } }
+                td.num { (micro(&n.time())) }
+                td.num { (micro(&n.baseline())) }
+                td.num { @if typical { (number::result_value(row)) } }
+                td { (row.id) }
+            }
         }
     }
 }

@@ -9,16 +9,21 @@ use super::{
 use layermark_model::flags::CONTAMINATED;
 
 use crate::{
-    Estimate, LatencyUs, Report, ResultRow, Verdict, number,
-    views::{overview::ratio_of, rows},
+    Estimate, LatencyUs, Report, ResultRow, Verdict,
+    number::{self, Written},
+    views::{
+        overview::ratio_of,
+        rows::{self, Numbers},
+    },
 };
 
-const HEADS: [&str; 12] = [
+const HEADS: [&str; 13] = [
     "Layer",
     "Verdict",
     "Ratio",
     "Difference",
     "Time an operation",
+    "Baseline's",
     "Throughput",
     "Data came from, fsync",
     "p50",
@@ -28,9 +33,9 @@ const HEADS: [&str; 12] = [
     "Result",
 ];
 /// Columns of numbers, which are aligned to the right.
-const NUMBERS: [usize; 8] = [2, 3, 4, 5, 7, 8, 9, 10];
+const NUMBERS: [usize; 9] = [2, 3, 4, 5, 6, 8, 9, 10, 11];
 /// Columns from this one on do not fit on paper.
-const AUX: usize = 7;
+const AUX: usize = 8;
 
 pub fn section(report: &Report) -> Markup {
     let mut notes = rows::Notes::default();
@@ -107,11 +112,16 @@ fn line(row: &ResultRow, note: &str, busy: bool) -> Markup {
         row.trials
     };
     let latency = row.latency_us;
+    let numbers = rows::numbers(row);
+    let each = |of: fn(&Numbers) -> Markup| {
+        html! { @for n in &numbers { (of(n)) @if !n.of.is_empty() { " " span.span { (n.of) } } } }
+    };
     let cells = [
         chip(row),
-        ratio(row),
-        extra(row),
-        spanned(row.op_time()),
+        each(ratio),
+        each(extra),
+        each(time),
+        each(|n| html! { @if let Some(us) = n.baseline_us { (data(us, &n.baseline())) } }),
         html! { @if let Some(v) = row.value { (data(v, &number::value(v, &row.unit))) } },
         html! { (rows::label(row)) },
         percentile(latency.map(|l| l.p50), latency.and_then(|l| l.p50_interval)),
@@ -151,36 +161,41 @@ fn spanned(e: Option<Estimate>) -> Markup {
     }
 }
 
-fn ratio(row: &ResultRow) -> Markup {
-    let average = row
-        .ratio
-        .filter(|_| row.has_stalls())
-        .and_then(|e| e.average);
+fn ratio(of: &Numbers) -> Markup {
     html! {
-        @if let Some(e) = row.ratio {
-            b { (data(e.estimate, &number::ratio_of(&e))) }
-            @match ends(&e).zip(number::ratio_ends(&e)) {
+        @if let Some((e, written)) = of.ratio.zip(of.written()) {
+            b { (data(e.estimate, &written.ratio())) }
+            @match ends(&e, written).zip(written.ends()) {
                 Some((at, words)) => span.span { (data(at[0], &words[0])) "\u{2013}" (data(at[1], &words[1])) },
                 None => span.span { "no interval" },
-            }
-            @if let Some(average) = average {
-                span.span { (data(average.estimate, &number::ratio_of(&average.into()))) " on average" }
             }
         }
     }
 }
 
 /// The ends of a ratio's interval in the order in which they are written.
-fn ends(e: &Estimate) -> Option<[f64; 2]> {
+fn ends(e: &Estimate, written: Written) -> Option<[f64; 2]> {
     let [low, high] = e.interval?;
-    let inverted = number::written(e).0 != *e;
-    Some(if inverted { [high, low] } else { [low, high] })
+    Some(if written.is_inverse() {
+        [high, low]
+    } else {
+        [low, high]
+    })
 }
 
-fn extra(row: &ResultRow) -> Markup {
+fn time(of: &Numbers) -> Markup {
     html! {
-        @if let Some(e) = row.extra_us {
-            (data(e.estimate, &number::extra_of(&e)))
+        @if let Some(e) = of.time {
+            (data(e.estimate, &of.time()))
+            @if let Some(ends) = number::ends_of(&e) { span.span { (micro(&ends)) } }
+        }
+    }
+}
+
+fn extra(of: &Numbers) -> Markup {
+    html! {
+        @if let Some(e) = of.extra {
+            @if of.extra_is_stored { (data(e.estimate, &of.extra())) } @else { (micro(&of.extra())) }
             @if let Some(ends) = number::ends_of(&e) { span.span { (micro(&ends)) } }
         }
     }

@@ -141,6 +141,8 @@ pub const RESULTS: &[Column<ResultCell>] = columns! { (p, r):
     "ratio_with_waiting_low" Ratio => bound(with_waiting(r), 0),
     "ratio_with_waiting_high" Ratio => bound(with_waiting(r), 1),
     "withheld" Words => text(r.withheld.as_deref()),
+    "average_us" Fine => r.average_us,
+    "native_average_us" Fine => r.native_average_us,
 };
 
 fn with_waiting(row: &ResultRow) -> Option<Estimate> {
@@ -241,6 +243,8 @@ pub const LEVELS: &[Column<LevelCell>] = columns! { (s, l):
     "step low ms" Fine => step(s, l).and_then(|c| c.interval).map(|i| i[0]),
     "step high ms" Fine => step(s, l).and_then(|c| c.interval).map(|i| i[1]),
     "step at" Words => text(step(s, l).map(|c| c.time.as_str())),
+    "typical ms" Fine => Some(l.typical_ms),
+    "native ms" Fine => l.native_ms,
 };
 
 /// The step that leads to a level.

@@ -149,13 +149,14 @@ pub fn lists(report: &Report) -> Vec<(&'static str, LongTable<'_>)> {
 pub const POINT: [&str; 4] = ["workload", "point", "params", "unit"];
 
 /// Columns of [`wide`] for each layer, after its name.
-const IN_LAYER: [&str; 6] = [
+const IN_LAYER: [&str; 7] = [
     "value",
     "op_us",
     "ratio",
     "ratio_low",
     "ratio_high",
     "verdict",
+    "native_us",
 ];
 
 /// Every point, with the layers side by side.
@@ -201,9 +202,9 @@ fn wide_line(line: &BTreeMap<&str, &ResultRow>, layers: &[&str]) -> Vec<Field> {
                 row.unit.as_str().into(),
             ]
         });
-    let in_layer = |layer: &&str| -> [Field; 6] {
+    let in_layer = |layer: &&str| -> [Field; 7] {
         let Some(row) = line.get(layer) else {
-            return [const { Field::Empty }; 6];
+            return [const { Field::Empty }; 7];
         };
         let end = |n: usize| row.ratio.and_then(|e| e.interval).map(|i| i[n]).into();
         [
@@ -213,6 +214,7 @@ fn wide_line(line: &BTreeMap<&str, &ResultRow>, layers: &[&str]) -> Vec<Field> {
             end(0),
             end(1),
             row.probably.map_or(row.verdict.id(), |_| row.word()).into(),
+            row.native_us.into(),
         ]
     };
     of_point.chain(layers.iter().flat_map(in_layer)).collect()

@@ -54,9 +54,20 @@ pub fn print(
         Some(advice) => text(style, "Advice: ", "  ", &advice.text)?,
         None => String::new(),
     };
+    let sections = document.in_order(&[&[Part::Answer]]);
+    let sections: Vec<String> = sections
+        .map(|section| drawn(Some(section), style))
+        .collect::<anyhow::Result<_>>()?;
+    // Sections have the times; how alternatives compare comes before the table of results.
+    let choices = choices(report, style)?;
+    let kept = if sections.is_empty() {
+        0
+    } else {
+        lines(&choices)
+    };
     // Blank lines follow the matrix and the findings; a line counts the findings without room.
     let counted = usize::from(findings.len() > FINDINGS);
-    let fixed = lines(&head) + lines(&advice) + lines(&foot) + 3 + counted;
+    let fixed = lines(&head) + lines(&advice) + lines(&foot) + 3 + counted + kept;
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
     let most = most(style);
     let room = most.saturating_sub(fixed + least);
@@ -64,10 +75,6 @@ pub fn print(
         Some(table) => Ok(table),
         None => matrix(report, style, room),
     };
-    let sections = document.in_order(&[&[Part::Answer]]);
-    let sections: Vec<String> = sections
-        .map(|section| drawn(Some(section), style))
-        .collect::<anyhow::Result<_>>()?;
     let matrix = if sections.is_empty() {
         let fewest = lines(&answer(0)?);
         let layers = layers(report, style, room.saturating_sub(fewest))?;
@@ -86,8 +93,7 @@ pub fn print(
     let mut room = most.saturating_sub(fixed + lines(&matrix)).max(least);
     let mut body = head;
     body += &most_of(&findings, "more finding", &mut room, style)?;
-    let choices = choices(report, style)?;
-    if lines(&choices) <= room {
+    if kept > 0 || lines(&choices) <= room {
         body += &choices;
     }
     body += &advice;
