@@ -182,6 +182,9 @@ pub struct Device {
     pub own: bool,
 }
 
+/// In place of a file that is not seen from here.
+const UNSEEN: &str = "a control group of the probe";
+
 /// A limit of a control group. It refills while its processes rest, so short turns may not show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Limit {
@@ -197,6 +200,24 @@ pub struct Limit {
     pub device: Option<String>,
     /// The file of the group that holds it, such as `cpu.max`.
     pub file: String,
+}
+
+impl Limit {
+    /// A CPU quota that a probe found itself: of a control group that is not seen from here.
+    pub fn of_probe(rate: f64) -> Self {
+        Self {
+            helper: false,
+            of: Limited::Cpu,
+            rate,
+            device: None,
+            file: UNSEEN.into(),
+        }
+    }
+
+    /// Whether nobody counts how often it stops the layer.
+    pub fn is_uncounted(&self) -> bool {
+        self.file == UNSEEN
+    }
 }
 
 /// What a control group limits.

@@ -24,14 +24,7 @@ pub(crate) fn of(
 /// Adds the quota that a probe found itself, if it is in a control group that is not seen from here.
 pub(crate) fn add_quota(limits: &mut Vec<Limit>, quota: Option<f64>) {
     let known = limits.iter().any(|l| l.of == Limited::Cpu && !l.helper);
-    let quota = quota.filter(|_| !known).map(|rate| Limit {
-        helper: false,
-        of: Limited::Cpu,
-        rate,
-        device: None,
-        file: "a control group of the probe".into(),
-    });
-    limits.extend(quota);
+    limits.extend(quota.filter(|_| !known).map(Limit::of_probe));
 }
 
 fn lowest(all: Vec<(bool, GroupLimit)>, devices: &[Device]) -> Vec<Limit> {

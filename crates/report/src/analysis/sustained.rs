@@ -3,9 +3,7 @@
 use layermark_model::{Limit, Limited, Run, Turn};
 
 use crate::{
-    analysis::{limits, summary::quoted},
-    code_span::code,
-    number,
+    analysis::limits,
     types::{ResultRow, SustainedRatio},
 };
 
@@ -61,23 +59,4 @@ pub fn is_slower(row: &ResultRow) -> bool {
         return false;
     };
     sustained.ratios.iter().all(|ratio| *ratio > BEYOND * high)
-}
-
-/// The finding about a result that is slower without pauses.
-pub fn words(row: &ResultRow, baseline: &str) -> Option<String> {
-    let (sustained, ratio) = (row.sustained.as_ref()?, row.ratio?);
-    let least = sustained.ratios.iter().copied().fold(f64::MAX, f64::min);
-    let who = |limit: &Limit| if limit.helper { "its program" } else { "it" };
-    let why = match &sustained.limit {
-        Some(limit) => limits::words(limit, who(limit)),
-        None => "why is not proved".into(),
-    };
-    Some(format!(
-        "{} at {}: {} in short turns, {} over {} without pauses: {why}.",
-        code(&row.layer),
-        quoted(row),
-        number::of_baseline(ratio.estimate, baseline),
-        number::of_baseline(least, baseline),
-        number::time(sustained.length_s * 1e6),
-    ))
 }

@@ -53,7 +53,11 @@ impl Point<'_> {
     /// The ratio and the verdict in words; empty for the baseline.
     pub fn words(&self) -> String {
         match self.ratio {
-            Some(_) => format!("{}: {}", rows::numbers(self.row)[0].ratio(), self.row.word()),
+            Some(_) => format!(
+                "{}: {}",
+                rows::numbers(self.row)[0].ratio(),
+                self.row.word()
+            ),
             None => String::new(),
         }
     }

@@ -298,7 +298,11 @@ fn a_change_that_is_seen_late_is_a_delay_and_not_a_cost() {
         "nothing is known to help: {all}"
     );
     let mut shown = Vec::new();
-    print_full(&report, Style::default(), &mut shown).unwrap();
+    let wide = Style {
+        width: 200,
+        ..Style::default()
+    };
+    print_full(&report, wide, &mut shown).unwrap();
     let shown = String::from_utf8(shown).unwrap();
     assert!(shown.contains("not seen within"), "{shown}");
     let row = shown

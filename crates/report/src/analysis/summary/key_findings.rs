@@ -5,8 +5,7 @@ use layermark_model::brief;
 use crate::{
     analysis::{
         others,
-        summary::{Findings, LISTED, places, quoted, seeing, stalls},
-        sustained,
+        summary::{Findings, LISTED, places, quoted, seeing, stalls, sustained},
     },
     code_span::code,
     number::{self, count, list, times, verb},
@@ -23,7 +22,7 @@ pub fn pick(f: &Findings) -> Vec<Statement> {
     found.extend(skipped_flushes(f));
     found.extend(answered_early(f));
     found.extend(contradicted(f));
-    found.extend(sustained(f));
+    found.extend(sustained::finding(f));
     found.extend(fewer_bytes(f));
     found.extend(failures(f));
     found.extend(places::finding(f));
@@ -58,22 +57,6 @@ fn names(layers: &[&str]) -> String {
 
 fn flushes(n: u64) -> String {
     format!("{n} flush{}", if n == 1 { "" } else { "es" })
-}
-
-/// The result that is slower by most without pauses, of all that are.
-fn sustained(f: &Findings) -> Option<Statement> {
-    let mut rows = f.measured();
-    rows.retain(|row| sustained::is_slower(row));
-    let least = |row: &ResultRow| {
-        let ratios = row.sustained.iter().flat_map(|s| &s.ratios);
-        ratios.copied().fold(f64::MAX, f64::min)
-    };
-    let most = rows
-        .iter()
-        .copied()
-        .max_by(|a, b| least(a).total_cmp(&least(b)))?;
-    let text = sustained::words(most, &f.baseline())?;
-    Some(statement(&[&most.layer], &rows, text))
 }
 
 /// The baseline first, because comparisons with it are invalid.

@@ -19,6 +19,7 @@ pub mod key_findings;
 pub mod places;
 pub mod seeing;
 pub mod stalls;
+pub mod sustained;
 pub mod undecided;
 
 /// Smallest difference for an operation to have its own clause, microseconds. Smaller ones share a
