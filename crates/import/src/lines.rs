@@ -28,6 +28,25 @@ pub fn sections<'a>(text: &'a str, begins: impl Fn(&str) -> bool) -> Vec<Section
     all
 }
 
+/// Most lines of a text.
+pub const MOST: usize = 2_000_000;
+
+/// The error for a text with more than [`MOST`] lines.
+pub fn too_many() -> String {
+    format!("it has more than {MOST} lines, the most that are read")
+}
+
+/// The lines of a text with their numbers from 1, without the blanks around each. A carriage return
+/// also ends one: a program overwrites its progress so.
+pub fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut number = 1;
+    text.split_inclusive(['\n', '\r']).map(move |line| {
+        let at = number;
+        number += usize::from(line.ends_with('\n'));
+        (at, line.trim())
+    })
+}
+
 impl<'a> Section<'a> {
     /// The rest of the first line that begins with `label`.
     pub fn after(&self, label: &str) -> Option<&'a str> {
@@ -100,6 +119,12 @@ mod tests {
             "the result that begins in line 4: `a` is `x`"
         );
         assert!(all[0].number("b:").unwrap_err().contains("no line `b`"));
+    }
+
+    #[test]
+    fn a_carriage_return_ends_a_piece_and_no_line() {
+        let all: Vec<_> = pieces("a\r b\rc\r\nd").collect();
+        assert_eq!(all, [(1, "a"), (1, "b"), (1, "c"), (1, ""), (2, "d")]);
     }
 
     #[test]

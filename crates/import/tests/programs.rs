@@ -178,6 +178,93 @@ fn fio_terse_lines_are_read_in_every_version_and_not_compared() {
     assert_eq!(op(only(&both)), "rand-read");
 }
 
+/// `cat A B`: groups are counted from 0 in each run.
+#[test]
+fn fio_text_of_several_runs_has_the_options_of_each() {
+    let first = fixture("fio-3.33-text.txt");
+    let second = fixture("fio-3.33-text-fsync.txt");
+    let third = first
+        .replace("rw=randread", "rw=read")
+        .replace("4096B", "16.0KiB")
+        .replace("ioengine=psync", "ioengine=sync")
+        .replace("total=2048", "total=512");
+    let found = made_up(&format!("{first}{second}{third}"), "fio");
+    let [random, synced, read] = &found.points[..] else {
+        panic!("{:?}", found.points);
+    };
+    assert_eq!((op(random), random.record), ("rand-read", Some(4096)));
+    assert_eq!(random.engine.as_deref(), Some("pread"));
+    assert_eq!(synced.sync.as_deref(), Some("each"));
+    assert_eq!((op(read), read.record), ("read", Some(16 << 10)));
+    assert_eq!(read.engine.as_deref(), Some("sync"));
+    assert!(found.points.iter().all(|p| p.one_of.is_none()));
+    // The first one ends within its job.
+    let at = first.find("issued rwts").unwrap();
+    let e = import_text(&format!("{}{third}", &first[..at])).unwrap_err();
+    assert!(e.contains("cut off within the job `rr`"), "{e}");
+}
+
+#[test]
+fn fio_text_without_one_definition_of_a_job_has_no_options_of_it() {
+    let text = fixture("fio-3.33-text.txt");
+    let other = text.replace("rr: (g=0)", "other: (g=0)");
+    let twice = text.replacen(
+        "\nfio-3.33",
+        &format!(
+            "\n{}\nfio-3.33",
+            text.lines().next().unwrap().replace("4096B", "8192B")
+        ),
+        1,
+    );
+    for text in [&other, &twice] {
+        let found = made_up(text, "fio");
+        let point = only(&found);
+        assert_eq!(
+            (op(point), point.record, &point.engine),
+            ("none", None, &None)
+        );
+        near(point.ops_per_s, 2048.0 / 0.152);
+        noted(&found, "the file does not have its options");
+    }
+}
+
+/// With `kb_base=1000` the figure behind the first slash of a rate is in kB, and rounded.
+#[test]
+fn fio_text_in_powers_of_1000() {
+    let text = fixture("fio-3.33-text.txt").replace("(8192KiB/152msec)", "(8389kB/152msec)");
+    let found = made_up(&text, "fio");
+    near(only(&found).bytes_per_s, 8_389_000.0 / 0.152);
+    assert_eq!(only(&found).record, Some(4096));
+    let rounded = text.replace("4096B", "131kB");
+    assert_eq!(only(&made_up(&rounded, "fio")).record, None);
+}
+
+#[test]
+fn fio_terse_lines_of_several_runs_stand_for_what_is_not_told() {
+    let line = fixture("fio-3.33-terse3.txt");
+    let found = made_up(&format!("{line}{line}"), "fio");
+    assert_eq!(found.points.len(), 2);
+    for point in &found.points {
+        assert_eq!((point.threads, point.one_of), (None, None));
+        assert_eq!(point.name, found.points[0].name);
+    }
+    assert!(
+        !found.notes.join("").contains("at the same time"),
+        "{:?}",
+        found.notes
+    );
+}
+
+#[test]
+fn texts_of_too_many_lines_are_refused() {
+    let blank = "\n".repeat(2_000_001);
+    for name in ["fio-3.33-text.txt", "sysbench-1.0.20-cpu.txt", "dd-9.1.txt"] {
+        let text = fixture(name);
+        let e = import_text(&format!("{text}{blank}")).unwrap_err();
+        assert!(e.contains("more than 2000000 lines"), "{name}: {e}");
+    }
+}
+
 #[test]
 fn pgbench_scripts_scale_and_clients_make_a_point() {
     let found = import("pgbench-15.18.txt", "pgbench");
@@ -248,6 +335,21 @@ fn sysbench_fileio_is_compared_where_it_has_a_file_and_a_thread() {
     noted(&found, "4 files");
     let found = import("sysbench-1.0.20-fileio-rndrd.txt", "sysbench");
     assert_eq!((only(&found).threads, &only(&found).sync), (Some(2), &None));
+}
+
+#[test]
+fn sysbench_prepares_and_cleans_up_without_a_result() {
+    let first = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\n";
+    let run = fixture("sysbench-1.0.20-fileio-seqwr.txt").replace("8MiB each", "1.1719GiB each");
+    let text = format!(
+        "{first}1 files, 1228800Kb each, 1200Mb total\nCreating files for the test...\n{run}{first}Removing test files...\n"
+    );
+    let found = made_up(&text, "sysbench");
+    let point = only(&found);
+    assert_eq!(found.tool, "sysbench 1.0.20");
+    // It is rounded.
+    assert_eq!((op(point), point.file_size), ("write", None));
+    near(point.ops_per_s, 266.70);
 }
 
 #[test]
@@ -447,6 +549,8 @@ fn ior_has_the_mean_of_its_repetitions() {
     );
     near(point.bytes_per_s, 200.0 * 1_048_576.0);
     near(point.op_us, 4e6 / 200.0);
+    let each = ior("file-per-process", "ior -F -e -Y -t 1m", row);
+    assert_eq!(only(&made_up(&each, "ior")).sync.as_deref(), Some("each"));
     let shared = row.replace("2   1     0", "2   0     0");
     let found = made_up(&ior("single-shared-file", "ior", &shared), "ior");
     assert_eq!(
@@ -535,6 +639,17 @@ fn diskspd_totals() {
     );
     assert_eq!(op(only(&found)), "none");
     noted(&found, "2 files");
+    for limit in [
+        "throughput rate-limited to 1024 B/ms",
+        "throughput rate-limited to 100 IOPS",
+    ] {
+        let found = made_up(
+            &diskspd("read test", &format!("{one}\t\t{limit}\n")),
+            "diskspd",
+        );
+        assert_eq!(op(only(&found)), "none");
+        noted(&found, "its rate is limited");
+    }
     let text = diskspd("read test", one);
     let at = text.find("total:").unwrap();
     assert!(import_text(&text[..at]).unwrap_err().contains("cut off"));
@@ -654,6 +769,22 @@ fn dd_says_what_it_did_only_on_its_command_line() {
         "3+0 records in\n3+0 records out\n3145728 bytes (3.0MB) copied, 0.5 seconds, 6.0MB/s\n",
     ] {
         near(only(&made_up(other, "dd")).bytes_per_s, 6_291_456.0);
+    }
+}
+
+#[test]
+fn dd_progress_is_not_a_result_and_a_comma_may_be_a_point() {
+    let command = "+ dd if=/dev/zero of=x bs=1M count=500 status=progress\n";
+    let progress = "104857600 bytes (105 MB, 100 MiB) copied, 1 s, 105 MB/s\r\
+                    419430400 bytes (419 MB, 400 MiB) copied, 2 s, 210 MB/s";
+    // More of it than a line may have.
+    let progress = [progress; 1000].join("\r");
+    let end = "500+0 records in\n500+0 records out\n524288000 bytes (524 MB, 500 MiB) copied, 1,75 s, 300 MB/s\n";
+    for between in ["\n", "\r\n"] {
+        let found = made_up(&format!("{command}\r{progress}{between}{end}"), "dd");
+        let point = only(&found);
+        assert_eq!((op(point), point.record), ("write", Some(1 << 20)));
+        near(point.bytes_per_s, 524_288_000.0 / 1.75);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use layermark_model::ImportedPoint;
 
-use super::{Format, Found, short_lines, some};
+use super::{Format, Found, short, some};
 use crate::{lines, values};
 
 pub struct Dd;
@@ -30,25 +30,30 @@ impl Format for Dd {
     }
 
     fn knows(&self, text: &str) -> bool {
-        text.contains(" records out") && text.lines().any(|l| result(l).is_some())
+        text.contains(" records out") && lines::pieces(text).any(|(_, l)| result(l).is_some())
     }
 
     fn parse(&self, text: &str) -> Result<Found, String> {
-        short_lines(text)?;
+        short(lines::pieces(text))?;
         let mut found = Found {
             tool: "dd".into(),
             ..Found::default()
         };
         let mut command = Command::default();
-        let mut records = None;
-        for (at, line) in text.lines().enumerate() {
+        // Of the line before a result: `status=progress` prints the like of it without one.
+        let mut records: Option<&str> = None;
+        for (at, line) in lines::pieces(text) {
             if let Some(given) = Command::of(line) {
                 command = given;
-            } else if let Some(count) = line.trim().strip_suffix(" records out") {
-                records = whole_records(count);
-            } else if let Some((bytes, seconds)) = result(line) {
-                let what = format!("line {}", at + 1);
-                let point = std::mem::take(&mut command).point(bytes, records.take());
+                records = None;
+            } else if let Some(count) = line.strip_suffix(" records out") {
+                records = Some(count);
+            } else if COPIED.iter().any(|words| line.contains(*words)) {
+                let Some((records, (bytes, seconds))) = records.take().zip(result(line)) else {
+                    continue;
+                };
+                let what = format!("line {at}");
+                let point = std::mem::take(&mut command).point(bytes, whole_records(records));
                 if point.op.is_none() && !found.notes.iter().any(|n| n == UNKNOWN) {
                     found.note(UNKNOWN.into());
                 }
@@ -75,7 +80,9 @@ fn result(line: &str) -> Option<(u64, f64)> {
     let words = COPIED.iter().find(|words| line.contains(**words))?;
     let (bytes, time) = line.split_once(words)?;
     let (bytes, _) = bytes.split_once(" byte")?;
-    let seconds: f64 = time.split([' ', ',']).next()?.parse().ok()?;
+    // A comma of the locale.
+    let seconds = time.split(' ').next()?.replace(',', ".");
+    let seconds: f64 = seconds.parse().ok()?;
     // What took no time that its clock could tell has no rate.
     (seconds > 0.0).then_some((bytes.parse().ok()?, seconds))
 }

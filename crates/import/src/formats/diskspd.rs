@@ -71,7 +71,8 @@ fn read(run: &Section, found: &mut Found) -> Result<(), String> {
         .or_else(|| whole("number of outstanding I/O operations:"));
     let threads = whole("thread count:");
     let limited = run
-        .after("throughput:")
+        .after("throughput rate-limited to ")
+        .or_else(|| run.after("throughput:"))
         .or_else(|| run.after("think time:").filter(|t| *t != "0ms"));
     let apart = match () {
         () if targets != 1 => Some(format!("it works on {targets} files")),

@@ -98,6 +98,10 @@ struct Output {
     clients: Vec<FioJob>,
     #[serde(rename = "disk_util", default, deserialize_with = "bounded")]
     disks: Vec<disks::DiskUtil>,
+    /// Terse lines: what an entry stands for is not told, nor where a run ends and the numbers of groups
+    /// begin anew.
+    #[serde(skip)]
+    is_terse: bool,
 }
 
 impl Output {
@@ -119,7 +123,11 @@ impl Output {
         let mut crowds = Crowds::new(jobs);
         for job in jobs {
             let asked = Asked(job.options.as_ref(), &self.global);
-            let crowd = crowds.next(job, &asked);
+            let crowd = if self.is_terse {
+                Crowd::Unknown
+            } else {
+                crowds.next(job, &asked)
+            };
             add(job, &asked, &crowd, units, found)?;
         }
         if let Some(text) = disks::remark(&self.disks, jobs) {
@@ -168,7 +176,7 @@ impl FioJob {
 
     /// The flushes of a job whose options are not all known, if it has some.
     fn flushes(&self, asked: &Asked) -> Option<String> {
-        (self.partial && self.sync.is_some()).then(|| asked.sync())
+        (self.partial && self.sync.is_some() && asked.is_known()).then(|| asked.sync())
     }
 
     /// How many threads the entry stands for, by their time.
@@ -221,6 +229,8 @@ struct Times {
 /// begins where a job has `stonewall` or `new_group`.
 #[derive(Clone, Copy)]
 enum Crowd {
+    /// The file does not tell.
+    Unknown,
     /// The sum of the threads of a job.
     Total { threads: Option<u64> },
     /// The sum of different jobs, of which fio keeps the options of one.
@@ -312,18 +322,19 @@ fn add(
         return Ok(());
     };
     let sections = matches!(crowd, Crowd::Sections { .. });
-    let why = if sections {
-        Some("it is the sum of several jobs, of which fio keeps the options of one".to_owned())
-    } else if asked.is_known() {
-        asked.apart()
+    let why = if !asked.is_known() {
+        Some("the file does not have its options".to_owned())
+    } else if sections {
+        Some("it is the sum of several jobs, of which fio keeps the options of one".into())
     } else {
-        Some("the file does not have its options".into())
+        asked.apart()
     };
     if let Some(why) = &why {
         found.note(format!("job `{name}` is not compared: {why}"));
         done.op = None;
     }
     let (threads, one_of) = match *crowd {
+        Crowd::Unknown => (None, None),
         Crowd::Total { threads } => (threads, None),
         Crowd::Sections { threads } => (Some(threads), None),
         Crowd::One { alike, all, .. } => (Some(alike), Some(all).filter(|n| *n > 1)),

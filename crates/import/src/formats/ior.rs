@@ -138,12 +138,10 @@ fn row(
         queue_depth: Some(1),
         threads: Some(tasks as u64),
         direct: Some(given(&["-B", "--posix.odirect"])),
-        sync: (reads == 0.0).then(|| {
-            if given(&["-e"]) {
-                "fsync".into()
-            } else {
-                "none".into()
-            }
+        sync: (reads == 0.0).then(|| match () {
+            () if given(&["-Y"]) => "each".into(),
+            () if given(&["-e"]) => "fsync".into(),
+            () => "none".into(),
         }),
         engine: api.map(|a| a.to_ascii_lowercase()),
         bytes_per_s: Some(rate),

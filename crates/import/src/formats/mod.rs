@@ -8,6 +8,8 @@ use serde::{
     de::{Error as _, SeqAccess, Visitor},
 };
 
+use crate::lines;
+
 mod ab;
 mod crystaldiskmark;
 mod dd;
@@ -69,16 +71,24 @@ impl Found {
     }
 }
 
-/// Refuses overlong lines: parsed cells take many times the memory of the line.
+/// Refuses overlong lines, and more than are read: parsed cells, and lists of lines, take many times
+/// the memory of the text.
 fn short_lines(text: &str) -> Result<(), String> {
-    match text.lines().position(|l| l.len() > LONGEST_LINE) {
-        None => Ok(()),
-        Some(at) => Err(format!(
-            "line {} is longer than {} KiB",
-            at + 1,
-            LONGEST_LINE >> 10
-        )),
+    short(text.lines().enumerate().map(|(at, line)| (at + 1, line)))
+}
+
+/// The same of lines with their numbers.
+fn short<'a>(all: impl Iterator<Item = (usize, &'a str)>) -> Result<(), String> {
+    for (count, (at, line)) in all.enumerate() {
+        if count == lines::MOST {
+            return Err(lines::too_many());
+        }
+        if line.len() > LONGEST_LINE {
+            let most = LONGEST_LINE >> 10;
+            return Err(format!("line {at} is longer than {most} KiB"));
+        }
     }
+    Ok(())
 }
 
 /// Reads a list of at most [`MOST_POINTS`] entries: a parsed entry takes much more memory than the

@@ -10,6 +10,9 @@ use crate::{
 
 pub struct Sysbench;
 
+/// What only `run` prints.
+const RUN: &str = "Running the test with following options";
+
 /// Modes of `fileio`: its words, percentage of reads and of random offsets. `None`: the ratio says.
 const MODES: &[(&str, Option<f64>, f64)] = &[
     ("sequential read", Some(100.0), 0.0),
@@ -52,6 +55,10 @@ impl Format for Sysbench {
         for run in lines::sections(text, |l| l.starts_with("sysbench 1.")) {
             let tool: Vec<&str> = run.lines[0].split(' ').take(2).collect();
             found.tool = values::clean(&tool.join(" "));
+            // `prepare` and `cleanup` print their version too, and measure nothing.
+            if run.after(RUN).is_none() {
+                continue;
+            }
             let general = General::of(&run)?;
             let limited = run.after("Target transaction rate:");
             let mut point = if run.after("File operations:").is_some() {
@@ -150,10 +157,10 @@ fn file(run: &Section, general: &General, found: &mut Found) -> Result<ImportedP
     let op = known.and_then(|(_, reads, random)| Some(mix_name(reads.or_else(of_ratio)?, *random)));
     let files = run.lines.iter().find_map(|l| {
         let (count, size) = l.split_once(" files, ")?;
-        Some((
-            count.parse::<u64>().ok()?,
-            values::size(size.strip_suffix(" each")?)?,
-        ))
+        let size = size.strip_suffix(" each")?;
+        lines::number(size)?;
+        // A size such as 1.1719GiB is rounded.
+        Some((count.parse::<u64>().ok()?, values::size(size)))
     });
     let (count, file_size) = files.ok_or_else(|| {
         format!("the result that begins in line {first} has no line of its files: it is cut off")
@@ -208,7 +215,7 @@ fn file(run: &Section, general: &General, found: &mut Found) -> Result<ImportedP
         name,
         op: op.filter(|_| apart.is_none()),
         record: Some(run.need("Block size ")?).and_then(values::size),
-        file_size: Some(file_size),
+        file_size,
         queue_depth: (engine.map(|(_, e)| *e) != Some("libaio")).then_some(1),
         direct: Some(has("direct")),
         sync,

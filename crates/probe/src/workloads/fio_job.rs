@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use layermark_model::{PointError, Settings};
+use layermark_model::{MOST_TEXT, PointError, Settings};
 use serde_json::{Map, Value};
 
 /// A job, as it is measured here.
@@ -187,10 +187,18 @@ const PATTERNS: &[(&str, Option<u64>, bool)] = &[
     ("randrw", None, true),
 ];
 
+/// Most sections of a job file, without `[global]`.
+const MOST_SECTIONS: usize = 1000;
+/// Most options of a section, with those of `[global]`.
+const MOST_OPTIONS: usize = 500;
+
+/// Longest name of a section: each of its notes begins with it.
+const LONGEST_NAME: usize = 200;
+
 /// A section, with what `[global]` has set before it.
-struct Section {
-    name: String,
-    options: Vec<(String, String)>,
+struct Section<'t> {
+    name: &'t str,
+    options: Vec<(&'t str, &'t str)>,
 }
 
 /// Whether a text is a job file rather than a plan.
@@ -209,6 +217,9 @@ pub fn is_job_file(path: &str, text: &str) -> bool {
 ///
 /// # Errors A line that is not of a job file, or a job that cannot be measured here; with its name.
 pub fn jobs(text: &str) -> Result<Vec<FioJob>, PointError> {
+    if text.len() as u64 > MOST_TEXT {
+        return Err(PointError::new("it is longer than 1 MiB").hint("write several job files"));
+    }
     let sections = sections(text)?;
     if sections.is_empty() {
         return Err(
@@ -218,15 +229,15 @@ pub fn jobs(text: &str) -> Result<Vec<FioJob>, PointError> {
     let mut jobs: Vec<FioJob> = Vec::new();
     for (at, section) in sections.iter().enumerate() {
         let mut job = section.job()?;
-        let names = |other: &Section| other.name == section.name;
-        let before = sections[..at].iter().filter(|s| names(s)).count();
+        let same = |other: &&Section| other.name == section.name;
+        let before = sections[..at].iter().filter(same).count();
         let label = match before {
-            0 => section.name.clone(),
+            0 => section.name.to_owned(),
             n => format!("{} ({})", section.name, n + 1),
         };
         let together = at > 0 && !section.has("stonewall") && !section.has("wait_for_previous");
         if together {
-            let other = &sections[at - 1].name;
+            let other = sections[at - 1].name;
             job.notes.push(format!(
                 "[{}] runs at the same time as [{other}] in fio; here each is measured by itself",
                 section.name
@@ -243,7 +254,7 @@ pub fn jobs(text: &str) -> Result<Vec<FioJob>, PointError> {
 /// # Errors It is not one job, or cannot be measured here.
 pub fn command(text: &str) -> Result<FioJob, PointError> {
     let mut section = Section {
-        name: "command".into(),
+        name: "command",
         options: Vec::new(),
     };
     let words = text
@@ -255,14 +266,10 @@ pub fn command(text: &str) -> Result<FioJob, PointError> {
             return Err(PointError::new(format!("`{word}` is not an option of fio"))
                 .hint("write --name=value, or run a job file: layermark run FILE.fio"));
         };
-        let value = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        let option = match option.split_once('=') {
-            Some(both) => value(both),
-            None => match words.next_if(|next| !next.starts_with("--")) {
-                Some(next) => value((option, next)),
-                None => value((option, "1")),
-            },
-        };
+        let option = option.split_once('=').unwrap_or_else(|| {
+            let value = words.next_if(|next| !next.starts_with("--"));
+            (option, value.unwrap_or("1"))
+        });
         if option.0 == "name" && section.has("name") {
             return Err(PointError::new("it has several jobs (--name)")
                 .hint("write them to a job file: layermark run FILE.fio"));
@@ -272,9 +279,13 @@ pub fn command(text: &str) -> Result<FioJob, PointError> {
     section.job()
 }
 
-fn sections(text: &str) -> Result<Vec<Section>, PointError> {
-    let mut global: Vec<(String, String)> = Vec::new();
+fn sections(text: &str) -> Result<Vec<Section<'_>>, PointError> {
+    let mut global: Vec<(&str, &str)> = Vec::new();
     let mut all: Vec<Section> = Vec::new();
+    let too_many = |place: &str, most: usize, what: &str| {
+        PointError::new(format!("{place}: it has more than {most} {what}"))
+            .hint("write several job files")
+    };
     let mut in_global = None;
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -287,10 +298,18 @@ fn sections(text: &str) -> Result<Vec<Section>, PointError> {
             let name = name.ok_or_else(|| {
                 PointError::new(format!("{place}: `{line}` is not a section")).hint("[name]")
             })?;
+            if name.len() > LONGEST_NAME {
+                let text =
+                    format!("{place}: the name of a section is longer than {LONGEST_NAME} bytes");
+                return Err(PointError::new(text).hint("a shorter name"));
+            }
             in_global = Some(name == "global");
             if name != "global" {
+                if all.len() == MOST_SECTIONS {
+                    return Err(too_many(&place, MOST_SECTIONS, "sections"));
+                }
                 all.push(Section {
-                    name: name.into(),
+                    name,
                     options: global.clone(),
                 });
             }
@@ -311,27 +330,30 @@ fn sections(text: &str) -> Result<Vec<Section>, PointError> {
                     .hint("write the value"),
             );
         }
-        let option = (name.to_owned(), value.to_owned());
-        match (in_global, all.last_mut()) {
-            (Some(true), _) => global.push(option),
-            (Some(false), Some(section)) => section.options.push(option),
+        let options = match (in_global, all.last_mut()) {
+            (Some(true), _) => &mut global,
+            (Some(false), Some(section)) => &mut section.options,
             _ => {
                 return Err(
                     PointError::new(format!("{place}: `{line}` is in no section"))
                         .hint("begin with [global] or [name]"),
                 );
             }
+        };
+        if options.len() == MOST_OPTIONS {
+            return Err(too_many(&place, MOST_OPTIONS, "options of a section"));
         }
+        options.push((name, value));
     }
     Ok(all)
 }
 
-impl Section {
+impl<'t> Section<'t> {
     /// The last value of any of these names.
-    fn get(&self, names: &[&str]) -> Option<&str> {
+    fn get(&self, names: &[&str]) -> Option<&'t str> {
         let mut all = self.options.iter().rev();
-        all.find(|(name, _)| names.contains(&name.as_str()))
-            .map(|(_, value)| value.as_str())
+        all.find(|(name, _)| names.contains(name))
+            .map(|(_, value)| *value)
     }
 
     fn has(&self, name: &str) -> bool {
@@ -372,13 +394,15 @@ impl Section {
     fn job(&self) -> Result<FioJob, PointError> {
         let mut notes = Vec::new();
         let mut seen: Vec<&str> = Vec::new();
-        for (name, value) in &self.options {
-            let shown = || format!("[{}] {name}={value}", self.name);
-            let known = OPTIONS.iter().find(|(known, _)| known == name);
-            if seen.contains(&name.as_str()) {
+        for &(name, _) in &self.options {
+            if seen.contains(&name) {
                 continue;
             }
             seen.push(name);
+            // A section's value replaces that of [global].
+            let value = self.get(&[name]).unwrap_or_default();
+            let shown = || format!("[{}] {}={}", self.name, short(name), short(value));
+            let known = OPTIONS.iter().find(|(known, _)| *known == name);
             match known.map(|(_, becomes)| *becomes) {
                 Some(Ours) => {}
                 Some(Other(why)) => notes.push(format!("{} has no effect here: {why}", shown())),
@@ -415,9 +439,18 @@ impl Section {
     }
 }
 
+/// The beginning of a text for a note: a job file may repeat a long one for each section.
+fn short(text: &str) -> String {
+    const MOST: usize = 100;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// A job on its way to settings.
 struct Translated<'a> {
-    section: &'a Section,
+    section: &'a Section<'a>,
     reads: u64,
     random: u64,
     params: Map<String, Value>,
@@ -431,8 +464,9 @@ impl Translated<'_> {
 
     fn note(&mut self, option: &str, text: &str) {
         let value = self.section.get(&[option]).unwrap_or_default();
+        let (section, value) = (self.section.name, short(value));
         self.notes
-            .push(format!("[{}] {option}={value}: {text}", self.section.name));
+            .push(format!("[{section}] {option}={value}: {text}"));
     }
 
     fn settings(&mut self) -> Result<Settings, PointError> {
@@ -452,8 +486,14 @@ impl Translated<'_> {
         let pause = of.get(&["thinktime"]).filter(|t| *t != "0");
         let pure = matches!((self.reads, self.random), (0 | 100, 0 | 100));
         let iops = depth > 1 || !pure || rate > 0 || pause.is_some();
-        let size = of.size(&["filesize"])?.or(of.size(&["size"])?);
-        let size = size.ok_or_else(|| {
+        let (file, amount) = (of.size(&["filesize"])?, of.size(&["size"])?);
+        if file.is_some() && amount.is_some() && file != amount {
+            self.note(
+                "size",
+                "the file has `filesize`, and all of it is read or written: this is not honoured",
+            );
+        }
+        let size = file.or(amount).ok_or_else(|| {
             PointError::new(format!("[{}]: it has no size", of.name)).hint("add size=64m")
         })?;
         let record = self.record()?;
@@ -461,11 +501,13 @@ impl Translated<'_> {
         if of.has("direct") || of.get(&["buffered"]) == Some("0") {
             self.set("direct", true);
         }
-        if of
-            .get(&["fadvise_hint"])
-            .is_some_and(|hint| matches!(hint, "0" | "none"))
-        {
-            self.set("no_advice", true);
+        match of.get(&["fadvise_hint"]) {
+            None | Some("1") => {}
+            Some("0" | "none") => self.set("no_advice", true),
+            Some(_) => self.note(
+                "fadvise_hint",
+                "the kernel is told what the operation does, sequential or random: this is not honoured",
+            ),
         }
         if iops {
             self.iops(record, depth, rate, ours)?;
@@ -511,8 +553,9 @@ impl Translated<'_> {
         self.set("read", self.reads);
         self.set("random", self.random);
         self.set("iodepth", depth);
-        self.set("workers", of.number("numjobs", 1)?);
-        if of.number("numjobs", 1)? > 1 {
+        let workers = of.number("numjobs", 1)?;
+        self.set("workers", workers);
+        if workers > 1 {
             self.note(
                 "numjobs",
                 "its workers share one file, and in fio each has its own",
@@ -530,18 +573,28 @@ impl Translated<'_> {
             }
         }
         if rate > 0 {
-            self.set("rate", rate);
+            let all = rate.checked_mul(workers);
+            let all = all.ok_or_else(|| of.error("rate_iops", "it is too high"))?;
+            self.set("rate", all);
+            if workers > 1 {
+                let text = format!("fio's limit is of each job; here {all} is that of all workers");
+                self.note("rate_iops", &text);
+            }
         }
         if let Some(pause) = of.get(&["thinktime"]).filter(|t| *t != "0") {
-            let millis =
-                micros(pause).ok_or_else(|| of.error("thinktime", "it takes a time"))? / 1000;
+            let pause = micros(pause).ok_or_else(|| of.error("thinktime", "it takes a time"))?;
+            let millis = pause / 1000;
             if millis == 0 {
                 return Err(of.error("thinktime", "a delay here has at least 1 ms"));
+            }
+            if !pause.is_multiple_of(1000) {
+                let text = format!("a delay here is of whole milliseconds: it is {millis} ms");
+                self.note("thinktime", &text);
             }
             self.set("delay", format!("{millis}ms"));
             self.set("burst", of.number("thinktime_blocks", 1)?);
         }
-        let flushes = ["fsync", "fdatasync", "end_fsync", "sync"];
+        let flushes = ["fsync", "fdatasync", "end_fsync", "fsync_on_close", "sync"];
         for name in flushes.into_iter().filter(|name| of.has(name)) {
             if of.get(&[name]) != Some("none") {
                 self.note(name, "`iops` flushes nothing: this is not honoured");
@@ -603,36 +656,36 @@ impl Translated<'_> {
                 self.set("cache", "cold");
             }
         } else {
-            self.sync()?;
+            self.sync(engine)?;
         }
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), PointError> {
+    fn sync(&mut self, engine: &str) -> Result<(), PointError> {
         let of = self.section;
-        let every = of.number("fsync", 0)?.max(of.number("fdatasync", 0)?);
+        let (whole, data) = (of.number("fsync", 0)?, of.number("fdatasync", 0)?);
         let word = match of.get(&["sync"]) {
             Some("dsync") => "odsync",
             Some("1" | "sync") => "osync",
-            _ if every == 1 => "each",
+            _ if whole == 1 => "each",
+            // msync(2), the flush of mmap, is of the whole file as well.
+            _ if data == 1 && engine == "mmap" => "each",
+            _ if data == 1 => "each-data",
             _ if of.has("end_fsync") || of.has("fsync_on_close") => "fsync",
             _ => "none",
         };
-        if every > 1 {
-            let name = if of.has("fsync") {
-                "fsync"
-            } else {
-                "fdatasync"
-            };
-            return Err(of.error(
-                name,
-                "a flush after each write (1) or at the end (end_fsync=1) is known",
-            ));
+        for (name, every) in [("fsync", whole), ("fdatasync", data)] {
+            if every > 1 {
+                return Err(of.error(
+                    name,
+                    "a flush after each write (1) or at the end (end_fsync=1) is known",
+                ));
+            }
         }
-        if every == 1 && of.has("fdatasync") {
+        if word == "each" && whole == 0 {
             self.note(
                 "fdatasync",
-                "fsync is called instead, which also flushes the file's times and size",
+                "msync is called instead, which also flushes the file's times and size",
             );
         }
         if word != "none" {
@@ -725,7 +778,9 @@ mod tests {
     fn flushes_are_those_of_file() {
         for (options, word) in [
             ("fsync=1", "each"),
-            ("fdatasync=1", "each"),
+            ("fdatasync=1", "each-data"),
+            ("fdatasync=1\nfsync=1", "each"),
+            ("fdatasync=1\nioengine=mmap", "each"),
             ("end_fsync=1", "fsync"),
             ("sync=dsync", "odsync"),
             ("sync=1", "osync"),
@@ -736,10 +791,106 @@ mod tests {
                 "{options}"
             );
         }
-        let e = jobs("[a]\nrw=write\nsize=1m\nfsync=32\n")
-            .unwrap_err()
-            .to_string();
-        assert!(e.contains("[a] fsync=32"), "{e}");
+        for option in ["fsync=32", "fdatasync=32"] {
+            let e = jobs(&format!("[a]\nrw=write\nsize=1m\n{option}\n"))
+                .unwrap_err()
+                .to_string();
+            assert!(e.contains(&format!("[a] {option}")), "{e}");
+        }
+        let notes = |options: &str| one(&format!("[a]\nrw=write\nsize=1m\n{options}\n")).notes;
+        assert!(notes("fdatasync=1").is_empty());
+        let mapped = notes("fdatasync=1\nioengine=mmap").join("\n");
+        assert!(mapped.contains("fdatasync=1: msync"), "{mapped}");
+    }
+
+    #[test]
+    fn a_rate_is_of_all_workers() {
+        let job = one("[a]\nrw=randread\nrate_iops=1000\nnumjobs=4\nsize=64m\ndirect=1\n");
+        assert_eq!(job.settings.params["rate"], 4000);
+        let notes = job.notes.join("\n");
+        assert!(
+            notes.contains("rate_iops=1000") && notes.contains("4000"),
+            "{notes}"
+        );
+        let alone = one("[a]\nrw=randread\nrate_iops=1000\nsize=64m\ndirect=1\n");
+        assert!(alone.notes.is_empty(), "{:?}", alone.notes);
+    }
+
+    #[test]
+    fn what_is_only_partly_honoured_is_named() {
+        for (options, words) in [
+            (
+                "size=64m\nthinktime=2500",
+                "thinktime=2500: a delay here is of whole milliseconds: it is 2 ms",
+            ),
+            (
+                "size=64m\nrw=randrw\nfsync_on_close=1",
+                "fsync_on_close=1: `iops` flushes nothing",
+            ),
+            ("size=8m\nfilesize=64m", "size=8m: the file has `filesize`"),
+            (
+                "size=64m\nfadvise_hint=random",
+                "fadvise_hint=random: the kernel is told",
+            ),
+        ] {
+            let notes = one(&format!("[a]\n{options}\n")).notes.join("\n");
+            assert!(notes.contains(words), "{options}: {notes}");
+        }
+        for options in [
+            "size=64m\nfilesize=64m",
+            "size=64m\nfadvise_hint=1",
+            "size=64m\nfadvise_hint=0",
+        ] {
+            let notes = one(&format!("[a]\n{options}\n")).notes;
+            assert!(notes.is_empty(), "{options}: {notes:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_value_of_an_option_counts() {
+        let text = "[global]\nsize=1m\nruntime=60\nnrfiles=9\nzonemode=strided\n[a]\nruntime=5\nnrfiles=1\nzonemode=none\n";
+        let notes = one(text).notes.join("\n");
+        assert!(
+            notes.contains("runtime=5 ") && !notes.contains("runtime=60"),
+            "{notes}"
+        );
+        let e = jobs("[global]\nsize=1m\nzonemode=none\n[a]\nzonemode=strided\n").unwrap_err();
+        assert!(e.to_string().contains("zonemode=strided"), "{e}");
+    }
+
+    #[test]
+    fn a_job_file_that_would_take_much_memory_is_refused() {
+        let sections = |n: usize| format!("[global]\nsize=1m\n{}", "[a]\n".repeat(n));
+        assert_eq!(jobs(&sections(MOST_SECTIONS)).unwrap().len(), MOST_SECTIONS);
+        let options = |n: usize| format!("[a]\n{}", "size=1m\n".repeat(n));
+        assert_eq!(
+            one(&options(MOST_OPTIONS)).settings.params["file_size"],
+            1_048_576
+        );
+        // Also where the options of [global] leave no place.
+        let both = format!("[global]\n{}[a]\nbs=4k\n", "size=1m\n".repeat(MOST_OPTIONS));
+        let long = format!("[a]\nsize=1m\n{}", "#\n".repeat(1 << 19));
+        for (text, words) in [
+            (
+                sections(MOST_SECTIONS + 1),
+                "line 1003: it has more than 1000 sections",
+            ),
+            (
+                options(MOST_OPTIONS + 1),
+                "line 502: it has more than 500 options",
+            ),
+            (both, "it has more than 500 options"),
+            (long, "longer than 1 MiB"),
+            (
+                format!("[{}]\nsize=1m\n", "a".repeat(LONGEST_NAME + 1)),
+                "line 1: the name of a section is longer",
+            ),
+        ] {
+            let e = jobs(&text).unwrap_err().to_string();
+            assert!(e.contains(words), "{words}: {e}");
+        }
+        let note = &one(&format!("[a]\nsize=1m\ndescription={}\n", "é".repeat(5000))).notes[0];
+        assert!(note.chars().count() < 200, "{note}");
     }
 
     #[test]

@@ -47,7 +47,10 @@ pub fn knows(text: &str) -> bool {
 }
 
 pub fn parse(text: &str) -> Result<Found, String> {
-    let mut output = Output::default();
+    let mut output = Output {
+        is_terse: true,
+        ..Output::default()
+    };
     for (at, line) in text.lines().enumerate() {
         let Some(layout) = layout(line) else { continue };
         let cells: Vec<&str> = line.split(';').collect();

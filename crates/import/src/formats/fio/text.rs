@@ -1,7 +1,7 @@
 //! The ordinary text of fio 3. It has a job's operation, record size, engine and queue depth, and no
 //! other option.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 use super::{FioJob, Output, Side, Syncs, Times, finished, options::Options, rates::Units};
 use crate::{
@@ -11,6 +11,23 @@ use crate::{
 
 const LEAST: &str = "fio's ordinary text has not all options of a job: whether it has O_DIRECT, flushes at its end or \
                      is limited in its rate is not known; --output-format=json has all";
+
+const MORE_JOBS: &str = "it has more jobs than are imported";
+
+/// Units of sizes, bytes. Without an `i` they are powers of 1000, with `kb_base=1000`.
+const SIZES: &[(&str, f64)] = &[
+    ("B", 1.0),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+    ("PiB", 1_125_899_906_842_624.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("TB", 1e12),
+    ("PB", 1e15),
+];
 
 /// Units of times, nanoseconds.
 const TIMES: &[(&str, f64)] = &[("nsec", 1.0), ("usec", 1e3), ("msec", 1e6), ("sec", 1e9)];
@@ -26,41 +43,40 @@ pub fn knows(text: &str) -> bool {
 }
 
 pub fn parse(text: &str) -> Result<Found, String> {
+    let mut found = Found::default();
     let mut reading = Reading::default();
-    let mut number = 1;
     // A progress line ends with a carriage return, and the next one goes over it.
-    for line in text.split_inclusive(['\n', '\r']) {
-        let at = number;
-        number += usize::from(line.ends_with('\n'));
-        let line = line.trim();
+    for (count, (at, line)) in lines::pieces(text).enumerate() {
+        if count == lines::MOST {
+            return Err(lines::too_many());
+        }
+        // Groups are counted anew in each run, so what one defines is not of the next.
+        if reading.ends_before(line) {
+            std::mem::take(&mut reading).add_to(&mut found)?;
+        }
         reading
             .line(line)
             .map_err(|why| format!("line {at}: {why}"))?;
     }
-    let version = values::clean(&reading.output.version);
-    if !version.starts_with("fio-3.") {
-        return Err(format!(
-            "{version}: only the ordinary text of fio 3 is read; --output-format=json is read of fio 2 as well"
-        ));
-    }
-    if let Some(name) = &reading.open {
-        return Err(format!(
-            "it is cut off within the job `{}`",
-            values::clean(name)
-        ));
-    }
-    let output = reading.finish();
-    let mut found = Found::default();
-    output.add_to(&Units::of(&version)?, &mut found)?;
+    reading.add_to(&mut found)?;
     found.note(LEAST.into());
     finished(found)
 }
 
-/// The line that defines a job: `a: (g=0): rw=randread, bs=(R) 4096B-4096B, ..., iodepth=1`.
-struct Defined {
-    name: String,
-    group: i64,
-    options: Vec<(&'static str, String)>,
+fn is_version(line: &str) -> bool {
+    line.starts_with("fio-") && !line.contains([' ', ';'])
+}
+
+/// Options and their values.
+type Pairs = Vec<(&'static str, String)>;
+
+/// Options of the jobs of a run, by group and name. `None`: several jobs have the name, with different
+/// options.
+#[derive(Default)]
+struct Definitions {
+    options: HashMap<(i64, String), Option<Pairs>>,
+    /// How many jobs each group has.
+    of_group: HashMap<i64, usize>,
 }
 
 #[derive(Default)]
@@ -68,8 +84,9 @@ struct Reading {
     output: Output,
     /// How many threads each job of the output stands for.
     threads: Vec<u64>,
-    defined: Vec<Defined>,
-    /// Number and bytes of the files that a job laid out, by the job's name.
+    defined: Definitions,
+    /// Number and bytes of the files that a job laid out, by the job's name. No bytes: jobs of the same
+    /// name in several groups laid out different ones.
     laid: HashMap<String, (u64, Option<u64>)>,
     /// The job whose last line has not been read.
     open: Option<String>,
@@ -80,18 +97,59 @@ struct Reading {
 }
 
 impl Reading {
+    /// Whether the line is the first one of the next run: a run prints what its jobs are, its version,
+    /// then results.
+    fn ends_before(&self, line: &str) -> bool {
+        let begun = !self.output.version.is_empty() || !self.output.jobs.is_empty();
+        begun && (is_version(line) || line.contains(": (g="))
+    }
+
+    /// Adds the results of the run.
+    ///
+    /// # Errors It is not a whole run of fio 3.
+    fn add_to(self, found: &mut Found) -> Result<(), String> {
+        let version = values::clean(&self.output.version);
+        if !version.starts_with("fio-3.") {
+            let version = match version.as_str() {
+                "" => "it names no version",
+                named => named,
+            };
+            return Err(format!(
+                "{version}: only the ordinary text of fio 3 is read; --output-format=json is read of fio 2 as well"
+            ));
+        }
+        if let Some(name) = &self.open {
+            return Err(format!(
+                "it is cut off within the job `{}`",
+                values::clean(name)
+            ));
+        }
+        self.finish().add_to(&Units::of(&version)?, found)
+    }
+
     fn line(&mut self, line: &str) -> Result<(), String> {
-        if line.starts_with("fio-") && !line.contains([' ', ';']) {
+        if is_version(line) {
             self.output.version = line.into();
         } else if let Some((name, rest)) = line.split_once(": (g=") {
-            self.defined.push(Defined::of(name, rest));
+            self.defined.add(name, rest)?;
         } else if let Some((name, rest)) = line.split_once(": Laying out IO file") {
             let files = rest.split_once('(').and_then(|(_, n)| lines::number(n));
             let bytes = rest.split_once("/ ").map(|(_, size)| size);
             let bytes = bytes.or_else(|| Some(rest.split_once('/')?.1));
             let bytes = bytes.and_then(|text| size(text.trim_end_matches(')')));
             let files = files.unwrap_or(0.0) as u64;
-            self.laid.insert(name.into(), (files, bytes));
+            let is_full = self.laid.len() == MOST_POINTS;
+            match self.laid.entry(name.into()) {
+                Entry::Vacant(_) if is_full => return Err(MORE_JOBS.into()),
+                Entry::Vacant(entry) => {
+                    entry.insert((files, bytes));
+                }
+                Entry::Occupied(mut entry) if *entry.get() != (files, bytes) => {
+                    let most = entry.get().0.max(files);
+                    entry.insert((most, None));
+                }
+                Entry::Occupied(_) => {}
+            }
         } else if let Some((name, rest)) = line.split_once(": (groupid=") {
             self.begin(name, rest)?;
         } else if self.open.is_some() {
@@ -108,7 +166,7 @@ impl Reading {
             return Err(format!("`{}` does not begin a job", values::clean(rest)));
         };
         if self.output.jobs.len() == MOST_POINTS {
-            return Err("it has more jobs than are imported".into());
+            return Err(MORE_JOBS.into());
         }
         let time = after_pid(rest).map(str::to_owned);
         self.output.time = time.or(self.output.time.take());
@@ -181,9 +239,10 @@ impl Reading {
         }
         let mut output = self.output;
         for (job, threads) in output.jobs.iter_mut().zip(&self.threads) {
-            let of_group = || self.defined.iter().filter(|d| d.group == job.groupid);
-            let own = of_group().find(|d| d.name == job.jobname);
-            let mut options = own.map(|d| d.options.clone()).unwrap_or_default();
+            let defined = self.defined.of_group.get(&job.groupid).copied();
+            let own = self.defined.get(job.groupid, &job.jobname);
+            let is_known = own.is_some();
+            let mut options = own.cloned().unwrap_or_default();
             match self.laid.get(&job.jobname) {
                 Some((1, Some(bytes))) => options.push(("size", bytes.to_string())),
                 Some((files, _)) if *files > 1 => options.push(("nrfiles", files.to_string())),
@@ -192,7 +251,7 @@ impl Reading {
             if *threads > 1 {
                 options.push(("group_reporting", "1".into()));
                 // One entry for several definitions is their sum, of which one is named.
-                let sum = entries[&job.groupid] == 1 && of_group().count() > 1;
+                let sum = entries[&job.groupid] == 1 && defined.unwrap_or(0) > 1;
                 job.job_runtime = *threads as f64 * job.runtime();
                 if !sum {
                     options.push(("numjobs", threads.to_string()));
@@ -213,14 +272,38 @@ impl Reading {
                 }
                 None => {}
             }
-            job.options = Some(Options::from(options));
+            // Without its definition the rest would look like a job with fio's defaults.
+            job.options = is_known.then(|| Options::from(options));
         }
         output
     }
 }
 
-impl Defined {
-    fn of(name: &str, rest: &str) -> Self {
+impl Definitions {
+    /// Adds that of a line: `a: (g=0): rw=randread, bs=(R) 4096B-4096B, ..., iodepth=1`.
+    fn add(&mut self, name: &str, rest: &str) -> Result<(), String> {
+        let group = lines::number(rest).unwrap_or(0.0) as i64;
+        let options = Self::pairs(rest);
+        *self.of_group.entry(group).or_default() += 1;
+        let is_full = self.options.len() == MOST_POINTS;
+        match self.options.entry((group, name.into())) {
+            Entry::Vacant(_) if is_full => return Err(MORE_JOBS.into()),
+            Entry::Vacant(entry) => {
+                entry.insert(Some(options));
+            }
+            Entry::Occupied(mut entry) if entry.get().as_ref() != Some(&options) => {
+                entry.insert(None);
+            }
+            Entry::Occupied(_) => {}
+        }
+        Ok(())
+    }
+
+    fn get(&self, group: i64, name: &str) -> Option<&Pairs> {
+        self.options.get(&(group, name.to_owned()))?.as_ref()
+    }
+
+    fn pairs(rest: &str) -> Pairs {
         let mut options = Vec::new();
         let value = |key: &str| {
             let (_, rest) = rest.split_once(key)?;
@@ -247,11 +330,7 @@ impl Defined {
             }
             _ => options.push(("bsrange", "not told".into())),
         }
-        Self {
-            name: name.into(),
-            group: lines::number(rest).unwrap_or(0.0) as i64,
-            options,
-        }
+        options
     }
 }
 
@@ -348,18 +427,17 @@ fn scaled(text: &str) -> Option<f64> {
     Some(value * scale)
 }
 
-/// `64.0KiB`, `4096B`, in bytes.
+/// `64.0KiB`, `4096B`, `67.1kB`, in bytes.
 fn size_of_digits(text: &str) -> Option<f64> {
     let (value, unit) = lines::with_unit(text)?;
-    let one = match unit {
-        "B" => 1.0,
-        _ => values::size(&format!("1{unit}"))? as f64,
-    };
-    Some(value * one)
+    let known = SIZES.iter().find(|(name, _)| *name == unit);
+    Some(value * known?.1)
 }
 
-/// The same of a size that is whole bytes.
+/// The same of a size that is whole bytes. One in powers of 1000 is rounded: `131kB` may be 128 KiB.
 fn size(text: &str) -> Option<u64> {
-    let bytes = size_of_digits(text)?;
-    (bytes.fract() == 0.0).then_some(bytes as u64)
+    let (_, unit) = lines::with_unit(text)?;
+    let exact = unit == "B" || unit.ends_with("iB");
+    let bytes = size_of_digits(text).filter(|bytes| exact && bytes.fract() == 0.0)?;
+    Some(bytes as u64)
 }
