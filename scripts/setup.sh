@@ -18,6 +18,8 @@ DIST="$BUILD python3:python3 strip:binutils dpkg-deb:dpkg"
 VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.nfsd:nfs-ganesha smbd:samba"
 # A module of the NFS server: a package without a program.
 NFS_MODULE=nfs-ganesha-vfs
+# Tests of the Python reader: a package without a program too.
+VENV=python3-venv
 # Programs of plans/launch-share.toml; missing ones are left out of it.
 PROGRAMS="strace:strace Xvfb:xvfb xterm:xterm git:git python3:python3 node:nodejs galculator:galculator nginx:nginx-light pg_lsclusters:postgresql"
 # Jobs of the workload devload.
@@ -123,6 +125,9 @@ case " $wanted " in
 *" ganesha.nfsd:"*)
     ls /usr/lib/*/ganesha/libfsalvfs.so >/dev/null 2>&1 || missing="$missing $NFS_MODULE"
     ;;
+esac
+case $1 in
+test) python3 -c 'import ensurepip' 2>/dev/null || missing="$missing $VENV" ;;
 esac
 if ! command -v cargo >/dev/null; then
     # Debian 13, Ubuntu 24.04 and newer have rustup; older ones have a Rust that is too old.

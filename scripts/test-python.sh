@@ -10,12 +10,14 @@ set -eu
 bin=$(realpath "$1")
 cd "$(dirname "$0")/.."
 venv=${CARGO_TARGET_DIR:-target}/python
-[ -x "$venv/bin/python3" ] || python3 -m venv "$venv" || {
+# Without python3-venv there is a python3 in it and no pip.
+[ -x "$venv/bin/pip" ] || python3 -m venv "$venv" || {
+    rm -rf "$venv"
     echo "test-python: skipped: no venv; hint: apt-get install python3-venv" >&2
     exit 0
 }
 # What is missing is told by the tests that need it.
-"$venv/bin/pip" install --quiet --disable-pip-version-check prometheus_client pandas matplotlib mypy check-jsonschema ||
+"$venv/bin/pip" install --quiet --disable-pip-version-check --requirement python/tests/requirements.txt ||
     echo "test-python: some packages could not be had" >&2
 stage=$(mktemp -d /var/tmp/layermark-python.XXXXXX)
 trap 'rm -rf "$stage"' EXIT

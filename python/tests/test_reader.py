@@ -55,6 +55,17 @@ class Reader(unittest.TestCase):
             packed.write_bytes(gzip.compress(self.path.read_bytes()))
             self.assertEqual(layermark.load(packed), self.report)
 
+    def test_a_damaged_packed_file_is_refused(self) -> None:
+        whole = gzip.compress(self.path.read_bytes())
+        # Ends early, has other bytes within, and has another sum than its bytes.
+        damaged = [whole[: len(whole) // 2], whole[:10] + b"\xff" * 40 + whole[50:], whole[:-8] + bytes(8)]
+        with tempfile.TemporaryDirectory() as temp:
+            packed = Path(temp) / "x.json.gz"
+            for data in damaged:
+                packed.write_bytes(data)
+                with self.assertRaisesRegex(layermark.ReportError, re.escape(str(packed))):
+                    layermark.load(packed)
+
     def test_what_is_no_report_is_refused(self) -> None:
         for text, words in [
             ("", "not JSON"),
