@@ -229,10 +229,7 @@ fn start_server(
     let agreed = line.as_deref().map(serde_json::from_str);
     let (pid, tail) = (server.child().id(), server.tail());
     let gone = server.wait(Duration::ZERO);
-    undo.push("end the FUSE server", move || {
-        drop(server);
-        Ok(())
-    });
+    undo.push_server("the FUSE server", server);
     // Above the server in the stack: unmounted first, while it can still answer.
     let mounted = at.to_path_buf();
     undo.push(format!("unmount {}", at.display()), move || {

@@ -221,10 +221,7 @@ pub(crate) fn serve(
             });
         }
     };
-    undo.push(format!("end {program}"), move || {
-        drop(server);
-        Ok(())
-    });
+    undo.push_server(program, server);
     let mounted = at.to_path_buf();
     undo.push(format!("unmount {}", at.display()), move || {
         mounts::unmount(&mounted)

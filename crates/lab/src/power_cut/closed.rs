@@ -8,7 +8,7 @@ use std::{
 use layermark_layers::{Content, Undo, in_words, volatile::PowerCutBase};
 use layermark_model::{
     protocol::{FromProbe, ToProbe},
-    witness::{Acknowledged, ClosedFiles, Survey},
+    witness::{Acknowledged, Checked, ClosedFiles, Survey},
 };
 use layermark_probe::witness::{self, CLOSE, Site};
 
@@ -25,6 +25,12 @@ struct Closed {
     behind: Option<PathBuf>,
 }
 
+impl Closed {
+    fn checked(&self, survey: &Survey) -> Checked {
+        witness::judge(CLOSE, self.run, &self.log, survey)
+    }
+}
+
 impl Cutter<'_> {
     /// Writes and closes files in the layer, unmounts it, and looks for them. `None` where nothing is unmounted: a
     /// guest is killed, a container has its files on this host, and what controls do is known.
@@ -33,10 +39,15 @@ impl Cutter<'_> {
         if !unmounted || self.layer.control.is_some() && !self.layer.named {
             return None;
         }
-        let mut undo = Undo::new();
+        let mut undo = Undo::patient();
         let closed = self.close(disk, &mut undo);
         undo.run();
         let looked = closed.and_then(|closed| {
+            // What it still had to store was lost by the kill.
+            if let Some(program) = undo.killed() {
+                let why = "did not end in time after the unmount, and was killed";
+                return Err(LayerFailure::new(format!("{program} {why}")));
+            }
             let mut undo = Undo::new();
             let looked = self.look_for(disk, &closed, &mut undo);
             undo.run();
@@ -89,21 +100,27 @@ impl Cutter<'_> {
         })
     }
 
-    /// Looks through the layer, mounted again, and behind it, where its files have the same names.
+    /// Looks behind the layer, where its files may have the same names, and if they are not all there, through the
+    /// layer, mounted again: it may have stored them elsewhere, or in its own form.
     fn look_for(
         &self,
         disk: &PowerCutBase,
         closed: &Closed,
         undo: &mut Undo,
     ) -> Result<ClosedFiles, LayerFailure> {
-        if let Some(dir) = closed.behind.as_ref().filter(|dir| dir.is_dir()) {
+        let behind = closed.behind.as_ref().filter(|dir| dir.is_dir());
+        let behind = behind.and_then(|dir| {
             let site = Site {
                 dir: dir.clone(),
                 run: closed.run,
                 record: RECORD as usize,
             };
-            let survey = witness::look(CLOSE, &site).map_err(|e| LayerFailure::new(e.message))?;
-            return Ok(found(closed, &survey, "behind the layer"));
+            // What cannot be read there, the layer may still show.
+            let survey = witness::look(CLOSE, &site).ok()?;
+            Some(closed.checked(&survey))
+        });
+        if let Some(all) = behind.as_ref().filter(|b| b.missing.is_empty()) {
+            return Ok(found(all, None));
         }
         let ground = self.ground(disk.dir(), undo)?;
         let base = self.base(ground.join("closed"), Content::Survived);
@@ -118,17 +135,72 @@ impl Cutter<'_> {
         probe.end();
         drop(probe);
         drop(place);
-        Ok(found(closed, &survey, "in the layer, mounted again"))
+        Ok(found(&closed.checked(&survey), behind.as_ref()))
     }
 }
 
-fn found(closed: &Closed, survey: &Survey, place: &str) -> ClosedFiles {
-    let checked = witness::judge(CLOSE, closed.run, &closed.log, survey);
+/// Lost is what the layer does not show when it is mounted again, and what is not there behind it either.
+fn found(checked: &Checked, behind: Option<&Checked>) -> ClosedFiles {
+    let is_lost = |sequence: u64| {
+        checked.missing.contains(&sequence)
+            && behind.is_none_or(|behind| behind.missing.contains(&sequence))
+    };
+    let lost = checked.missing.iter().filter(|n| is_lost(**n)).count();
+    let broken = checked.broken().filter(|f| is_lost(f.sequence));
+    let first = broken.min_by_key(|f| f.sequence);
     ClosedFiles {
-        files: closed.log.len() as u64,
-        lost: Some(checked.missing.len() as u64),
-        why: checked
-            .first()
-            .map(|first| format!("{place}, {}", first.text)),
+        files: checked.acknowledged,
+        lost: Some(lost as u64),
+        why: first.map(|first| format!("in the layer, mounted again, {}", first.text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::witness::{Content as Held, Found};
+
+    use super::*;
+
+    const RUN: u64 = 7;
+
+    /// Three files were closed, and these are there.
+    fn there(blocks: &[u64]) -> Checked {
+        let stamps = (1..=3).map(|sequence| witness::stamp(CLOSE, RUN, sequence));
+        let log = stamps.map(|stamp| Acknowledged {
+            sequence: stamp.sequence,
+            block: stamp.block,
+            generation: stamp.generation,
+            ns: 0,
+        });
+        let closed = Closed {
+            log: log.collect(),
+            run: RUN,
+            inside: PathBuf::new(),
+            behind: None,
+        };
+        let found = blocks.iter().map(|block| Found {
+            block: *block,
+            content: Held::Whole(witness::stamp(CLOSE, RUN, block + 1)),
+        });
+        closed.checked(&Survey {
+            found: found.collect(),
+            ..Survey::default()
+        })
+    }
+
+    /// rclone has them in its own directory until they are uploaded: behind it they were "lost".
+    #[test]
+    fn lost_is_only_what_the_layer_does_not_show_either() {
+        let all = found(&there(&[0, 1, 2]), None);
+        assert_eq!((all.files, all.lost, all.why), (3, Some(0), None));
+        let absent = "in the layer, mounted again, its name is absent";
+        let some = found(&there(&[0]), None);
+        assert_eq!((some.files, some.lost), (3, Some(2)));
+        assert_eq!(some.why.as_deref(), Some(absent));
+        let shown = found(&there(&[0, 1, 2]), Some(&there(&[])));
+        assert_eq!((shown.lost, shown.why), (Some(0), None));
+        let nowhere = found(&there(&[0]), Some(&there(&[1])));
+        assert_eq!(nowhere.lost, Some(1));
+        assert_eq!(nowhere.why.as_deref(), Some(absent));
     }
 }

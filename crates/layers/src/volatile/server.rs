@@ -11,8 +11,6 @@ use crate::{Control, LayerError, Undo, child::Process, mounts, needs};
 
 /// How long it may take to mount.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How long it may take to end by itself after it was unmounted, with what it still has to store.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs `command` with the directory `source` and the mount point `at` as its last two arguments, and
 /// waits until it has mounted itself. It has to stay in the foreground. Of the user's environment it gets
@@ -61,14 +59,7 @@ pub fn serve_with(
             });
         }
     };
-    let serves = ended.is_none();
-    undo.push(format!("end {program}"), move || {
-        if serves {
-            process.wait(GRACE);
-        }
-        drop(process);
-        Ok(())
-    });
+    undo.push_server(program, process);
     let mounted = at.to_path_buf();
     undo.push(format!("unmount {}", at.display()), move || {
         mounts::unmount(&mounted)
