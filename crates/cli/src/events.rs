@@ -3,9 +3,8 @@
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -15,7 +14,11 @@ use layermark_model::RunStatus;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{failure::Failure, say::say};
+use crate::{
+    commands::target::{Destination, FileOption},
+    failure::Failure,
+    say::say,
+};
 
 /// Where events are written, as `--events` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,7 +188,19 @@ pub struct Events {
 }
 
 impl Events {
-    /// # Errors The file cannot be made, or is there already.
+    /// Checks that a file can be made, before anything is done.
+    ///
+    /// # Errors
+    /// If not: others could exchange it, or it is something else.
+    pub fn check(target: &EventsTarget) -> Result<(), Failure> {
+        match target {
+            EventsTarget::Stderr => Ok(()),
+            EventsTarget::File(path) => place(path).map(drop),
+        }
+    }
+
+    /// # Errors
+    /// If the file cannot be made, or is there already.
     pub fn open(target: &EventsTarget) -> Result<Self, Failure> {
         let out: Box<dyn Write> = match target {
             EventsTarget::Stderr => Box::new(io::stderr()),
@@ -262,21 +277,36 @@ impl Events {
     }
 }
 
-/// A new file that only its owner can read. A file that is there, or a link, is not written to.
+/// Where another file is named.
+const ELSEWHERE: &str =
+    "name a new file in a directory that you may write to: --events jsonl:events.jsonl";
+
+/// The place of a new file, which is as safe as that of a report.
+fn place(path: &Path) -> Result<Destination, Failure> {
+    const EVENTS: FileOption = FileOption {
+        name: "--events",
+        elsewhere: ELSEWHERE,
+    };
+    // Nothing replaces a file.
+    Destination::find(&EVENTS, path, false).map_err(|failure| failure.hint(new_one(path)))
+}
+
+fn new_one(path: &Path) -> String {
+    let shown = path.display();
+    format!("events go to a new file: rm {shown}, or --events jsonl for standard error")
+}
+
+/// A file that is there is not written to.
 fn new_file(path: &Path) -> Result<File, Failure> {
-    let mut options = OpenOptions::new();
-    let made = options.write(true).create_new(true).mode(0o600).open(path);
-    made.map_err(|e| {
+    place(path)?.open(false).map_err(|e| {
         let shown = path.display();
         let failure = Failure::usage(format!("--events: {shown}: {e}"));
-        match e.kind() {
-            io::ErrorKind::AlreadyExists => failure.hint(format!(
-                "events go to a new file: rm {shown}, or --events jsonl for standard error"
-            )),
-            _ => failure.hint(
-                "name a file in a directory that you may write to: --events jsonl:events.jsonl",
-            ),
-        }
+        failure.hint(match e.kind() {
+            io::ErrorKind::AlreadyExists => {
+                format!("events go to a new file: rm {shown}, or --events jsonl for standard error")
+            }
+            _ => ELSEWHERE.into(),
+        })
     })
 }
 

@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use jiff::{Timestamp, tz::TimeZone};
-use layermark_model::RunStatus;
+use layermark_model::{Run, RunStatus, TrialRecord};
 use layermark_report::{TALLY_RULES, Tally, exporters};
 use layermark_store::{Filter, ImportSummary, Store, Summary};
 use serde_json::{Value, json};
@@ -169,33 +169,28 @@ fn json_text(value: &Value) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
-/// The tallies of the verdicts of these runs; `None` for a run that has none or cannot be read. A tally takes all
-/// trials of its run, so those of a long list are kept for the next one, in a store that is this user's alone.
+/// The tallies of the verdicts of these runs; `None` for a run that has none or cannot be read.
 pub fn tallies(store: &mut Store, runs: &[Summary]) -> Vec<Option<Tally>> {
     // A store without kept tallies has no table of them.
     let kept = store.tallies(TALLY_RULES).unwrap_or_default();
-    let mut fresh = Vec::new();
     let mut tally = |run: &Summary| {
-        let key = (run.id.clone(), run.trials);
-        let known = kept
-            .get(&key)
-            .and_then(|text| serde_json::from_str(text).ok());
+        let known = kept.get(&(run.id.clone(), run.trials));
+        let known = known.and_then(|text| serde_json::from_str(text).ok());
         let tally = known.or_else(|| {
-            let (loaded, trials) = stored::load(store, &run.id).ok()?;
-            let tally = Tally::of(&loaded, &trials);
-            if run.status != RunStatus::Running {
-                fresh.extend(serde_json::to_string(&tally).ok().map(|text| (key, text)));
-            }
-            Some(tally)
+            let (run, trials) = stored::load(store, &run.id).ok()?;
+            Some(Tally::of(&run, &trials))
         });
-        tally.filter(|tally| tally.asked > 0)
+        tally.filter(|tally: &Tally| tally.asked > 0)
     };
-    let tallies = runs.iter().map(&mut tally).collect();
-    if fresh.len() > LISTED as usize && !store.is_shared() {
-        // Without them the next list is slower, and no other.
-        let _ = Store::open(store.path()).and_then(|mut own| own.keep_tallies(TALLY_RULES, &fresh));
+    runs.iter().map(&mut tally).collect()
+}
+
+/// Keeps the tally of a run that has ended, which takes all its trials to count. Without it lists are slower.
+pub fn keep_tally(store: &mut Store, run: &Run, trials: &[TrialRecord]) {
+    let key = (run.id.clone(), trials.len() as u64);
+    if let Ok(text) = serde_json::to_string(&Tally::of(run, trials)) {
+        let _ = store.keep_tallies(TALLY_RULES, &[(key, text)]);
     }
-    tallies
 }
 
 fn run_json((run, tally): &(Summary, Option<Tally>)) -> Value {

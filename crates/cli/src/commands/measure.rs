@@ -17,7 +17,7 @@ use signal_hook::iterator::Signals;
 use super::{
     dir_journal,
     durability::cuts,
-    gate, output,
+    gate, history, output,
     serve::Server,
     stored,
     target::{self, Target},
@@ -106,7 +106,7 @@ pub fn go_on(
     targets.extend(more);
     let serve = |at| Server::bind(at, common.out.store.store.clone());
     let server = common.serve.map(serve).transpose()?;
-    let events = common.events.as_ref().map(Events::open).transpose()?;
+    common.events.as_ref().map(Events::check).transpose()?;
     // The janitor, held until the end: it removes the work directory when this process ends for any
     // reason.
     let exe = exe()?;
@@ -123,6 +123,7 @@ pub fn go_on(
     {
         gate::check(&gates, &store.load(run)?.0)?;
     }
+    let events = common.events.as_ref().map(Events::open).transpose()?;
     let stop = Stop::new();
     let no_signals = |e| Failure::failed(format!("signals: {e}"));
     // A signal that comes after the last round, while the report is made, ends the serving of it.
@@ -155,7 +156,9 @@ pub fn go_on(
         }
     }
     let stdout = common.out.stdout();
-    let delivered = stored::report(&mut store, &run_id).and_then(|mut report| {
+    let delivered = stored::load(&mut store, &run_id).and_then(|(run, trials)| {
+        history::keep_tally(&mut store, &run, &trials);
+        let mut report = stored::build(&run, &trials);
         report.hold_to(&gates, common.gates.fail_undecided);
         output::deliver(&report, &targets, stdout, true)?;
         Ok(report)

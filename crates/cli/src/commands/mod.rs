@@ -20,7 +20,7 @@ pub mod run;
 pub mod serve;
 mod stdout;
 mod stored;
-mod target;
+pub mod target;
 mod written;
 
 use std::{env, process::ExitCode};

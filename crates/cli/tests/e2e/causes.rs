@@ -202,7 +202,7 @@ fn a_quota_that_refills_between_turns_shows_without_pauses() {
         .iter()
         .all(|r| r.as_f64() > interval[1].as_f64().map(|high| 1.5 * high));
     let findings = report["findings"].to_string();
-    assert_eq!(findings.contains("without pauses"), slow, "{findings}");
+    assert_eq!(findings.contains("at a stretch"), slow, "{findings}");
     let limit = &sustained["limit"];
     assert_eq!(
         (&limit["of"], &limit["rate"]),

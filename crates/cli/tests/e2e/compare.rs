@@ -222,6 +222,7 @@ fn what_is_no_run_is_refused() {
     let mut other = json(&dir, "a.json");
     for row in other["results"].as_array_mut().unwrap() {
         row["label"] = "another point".into();
+        row["point"]["record"] = 8192.into();
     }
     write(&dir, "b.json", &other);
     refused(

@@ -295,8 +295,7 @@ fn what_is_closed_before_an_unmount_is_looked_for() {
     let closed = &trials(&report)[0]["closed"];
     assert_eq!((&closed["files"], &closed["lost"]), (&8.into(), &8.into()));
     let headline = report["headline"].as_str().expect("a headline");
-    let words =
-        "loses what was closed just before a clean unmount: 8 of 8 files (behind the layer, ";
+    let words = "loses what was closed just before a clean unmount: 8 of 8 files (in the layer, mounted again, ";
     assert!(headline.contains(words), "{headline}");
     let said = cut(Lm::new(), &["--server", &server("fsync=pass")]);
     let report = said.json();

@@ -11,7 +11,7 @@ use layermark_store::{Store, Summary};
 use serde_json::{Value, json};
 
 use super::time;
-use crate::failure::Failure;
+use crate::{commands::stored, failure::Failure};
 
 /// The result of one point in one layer, over runs.
 pub struct Trend<'a> {
@@ -34,12 +34,18 @@ pub fn of<'a>(
     let spec = layer.parse::<Spec>().map(|spec| spec.to_string());
     let layer = &spec.unwrap_or_else(|_| layer.to_owned());
     let mut labels: Vec<String> = Vec::new();
+    // Runs of other versions may have the point under another label.
+    let like = runs.iter().find_map(|run| {
+        let (loaded, _) = stored::load(store, &run.id).ok()?;
+        let named = loaded.points.iter().find(|p| p.label == point).cloned();
+        labels.extend(loaded.points.into_iter().map(|p| p.label));
+        named
+    });
     let figures = runs.iter().filter_map(|run| {
         // A run that cannot be read is not part of the trend.
-        let (loaded, trials) = crate::commands::stored::load(store, &run.id).ok()?;
-        let figure = Figure::of(&loaded, &trials, layer, point);
-        labels.extend(loaded.points.into_iter().map(|p| p.label));
-        Some((run, figure?))
+        let like = like.as_ref()?;
+        let (loaded, trials) = stored::load(store, &run.id).ok()?;
+        Some((run, Figure::of(&loaded, &trials, layer, like)?))
     });
     let series = Series::of(figures);
     let Some((_, newest)) = series.kept.last() else {

@@ -1,6 +1,6 @@
 //! The pages: history, a run, a comparison of two runs, a trend.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use layermark_model::RunStatus;
 use layermark_report::{Report, Tally, exporters};
@@ -58,8 +58,22 @@ impl Site {
             |run: &&Summary| run.status == RunStatus::Running || !kept.contains_key(&key(run));
         let fresh: Vec<Summary> = runs.iter().filter(is_new).cloned().collect();
         let tallies = history::tallies(store, &fresh);
-        kept.extend(fresh.iter().map(key).zip(tallies));
-        let of = |run| kept.get(&key(run)).copied().flatten();
+        let mut at_work = BTreeMap::new();
+        for (run, tally) in fresh.iter().zip(tallies) {
+            // What a running one says may change without another trial.
+            match run.status {
+                RunStatus::Running => at_work.insert(key(run), tally),
+                _ => kept.insert(key(run), tally),
+            };
+        }
+        let of = |run| {
+            let at = key(run);
+            at_work
+                .get(&at)
+                .or_else(|| kept.get(&at))
+                .copied()
+                .flatten()
+        };
         runs.iter().map(of).collect()
     }
 

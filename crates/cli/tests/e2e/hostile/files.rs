@@ -238,6 +238,7 @@ const WRITERS: &[&[&str]] = &[
     &["run", "--replay", "last", "-o"],
     &["run", "--resume", "last", "-o"],
     &["file", "-l", "mock", "--dir", "work", "-o"],
+    &["file", "-l", "mock", "--dir", "work", "--events"],
     &["iops", "-l", "mock", "--dir", "work", "-o"],
     &["meta", "-l", "mock", "--dir", "work", "-o"],
     &["lock", "-l", "mock", "--dir", "work", "-o"],
@@ -317,14 +318,16 @@ fn every_command_that_writes_files_follows_no_link_of_another_user() {
             lchown(&link, Some(NOBODY), Some(NOBODY)).expect("lchown");
         }
         for words in WRITERS {
-            let to = if *words == ["man"] {
-                dir.to_owned()
-            } else {
-                format!("{dir}/o.html")
+            let to = match words.last() {
+                Some(&"man") => dir.to_owned(),
+                Some(&"--events") => format!("jsonl:{dir}/o.html"),
+                _ => format!("{dir}/o.html"),
             };
             // Without it, a log is refused on the tested disk.
             let forced: &[&[&str]] = match words.last() {
                 Some(&"--to") => &[&["--force"]],
+                // Never replaces a file.
+                Some(&"--events") => &[&[]],
                 _ => &[&[], &["--force"]],
             };
             for force in forced {
