@@ -72,7 +72,7 @@ pub enum LabError {
     },
     /// Work between two ends that would not go through the layer.
     #[error(
-        "`{workload}` does not go through layer `{layer}`: layermark gives it no network of its own, and no file is used"
+        "`{workload}` does not go through layer `{layer}`: it is given no network of its own, and no file is used"
     )]
     PassedBy {
         /// The layer.

@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Facts, Machine, Plan, Point, SelfTest, Site, Spec, StoreOption, Trial, Turn};
+use crate::{
+    Facts, Machine, Plan, Point, SelfTest, Site, Spec, StoreOption, Throttled, Trial, Turn,
+};
 
 /// A run: one plan on one machine, under one id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -51,6 +53,9 @@ pub struct Sustained {
     /// Whether waiting for a CPU is no part of the layer's cost: [`crate::Waiting::apart`].
     #[serde(default)]
     pub apart: bool,
+    /// How CPU quotas stopped the layer meanwhile. Absent without a quota that is seen from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<Throttled>,
     /// The stretches, numbered: all layers take turns at the first, then at the second.
     pub stretches: Vec<Turn>,
 }

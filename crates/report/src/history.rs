@@ -65,9 +65,11 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Computed by the rules of the run's report. `None` without a number.
-    pub fn of(run: &Run, trials: &[TrialRecord], layer: &str, label: &str) -> Option<Self> {
-        let (at, point) = run.site(layer, label)?;
+    /// Computed by the rules of the run's report. `like` is a point of this or of another run. `None` without a
+    /// number.
+    pub fn of(run: &Run, trials: &[TrialRecord], layer: &str, like: &Point) -> Option<Self> {
+        let at = run.layers.iter().position(|l| l.name == layer)?;
+        let point = sweep::like(&run.points, like)?;
         let index = Index::new(run, trials);
         let (row, controls) = results::row_and_controls(run, &index, BASELINE, (at, point));
         let row = row?;

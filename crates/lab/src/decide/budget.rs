@@ -156,6 +156,20 @@ impl Clock {
         self.last = last.min(self.budget.unwrap_or(Duration::MAX) / 4);
     }
 
+    /// The time that was kept for what is measured at the end.
+    pub(crate) fn kept_for_the_end(&self) -> Duration {
+        self.last
+    }
+
+    /// What is left for it; unlimited without a budget that somebody has named.
+    pub(crate) fn left_at_the_end(&self) -> Duration {
+        let named = self.budget.filter(|_| !self.usual);
+        let clean_up = self.clean_ups.iter().sum();
+        named.map_or(Duration::MAX, |budget| {
+            budget.saturating_sub(clean_up).saturating_sub(self.spent)
+        })
+    }
+
     /// Time for what comes after the last block.
     fn at_the_end(&self) -> Duration {
         self.clean_ups.iter().sum::<Duration>() + self.last

@@ -17,6 +17,9 @@ const TRIMMED: f64 = 0.2;
 /// read as well.
 const NAME: f64 = SLACK * 256.0;
 
+/// Bytes of a device that others may read in any trial: a block of a file system.
+const STRAY: f64 = 4096.0;
+
 /// Bytes of a page, the least that a major fault fetches.
 const PAGE: f64 = 4096.0;
 /// Bytes of an input block (getrusage(2)).
@@ -125,7 +128,10 @@ fn not_warm(context: &TrialContext<'_>, trial: &Trial) -> Option<&'static str> {
     // Of names only this is known: what is in memory is not read from a device.
     let read = trial.device.map(|device| device.read as f64);
     let read = read.filter(|_| trial.bytes() == 0 && context.counts_reads(trial));
-    let from_memory = |bytes: f64| bytes - read_by_others(trial) <= NAME * trial.ops() as f64;
+    // Names that are not in memory cost a block of their directory and one of their inodes at least, so a single
+    // block is not theirs.
+    let few = (NAME * trial.ops() as f64).max(STRAY);
+    let from_memory = |bytes: f64| bytes - read_by_others(trial) <= few;
     (!read.is_some_and(from_memory)).then_some(CACHE_UNPROVED)
 }
 
@@ -142,12 +148,12 @@ fn by_faults(
         (CacheState::Cold, Warmth::Warm) | (CacheState::Warm, Warmth::Cold) => Some(CACHE),
         (CacheState::Cold, Warmth::Uncertain) if !context.cooled.complete => Some(CACHE_UNPROVED),
         (CacheState::Cold, _) if !context.has_only_kernels() => {
+            let fetched = fetched_by_faults(trial).max(1.0);
             let read = trial.device.filter(|_| context.counts_reads(trial));
-            let own = read.map(|device| device.read as f64 - read_by_others(trial));
-            let fetched = own.map(|bytes| bytes / fetched_by_faults(trial).max(1.0));
-            match fetched {
-                Some(share) if share >= 1.0 - SLACK => None,
-                Some(share) if share <= SLACK => Some(CACHE),
+            match read.map(|device| device.read as f64) {
+                Some(all) if all <= SLACK * fetched => Some(CACHE),
+                // What others read is estimated. That may take a proof away, and refutes nothing.
+                Some(all) if all - read_by_others(trial) >= (1.0 - SLACK) * fetched => None,
                 _ => Some(CACHE_UNPROVED),
             }
         }
@@ -379,8 +385,10 @@ mod tests {
         let (cold, warm) = (asking(Cold), asking(Warm));
         assert_eq!(served(&cold, &disk(), &names(4096, 10)), [CACHE_UNPROVED]);
         assert!(served(&warm, &disk(), &names(0, 10)).is_empty());
-        assert!(served(&warm, &disk(), &names(4096, 1000)).is_empty());
-        assert_eq!(served(&warm, &disk(), &names(4096, 10)), [CACHE_UNPROVED]);
+        // One block is a stray one: a cold directory and its inodes are two.
+        assert!(served(&warm, &disk(), &names(4096, 10)).is_empty());
+        assert_eq!(served(&warm, &disk(), &names(8192, 10)), [CACHE_UNPROVED]);
+        assert!(served(&warm, &disk(), &names(8192, 1000)).is_empty());
         let unknown = Facts::default();
         assert_eq!(served(&warm, &unknown, &names(0, 10)), [CACHE_UNPROVED]);
     }
@@ -414,6 +422,23 @@ mod tests {
         assert_eq!(of(&disk(), &reading(0)), [CACHE]);
         assert_eq!(of(&disk(), &reading(20_000)), [CACHE_UNPROVED]);
         assert_eq!(of(&Facts::default(), &reading(40_960)), [CACHE_UNPROVED]);
+        // Others are expected to have read as much meanwhile. "Refuted", though the device had read all of it.
+        let beside = |read| {
+            let mut beside = reading(read);
+            beside.passes.push(Pass {
+                elapsed_ns: 1000,
+                ..Pass::default()
+            });
+            beside.background = Some(layermark_model::DeviceBackground {
+                read: Some(4096),
+                ns: 100,
+                ..layermark_model::DeviceBackground::default()
+            });
+            of(&disk(), &beside)
+        };
+        assert_eq!(beside(40_960), [CACHE_UNPROVED]);
+        assert!(beside(81_920).is_empty());
+        assert_eq!(beside(2000), [CACHE]);
     }
 
     #[test]

@@ -124,7 +124,7 @@ fn no_network(spec: &Spec, catalog: Catalog) -> Option<String> {
     let layer = catalog.layer(&spec.layer)?;
     if layer.linked(spec, Some("any")).is_err() {
         return Some(
-            "layermark gives it no network of its own: both ends would meet on a loopback, as without a layer"
+            "it is given no network of its own: both ends would meet on a loopback, as without a layer"
                 .into(),
         );
     }

@@ -161,7 +161,7 @@ mod tests {
         tally.add(&record(1, 1, 0, Some(30)));
         let pairs = tally.pairs(1, 0);
         assert_eq!(
-            (pairs.len(), pairs[1].session, pairs[1].native),
+            (pairs.len(), pairs[1].session, pairs[1].native.round()),
             (2, 1, 30.0)
         );
     }

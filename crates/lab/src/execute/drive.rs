@@ -305,11 +305,11 @@ impl<'a> Lab<'a> {
                     break Some(ended);
                 }
             };
+            let change = self.stop.now();
+            self.prove_again()?;
             if let Some(ended) = ended {
                 self.sustain(ended);
             }
-            let change = self.stop.now();
-            self.prove_again()?;
             self.tear_down();
             if let Some(ended) = ended {
                 return Ok(ended);

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use layermark_model::{BASELINE, LayerStatus, Sustained, Trial};
+use layermark_model::{BASELINE, LayerStatus, Sustained};
 
 use crate::{
-    Ended,
+    Ended, Event,
     execute::{drive::Lab, rounds::ActiveTrial, trial, turn::Length},
 };
 
@@ -16,8 +16,12 @@ const STRETCH: Duration = Duration::from_millis(500);
 const STRETCHES: u32 = 2;
 /// What preparing and settling a trial of stretches takes, as assumed.
 const OVERHEAD: Duration = Duration::from_millis(300);
-/// Where no limit is known, all stretches take at most this part of the time that the run took.
+/// All stretches take at most this part of the time that the run took, or what was kept for them, and no longer
+/// than this.
 const PART: u32 = 4;
+const LONGEST: Duration = Duration::from_mins(1);
+/// From this on, the user is told what is going on.
+const NOTICED: Duration = Duration::from_secs(5);
 /// Step of a trial, in words.
 const STRETCHING: &str = "it worked without pauses";
 
@@ -26,37 +30,61 @@ impl Lab<'_> {
     pub(crate) fn reserve_for_stretches(&mut self) {
         let limited = self.stretched().filter(|layer| self.is_limited(*layer));
         let trials = match limited.count() {
+            _ if !self.run.sustained.is_empty() => 0,
             0 => 0,
             n => (n + 1) * self.lasting_points().count(),
         };
-        self.clock.reserve(cost(trials));
+        self.clock.reserve(cost(trials).min(LONGEST));
     }
 
     /// Measures the points that wait for a device without pauses: in layers with a known limit, and in all
-    /// if that takes little time.
+    /// if that takes little time. What fails here is left out, and fails nothing else.
     pub(crate) fn sustain(&mut self, ended: Ended) {
-        if matches!(ended, Ended::Stopped) || !self.run.sustained.is_empty() {
+        self.tick();
+        let spent = self.clock.spent();
+        let kept = self.clock.kept_for_the_end().max(spent / PART);
+        let allowed = kept.min(LONGEST).min(self.clock.left_at_the_end());
+        let points: Vec<usize> = self.lasting_points().collect();
+        let mut layers: Vec<usize> = self.stretched().collect();
+        if cost((layers.len() + 1) * points.len()) > allowed {
+            layers.retain(|layer| self.is_limited(*layer));
+        }
+        if ended == Ended::Stopped || layers.is_empty() {
             return;
         }
-        let stretched: Vec<usize> = self.stretched().collect();
-        let points: Vec<usize> = self.lasting_points().collect();
-        let all = cost((stretched.len() + 1) * points.len());
-        let affordable = self.clock.spent() / PART;
-        let chosen = |layer: &usize| all <= affordable || self.is_limited(*layer);
-        let chosen: Vec<usize> = stretched.into_iter().filter(chosen).collect();
+        let seq = self.seq;
+        let mut took = Duration::ZERO;
         for point in points {
-            let able = |layer: &usize| self.can(*layer, point);
-            let mut layers: Vec<usize> = chosen.iter().copied().filter(able).collect();
-            if layers.is_empty() || !self.can(BASELINE, point) {
+            let known = self.run.sustained.iter().any(|s| s.point == point);
+            let able = |layer: &usize| {
+                self.can(*layer, point) && !self.stopping.known(*layer, point).given_up
+            };
+            let here: Vec<usize> = [BASELINE]
+                .iter()
+                .chain(&layers)
+                .copied()
+                .filter(able)
+                .collect();
+            if known || here.first() != Some(&BASELINE) || here.len() < 2 {
                 continue;
             }
-            layers.insert(0, BASELINE);
-            let in_time = |left| cost(layers.len()) <= left;
-            if self.stop.asked() || !self.stop.left().is_none_or(in_time) {
-                return;
+            let before = took;
+            took += cost(here.len());
+            if took > allowed || self.stop.asked() || self.stop.is_spent() {
+                break;
             }
-            self.stretch(&layers, point);
+            if (before..took).contains(&NOTICED) {
+                let text = "work without pauses is measured at the end";
+                (self.on_event)(Event::Note(text.into()));
+            }
+            let failed = self.stretch(&here, point);
+            if failed.contains(&BASELINE) {
+                break;
+            }
+            layers.retain(|layer| !failed.contains(layer));
         }
+        // Stretches are no trials.
+        self.seq = seq;
     }
 
     /// The layers that are compared and up.
@@ -84,11 +112,13 @@ impl Lab<'_> {
         (0..self.run.points.len()).filter(lasts)
     }
 
-    /// The stretches of a point, which are no trials: nothing is decided by them. What fails is left out.
-    fn stretch(&mut self, layers: &[usize], point: usize) {
+    /// The stretches of a point, by which nothing is decided. Returns the layers that failed.
+    fn stretch(&mut self, layers: &[usize], point: usize) -> Vec<usize> {
         let Ok(mut trials) = self.start_trials(layers, point) else {
-            return;
+            return layers.to_vec();
         };
+        // The probes tell jobs apart by it.
+        self.seq += trials.len() as u64;
         let length = Length {
             ns: STRETCH.as_nanos() as u64,
             ..Length::WHOLE
@@ -114,17 +144,21 @@ impl Lab<'_> {
                 attempt.end(up, request)
             });
         }
+        let mut failed = Vec::new();
         for ActiveTrial { layer, attempt, .. } in trials {
-            let whole = |made: &Trial| made.turns.len() == STRETCHES as usize;
             let made = attempt.trial.filter(|_| attempt.failure.is_none());
-            let sustained = made.filter(whole).map(|made| Sustained {
-                layer,
-                point,
-                apart: made.waiting.is_some_and(|waiting| waiting.apart),
-                stretches: made.turns,
-            });
-            self.run.sustained.extend(sustained);
+            match made.filter(|made| made.turns.len() == STRETCHES as usize) {
+                Some(made) => self.run.sustained.push(Sustained {
+                    layer,
+                    point,
+                    apart: made.waiting.is_some_and(|waiting| waiting.apart),
+                    throttled: made.throttled,
+                    stretches: made.turns,
+                }),
+                None => failed.push(layer),
+            }
         }
+        failed
     }
 }
 

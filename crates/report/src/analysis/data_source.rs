@@ -142,10 +142,12 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Why a layer's trials do not prove the state of its caches.
-pub fn why_unproved(facts: &Facts, privileged: bool) -> &'static str {
+/// Why a layer's trials do not prove that its caches were cold, or warm.
+pub fn why_unproved(facts: &Facts, is_cold: bool, privileged: bool) -> &'static str {
     if facts::physical(facts).is_empty() {
         "nothing below it counts what was read"
+    } else if !is_cold {
+        "other programs may have read from the device meanwhile"
     } else if facts::is_served(facts) {
         "the program or machine that serves it may have answered from its memory"
     } else if privileged {
@@ -266,6 +268,21 @@ mod tests {
             }),
             flags: flags.iter().map(|f| (*f).to_owned()).collect(),
             ..TrialRecord::default()
+        }
+    }
+
+    #[test]
+    fn why_nothing_is_proved_depends_on_what_was_asked() {
+        let (known, unknown) = (on_disk(), Facts::default());
+        let nothing = "nothing below it counts what was read";
+        for is_cold in [true, false] {
+            assert_eq!(why_unproved(&unknown, is_cold, true), nothing);
+        }
+        let names = "the kernel's name caches could not be emptied";
+        assert_eq!(why_unproved(&known, true, true), names);
+        let others = "other programs may have read from the device meanwhile";
+        for privileged in [true, false] {
+            assert_eq!(why_unproved(&known, false, privileged), others);
         }
     }
 

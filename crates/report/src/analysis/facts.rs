@@ -12,6 +12,12 @@ pub fn physical(facts: &Facts) -> Vec<&str> {
         .collect()
 }
 
+/// Whether both store bytes on one device.
+pub fn share_device(one: &Facts, other: &Facts) -> bool {
+    let devices = physical(other);
+    physical(one).iter().any(|d| devices.contains(d))
+}
+
 /// File system of the mount that the probe worked on.
 pub fn file_system(facts: &Facts) -> &str {
     facts.mounts.first().map_or("", |m| m.fs.as_str())

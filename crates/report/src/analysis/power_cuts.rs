@@ -61,6 +61,11 @@ impl Sum<'_> {
     pub fn is_only_liar(&self) -> bool {
         self.control == Some(WitnessControl::Liar) && !self.named
     }
+
+    /// It lost files that were closed before a clean unmount.
+    pub fn loses_closed(&self) -> bool {
+        self.closed.is_some_and(|c| c.lost.is_some_and(|n| n > 0))
+    }
 }
 
 pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
@@ -100,12 +105,10 @@ pub fn time(ms: i64) -> String {
     at.strftime("%H:%M:%S.%3f UTC").to_string()
 }
 
-/// What is said of a layer that lost acknowledged data; absent where none was.
+/// What is said of a layer that lost acknowledged data in a power cut; absent where none was.
 pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
     let sum = sum(trials, layer);
-    let Some(worst) = sum.worst else {
-        return lost_after_unmount(&sum, layer);
-    };
+    let worst = sum.worst?;
     let first = worst.first.as_ref()?;
     let flushes = sum.flushes.map_or_else(String::new, |n| {
         format!(
@@ -128,9 +131,10 @@ pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
     ))
 }
 
-/// What is said of a layer that lost nothing in a power cut, and files that were closed before a clean unmount.
-fn lost_after_unmount(sum: &Sum, layer: &str) -> Option<String> {
-    let closed = sum.closed.filter(|c| c.lost.is_some_and(|n| n > 0))?;
+/// What is said of a layer that lost files that were closed before a clean unmount.
+fn lost_after_unmount(trials: &[WitnessTrial], layer: &str) -> Option<String> {
+    let sum = sum(trials, layer);
+    let closed = sum.closed.filter(|_| sum.loses_closed())?;
     Some(format!(
         "{} loses what was closed just before a clean unmount: {} of {} ({})",
         code(layer),
@@ -250,7 +254,7 @@ pub fn controls_failed(trials: &[WitnessTrial]) -> Option<String> {
     })
 }
 
-/// The sentence for the headline: a layer that is not a control lost what it had acknowledged, or the
+/// The sentence for the headline: a layer that is not a control lost what it had acknowledged or closed, or the
 /// controls say that nothing can be believed.
 pub fn sentence(trials: &[WitnessTrial]) -> Option<String> {
     if let Some(why) = controls_failed(trials) {
@@ -258,25 +262,33 @@ pub fn sentence(trials: &[WitnessTrial]) -> Option<String> {
             "no verdict of the power cuts can be believed: {why}"
         ));
     }
-    let asked = layers(trials)
-        .into_iter()
-        .filter(|name| !sum(trials, name).is_only_liar());
-    let lies: Vec<String> = asked.filter_map(|name| lie(trials, name)).collect();
-    let first = lies.first()?;
-    let more = match lies.len() - 1 {
+    let (mut lies, mut closed) = (Vec::new(), Vec::new());
+    for name in layers(trials) {
+        if sum(trials, name).is_only_liar() {
+            continue;
+        }
+        match lie(trials, name) {
+            Some(lie) => lies.push(lie),
+            None => closed.extend(lost_after_unmount(trials, name)),
+        }
+    }
+    let first = lies.first().or(closed.first())?;
+    let others = |n: usize, [one, many]: [&str; 2]| match n {
         0 => String::new(),
-        n => format!(
-            "; {} as well",
-            if n == 1 {
-                "1 other layer lies".into()
-            } else {
-                format!("{n} other layers lie")
-            }
-        ),
+        1 => format!("; 1 other layer {one} as well"),
+        n => format!("; {n} other layers {many} as well"),
     };
+    let more_lies = others(lies.len().saturating_sub(1), ["lies", "lie"]);
+    let more_losses = others(
+        closed.len() - usize::from(lies.is_empty()),
+        ["loses closed files", "lose closed files"],
+    );
     let controls = controls(trials);
     // The headline ends without a full stop.
-    Some(format!("{first}{more}. {}", controls.trim_end_matches('.')))
+    Some(format!(
+        "{first}{more_lies}{more_losses}. {}",
+        controls.trim_end_matches('.')
+    ))
 }
 
 #[cfg(test)]
@@ -325,13 +337,32 @@ mod tests {
                 ..trial("rclone mount", None, 0)
             }
         };
-        let behind = Some("behind the layer, its file is absent");
-        let lost = [with(Some(40), behind)];
+        let absent = Some("in the layer, mounted again, its file is absent");
+        let lost = [with(Some(40), absent)];
         assert_eq!(
             sentence(&lost).unwrap(),
-            "`rclone mount` loses what was closed just before a clean unmount: 40 of 40 files (behind the layer, its \
-             file is absent). No honest control was cut. No lying control was cut"
+            "`rclone mount` loses what was closed just before a clean unmount: 40 of 40 files (in the layer, mounted \
+             again, its file is absent). No honest control was cut. No lying control was cut"
         );
+        // It kept what it had acknowledged. Another one did not, and a third is as bad as the first.
+        assert_eq!(lie(&lost, "rclone mount"), None);
+        let as_well = |layers: &[&str]| {
+            let mut all = lost.to_vec();
+            all.extend(layers.iter().map(|layer| WitnessTrial {
+                layer: (*layer).into(),
+                ..lost[0].clone()
+            }));
+            all
+        };
+        let told = sentence(&as_well(&["sshfs"])).unwrap();
+        let too = "its file is absent); 1 other layer loses closed files as well. No honest";
+        assert!(told.contains(too), "{told}");
+        let mut all = as_well(&["sshfs"]);
+        all.push(trial("fuse", None, 2));
+        let told = sentence(&all).unwrap();
+        assert!(told.starts_with("`fuse` lies: record 137"), "{told}");
+        let too = "0 flushes below; 2 other layers lose closed files as well. No honest";
+        assert!(told.contains(too), "{told}");
         let kept = [with(Some(0), None)];
         assert_eq!(sentence(&kept), None);
         let of = sum(&kept, "rclone mount");

@@ -510,8 +510,7 @@ impl<'a> ResultSite<'a> {
 
     /// Whether two layers have a device in common.
     fn share_device(&self, a: usize, b: usize) -> bool {
-        let devices = |l: usize| facts::physical(&self.run.layers[l].facts);
-        devices(a).iter().any(|d| devices(b).contains(d))
+        facts::share_device(&self.run.layers[a].facts, &self.run.layers[b].facts)
     }
 
     /// The layer whose flushes the device does not count either: the baseline, on the same device.
@@ -640,7 +639,8 @@ fn suspect(
     };
     // Whether repeated reads came from memory is one question, how long they take another.
     let unproved = || most(flags::CACHE_UNPROVED).filter(|_| meaning.is_cold());
-    let why = || data_source::why_unproved(facts, run.machine.privilege == "root");
+    let privileged = run.machine.privilege == "root";
+    let why = || data_source::why_unproved(facts, meaning.is_cold(), privileged);
     most(flags::CACHE)
         .map(Distrust::Cache)
         .or_else(|| Some(Distrust::CacheUnproved(unproved()?, why())))

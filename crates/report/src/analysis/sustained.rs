@@ -1,13 +1,13 @@
 //! Work without pauses, against the work in short turns: a limit that refills while a layer rests shows only there.
 
-use layermark_model::{Limit, Limited, Run, Turn};
+use layermark_model::{Limit, Limited, Run, Sustained, Turn};
 
 use crate::{
     analysis::limits,
-    types::{ResultRow, SustainedRatio},
+    types::{ResultRow, SustainedRatio, Verdict},
 };
 
-/// A ratio differs if it is this many times beyond the interval of the turns, in each stretch.
+/// A ratio differs if it is this many times beyond the interval of the turns' average, in each stretch.
 const BEYOND: f64 = 1.5;
 /// A rate is a limit's between these multiples of it. Buckets may be full when a stretch begins.
 const AT_LIMIT: [f64; 2] = [0.5, 1.5];
@@ -20,22 +20,33 @@ pub fn of(run: &Run, [layer, baseline]: [usize; 2], point: usize) -> Option<Sust
     };
     let (here, native) = (of(layer)?, of(baseline)?);
     let net = here.apart && native.apart;
-    let (here, native) = (&here.stretches, &native.stretches);
     let ratio = |(a, b)| Some(ns_per_op(a, net)? / ns_per_op(b, net)?);
-    let ratios: Vec<f64> = here.iter().zip(native).filter_map(ratio).collect();
-    let whole = !ratios.is_empty() && ratios.len() == here.len() && layer != baseline;
-    let ns: u64 = here.iter().map(|t| t.elapsed_ns).sum();
-    let bytes: u64 = here.iter().map(|t| t.bytes).sum();
-    let rate = bytes as f64 * 1e9 / ns.max(1) as f64;
-    let facts = &run.layers[layer].facts;
-    let limits = facts.limits.iter();
-    let meaning = &run.points[point].meaning;
-    let mut met = limits.filter(|l| limits::waits(meaning, l) && is_met(l, rate));
+    let pairs = here.stretches.iter().zip(&native.stretches);
+    let ratios: Vec<f64> = pairs.filter_map(ratio).collect();
+    let whole = !ratios.is_empty() && ratios.len() == here.stretches.len() && layer != baseline;
+    let ns: u64 = here.stretches.iter().map(|t| t.elapsed_ns).sum();
     whole.then(|| SustainedRatio {
         length_s: ns as f64 / 1e9 / ratios.len() as f64,
-        limit: met.next().or_else(|| limits::of_cpu(facts)).cloned(),
+        limit: met(run, here, native),
         ratios,
     })
+}
+
+/// The limit that stopped the layer in its stretches and not the baseline, which has none like it.
+fn met(run: &Run, here: &Sustained, native: &Sustained) -> Option<Limit> {
+    let limits = |l: usize| &run.layers[l].facts.limits;
+    let sum = |of: fn(&Turn) -> u64| here.stretches.iter().map(of).sum::<u64>() as f64;
+    let rate = sum(|t| t.bytes) * 1e9 / sum(|t| t.elapsed_ns).max(1.0);
+    let times = |s: &Sustained| s.throttled.map_or(0, |t| t.times);
+    let stopped = 2 * times(here) > 3 * times(native);
+    let meaning = &run.points[here.point].meaning;
+    let is_met = |limit: &&Limit| match limit.of {
+        Limited::Cpu => stopped || limit.is_uncounted(),
+        _ => limits::waits(meaning, limit) && is_rate_of(limit, rate),
+    };
+    let alone = |limit: &&Limit| !limits(native.layer).contains(limit);
+    let mut own = limits(here.layer).iter().filter(alone);
+    own.find(is_met).cloned()
 }
 
 /// Nanoseconds per operation; `net`: without the time that the thread waited for a CPU.
@@ -46,17 +57,22 @@ fn ns_per_op(turn: &Turn, net: bool) -> Option<f64> {
 }
 
 /// Whether a rate of bytes is that of a limit of transfers.
-fn is_met(limit: &Limit, rate: f64) -> bool {
+fn is_rate_of(limit: &Limit, rate: f64) -> bool {
     let of_bytes = matches!(limit.of, Limited::ReadBytes | Limited::WrittenBytes);
     let [least, most] = AT_LIMIT.map(|times| times * limit.rate);
     of_bytes && (least..=most).contains(&rate)
 }
 
-/// Whether a result is slower without pauses than its turns allow for.
+/// Whether a result is slower at a stretch than its turns allow for. Both are averages: a stretch has its stalls.
 pub fn is_slower(row: &ResultRow) -> bool {
-    let (Some(sustained), Some([_, high])) = (&row.sustained, row.ratio.and_then(|r| r.interval))
-    else {
+    let high = |row: &ResultRow| {
+        let ratio = row.ratio?;
+        let [_, high] = ratio.average?.interval.or(ratio.interval)?;
+        Some(high.max(ratio.average?.estimate))
+    };
+    let (Some(sustained), Some(high)) = (&row.sustained, high(row)) else {
         return false;
     };
-    sustained.ratios.iter().all(|ratio| *ratio > BEYOND * high)
+    let trusted = row.verdict != Verdict::Untrusted;
+    trusted && sustained.ratios.iter().all(|ratio| *ratio > BEYOND * high)
 }

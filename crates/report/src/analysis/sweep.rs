@@ -43,6 +43,36 @@ pub fn other_work<S: Swept + Copy>(old: S, new: S) -> Option<Vec<String>> {
     (before != after || !differences.is_empty()).then_some(differences)
 }
 
+/// The work of a point for the clock, whatever its label, which versions may word differently. A parameter without a
+/// value is none: older points lack it. One with a value is other work, because some are left out where they are the
+/// default.
+pub fn work_key(of: &impl Swept) -> String {
+    let (workload, params, said) = of.work();
+    let mut params = common(params, said, |_| false);
+    params.retain(|_, value| !is_unset(value));
+    format!("{workload} {}", Value::Object(params))
+}
+
+fn is_unset(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(on) => !on,
+        Value::Number(n) => n.as_u64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(items) => items.is_empty(),
+    }
+}
+
+/// Index of the point that a point of another run is like: of its label, else of its work.
+pub fn like(points: &[Point], other: &Point) -> Option<usize> {
+    let named = points.iter().position(|p| p.label == other.label);
+    named.or_else(|| {
+        let wanted = work_key(&other);
+        points.iter().position(|p| work_key(&p) == wanted)
+    })
+}
+
 /// A sweep may be a member of a sweep over another quantity.
 impl<const N: usize, T> Swept for &Sweep<N, T> {
     fn work(&self) -> (&str, &Map<String, Value>, &Meaning) {
@@ -244,6 +274,29 @@ mod tests {
         let sweeps = over(numbered(&points), [RequestSize]);
         assert_eq!(sweeps.len(), 1);
         assert_eq!(sweeps[0].steps, [([4], 0), ([8], 1)]);
+    }
+
+    #[test]
+    fn a_point_of_another_run_is_found_by_its_label_or_else_by_its_work() {
+        let named = |label: &str, params: Value| {
+            let mut point = point("list", 64, 8, true);
+            point.label = label.into();
+            point.params = serde_json::from_value(params).unwrap();
+            point
+        };
+        let old = [
+            named("list 100", json!({"files": 100, "gone": 0})),
+            named("list 200", json!({"files": 200})),
+        ];
+        let at = |label: &str, params: Value| like(&old, &named(label, params));
+        let new = "list directories";
+        assert_eq!(at("list 100", json!({"files": 7})), Some(0), "by label");
+        assert_eq!(at(new, json!({"files": 200})), Some(1));
+        assert_eq!(at(new, json!({"files": 100, "later": ""})), Some(0));
+        assert_eq!(at(new, json!({"no_debt": true, "files": 200})), Some(1));
+        // What is left out where it is the default.
+        assert_eq!(at(new, json!({"files": 200, "rest": "1s"})), None);
+        assert_eq!(at(new, json!({"files": 300})), None);
     }
 
     #[test]

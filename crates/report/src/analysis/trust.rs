@@ -391,7 +391,11 @@ fn why_unproved(e: &Evidence, trials: &[&TrialRecord]) -> String {
     let mut reasons: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
     for trial in trials {
         let layer = e.run.layers.get(trial.cell.layer);
-        let why = layer.map_or("", |l| data_source::why_unproved(&l.facts, privileged));
+        let point = e.run.points.get(trial.cell.point);
+        let is_cold = point.is_some_and(|p| p.meaning.is_cold());
+        let why = layer.map_or("", |l| {
+            data_source::why_unproved(&l.facts, is_cold, privileged)
+        });
         reasons.entry(why).or_default().push(trial);
     }
     let each = reasons.iter();

@@ -45,13 +45,15 @@ impl Report {
     }
 
     /// Compares this run with an older one: every point and layer that both have. `None` if there
-    /// are none. Differences below `delta` do not matter.
+    /// are none. Differences below `delta` do not matter. A point is the one of its label, or else of its work.
     ///
     /// Blocks of two runs are not pairs, so the two samples of a cell are compared by the means of
     /// their blocks. If both runs have the same baseline, a layer's blocks are ratios to it, which
     /// removes the change of the machine itself. The blocks of the baseline, and of layers without
     /// one, are times. The baseline is a family of its own, like the control in a run.
     pub fn compare(&self, old: &Self, delta: f64) -> Option<Self> {
+        let old = alike::renamed(old, self);
+        let old = old.as_ref();
         let baseline = common_baseline(old, self);
         let cells: Vec<Both> = self
             .results

@@ -396,11 +396,12 @@ fn results(groups: &[Group], style: Style, out: &mut dyn Write) -> anyhow::Resul
                 writeln!(out, "{}", grid.line(&head, &cells, painted))?;
             }
             let label = rows::label(row);
-            if !grid.shown[LABEL] && !label.is_empty() {
-                wrapped(out, style, "      ", "      ", &label)?;
-            }
-            if !of.brief.is_empty() {
-                wrapped(out, style, "      ", "      ", &plain(&of.brief))?;
+            let brief = plain(&of.brief);
+            let label = if grid.shown[LABEL] { "" } else { &label };
+            let mut below = vec![label, brief.as_str()];
+            below.retain(|text| !text.is_empty());
+            if !below.is_empty() {
+                wrapped(out, style, "      ", "      ", &below.join("; "))?;
             }
         }
     }

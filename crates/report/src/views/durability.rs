@@ -18,9 +18,11 @@ use crate::{
 
 const BY_HAND: &str = "whether it keeps them needs a real power cut: layermark durability record";
 const CLAIM: &str = "keeps what fsync acknowledged";
+/// The verdict on a layer that keeps what fsync acknowledged, and loses what was closed before a clean unmount.
+const LOSES_CLOSED: &str = "loses closed files";
 
 impl Report {
-    /// Whether a layer that is not known to lie lost what it had acknowledged.
+    /// Whether a layer that is not known to lie lost what it had acknowledged, or what was closed.
     pub fn lost_data(&self) -> bool {
         sentence(&self.power_cuts).is_some() && self.controls_failed().is_none()
     }
@@ -67,20 +69,20 @@ impl Report {
         }
         let more = [killed(&sum), refuses(&sum), closed(&sum)];
         let more: Vec<String> = more.into_iter().flatten().collect();
-        let killed = match more.as_slice() {
-            [] => String::new(),
-            more => format!("; {}", more.join("; ")),
+        let and_more = |evidence: String| {
+            let evidence = (!evidence.is_empty()).then_some(evidence);
+            let all: Vec<String> = evidence.into_iter().chain(more.iter().cloned()).collect();
+            all.join("; ")
         };
         if let Some(lie) = lie(&self.power_cuts, layer) {
-            return ["L3".into(), "lies".into(), lie + &killed, String::new()];
+            return ["L3".into(), "lies".into(), and_more(lie), String::new()];
         }
         if sum.cuts > 0 {
-            let mut evidence = format!(
+            let mut evidence = and_more(format!(
                 "{} records acknowledged, 0 lost in {}",
                 sum.records,
                 count(sum.cuts as usize, "power cut")
-            );
-            evidence += &killed;
+            ));
             if sum.unrecovered > 0 {
                 let _ = write!(
                     evidence,
@@ -91,6 +93,7 @@ impl Report {
             }
             let open = "cuts at other moments, and what the disk below does with a flush".into();
             let verdict = match sum.unrecovered {
+                0 if sum.loses_closed() => LOSES_CLOSED,
                 0 => "kept",
                 _ => "kept where it was set up again",
             };
@@ -105,7 +108,7 @@ impl Report {
             return [
                 "L3".into(),
                 "not recovered".into(),
-                evidence,
+                and_more(evidence),
                 "what it kept".into(),
             ];
         }
@@ -123,14 +126,14 @@ impl Report {
                 [
                     durability.level.clone().unwrap_or_default(),
                     verdict.into(),
-                    because,
+                    and_more(because),
                     format!("{BY_HAND} ({why})"),
                 ]
             }
             None => [
                 "L0".into(),
                 "cannot tell".into(),
-                why.into(),
+                and_more(why.into()),
                 BY_HAND.into(),
             ],
         }
@@ -155,7 +158,7 @@ impl Report {
     fn conclusion(&self, layer: &str) -> Conclusion {
         let [level, verdict, evidence, open] = self.level(layer);
         let holds = match verdict.as_str() {
-            "kept" => Holds::Yes,
+            "kept" | LOSES_CLOSED => Holds::Yes,
             "lies" => Holds::No,
             _ => Holds::Open,
         };
@@ -286,9 +289,78 @@ fn timeline(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
 
 #[cfg(test)]
 mod tests {
+    use layermark_model::witness::{ClosedFiles, LostRecord, WitnessFinding};
     use layermark_testkit::sample::Sample;
 
     use super::*;
+
+    /// It said "lies" of a layer that keeps what fsync acknowledged, and the loss twice.
+    #[test]
+    fn what_is_closed_and_lost_is_said_once_and_is_no_lie() {
+        let (run, trials) = Sample::default().build();
+        let mut report = Report::build(&run, &trials);
+        let closed = ClosedFiles {
+            files: 40,
+            lost: Some(40),
+            why: Some("in the layer, mounted again, its name is absent".into()),
+        };
+        let trial = WitnessTrial {
+            layer: "rclone".into(),
+            writer: "append".into(),
+            records: 500,
+            cuts: 38,
+            closed: Some(closed),
+            ..WitnessTrial::default()
+        };
+        let mut level = |trial: WitnessTrial| {
+            report.power_cuts = vec![trial];
+            assert!(report.lost_data());
+            (report.level("rclone"), report.conclusion("rclone").holds)
+        };
+        let lost = "40 of 40 files that were closed just before a clean unmount are lost (in the layer, mounted again, its name is absent)";
+        let ([level_of, verdict, evidence, _], holds) = level(trial.clone());
+        assert_eq!((level_of.as_str(), verdict.as_str()), ("L3", LOSES_CLOSED));
+        let kept = "500 records acknowledged, 0 lost in 38 power cuts";
+        assert_eq!(evidence, format!("{kept}; {lost}"));
+        assert!(holds == Holds::Yes, "fsync is another question");
+        // The verdict of the power cuts remains.
+        let liar = WitnessTrial {
+            losing: 2,
+            first: Some(LostRecord {
+                finding: WitnessFinding {
+                    outcome: Outcome::Lost,
+                    sequence: 137,
+                    block: 136,
+                    text: "it is absent".into(),
+                    permitted: false,
+                },
+                at_ms: 43_203_413,
+                timeline: Vec::new(),
+            }),
+            ..trial.clone()
+        };
+        let ([_, verdict, evidence, _], holds) = level(liar);
+        assert_eq!(verdict, "lies");
+        assert!(holds == Holds::No);
+        assert_eq!(evidence.matches("clean unmount").count(), 1, "{evidence}");
+        let not_always = WitnessTrial {
+            unrecovered: 1,
+            ..trial.clone()
+        };
+        let ([_, verdict, evidence, _], _) = level(not_always);
+        assert_eq!(verdict, "kept where it was set up again");
+        assert!(evidence.contains(lost), "{evidence}");
+        let never = WitnessTrial {
+            cuts: 0,
+            unrecovered: 38,
+            unrecovered_why: Some("it lacks a key".into()),
+            ..trial
+        };
+        let ([_, verdict, evidence, _], _) = level(never);
+        assert_eq!(verdict, "not recovered");
+        let why = "after 38 power cuts it could not be set up again: it lacks a key";
+        assert_eq!(evidence, format!("{why}; {lost}"));
+    }
 
     #[test]
     fn how_containers_were_looked_at_is_said_where_there_is_one() {

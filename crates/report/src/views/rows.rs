@@ -239,10 +239,7 @@ fn flush_tail(row: &ResultRow) -> Option<String> {
     let latency = latency.filter(|_| matches!(sync, "each" | "each-data" | "osync" | "odsync"))?;
     let tail = latency.tail.map(|tail| (tail.percentile, tail.us));
     let (percentile, us) = latency.p99.map(|us| (99.0, us)).or(tail)?;
-    Some(format!(
-        "{percentile} % of them within {}",
-        number::time(us)
-    ))
+    Some(format!("p{percentile} {}", number::time(us)))
 }
 
 /// The evidence for the verdict on flushes, if one word in the table is not enough: the

@@ -318,6 +318,49 @@ fn runs_that_are_not_alike_say_so() {
     assert!(findings(&report).starts_with("The runs are not alike: kernel 6 then, 7 now; "));
 }
 
+/// Every point of an older run was missing once labels of the same work said more.
+#[test]
+fn a_label_that_is_worded_differently_is_still_the_same_point() {
+    let mut new = new();
+    for row in &mut new.results {
+        row.label += ", in other words";
+        row.point.insert("later".into(), false.into());
+    }
+    let gates: Vec<Gate> = vec!["slower=10%".parse().unwrap()];
+    let report = |new: &Report| {
+        let mut report = new.compare(&old(), 0.05).expect("points in common");
+        report.hold_to(&gates, true);
+        report
+    };
+    let renamed = report(&new);
+    assert_eq!(renamed.results.len(), 6, "two points of three layers");
+    assert!(renamed.compared.as_ref().unwrap().missing.is_empty());
+    assert_eq!(trust(&renamed, "work"), (TrustState::Ok, "yes"));
+    let fuse = row(&renamed, "fuse", 0);
+    assert!(fuse.label.ends_with(", in other words"), "{}", fuse.label);
+    assert_eq!(fuse.verdict, Verdict::Slower);
+    assert!(renamed.gates.iter().all(|g| g.text != "not measured"));
+    // With a parameter that is left out where it is the default, it is other work.
+    for row in new.results.iter_mut().filter(|r| r.point["record"] == 4096) {
+        row.point.insert("rest".into(), "2s".into());
+    }
+    let other = report(&new);
+    assert_eq!(other.results.len(), 3);
+    assert_eq!(other.compared.as_ref().unwrap().missing.len(), 3);
+    assert_eq!(trust(&other, "work").0, TrustState::Warn);
+}
+
+#[test]
+fn a_series_goes_on_under_another_label() {
+    let (mut run, trials) = made().cost(|layer, _, _| usual(layer)).parts();
+    let asked = run.points[0].clone();
+    run.points[0].label = "as it was".into();
+    let figure = Figure::of(&run, &trials, "fuse", &asked).expect("a number");
+    assert!((figure.value.estimate - 3.0).abs() < 0.05, "{figure:?}");
+    run.points[0].params.insert("rest".into(), "2s".into());
+    assert!(Figure::of(&run, &trials, "fuse", &asked).is_none());
+}
+
 fn flushed(trial: &mut Trial, flushes: u64) {
     trial.syncs = 256;
     trial.background = Some(DeviceBackground {
@@ -370,8 +413,7 @@ fn a_step_over_runs_is_dated() {
 fn figure(made: Made, change: impl Fn(&mut Run)) -> Figure {
     let (mut run, trials) = made.parts();
     change(&mut run);
-    let label = run.points[0].label.clone();
-    let figure = Figure::of(&run, &trials, "fuse", &label);
+    let figure = Figure::of(&run, &trials, "fuse", &run.points[0]);
     figure.expect("a number")
 }
 
@@ -449,7 +491,8 @@ fn a_figure_of_a_run_is_that_of_its_report() {
     let report = Report::build(&run, &trials);
     let mut compared = 0;
     for row in &report.results {
-        let figure = Figure::of(&run, &trials, &row.layer, &row.label);
+        let point = run.points.iter().find(|p| p.label == row.label);
+        let figure = Figure::of(&run, &trials, &row.layer, point.expect("its point"));
         let is_baseline = report
             .layers
             .iter()

@@ -465,6 +465,22 @@ fn a_cold_cache_that_nothing_proves_is_not_trusted() {
     assert_eq!(evidence_for_root(&report), 1);
 }
 
+/// The kernel's name caches were blamed for warm trials too, beside which something read from the device.
+#[test]
+fn a_warm_cache_that_nothing_proves_has_a_reason_of_its_own() {
+    let report = made(&["overlay:upper"], |run, trials| {
+        run.machine.privilege = "root".into();
+        for t in trials.iter_mut().filter(|t| t.cell.layer == 1) {
+            t.flags.push(flags::CACHE_UNPROVED.into());
+        }
+    });
+    let cache = report.trust.iter().find(|t| t.id == "cache").unwrap();
+    let warm = "`overlay:upper` (other programs may have read from the device meanwhile)";
+    let cold = "`overlay:upper` (the kernel's name caches could not be emptied)";
+    let both = format!(", in {warm} and {cold}; ");
+    assert!(cache.text.contains(&both), "{}", cache.text);
+}
+
 /// Of a server that answers from its own memory, with no known disk, it said: cold was cold in all trials.
 #[test]
 fn proved_not_proved_and_refuted_trials_are_counted_apart() {

@@ -20,7 +20,8 @@ pub fn give(f: &Findings, busy: bool) -> Vec<Advice> {
     advice.extend(late(f));
     advice.extend(suspected(f));
     advice.extend(fewer_flushes(f));
-    advice.extend(fast_flush(f));
+    let fast = [true, false].map(|on_disk| fast_flush(f, on_disk));
+    advice.extend(fast.into_iter().flatten());
     advice.extend(busy_disk(f));
     advice.extend(memory(f));
     advice.extend(copy_up(f));
@@ -112,21 +113,40 @@ fn fewer_flushes(f: &Findings) -> Option<Advice> {
     )
 }
 
-/// A program in user space that flushes faster than the file system below it: counted flushes may be of another
-/// file, or come after the answer.
-fn fast_flush(f: &Findings) -> Option<Advice> {
+/// A program in user space that flushes faster than the baseline: counted flushes may be of another file, or come
+/// after the answer. `on_disk`: it stores on the baseline's device, which only the kernel serves there, so its way
+/// to the device is the longer one.
+fn fast_flush(f: &Findings, on_disk: bool) -> Option<Advice> {
     across(
         f,
         |r| {
             let faster = r.verdict == Verdict::Faster && r.meaning.flushes;
-            faster && r.causes.first() == Some(&Cause::Unexplained) && is_fuse(f, &r.layer)
+            let unexplained = faster && r.causes.first() == Some(&Cause::Unexplained);
+            unexplained && is_fuse(f, &r.layer) && is_on_baselines_disk(f, &r.layer) == on_disk
         },
         |layers| {
-            format!(
-                "Do not rely on fsync in {layers} before a power cut proves it: a program in user space takes longer than the directory below it, and this flushes faster. {CUT}"
-            )
+            let baseline = f.baseline();
+            if on_disk {
+                format!(
+                    "Do not rely on fsync in {layers} before a power cut proves it: a program in user space takes longer than the disk below it, and this flushes faster than {baseline} on the same disk. {CUT}"
+                )
+            } else {
+                format!(
+                    "Do not rely on fsync in {layers} before a power cut proves it: it is not proved, and faster than {baseline} for no reason that the data shows. {CUT}"
+                )
+            }
         },
     )
+}
+
+/// Whether a layer stores on a device that the baseline reaches through the kernel alone.
+fn is_on_baselines_disk(f: &Findings, name: &str) -> bool {
+    let Some(baseline) = f.run.layers.get(BASELINE) else {
+        return false;
+    };
+    let mut layers = f.run.layers.iter().filter(|l| l.name == name);
+    let on_it = layers.any(|l| facts::share_device(&l.facts, &baseline.facts));
+    on_it && facts::flushes_directly(&baseline.facts)
 }
 
 /// Whether a program in user space serves a layer.

@@ -31,7 +31,7 @@ fn least(row: &ResultRow) -> f64 {
     ratios.copied().fold(f64::MAX, f64::min)
 }
 
-/// `L at P: 1.1x native's time in short turns, 4.6x over 500 ms without pauses: why`.
+/// `L at P: 1.1x native's time in short turns, 4.6x over 500 ms at a stretch: why`.
 fn words(row: &ResultRow, baseline: &str) -> Option<String> {
     let (sustained, ratio) = (row.sustained.as_ref()?, row.ratio?);
     let who = |limit: &Limit| if limit.helper { "its program" } else { "it" };
@@ -40,10 +40,10 @@ fn words(row: &ResultRow, baseline: &str) -> Option<String> {
         None => "why is not proved".into(),
     };
     Some(format!(
-        "{} at {}: {} in short turns, {} over {} without pauses: {why}.",
+        "{} at {}: {} in short turns, {} over {} at a stretch: {why}.",
         code(&row.layer),
         quoted(row),
-        number::of_baseline(ratio.estimate, baseline),
+        number::of_baseline(ratio.average?.estimate, baseline),
         number::of_baseline(least(row), baseline),
         number::time(sustained.length_s * 1e6),
     ))

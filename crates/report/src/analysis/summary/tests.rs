@@ -723,3 +723,42 @@ fn a_difference_that_no_verdict_was_asked_on_is_not_denied() {
     assert!(denied([0.97, 1.02]));
     assert!(!denied([0.92, 0.94]));
 }
+
+/// "A program in user space takes longer than the directory below it" was said of one that stored elsewhere.
+#[test]
+fn a_flush_is_called_too_fast_for_the_disk_only_on_the_baselines_disk() {
+    let (run, report) = &*BASE;
+    let rows = [ResultRow {
+        layer: "fuse".into(),
+        meaning: Meaning {
+            flushes: true,
+            ..Meaning::default()
+        },
+        trials: 9,
+        blocks: 9,
+        verdict: Verdict::Faster,
+        causes: vec![Cause::Unexplained],
+        ..report.results[0].clone()
+    }];
+    let told = |change: fn(&mut Run)| {
+        let mut run = run.clone();
+        change(&mut run);
+        let mut advice = words(&run, &rows).advice.into_iter().map(|a| a.text);
+        let flush = advice.find(|text| text.starts_with("Do not rely on fsync in `fuse`"));
+        let text = flush.expect("advice");
+        assert!(text.contains("layermark durability"), "{text}");
+        text
+    };
+    let on_disk = told(|_| {});
+    assert!(on_disk.contains("on the same disk"), "{on_disk}");
+    let elsewhere = told(|run| {
+        let mut layers = run.layers.iter_mut();
+        let fuse = layers.find(|l| l.name == "fuse").unwrap();
+        fuse.facts.devices[0].name = "sdb".into();
+    });
+    let served = told(|run| run.layers[0].facts.mounts[0].fs = "fuse.sshfs".into());
+    for text in [elsewhere, served] {
+        assert!(!text.contains("disk"), "{text}");
+        assert!(text.contains("it is not proved"), "{text}");
+    }
+}
