@@ -12,7 +12,7 @@ pub type TallyKey = (String, u64);
 
 /// A store of this format may lack it: it is made when there is something to keep.
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS tallies (
-    run_id TEXT NOT NULL PRIMARY KEY REFERENCES runs (id),
+    run_id TEXT NOT NULL PRIMARY KEY,
     trials BIGINT NOT NULL,
     rules TEXT NOT NULL,
     tally TEXT NOT NULL
