@@ -182,9 +182,6 @@ pub struct Device {
     pub own: bool,
 }
 
-/// In place of a file that is not seen from here.
-const UNSEEN: &str = "a control group of the probe";
-
 /// A limit of a control group. It refills while its processes rest, so short turns may not show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Limit {
@@ -200,6 +197,9 @@ pub struct Limit {
     pub device: Option<String>,
     /// The file of the group that holds it, such as `cpu.max`.
     pub file: String,
+    /// Whether nobody counts how often it stops the layer: its group is not seen from here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted: bool,
 }
 
 impl Limit {
@@ -210,13 +210,9 @@ impl Limit {
             of: Limited::Cpu,
             rate,
             device: None,
-            file: UNSEEN.into(),
+            file: "a control group of the probe".into(),
+            uncounted: true,
         }
-    }
-
-    /// Whether nobody counts how often it stops the layer.
-    pub fn is_uncounted(&self) -> bool {
-        self.file == UNSEEN
     }
 }
 

@@ -42,6 +42,7 @@ fn lowest(all: Vec<(bool, GroupLimit)>, devices: &[Device]) -> Vec<Limit> {
             rate: limit.rate,
             device: device.flatten().map(|d| d.name.clone()),
             file: limit.file.to_owned(),
+            uncounted: false,
         };
         let alike =
             |l: &&mut Limit| (l.helper, l.of, &l.device) == (limit.helper, limit.of, &limit.device);

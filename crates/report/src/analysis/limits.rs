@@ -70,7 +70,7 @@ pub fn caveat(run: &Run, results: &[ResultRow]) -> Option<String> {
     let met = |layer: &str, limit: &Limit| {
         let mut rows = results.iter().filter(|r| r.layer == layer);
         match limit.of {
-            Limited::Cpu => limit.is_uncounted() || rows.any(|r| stopped(r) > 0.0),
+            Limited::Cpu => limit.uncounted || rows.any(|r| stopped(r) > 0.0),
             _ => rows.any(|r| waits(&r.meaning, limit)),
         }
     };

@@ -41,7 +41,7 @@ fn met(run: &Run, here: &Sustained, native: &Sustained) -> Option<Limit> {
     let stopped = 2 * times(here) > 3 * times(native);
     let meaning = &run.points[here.point].meaning;
     let is_met = |limit: &&Limit| match limit.of {
-        Limited::Cpu => stopped || limit.is_uncounted(),
+        Limited::Cpu => stopped || limit.uncounted,
         _ => limits::waits(meaning, limit) && is_rate_of(limit, rate),
     };
     let alone = |limit: &&Limit| !limits(native.layer).contains(limit);

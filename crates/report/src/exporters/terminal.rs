@@ -261,9 +261,7 @@ fn cells(row: &ResultRow) -> Vec<[String; 7]> {
     let line = |n: &rows::Numbers| {
         let of_row = if n.of.is_empty() {
             let value = number::result_value(row);
-            // With the article the column would have no room beside usual ratios.
-            let label = rows::label(row).replace("reached the device", "reached device");
-            [row.word().into(), value, label]
+            [row.word().into(), value, rows::label(row)]
         } else {
             [const { String::new() }; 3]
         };

@@ -473,6 +473,7 @@ fn a_quota_is_a_cause_where_it_stopped_the_layer() {
         rate: 0.05,
         device: None,
         file: "cpu.max".into(),
+        uncounted: false,
     };
     let told = |times: u64| {
         let report = made(&["fuse"], |run, trials| {
@@ -515,6 +516,7 @@ fn a_limit_of_io_is_a_caveat_where_an_operation_waits_for_it() {
                 rate: 10e6,
                 device: Some("vda".into()),
                 file: "io.max".into(),
+                uncounted: false,
             };
             for layer in &mut run.layers[layers.clone()] {
                 layer.facts.limits = vec![limit.clone()];

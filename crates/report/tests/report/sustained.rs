@@ -57,6 +57,7 @@ fn limit(of: Limited, rate: f64) -> Limit {
         rate,
         device: Some("vda".into()),
         file: "io.max".into(),
+        uncounted: false,
     }
 }
 

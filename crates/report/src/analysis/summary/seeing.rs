@@ -42,7 +42,7 @@ fn longest(slower: &[&ResultRow]) -> Option<String> {
     Some(number::time(extra.estimate))
 }
 
-/// How long all of them were waited for in vain.
+/// How long each of them was waited for at least, without being seen.
 fn within(unseen: &[&ResultRow]) -> Option<String> {
     unseen.first()?.op_us.map(number::time)
 }
