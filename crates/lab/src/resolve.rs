@@ -190,7 +190,11 @@ fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
     let mut points: Vec<Point> = Vec::new();
     for settings in &plan.work {
         let workload = catalog.workload(&settings.workload)?;
-        points.extend(workloads::points(workload, settings, plan.scale)?);
+        let mut own = workloads::points(workload, settings, plan.scale)?;
+        // Several works may add the same point of another workload.
+        let known: BTreeSet<String> = points.iter().map(Point::key).collect();
+        own.retain(|p| p.workload == settings.workload || !known.contains(&p.key()));
+        points.extend(own);
         if points.len() > MOST_POINTS {
             return Err(LabError::Plan(PlanError::Range {
                 key: "work",
@@ -340,7 +344,7 @@ fn is_passed_by(spec: &Spec, points: &[Point], catalog: Catalog) -> bool {
     let Some(layer) = catalog.layer(&spec.layer) else {
         return false;
     };
-    let on_loopback = layer.linked(spec, None).is_ok() && layer.linked(spec, Some("any")).is_err();
+    let on_loopback = layer.linked(spec, None).is_ok() && !layer.has_network(spec);
     let of_network = |point: &Point| {
         let needs = catalog.needs(point);
         point.meaning.target == Target::Network
@@ -360,6 +364,9 @@ fn check_ends(
         return Err(LabError::PassedBy {
             layer: layer.clone(),
             workload: points[0].workload.clone(),
+            other: catalog
+                .layer(&layer.layer)
+                .and_then(|l| Some(l.with_network(layer)?.to_string())),
         });
     }
     let one_side = |layer: &Spec| work.not_on_both_sides(layer, catalog);

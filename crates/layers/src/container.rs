@@ -17,7 +17,8 @@ use std::{
 use layermark_model::{CONTAINER, KEPT_IN_MEMORY, Missing, Spec, random_name};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
+    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
+    child::{self, Change},
     entered::{self, Own, Start, Way},
     host::HostPlace,
     needs,
@@ -28,12 +29,14 @@ use crate::{
 
 mod bubblewrap;
 mod docker;
+mod network;
 mod nspawn;
 mod oci;
 mod oci_image;
 mod podman;
 mod root;
 
+use network::Network;
 use root::Root;
 
 /// A container.
@@ -59,6 +62,9 @@ layer_options! {
         /// they stay in gVisor's memory; default: as runsc does without the flag. One of May 2023 or later keeps them in
         /// a file that it maps
         overlay: Overlay = "default",
+        /// how podman's container is connected, for work with two ends. none: both are on its loopback; slirp4netns: a
+        /// network in user space, whose ports podman publishes; bridge: podman's bridge (CNI or netavark; root)
+        network: Network = "none",
     }
 }
 
@@ -144,6 +150,7 @@ struct Bundle<'a> {
     at: At,
     rm: bool,
     overlay: Overlay,
+    network: Network,
     /// The agent's command line in the container.
     agent: [&'a str; 4],
 }
@@ -199,6 +206,10 @@ impl Layer for Container {
                 return Err(bad(spec, option, its, must));
             }
         }
+        if options.network != Network::None && options.variant.program.0 != "podman" {
+            let must = "is an option of podman: -l container:podman".to_owned();
+            return Err(bad(spec, "network", &options.network.to_string(), must));
+        }
         let elsewhere = match () {
             () if options.overlay == Overlay::Default => None,
             () if options.variant.name != oci::GVISOR.name => {
@@ -241,12 +252,20 @@ impl Layer for Container {
         }
     }
 
-    /// Both ends meet on the loopback of a container that is on this kernel.
+    /// Both ends meet on the loopback of a container that is on this kernel, or through its network.
     fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
         if switch.is_none() && ContainerOptions::of(spec)?.variant.kernel.is_none() {
             return Ok(spec.clone());
         }
         Err(entered::no_network(&spec.to_string()))
+    }
+
+    fn has_network(&self, spec: &Spec) -> bool {
+        ContainerOptions::of(spec).is_ok_and(|options| options.network != Network::None)
+    }
+
+    fn with_network(&self, spec: &Spec) -> Option<Spec> {
+        network::with_one(spec, &ContainerOptions::of(spec).ok()?)
     }
 
     fn has_other_side(&self, spec: &Spec) -> bool {
@@ -287,13 +306,14 @@ impl Layer for Container {
         let crun = (program == "podman").then(|| needs::program("crun", "crun"));
         // Images are those of root's podman.
         let right = match options.image {
-            None if runtime.rootless => sandbox::no_mounts(),
+            None if runtime.rootless && options.network != Network::Bridge => sandbox::no_mounts(),
             _ => sandbox::not_root(),
         };
         let mut missing: Vec<Missing> = right
             .into_iter()
             .chain(needs::program(program, package))
             .chain(crun.flatten())
+            .chain(options.network.missing())
             .chain(needs::static_binary())
             .collect();
         if options.rootfs.is_some() {
@@ -330,7 +350,16 @@ impl Layer for Container {
         }
         base.emptied(undo);
         let root = Root::of(spec, &options)?;
-        let view = root.prepare(base, spec, at, undo)?;
+        let mut view = root.prepare(base, spec, at, undo)?;
+        let io = LayerError::io(&layer, "make a network for", &base.dir);
+        let outside = options.network.outside().map_err(io)?;
+        for dir in options.network.hidden() {
+            let io = LayerError::io(&layer, "hide", dir);
+            view.push(Change::Empty(
+                Change::path(dir).map_err(io)?,
+                c"mode=755".into(),
+            ));
+        }
         let token = random_name("");
         let agent = agent_in(&token);
         let bundle = Bundle {
@@ -340,6 +369,7 @@ impl Layer for Container {
             at,
             rm: options.rm,
             overlay: options.overlay,
+            network: options.network,
             agent: [&agent[0], &agent[1], &agent[2], entered::MOUNTED],
         };
         let (program, package) = runtime.program;
@@ -354,6 +384,7 @@ impl Layer for Container {
                 view: Some(view),
                 on_device_of: stored.then(|| base.dir.clone()),
                 volume: (at == At::Volume).then(|| base.dir.join("volume")),
+                outside: outside.clone(),
             }),
             drop_caches: Vec::new(),
             dir: work_dir(at),
@@ -396,6 +427,7 @@ fn notes(options: &ContainerOptions, root: &Root) -> Vec<(String, String)> {
         let ids = "that of the run";
         notes.push(("user_namespace".into(), ids.into()));
     }
+    notes.extend(options.network.notes());
     notes.extend(root::note(options, root.id()));
     let hidden = runtime.kernel.filter(|_| !options.in_memory());
     notes.extend(hidden.map(|why| ("not_proved".into(), why.into())));

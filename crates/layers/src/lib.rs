@@ -248,6 +248,14 @@ pub trait Layer: Sync {
             }),
         }
     }
+    /// Whether two ends reach each other through a network of its own. Otherwise both would be on a loopback.
+    fn has_network(&self, spec: &Spec) -> bool {
+        self.linked(spec, Some("any")).is_ok()
+    }
+    /// The same layer with a network of its own, if an option gives it one.
+    fn with_network(&self, _spec: &Spec) -> Option<Spec> {
+        None
+    }
     /// The network that `spec` joins. Layers in the same network reach each other.
     fn network(&self, _spec: &Spec) -> Option<NamedNetwork> {
         None

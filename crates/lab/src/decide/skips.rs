@@ -122,11 +122,11 @@ fn one_side(spec: &Spec, catalog: Catalog) -> Option<String> {
 /// Why a layer that is named alone cannot be reached through a network of its own.
 fn no_network(spec: &Spec, catalog: Catalog) -> Option<String> {
     let layer = catalog.layer(&spec.layer)?;
-    if layer.linked(spec, Some("any")).is_err() {
-        return Some(
-            "it is given no network of its own: both ends would meet on a loopback, as without a layer"
-                .into(),
-        );
+    if !layer.has_network(spec) {
+        let why = "it is given no network of its own: both ends would meet on a loopback, as without a layer";
+        let other = layer.with_network(spec);
+        let other = other.map_or_else(String::new, |spec| format!("; {spec} has one"));
+        return Some(format!("{why}{other}"));
     }
     layer.linked(spec, None).err().map(|e| e.to_string())
 }
@@ -204,6 +204,9 @@ mod tests {
             ("tmpfs", &["rr"]),
             ("dir:/tmp", &["rr"]),
             ("vm:backend=user", &["rr"]),
+            ("container:podman", &["rr"]),
+            ("container:podman,network=slirp4netns", &[]),
+            ("container:podman,network=bridge", &[]),
             ("native..netns", &["read"]),
             ("vm..vm", &["read"]),
             ("native..native", &[]),
