@@ -12,6 +12,7 @@ pub mod heat;
 mod iops;
 pub mod iozone;
 mod launches;
+mod locks;
 pub mod overview;
 pub mod rows;
 mod scaling;
@@ -51,6 +52,7 @@ impl Report {
         let beside = self.beside.iter().map(external::section);
         let study = self.study.iter().cloned();
         let study = study.chain(self.durability_section());
+        let study = study.chain(locks::section(self));
         study.chain(others).chain(beside).collect()
     }
 }

@@ -30,7 +30,7 @@ impl Workload for Coherence {
     }
 
     fn about(&self) -> &'static str {
-        "when a change is seen on the other side of a shared directory: in the layer, on this host"
+        "when a change, or a lock, is seen on the other side of a shared directory: in the layer, on this host"
     }
 
     fn params(&self) -> &'static [Param] {
