@@ -1,15 +1,22 @@
 //! The report as blocks, made once. A format chooses parts and their order, and draws each block.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
+
+use layermark_model::{LayerStatus, Machine};
 
 use crate::{
-    LeftOut, Report, Reproduce, ResultRow, Section, Statement, TrustItem,
+    LayerReport, LeftOut, Report, Reproduce, ResultRow, Section, Statement, TrialRow, TrustItem,
     code_span::code,
     number::{self, count},
-    views::{
-        overview::{Overview, ratio_of},
-        rows,
+    page::{
+        charts,
+        matrix::{Matrix, ratio_of},
+        results::Results,
+        sizes::{self, IozoneSheet, SizeMatrix},
     },
+    studies,
+    tables::{self, LongTable},
+    views::{alternatives, rows},
 };
 
 /// What a block is about.
@@ -43,16 +50,42 @@ pub enum Part {
     LeftOut,
     /// Differences from iozone.
     Fidelity,
+    /// How it was measured.
+    Method,
+    /// The machine and the layers.
+    Stack,
+    /// What measuring costs in each layer.
+    SelfTests,
+    /// Every trial.
+    Trials,
     /// How to repeat the run.
     Reproduce,
 }
 
-/// The report as blocks.
+/// The report as blocks. What is costly to make, and not in every format, has a function instead of a block: charts,
+/// matrices of sizes, long tables.
 pub struct Document<'a> {
+    report: &'a Report,
     /// The program and its version.
     pub generated_by: &'a str,
+    /// The plan's name.
+    pub plan: &'a str,
+    /// When the run started, RFC 3339 UTC.
+    pub started: &'a str,
+    /// State of the run in words.
+    pub status: &'static str,
+    /// Purpose of the plan, in a sentence; may be empty.
+    pub about: &'a str,
+    /// The machine.
+    pub machine: &'a Machine,
+    /// Name of the layer that the others are compared with.
+    pub baseline: &'a str,
     /// Level of the intervals.
     pub level: f64,
+    /// Whether two runs are compared.
+    pub is_comparison: bool,
+    /// What was left out for each reason.
+    pub left_out: Vec<String>,
     /// All blocks. Only those of sections can have a part in common.
     pub blocks: Vec<Block<'a>>,
 }
@@ -81,14 +114,52 @@ pub enum Content<'a> {
     List(Vec<Item<'a>>),
     /// Checks and their outcomes.
     Checks(&'a [TrustItem]),
-    /// Operations as rows, layers as columns.
-    Matrix(Overview<'a>),
+    /// Operations as rows, layers as columns, in every unit.
+    Matrix(Matrix<'a>),
     /// Results by operation.
-    Results(Vec<Group<'a>>),
+    Results(Results<'a>),
     /// Tables, charts, conclusions and files.
     Section(Section),
     /// Commands and the plan.
     Reproduce(&'a Reproduce),
+    /// How it was measured.
+    Method(Method<'a>),
+    /// The machine and the layers.
+    Stack(Stack<'a>),
+    /// The layers that measured what measuring costs.
+    SelfTests(Vec<&'a LayerReport>),
+    /// Trials in the order of the run.
+    Trials(&'a [TrialRow]),
+}
+
+/// How it was measured.
+pub struct Method<'a> {
+    /// Sessions of the run.
+    pub sessions: usize,
+    /// Blocks of the run.
+    pub blocks: usize,
+    /// Differences smaller than this share do not matter.
+    pub delta: f64,
+    /// Differences from iozone.
+    pub fidelity: &'a [String],
+}
+
+/// The machine and the layers.
+pub struct Stack<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// Directory in which the run worked.
+    pub dir: &'a str,
+    /// Every layer, also those that could not be set up.
+    pub layers: &'a [LayerReport],
+}
+
+impl<'a> Stack<'a> {
+    /// The layers that were set up.
+    pub fn ready(&self) -> impl Iterator<Item = &'a LayerReport> {
+        let layers = self.layers.iter();
+        layers.filter(|l| l.status == LayerStatus::Ready)
+    }
 }
 
 /// A sentence of a list.
@@ -101,26 +172,6 @@ pub struct Item<'a> {
     pub evidence: &'a [String],
     /// A command that helps.
     pub hint: Option<&'a str>,
-}
-
-/// The results of an operation.
-pub struct Group<'a> {
-    /// The operation's label.
-    pub label: &'a str,
-    /// Its meaning in words.
-    pub what: String,
-    /// A line for each layer.
-    pub lines: Vec<Line<'a>>,
-}
-
-/// A result and its notes.
-pub struct Line<'a> {
-    /// The numbers.
-    pub row: &'a ResultRow,
-    /// What explains the verdict; may be empty.
-    pub note: String,
-    /// The note without what would settle an undecided result.
-    pub brief: String,
 }
 
 impl<'a> Document<'a> {
@@ -139,9 +190,10 @@ impl<'a> Document<'a> {
                 Content::Checks(&report.trust),
             )
             .note(rows::trust(report)),
-            Block::new(Part::Matrix, "", Content::Matrix(Overview::new(report))),
+            Block::new(Part::Matrix, "", Content::Matrix(Matrix::new(report))),
             results(report),
         ];
+        let left_out_by_reason = left_out_by_reason(&report.left_out);
         let findings = report.findings.iter().map(|f| said(f, &f.evidence));
         // No evidence: a verdict sums up all results of its layer.
         let layers = report.verdicts.iter().map(|v| said(v, &[]));
@@ -159,15 +211,25 @@ impl<'a> Document<'a> {
             }),
             Block::list(Part::Advice, "What to do", advice.collect()),
             Block::list(Part::LeftOut, "Left out", left_out(report))
-                .map(|b| b.note(left_out_by_reason(&report.left_out).join("; "))),
+                .map(|b| b.note(left_out_by_reason.join("; "))),
             Block::list(Part::Fidelity, differs, fidelity.collect()),
         ];
         blocks.extend(lists.into_iter().flatten());
         blocks.extend(report.sections().into_iter().map(|s| section(report, s)));
         blocks.push(reproduce(report));
+        blocks.extend(background(report));
         Self {
+            report,
             generated_by: &report.generated_by,
+            plan: &report.label,
+            started: &report.started,
+            status: rows::status(report),
+            about: &report.about,
+            machine: &report.machine,
+            baseline: report.baseline(),
             level: report.level,
+            is_comparison: report.compared.is_some(),
+            left_out: left_out_by_reason,
             blocks,
         }
     }
@@ -206,6 +268,120 @@ impl<'a> Document<'a> {
             Some(Content::List(items)) => items,
             _ => &[],
         }
+    }
+
+    /// The matrix, in every unit.
+    pub fn matrix(&self) -> Option<&Matrix<'a>> {
+        self.part(Part::Matrix).and_then(|b| match &b.content {
+            Content::Matrix(matrix) => Some(matrix),
+            _ => None,
+        })
+    }
+
+    /// Every result.
+    pub fn results(&self) -> Option<&Results<'a>> {
+        self.part(Part::Results).and_then(|b| match &b.content {
+            Content::Results(results) => Some(results),
+            _ => None,
+        })
+    }
+
+    /// The answer in a sentence.
+    pub fn headline(&self) -> &str {
+        self.part(Part::Headline).map_or("", |b| &b.title)
+    }
+
+    /// Its caveats.
+    pub fn caveats(&self) -> &'a [String] {
+        match self.part(Part::Headline).map(|b| &b.content) {
+            Some(Content::Caveats(caveats)) => caveats,
+            _ => &[],
+        }
+    }
+
+    /// The checks.
+    pub fn checks(&self) -> &'a [TrustItem] {
+        match self.part(Part::Trust).map(|b| &b.content) {
+            Some(Content::Checks(checks)) => checks,
+            _ => &[],
+        }
+    }
+
+    /// The comparison of alternatives, if there are any.
+    pub fn alternatives(&self) -> Option<&Section> {
+        self.all_sections().find(|s| s.name == alternatives::NAME)
+    }
+
+    /// Results of other programs beside those of the run.
+    pub fn beside(&self) -> impl Iterator<Item = &Section> {
+        // The last sections: see `Report::sections`.
+        let others = self.all_sections().count() - self.report.beside.len();
+        self.all_sections().skip(others)
+    }
+
+    /// The heading of a section for a place with little room: without the word that those of all studies begin with.
+    pub fn short_title<'s>(&self, section: &'s Section) -> &'s str {
+        let study = self.report.study.as_ref();
+        let is_study = study.is_some_and(|study| study.name == section.name);
+        let title = studies::title(&section.name).filter(|_| is_study);
+        title.unwrap_or(&section.title)
+    }
+
+    /// Every section.
+    pub fn all_sections(&self) -> impl Iterator<Item = &Section> {
+        self.blocks.iter().filter_map(|b| match &b.content {
+            Content::Section(section) => Some(section),
+            _ => None,
+        })
+    }
+
+    /// The command that prints everything in another form: its option is `rest`. Two runs that are compared have only
+    /// `--full`.
+    pub fn more(&self, rest: &str) -> String {
+        let report = self.report;
+        match &report.compared {
+            Some(_) => format!("{} --full", report.reproduce.command),
+            None => format!("layermark report {}{} {rest}", report.run, report.store),
+        }
+    }
+
+    /// Ratios with their intervals.
+    pub fn forest(&self) -> Option<charts::Group> {
+        charts::forest(self.report)
+    }
+
+    /// Charts of sizes, latency and drift.
+    pub fn other_charts(&self) -> Vec<charts::Group> {
+        let groups = charts::sizes(self.report)
+            .into_iter()
+            .chain(charts::latency(self.report))
+            .chain(charts::drift(self.report));
+        groups.collect()
+    }
+
+    /// Every chart that has enough data; a study's own come first.
+    pub fn charts(&self) -> Vec<charts::Group> {
+        charts::every(self.report)
+    }
+
+    /// Results by file size and record, at least two of each.
+    pub fn size_matrices(&self) -> Vec<SizeMatrix<'a>> {
+        SizeMatrix::all(self.report)
+    }
+
+    /// Results by file size and record, as spreadsheets of iozone have them.
+    pub fn size_sheets(&self) -> Vec<SizeMatrix<'a>> {
+        SizeMatrix::in_kb(self.report)
+    }
+
+    /// iozone's tables, for a sheet of each layer.
+    pub fn iozone_sheets(&self) -> Vec<IozoneSheet<'a>> {
+        sizes::iozone_sheets(self.report)
+    }
+
+    /// The tables of every result, trial and launch, with their names.
+    pub fn lists(&self) -> Vec<(&'static str, LongTable<'a>)> {
+        tables::lists(self.report)
     }
 
     /// The sections of these parts.
@@ -333,28 +509,17 @@ pub fn left_out_by_reason(all: &[LeftOut]) -> Vec<String> {
 
 /// Every result, with what a ratio means.
 fn results(report: &Report) -> Block<'_> {
-    let (mut notes, mut briefs) = (rows::Notes::default(), rows::Notes::brief());
-    let mut line = |row| Line {
-        row,
-        note: notes.of(row),
-        brief: briefs.of(row),
-    };
-    let groups = rows::groups(report).into_iter();
-    let groups = groups.map(|(label, rows)| Group {
-        label,
-        what: rows
-            .first()
-            .map(|r| r.meaning.describe(&[]))
-            .unwrap_or_default(),
-        lines: rows.into_iter().map(&mut line).collect(),
-    });
-    Block::new(Part::Results, "Results", Content::Results(groups.collect()))
-        .note(count(report.results.len(), "result"))
-        .about(format!(
-            "Ratio: {}, with its {} interval. Above 1 is slower, whatever the unit.",
-            ratio_of(report),
-            number::percent(report.level)
-        ))
+    Block::new(
+        Part::Results,
+        "Results",
+        Content::Results(Results::new(report)),
+    )
+    .note(count(report.results.len(), "result"))
+    .about(format!(
+        "Ratio: {}, with its {} interval. Above 1 is slower, whatever the unit.",
+        ratio_of(report),
+        number::percent(report.level)
+    ))
 }
 
 fn section(report: &Report, section: Section) -> Block<'_> {
@@ -386,6 +551,36 @@ fn reproduce(report: &Report) -> Block<'_> {
         "{}, {} CPUs, {}, kernel {}; {}.",
         m.cpu, m.cpus, m.os, m.kernel, m.base
     ))
+}
+
+/// The background of the numbers.
+fn background(report: &Report) -> [Block<'_>; 4] {
+    let sessions: BTreeSet<u32> = report.trials.iter().map(|t| t.session).collect();
+    let blocks: BTreeSet<_> = report.trials.iter().map(|t| (t.session, t.block)).collect();
+    let method = Method {
+        sessions: sessions.len(),
+        blocks: blocks.len(),
+        delta: report.delta,
+        fidelity: &report.fidelity,
+    };
+    let stack = Stack {
+        machine: &report.machine,
+        dir: &report.dir,
+        layers: &report.layers,
+    };
+    let measured = stack.ready().collect();
+    let part = Block::new;
+    [
+        part(Part::Method, "Method", Content::Method(method)),
+        part(Part::Stack, "Machine and layers", Content::Stack(stack))
+            .note(report.machine.cpu.clone()),
+        part(
+            Part::SelfTests,
+            "What measuring costs",
+            Content::SelfTests(measured),
+        ),
+        part(Part::Trials, "Every trial", Content::Trials(&report.trials)),
+    ]
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 
 mod analysis;
 mod build;
-mod charts;
 mod code_span;
 mod compare;
 pub mod document;
@@ -14,8 +13,10 @@ mod figures;
 mod gate;
 mod history;
 mod number;
+mod page;
 mod plain;
 mod studies;
+mod tables;
 mod types;
 mod views;
 

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Exporter, Files, points::Points};
-use crate::Report;
+use super::{Exporter, Files};
+use crate::{Report, tables::points::Points};
 
 /// See the module.
 pub struct Bencher;

@@ -9,15 +9,18 @@ use kuva::{
     },
 };
 
-use super::{Exporter, Files};
+use super::{Files, Renderer};
 use crate::{
-    Report, ResultRow, TrustState, Verdict,
+    TrustState, Verdict,
     code_span::unmarked,
+    document::{Document, Part},
     number::{self, count},
-    views::{
-        heat::{self, Shade},
-        overview::{Overview, sign},
-        rows,
+    page::{
+        cell::MatrixCell,
+        matrix::{Matrix, MatrixRow},
+        name_parts,
+        results::Results,
+        shade::{self, Shade},
     },
 };
 
@@ -60,7 +63,7 @@ pub static PICTURE: Card = Card {
     as_pixels: true,
 };
 
-impl Exporter for Card {
+impl Renderer for Card {
     fn id(&self) -> &'static str {
         self.id
     }
@@ -69,27 +72,27 @@ impl Exporter for Card {
         self.endings
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let scene = scene(report);
+    fn draw(&self, document: &Document, out: &mut dyn Files) -> anyhow::Result<()> {
+        let scene = scene(document);
         let bytes = if self.as_pixels {
             png(&scene)?
         } else {
-            svg(report, &scene).into_bytes()
+            svg(document, &scene).into_bytes()
         };
         Ok(out.open("")?.write_all(&bytes)?)
     }
 }
 
-fn svg(report: &Report, scene: &Scene) -> String {
+fn svg(document: &Document, scene: &Scene) -> String {
     let drawn = SvgBackend.render_scene(scene);
     let body = drawn.split_once('>').map_or("", |(_, body)| body);
-    let title = format!("{}.", unmarked(&report.headline));
+    let title = format!("{}.", unmarked(document.headline()));
     let title = title.replace('&', "&amp;").replace('<', "&lt;");
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- {} -->\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\" aria-labelledby=\"card-t\" font-family=\"'DejaVu Sans', Verdana, sans-serif\">\
          <title id=\"card-t\">{title}</title>{body}\n",
-        report.generated_by,
+        document.generated_by,
     )
 }
 
@@ -98,7 +101,7 @@ fn png(scene: &Scene) -> anyhow::Result<Vec<u8>> {
     png.map_err(|e| anyhow::anyhow!("the picture cannot be drawn: {e}"))
 }
 
-fn scene(report: &Report) -> Scene {
+fn scene(document: &Document) -> Scene {
     let mut page = Page(vec![rect(
         0.0,
         0.0,
@@ -106,29 +109,30 @@ fn scene(report: &Report) -> Scene {
         HEIGHT,
         Color::Rgb(255, 255, 255),
     )]);
-    let top = page.headline(report);
+    let top = page.headline(document);
     let bottom = HEIGHT - EDGE - FOOT;
-    let all = Overview::new(report);
-    let (layers, points) = (all.layers.len(), all.points.len());
-    let all = all.largest(POINTS);
+    let ratios = document.matrix().map(Matrix::ratios);
+    let count_of = |all: &Matrix| (all.columns.len(), all.rows.len());
+    let (layers, points) = ratios.as_ref().map_or((0, 0), count_of);
+    let drawn = ratios.filter(|_| layers > 0);
     let mut notes = Vec::new();
-    if layers > 0 {
+    if let Some(all) = drawn.map(|all| all.largest(POINTS)) {
         page.matrix(&all, top + 14.0, bottom);
         page.scale(bottom + 14.0);
         notes.push(all.legend());
+        if points > all.rows.len() {
+            notes.push(count(points - all.rows.len(), "more operation"));
+        }
     } else {
-        page.times(report, top + 14.0);
+        page.times(document, top + 14.0);
     }
-    page.trust(report, bottom + 27.0);
-    if layers > 0 && points > all.points.len() {
-        notes.push(count(points - all.points.len(), "more operation"));
-    }
+    page.trust(document, bottom + 27.0);
     if layers > LAYERS {
         notes.push(count(layers - LAYERS, "more layer"));
     }
     let notes = cut(&notes.join("; "), WIDTH - 2.0 * EDGE, 12);
     page.text(EDGE, HEIGHT - EDGE - 40.0, &notes, 12, MUTED);
-    page.machine(report);
+    page.machine(document);
     Scene {
         background_color: Some("#ffffff".into()),
         text_color: Some(INK.into()),
@@ -142,8 +146,8 @@ struct Page(Vec<Primitive>);
 
 impl Page {
     /// Headline and caveats. Returns the height they end at.
-    fn headline(&mut self, report: &Report) -> f64 {
-        let text = format!("{}.", unmarked(&report.headline));
+    fn headline(&mut self, document: &Document) -> f64 {
+        let text = format!("{}.", unmarked(document.headline()));
         let room = WIDTH - 2.0 * EDGE;
         let sizes = [30, 26, 22, 18];
         let fits = |size: &u32| bold_wrapped(&text, room, *size).len() < LINES;
@@ -153,7 +157,7 @@ impl Page {
             y += f64::from(size) * 1.25;
             self.bold(EDGE, y, line, size, INK);
         }
-        for caveat in &report.caveats {
+        for caveat in document.caveats() {
             y += 24.0;
             let text = format!("! {}.", unmarked(caveat));
             self.bold(EDGE, y, &cut(&text, room / 1.12, 16), 16, WARNING);
@@ -162,14 +166,15 @@ impl Page {
     }
 
     /// Operations as rows, layers as columns, each cell with the colour of its ratio.
-    fn matrix(&mut self, all: &Overview, top: f64, bottom: f64) {
-        let shown = all.layers.len().min(LAYERS);
+    fn matrix(&mut self, all: &Matrix, top: f64, bottom: f64) {
+        let shown = all.columns.len().min(LAYERS);
         let column = ((WIDTH - 2.0 * EDGE - LABEL) / shown as f64).min(120.0);
-        let heads: Vec<Vec<String>> = all.heads.iter().take(shown).map(|l| parts(l)).collect();
+        let columns = all.columns.iter().take(shown);
+        let heads: Vec<Vec<String>> = columns.map(|column| parts(&column.head)).collect();
         let lines = heads.iter().map(Vec::len).max().unwrap_or(0);
         let size = if shown > 8 { 11 } else { 13 };
         let head = lines as f64 * (f64::from(size) + 3.0) + 8.0;
-        let row = ((bottom - top - head) / all.points.len().max(1) as f64).clamp(12.0, 40.0);
+        let row = ((bottom - top - head) / all.rows.len().max(1) as f64).clamp(12.0, 40.0);
         for (n, parts) in heads.iter().enumerate() {
             let middle = EDGE + LABEL + column * (n as f64 + 0.5);
             for (line, part) in parts.iter().enumerate() {
@@ -179,54 +184,51 @@ impl Page {
             }
         }
         let letters = (row * 0.55).clamp(9.0, 15.0) as u32;
-        for (n, (label, cells)) in all.points.iter().enumerate() {
+        for (n, MatrixRow { label, cells }) in all.rows.iter().enumerate() {
             let y = top + head + row * n as f64;
             let base = y + row / 2.0 + f64::from(letters) * 0.36;
             self.text(EDGE, base, &cut(label, LABEL, letters), letters, INK);
             for (n, cell) in cells.iter().take(shown).enumerate() {
                 let x = EDGE + LABEL + column * n as f64;
-                self.cell(*cell, [x, y, column, row], base, letters);
+                self.cell(cell, &all.text(cell), [x, y, column, row], base, letters);
             }
         }
     }
 
-    fn cell(&mut self, row: Option<&ResultRow>, at: [f64; 4], base: f64, size: u32) {
+    fn cell(&mut self, cell: &MatrixCell, text: &str, at: [f64; 4], base: f64, size: u32) {
         let [x, y, width, height] = at;
-        let fill = fill(row.map_or(Shade::Open, Shade::of));
+        let fill = fill(cell.shade.unwrap_or(Shade::Open));
         self.0
             .push(rect(x + 1.0, y + 1.0, width - 2.0, height - 2.0, fill));
-        let unknown = row.is_none_or(|r| matches!(r.verdict, Verdict::Undecided));
+        let unknown = matches!(cell.verdict, None | Some(Verdict::Undecided));
         let ink = if unknown { MUTED } else { INK };
-        let text = sign(row);
-        self.centred(
-            x + width / 2.0,
-            base,
-            &text,
-            fitting(&text, width, size),
-            ink,
-        );
+        let size = fitting(text, width, size);
+        self.centred(x + width / 2.0, base, text, size, ink);
     }
 
     /// The time of each operation, where nothing is compared.
-    fn times(&mut self, report: &Report, top: f64) {
-        for (n, row) in report.results.iter().take(POINTS).enumerate() {
+    fn times(&mut self, document: &Document, top: f64) {
+        let lines = document.results().into_iter().flat_map(Results::lines);
+        for (n, line) in lines.take(POINTS).enumerate() {
             let y = top + 26.0 * (n + 1) as f64;
-            self.text(EDGE, y, &cut(&row.label, 2.0 * LABEL, 15), 15, INK);
-            let time = row.op_us.map_or("-".into(), number::time);
+            self.text(EDGE, y, &cut(line.label, 2.0 * LABEL, 15), 15, INK);
+            let time = line.op_us.map_or("-".into(), number::time);
             self.text(EDGE + 2.0 * LABEL + 16.0, y, &time, 15, INK);
         }
     }
 
     /// How many checks passed, at the right edge.
-    fn trust(&mut self, report: &Report, y: f64) {
-        let warned = report.trust.iter().any(|t| t.state == TrustState::Warn);
+    fn trust(&mut self, document: &Document, y: f64) {
+        let checks = document.checks();
+        let warned = checks.iter().any(|t| t.state == TrustState::Warn);
         let (mark, colour) = if warned {
             ("!", WARNING)
         } else {
             ("\u{2713}", MUTED)
         };
-        if !report.trust.is_empty() {
-            let text = cut(&format!("{mark} {}", rows::trust(report)), 320.0, 12);
+        if !checks.is_empty() {
+            let found = document.note(Part::Trust).unwrap_or_default();
+            let text = cut(&format!("{mark} {found}"), 320.0, 12);
             self.0.push(words(
                 WIDTH - EDGE,
                 y,
@@ -248,7 +250,7 @@ impl Page {
         ] {
             self.text(x, y + 13.0, word, 12, MUTED);
             x += 56.0;
-            for (step, text) in (1..).zip(heat::scale()) {
+            for (step, text) in (1..).zip(shade::scale()) {
                 self.0.push(rect(x, y, 52.0, 18.0, fill(shade(step))));
                 self.centred(x + 26.0, y + 13.0, &text, 11, INK);
                 x += 53.0;
@@ -258,8 +260,8 @@ impl Page {
     }
 
     /// Machine, date, and the program.
-    fn machine(&mut self, report: &Report) {
-        let m = &report.machine;
+    fn machine(&mut self, document: &Document) {
+        let m = document.machine;
         let machine = format!(
             "{}, {}, {} of memory, {}, {}{}",
             m.cpu,
@@ -283,9 +285,9 @@ impl Page {
         );
         let about = format!(
             "{}, {}; {}",
-            report.started,
-            rows::about(report),
-            report.generated_by
+            document.started,
+            document.line(Part::About),
+            document.generated_by
         );
         self.text(EDGE, HEIGHT - EDGE + 2.0, &cut(&about, room, 13), 13, MUTED);
     }
@@ -349,7 +351,7 @@ fn words(
 
 /// A layer's name, in lines that end where its own parts end.
 fn parts(name: &str) -> Vec<String> {
-    let parts = name.split_inclusive([':', ',']);
+    let parts = name_parts(name);
     parts.map(|part| part.trim().to_owned()).collect()
 }
 
@@ -412,6 +414,7 @@ fn bold_wrapped(text: &str, room: f64, size: u32) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Report, page::cell::Unit, views::rows};
     use layermark_testkit::sample::Sample;
 
     fn made(sample: &Sample) -> Report {
@@ -440,12 +443,9 @@ mod tests {
         let whole = all.join(" ");
         let headline = format!("{}.", unmarked(&report.headline));
         assert!(whole.starts_with(&headline), "{whole}");
-        let rows: Vec<String> = report
-            .results
-            .iter()
-            .filter(|r| r.verdict != Verdict::Baseline)
-            .map(|r| sign(Some(r)))
-            .collect();
+        let document = Document::new(&report);
+        let matrix = document.matrix().expect("a matrix").ratios();
+        let rows: Vec<String> = matrix.cells().map(|c| c.text(Unit::Ratio)).collect();
         assert!(rows.len() > 8);
         for ratio in &rows {
             assert!(all.contains(ratio), "{ratio}: {all:?}");

@@ -1,10 +1,10 @@
 //! Tables as comma-separated values, for a spreadsheet or a data frame: one format for each table.
 
-use super::{
-    Exporter, Files,
+use super::{Exporter, Files};
+use crate::{
+    Report,
     tables::{self, Field, LongTable},
 };
-use crate::Report;
 
 /// A table as a file of its own.
 pub struct Csv {

@@ -2,11 +2,10 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Exporter, Files};
+use super::{Files, Renderer};
 use crate::{
-    Report, TrustItem, TrustState,
+    TrustItem, TrustState,
     document::{Block, Content, Document, Item, Part},
-    views::rows,
 };
 
 mod figures;
@@ -30,7 +29,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 /// The style of the page.
 pub const STYLE: &str = include_str!("html/style.css");
 
-impl Exporter for Html {
+impl Renderer for Html {
     fn id(&self) -> &'static str {
         "html"
     }
@@ -39,34 +38,35 @@ impl Exporter for Html {
         &["html", "htm"]
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let page = match &report.compared {
-            Some(_) => page_of_two(report),
-            None => page(report),
+    fn draw(&self, document: &Document, out: &mut dyn Files) -> anyhow::Result<()> {
+        let page = if document.is_comparison {
+            page_of_two(document)
+        } else {
+            page(document)
         };
         Ok(out.open("")?.write_all(page.into_string().as_bytes())?)
     }
 }
 
-fn page(report: &Report) -> Markup {
-    let title = format!("{}, {}", report.label, report.started);
+fn page(document: &Document) -> Markup {
+    let (plan, started, machine) = (document.plan, document.started, document.machine);
+    let title = format!("{plan}, {started}");
     let meta = html! {
-        "plan " b { (report.label) } " \u{b7} " (report.started) " \u{b7} " (report.machine.os) ", " (report.machine.base) " \u{b7} " (rows::status(report))
+        "plan " b { (plan) } " \u{b7} " (started) " \u{b7} " (machine.os) ", " (machine.base) " \u{b7} " (document.status)
     };
-    let document = Document::new(report);
     let body = html! {
         main #answer {
-            (headline(&document))
-            (sections::open(&document, &[Part::Study]))
-            (overview::section(report))
-            (findings(&document))
-            (sections::open(&document, &[Part::Answer, Part::Figures]))
-            (figures::forest(report))
-            (folded(report, &document))
+            (headline(document))
+            (sections::open(document, &[Part::Study]))
+            (overview::section(document))
+            (findings(document))
+            (sections::open(document, &[Part::Answer, Part::Figures]))
+            (figures::forest(document))
+            (folded(document))
         }
         footer { p { (document.line(Part::About)) ". Made by " (document.generated_by) "." } }
     };
-    around(&title, &report.generated_by, &meta, &body)
+    around(&title, document.generated_by, &meta, &body)
 }
 
 /// The headline, its caveats, and whether the checks passed.
@@ -127,58 +127,60 @@ fn around(title: &str, generated_by: &str, meta: &Markup, body: &Markup) -> Mark
 }
 
 /// The comparison of two runs, for a page with its own head.
-pub fn comparison(report: &Report) -> Markup {
-    let document = Document::new(report);
+pub fn comparison(document: &Document) -> Markup {
     html! {
-        (headline(&document))
-        (overview::section(report))
+        (headline(document))
+        (overview::section(document))
         (sentences(document.items(Part::Layers)))
         div.folds {
-            (part(&document, Part::Trust, "trust"))
-            (table::section(report))
+            (part(document, Part::Trust, "trust"))
+            (table::section(document))
         }
         p.hint { (document.line(Part::About)) }
     }
 }
 
-fn page_of_two(report: &Report) -> Markup {
-    let body = html! { main #answer { (comparison(report)) } };
+fn page_of_two(document: &Document) -> Markup {
+    let body = html! { main #answer { (comparison(document)) } };
     let (title, meta) = (
-        format!("{} compared", report.label),
+        format!("{} compared", document.plan),
         html! { "two runs compared" },
     );
-    around(&title, &report.generated_by, &meta, &body)
+    around(&title, document.generated_by, &meta, &body)
 }
 
 /// Reference material: folded on a screen, open on paper.
-fn folded(report: &Report, document: &Document) -> Markup {
+fn folded(document: &Document) -> Markup {
     html! {
         div.folds {
             (part(document, Part::Trust, "trust"))
-            (table::section(report))
+            (table::section(document))
             (part(document, Part::Layers, "layers"))
-            (matrix::section(report))
+            (matrix::section(document))
             (sections::folded(document))
-            (figures::others(report))
-            (stack::method(report))
-            (stack::inventory(report))
-            (stack::self_tests(report))
+            (figures::others(document))
+            (part(document, Part::Method, "method"))
+            (part(document, Part::Stack, "stack"))
+            (part(document, Part::SelfTests, "own"))
             (part(document, Part::Reproduce, "again"))
             (part(document, Part::LeftOut, "left"))
-            (stack::trials(report))
+            (stack::trials(document))
         }
     }
 }
 
 /// A part of the document, folded.
 fn part(document: &Document, part: Part, id: &str) -> Markup {
-    html! { @for block in document.of(&[part]) { (fold(id, &block.title, &block.note, &body(block))) } }
+    html! { @for block in document.of(&[part]) { (fold(id, &block.title, &block.note, &body(document, block))) } }
 }
 
-fn body(block: &Block) -> Markup {
+fn body(document: &Document, block: &Block) -> Markup {
     match &block.content {
         Content::Checks(checks) => strip(checks),
         Content::Reproduce(how) => stack::reproduce(how),
+        Content::Method(how) => stack::method(document, how),
+        Content::Stack(stack) => stack::inventory(stack),
+        Content::SelfTests(layers) => stack::self_tests(layers),
         Content::List(items) => html! {
             @if !block.about.is_empty() { p.hint { (block.about) } }
             (sentences(items))

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Exporter, Files};
+use super::{Files, Renderer};
 use crate::{
-    DataTable, Report, Reproduce, ResultRow, Section, TrustItem,
+    DataTable, Reproduce, Section, TrustItem,
     code_span::{code, fence},
-    document::{Block, Content, Document, Group, Item, Part},
+    document::{Block, Content, Document, Item, Part},
+    page::results::{Line, Results},
     views::rows,
 };
 
@@ -35,7 +36,7 @@ pub static FULL: Markdown = Markdown {
     full: true,
 };
 
-impl Exporter for Markdown {
+impl Renderer for Markdown {
     fn id(&self) -> &'static str {
         self.id
     }
@@ -44,19 +45,11 @@ impl Exporter for Markdown {
         self.endings
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let document = Document::new(report);
+    fn draw(&self, document: &Document, out: &mut dyn Files) -> anyhow::Result<()> {
         let text = if self.full {
             document.in_order(ORDER).map(block).collect()
         } else {
-            let all = match &report.compared {
-                Some(_) => format!("{} --full", report.reproduce.command),
-                None => format!(
-                    "layermark report {}{} -o report.full.md",
-                    report.run, report.store
-                ),
-            };
-            brief::brief(&document, &all)
+            brief::brief(document, &document.more("-o report.full.md"))
         };
         write!(
             out.open("")?,
@@ -89,13 +82,17 @@ fn block(block: &Block) -> String {
         Content::Line(text) => return prose(text) + "\n\n",
         // The layers' paragraphs explain the headline above them.
         Content::List(items) if block.part == Part::Layers => return list(items) + "\n",
-        Content::Results(groups) if groups.is_empty() => return String::new(),
+        Content::Results(of) if of.is_empty() => return String::new(),
         Content::List(items) => list(items) + "\n",
         Content::Checks(items) => checks(items),
-        Content::Results(groups) => results(groups),
+        Content::Results(of) => results(of),
         Content::Section(of) => section(of),
         Content::Reproduce(how) => reproduce(how),
-        Content::Matrix(_) => return String::new(),
+        Content::Matrix(_)
+        | Content::Method(_)
+        | Content::Stack(_)
+        | Content::SelfTests(_)
+        | Content::Trials(_) => return String::new(),
     };
     format!(
         "## {}\n\n{}{body}",
@@ -154,37 +151,37 @@ fn checks(items: &[TrustItem]) -> String {
     format!("| check | | found |\n| --- | --- | --- |\n{rows}\n")
 }
 
-fn results(groups: &[Group]) -> String {
+fn results(results: &Results) -> String {
     let mut text = format!(
         "| operation | layer | time an operation | {} | ratio | difference | verdict | {} | |\n\
          | --- | --- | ---: | ---: | ---: | ---: | --- | --- | --- |\n",
         rows::BASELINE,
         rows::SOURCE
     );
-    for group in groups {
+    for group in &results.groups {
         for (n, of) in group.lines.iter().enumerate() {
             let label = if n == 0 {
                 name_cell(group.label)
             } else {
                 String::new()
             };
-            for numbers in rows::numbers(of.row) {
+            for numbers in &of.numbers {
                 let label = if numbers.of.is_empty() {
                     label.as_str()
                 } else {
                     ""
                 };
-                let _ = writeln!(text, "| {label} {}", result(of.row, &numbers, &of.note));
+                let _ = writeln!(text, "| {label} {}", result(of, numbers));
             }
         }
     }
     text + "\n"
 }
 
-fn result(row: &ResultRow, numbers: &rows::Numbers, note: &str) -> String {
-    let name = name_cell(&rows::layer(row));
+fn result(of: &Line, numbers: &rows::Numbers) -> String {
+    let name = name_cell(&of.name);
     let of_row = if numbers.of.is_empty() {
-        [row.word().into(), rows::label(row), cell(note)]
+        [of.word.into(), of.source.clone(), cell(&of.notes.all)]
     } else {
         [const { String::new() }; 3]
     };

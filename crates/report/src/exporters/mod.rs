@@ -6,8 +6,9 @@ use std::{
 };
 
 use anyhow::bail;
+use maud::Markup;
 
-use crate::Report;
+use crate::{ImportComparison, Report, document::Document, views::external};
 
 mod bencher;
 mod card;
@@ -21,18 +22,69 @@ mod junit;
 mod markdown;
 mod openmetrics;
 mod png;
-mod points;
 mod svg;
-mod tables;
 mod terminal;
 mod xlsx;
 
-pub use html::{STYLE, comparison, live_matrix, trend, trend_page};
-pub use terminal::{Growing, Style, print, print_full, print_imports};
+pub use html::{STYLE, trend, trend_page};
+pub use terminal::{Growing, Style};
 
-pub use crate::views::overview::Unit;
+pub use crate::page::cell::Unit;
 
-/// One format.
+/// A format for readers: it draws the document, and computes nothing.
+pub trait Renderer: Sync {
+    /// Its name, such as `html`.
+    fn id(&self) -> &'static str;
+    /// See [`Exporter::extensions`].
+    fn extensions(&self) -> &'static [&'static str];
+    /// Draws the parts of the document that it has, in its order.
+    fn draw(&self, document: &Document, out: &mut dyn Files) -> anyhow::Result<()>;
+}
+
+impl<R: Renderer> Exporter for R {
+    fn id(&self) -> &'static str {
+        Renderer::id(self)
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        Renderer::extensions(self)
+    }
+
+    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+        self.draw(&Document::new(report), out)
+    }
+}
+
+/// Prints the answer: see [`terminal::print`].
+pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    terminal::print(&Document::new(report), style, out)
+}
+
+/// Prints the complete report.
+pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    terminal::print_full(&Document::new(report), style, out)
+}
+
+/// Prints two imports next to each other.
+pub fn print_imports(
+    of: &ImportComparison,
+    style: Style,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    terminal::print_section(&external::comparison(of), style, out)
+}
+
+/// The matrix alone, for the page of a running run.
+pub fn live_matrix(report: &Report) -> Markup {
+    html::live_matrix(&Document::new(report))
+}
+
+/// The comparison of two runs, for a page with its own head.
+pub fn comparison(report: &Report) -> Markup {
+    html::comparison(&Document::new(report))
+}
+
+/// One format. Formats for programs are made from the report's data.
 pub trait Exporter: Sync {
     /// Its name, such as `html`.
     fn id(&self) -> &'static str;
@@ -174,7 +226,7 @@ mod tests {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap();
-            if !["mod", "points", "tables"].contains(&name) {
+            if name != "mod" {
                 assert!(
                     listed.contains(&name),
                     "add `&{name}::...` to ALL in exporters/mod.rs"

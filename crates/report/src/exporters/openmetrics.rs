@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    Exporter, Files,
-    points::{Point, Points},
+use super::{Exporter, Files};
+use crate::{
+    Report,
+    tables::points::{Point, Points},
 };
-use crate::Report;
 
 /// See the module.
 pub struct OpenMetrics;

@@ -1,12 +1,12 @@
 //! Every chart as a picture. Several charts have a file each.
 
-use super::{Exporter, Files, svg};
-use crate::{Report, charts};
+use super::{Files, Renderer, svg};
+use crate::{document::Document, page::charts};
 
 /// See the module.
 pub struct Png;
 
-impl Exporter for Png {
+impl Renderer for Png {
     fn id(&self) -> &'static str {
         "png"
     }
@@ -15,8 +15,8 @@ impl Exporter for Png {
         &["png"]
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        svg::each(report, out, |chart, out| {
+    fn draw(&self, document: &Document, out: &mut dyn Files) -> anyhow::Result<()> {
+        svg::each(document, out, |chart, out| {
             Ok(out.write_all(&charts::png(chart)?)?)
         })
     }

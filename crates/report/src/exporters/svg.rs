@@ -2,16 +2,16 @@
 
 use std::io::Write;
 
-use super::{Exporter, Files, PartNames};
+use super::{Files, PartNames, Renderer};
 use crate::{
-    Report,
-    charts::{self, Chart},
+    document::Document,
+    page::charts::{self, Chart},
 };
 
 /// See the module.
 pub struct Svg;
 
-impl Exporter for Svg {
+impl Renderer for Svg {
     fn id(&self) -> &'static str {
         "svg"
     }
@@ -20,14 +20,14 @@ impl Exporter for Svg {
         &["svg"]
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        each(report, out, |chart, out| {
+    fn draw(&self, document: &Document, out: &mut dyn Files) -> anyhow::Result<()> {
+        each(document, out, |chart, out| {
             let svg = charts::alone(chart);
             let (xml, svg) = svg.split_once('\n').unwrap_or(("", &svg));
             Ok(writeln!(
                 out,
                 "{xml}\n<!-- {} -->\n{}",
-                report.generated_by,
+                document.generated_by,
                 svg.trim_end()
             )?)
         })
@@ -36,19 +36,18 @@ impl Exporter for Svg {
 
 /// Writes each chart to its file; a single chart goes to the named file.
 pub(super) fn each(
-    report: &Report,
+    document: &Document,
     out: &mut dyn Files,
     write: impl Fn(&Chart, &mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let groups = charts::every(report);
+    let groups = document.charts();
     let charts: Vec<&Chart> = groups.iter().flat_map(|g| &g.charts).collect();
     let mut parts = PartNames::default();
     match charts.as_slice() {
         [] => write(&charts::nothing(), out.open("")?),
         [one] => write(one, out.open("")?),
         several => several.iter().try_for_each(|chart| {
-            let kind = chart.svg.id().split('-').next().unwrap_or_default();
-            let part = parts.next(&format!("{kind}-{}", chart.title));
+            let part = parts.next(&format!("{}-{}", chart.svg.kind(), chart.title));
             write(chart, out.open(&part)?)
         }),
     }

@@ -3,13 +3,17 @@
 
 use std::io::Write;
 
-use super::{Exporter, Files};
+use super::{Files, Renderer};
 use crate::{
-    ImportComparison, Report, ResultRow, TrustItem, TrustState, Verdict,
+    Section, TrustItem, TrustState, Verdict,
     code_span::unmarked,
-    document::{Block, Content, Document, Group, Item, Part},
-    number,
-    views::{external, overview::Unit, rows},
+    document::{Block, Content, Document, Item, Part},
+    page::{
+        self,
+        cell::Unit,
+        results::{Line, Results},
+    },
+    views::rows,
 };
 
 mod columns;
@@ -57,7 +61,7 @@ impl Default for Style {
 /// See the module.
 pub struct Text;
 
-impl Exporter for Text {
+impl Renderer for Text {
     fn id(&self) -> &'static str {
         "terminal"
     }
@@ -66,37 +70,33 @@ impl Exporter for Text {
         &["txt"]
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
+    fn draw(&self, document: &Document, out: &mut dyn Files) -> anyhow::Result<()> {
         let out = out.open("")?;
-        writeln!(out, "{}:\n", report.generated_by)?;
-        print_full(report, Style::default(), out)
+        writeln!(out, "{}:\n", document.generated_by)?;
+        print_full(document, Style::default(), out)
     }
 }
 
 /// Prints the answer in at most 40 lines, 60 if they are short. Sections that are the answer are whole.
-pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+pub fn print(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
-    let document = Document::new(report);
-    let study = document.sections(&[Part::Study]).next();
-    match study.filter(|_| !report.results.is_empty()) {
-        Some(study) => summary::study(report, &document, study, style, out),
-        None if report.results.is_empty() => complete(&document, style, out),
-        None => summary::print(report, &document, style, out),
+    let Some(results) = document.results().filter(|results| !results.is_empty()) else {
+        return complete(document, style, out);
+    };
+    match document.sections(&[Part::Study]).next() {
+        Some(study) => summary::study(document, study, style, out),
+        None => summary::print(document, results, style, out),
     }
 }
 
 /// Prints the complete report.
-pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    complete(&Document::new(report), style.clamped(), out)
+pub fn print_full(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    complete(document, style.clamped(), out)
 }
 
-/// Prints two imports next to each other.
-pub fn print_imports(
-    of: &ImportComparison,
-    style: Style,
-    out: &mut dyn Write,
-) -> anyhow::Result<()> {
-    sections::print(&external::comparison(of), style.clamped(), out)
+/// Prints a section.
+pub fn print_section(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    sections::print(section, style.clamped(), out)
 }
 
 /// The parts of the complete report. The answer is near its end, where the prompt is.
@@ -116,7 +116,7 @@ const ORDER: &[&[Part]] = &[
 ];
 
 fn complete(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let is_empty = |b: &&Block| matches!(&b.content, Content::Results(groups) if groups.is_empty());
+    let is_empty = |b: &&Block| matches!(&b.content, Content::Results(of) if of.is_empty());
     let blocks = document.in_order(ORDER).filter(|b| !is_empty(b));
     for (n, of) in blocks.enumerate() {
         // The layers' paragraphs explain the headline above them.
@@ -148,9 +148,14 @@ fn block(block: &Block, style: Style, out: &mut dyn Write) -> anyhow::Result<()>
             writeln!(out, "{}", block.title)?;
             items.iter().try_for_each(|of| check(of, style, out))
         }
-        Content::Results(groups) => results(groups, style, out),
+        Content::Results(of) => results(of, style, out),
         Content::Section(section) => sections::print(section, style, out),
-        Content::Matrix(_) | Content::Reproduce(_) => Ok(()),
+        Content::Matrix(_)
+        | Content::Reproduce(_)
+        | Content::Method(_)
+        | Content::Stack(_)
+        | Content::SelfTests(_)
+        | Content::Trials(_) => Ok(()),
     }
 }
 
@@ -202,7 +207,7 @@ fn plain_name(name: &str) -> String {
 
 /// A column's head in parts: names of layers are split where their own parts end.
 fn name_parts(name: &str) -> Vec<String> {
-    let parts = name.split_inclusive([':', ',']);
+    let parts = page::name_parts(name);
     parts.map(|part| part.trim().to_owned()).collect()
 }
 
@@ -257,11 +262,10 @@ const HEADS: [&str; 7] = [
 ];
 
 /// The cells of each line of a result.
-fn cells(row: &ResultRow) -> Vec<[String; 7]> {
+fn cells(of: &Line) -> Vec<[String; 7]> {
     let line = |n: &rows::Numbers| {
         let of_row = if n.of.is_empty() {
-            let value = number::result_value(row);
-            [row.word().into(), value, rows::label(row)]
+            [of.word.into(), of.throughput.clone(), of.source.clone()]
         } else {
             [const { String::new() }; 3]
         };
@@ -270,7 +274,7 @@ fn cells(row: &ResultRow) -> Vec<[String; 7]> {
         let [time, baseline, ratio, extra] = numbers;
         [time, baseline, ratio, extra, verdict, value, label]
     };
-    rows::numbers(row).iter().map(line).collect()
+    of.numbers.iter().map(line).collect()
 }
 
 /// Columns of numbers, which are aligned to the right.
@@ -293,32 +297,28 @@ struct Grid {
     stacked: bool,
 }
 
-fn name(row: &ResultRow) -> String {
-    format!("  {}", plain_name(&rows::layer(row)))
+fn name(of: &Line) -> String {
+    format!("  {}", plain_name(&of.name))
 }
 
 impl Grid {
-    fn new(groups: &[Group], width: usize) -> Self {
-        let lines = groups.iter().flat_map(|g| &g.lines);
-        let rows: Vec<&ResultRow> = lines.map(|line| line.row).collect();
-        let first = rows
+    fn new(results: &Results, width: usize) -> Self {
+        let lines: Vec<&Line> = results.lines().collect();
+        let first = lines
             .iter()
-            .map(|r| display_width(&name(r)))
+            .map(|line| display_width(&name(line)))
             .max()
             .unwrap_or(0);
-        let two_lines = rows.iter().any(|r| r.has_two_lines());
+        let two_lines = lines.iter().any(|line| line.numbers.len() > 1);
         let first = if two_lines {
             first.max(4 + rows::ON_AVERAGE.len())
         } else {
             first
         };
         let widest = |c: usize| {
-            rows.iter()
-                .flat_map(|r| {
-                    cells(r)
-                        .into_iter()
-                        .map(move |line| display_width(&line[c]))
-                })
+            lines
+                .iter()
+                .flat_map(|of| cells(of).into_iter().map(|line| display_width(&line[c])))
                 .chain([HEADS[c].len()])
                 .max()
                 .unwrap_or(0)
@@ -329,7 +329,8 @@ impl Grid {
             shown: [true; 7],
             stacked: false,
         };
-        let compared = rows.iter().any(|row| row.native_us.is_some());
+        let is_compared = |of: &&Line| of.numbers.iter().any(|n| n.baseline_us.is_some());
+        let compared = lines.iter().any(is_compared);
         grid.shown[BASELINE] = compared;
         for column in DROP {
             grid.shown[column] &= grid.total() <= width;
@@ -372,11 +373,11 @@ impl Grid {
     }
 }
 
-fn results(groups: &[Group], style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    let grid = Grid::new(groups, style.width);
+fn results(results: &Results, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let grid = Grid::new(results, style.width);
     let heads = grid.line("", &HEADS.map(str::to_owned), str::to_owned);
     writeln!(out, "{heads}")?;
-    for group in groups {
+    for group in &results.groups {
         let title = if group.what == group.label {
             group.what.clone()
         } else {
@@ -384,18 +385,16 @@ fn results(groups: &[Group], style: Style, out: &mut dyn Write) -> anyhow::Resul
         };
         wrapped(out, style, "", "  ", &plain_name(&title))?;
         for of in &group.lines {
-            let row = of.row;
-            let painted = |text: &str| paint(style, row.verdict, text);
-            for (numbers, cells) in rows::numbers(row).iter().zip(cells(row)) {
+            let painted = |text: &str| paint(style, of.verdict, text);
+            for (numbers, cells) in of.numbers.iter().zip(cells(of)) {
                 let head = match numbers.of {
-                    "" => name(row),
+                    "" => name(of),
                     of => format!("    {of}"),
                 };
                 writeln!(out, "{}", grid.line(&head, &cells, painted))?;
             }
-            let label = rows::label(row);
-            let brief = plain(&of.brief);
-            let label = if grid.shown[LABEL] { "" } else { &label };
+            let brief = plain(&of.notes.brief);
+            let label = if grid.shown[LABEL] { "" } else { &of.source };
             let mut below = vec![label, brief.as_str()];
             below.retain(|text| !text.is_empty());
             if !below.is_empty() {

@@ -4,8 +4,11 @@
 
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
 
-use super::{Exporter, Files, tables};
-use crate::{Report, Section, views::iozone};
+use super::{Files, Renderer};
+use crate::{
+    Section,
+    document::{Document, Part},
+};
 
 mod lists;
 mod matrix;
@@ -19,7 +22,7 @@ use names::SheetNames;
 /// See the module.
 pub struct Xlsx;
 
-impl Exporter for Xlsx {
+impl Renderer for Xlsx {
     fn id(&self) -> &'static str {
         "xlsx"
     }
@@ -28,8 +31,8 @@ impl Exporter for Xlsx {
         &["xlsx"]
     }
 
-    fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let bytes = workbook(report, lists::ROWS)?.save_to_buffer()?;
+    fn draw(&self, document: &Document, out: &mut dyn Files) -> anyhow::Result<()> {
+        let bytes = workbook(document, lists::ROWS)?.save_to_buffer()?;
         out.open("")?.write_all(&bytes)?;
         Ok(())
     }
@@ -38,48 +41,44 @@ impl Exporter for Xlsx {
 type Result<T> = std::result::Result<T, XlsxError>;
 
 /// Sheets of lists have at most `rows` lines below their head.
-fn workbook(report: &Report, rows: u32) -> Result<Workbook> {
+fn workbook(document: &Document, rows: u32) -> Result<Workbook> {
     let mut book = Workbook::new();
-    book.set_properties(&properties(report)?);
+    book.set_properties(&properties(document)?);
     let mut names = SheetNames::default();
-    let sections = report.sections();
-    let (study, others) = sections.split_at(usize::from(report.study.is_some()));
-    // With `Study: `, the names cut to 31 letters would all be the same.
-    let name = |of: &Section| of.title.trim_start_matches("Study: ").to_owned();
-    for of in study {
-        section::write(sheet(&mut book, names.next(&name(of)))?, of)?;
+    let write_section = |book: &mut Workbook, names: &mut SheetNames, of: &Section| {
+        section::write(sheet(book, names.next(document.short_title(of)))?, of)
+    };
+    for of in document.sections(&[Part::Study]) {
+        write_section(&mut book, &mut names, of)?;
     }
-    verdict::write(sheet(&mut book, names.next("Verdict"))?, report, rows)?;
-    for of in others {
-        section::write(sheet(&mut book, names.next(&name(of)))?, of)?;
+    verdict::write(sheet(&mut book, names.next("Verdict"))?, document, rows)?;
+    for of in document.sections(&[Part::Answer, Part::Figures, Part::Model]) {
+        write_section(&mut book, &mut names, of)?;
     }
-    let tests = iozone::tests(report);
-    for test in tests.iter().filter(|t| t.files.len() * t.records.len() > 1) {
+    for test in document.size_sheets() {
         let name = names.next(&test.title);
-        matrix::test(sheet(&mut book, name)?, test, report.baseline())?;
+        matrix::test(sheet(&mut book, name)?, &test, document.baseline)?;
     }
-    for set in iozone::table_sets(report, &tests) {
-        if set.number == 0 && set.tables.iter().any(|t| t.test.is_matrix()) {
-            let name = names.next(&format!("iozone {}", set.layer));
-            matrix::iozone(sheet(&mut book, name)?, &set)?;
-        }
+    for layer in document.iozone_sheets() {
+        let name = names.next(&format!("iozone {}", layer.layer));
+        matrix::iozone(sheet(&mut book, name)?, &layer)?;
     }
     let name = names.next("Overview");
-    overview::write(report, || sheet(&mut book, name))?;
+    overview::write(document, || sheet(&mut book, name))?;
     let mut list =
         |name: &str, table| lists::write(streamed(&mut book, names.next(name))?, table, rows);
-    for (name, table) in tables::lists(report) {
+    for (name, table) in document.lists() {
         list(name, table)?;
     }
     Ok(book)
 }
 
 /// The document's date is that of the run, so the same run gives the same file.
-fn properties(report: &Report) -> Result<DocProperties> {
+fn properties(document: &Document) -> Result<DocProperties> {
     let properties = DocProperties::new()
-        .set_title(text(&format!("layermark: {}", report.label)))
-        .set_author(&report.generated_by);
-    let seconds = report
+        .set_title(text(&format!("layermark: {}", document.plan)))
+        .set_author(document.generated_by);
+    let seconds = document
         .started
         .parse::<jiff::Timestamp>()
         .map_or(0, jiff::Timestamp::as_second);
@@ -139,8 +138,8 @@ mod tests {
     #[test]
     fn more_trials_than_rows_are_cut_and_said() {
         let (run, trials) = layermark_testkit::sample::Sample::default().build();
-        let report = Report::build(&run, &trials);
-        let mut book = workbook(&report, 7).unwrap();
+        let report = crate::Report::build(&run, &trials);
+        let mut book = workbook(&Document::new(&report), 7).unwrap();
         let bytes = std::io::Cursor::new(book.save_to_buffer().unwrap());
         let mut read = calamine::Xlsx::new(bytes).unwrap();
         for (name, lines) in [("Results", 7), ("Trials", 7)] {

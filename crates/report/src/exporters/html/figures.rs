@@ -3,14 +3,14 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::{fold, sections::is_wide, text::micro};
-use crate::{Report, charts, number};
+use crate::{document::Document, number, page::charts};
 
 /// Visible charts of a group: one row on a wide screen, and not too long on a phone.
 const SHOWN: usize = 3;
 
 /// Ratios with their intervals, a chart for each operation.
-pub fn forest(report: &Report) -> Markup {
-    let Some(group) = charts::forest(report) else {
+pub fn forest(document: &Document) -> Markup {
+    let Some(group) = document.forest() else {
         return html! {};
     };
     html! {
@@ -37,13 +37,9 @@ pub fn some(charts: &[charts::Chart]) -> Markup {
 }
 
 /// Charts of sizes, latency and drift.
-pub fn others(report: &Report) -> Markup {
-    let groups = charts::sizes(report)
-        .into_iter()
-        .chain(charts::latency(report))
-        .chain(charts::drift(report));
+pub fn others(document: &Document) -> Markup {
     html! {
-        @for (n, group) in groups.enumerate() {
+        @for (n, group) in document.other_charts().into_iter().enumerate() {
             (fold(&format!("charts-{n}"), &group.title, &number::count(group.charts.len(), "chart"), &html! {
                 p.hint { (group.hint) }
                 (grid(&group.charts))

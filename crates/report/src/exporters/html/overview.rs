@@ -4,11 +4,12 @@ use maud::{Markup, html};
 
 use super::text::breakable;
 use crate::{
-    Report, ResultRow,
+    document::Document,
     number::count,
-    views::{
-        heat::{self, Shade},
-        overview::{CENTRES, Overview, Unit, absolute, sign},
+    page::{
+        cell::{MatrixCell, Shown, Unit},
+        matrix::{CENTRES, Matrix, MatrixColumn},
+        shade::{self, Shade},
     },
 };
 
@@ -16,13 +17,13 @@ use crate::{
 const ROWS: usize = 20;
 
 /// The section, with links to the rows of the page's results.
-pub fn section(report: &Report) -> Markup {
-    made(report, true)
+pub fn section(document: &Document) -> Markup {
+    made(document, true)
 }
 
 /// The matrix alone, for the page of a running run.
-pub fn matrix(report: &Report) -> Markup {
-    made(report, false)
+pub fn matrix(document: &Document) -> Markup {
+    made(document, false)
 }
 
 /// What the switch above the matrix offers: class, word and content of the cells.
@@ -32,23 +33,25 @@ const UNITS: [(&str, &str, Unit); 3] = [
     ("v", "throughput", Unit::Throughput),
 ];
 
-fn made(report: &Report, links: bool) -> Markup {
-    let ratios = Overview::new(report);
+fn made(document: &Document, links: bool) -> Markup {
+    let Some(all) = document.matrix() else {
+        return html! {};
+    };
+    let ratios = all.ratios();
     // The page of a running run is replaced all the time, and a comparison has only ratios.
-    let switch = links && report.compared.is_none() && !ratios.layers.is_empty();
+    let switch = links && !document.is_comparison && !ratios.columns.is_empty();
     let legend = ratios.clone().largest(ROWS).legend();
     // With the baseline's column, for numbers that are not ratios to it.
     let all = if switch {
-        Overview::in_unit(report, Unit::Time)
+        all.in_unit(Unit::Time)
     } else {
         ratios
     };
-    let points = all.points.len();
+    let points = all.rows.len();
     let shown = all.largest(ROWS);
-    let base = |layer: &str| report.layers.iter().any(|l| l.baseline && l.name == layer);
-    let left = points - shown.points.len();
+    let left = points - shown.rows.len();
     html! {
-        @if !shown.layers.is_empty() {
+        @if !shown.columns.is_empty() {
             section.overview aria-label="All layers and operations" {
                 @if switch { (units()) }
                 div.scroll tabindex="0" role="region" aria-label="Ratios of all layers and operations" {
@@ -58,12 +61,10 @@ fn made(report: &Report, links: bool) -> Markup {
                             @if switch { span.absolute { "Each number is " (CENTRES) "." } }
                             @if left > 0 { " And " (count(left, "more operation")) @if links { ": " a href="#results" { "results" } } "." }
                         }
-                        thead { tr { th scope="col" { "Operation" } @for ((head, layer), about) in shown.heads.iter().zip(&shown.layers).zip(&shown.abouts) { th.num.base[base(layer)] scope="col" title=(titled(layer, about)) { code { (breakable(head)) } } } } }
+                        thead { tr { th scope="col" { "Operation" } @for of in &shown.columns { th.num.base[of.is_baseline] scope="col" title=(titled(of)) { code { (breakable(&of.head)) } } } } }
                         tbody {
-                            @for (label, cells) in &shown.points {
-                                tr { th scope="row" { (label) } @for ((row, head), layer) in cells.iter().zip(&shown.heads).zip(&shown.layers) {
-                                    (cell(*row, head, base(layer), &shown.words(*row), links, switch))
-                                } }
+                            @for row in &shown.rows {
+                                tr { th scope="row" { (row.label) } @for (of, column) in row.cells.iter().zip(&shown.columns) { (cell(of, column, links, switch)) } }
                             }
                         }
                     }
@@ -76,23 +77,17 @@ fn made(report: &Report, links: bool) -> Markup {
 }
 
 /// On a narrow screen the layer's name is above the ratio.
-fn cell(
-    row: Option<&ResultRow>,
-    head: &str,
-    base: bool,
-    said: &str,
-    links: bool,
-    switch: bool,
-) -> Markup {
+fn cell(of: &MatrixCell, column: &MatrixColumn, links: bool, switch: bool) -> Markup {
     let shown = html! {
         @if switch {
-            @for (class, _, unit) in UNITS { span class=(class) { (absolute(row, unit).map_or_else(|| ratio(row), |text| html! { (text) })) } }
-        } @else { (ratio(row)) }
+            @for (class, _, unit) in UNITS { span class=(class) { @if unit == Unit::Ratio { (ratio(&of.shown)) } @else { (of.text(unit)) } } }
+        } @else { (ratio(&of.shown)) }
     };
+    let said = &of.words;
     html! {
-        td class={ "num " (row.map_or(String::new(), class)) @if base { " base" } } data-head=(head) {
-            @if let Some(row) = row.filter(|_| links) {
-                a href={ "#" (row.id) } title=(said) { span aria-hidden="true" { (shown) } span.unseen { (said) } }
+        td class={ "num " (of.shade.map_or(String::new(), class)) @if column.is_baseline { " base" } } data-head=(column.head) {
+            @if let Some(id) = of.result.filter(|_| links) {
+                a href={ "#" (id) } title=(said) { span aria-hidden="true" { (shown) } span.unseen { (said) } }
             } @else {
                 span aria-hidden="true" title=(said) { (shown) } span.unseen { (said) }
             }
@@ -101,13 +96,14 @@ fn cell(
 }
 
 /// The name of a layer and what it is.
-fn titled(layer: &str, about: &str) -> String {
+fn titled(column: &MatrixColumn) -> String {
+    let (layer, about) = (column.name, column.about);
     let joint = if about.is_empty() { "" } else { ": " };
     format!("{layer}{joint}{about}")
 }
 
 /// What each layer is, in a few words.
-fn explained(all: &Overview) -> Markup {
+fn explained(all: &Matrix) -> Markup {
     let each = all.explained();
     html! {
         @if !each.is_empty() {
@@ -119,13 +115,10 @@ fn explained(all: &Overview) -> Markup {
 }
 
 /// The sign of a cell. The word after a number is smaller, so that the columns of many layers fit.
-fn ratio(row: Option<&ResultRow>) -> Markup {
-    let sign = sign(row);
+fn ratio(shown: &Shown) -> Markup {
     html! {
-        @match sign.split_once(' ') {
-            Some((number, word)) => { (number) i { " " (word) } }
-            None => (sign),
-        }
+        (shown.number)
+        @if !shown.words.is_empty() { i { " " (shown.words) } }
     }
 }
 
@@ -140,8 +133,8 @@ fn units() -> Markup {
 }
 
 /// The CSS class of a cell.
-fn class(row: &ResultRow) -> String {
-    match Shade::of(row) {
+fn class(shade: Shade) -> String {
+    match shade {
         Shade::Slower(step) => format!("s{step}"),
         Shade::Faster(step) => format!("f{step}"),
         Shade::Same => "same".into(),
@@ -151,13 +144,8 @@ fn class(row: &ResultRow) -> String {
 }
 
 /// The scale of the shades: of the colours that occur.
-fn ramp(all: &Overview) -> Markup {
-    let cells = || {
-        all.points
-            .iter()
-            .flat_map(|(_, cells)| cells.iter().flatten())
-    };
-    let has = |is: fn(Shade) -> bool| cells().any(|row| is(Shade::of(row)));
+fn ramp(all: &Matrix) -> Markup {
+    let has = |is: fn(Shade) -> bool| all.cells().any(|cell| cell.shade.is_some_and(is));
     let sides = [
         ("s", "slower", has(|s| matches!(s, Shade::Slower(_)))),
         ("f", "faster", has(|s| matches!(s, Shade::Faster(_)))),
@@ -166,7 +154,7 @@ fn ramp(all: &Overview) -> Markup {
         @if sides.iter().any(|(.., occurs)| *occurs) {
             p.ramp {
                 @for (class, word, _) in sides.iter().filter(|(.., occurs)| *occurs) {
-                    span { (word) ": " @for (step, text) in (1..).zip(heat::scale()) { i class=(format!("{class}{step}")) { (text) } } }
+                    span { (word) ": " @for (step, text) in (1..).zip(shade::scale()) { i class=(format!("{class}{step}")) { (text) } } }
                 }
             }
         }

@@ -8,10 +8,11 @@ use super::{
     text::{breakable, micro, rich},
 };
 use crate::{
-    Cell, Claims, Conclusion, DataTable, Holds, Section, TextFile, charts,
+    Cell, Claims, Conclusion, DataTable, Holds, Section, TextFile,
     code_span::unmarked,
     document::{Document, Part},
     number,
+    page::charts,
 };
 
 /// More tables than this are folded.

@@ -1,34 +1,29 @@
 //! Background of the numbers: method, layers, cost of measuring, the command, the raw trials.
 
-use layermark_model::LayerStatus;
 use maud::{Markup, html};
 
 use super::{
     fold,
     text::{micro, rich},
 };
-use crate::{LayerReport, Report, Reproduce, number};
+use crate::{
+    LayerReport, Reproduce, TrialRow,
+    document::{Content, Document, Method, Part, Stack},
+    number,
+};
 
-pub fn method(report: &Report) -> Markup {
-    let sessions = report.trials.iter().map(|t| t.session);
-    let sessions = sessions.collect::<std::collections::BTreeSet<_>>().len();
-    let blocks = report
-        .trials
-        .iter()
-        .map(|t| (t.session, t.block))
-        .collect::<std::collections::BTreeSet<_>>()
-        .len();
-    let baseline = report.baseline();
-    let body = html! {
+pub fn method(document: &Document, how: &Method) -> Markup {
+    let baseline = document.baseline;
+    html! {
         div.prose {
             p {
-                "All layers stood side by side and took turns: in each of " (number::count(blocks, "block")) " (" (number::count(sessions, "session"))
+                "All layers stood side by side and took turns: in each of " (number::count(how.blocks, "block")) " (" (number::count(how.sessions, "session"))
                 ") every operation was measured in every layer, in turns of a few milliseconds where it can be divided, in an order drawn from the seed, and only one layer worked at a time. What slows the whole machine down therefore slows all layers alike and leaves the ratio alone."
             }
             p {
                 "In each block the layer's time an operation is divided by that in " (baseline) ", turn by turn where they took turns within it. The ratio shown is the 20 % trimmed mean of the blocks' logarithms, its interval and its p are of one t test at "
-                (number::percent(report.level)) ", whose variance is drawn towards that of the other comparisons; below three blocks there is none. "
-                b { "Same" } " means that the whole interval lies within a factor of " (format!("{:.3}", 1.0 + report.delta)) " of 1, " b { "slower" } " and " b { "faster" }
+                (number::percent(document.level)) ", whose variance is drawn towards that of the other comparisons; below three blocks there is none. "
+                b { "Same" } " means that the whole interval lies within a factor of " (format!("{:.3}", 1.0 + how.delta)) " of 1, " b { "slower" } " and " b { "faster" }
                 " that the interval reaches beyond that and that the difference, however small, survives Holm's correction for the number of comparisons in this report that the plan asks a verdict on. What survives only the weaker correction of Benjamini and Hochberg, of which one in twenty may be wrong, is " b { "probably" } " slower or faster. All else is " b { "too noisy" } " to tell."
             }
             p {
@@ -36,28 +31,26 @@ pub fn method(report: &Report) -> Markup {
                 b { "reached the device" } " when the device below counted one for each sync, and fsync was " b { "skipped" }
                 " when a device with a volatile cache counted none, while it counted those of " (baseline) " and no other program flushed it. Being faster than " (baseline) " is an alarm: its reason is looked for in the data."
             }
-            @if !report.fidelity.is_empty() {
+            @if !how.fidelity.is_empty() {
                 p { "This follows " code { "iozone" } " and differs from it on purpose:" }
-                ul { @for note in &report.fidelity { li { (rich(note)) } } }
+                ul { @for note in how.fidelity { li { (rich(note)) } } }
             }
         }
-    };
-    fold("method", "Method", "", &body)
+    }
 }
 
-pub fn inventory(report: &Report) -> Markup {
-    let m = &report.machine;
-    let body = html! {
+pub fn inventory(stack: &Stack) -> Markup {
+    let m = stack.machine;
+    html! {
             dl.facts {
                 dt { "CPU" } dd { (m.cpu) ", " (m.cpus) " CPUs" @if m.hypervisor { ", under a hypervisor" } }
                 dt { "Memory" } dd { (number::bytes(m.memory as f64)) }
                 dt { "System" } dd { (m.os) ", kernel " (m.kernel) ", clock " (m.clocksource) }
-                dt { "Directory" } dd { (report.dir) " (" (m.base) ")" }
+                dt { "Directory" } dd { (stack.dir) " (" (m.base) ")" }
                 dt { "Privilege" } dd { (m.privilege) }
             }
-            div.cards { @for l in report.layers.iter().filter(|l| l.status == LayerStatus::Ready) { (card(l)) } }
-    };
-    fold("stack", "Machine and layers", &m.cpu, &body)
+            div.cards { @for l in stack.ready() { (card(l)) } }
+    }
 }
 
 fn card(layer: &LayerReport) -> Markup {
@@ -88,14 +81,14 @@ fn card(layer: &LayerReport) -> Markup {
 /// Columns of what the probe measures of itself.
 const SELF_TEST_COLUMNS: [&str; 3] = ["One clock read", "Measuring loop", "Null operation"];
 
-pub fn self_tests(report: &Report) -> Markup {
-    let body = html! {
+pub fn self_tests(layers: &[&LayerReport]) -> Markup {
+    html! {
             p.hint { "Medians, measured by the probe at its start, inside each layer." }
             div.scroll.wide tabindex="0" role="region" aria-label="What measuring costs" {
                 table.small {
                     thead { tr { th scope="col" { "Layer" } @for part in SELF_TEST_COLUMNS { th.num scope="col" { (part) } } } }
                     tbody {
-                        @for l in report.layers.iter().filter(|l| l.status == LayerStatus::Ready) {
+                        @for l in layers {
                             tr {
                                 th scope="row" { code { (l.name) } }
                                 @for (part, ns) in SELF_TEST_COLUMNS.iter().zip([l.self_test.clock_ns, l.self_test.loop_ns, l.self_test.null_ns]) {
@@ -106,8 +99,7 @@ pub fn self_tests(report: &Report) -> Markup {
                     }
                 }
             }
-    };
-    fold("own", "What measuring costs", "", &body)
+    }
 }
 
 pub fn reproduce(how: &Reproduce) -> Markup {
@@ -148,17 +140,25 @@ fn column_variables(heads: &[&str]) -> String {
     each.join(";")
 }
 
-pub fn trials(report: &Report) -> Markup {
-    let shown = report.trials.len().min(TRIALS);
+pub fn trials(document: &Document) -> Markup {
+    html! {
+        @for block in document.of(&[Part::Trials]) {
+            @if let Content::Trials(all) = &block.content { (some_trials(document, &block.title, all)) }
+        }
+    }
+}
+
+fn some_trials(document: &Document, title: &str, all: &[TrialRow]) -> Markup {
+    let shown = all.len().min(TRIALS);
     let body = html! {
-        @if shown < report.trials.len() {
-            p.hint { "The first " (shown) " of " (report.trials.len()) ". All of them:" }
-            pre { code { "layermark report " (report.run) (report.store) " -o all.trials.csv" } }
+        @if shown < all.len() {
+            p.hint { "The first " (shown) " of " (all.len()) ". All of them:" }
+            pre { code { (document.more("-o all.trials.csv")) } }
         }
         div.scroll.main.wide.trials tabindex="0" role="region" aria-label="Every trial" {
             table.small style=(column_variables(&TRIAL_COLUMNS)) {
                 thead { tr { @for head in TRIAL_COLUMNS { th scope="col" { (head) } } } }
-                tbody { @for t in &report.trials[..shown] { (trial(t)) } }
+                tbody { @for t in &all[..shown] { (trial(t)) } }
             }
         }
     };
@@ -166,10 +166,10 @@ pub fn trials(report: &Report) -> Markup {
         "{} in the order they were made",
         number::count(shown, "trial")
     );
-    html! { @if shown > 0 { div.raw { (fold("trials", "Every trial", &note, &body)) } } }
+    html! { @if shown > 0 { div.raw { (fold("trials", title, &note, &body)) } } }
 }
 
-fn trial(t: &crate::TrialRow) -> Markup {
+fn trial(t: &TrialRow) -> Markup {
     html! {
         tr id={ "t" (t.seq) } {
             td.num { (t.seq) }

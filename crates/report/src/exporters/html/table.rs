@@ -6,15 +6,12 @@ use super::{
     fold,
     text::{micro, rich},
 };
-use layermark_model::flags::CONTAMINATED;
-
 use crate::{
-    Estimate, LatencyUs, Report, ResultRow, Verdict,
+    Estimate, Verdict,
+    document::{Block, Content, Document, Part},
     number::{self, Written},
-    views::{
-        overview::ratio_of,
-        rows::{self, Numbers},
-    },
+    page::results::{Group, Line, Results, TailLatency},
+    views::rows::Numbers,
 };
 
 const HEADS: [&str; 13] = [
@@ -37,21 +34,22 @@ const NUMBERS: [usize; 9] = [2, 3, 4, 5, 6, 8, 9, 10, 11];
 /// Columns from this one on do not fit on paper.
 const AUX: usize = 8;
 
-pub fn section(report: &Report) -> Markup {
-    let mut notes = rows::Notes::default();
-    let busy = busy(report);
-    let folds = super::matrix::folds(report);
-    let mut groups = rows::groups(report);
-    groups.retain(|(_, rows)| !rows.iter().all(|r| folds(r)));
+pub fn section(document: &Document) -> Markup {
+    html! {
+        @for block in document.of(&[Part::Results]) {
+            @if let Content::Results(results) = &block.content { (results_of(block, results)) }
+        }
+    }
+}
+
+fn results_of(block: &Block, results: &Results) -> Markup {
+    let groups: Vec<&Group> = results.groups.iter().filter(|g| !g.is_folded).collect();
     let body = html! {
-        @if report.results.is_empty() {
+        @if results.is_empty() {
             p { "No trial was made." }
         } @else {
-            p.hint {
-                "Ratio: " (ratio_of(report)) ", with its " (number::percent(report.level))
-                " interval. Above 1 is slower, whatever the unit."
-            }
-            @if let Some(busy) = &busy { p.hint { (busy) } }
+            p.hint { (block.about) }
+            @if let Some(busy) = &results.busy { p.hint { (busy) } }
             @if groups.is_empty() { p { "All of them are matrices of file sizes and records: see below." } }
             @else { div.scroll.main tabindex="0" role="region" aria-label="Results, scrolls sideways" {
                 table.results {
@@ -59,85 +57,48 @@ pub fn section(report: &Report) -> Markup {
                     thead { tr {
                         @for (n, head) in HEADS.iter().enumerate() { th.name[n == 0].num[NUMBERS.contains(&n)].aux[n >= AUX] scope="col" { (head) } }
                     } }
-                    @for (label, group) in groups { (group_of(label, &group, &mut notes, busy.is_some())) }
+                    @for group in groups { (group_of(group)) }
                 }
             } }
         }
     };
-    let note = number::count(report.results.len(), "result");
-    fold("results", "Results", &note, &body)
+    fold("results", &block.title, &block.note, &body)
 }
 
-/// Where other programs disturbed most results, they are counted once and not in each row.
-fn busy(report: &Report) -> Option<String> {
-    let made = report.results.iter().filter(|r| r.trials > 0);
-    let of = |r: &ResultRow| r.flag_counts.get(CONTAMINATED).copied().unwrap_or(0);
-    let (results, trials) = made
-        .clone()
-        .fold((0, 0), |(r, t), row| (r + 1, t + row.trials));
-    let rows = made.clone().filter(|r| of(r) > 0).count();
-    (2 * rows > results).then(|| {
-        let disturbed: usize = made.map(of).sum();
-        format!(
-            "{CONTAMINATED}: {disturbed} of {}, in {rows} of {}; not repeated in each row.",
-            number::count(trials, "trial"),
-            number::count(results, "result")
-        )
-    })
-}
-
-fn group_of<'a>(
-    label: &str,
-    group: &[&'a ResultRow],
-    notes: &mut rows::Notes<'a>,
-    busy: bool,
-) -> Markup {
-    let what = group
-        .first()
-        .map(|r| r.meaning.describe(&[]))
-        .unwrap_or_default();
+fn group_of(group: &Group) -> Markup {
     html! {
         tbody {
-            tr.group { th scope="rowgroup" colspan=(HEADS.len()) { span.point { (label) } " " small { (what) } } }
-            @for row in group { (line(row, &notes.of(row), busy)) }
+            tr.group { th scope="rowgroup" colspan=(HEADS.len()) { span.point { (group.label) } " " small { (group.what) } } }
+            @for of in &group.lines { (line(of)) }
         }
     }
 }
 
 /// A result, with its note below.
-fn line(row: &ResultRow, note: &str, busy: bool) -> Markup {
-    let made = if row.blocks > 0 {
-        row.blocks
-    } else {
-        row.trials
-    };
-    let latency = row.latency_us;
-    let numbers = rows::numbers(row);
-    let each = |of: fn(&Numbers) -> Markup| {
-        html! { @for n in &numbers { (of(n)) @if !n.of.is_empty() { " " span.span { (n.of) } } } }
+fn line(of: &Line) -> Markup {
+    let each = |part: fn(&Numbers) -> Markup| {
+        html! { @for n in &of.numbers { (part(n)) @if !n.of.is_empty() { " " span.span { (n.of) } } } }
     };
     let cells = [
-        chip(row),
+        chip(of),
         each(ratio),
         each(extra),
         each(time),
         each(|n| html! { @if let Some(us) = n.baseline_us { (data(us, &n.baseline())) } }),
-        html! { @if let Some(v) = row.value { (data(v, &number::value(v, &row.unit))) } },
-        html! { (rows::label(row)) },
-        percentile(latency.map(|l| l.p50), latency.and_then(|l| l.p50_interval)),
-        tail(latency.as_ref()),
-        cpu(row),
-        html! { (data(made as f64, &made.to_string())) },
-        html! { a href={ "#" (row.id) } { (row.id) } },
+        html! { @if let Some(v) = of.value { (data(v, &of.measured)) } },
+        html! { (of.source) },
+        spanned(of.p50),
+        tail(of.tail.as_ref()),
+        cpu(of),
+        html! { (data(of.made as f64, &of.made.to_string())) },
+        html! { a href={ "#" (of.id) } { (of.id) } },
     ];
-    let source = row.served_because.as_deref();
-    let source = source.filter(|s| !note.contains(s)).unwrap_or_default();
-    let flags = flags(row, busy);
-    let mut said = vec![note, source, &flags];
+    let source = of.source_because.unwrap_or_default();
+    let mut said = vec![of.notes.unfolded.as_str(), source, &of.flags];
     said.retain(|s| !s.is_empty());
     html! {
-        tr id=(row.id) {
-            th.name scope="row" { code { (row.layer) } }
+        tr id=(of.id) {
+            th.name scope="row" { code { (of.layer) } }
             @for (n, cell) in (1..).zip(cells) { td.num[NUMBERS.contains(&n)].aux[n >= AUX] data-head=(HEADS[n]) { (cell) } }
         }
         @if !said.is_empty() {
@@ -201,53 +162,30 @@ fn extra(of: &Numbers) -> Markup {
     }
 }
 
-/// A percentile; empty if too few operations were timed for it.
-fn percentile(us: Option<f64>, interval: Option<[f64; 2]>) -> Markup {
-    spanned(us.map(|estimate| Estimate {
-        estimate,
-        interval,
-        average: None,
-    }))
-}
-
 /// The 99th percentile, or the highest one that fewer operations allow.
-fn tail(latency: Option<&LatencyUs>) -> Markup {
-    let lower = latency.and_then(|l| l.tail);
+fn tail(tail: Option<&TailLatency>) -> Markup {
     html! {
-        @if let Some(tail) = lower {
-            small { "p" (tail.percentile) " " }
-            (percentile(Some(tail.us), tail.interval))
-        } @else {
-            (percentile(latency.and_then(|l| l.p99), latency.and_then(|l| l.p99_interval)))
+        @if let Some(tail) = tail {
+            @if let Some(percentile) = tail.lower { small { "p" (percentile) " " } }
+            (spanned(Some(tail.us)))
         }
     }
 }
 
-fn cpu(row: &ResultRow) -> Markup {
+fn cpu(of: &Line) -> Markup {
     html! {
-        @if let Some(c) = row.cpu_us_per_op {
-            (data(c.probe, &number::time(c.probe)))
-            @if c.upkeep > 0.0 { span.span { "+ " (data(c.upkeep, &number::time(c.upkeep))) " helpers" } }
+        @if let Some([probe, upkeep]) = of.cpu_us {
+            (data(probe, &number::time(probe)))
+            @if upkeep > 0.0 { span.span { "+ " (data(upkeep, &number::time(upkeep))) " helpers" } }
         }
     }
 }
 
-fn flags(row: &ResultRow, busy: bool) -> String {
-    let each: Vec<String> = row
-        .flag_counts
-        .iter()
-        .filter(|(flag, _)| !(busy && *flag == CONTAMINATED))
-        .map(|(flag, n)| format!("{flag}: {n} of {}", number::count(row.trials, "trial")))
-        .collect();
-    each.join("; ")
-}
-
-fn chip(row: &ResultRow) -> Markup {
-    let verdict = row.verdict;
-    if verdict == Verdict::Descriptive {
+fn chip(of: &Line) -> Markup {
+    if of.verdict == Verdict::Descriptive {
         return html! {};
     }
-    let mark = match row.leaning() {
+    let mark = match of.leaning {
         Verdict::Same => "=",
         Verdict::Slower => "+",
         Verdict::Faster => "\u{2212}",
@@ -255,5 +193,5 @@ fn chip(row: &ResultRow) -> Markup {
         Verdict::Untrusted => "!",
         Verdict::Baseline | Verdict::Descriptive => "\u{b7}",
     };
-    html! { span class={ "chip " (verdict.id()) } { span aria-hidden="true" { (mark) } (row.word()) } }
+    html! { span class={ "chip " (of.verdict.id()) } { span aria-hidden="true" { (mark) } (of.word) } }
 }

@@ -2,7 +2,10 @@
 
 use maud::{Markup, html};
 
-use crate::code_span::{Part, parts};
+use crate::{
+    code_span::{Part, parts},
+    page::name_parts,
+};
 
 /// Text in which names are marked as code.
 pub fn rich(text: &str) -> Markup {
@@ -15,7 +18,7 @@ pub fn rich(text: &str) -> Markup {
 
 /// A layer's name that may wrap only between its parts.
 pub fn breakable(name: &str) -> Markup {
-    html! { @for part in name.split_inclusive([':', ',']) { (part) wbr; } }
+    html! { @for part in name_parts(name) { (part) wbr; } }
 }
 
 /// Replaces `12 us` with `12 \u{b5}s`, but not other words that start with `us`.

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{around, figures};
-use crate::{Trend, build::generated_by, charts};
+use crate::{Trend, build::generated_by, page::charts};
 
 /// The page as a standalone file.
 pub fn page(trend: &Trend) -> Vec<u8> {

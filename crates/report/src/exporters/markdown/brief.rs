@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     DataTable, Section,
-    document::{Content, Document, Item, Part},
+    document::{Document, Item, Part},
     number::count,
-    views::overview::{Overview, sign},
+    page::matrix::{Matrix, MatrixRow},
 };
 
 /// Most lines.
@@ -33,18 +33,17 @@ pub fn brief(document: &Document, all: &str) -> String {
     let head = head.collect::<String>() + &study(document);
     let foot = findings(document) + &about(document, all);
     let taken = ABOVE + head.lines().count() + foot.lines().count();
-    let matrix_of = document.part(Part::Matrix).map(|b| &b.content);
-    let Some(Content::Matrix(ratios)) = matrix_of else {
+    let Some(ratios) = document.matrix().map(Matrix::ratios) else {
         return head + &foot;
     };
-    let least = if ratios.layers.is_empty() {
+    let least = if ratios.columns.is_empty() {
         0
     } else {
-        ratios.points.len().min(POINTS) + AROUND
+        ratios.rows.len().min(POINTS) + AROUND
     };
     let own = fitted(&own(document), LINES.saturating_sub(taken + least));
     let room = LINES.saturating_sub(taken + own.lines().count());
-    format!("{head}{}{own}{foot}", matrix(ratios, room))
+    format!("{head}{}{own}{foot}", matrix(&ratios, room))
 }
 
 fn findings(document: &Document) -> String {
@@ -134,21 +133,21 @@ fn titled(title: &str, table: &DataTable, rows: usize) -> String {
 }
 
 /// Operations as rows, layers as columns.
-fn matrix(all: &Overview, room: usize) -> String {
-    if all.layers.is_empty() {
+fn matrix(all: &Matrix, room: usize) -> String {
+    if all.columns.is_empty() {
         return String::new();
     }
-    let points = all.points.len();
+    let points = all.rows.len();
     let shown = all.clone().largest(room.saturating_sub(AROUND).max(POINTS));
-    let heads = shown.heads.iter().map(|l| name_cell(l));
+    let heads = shown.columns.iter().map(|column| name_cell(&column.head));
     let mut text = line(std::iter::once("operation".to_owned()).chain(heads));
-    let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(shown.layers.len()));
-    for (label, results) in &shown.points {
-        let signs = results.iter().map(|r| sign(*r).replace('~', "\\~"));
+    let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(shown.columns.len()));
+    for MatrixRow { label, cells } in &shown.rows {
+        let signs = cells.iter().map(|of| shown.text(of).replace('~', "\\~"));
         let cells = std::iter::once(name_cell(label)).chain(signs);
         let _ = writeln!(text, "{}", line(cells));
     }
-    let more = match points - shown.points.len() {
+    let more = match points - shown.rows.len() {
         0 => String::new(),
         n => format!(" {}.", count(n, "more operation")),
     };

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Style,
-    matrix::{Matrix, Row},
+    matrix::{TextMatrix, TextRow},
     summary::{HEAD, LABEL, NAME, filled},
 };
 use super::{
     columns::{cut, display_width},
     name_parts, plain_name,
 };
-use crate::{Estimate, Verdict, number, views::overview::short_names};
+use crate::{Estimate, Verdict, number, page::short_names};
 
 /// Ratios by point and layer, in the order of the run. Those without a ratio have no row or column yet.
 #[derive(Debug, Default)]
@@ -58,15 +58,16 @@ impl Growing {
             width,
             ..Style::default()
         };
-        // One group of columns has no blank line. `Matrix` makes as many as the width needs, and the
-        // first column at any width.
+        // `TextMatrix` makes as many groups of columns as the width needs, with the first column at any width.
         let fits = |text: &String| {
             let narrow = text.lines().all(|line| display_width(line) <= width);
-            text.lines().count() <= lines && !text.contains("\n\n") && narrow
+            text.lines().count() <= lines && narrow
         };
         let tables = [Self::by_point, Self::by_layer].into_iter();
-        let mut tables = tables.map(|table| table(self).print(style));
-        tables.find(fits).unwrap_or_default()
+        let tables = tables.map(|table| table(self));
+        let whole = tables.filter(|table| table.is_one_group(width));
+        let mut texts = whole.map(|table| table.print(style));
+        texts.find(fits).unwrap_or_default()
     }
 
     fn cell(&self, point: usize, layer: usize) -> (String, Option<Verdict>) {
@@ -84,21 +85,21 @@ impl Growing {
         heads.iter().map(|h| name_parts(&plain_name(h))).collect()
     }
 
-    fn by_point(&self) -> Matrix {
+    fn by_point(&self) -> TextMatrix {
         let layers = self.known(1);
-        let row = |n: usize| Row {
+        let row = |n: usize| TextRow {
             label: vec![cut(&plain_name(&self.points[n]), LABEL).to_owned()],
             cells: layers.iter().map(|l| self.cell(n, *l)).collect(),
         };
-        Matrix {
+        TextMatrix {
             heads: self.heads(),
             rows: self.known(0).into_iter().map(row).collect(),
         }
     }
 
-    fn by_layer(&self) -> Matrix {
+    fn by_layer(&self) -> TextMatrix {
         let (heads, points) = (self.heads(), self.known(0));
-        let row = |(n, head): (usize, &Vec<String>)| Row {
+        let row = |(n, head): (usize, &Vec<String>)| TextRow {
             label: filled(head, "", NAME),
             cells: points.iter().map(|p| self.cell(*p, n)).collect(),
         };
@@ -107,7 +108,7 @@ impl Growing {
             let words: Vec<String> = label.split_whitespace().map(str::to_owned).collect();
             filled(&words, " ", HEAD)
         };
-        Matrix {
+        TextMatrix {
             heads: points.iter().map(head).collect(),
             rows: self.known(1).into_iter().zip(&heads).map(row).collect(),
         }

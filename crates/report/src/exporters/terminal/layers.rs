@@ -1,16 +1,20 @@
 //! What the layers are, below the matrix.
 
 use super::{Style, lines, text};
-use crate::{Report, views::overview::Overview};
+use crate::page::matrix::Matrix;
 
 /// Most lines if not all layers can be explained: results need the room more.
 const LINES: usize = 4;
 
-/// What each layer is, in at most `room` lines. Without room for all, the layers with the gravest
-/// findings, and a command that explains the others.
-pub fn layers(report: &Report, style: Style, room: usize) -> anyhow::Result<String> {
-    let overview = Overview::new(report);
-    let whole = overview.explanation();
+/// What each layer is, in at most `room` lines. Without room for all, the `gravest`, which
+/// have findings, and a command that explains the others.
+pub fn layers(
+    matrix: &Matrix,
+    gravest: &[&str],
+    style: Style,
+    room: usize,
+) -> anyhow::Result<String> {
+    let whole = matrix.explanation();
     if whole.is_empty() {
         return Ok(String::new());
     }
@@ -18,8 +22,7 @@ pub fn layers(report: &Report, style: Style, room: usize) -> anyhow::Result<Stri
     if lines(&whole) <= room {
         return Ok(whole);
     }
-    let gravest: Vec<&str> = report.findings.iter().map(|f| f.layer.as_str()).collect();
-    let each = overview.explanations_of(&gravest);
+    let each = matrix.explanations_of(gravest);
     for shown in (1..each.len()).rev() {
         let part = format!("{}; all: layermark layers", each[..shown].join("; "));
         let part = text(style, "Layers: ", "  ", &part)?;

@@ -12,15 +12,15 @@ use crate::Verdict;
 const GAP: usize = 2;
 
 /// The content of the matrix.
-pub struct Matrix {
+pub struct TextMatrix {
     /// Names of the layers, each in parts for one line each.
     pub heads: Vec<Vec<String>>,
     /// From top to bottom.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TextRow>,
 }
 
 /// A label and a cell for each layer.
-pub struct Row {
+pub struct TextRow {
     /// Its lines.
     pub label: Vec<String>,
     /// The text of each cell, and the verdict that gives its colour.
@@ -35,7 +35,7 @@ struct Group<'a> {
     widths: &'a [usize],
 }
 
-impl Matrix {
+impl TextMatrix {
     /// Prints it, with a blank line between groups.
     pub fn print(&self, style: Style) -> String {
         let widths = self.widths();
@@ -53,6 +53,11 @@ impl Matrix {
             text
         });
         groups.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Whether all columns have room side by side.
+    pub fn is_one_group(&self, width: usize) -> bool {
+        self.groups(&self.widths(), self.label(), width).len() <= 1
     }
 
     fn label(&self) -> usize {
@@ -97,7 +102,7 @@ impl Matrix {
 }
 
 impl Group<'_> {
-    fn row(&self, row: &Row, label: usize, style: Style) -> String {
+    fn row(&self, row: &TextRow, label: usize, style: Style) -> String {
         let (first, rest) = match row.label.split_first() {
             Some((first, rest)) => (first.as_str(), rest),
             None => ("", row.label.as_slice()),

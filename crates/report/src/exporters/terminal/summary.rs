@@ -8,14 +8,18 @@ use super::{
     columns::{cut, display_width},
     layers::layers,
     lines,
-    matrix::{Matrix, Row},
+    matrix::{TextMatrix, TextRow},
     name_parts, plain, plain_name, sections, text,
 };
 use crate::{
-    Claims, Conclusion, Holds, Report, ResultRow, Section, Verdict,
-    document::{Block, Content, Document, Part, left_out_by_reason},
+    Claims, Conclusion, Holds, Section, Verdict,
+    document::{Block, Document, Part},
     number::count,
-    views::{alternatives, external, overview::Overview},
+    page::{
+        cell::MatrixCell,
+        matrix::{Matrix, MatrixColumn, MatrixRow},
+        results::Results,
+    },
 };
 
 /// Most lines, including the one with the page's path, which goes to standard error.
@@ -42,14 +46,14 @@ const TABLE: usize = 12;
 
 /// Prints the summary. Sections that are the run's answer are whole, and the matrix follows if it has room.
 pub fn print(
-    report: &Report,
     document: &Document,
+    results: &Results,
     style: Style,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let head = drawn(document.part(Part::Headline), style)?;
     let findings = findings(document, style)?;
-    let foot = foot(report, document, style)?;
+    let foot = foot(document, style)?;
     let advice = match document.items(Part::Advice).first() {
         Some(advice) => text(style, "Advice: ", "  ", &advice.text)?,
         None => String::new(),
@@ -59,7 +63,7 @@ pub fn print(
         .map(|section| drawn(Some(section), style))
         .collect::<anyhow::Result<_>>()?;
     // Sections have the times; how alternatives compare comes before the table of results.
-    let choices = choices(report, style)?;
+    let choices = choices(document, style)?;
     let kept = if sections.is_empty() {
         0
     } else {
@@ -71,19 +75,23 @@ pub fn print(
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
     let most = most(style);
     let room = most.saturating_sub(fixed + least);
-    let answer = |room: usize| match table(document, style)?.filter(|table| lines(table) <= room) {
-        Some(table) => Ok(table),
-        None => matrix(report, style, room),
+    let table = table(document, results, style)?;
+    let answer = |room: usize| match table.as_ref().filter(|table| lines(table) <= room) {
+        Some(table) => Ok(table.clone()),
+        None => matrix(document, style, room),
     };
     let matrix = if sections.is_empty() {
         let fewest = lines(&answer(0)?);
-        let layers = layers(report, style, room.saturating_sub(fewest))?;
+        let layers = explained(document, style, room.saturating_sub(fewest))?;
         answer(room.saturating_sub(lines(&layers)))? + &layers
     } else {
         let answers = sections.join("\n") + "\n";
         let left = room.saturating_sub(lines(&answers));
         let others = answer(left)?;
-        let with = report.results.iter().filter(|r| r.ratio.is_some()).count();
+        let with_ratio = results
+            .lines()
+            .filter(|line| line.numbers[0].ratio.is_some());
+        let with = with_ratio.count();
         let line = format!("{} with ratios: --full", count(with, "result"));
         let line = text(style, "", "  ", &line)?;
         let fits = lines(&others) <= left;
@@ -106,11 +114,11 @@ fn findings(document: &Document, style: Style) -> anyhow::Result<Vec<String>> {
 }
 
 /// How the alternatives compare with each other, after a blank line.
-fn choices(report: &Report, style: Style) -> anyhow::Result<String> {
+fn choices(document: &Document, style: Style) -> anyhow::Result<String> {
     let mut out = Vec::new();
-    if let Some(section) = alternatives::section(report) {
+    if let Some(section) = document.alternatives() {
         writeln!(out)?;
-        sections::print(&section, style, &mut out)?;
+        sections::print(section, style, &mut out)?;
     }
     Ok(String::from_utf8(out)?)
 }
@@ -118,19 +126,18 @@ fn choices(report: &Report, style: Style) -> anyhow::Result<String> {
 /// Prints the matrix of conclusions, the headline and a few sentences. The first table follows if it has
 /// room in the same number of lines; without a table, the matrix of results.
 pub fn study(
-    report: &Report,
     document: &Document,
     study: &Section,
     style: Style,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let headline = drawn(document.part(Part::Headline), style)?;
-    let foot = foot(report, document, style)?;
+    let foot = foot(document, style)?;
     let mut body = match study.claims() {
         Some(claims) => {
             let holds = holds(&claims, style)?;
             let others = lines(&holds) + lines(&headline) + lines(&foot) + 3;
-            let layers = layers(report, style, most(style).saturating_sub(others))?;
+            let layers = explained(document, style, most(style).saturating_sub(others))?;
             holds + &layers + "\n"
         }
         None => String::new(),
@@ -167,7 +174,7 @@ pub fn study(
     }
     // Claims of a plan come without tables: what decides them is in the matrix.
     if tables.is_empty() {
-        let matrix = matrix(report, style, room)?;
+        let matrix = matrix(document, style, room)?;
         if lines(&matrix) <= room {
             body.push('\n');
             body += &matrix;
@@ -176,9 +183,9 @@ pub fn study(
         }
     }
     write!(out, "{body}")?;
-    for beside in &report.beside {
+    for beside in document.beside() {
         writeln!(out)?;
-        sections::print(&external::section(beside), style, out)?;
+        sections::print(beside, style, out)?;
     }
     Ok(write!(out, "\n{foot}")?)
 }
@@ -222,7 +229,7 @@ fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
     };
     let row = |(claim, all): &(&str, Vec<Option<&Conclusion>>)| {
         let label = text(room, "", "  ", claim)?;
-        anyhow::Ok(Row {
+        anyhow::Ok(TextRow {
             label: label.lines().map(str::to_owned).collect(),
             cells: all.iter().copied().map(cell).collect(),
         })
@@ -232,7 +239,7 @@ fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
         let parts = name.split_inclusive([':', ',', '=']);
         parts.map(str::to_owned).collect()
     };
-    let matrix = Matrix {
+    let matrix = TextMatrix {
         heads: claims.layers.iter().map(parts).collect(),
         rows: claims
             .claims
@@ -240,13 +247,16 @@ fn holds(claims: &Claims, style: Style) -> anyhow::Result<String> {
             .map(row)
             .collect::<anyhow::Result<_>>()?,
     };
-    let signs = [("?", "cannot be decided"), ("-", "not asked")];
-    let cells = matrix.rows.iter().flat_map(|row| &row.cells);
-    let used = signs.map(|(sign, words)| {
-        let has = cells.clone().any(|(shown, _)| shown == sign);
-        has.then(|| format!("{sign}: {words}"))
-    });
-    let legend: Vec<String> = used.into_iter().flatten().collect();
+    let signs = [
+        (Some(Holds::Open), "?: cannot be decided"),
+        (None, "-: not asked"),
+    ];
+    let stands = |of: Option<Holds>| {
+        let mut all = claims.claims.iter().flat_map(|(_, all)| all);
+        all.any(|c| c.map(|c| c.holds) == of)
+    };
+    let used = signs.iter().filter(|(holds, _)| stands(*holds));
+    let legend: Vec<&str> = used.map(|(_, words)| *words).collect();
     Ok(matrix.print(style) + &text(style, "", "  ", &legend.join("; "))?)
 }
 
@@ -276,12 +286,9 @@ fn gravest(all: &[Conclusion]) -> Vec<&Conclusion> {
 }
 
 /// The table of all results, if they are few.
-fn table(document: &Document, style: Style) -> anyhow::Result<Option<String>> {
-    let few = |b: &&Block| match &b.content {
-        Content::Results(groups) => groups.iter().map(|g| g.lines.len()).sum::<usize>() <= TABLE,
-        _ => false,
-    };
-    let table = document.part(Part::Results).filter(few);
+fn table(document: &Document, results: &Results, style: Style) -> anyhow::Result<Option<String>> {
+    let is_short = results.lines().count() <= TABLE;
+    let table = document.part(Part::Results).filter(|_| is_short);
     table.map(|table| drawn(Some(table), style)).transpose()
 }
 
@@ -304,27 +311,21 @@ fn drawn(block: Option<&Block>, style: Style) -> anyhow::Result<String> {
 }
 
 /// A line about trust, the run, and the commands for more.
-fn foot(report: &Report, document: &Document, style: Style) -> anyhow::Result<String> {
-    let more = match &report.compared {
-        Some(_) => format!("More: {} --full", report.reproduce.command),
-        None => format!(
-            "More: layermark report {}{} --full",
-            report.run, report.store
-        ),
-    };
+fn foot(document: &Document, style: Style) -> anyhow::Result<String> {
+    let more = format!("More: {}", document.more("--full"));
     let mut foot = String::new();
     if let Some(note) = document.note(Part::Trust) {
         foot += &text(style, "", "  ", &format!("Trust: {note}."))?;
     }
-    foot += &left_out(report, style)?;
+    foot += &left_out(document, style)?;
     foot += &text(style, "", "  ", document.line(Part::About))?;
     // Not wrapped: a shell would read a pasted second line as another command.
     Ok(foot + &plain(&more) + "\n")
 }
 
 /// What was left out, a line for each reason.
-fn left_out(report: &Report, style: Style) -> anyhow::Result<String> {
-    let reasons = left_out_by_reason(&report.left_out);
+fn left_out(document: &Document, style: Style) -> anyhow::Result<String> {
+    let reasons = &document.left_out;
     let mut lines = String::new();
     for (n, reason) in reasons.iter().take(REASONS).enumerate() {
         let first = if n == 0 { "Left out: " } else { "  " };
@@ -339,12 +340,12 @@ fn left_out(report: &Report, style: Style) -> anyhow::Result<String> {
 
 /// Operations as rows, layers as columns, in as many groups of layers as the window needs; or the
 /// other way round, if more operations have room so.
-fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> {
-    let all = Overview::in_unit(report, style.unit);
-    if all.layers.is_empty() {
+fn matrix(document: &Document, style: Style, room: usize) -> anyhow::Result<String> {
+    let all = document.matrix().map(|all| all.in_unit(style.unit));
+    let Some(all) = all.filter(|all| !all.columns.is_empty()) else {
         return Ok(String::new());
-    }
-    let points = all.points.len();
+    };
+    let points = all.rows.len();
     let least = points.min(POINTS);
     for shown in (least..=points.min(room).max(least)).rev() {
         let part = all.clone().largest(shown);
@@ -365,42 +366,52 @@ fn matrix(report: &Report, style: Style, room: usize) -> anyhow::Result<String> 
     Ok(String::new())
 }
 
-/// A cell with its colour.
-fn cell(all: &Overview, row: Option<&ResultRow>) -> (String, Option<Verdict>) {
-    (all.cell(row), row.map(|r| r.verdict))
+/// What the layers are, those with the gravest findings first if not all have room.
+fn explained(document: &Document, style: Style, room: usize) -> anyhow::Result<String> {
+    let Some(matrix) = document.matrix() else {
+        return Ok(String::new());
+    };
+    let findings = document.items(Part::Findings).iter();
+    let gravest: Vec<&str> = findings.map(|finding| finding.layer).collect();
+    layers(&matrix.ratios(), &gravest, style, room)
 }
 
-fn cells(all: &Overview) -> Matrix {
-    let row = |(label, cells): &(&str, Vec<Option<&ResultRow>>)| Row {
-        label: vec![cut(&plain_name(label), LABEL).to_owned()],
-        cells: cells.iter().map(|row| cell(all, *row)).collect(),
+/// A cell with its colour.
+fn cell(all: &Matrix, cell: &MatrixCell) -> (String, Option<Verdict>) {
+    (all.text(cell), cell.verdict)
+}
+
+fn cells(all: &Matrix) -> TextMatrix {
+    let row = |row: &MatrixRow| TextRow {
+        label: vec![cut(&plain_name(row.label), LABEL).to_owned()],
+        cells: row.cells.iter().map(|of| cell(all, of)).collect(),
     };
-    let heads = all.heads.iter().map(|name| name_parts(&plain_name(name)));
-    Matrix {
-        heads: heads.collect(),
-        rows: all.points.iter().map(row).collect(),
+    let head = |column: &MatrixColumn| name_parts(&plain_name(&column.head));
+    TextMatrix {
+        heads: all.columns.iter().map(head).collect(),
+        rows: all.rows.iter().map(row).collect(),
     }
 }
 
 /// Layers as rows, operations as columns.
-fn turned(all: &Overview) -> Matrix {
-    let row = |(n, name): (usize, &String)| Row {
-        label: filled(&name_parts(&plain_name(name)), "", NAME),
+fn turned(all: &Matrix) -> TextMatrix {
+    let row = |(n, column): (usize, &MatrixColumn)| TextRow {
+        label: filled(&name_parts(&plain_name(&column.head)), "", NAME),
         cells: all
-            .points
+            .rows
             .iter()
-            .map(|(_, cells)| cell(all, cells[n]))
+            .map(|row| cell(all, &row.cells[n]))
             .collect(),
     };
-    let head = |(label, cells): &(&str, Vec<Option<&ResultRow>>)| {
-        let label = plain_name(label);
+    let head = |row: &MatrixRow| {
+        let label = plain_name(row.label);
         let words: Vec<String> = label.split_whitespace().map(str::to_owned).collect();
-        let widths = cells.iter().map(|row| display_width(&all.cell(*row)));
+        let widths = row.cells.iter().map(|of| display_width(&all.text(of)));
         filled(&words, " ", widths.max().unwrap_or(0).max(HEAD))
     };
-    Matrix {
-        heads: all.points.iter().map(head).collect(),
-        rows: all.heads.iter().enumerate().map(row).collect(),
+    TextMatrix {
+        heads: all.rows.iter().map(head).collect(),
+        rows: all.columns.iter().enumerate().map(row).collect(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 
 use super::{Result, bold, text};
-use crate::exporters::tables::{Field, LongTable, Shown};
+use crate::tables::{Field, LongTable, Shown};
 
 /// Most lines below the head of a sheet: Excel has 1,048,576 rows.
 pub const ROWS: u32 = 1_048_575;

@@ -11,15 +11,11 @@ use rust_xlsxwriter::{
 
 use super::{Result, bold, text};
 use crate::{
-    ResultRow,
-    analysis::{
-        size_table::{LayerTable, SizeTable},
-        stalls,
-    },
-    views::{
-        heat::Shade,
-        iozone::{TableSet, kib_per_s},
-        overview::sign,
+    STALLS, STALLS_MEANING,
+    page::{
+        cell::{MatrixCell, Sign},
+        shade::Shade,
+        sizes::{IozoneSheet, SizeLayer, SizeMatrix},
     },
 };
 
@@ -50,10 +46,11 @@ enum Look {
 
 impl Look {
     /// The number of a cell.
-    fn number(self, row: &ResultRow) -> Option<f64> {
+    fn number(self, cell: &MatrixCell) -> Option<f64> {
         match self {
-            Self::Throughput => kib_per_s(row),
-            Self::Ratio => Some(row.ratio?.estimate),
+            // KiB/s
+            Self::Throughput => cell.value.map(|value| value / 1024.0),
+            Self::Ratio => cell.ratio,
         }
     }
 }
@@ -70,29 +67,38 @@ pub fn three_digits(value: f64) -> String {
 /// Format of a ratio: three digits, the shade of its size, and the sign of a verdict that is not
 /// certain before it. Behind a noisy one is the half-width of its interval. The cell of a ratio that is
 /// written as `240x faster` shows these words; its number is the ratio.
-pub fn ratio_format(row: &ResultRow, ratio: f64) -> Format {
-    let shown = sign(Some(row));
-    if shown.contains("x faster") {
-        return shaded(row, &format!("\"{shown}\""));
+pub fn ratio_format(cell: &MatrixCell, ratio: f64) -> Format {
+    let has = |sign| cell.signs.has(sign);
+    if has(Sign::Faster) {
+        return shaded(cell, &format!("\"{}\"", cell.shown.text()));
     }
-    let mark = shown.chars().next().filter(|c| "?~!".contains(*c));
-    let mark = mark.map_or(String::new(), |c| format!("\"{c}\""));
-    let noise = shown.split_once(" \u{b1}");
-    let noise = noise.map_or(String::new(), |(_, half)| {
-        let half = half.trim_end_matches(stalls::SIGN);
-        format!("\" \u{b1}{half}\"")
-    });
-    let digits = three_digits(ratio) + &noise;
-    let stalls = match stalls::sign(row) {
-        "" => String::new(),
-        sign => format!("\"{sign}\""),
+    let literal = |sign: &str| format!("\"{sign}\"");
+    let mark = match () {
+        () if has(Sign::Probably) => literal(Sign::Probably.shown()),
+        () if has(Sign::Open) || has(Sign::Drifts) || has(Sign::Waits) => {
+            literal(Sign::Open.shown())
+        }
+        () if has(Sign::Untrusted) => literal(Sign::Untrusted.shown()),
+        () => String::new(),
     };
-    shaded(row, &format!("{mark}{digits}{stalls}"))
+    let noise = match cell.noise.as_str() {
+        "" => String::new(),
+        half => literal(&format!(" \u{b1}{half}")),
+    };
+    let stalls = if has(Sign::Stalls) {
+        literal(STALLS)
+    } else {
+        String::new()
+    };
+    shaded(
+        cell,
+        &format!("{mark}{}{noise}{stalls}", three_digits(ratio)),
+    )
 }
 
-fn shaded(row: &ResultRow, pattern: &str) -> Format {
+fn shaded(cell: &MatrixCell, pattern: &str) -> Format {
     let format = Format::new().set_num_format(pattern);
-    match Shade::of(row).rgb() {
+    match cell.shade.and_then(Shade::rgb) {
         Some([r, g, b]) => {
             let rgb = u32::from_be_bytes([0, r, g, b]);
             format.set_background_color(Color::RGB(rgb))
@@ -102,7 +108,7 @@ fn shaded(row: &ResultRow, pattern: &str) -> Format {
 }
 
 /// Writes the sheet of a test.
-pub fn test(sheet: &mut Worksheet, test: &SizeTable, baseline: &str) -> Result<()> {
+pub fn test(sheet: &mut Worksheet, test: &SizeMatrix, baseline: &str) -> Result<()> {
     let pitch = PITCH.max(test.files.len() as u32 + 2);
     sheet.write_string_with_format(0, 0, text(&test.title), &bold().set_font_size(14))?;
     sheet.write_string(1, 0, "Throughput in KiB/s, centres of the trials. Rows are file sizes in kB (1,024 bytes), columns records in kB.")?;
@@ -111,28 +117,23 @@ pub fn test(sheet: &mut Worksheet, test: &SizeTable, baseline: &str) -> Result<(
         0,
         format!(
             "Below: time an operation divided by that in {baseline}; above 1 is slower; \u{b1}5% is too noisy for a verdict; with {} {}.",
-            stalls::SIGN,
-            stalls::MEANING
+            STALLS, STALLS_MEANING
         ),
     )?;
     sheet.set_column_width(0, 16)?;
-    let rates = test
-        .layers
-        .iter()
-        .map(|t| (t, t.layer.name.clone(), Look::Throughput));
-    let others = test.layers.iter().filter(|t| !t.layer.baseline);
-    let costs = others.map(|t| {
-        (
-            t,
-            format!("{}: time / {baseline}", t.layer.name),
-            Look::Ratio,
-        )
-    });
+    let sizes = Sizes {
+        files: &test.files,
+        records: &test.records,
+    };
+    let rates = test.layers.iter();
+    let rates = rates.map(|of| (of, of.name.to_owned(), Look::Throughput));
+    let others = test.layers.iter().filter(|of| !of.is_baseline);
+    let costs = others.map(|of| (of, format!("{}: time / {baseline}", of.name), Look::Ratio));
     for (n, (of, title, look)) in (0u32..).zip(rates.chain(costs)) {
-        table(sheet, FIRST + pitch * n, &title, test, of, look)?;
+        table(sheet, FIRST + pitch * n, &title, &sizes, &of.cells, look)?;
     }
     for n in 0..test.files.len() {
-        let measured = |t: &LayerTable| t.cells[n].iter().any(Option::is_some);
+        let measured = |of: &SizeLayer| of.cells[n].iter().any(Option::is_some);
         if test.records.len() > 1 && test.layers.iter().any(measured) {
             let chart = chart(sheet, test, n as u32, pitch);
             let at = FIRST + PITCH * n as u32;
@@ -143,42 +144,52 @@ pub fn test(sheet: &mut Worksheet, test: &SizeTable, baseline: &str) -> Result<(
 }
 
 /// Writes the sheet of a layer, with iozone's tables in the positions of its workbook.
-pub fn iozone(sheet: &mut Worksheet, set: &TableSet) -> Result<()> {
-    let most = set.tables.iter().map(|t| t.test.files.len() as u32).max();
+pub fn iozone(sheet: &mut Worksheet, of: &IozoneSheet) -> Result<()> {
+    let most = of.tables.iter().map(|t| t.files.len() as u32).max();
     let pitch = PITCH.max(most.unwrap_or(0) + 2);
-    sheet.write_string_with_format(0, 0, text(set.layer), &bold().set_font_size(14))?;
+    sheet.write_string_with_format(0, 0, text(of.layer), &bold().set_font_size(14))?;
     sheet.write_string(
         1,
         0,
         "KiB/s. The top row is records, the left column file sizes, both in kB (1,024 bytes).",
     )?;
-    for t in &set.tables {
+    for t in &of.tables {
         let title = format!("{} report", t.title);
         let at = FIRST + pitch * t.place;
-        table(sheet, at, &title, t.test, t.in_layer, Look::Throughput)?;
+        let sizes = Sizes {
+            files: &t.files,
+            records: &t.records,
+        };
+        table(sheet, at, &title, &sizes, &t.cells, Look::Throughput)?;
     }
     Ok(())
+}
+
+/// Bytes of the rows and columns of a table.
+struct Sizes<'a> {
+    files: &'a [u64],
+    records: &'a [u64],
 }
 
 fn table(
     sheet: &mut Worksheet,
     at: u32,
     title: &str,
-    test: &SizeTable,
-    of: &LayerTable,
+    sizes: &Sizes,
+    cells: &[Vec<Option<MatrixCell>>],
     look: Look,
 ) -> Result<()> {
     let size = bold().set_num_format("0");
     let rate = Format::new().set_num_format("#,##0");
     sheet.write_string_with_format(at, 0, text(title), &bold())?;
-    for (col, record) in (1u16..).zip(&test.records) {
+    for (col, record) in (1u16..).zip(sizes.records) {
         sheet.write_number_with_format(at + 1, col, (record / 1024) as f64, &size)?;
     }
-    for (row, (file, cells)) in (at + 2..).zip(test.files.iter().zip(&of.cells)) {
+    for (row, (file, cells)) in (at + 2..).zip(sizes.files.iter().zip(cells)) {
         sheet.write_number_with_format(row, 0, (file / 1024) as f64, &size)?;
         for (col, cell) in (1u16..).zip(cells) {
-            let value = cell.and_then(|c| look.number(c)).filter(|v| v.is_finite());
-            if let Some((cell, value)) = cell.zip(value) {
+            let number = |of: &MatrixCell| look.number(of).filter(|v| v.is_finite());
+            if let Some((cell, value)) = cell.as_ref().and_then(|of| Some((of, number(of)?))) {
                 let format = match look {
                     Look::Throughput => rate.clone(),
                     Look::Ratio => ratio_format(cell, value),
@@ -195,7 +206,10 @@ fn table(
         .set_minimum_color(low)
         .set_midpoint_color(middle)
         .set_maximum_color(high);
-    let last = (at + 1 + test.files.len() as u32, test.records.len() as u16);
+    let last = (
+        at + 1 + sizes.files.len() as u32,
+        sizes.records.len() as u16,
+    );
     sheet.add_conditional_format(at + 2, 1, last.0, last.1, &scale)?;
     Ok(())
 }
@@ -221,7 +235,7 @@ pub fn look(series: &mut ChartSeries, n: usize) {
 
 /// Throughput over record size at the `n`th file size, a series for each layer. Names and numbers
 /// refer to the cells of the tables.
-fn chart(sheet: &Worksheet, test: &SizeTable, n: u32, pitch: u32) -> Chart {
+fn chart(sheet: &Worksheet, test: &SizeMatrix, n: u32, pitch: u32) -> Chart {
     let mut chart = Chart::new(ChartType::Line);
     let name = sheet.name();
     let last = test.records.len() as u16;

@@ -4,7 +4,13 @@
 use rust_xlsxwriter::{Chart, ChartAxisCrossing, ChartType, Format, Worksheet};
 
 use super::{Result, bold, matrix, text};
-use crate::{Report, ResultRow, views::overview::Overview};
+use crate::{
+    document::Document,
+    page::{
+        cell::MatrixCell,
+        matrix::{Matrix, MatrixRow},
+    },
+};
 
 /// Most operations of a readable chart; those with the largest differences are kept.
 const MOST: usize = 30;
@@ -22,59 +28,61 @@ struct Numbers<'a> {
     /// Whether the numbers are ratios to the baseline, or else times.
     are_ratios: bool,
     heads: Vec<&'a str>,
-    lines: Vec<(&'a str, Vec<Option<&'a ResultRow>>)>,
+    rows: Vec<MatrixRow<'a>>,
 }
 
 impl<'a> Numbers<'a> {
-    fn of(report: &'a Report) -> Self {
-        let all = Overview::new(report).largest(MOST);
-        if all.layers.is_empty() {
-            let lines = report.results.iter().take(MOST);
+    fn of(document: &Document<'a>, all: &Matrix<'a>) -> Self {
+        let ratios = all.ratios().largest(MOST);
+        if ratios.columns.is_empty() {
             return Self {
                 title: "Time an operation".into(),
                 about: "Microseconds, centres of the trials.".into(),
                 are_ratios: false,
                 heads: vec!["microseconds"],
-                lines: lines.map(|r| (r.label.as_str(), vec![Some(r)])).collect(),
+                rows: all.rows.iter().take(MOST).cloned().collect(),
             };
         }
         Self {
-            title: format!("Time in each layer over that in {}", report.baseline()),
+            title: format!("Time in each layer over that in {}", document.baseline),
             about: format!(
                 "{}. Above 1 is slower. Intervals are on the sheet Results.",
-                all.legend()
+                ratios.legend()
             ),
             are_ratios: true,
-            heads: all.layers,
-            lines: all.points,
+            heads: ratios.columns.iter().map(|column| column.name).collect(),
+            rows: ratios.rows,
         }
     }
 
-    fn number(&self, row: &ResultRow) -> Option<f64> {
-        let ratio = row.ratio.map(|e| e.estimate);
-        let number = if self.are_ratios { ratio } else { row.op_us };
+    fn number(&self, cell: &MatrixCell) -> Option<f64> {
+        let number = if self.are_ratios {
+            cell.ratio
+        } else {
+            cell.op_us
+        };
         number.filter(|n| n.is_finite())
     }
 
     fn is_empty(&self) -> bool {
-        let mut cells = self
-            .lines
-            .iter()
-            .flat_map(|(_, cells)| cells.iter().flatten());
-        !cells.any(|row| self.number(row).is_some())
+        let mut cells = self.rows.iter().flat_map(|row| &row.cells);
+        !cells.any(|cell| self.number(cell).is_some())
     }
 }
 
 /// Fills the sheet that `new` creates, if there are numbers.
-pub fn write<'b>(report: &Report, new: impl FnOnce() -> Result<&'b mut Worksheet>) -> Result<()> {
-    let numbers = Numbers::of(report);
-    if numbers.is_empty() {
+pub fn write<'b>(
+    document: &Document,
+    new: impl FnOnce() -> Result<&'b mut Worksheet>,
+) -> Result<()> {
+    let numbers = document.matrix().map(|all| Numbers::of(document, all));
+    let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) else {
         return Ok(());
-    }
+    };
     let sheet = new()?;
     sheet.write_string_with_format(0, 0, &numbers.title, &bold().set_font_size(14))?;
     sheet.write_string(1, 0, text(&numbers.about))?;
-    let widest = numbers.lines.iter().map(|(label, _)| label.chars().count());
+    let widest = numbers.rows.iter().map(|row| row.label.chars().count());
     let widest = widest.max().unwrap_or(0).clamp(16, WIDEST);
     sheet.set_column_width(0, widest as f64 + 2.0)?;
     let mut lines = 1.0_f64;
@@ -87,24 +95,21 @@ pub fn write<'b>(report: &Report, new: impl FnOnce() -> Result<&'b mut Worksheet
     }
     sheet.set_row_height(HEAD, LINE * lines)?;
     let time = Format::new().set_num_format("#,##0.000");
-    for (row, (label, cells)) in (HEAD + 1..).zip(&numbers.lines) {
+    for (row, MatrixRow { label, cells }) in (HEAD + 1..).zip(&numbers.rows) {
         sheet.write_string(row, 0, text(label))?;
         for (col, cell) in (1u16..).zip(cells) {
-            let Some((of, value)) = cell.and_then(|r| Some((r, numbers.number(r)?))) else {
+            let Some(value) = numbers.number(cell) else {
                 continue;
             };
             let format = if numbers.are_ratios {
-                matrix::ratio_format(of, value)
+                matrix::ratio_format(cell, value)
             } else {
                 time.clone()
             };
             sheet.write_number_with_format(row, col, value, &format)?;
         }
     }
-    let last = (
-        HEAD + numbers.lines.len() as u32,
-        numbers.heads.len() as u16,
-    );
+    let last = (HEAD + numbers.rows.len() as u32, numbers.heads.len() as u16);
     let chart = chart(&sheet.name(), &numbers, last);
     sheet.insert_chart(last.0 + 2, 0, &chart)?;
     Ok(())

@@ -4,7 +4,7 @@
 use rust_xlsxwriter::{Chart, ChartType, Color, Format, FormatAlign, Worksheet};
 
 use super::{Result, bold, matrix, overview::LINE, text};
-use crate::{Cell, DataTable, Holds, LineChart, Section, code_span::unmarked, views::heat::Shade};
+use crate::{Cell, DataTable, Holds, LineChart, Section, code_span::unmarked, page::shade::Shade};
 
 /// Rows covered by a chart.
 const CHART_ROWS: u32 = 17;
@@ -129,16 +129,6 @@ fn words(of: &str) -> String {
     text(&unmarked(of))
 }
 
-/// Whether the text of a cell is only its number.
-fn is_plain(cell: &Cell) -> bool {
-    let number = cell.text.replace(',', "").parse::<f64>();
-    match (cell.value, number) {
-        (Some(value), Ok(shown)) => (shown - value).abs() <= 0.01 * value.abs().max(1e-9),
-        (Some(_), Err(_)) => false,
-        (None, _) => true,
-    }
-}
-
 /// Writes a table and returns the row below it. Numbers have cells of their own. A column whose
 /// text says more (a unit, a range) gets a second column with its numbers.
 fn table(page: &mut Page, at: u32, of: &DataTable) -> Result<u32> {
@@ -153,7 +143,7 @@ fn table(page: &mut Page, at: u32, of: &DataTable) -> Result<u32> {
     for (n, head) in of.head.iter().enumerate() {
         let cells = || of.rows.iter().map(|r| r.get(n));
         let numeric = cells().flatten().any(|c| c.value.is_some());
-        let wordy = !numeric || !cells().flatten().all(is_plain);
+        let wordy = !numeric || !cells().flatten().all(Cell::is_plain);
         if wordy {
             page.widen(col, head);
             page.sheet

@@ -5,7 +5,7 @@ use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 
 use super::{Result, bold, text};
 use crate::{
-    Report,
+    LayerReport, Reproduce,
     code_span::unmarked,
     document::{Content, Document, Part},
 };
@@ -18,6 +18,13 @@ const FOUND: &[&[Part]] = &[
     &[Part::Layers],
     &[Part::Advice],
     &[Part::Trust],
+];
+/// What is below it.
+const BELOW: &[&[Part]] = &[
+    &[Part::Stack],
+    &[Part::LeftOut],
+    &[Part::Reproduce],
+    &[Part::Trials],
 ];
 /// Excel's limit of a row's height, points.
 const HIGHEST: f64 = 409.0;
@@ -82,7 +89,7 @@ impl Page<'_> {
 }
 
 /// Fills the sheet. `room` is the number of trials that fit a sheet.
-pub fn write(sheet: &mut Worksheet, report: &Report, room: u32) -> Result<()> {
+pub fn write(sheet: &mut Worksheet, document: &Document, room: u32) -> Result<()> {
     for (col, width) in (0u16..).zip(WIDTHS) {
         sheet.set_column_width(col, width)?;
     }
@@ -92,40 +99,51 @@ pub fn write(sheet: &mut Worksheet, report: &Report, room: u32) -> Result<()> {
         row: 0,
         words,
     };
-    page.line(&[&unmarked(&report.headline)], &bold().set_font_size(16))?;
-    for caveat in &report.caveats {
+    page.line(&[&unmarked(document.headline())], &bold().set_font_size(16))?;
+    for caveat in document.caveats() {
         page.line(&[&unmarked(caveat)], &bold())?;
     }
-    let document = Document::new(report);
     page.line(&[document.line(Part::About)], &Format::new())?;
-    page.line(&[&report.about], &Format::new())?;
-    page.parts(&document, FOUND)?;
-    layers(&mut page, report)?;
-    page.parts(&document, &[&[Part::LeftOut]])?;
-    page.head("Make this run again")?;
-    page.words(&[
-        "with the plan below as plan.toml",
-        &report.reproduce.command,
-    ])?;
-    page.words(&["in the same order", &report.reproduce.replay])?;
-    if report.trials.len() > room as usize {
-        page.head("Not in this file")?;
-        let kept = format!(
-            "The sheet Trials has the first {room} of {} trials: a sheet has no more rows. -o trials.trials.csv has all.",
-            report.trials.len()
-        );
-        page.words(&["trials", &kept])?;
+    page.line(&[document.about], &Format::new())?;
+    page.parts(document, FOUND)?;
+    for block in document.in_order(BELOW) {
+        match &block.content {
+            Content::Stack(stack) => layers(&mut page, stack.layers)?,
+            Content::List(_) => page.parts(document, &[&[block.part]])?,
+            Content::Reproduce(how) => reproduce(&mut page, &block.title, how)?,
+            Content::Trials(all) => left_out(&mut page, all.len(), room)?,
+            _ => {}
+        }
     }
     page.head("Plan")?;
-    for line in report.reproduce.plan_toml.lines() {
-        page.line(&[line], &Format::new())?;
+    if let Some(Content::Reproduce(how)) = document.part(Part::Reproduce).map(|b| &b.content) {
+        for line in how.plan_toml.lines() {
+            page.line(&[line], &Format::new())?;
+        }
     }
     Ok(())
 }
 
-fn layers(page: &mut Page, report: &Report) -> Result<()> {
+fn reproduce(page: &mut Page, title: &str, how: &Reproduce) -> Result<()> {
+    page.head(title)?;
+    page.words(&["with the plan below as plan.toml", &how.command])?;
+    page.words(&["in the same order", &how.replay])
+}
+
+fn left_out(page: &mut Page, trials: usize, room: u32) -> Result<()> {
+    if trials <= room as usize {
+        return Ok(());
+    }
+    page.head("Not in this file")?;
+    let kept = format!(
+        "The sheet Trials has the first {room} of {trials} trials: a sheet has no more rows. -o trials.trials.csv has all."
+    );
+    page.words(&["trials", &kept])
+}
+
+fn layers(page: &mut Page, all: &[LayerReport]) -> Result<()> {
     page.head("Layers")?;
-    for layer in &report.layers {
+    for layer in all {
         let why = layer.reason.as_deref().unwrap_or_default();
         let hint = layer.hint.as_deref().unwrap_or_default();
         let state = match layer.status {

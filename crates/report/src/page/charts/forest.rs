@@ -12,7 +12,7 @@ use crate::{
     Report, ResultRow, Verdict,
     analysis::{size_table, stalls},
     number::{self, Written},
-    views::overview::Overview,
+    page::matrix::Matrix,
 };
 
 /// Smallest span of the axis, so that noise does not look like a difference.
@@ -42,7 +42,7 @@ pub fn group(report: &Report) -> Option<Group> {
         .iter()
         .filter(|r| bounds(r).is_some() && !(many && matrix.contains(r.id.as_str())))
         .collect();
-    let (all, baseline) = (Overview::new(report), report.baseline());
+    let (all, baseline) = (Matrix::new(report).ratios(), report.baseline());
     let layers: Vec<&str> = report.layers.iter().map(|l| l.name.as_str()).collect();
     let own = |layer: &&&str| drawn.iter().any(|r| r.layer == **layer);
     let compared: Vec<&&str> = layers.iter().filter(own).collect();
@@ -55,8 +55,8 @@ pub fn group(report: &Report) -> Option<Group> {
         }]
     } else {
         let name = |layer: &str| {
-            let at = all.layers.iter().position(|l| *l == layer);
-            at.map_or_else(|| layer.to_owned(), |at| all.heads[at].clone())
+            let column = all.columns.iter().find(|column| column.name == layer);
+            column.map_or_else(|| layer.to_owned(), |column| column.head.clone())
         };
         let of = |point: &str| {
             let rows = drawn.iter().filter(|r| r.label == point);

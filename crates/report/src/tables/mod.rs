@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use crate::{LaunchLevel, LaunchSeries, Report, ResultRow};
 
 mod columns;
+pub mod points;
 
 use columns::Column;
 pub use columns::{LAUNCHES, LEVELS, RESULTS, TRIALS};

@@ -1,6 +1,6 @@
 //! Colours behind numbers: how large a ratio or a throughput is.
 
-use crate::{ResultRow, Verdict, analysis::size_table::LayerTable};
+use crate::{ResultRow, Verdict};
 
 /// Ratios at which a stronger shade begins: about half a decade each. A ratio of 5.5 and one of 220
 /// have different shades.
@@ -80,9 +80,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The range of all numbers of the table.
-    pub fn of(table: &LayerTable) -> Self {
-        let values = table.measured().filter_map(|r: &ResultRow| r.value);
+    /// The range of these numbers.
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let logs = values.filter(|v| *v > 0.0).map(f64::ln);
         Self {
             ends: logs.fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v))),

@@ -60,9 +60,15 @@ impl Drawing {
         )
     }
 
-    /// The part of a file's name that identifies it.
+    /// Its id, unique within the page.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The kind of the drawing, for the name of its file: the start of its id.
+    pub fn kind(&self) -> &str {
+        let end = self.id.find('-').unwrap_or(self.id.len());
+        &self.id[..end]
     }
 }
 
