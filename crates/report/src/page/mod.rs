@@ -1,11 +1,14 @@
-//! What is drawn: the matrix of cells, their shades, and charts.
+//! What is drawn, made once for every format: the [`Document`] of blocks, the matrix of cells, results as lines, charts.
+//! A format chooses parts and their order, and draws each block.
 
-pub mod cell;
-pub mod charts;
-pub mod matrix;
+pub(crate) mod cell;
+pub(crate) mod charts;
+mod document;
+pub(crate) mod matrix;
 mod names;
-pub mod results;
-pub mod shade;
-pub mod sizes;
+pub(crate) mod results;
+pub(crate) mod shade;
+pub(crate) mod sizes;
 
-pub use names::{name_parts, short_names};
+pub use document::{Block, Content, Document, Item, Method, Part, Stack};
+pub(crate) use names::{name_parts, short_names};

@@ -120,7 +120,7 @@ mod tests {
                     ".{class}{step} {{ background: color-mix(in srgb, var(--c{colour}) {}%, var(--surface)); }}",
                     (share * 100.0).round()
                 );
-                assert!(crate::exporters::STYLE.contains(&rule), "{rule}");
+                assert!(crate::render::STYLE.contains(&rule), "{rule}");
             }
         }
     }

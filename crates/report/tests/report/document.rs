@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use layermark_report::{
     DataTable, Report,
-    document::{Block, Content, Document, Item},
+    page::{Block, Content, Document, Item},
 };
 use layermark_testkit::sample::Sample;
 

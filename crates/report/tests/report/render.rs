@@ -125,7 +125,7 @@ struct Line {
 
 /// Lines of all renderers, without comments and inline tests.
 fn lines() -> Vec<Line> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/exporters");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/render");
     let mut lines = Vec::new();
     collect(&folder, &folder, &mut lines);
     lines

@@ -10,12 +10,12 @@ use super::{Findings, Words, by_cause, caveats::is_busy, headline::BUSY};
 use crate::{
     Report, ResultRow, Verdict,
     code_span::{Part, parts},
-    exporters,
     number::times,
     page::{
         cell::{MatrixCell, Sign},
         matrix::Matrix,
     },
+    render,
     types::{Cause, DurabilityVerdict, Estimate, Sides},
 };
 
@@ -553,7 +553,7 @@ fn clauses(report: &Report) -> TestCaseResult {
 fn markdown(report: &Report) -> TestCaseResult {
     let mut out = Vec::new();
     let path = std::path::Path::new("x.md");
-    let exporter = exporters::for_path(path).expect("a format");
+    let exporter = render::for_path(path).expect("a format");
     exporter.write(report, &mut out).expect("written");
     let text = String::from_utf8(out).expect("text");
     let table: String = text.lines().filter(|l| l.starts_with("| ")).collect();

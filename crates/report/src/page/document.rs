@@ -1,4 +1,4 @@
-//! The report as blocks, made once. A format chooses parts and their order, and draws each block.
+//! The report as blocks.
 
 use std::{borrow::Cow, collections::BTreeSet};
 

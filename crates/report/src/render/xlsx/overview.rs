@@ -4,12 +4,10 @@
 use rust_xlsxwriter::{Chart, ChartAxisCrossing, ChartType, Format, Worksheet};
 
 use super::{Result, bold, matrix, text};
-use crate::{
-    document::Document,
-    page::{
-        cell::MatrixCell,
-        matrix::{Matrix, MatrixRow},
-    },
+use crate::page::{
+    Document,
+    cell::MatrixCell,
+    matrix::{Matrix, MatrixRow},
 };
 
 /// Most operations of a readable chart; those with the largest differences are kept.

@@ -7,9 +7,8 @@ use super::{
     text::{micro, rich},
 };
 use crate::{
-    LayerReport, Reproduce, TrialRow,
-    document::{Content, Document, Method, Part, Stack},
-    number,
+    LayerReport, Reproduce, TrialRow, number,
+    page::{Content, Document, Method, Part, Stack},
 };
 
 pub fn method(document: &Document, how: &Method) -> Markup {

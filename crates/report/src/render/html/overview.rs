@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use super::text::breakable;
 use crate::{
-    document::Document,
     number::count,
     page::{
+        Document,
         cell::{MatrixCell, Shown, Unit},
         matrix::{CENTRES, Matrix, MatrixColumn},
         shade::{self, Shade},

@@ -7,7 +7,7 @@ use super::{Result, bold, text};
 use crate::{
     LayerReport, Reproduce,
     code_span::unmarked,
-    document::{Content, Document, Part},
+    page::{Content, Document, Part},
 };
 
 /// Widths of the columns, characters.

@@ -6,10 +6,9 @@ use maud::{Markup, html};
 
 use super::{figures, fold, text::micro};
 use crate::{
-    STALLS, STALLS_MEANING, Verdict,
-    document::Document,
-    number,
+    STALLS, STALLS_MEANING, Verdict, number,
     page::{
+        Document,
         cell::{MatrixCell, Sign},
         results::Line,
         shade::{self, Scale},

@@ -10,9 +10,8 @@ use super::{
 use crate::{
     Cell, Claims, Conclusion, DataTable, Holds, Section, TextFile,
     code_span::unmarked,
-    document::{Document, Part},
     number,
-    page::charts,
+    page::{Document, Part, charts},
 };
 
 /// More tables than this are folded.

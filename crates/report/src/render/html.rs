@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{Files, Renderer};
 use crate::{
     TrustItem, TrustState,
-    document::{Block, Content, Document, Item, Part},
+    page::{Block, Content, Document, Item, Part},
 };
 
 mod figures;

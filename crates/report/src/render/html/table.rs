@@ -8,9 +8,11 @@ use super::{
 };
 use crate::{
     Estimate, Verdict,
-    document::{Block, Content, Document, Part},
     number::{self, Written},
-    page::results::{Group, Line, Results, TailLatency},
+    page::{
+        Block, Content, Document, Part,
+        results::{Group, Line, Results, TailLatency},
+    },
     views::rows::Numbers,
 };
 

@@ -8,9 +8,11 @@ use super::{
 };
 use crate::{
     DataTable, Section,
-    document::{Document, Item, Part},
     number::count,
-    page::matrix::{Matrix, MatrixRow},
+    page::{
+        Document, Item, Part,
+        matrix::{Matrix, MatrixRow},
+    },
 };
 
 /// Most lines.

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     Claims, Conclusion, Holds, Section, Verdict,
-    document::{Block, Document, Part},
     number::count,
     page::{
+        Block, Document, Part,
         cell::MatrixCell,
         matrix::{Matrix, MatrixColumn, MatrixRow},
         results::Results,

@@ -6,8 +6,10 @@ use super::{Files, Renderer};
 use crate::{
     DataTable, Reproduce, Section, TrustItem,
     code_span::{code, fence},
-    document::{Block, Content, Document, Item, Part},
-    page::results::{Line, Results},
+    page::{
+        Block, Content, Document, Item, Part,
+        results::{Line, Results},
+    },
     views::rows,
 };
 

@@ -7,9 +7,8 @@ use super::{Files, Renderer};
 use crate::{
     Section, TrustItem, TrustState, Verdict,
     code_span::unmarked,
-    document::{Block, Content, Document, Item, Part},
     page::{
-        self,
+        self, Block, Content, Document, Item, Part,
         cell::Unit,
         results::{Line, Results},
     },

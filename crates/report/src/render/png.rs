@@ -1,7 +1,7 @@
 //! Every chart as a picture. Several charts have a file each.
 
 use super::{Files, Renderer, svg};
-use crate::{document::Document, page::charts};
+use crate::page::{Document, charts};
 
 /// See the module.
 pub struct Png;

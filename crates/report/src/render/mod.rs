@@ -8,7 +8,7 @@ use std::{
 use anyhow::bail;
 use maud::Markup;
 
-use crate::{ImportComparison, Report, document::Document, views::external};
+use crate::{ImportComparison, Report, page::Document, views::external};
 
 mod bencher;
 mod card;
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn every_file_is_listed() {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/exporters");
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/render");
         let listed: Vec<&str> = ALL.iter().map(|e| e.id()).collect();
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
@@ -229,7 +229,7 @@ mod tests {
             if name != "mod" {
                 assert!(
                     listed.contains(&name),
-                    "add `&{name}::...` to ALL in exporters/mod.rs"
+                    "add `&{name}::...` to ALL in render/mod.rs"
                 );
             }
         }

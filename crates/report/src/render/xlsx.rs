@@ -7,7 +7,7 @@ use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet,
 use super::{Files, Renderer};
 use crate::{
     Section,
-    document::{Document, Part},
+    page::{Document, Part},
 };
 
 mod lists;

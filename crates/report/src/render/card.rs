@@ -13,9 +13,9 @@ use super::{Files, Renderer};
 use crate::{
     TrustState, Verdict,
     code_span::unmarked,
-    document::{Document, Part},
     number::{self, count},
     page::{
+        Document, Part,
         cell::MatrixCell,
         matrix::{Matrix, MatrixRow},
         name_parts,
@@ -424,7 +424,7 @@ mod tests {
 
     fn written(report: &Report, name: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        let exporter = crate::exporters::for_path(name.as_ref()).expect("a format");
+        let exporter = crate::render::for_path(name.as_ref()).expect("a format");
         exporter.write(report, &mut out).expect("a picture");
         out
     }

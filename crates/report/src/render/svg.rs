@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use super::{Files, PartNames, Renderer};
-use crate::{
-    document::Document,
-    page::charts::{self, Chart},
+use crate::page::{
+    Document,
+    charts::{self, Chart},
 };
 
 /// See the module.

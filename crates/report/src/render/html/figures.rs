@@ -3,7 +3,10 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::{fold, sections::is_wide, text::micro};
-use crate::{document::Document, number, page::charts};
+use crate::{
+    number,
+    page::{Document, charts},
+};
 
 /// Visible charts of a group: one row on a wide screen, and not too long on a phone.
 const SHOWN: usize = 3;
