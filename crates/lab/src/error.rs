@@ -76,7 +76,7 @@ pub enum LabError {
     )]
     PassedBy {
         /// The layer.
-        layer: Spec,
+        layer: String,
         /// The workload.
         workload: String,
         /// The same layer with a network.

@@ -362,7 +362,7 @@ fn check_ends(
 ) -> Result<(), LabError> {
     if let Some(layer) = layers.iter().find(|l| is_passed_by(l, points, catalog)) {
         return Err(LabError::PassedBy {
-            layer: layer.clone(),
+            layer: layer.to_string(),
             workload: points[0].workload.clone(),
             other: catalog
                 .layer(&layer.layer)

@@ -46,13 +46,16 @@ fn each_run_is_reported_alike_before_and_after_the_conversion() {
     let path = lm.store();
     let listed = lm.args(["history", "--json"]).run().code(0);
     let ids = history(listed.dir.path());
-    let ids: Vec<&str> = ids.iter().filter_map(|run| run["id"].as_str()).collect();
+    let ids: Vec<&str> = ids.iter().filter_map(|run| run["run"].as_str()).collect();
     assert_eq!(ids, [RUNS[3], RUNS[2], RUNS[1], RUNS[0]]);
     assert_eq!(listed.json()["imports"].as_array().map(Vec::len), Some(1));
     let before = RUNS.map(|run| reported(&listed, run));
     for told in &before[..2] {
         let row = result(told, READ, "mock:ns=1500");
-        assert_eq!((&row["trials"], &row["verdict"]), (&8.into(), &"slower".into()));
+        assert_eq!(
+            (&row["trials"], &row["verdict"]),
+            (&8.into(), &"slower".into())
+        );
         let ratio = row["ratio"]["estimate"].as_f64().expect("a ratio");
         assert!((ratio - 1.5).abs() < 1e-9, "{ratio}");
     }
@@ -60,7 +63,11 @@ fn each_run_is_reported_alike_before_and_after_the_conversion() {
     assert_eq!(created["trials"], 3, "{created:#}");
     assert_eq!(before[3]["status"], "stopped");
     assert_eq!(before[3]["trials"].as_array().map(Vec::len), Some(16));
-    assert_eq!(fs::read(&path).expect("a store"), STORE, "a reader changed it");
+    assert_eq!(
+        fs::read(&path).expect("a store"),
+        STORE,
+        "a reader changed it"
+    );
     // The first one that writes converts it.
     let said = listed.then().mock().run();
     assert_eq!(history(said.dir.path()).len(), RUNS.len() + 1);
@@ -97,10 +104,16 @@ fn a_run_that_was_stopped_goes_on() {
     }
     let said = lm.args(["run", "--resume", STOPPED, "--json"]).run();
     let report = said.json();
-    assert_eq!((&report["run"], &report["status"]), (&STOPPED.into(), &"done".into()));
+    assert_eq!(
+        (&report["run"], &report["status"]),
+        (&STOPPED.into(), &"done".into())
+    );
     let trials = report["trials"].as_array().map(Vec::len);
     assert_eq!(trials, Some(60 * 2 * 2), "{}", said.stderr);
     let row = result(&report, READ, "mock:ns=1500");
-    assert_eq!((&row["trials"], &row["verdict"]), (&60.into(), &"slower".into()));
+    assert_eq!(
+        (&row["trials"], &row["verdict"]),
+        (&60.into(), &"slower".into())
+    );
     said.left_nothing();
 }

@@ -78,7 +78,7 @@ fn layers_without_a_network_are_refused() {
         .fails(2, &["is an option of podman"]);
 }
 
-/// Transactions, streams, datagrams and a web server, each with ports that the container has chosen itself.
+/// Transactions, streams and a web server, each with ports that the container has chosen itself.
 #[test]
 fn a_container_is_reached_through_its_network() {
     const WORK: &str = r#"
@@ -89,7 +89,7 @@ sessions = 1
 
 [[work]]
 workload = "net"
-op = "rr,stream,udp-stream"
+op = "rr,stream"
 
 [[work]]
 workload = "http"
@@ -124,24 +124,11 @@ body = "1K"
         );
         let rows = report["results"].as_array().expect("results");
         let rows: Vec<&Value> = rows.iter().filter(|r| r["layer"] == layer).collect();
-        assert_eq!(rows.len(), 4, "{rows:#?}");
+        assert_eq!(rows.len(), 3, "{rows:#?}");
         for row in rows {
             assert!(row["value"].as_f64() > Some(0.0), "{row:#}");
             assert_eq!(row["failed_trials"], 0, "{row:#}");
         }
-    }
-    let ratio = |layer: &str| {
-        let rows = report["results"].as_array().expect("results");
-        let is = |r: &&Value| {
-            r["layer"] == layer && r["label"].as_str().is_some_and(|l| l.contains("rr"))
-        };
-        rows.iter()
-            .find(is)
-            .and_then(|r| r["ratio"]["estimate"].as_f64())
-    };
-    if let Some(slirp) = ratio(layers[0].0) {
-        // Two programs in user space pass each packet on.
-        assert!(slirp > 2.0, "{slirp}");
     }
 }
 

@@ -58,7 +58,6 @@ impl Network {
                 &network,
                 &format!("--sysctl=net.ipv4.ip_local_port_range={first} {last}"),
                 &format!("--publish={first}-{last}:{first}-{last}/tcp"),
-                &format!("--publish={first}-{last}:{first}-{last}/udp"),
             ]),
             Self::Bridge => words([&network, &format!("--ip={}", ON_BRIDGE[1])]),
         }
