@@ -19,7 +19,7 @@ NEXTEST = NEXTEST_TEST_THREADS="$${NEXTEST_TEST_THREADS:-$$(($$(nproc) * 2))}" \
 	PATH="$$(scripts/tool.sh cargo-nextest):$$PATH" cargo nextest run --workspace --locked $(if $(CI),--retries 1)
 CARGO_DENY = PATH="$$(scripts/tool.sh cargo-deny):$$PATH" cargo deny
 
-.PHONY: help run build install uninstall dist check test test-rust test-unprivileged test-browser test-python test-dist soak lint \
+.PHONY: help run build install uninstall dist check test test-build test-rust test-quiet test-unprivileged test-browser test-python test-dist soak lint \
 	bench bench-overhead vm-kernel docs clean
 
 help: ## List the targets
@@ -55,11 +55,17 @@ check: ## Before a commit, in minutes: format, clippy, what needs no guest and n
 
 test: ## All tests: Rust, as an unprivileged user, the report in a browser, the packages in a clean root
 	@scripts/setup.sh test
-	@scripts/test.sh test-rust test-unprivileged test-browser test-python test-dist
+	@scripts/test.sh test-build 'test-rust test-unprivileged test-browser test-python test-dist' test-quiet
+
+test-build:
+	$(NEXTEST) --no-run --cargo-quiet
 
 test-rust: export LAYERMARK_FUZZ_SECONDS ?= 10
 test-rust: ## Unit, integration and end-to-end tests
-	$(NEXTEST)
+	$(NEXTEST) -E 'not binary(quiet)'
+
+test-quiet: ## Tests of verdicts about time: nothing may run beside them
+	$(NEXTEST) --profile quiet
 
 test-unprivileged: ## The end-to-end tests as a user without root
 	scripts/test-unprivileged.sh
