@@ -1,5 +1,6 @@
 //! The `layermark` binary end to end, one module for each feature.
 
+mod archive;
 mod as_user;
 mod bad_days;
 mod bad_input;

@@ -52,8 +52,8 @@ impl Exporter for Markdown {
             let all = match &report.compared {
                 Some(_) => format!("{} --full", report.reproduce.command),
                 None => format!(
-                    "layermark report {}{} -o report.full.md",
-                    report.run, report.store
+                    "layermark report {} -o report.full.md",
+                    report.store.find(&report.run)
                 ),
             };
             brief::brief(&document, &all)

@@ -153,7 +153,7 @@ pub fn trials(report: &Report) -> Markup {
     let body = html! {
         @if shown < report.trials.len() {
             p.hint { "The first " (shown) " of " (report.trials.len()) ". All of them:" }
-            pre { code { "layermark report " (report.run) (report.store) " -o all.trials.csv" } }
+            pre { code { "layermark report " (report.store.find(&report.run)) " -o all.trials.csv" } }
         }
         div.scroll.main.wide.trials tabindex="0" role="region" aria-label="Every trial" {
             table.small style=(column_variables(&TRIAL_COLUMNS)) {

@@ -308,8 +308,8 @@ fn foot(report: &Report, document: &Document, style: Style) -> anyhow::Result<St
     let more = match &report.compared {
         Some(_) => format!("More: {} --full", report.reproduce.command),
         None => format!(
-            "More: layermark report {}{} --full",
-            report.run, report.store
+            "More: layermark report {} --full",
+            report.store.find(&report.run)
         ),
     };
     let mut foot = String::new();
