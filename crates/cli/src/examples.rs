@@ -1,6 +1,6 @@
-//! Two examples for the help of each command.
+//! Two examples for the help of each command. Its short help (`-h`) has what they use.
 
-use clap::Command;
+use clap::{Arg, Command};
 
 /// What a user types, by command.
 const EXAMPLES: &[(&str, [&str; 2])] = &[
@@ -11,6 +11,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
             "layermark run buffer-size --scale 0.1",
         ],
     ),
+    ("plans", ["layermark plans", "layermark plans daily"]),
     ("layers", ["layermark layers", "layermark layers overlay"]),
     (
         "compare",
@@ -52,7 +53,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         "completions",
         ["layermark completions bash", "layermark completions fish"],
     ),
-    ("docs", ["layermark docs", "layermark man"]),
+    ("docs", ["layermark docs", "layermark docs tutorial"]),
     ("man", ["layermark man", "layermark man man1"]),
     (
         "file",
@@ -154,16 +155,45 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ),
 ];
 
-/// The command with its examples at the end of its help.
+/// Options that the short help of each command has, where the command has them.
+const USUAL: [&str; 7] = [
+    "layers", "dir", "budget", "output", "json", "help", "version",
+];
+/// A command with at most so many options has all of them in its short help.
+const FEW: usize = 12;
+
+/// The command with its examples before its options. The short help has those that the examples use and the usual ones.
 pub fn with(command: Command) -> Command {
-    let name = command.get_name();
-    match of(name) {
-        Some(lines) => {
-            let lines = lines.map(|line| format!("  {line}\n"));
-            command.after_help(format!("Examples:\n{}", lines.concat().trim_end()))
-        }
-        None => command,
+    let name = command.get_name().to_owned();
+    let Some(lines) = of(&name) else {
+        return command;
+    };
+    let all = command.get_arguments().count();
+    let text = lines.map(|line| format!("  {line}\n")).concat();
+    let command = command
+        .before_help(format!("Examples:\n{text}"))
+        .help_template(
+            "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}",
+        );
+    if all <= FEW {
+        return command;
     }
+    command
+        .after_help(format!("All {all} options: layermark {name} --help"))
+        .after_long_help("")
+        .mut_args(|arg| {
+            let usual = arg.is_positional() || USUAL.contains(&arg.get_id().as_str());
+            let hidden = !usual && !lines.iter().any(|line| uses(line, &arg));
+            arg.hide_short_help(hidden)
+        })
+}
+
+/// Whether a command line has this option.
+fn uses(line: &str, option: &Arg) -> bool {
+    let long = option.get_long().map(|name| format!("--{name}"));
+    let short = option.get_short().map(|name| format!("-{name}"));
+    let mut words = line.split(' ');
+    words.any(|word| Some(word) == long.as_deref() || Some(word) == short.as_deref())
 }
 
 /// The examples of a command.
@@ -205,6 +235,29 @@ mod tests {
         let file = all.find_subcommand_mut("file").unwrap();
         let help = file.render_help().to_string();
         let at = |text: &str| help.find(text).expect(text);
-        assert!(at("--record") < at("--budget") && at("--budget") < at("Examples:"));
+        assert!(at("Examples:") < at("--record") && at("--record") < at("--budget"));
+    }
+
+    #[test]
+    fn the_short_help_fits_a_screen_and_the_long_one_has_all() {
+        let mut all = args::command();
+        for command in all.get_subcommands_mut() {
+            let (name, count) = (
+                command.get_name().to_owned(),
+                command.get_arguments().count(),
+            );
+            let short = command.render_help().to_string();
+            assert!(
+                short.lines().count() <= 40,
+                "{name} has {} lines:\n{short}",
+                short.lines().count()
+            );
+            let long = command.render_long_help().to_string();
+            let options = long
+                .lines()
+                .filter(|line| line.trim_start().starts_with('-'))
+                .count();
+            assert!(options + 2 >= count, "{name}: {options} of {count}\n{long}");
+        }
     }
 }

@@ -472,8 +472,11 @@ fn the_reference_lists_every_command() {
     let name = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
     let listed: BTreeSet<String> = block.text.lines().filter_map(name).collect();
     let said = Lm::new().args(["--help"]).run().code(0);
-    let (_, rest) = said.stdout.split_once("Commands:\n").expect("commands");
-    let (shown, _) = rest.split_once("\n\n").expect("their end");
+    let (_, rest) = said
+        .stdout
+        .split_once("Ask a question:\n")
+        .expect("commands");
+    let (shown, _) = rest.split_once("\nOptions:").expect("their end");
     // A text that takes two lines goes on further to the right.
     let first = |line: &str| {
         let name = line.strip_prefix("  ")?.split(' ').next()?;
