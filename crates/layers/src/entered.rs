@@ -20,7 +20,7 @@ use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts, Spec, random_na
 use rustix::fs::{FileType, Stat};
 
 use crate::{
-    Base, Control, KernelCaches, LayerError, Place, Wire,
+    Base, Control, KernelCaches, LayerError, NoPath, Place, Wire,
     agent::{
         client::{AgentClient, AgentError},
         files,
@@ -487,7 +487,7 @@ impl Place for EnteredPlace {
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
         match &self.here {
             Some(_) if self.own => Ok([Ipv4Addr::LOCALHOST.into(); 2]),
-            _ => Err(no_network(&self.layer)),
+            _ => Err(NO_PATH.error(&self.layer)),
         }
     }
 
@@ -590,14 +590,11 @@ impl Place for EnteredPlace {
     }
 }
 
-/// The error for work with two ends.
-pub(crate) fn no_network(layer: &str) -> LayerError {
-    LayerError::NoNetwork {
-        layer: layer.into(),
-        why: "cannot be an end of a path: its network is not set up by layermark".into(),
-        hint: "netns and vm can be: layermark net -l netns".into(),
-    }
-}
+/// Why a place that was entered is not for work with two ends.
+pub(crate) const NO_PATH: NoPath = NoPath {
+    why: "cannot be an end of a path: its network is not set up by layermark",
+    hint: "netns and vm can be: layermark net -l netns",
+};
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@
 //! Order of ending: drop the [`Wire`], then the [`Place`], then the [`Undo`].
 
 use std::{
-    fmt, io,
+    io,
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -31,9 +31,11 @@ mod fuse_program;
 mod held;
 mod host;
 mod image;
+mod info;
 pub mod janitor;
 pub mod keeper;
 mod kernel_caches;
+mod kind;
 mod loop_fs;
 mod loopdev;
 #[cfg(feature = "mock")]
@@ -74,6 +76,10 @@ pub use child::cpu_ns;
 pub use entered::place;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
+pub use info::{
+    Group, LayerInfo, NamedNetwork, NoPath, OtherSide, PathEnd, PathEnds, PowerCut, Programs,
+    Storage,
+};
 pub use kernel_caches::{KernelCaches, drop_kernel_caches};
 pub use options::{LayerOption, NAMED, check, listed, reaches, unknown};
 pub use teardown::teardown;
@@ -148,123 +154,18 @@ pub struct BackingExtents {
     pub ranges: Option<Vec<(u64, u64)>>,
 }
 
-/// Where a layer keeps its files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Storage {
-    /// On the disk of [`Base::dir`].
-    Base,
-    /// On the disk of this directory.
-    Directory(PathBuf),
-    /// In memory.
-    Memory,
-    /// Where this host does not see its free space.
-    Elsewhere,
-    /// Nowhere: it has no files, so there is no disk to compare it with. It can be the baseline.
-    Nowhere,
-}
-
-/// A network that several layers of a run can join.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedNetwork {
-    /// Its name.
-    pub switch: String,
-    /// Its kind: networks with the same name and different kinds are separate.
-    pub backend: String,
-}
-
-/// Where a layer's files are served, as `layermark layers` groups them. In the order in which they are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
-    /// File systems and mounts of the kernel that runs here.
-    ThisKernel,
-    /// Programs that serve files.
-    UserSpace,
-    /// Containers on this kernel.
-    Containers,
-    /// Virtual machines.
-    Guests,
-    /// Networks, and what is reached through one.
-    Network,
-    /// Places that the user describes.
-    Yours,
-}
-
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ThisKernel => "this kernel",
-            Self::UserSpace => "user space",
-            Self::Containers => "containers",
-            Self::Guests => "guests",
-            Self::Network => "network",
-            Self::Yours => "places of yours",
-        })
-    }
-}
-
 /// One kind of layer. Stateless; its methods change nothing unless they say so.
 pub trait Layer: Sync {
     /// Its name before the colon, such as `overlay`.
     fn id(&self) -> &'static str;
-    /// Where `layermark layers` lists this variant.
-    fn group(&self, variant: &str) -> Group;
-    /// One line for `layermark layers` about this variant; about the whole layer if the variant is
-    /// empty.
-    fn about(&self, variant: &str) -> &'static str;
     /// Its options; the one named `variant` is what follows the colon.
     fn options(&self) -> &'static [LayerOption];
-    /// The layers that `run` builds when the user names none. Layers that start a server or a guest, need a name
-    /// of the user's, or tell little beside `native` have none.
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-    /// The same for plans in which all work has two ends. Most layers are left out, since their two
-    /// ends would meet on the same loopback.
-    fn default_paths(&self) -> &'static [&'static str] {
-        &[]
-    }
-    /// Checks values that [`LayerOption::values`] cannot list.
-    fn check(&self, _spec: &Spec) -> Result<(), LayerError> {
-        Ok(())
-    }
-    /// Where its files are stored.
-    fn storage(&self, _spec: &Spec) -> Storage {
-        Storage::Base
-    }
-    /// How many times longer work is expected to take in it than natively, for a forecast before
-    /// anything is measured. 1 where only measuring can tell.
-    fn slowdown(&self, _spec: &Spec) -> f64 {
-        1.0
-    }
-    /// The layer to build for work with two ends. With `switch`, it joins the network of this name,
-    /// where the other end is. Otherwise this host is the other end.
-    fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
-        match switch {
-            None => Ok(spec.clone()),
-            Some(_) => Err(LayerError::NoNetwork {
-                layer: spec.to_string(),
-                why: "cannot be in a network with another layer".into(),
-                hint: format!("name it alone: -l {spec}; netns and vm can be both ends of a path"),
-            }),
-        }
-    }
-    /// The network that `spec` joins. Layers in the same network reach each other.
-    fn network(&self, _spec: &Spec) -> Option<NamedNetwork> {
-        None
-    }
-    /// Why `spec` cannot be set up again on what a power cut left ([`Content::Survived`]); `None` where it
-    /// can. After "cannot be cut: ".
-    fn uncut(&self, _spec: &Spec) -> Option<&'static str> {
-        Some("it is not known how to set it up again on what survives")
-    }
-    /// Whether this host has its files in a second directory, [`Place::other_side`].
-    fn has_other_side(&self, _spec: &Spec) -> bool {
-        false
-    }
-    /// Why no program is in it besides layermark; `None` where programs may be there.
-    fn lacks_programs(&self, _spec: &Spec) -> Option<&'static str> {
-        None
-    }
+    /// What it is and can do with these options. Looks at nothing that may not answer.
+    ///
+    /// # Errors
+    ///
+    /// If an option has a value that is not one of those listed.
+    fn describe(&self, spec: &Spec) -> Result<LayerInfo, LayerError>;
     /// What this host lacks for `spec`, each with a command that provides it.
     fn missing(&self, spec: &Spec) -> Vec<Missing>;
     /// Builds it. If it fails, `undo` has the steps for everything done so far. The calling thread
@@ -417,5 +318,5 @@ pub fn find(id: &str) -> Option<&'static dyn Layer> {
 /// What a layer is, as `layermark layers` says it; `None` for a path of two places.
 pub fn about(spec: &Spec) -> Option<&'static str> {
     let layer = find(&spec.layer).filter(|_| spec.near.is_none())?;
-    Some(layer.about(spec.variant.as_deref().unwrap_or_default()))
+    Some(layer.describe(spec).ok()?.about)
 }

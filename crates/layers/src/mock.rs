@@ -9,7 +9,8 @@ use std::{
 use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec, parse_duration};
 
 use crate::{
-    Base, Group, KernelCaches, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire,
+    Base, Group, KernelCaches, LayerError, LayerInfo, Place, Storage, Undo, Wire,
+    kind::LayerKind,
     mock_probe::{self, Script},
     options::{bad, layer_options},
     scripted,
@@ -19,7 +20,7 @@ use crate::{
 pub(crate) struct Mock;
 
 layer_options! {
-    struct MockOptions {
+    pub(crate) struct MockOptions {
         /// nanoseconds an operation
         ns: String = "1000",
         /// standard deviation of the logarithm of a trial's value
@@ -51,42 +52,34 @@ layer_options! {
     }
 }
 
-impl Layer for Mock {
-    fn id(&self) -> &'static str {
-        "mock"
+impl LayerKind for Mock {
+    const ID: &'static str = "mock";
+    type Options = MockOptions;
+
+    fn describe(_: &Spec, _: &MockOptions) -> LayerInfo {
+        LayerInfo {
+            storage: Storage::Nowhere,
+            ..LayerInfo::new(
+                Group::UserSpace,
+                "a scripted probe without a file system, for tests",
+            )
+        }
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::UserSpace
+    fn check(spec: &Spec, options: &MockOptions) -> Result<(), LayerError> {
+        script(spec, options).map(drop)
     }
 
-    fn about(&self, _: &str) -> &'static str {
-        "a scripted probe without a file system, for tests"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &MockOptions::ROWS
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        script(spec, &MockOptions::of(spec)?).map(drop)
-    }
-
-    fn storage(&self, _: &Spec) -> Storage {
-        Storage::Nowhere
-    }
-
-    fn missing(&self, _: &Spec) -> Vec<Missing> {
+    fn missing(_: &Spec, _: &MockOptions) -> Vec<Missing> {
         Vec::new()
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let options = MockOptions::of(spec)?;
         let script = script(spec, &options)?;
         let fail = |what| {
             let e = io::Error::other("the mock was asked to");

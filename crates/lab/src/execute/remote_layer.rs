@@ -37,8 +37,8 @@ pub(crate) fn is_on_a_server(
     catalog: Catalog,
     silence: Duration,
 ) -> Result<bool, LayerFailure> {
-    let layer = catalog.layer(&spec.layer);
-    let Some(Storage::Directory(dir)) = layer.map(|layer| layer.storage(spec)) else {
+    let layer = catalog.describe(spec);
+    let Some(Storage::Directory(dir)) = layer.map(|layer| layer.storage) else {
         return Ok(false);
     };
     let there = dir.clone();

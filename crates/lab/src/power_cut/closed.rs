@@ -32,11 +32,10 @@ impl Closed {
 }
 
 impl Cutter<'_> {
-    /// Writes and closes files in the layer, unmounts it, and looks for them. `None` where nothing is unmounted: a
-    /// guest is killed, a container has its files on this host, and what controls do is known.
+    /// Writes and closes files in a layer that is unmounted when it ends, and looks for them. `None` for controls: what
+    /// they do is known.
     pub(super) fn closed(&self, disk: &PowerCutBase) -> Option<ClosedFiles> {
-        let unmounted = !matches!(self.layer.spec.layer.as_str(), "vm" | "container");
-        if !unmounted || self.layer.control.is_some() && !self.layer.named {
+        if self.layer.control.is_some() && !self.layer.named {
             return None;
         }
         let mut undo = Undo::patient();

@@ -255,13 +255,13 @@ impl Place for VmPlace {
 
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
         let addresses = self.network.as_ref().and_then(Network::linked);
-        let addresses = addresses.ok_or_else(|| net::unreachable(&self.layer))?;
+        let addresses = addresses.ok_or_else(|| net::UNREACHABLE.error(&self.layer))?;
         Ok(addresses.map(IpAddr::V4))
     }
 
     fn address(&mut self) -> Result<IpAddr, LayerError> {
         let guest = self.network.as_ref().map(Network::guest);
-        let guest = guest.ok_or_else(|| net::unreachable(&self.layer))?;
+        let guest = guest.ok_or_else(|| net::UNREACHABLE.error(&self.layer))?;
         Ok(guest.into())
     }
 

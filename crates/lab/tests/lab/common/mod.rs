@@ -16,7 +16,7 @@ use std::{
 
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire, scripted,
+    Base, Group, Layer, LayerError, LayerInfo, LayerOption, Place, Storage, Undo, Wire, scripted,
 };
 use layermark_model::{
     CpuTime, DeviceBytes, DroppedCaches, Facts, Meaning, Missing, Param, Pass, Plan, Point,
@@ -57,17 +57,11 @@ impl Layer for Ends {
     fn id(&self) -> &'static str {
         "ends"
     }
-    fn group(&self, _: &str) -> Group {
-        Group::UserSpace
-    }
-    fn about(&self, _: &str) -> &'static str {
-        "a script"
-    }
     fn options(&self) -> &'static [LayerOption] {
         &[]
     }
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
+    fn describe(&self, _: &Spec) -> Result<LayerInfo, LayerError> {
+        Ok(LayerInfo::new(Group::UserSpace, "a script"))
     }
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         Vec::new()
@@ -128,20 +122,14 @@ impl Layer for Scripted {
     fn id(&self) -> &'static str {
         "mock"
     }
-    fn group(&self, _: &str) -> Group {
-        Group::UserSpace
-    }
-    fn about(&self, _: &str) -> &'static str {
-        "a script"
-    }
     fn options(&self) -> &'static [LayerOption] {
         &[]
     }
-    fn default_specs(&self) -> &'static [&'static str] {
-        &["mock"]
-    }
-    fn storage(&self, _: &Spec) -> Storage {
-        Storage::Nowhere
+    fn describe(&self, _: &Spec) -> Result<LayerInfo, LayerError> {
+        let mut info = LayerInfo::new(Group::UserSpace, "a script");
+        info.defaults = &["mock"];
+        info.storage = Storage::Nowhere;
+        Ok(info)
     }
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         Vec::new()
