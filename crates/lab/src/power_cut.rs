@@ -13,7 +13,7 @@ use std::{
 };
 
 use layermark_layers::{
-    Base, Content, Layer, PowerCut, Undo, in_words,
+    Base, Content, End, Layer, PowerCut, Undo, in_words,
     volatile::{DiskOptions, History, Lie, Mark, PowerCutBase, Recovery, recover, serve_with},
     workdir::WorkDir,
 };
@@ -261,10 +261,11 @@ impl Cutter<'_> {
         fs::create_dir(&base.dir)
             .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
         let mut place = self.kind()?.open(&base, &self.layer.spec, &mut undo)?;
-        let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
+        let (mut probe, _) =
+            session::start(place.start(End::Far), self.request.silence, self.stop)?;
         // The layer was set up long before the cut.
         flush_all(disk)?;
-        let writing = self.prepare(&mut probe, &place.dir().join("witness"))?;
+        let writing = self.prepare(&mut probe, &place.info().dir.join("witness"))?;
         // Where no directory can be flushed, the names of the files are promised by nobody.
         if writing.iter().any(|w| w.refused.is_some()) {
             flush_all(disk)?;
@@ -510,10 +511,11 @@ impl Cutter<'_> {
             }
             opened => opened?,
         };
-        let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
+        let (mut probe, _) =
+            session::start(place.start(End::Far), self.request.silence, self.stop)?;
         let mut surveys = Vec::new();
         for writing in &written.writing {
-            let dir = place.dir().join("witness").join(writing.writer.id());
+            let dir = place.info().dir.join("witness").join(writing.writer.id());
             let job = WitnessJob {
                 dir: dir.to_string_lossy().into_owned(),
                 ..writing.job.clone()

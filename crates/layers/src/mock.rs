@@ -1,19 +1,16 @@
 //! A scripted probe without a file system, for tests of the lab, the store and the reports. It
 //! answers at once with exact values, so that the expected results are known.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::io;
 
 use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec, parse_duration};
 
 use crate::{
-    Base, Group, KernelCaches, LayerError, LayerInfo, Place, Storage, Undo, Wire,
+    Base, End, Group, KernelCaches, LayerError, LayerInfo, Place, PlaceInfo, Storage, Undo, Wire,
     kind::LayerKind,
     mock_probe::{self, Script},
     options::{bad, layer_options},
-    scripted,
+    place, scripted,
 };
 
 /// The scripted layer.
@@ -99,8 +96,11 @@ impl LayerKind for Mock {
         }
         Ok(Box::new(MockPlace {
             spec: spec.clone(),
+            info: PlaceInfo {
+                read_only: options.read_only,
+                ..PlaceInfo::of_dir(trace)
+            },
             options,
-            dir: trace,
             script,
         }))
     }
@@ -168,31 +168,32 @@ fn step(spec: &Spec, text: &str) -> Result<Option<(u64, f64)>, LayerError> {
 struct MockPlace {
     spec: Spec,
     options: MockOptions,
-    dir: PathBuf,
+    info: PlaceInfo,
     script: Script,
 }
 
 impl Place for MockPlace {
-    fn dir(&self) -> &Path {
-        &self.dir
+    fn info(&self) -> &PlaceInfo {
+        &self.info
     }
 
-    fn read_only(&self) -> bool {
-        self.options.read_only
-    }
-
-    fn start(&mut self) -> Result<Wire, LayerError> {
+    fn start(&mut self, end: End) -> Result<Wire, LayerError> {
+        if end == End::Near {
+            return Err(place::no_second(&self.info.dir));
+        }
         let name = self.spec.to_string();
         if self.options.fail_start {
             let e = io::Error::other("the mock was asked to");
-            return Err(LayerError::io(&name, "start the probe in", &self.dir)(e));
+            return Err(LayerError::io(&name, "start the probe in", &self.info.dir)(
+                e,
+            ));
         }
         let script = self.script.clone();
         let serve = move |input, output| mock_probe::serve(&script, input, output);
         let (wire, _) = scripted::connect(&["mock: last words"], serve).map_err(LayerError::io(
             &name,
             "start the mock probe in",
-            &self.dir,
+            &self.info.dir,
         ))?;
         Ok(wire)
     }
@@ -201,7 +202,7 @@ impl Place for MockPlace {
         if self.options.fail_facts {
             return Err(LayerError::NotMounted {
                 layer: self.spec.to_string(),
-                path: self.dir.clone(),
+                path: self.info.dir.clone(),
                 expected: "mock".into(),
                 found: "gone, as the mock was asked to".into(),
             });

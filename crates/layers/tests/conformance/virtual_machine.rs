@@ -88,7 +88,7 @@ fn survives(layer: &dyn Layer, spec: &Spec, base: &Base) {
     let mut base = base.clone();
     base.content = Content::Survived;
     let mut again = open(layer, spec, &base).unwrap();
-    assert!(again.place.on_this_host());
+    assert!(again.place.info().on_this_host);
     inside::same_as_packaged(&again);
     inside::trial(&mut again);
     drop(again.place);
