@@ -314,3 +314,96 @@ impl fmt::Display for Group {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::{ALL, listed};
+
+    /// The rows of the table in the docs: each capability that some layers lack, with these layers and the reason.
+    fn absences() -> String {
+        let mut rows: Vec<(&str, &str, Vec<String>)> = Vec::new();
+        for layer in ALL.iter().filter(|layer| layer.id() != "mock") {
+            let mut specs = listed(*layer);
+            if specs.is_empty() {
+                specs.push(Spec::bare(layer.id()));
+            }
+            let infos: Vec<_> = specs.iter().map(|s| layer.describe(s).unwrap()).collect();
+            let lacks = |info: &LayerInfo, absent| info.capabilities().contains(&absent);
+            for absent in infos.iter().flat_map(LayerInfo::capabilities) {
+                let (what, Some(why)) = absent else { continue };
+                // Some hosts cannot read what survives on a guest's disk.
+                if why.contains("on this host, whose kernel lacks") {
+                    continue;
+                }
+                let own = specs.iter().zip(&infos);
+                let own = own.filter(|(_, info)| lacks(info, absent));
+                let own: Vec<String> = own.map(|(spec, _)| format!("`{spec}`")).collect();
+                let names = if own.len() == specs.len() {
+                    vec![format!("`{}`", layer.id())]
+                } else {
+                    own
+                };
+                let known = rows.iter_mut().find(|(w, y, _)| (*w, *y) == (what, why));
+                match known {
+                    Some((.., all)) if all.ends_with(&names) => {}
+                    Some((.., all)) => all.extend(names),
+                    None => rows.push((what, why, names)),
+                }
+            }
+        }
+        let mut text = String::new();
+        for kind in LayerInfo::new(Group::Yours, "").capabilities() {
+            for (what, why, layers) in rows.iter().filter(|(what, ..)| *what == kind.0) {
+                writeln!(text, "| {what} | {} | {why} |", layers.join(", ")).unwrap();
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn the_table_in_the_docs_is_what_layers_say_of_themselves() {
+        let crate_dir = layermark_testkit::crate_dir(env!("CARGO_MANIFEST_DIR"));
+        let docs = std::fs::read_to_string(crate_dir.join("../../docs/src/layers.md")).unwrap();
+        let rows = absences();
+        assert!(rows.lines().count() > 8, "{rows}");
+        assert!(
+            docs.contains(&rows),
+            "the table in docs/src/layers.md has to be\n{rows}"
+        );
+    }
+
+    #[test]
+    fn a_capability_that_is_absent_says_why_in_the_refusal() {
+        let spec: Spec = "tmpfs:size=1M".parse().unwrap();
+        let info = crate::find("tmpfs").unwrap().describe(&spec).unwrap();
+        let absent: Vec<&str> = info.capabilities().iter().filter_map(|c| c.1).collect();
+        let refused = info.linked(&spec, Some("lan")).unwrap_err();
+        assert!(refused.to_string().contains(absent[2]), "{refused}");
+        let hint = refused.hint().unwrap();
+        assert!(
+            hint.starts_with("name it alone: -l tmpfs:size=1M"),
+            "{hint}"
+        );
+        assert_eq!(info.linked(&spec, None).unwrap(), spec);
+    }
+
+    /// `describe` is asked by threads that may not wait: what a check looks at may be on a dead server.
+    #[test]
+    fn a_layer_is_described_before_it_is_checked() {
+        for text in [
+            "dir:/nonexistent",
+            "command:/nonexistent.toml",
+            "dir",
+            "ssh",
+        ] {
+            let spec: Spec = text.parse().unwrap();
+            let info = crate::find(&spec.layer).unwrap().describe(&spec).unwrap();
+            assert!(info.check().is_err(), "{text}");
+        }
+        let spec: Spec = "overlay:uper".parse().unwrap();
+        assert!(crate::find("overlay").unwrap().describe(&spec).is_err());
+    }
+}

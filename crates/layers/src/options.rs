@@ -421,4 +421,54 @@ mod tests {
         }
         assert_eq!(found, ALL.len());
     }
+
+    /// What a layer can do is asked of its description, so that a new one edits no other file.
+    #[test]
+    fn nobody_else_asks_for_a_layer_by_its_name() {
+        // The words of a study, and of a section, about these layers.
+        const ABOUT_ONE: [&str; 2] = [
+            "report/src/studies/virtual_io/stacks.rs",
+            "report/src/views/durability.rs",
+        ];
+        fn sources(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                match path.file_name().and_then(|name| name.to_str()) {
+                    Some("tests" | "tests.rs") => {}
+                    _ if path.is_dir() => sources(&path, found),
+                    _ => found.push(path),
+                }
+            }
+        }
+        let crates = layermark_testkit::crate_dir(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut files = Vec::new();
+        for name in ["lab", "cli", "store", "report"] {
+            sources(&crates.join(name).join("src"), &mut files);
+        }
+        assert!(files.len() > 100, "{}", files.len());
+        let asks = |line: &str| {
+            ALL.iter()
+                .filter(|layer| layer.id() != "mock")
+                .any(|layer| {
+                    let (word, start) =
+                        (format!("\"{}\"", layer.id()), layer.id().to_owned() + ":");
+                    let of_id = [".layer ", ".layer.as_str()", ".id()"].iter();
+                    let compares = ["==", "!=", "matches!"]
+                        .iter()
+                        .any(|how| line.contains(how));
+                    compares && line.contains(&word) && of_id.clone().any(|of| line.contains(of))
+                        || line.contains(&format!("starts_with(\"{start}"))
+                        || line.contains(&format!("strip_prefix(\"{start}"))
+                })
+        };
+        for file in files {
+            let path = file.to_string_lossy().into_owned();
+            let text = std::fs::read_to_string(&file).unwrap();
+            let product = text.split("#[cfg(test)]").next().unwrap();
+            for line in product.lines().filter(|line| asks(line)) {
+                let known = ABOUT_ONE.iter().any(|end| path.ends_with(end));
+                assert!(known, "{path}: ask `Layer::describe` in place of\n{line}");
+            }
+        }
+    }
 }
