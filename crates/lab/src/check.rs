@@ -160,8 +160,7 @@ pub(crate) fn possible(resolved: &mut Resolved, catalog: Catalog) -> Result<Vec<
     // Other layers, such as a guest, may have programs of their own.
     let baseline = resolved.layers.first();
     let on_this_host = baseline.is_some_and(|l| {
-        let layer = catalog.layer(&l.spec.layer);
-        let group = layer.map(|of| of.group(l.spec.variant.as_deref().unwrap_or_default()));
+        let group = catalog.describe(&l.spec).map(|layer| layer.group);
         let asked = resolved.plan.baseline.is_some();
         let runs_here = matches!(group, Some(Group::ThisKernel | Group::UserSpace));
         l.spec.is_native() || asked && runs_here
@@ -235,8 +234,8 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
         .iter()
         .filter(|l| l.status == LayerStatus::Ready)
     {
-        let storage = catalog.layer(&layer.spec.layer);
-        match storage.map_or(Storage::Base, |l| l.storage(&layer.spec)) {
+        let info = catalog.describe(&layer.spec);
+        match info.map_or(Storage::Base, |info| info.storage) {
             Storage::Nowhere | Storage::Memory | Storage::Elsewhere => {}
             Storage::Directory(other) => {
                 layers += served::ask(&other, || {

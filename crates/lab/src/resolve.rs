@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use layermark_layers::{Missing, Storage};
+use layermark_layers::{Missing, OtherSide, PathEnd, PathEnds, Storage};
 use layermark_model::{
     BASELINE, Environment, Facts, LayerRun, LayerStatus, Plan, PlanError, Point, Run, SelfTest,
     Spec, Target, TrialRecord, random,
@@ -235,17 +235,21 @@ fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     }
     let mut specs = Vec::new();
     for layer in catalog.layers {
+        let Ok(info) = layer.describe(&Spec::bare(layer.id())) else {
+            continue;
+        };
         let texts = if all_paths {
-            layer.default_paths()
+            info.default_paths
         } else {
-            layer.default_specs()
+            info.defaults
         };
         for text in texts {
             // These are written in the layer's source, and a test of the layers reads them all.
             let spec: Spec = text
                 .parse()
                 .map_err(|_| LabError::DuplicateLayer((*text).to_owned()))?;
-            if !on_sides || layer.has_other_side(&spec) {
+            let info = catalog.describe(&spec);
+            if !on_sides || info.is_some_and(|info| info.other_side == OtherSide::Yes) {
                 specs.push(spec);
             }
         }
@@ -330,17 +334,22 @@ fn is_usable(baseline: &LayerRun, points: &[Point]) -> Result<(), LabError> {
 
 /// Whether the layer has no files, so it cannot be compared with a disk or be mistaken for one.
 pub(crate) fn has_no_files(spec: &Spec, catalog: Catalog) -> bool {
-    let layer = catalog.layer(&spec.layer);
-    layer.is_some_and(|l| l.storage(spec) == Storage::Nowhere)
+    let layer = catalog.describe(spec);
+    layer.is_some_and(|l| l.storage == Storage::Nowhere)
 }
 
 /// Whether no point would touch a layer: all have two ends, which meet on this host's loopback, and none
 /// has a file in it.
 fn is_passed_by(spec: &Spec, points: &[Point], catalog: Catalog) -> bool {
-    let Some(layer) = catalog.layer(&spec.layer) else {
+    let Some(PathEnds {
+        with_host,
+        with_layer,
+        ..
+    }) = catalog.describe(spec).map(|layer| layer.path)
+    else {
         return false;
     };
-    let on_loopback = layer.linked(spec, None).is_ok() && layer.linked(spec, Some("any")).is_err();
+    let on_loopback = with_host == PathEnd::Yes && with_layer != PathEnd::Yes;
     let of_network = |point: &Point| {
         let needs = catalog.needs(point);
         point.meaning.target == Target::Network

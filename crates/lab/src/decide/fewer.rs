@@ -64,12 +64,8 @@ fn ready(layers: &[LayerRun], kept: &Spec) -> Option<usize> {
 fn slowdown(catalog: Catalog, spec: &Spec) -> Slowdown {
     Slowdown {
         work: catalog.slowdown(spec),
-        files: catalog.most(spec, 1.0, |layer, end| files_in(layer.group(variant(end)))),
+        files: catalog.most(spec, 1.0, |layer| files_in(layer.group)),
     }
-}
-
-fn variant(spec: &Spec) -> &str {
-    spec.variant.as_deref().unwrap_or_default()
 }
 
 /// What setting up takes, with the packaged files: their master copy is made once, and each layer gets a
@@ -80,8 +76,8 @@ fn set_ups(known: &Known<'_>) -> Vec<Duration> {
     let packaged = times(speed.file, known.packaged.len() as u64)
         + Duration::from_secs_f64(bytes as f64 * speed.byte_s);
     let of = |(at, layer): (usize, &LayerRun)| {
-        let own = known.catalog.most(&layer.spec, 0.0, |layer, end| {
-            set_up_in(layer.group(variant(end))).as_secs_f64()
+        let own = known.catalog.most(&layer.spec, 0.0, |layer| {
+            set_up_in(layer.group).as_secs_f64()
         });
         let copies = if at == BASELINE { 2 } else { 1 };
         Duration::from_secs_f64(own).mul_f64(speed.busy) + packaged * copies

@@ -263,7 +263,7 @@ impl<'a> Lab<'a> {
             }
             let guest = |layer: &usize| {
                 let up = self.running[*layer].as_ref();
-                up.is_some_and(|up| !up.place.on_this_host())
+                up.is_some_and(|up| !up.info().on_this_host)
             };
             let mut length = Length::of(divided, part.iter().any(guest), asked);
             if divided.cost == TurnCost::Execution && self.tally.had_one_round(due.point) {
@@ -553,7 +553,7 @@ impl<'a> Lab<'a> {
         let Some(up) = self.running[layer].as_mut() else {
             return Ok(());
         };
-        let watching = self.watch.over(&up.place.helpers());
+        let watching = self.watch.over(&up.info().helpers);
         let restarted = up.restart(self.stop);
         let revived = watching.judge(restarted);
         drop(watching);

@@ -26,7 +26,7 @@ use crate::{
     execute::{
         cpu::{Meter, Recent},
         layer_failure::LayerFailure,
-        rounds::RestedRounds,
+        rested::RestedRounds,
         session::RunningLayer,
         watch::Watch,
     },
@@ -459,7 +459,7 @@ impl<'a> Lab<'a> {
                 let layer = &mut self.run.layers[index];
                 layer.facts = in_facts(up.facts.clone());
                 layer.self_test = up.self_test;
-                layer.read_only = up.place.read_only();
+                layer.read_only = up.info().read_only;
                 layer.setup_s = (self.stop.now() - started).as_secs_f64();
                 let (name, seconds) = (layer.name.clone(), layer.setup_s);
                 if up.remote {
@@ -533,7 +533,7 @@ impl<'a> Lab<'a> {
             let Some(up) = &self.running[index] else {
                 continue;
             };
-            let watching = self.watch.over(&up.place.helpers());
+            let watching = self.watch.over(&up.info().helpers);
             let proved = up.still_there();
             if let Err(lost) = watching.judge(proved) {
                 self.drop_layer(index, lost)?;

@@ -18,8 +18,8 @@ use layermark_probe::{
 use crate::{
     cpus,
     decide::{
-        budget::MIN_MS,
         flags::{self, TrialContext},
+        guess::MIN_MS,
     },
     execute::{
         cpu::{Meter, Moment, Usage, Used},
@@ -184,7 +184,7 @@ impl Attempt {
         self.own = (!own.is_empty()).then(|| (Devices::open(&own), DeviceBytes::default()));
         let meaning = &request.point.meaning;
         // If the probe reads the counters itself, the lab does not.
-        if !up.is_here(request.end()) {
+        if !up.info().is_here(request.end()) {
             self.below = Some((Devices::open(&up.physical()), None));
         } else if unknown_device(up) && meaning.is_direct() && meaning.only_reads() {
             self.host = Some((Devices::of_this_machine(), 0));
@@ -374,7 +374,7 @@ impl Attempt {
             trial.foreign_writes = others::wrote(&self.written, own, &trial);
         }
         trial.cpus = request.cpus.map(|count| {
-            if up.is_here(End::Far) {
+            if up.info().on_this_host {
                 cpus::at_hand(count)
             } else {
                 count
@@ -568,10 +568,10 @@ fn job(
         errno: None,
     };
     let physical = up.physical();
-    let guest = up.facts.guest.as_ref().filter(|_| !up.is_here(end));
+    let guest = up.facts.guest.as_ref().filter(|_| !up.info().is_here(end));
     // A layer without a device below has nothing to write back, and a guest cannot see the host's
     // devices.
-    let below = if physical.is_empty() || !up.is_here(end) {
+    let below = if physical.is_empty() || !up.info().is_here(end) {
         Vec::new()
     } else {
         vec![request.base.clone()]
@@ -596,10 +596,10 @@ fn job(
 
 /// CPUs of the probe at this end. A near end on this host that drives a layer is not limited.
 fn cpus_of(up: &RunningLayer, asked: Option<u32>, end: End) -> Option<JobCpus> {
-    if end == End::Near && !up.near_is_a_layer() {
+    if end == End::Near && up.info().near.is_none() {
         return None;
     }
-    if up.owns_kernel(end) {
+    if up.info().owns_kernel(end) {
         return Some(JobCpus::Online(asked));
     }
     asked.map(|count| JobCpus::Kept(cpus::at_hand(count)))
