@@ -13,18 +13,15 @@ use std::{
     time::Duration,
 };
 
-use layermark_sys::process::{self, InCall, Schedstat};
+use layermark_sys::{
+    process::{self, InCall, Schedstat},
+    served,
+};
 
 use crate::{mounts, view};
 
 /// Interval of checks of the main thread.
 const TICK: Duration = Duration::from_millis(500);
-
-/// File systems that another machine or process serves.
-const SERVED: [&str; 12] = [
-    "9p", "afs", "autofs", "ceph", "cifs", "fuse", "fuseblk", "lustre", "nfs", "nfs4", "smb3",
-    "virtiofs",
-];
 
 /// System calls by which the main thread waits for another thread or process, and not for a file system.
 const WAITS: &[libc::c_long] = &[
@@ -55,7 +52,7 @@ fn asked() -> MutexGuard<'static, Vec<PathBuf>> {
 
 /// Whether another machine or process serves file systems of this type.
 pub fn is_served(fs: &str) -> bool {
-    SERVED.contains(&fs.split('.').next().unwrap_or_default())
+    served::is_named(fs)
 }
 
 /// Whether another machine or process serves `path`. Makes a call there.
