@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use layermark_layers::Group;
-use layermark_probe::Needs;
+use layermark_model::Needs;
 
 use crate::decide::budget::MIN_MS;
 

@@ -4,11 +4,11 @@ use std::{mem, net::IpAddr, path::Path, time::Duration};
 
 use layermark_layers::{Base, LayerError, Place, Undo, Wire, cpu_ns, mounts, served, spread, tell};
 use layermark_model::{
-    CpuTime, DELAY_UNKNOWN, Facts, SelfTest, Spec,
+    CpuTime, DELAY_UNKNOWN, Facts, NearEnd, SelfTest, Spec,
     protocol::{FromProbe, VERSION},
 };
 
-use layermark_probe::{NearEnd, motion};
+use layermark_probe::motion;
 use layermark_sys::{cgroup::Throttles, process::Schedstat};
 use rustix::process::{Pid, Signal, kill_process};
 
