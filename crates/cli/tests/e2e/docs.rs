@@ -128,6 +128,7 @@ const MEASURE: &[&str] = &[
     "run",
     "file",
     "meta",
+    "mmap-fault",
     "lock",
     "db",
     "coherence",

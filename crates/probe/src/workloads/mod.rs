@@ -20,6 +20,7 @@ pub mod iops;
 pub mod launch;
 pub mod lock;
 pub mod meta;
+pub mod mmap_fault;
 pub mod net;
 pub mod steps;
 mod work_dir;
@@ -29,6 +30,7 @@ pub const ALL: &[&dyn Workload] = &[
     &file::WORKLOAD,
     &iops::WORKLOAD,
     &meta::WORKLOAD,
+    &mmap_fault::WORKLOAD,
     &lock::WORKLOAD,
     &db::WORKLOAD,
     &coherence::WORKLOAD,
