@@ -12,7 +12,10 @@ use layermark_model::{
     Cell, Plan, Spec, TrialRecord,
     protocol::{FromProbe, ToProbe},
 };
-use layermark_probe::workloads::{self, fio_job};
+use layermark_probe::{
+    Purpose,
+    workloads::{self, fio_job},
+};
 use layermark_report::{Report, render};
 use layermark_testkit::sample::Sample;
 
@@ -81,8 +84,8 @@ pub fn to_probe(data: &[u8]) {
         if let Ok(ToProbe::Job(job) | ToProbe::Serve(job)) = serde_json::from_slice::<ToProbe>(line)
         {
             if let Some(workload) = workloads::find(&job.point.workload) {
-                let _ = workload.meaning(&job.point);
-                let _ = workload.needs(&job.point);
+                let _ = workload.read(&job.point, Purpose::Report);
+                let _ = workload.read(&job.point, Purpose::Run);
             }
         } else {
             rest.extend_from_slice(line);

@@ -1,8 +1,8 @@
 use std::{path::PathBuf, time::Duration};
 
 use layermark_layers::{Layer, LayerInfo};
-use layermark_model::{Environment, Gate, LayerRun, LayerStatus, Plan, Point, Run, Spec, nearest};
-use layermark_probe::{Needs, Workload};
+use layermark_model::{Environment, Gate, LayerRun, LayerStatus, Plan, Run, Spec, nearest};
+use layermark_probe::Workload;
 
 use crate::LabError;
 
@@ -57,11 +57,6 @@ impl Catalog {
             layer.map_or(otherwise, |layer| figure(&layer))
         };
         of(&near).max(of(&far))
-    }
-
-    /// What a point needs, as its workload says.
-    pub(crate) fn needs(&self, point: &Point) -> Result<Needs, LabError> {
-        Ok(self.workload(&point.workload)?.needs(point)?)
     }
 
     /// The workload with this id, or an error that names the nearest.

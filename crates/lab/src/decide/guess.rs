@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use layermark_layers::Group;
-use layermark_probe::Needs;
+use layermark_model::Needs;
 
 /// Minimum duration of a trial in one stretch, ms.
 pub(crate) const MIN_MS: u64 = 50;

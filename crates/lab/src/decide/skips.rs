@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use layermark_layers::{OtherSide, PathEnd, Programs};
-use layermark_model::{LayerRun, Point, Spec};
-use layermark_probe::NearEnd;
+use layermark_model::{LayerRun, NearEnd, Point, Spec};
 
-use crate::{Catalog, LabError, cpus};
+use crate::{Catalog, cpus};
 
 /// What the points of a plan need from a layer.
 pub(crate) struct Work {
@@ -21,20 +20,16 @@ struct PointNeeds {
 }
 
 impl Work {
-    pub(crate) fn of(points: &[Point], catalog: Catalog) -> Result<Self, LabError> {
-        let needs = |point: &Point| {
-            let needs = catalog.needs(point)?;
-            Ok(PointNeeds {
-                label: point.label.clone(),
-                near: needs.near,
-                programs: needs.programs,
-                cpus: point.meaning.cpus(),
-            })
+    pub(crate) fn of(points: &[Point]) -> Self {
+        let needs = |point: &Point| PointNeeds {
+            label: point.label.clone(),
+            near: point.needs.near,
+            programs: point.needs.programs,
+            cpus: point.meaning.cpus(),
         };
-        let points = points.iter().map(needs);
-        Ok(Self {
-            points: points.collect::<Result<_, LabError>>()?,
-        })
+        Self {
+            points: points.iter().map(needs).collect(),
+        }
     }
 
     /// Whether some points have two ends.

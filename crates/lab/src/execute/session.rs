@@ -7,11 +7,11 @@ use layermark_layers::{
     Base, Kernel, LayerError, Place, PlaceInfo, Undo, Wire, cpu_ns, served, spread, tell,
 };
 use layermark_model::{
-    CpuTime, DELAY_UNKNOWN, Facts, SelfTest, Spec,
+    CpuTime, DELAY_UNKNOWN, Facts, NearEnd, SelfTest, Spec,
     protocol::{FromProbe, VERSION},
 };
 
-use layermark_probe::{NearEnd, motion};
+use layermark_probe::motion;
 use layermark_sys::{cgroup::Throttles, fuse_servers, process::Schedstat};
 use rustix::fs::{major, minor};
 use rustix::process::{Pid, Signal, kill_process};

@@ -169,7 +169,7 @@ impl Attempt {
         request: &TrialRequest<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<(), Failure> {
-        if request.needs.refresh {
+        if request.point.needs.refresh {
             up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
         }
         let peer = match request.end() {
@@ -366,7 +366,7 @@ impl Attempt {
         let meaning = &request.point.meaning;
         let reads = !meaning.changes;
         let own = (!reads).then(|| Own {
-            files: request.needs.space,
+            files: request.point.needs.space,
             under_way: meaning.divided.map_or(0, |d| d.under_way),
         });
         // The amount that programs write is not known.
@@ -410,7 +410,13 @@ impl Attempt {
         if self.usage.contaminated {
             self.flags.push(CONTAMINATED.to_owned());
         }
-        if let Some(extra) = request.needs.extra.as_ref().filter(|_| request.traces) {
+        if let Some(extra) = request
+            .point
+            .needs
+            .extra
+            .as_ref()
+            .filter(|_| request.traces)
+        {
             beside(up, request, extra, &mut trial)?;
         }
         self.trial = Some(trial);
@@ -578,7 +584,7 @@ fn job(
     };
     Ok(Job {
         id: request.id,
-        dir: up.dir(end, request.needs.near).ok_or_else(no_side)?,
+        dir: up.dir(end, request.point.needs.near).ok_or_else(no_side)?,
         point: point.clone(),
         seed: request.seed,
         min_ms: MIN_MS,
@@ -608,7 +614,7 @@ fn cpus_of(up: &RunningLayer, asked: Option<u32>, end: End) -> Option<JobCpus> {
 /// The files of this host that hold the data the point reads; otherwise all image files of the
 /// layer.
 fn behind(up: &RunningLayer, request: &TrialRequest<'_>) -> Vec<BackingExtents> {
-    let found = up.place.backing_extents(&request.needs.open_before);
+    let found = up.place.backing_extents(&request.point.needs.open_before);
     if !found.is_empty() {
         return found;
     }

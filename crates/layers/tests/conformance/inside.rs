@@ -12,8 +12,8 @@ use layermark_layers::{
     Base, Content, End, Facts, KernelCaches, Layer, LayerError, Place, Spec, Undo, Wire, WorkDir,
     find, janitor, sandbox,
 };
-use layermark_model::Point;
-use layermark_probe::{PackagedFile, packaged, workloads};
+use layermark_model::{PackagedFile, Point};
+use layermark_probe::{packaged, workloads};
 
 use crate::{exercise, power_cut, state::State, traps, virtual_machine};
 
@@ -107,13 +107,7 @@ fn base(work: &Path, exe: &Path, big: u64, name: &str) -> Base {
     fs::create_dir(&dir).unwrap();
     fs::create_dir(&master).unwrap();
     let mut files = vec![file("big", big), file("sub/small", 100)];
-    files.extend(
-        workloads::find("file")
-            .unwrap()
-            .needs(&reads())
-            .unwrap()
-            .packaged,
-    );
+    files.extend(reads().needs.packaged_files());
     packaged::write(&master, &files, SEED, &|| true).unwrap();
     Base {
         dir,

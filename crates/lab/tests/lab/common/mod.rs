@@ -20,11 +20,11 @@ use layermark_layers::{
     Wire, scripted,
 };
 use layermark_model::{
-    CpuTime, DeviceBytes, DroppedCaches, Facts, Meaning, Missing, Param, Pass, Plan, Point,
+    CpuTime, DeviceBytes, DroppedCaches, Facts, Missing, NearEnd, Needs, Pass, Plan, Point,
     PointError, Run, SelfTest, Settings, Spec, Trial, TrialRecord, Turn,
     protocol::{FromProbe, Job, ToProbe, Turned, VERSION},
 };
-use layermark_probe::{Context, NearEnd, Needs, ProbeError, Work, Workload};
+use layermark_probe::{Context, ProbeError, Purpose, Work, Workload, WorkloadInfo};
 use layermark_store::Store;
 
 /// What the helpers of a scripted layer use in the first turn and its lead-in, which lasts a quarter as
@@ -89,29 +89,29 @@ pub const TWO_ENDS: Catalog = Catalog {
 };
 
 impl Workload for TwoEnds {
-    fn id(&self) -> &'static str {
-        "file"
-    }
-    fn about(&self) -> &'static str {
-        "a client and a server"
-    }
-    fn params(&self) -> &'static [Param] {
-        file().params()
+    fn info(&self) -> &'static WorkloadInfo {
+        file().info()
     }
     fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        file().points(settings, scale)
+        let points = file().points(settings, scale)?.into_iter();
+        Ok(points.map(with_two_ends).collect())
     }
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        file().meaning(at)
-    }
-    fn needs(&self, _: &Point) -> Result<Needs, PointError> {
-        Ok(Needs {
-            near: NearEnd::Path,
-            ..Needs::default()
-        })
+    fn read(&self, at: &Point, purpose: Purpose<'_>) -> Result<Point, PointError> {
+        file().read(at, purpose).map(with_two_ends)
     }
     fn prepare(&self, _: &Path, _: &Point, _: &Context) -> Result<Box<dyn Work>, ProbeError> {
         Err(ProbeError::new("it is scripted"))
+    }
+}
+
+fn with_two_ends(at: Point) -> Point {
+    let needs = Needs {
+        near: NearEnd::Path,
+        ..Needs::default()
+    };
+    Point {
+        needs: Arc::new(needs),
+        ..at
     }
 }
 
