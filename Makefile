@@ -97,6 +97,7 @@ lint: ## Format, clippy, shellcheck, licences, bans, and advisories where their 
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/test-summary.py --check
 	@scripts/promises.py --check
+	@scripts/circles.py --check
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; else \
 		echo "lint: skipped: shell scripts: shellcheck is missing; hint: apt-get install shellcheck"; fi
 	$(CARGO_DENY) check licenses bans sources

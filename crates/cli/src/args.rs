@@ -146,7 +146,7 @@ pub fn with_help(failure: Failure, asked: Option<&str>) -> Failure {
 
 fn workload_command(workload: &'static dyn Workload) -> Command {
     let command = Command::new(workload.id())
-        .about(workload.about())
+        .about(workload.info().about)
         .args(workload_args::flags(workload))
         .next_help_heading("Measuring and reporting");
     let command = CommonArgs::augment_args(command);

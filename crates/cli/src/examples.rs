@@ -1,6 +1,8 @@
-//! Two examples for the help of each command. Its short help (`-h`) has what they use.
+//! Two examples for the help of each command; those of a workload's command are declared by the workload. The short help
+//! (`-h`) of a command has what they use.
 
 use clap::{Arg, Command};
+use layermark_probe::workloads;
 
 /// What a user types, by command.
 const EXAMPLES: &[(&str, [&str; 2])] = &[
@@ -55,90 +57,6 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ),
     ("docs", ["layermark docs", "layermark docs tutorial"]),
     ("man", ["layermark man", "layermark man man1"]),
-    (
-        "file",
-        [
-            "layermark file --op read,write --record 4K..64K --file-size 16M -l overlay:upper",
-            "layermark file --op rand-write --record 4K --file-size 1M --sync each -l fuse",
-        ],
-    ),
-    (
-        "meta",
-        [
-            "layermark meta --op create,unlink -l overlay:upper",
-            "layermark meta --op small-read --cache cold -l fuse --budget 1m",
-        ],
-    ),
-    (
-        "iops",
-        [
-            "layermark iops --spec 4k-rand-read --iodepth 1,16 --direct -l loop:ext4",
-            "layermark iops --spec 4k-rand-read --file-size 64M -l fuse",
-        ],
-    ),
-    (
-        "launch",
-        [
-            "layermark launch -l fuse -- git --version",
-            "layermark launch -L n 1,2 'sleep 0.{n}'",
-        ],
-    ),
-    (
-        "steps",
-        [
-            "layermark steps -l fuse -- ls -l",
-            "layermark steps --setup 'git init .' --expect 'line=No commits yet' -l fuse 'git status'",
-        ],
-    ),
-    (
-        "net",
-        [
-            "layermark net --op rr,stream -l netns",
-            "layermark net --op stream --socket-buffer 32K,256K -l vm:nic=virtio-net",
-        ],
-    ),
-    (
-        "ftp",
-        [
-            "layermark ftp --op get --file-size 4M -l netns",
-            "layermark ftp --op get,put --server own -l netns --budget 1m",
-        ],
-    ),
-    (
-        "http",
-        [
-            "layermark http --concurrency 4 -l netns",
-            "layermark http http://127.0.0.1:8080/ --concurrency 64 --budget 10s",
-        ],
-    ),
-    (
-        "devload",
-        [
-            "layermark devload --users 1,2 -l overlay:upper",
-            "layermark devload --users 2 --job-set no-cc -l fuse --budget 5m",
-        ],
-    ),
-    (
-        "db",
-        [
-            "layermark db --op commit --journal wal -l overlay:upper",
-            "layermark db --op commit,read --synchronous full,normal -l fuse --budget 1m",
-        ],
-    ),
-    (
-        "coherence",
-        [
-            "layermark coherence -l fuse -l sshfs --wait 30s",
-            "layermark coherence --op rename,notify --seen layer --wait 30s -l vm:share=virtiofs",
-        ],
-    ),
-    (
-        "lock",
-        [
-            "layermark lock -l overlay:upper",
-            "layermark lock --threads 4 -l fuse",
-        ],
-    ),
     (
         "durability",
         [
@@ -198,6 +116,9 @@ fn uses(line: &str, option: &Arg) -> bool {
 
 /// The examples of a command.
 pub fn of(name: &str) -> Option<&'static [&'static str; 2]> {
+    if let Some(workload) = workloads::find(name) {
+        return Some(&workload.info().examples);
+    }
     let found = EXAMPLES.iter().find(|(known, _)| *known == name);
     found.map(|(_, lines)| lines)
 }
@@ -213,13 +134,16 @@ mod tests {
     fn each_command_has_examples_that_are_understood() {
         let all = args::command();
         let names: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();
-        let known: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
-        for name in &names {
-            assert!(known.contains(name), "write two examples for `{name}`");
-        }
-        for (name, lines) in EXAMPLES {
+        for (name, _) in EXAMPLES {
             assert!(names.contains(name), "there is no command `{name}`");
+        }
+        for name in &names {
+            let lines = of(name).unwrap_or_else(|| panic!("write two examples for `{name}`"));
             for line in lines {
+                assert!(
+                    line.starts_with(&format!("layermark {name}")),
+                    "{name}: {line}"
+                );
                 let words = shell_words::split(line).unwrap();
                 let words = words.into_iter().map(OsString::from);
                 if let Err(failure) = args::parse(words) {

@@ -77,7 +77,7 @@ fn fio(place: &dyn Place, disks: &[String]) -> (f64, f64) {
         let out = Command::new("fio")
             .args(["--name=cold", "--rw=read", "--bs=64k", "--size=64m"])
             .args(["--ioengine=psync", "--output-format=json"])
-            .arg(format!("--directory={}", place.dir().display()))
+            .arg(format!("--directory={}", place.info().dir.display()))
             .args(more)
             .output()
             .unwrap();

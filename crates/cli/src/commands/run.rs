@@ -196,7 +196,7 @@ fn typed(workload: Option<&'static dyn Workload>, failure: Failure) -> Failure {
 /// A plan with one workload.
 pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> {
     let workload = workloads::find(&settings.workload);
-    let usual = workload.and_then(|w| w.usual_blocks(&settings));
+    let usual = workload.and_then(|w| (w.info().usual_blocks)(&settings));
     let whole = matches!(usual, Some(UsualBlocks::Whole(_)));
     let timeless = common.budget.is_none() && common.precision.is_none();
     let free = timeless && common.profile.is_none();

@@ -11,7 +11,7 @@ use std::{
 use layermark_fd::{Held, HeldDir, Refused};
 use layermark_report::{
     Report,
-    exporters::{self, Exporter, Files},
+    render::{self, Exporter, Files},
 };
 use layermark_store::Archive;
 use tempfile::NamedTempFile;
@@ -41,7 +41,7 @@ impl What {
         if layermark_store::is_archive(path) {
             return Ok(Self::Run);
         }
-        let found = exporters::for_path(path);
+        let found = render::for_path(path);
         let found =
             found.map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"));
         found.map(Self::Report)
@@ -423,7 +423,7 @@ impl Files for Parts<'_> {
     fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write> {
         self.close()?;
         let (file, _) = new_file(&self.dir, self.path)?;
-        let path = exporters::part_path(self.path, part);
+        let path = render::part_path(self.path, part);
         let (_, out) = self.open.insert((path, BufWriter::new(file)));
         Ok(out)
     }
@@ -463,7 +463,7 @@ fn put(
             },
             Existing::Other(_) | Existing::Directory => {
                 number += 1;
-                path = exporters::part_path(wanted, &number.to_string());
+                path = render::part_path(wanted, &number.to_string());
             }
         }
     }

@@ -128,6 +128,7 @@ const MEASURE: &[&str] = &[
     "run",
     "file",
     "meta",
+    "mmap-fault",
     "lock",
     "db",
     "coherence",
@@ -511,7 +512,7 @@ fn the_page_on_security_names_all_that_a_plan_can_reach() {
     let works = layermark_probe::workloads::ALL.iter().flat_map(|work| {
         let reaching = work
             .params()
-            .iter()
+            .into_iter()
             .filter_map(|p| Some((p.name, p.reach?)));
         reaching.map(|(name, what)| format!("`{}` `{name}` {what}", work.id()))
     });

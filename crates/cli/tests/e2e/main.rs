@@ -38,6 +38,7 @@ mod launch_safe;
 mod lock;
 mod matrix;
 mod messages;
+mod mmap_fault;
 mod net;
 mod one_cpu;
 mod output;
