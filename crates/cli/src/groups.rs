@@ -90,7 +90,7 @@ mod tests {
         names.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, names);
-        let help = all.render_help().to_string();
+        let help = args::command().render_help().to_string();
         assert!(help.lines().all(|line| line.len() <= WIDTH), "{help}");
         for name in names {
             assert!(help.contains(&format!("\n  {name} ")), "{name}: {help}");
