@@ -118,6 +118,9 @@ impl Layer for Vm {
     }
 
     fn missing(&self, spec: &Spec) -> Vec<Missing> {
+        if let Some(other) = needs::guest_cpu() {
+            return vec![other];
+        }
         let mut missing: Vec<Missing> = needs::program(boot::QEMU.0, boot::QEMU.1)
             .into_iter()
             .chain(needs::static_binary())
