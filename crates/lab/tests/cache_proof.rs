@@ -150,7 +150,7 @@ fn fio_reads_the_images_pages(temp: &Path) {
     let places = ["native", LOOP].map(|text| open(temp, text, &mut undo));
     let [native, inside] = places.each_ref().map(|place| {
         fio(&place.info().dir, &["--create_only=1"]);
-        place.info().dir.clone()
+        place.info().dir.as_path()
     });
     rustix::fs::sync();
     // Other programs use the same disk: the least that it gave is what fio's reads took.
