@@ -115,6 +115,9 @@ impl LayerKind for Vm {
     }
 
     fn missing(spec: &Spec, options: &VmOptions) -> Vec<Missing> {
+        if let Some(other) = needs::guest_cpu() {
+            return vec![other];
+        }
         let mut missing: Vec<Missing> = needs::program(boot::QEMU.0, boot::QEMU.1)
             .into_iter()
             .chain(needs::static_binary())
