@@ -249,7 +249,7 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
                 .unwrap_or_else(|| "it could not be set up".into());
             // What is stored does not name its store, which may be moved.
             let replay = format!("--replay {}", run.id);
-            let here = format!("{replay}{}", run.store);
+            let here = format!("--replay {}", run.store.find(&run.id));
             let hint = layer.hint.as_ref().map(|h| h.replacen(&replay, &here, 1));
             left.push(LeftOut {
                 layer: layer.name.clone(),
@@ -324,7 +324,7 @@ fn reproduce(run: &Run) -> Reproduce {
             run.seed,
             quote(&run.dir)
         ),
-        replay: format!("layermark run --replay {}{}", run.id, run.store),
+        replay: format!("layermark run --replay {}", run.store.find(&run.id)),
         plan_toml: toml::to_string(&plan)
             .unwrap_or_else(|e| format!("# this plan cannot be written as TOML: {e}\n")),
         plan,

@@ -11,9 +11,9 @@ use std::{
     path::Path,
 };
 
-use layermark_model::{Missing, Spec};
+use layermark_model::Missing;
 
-use super::{ContainerOptions, words};
+use super::words;
 use crate::{
     entered::Outside,
     needs,
@@ -23,7 +23,7 @@ use crate::{
 
 option_words! {
     /// What connects a container.
-    pub(super) enum Network {
+    pub(crate) enum Network {
         None = "none",
         Slirp = "slirp4netns",
         Bridge = "bridge",
@@ -136,15 +136,4 @@ impl Network {
         let notes = [("network", kind), ("near_address", near), ("address", far)];
         notes.map(|(name, text)| (name.to_owned(), text)).into()
     }
-}
-
-/// The same container with a network.
-pub(super) fn with_one(spec: &Spec, options: &ContainerOptions) -> Option<Spec> {
-    let can = options.variant.name == "podman" && options.network == Network::None;
-    can.then(|| {
-        let mut spec = spec.clone();
-        let slirp = Network::Slirp.to_string();
-        spec.options.insert("network".into(), slirp);
-        spec
-    })
 }

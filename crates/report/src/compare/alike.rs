@@ -251,8 +251,8 @@ fn once(old: &Report, new: &Report) -> Vec<String> {
 fn doubtful(old: &Report, new: &Report) -> Vec<String> {
     let doubts = |(run, report): (&str, &Report)| {
         let untrusted = (!report.trustworthy()).then(|| {
-            let (id, store) = (&report.run, &report.store);
-            format!("the {run} run is not trustworthy: layermark report {id}{store}")
+            let found = report.store.find(&report.run);
+            format!("the {run} run is not trustworthy: layermark report {found}")
         });
         let unfinished = (report.status != RunStatus::Done)
             .then(|| format!("the {run} run is not complete ({})", status(report)));

@@ -65,8 +65,9 @@ fn cut_by_budget(run: &Run) -> Option<String> {
         String::new()
     };
     let command = format!(
-        "layermark run --resume {}{} --budget {}s",
-        run.id, run.store, cut.enough_s
+        "layermark run --resume {} --budget {}s",
+        run.store.find(&run.id),
+        cut.enough_s
     );
     Some(format!(
         "The budget of {budget} was spent: {at}was cut after {} s, while {}; {smaller}{} continues it",
@@ -88,7 +89,10 @@ fn cut_short(run: &Run, trials: &[TrialRecord]) -> Option<String> {
         RunStatus::Failed => "Ended by an error",
         RunStatus::Interrupted => "Interrupted",
     };
-    let command = code(&format!("layermark run --resume {}{}", run.id, run.store));
+    let command = code(&format!(
+        "layermark run --resume {}",
+        run.store.find(&run.id)
+    ));
     Some(format!("{why}: {command} continues it"))
 }
 

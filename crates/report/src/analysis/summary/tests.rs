@@ -11,10 +11,7 @@ use crate::{
     Report, ResultRow, Verdict,
     code_span::{Part, parts},
     number::times,
-    page::{
-        cell::{MatrixCell, Sign},
-        matrix::Matrix,
-    },
+    page::{cell::MatrixCell, matrix::Matrix, sign::Sign},
     render,
     types::{Cause, DurabilityVerdict, Estimate, Sides},
 };
