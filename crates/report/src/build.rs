@@ -112,12 +112,7 @@ impl Report {
             power_cuts: power_cuts::of(run),
             series: launch::series(run, &index, baseline, &results),
             control,
-            layers: run
-                .layers
-                .iter()
-                .enumerate()
-                .map(|(i, l)| layer(l, i == baseline))
-                .collect(),
+            layers: layers(run, baseline),
             reproduce: reproduce(run),
             fidelity: crate::analysis::fidelity::notes(&run.plan),
             trials: trial_rows(run, trials),
@@ -213,6 +208,12 @@ pub fn control(run: &Run, rows: Vec<ResultRow>) -> Option<Control> {
     });
     let baseline = code_span::baseline(run.baseline());
     Some(trust::summarise(named.collect(), run.plan.delta, &baseline))
+}
+
+/// The layers in the plan's order.
+fn layers(run: &Run, baseline: usize) -> Vec<LayerReport> {
+    let all = run.layers.iter().enumerate();
+    all.map(|(i, l)| layer(l, i == baseline)).collect()
 }
 
 fn layer(l: &LayerRun, baseline: bool) -> LayerReport {

@@ -124,7 +124,7 @@ body = "1K"
         );
         let rows = report["results"].as_array().expect("results");
         let rows: Vec<&Value> = rows.iter().filter(|r| r["layer"] == layer).collect();
-        assert_eq!(rows.len(), 3, "{rows:#?}");
+        assert_eq!(rows.len(), 4, "{rows:#?}");
         for row in rows {
             assert!(row["value"].as_f64() > Some(0.0), "{row:#}");
             assert_eq!(row["failed_trials"], 0, "{row:#}");
