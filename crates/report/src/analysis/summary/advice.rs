@@ -5,7 +5,7 @@ use layermark_model::BASELINE;
 use crate::{
     analysis::{
         facts,
-        summary::{Findings, LISTED, labels, quoted, seeing, stalls, undecided::within},
+        summary::{Findings, LISTED, labels, locks, quoted, seeing, stalls, undecided::within},
     },
     code_span::code,
     number,
@@ -28,6 +28,7 @@ pub fn give(f: &Findings, busy: bool) -> Vec<Advice> {
     advice.extend(stalls::advice(f));
     for layer in f.compared() {
         let rows = f.rows(layer);
+        advice.extend(locks::advice(f, layer));
         advice.extend(seeing::advice(f, layer));
         advice.extend(fuse(f, layer, &rows));
         advice.extend(cached(f, layer, &rows));

@@ -1,9 +1,12 @@
 //! Caveats for all sentences, printed next to the headline.
 
-use layermark_model::{Run, RunStatus, Target, TrialRecord, flags};
+use layermark_model::{Run, RunStatus, TrialRecord, flags};
 
 use crate::{
-    analysis::{facts, limits, summary::Findings},
+    analysis::{
+        limits,
+        summary::{Findings, locks},
+    },
     code_span::code,
     number,
 };
@@ -29,28 +32,10 @@ pub fn all(f: &Findings, trials: &[TrialRecord]) -> Vec<String> {
     busy(f, trials)
         .into_iter()
         .chain(limits::caveat(f.run, f.results))
-        .chain(locks(f))
+        .chain(locks::caveats(f.locks))
         .chain(cut_short(f.run, trials))
         .chain(cut_by_budget(f.run))
         .collect()
-}
-
-/// Locks in what a program or another machine serves: one client took them all, and it may have answered by itself.
-fn locks(f: &Findings) -> Option<String> {
-    let served = |name: &str| {
-        let mut layers = f.run.layers.iter();
-        layers.any(|l| l.name == name && facts::is_served(&l.facts))
-    };
-    let rows = f.measured().into_iter();
-    let rows = rows.filter(|r| r.meaning.target == Target::Lock && served(&r.layer));
-    let mut names: Vec<String> = rows.map(|r| code(&r.layer)).collect();
-    names.dedup();
-    (!names.is_empty()).then(|| {
-        format!(
-            "Locks in {} are not proved between machines: one client took them all, and a file system such as sshfs keeps them there",
-            number::list(&names)
-        )
-    })
 }
 
 /// What was at work when the budget was spent, and the command that continues it.

@@ -5,7 +5,7 @@ use layermark_model::{LayerStatus, brief};
 use crate::{
     analysis::{
         power_cuts,
-        summary::{Findings, seeing, some_of},
+        summary::{Findings, locks, seeing, some_of},
     },
     code_span::code,
     number::{self, count, list, times},
@@ -329,7 +329,7 @@ fn gist(f: &Findings) -> Vec<String> {
     let (mut slower, mut unsteady, mut untrusted, mut open) = (vec![], vec![], vec![], vec![]);
     let mut waits: Vec<String> = Vec::new();
     let mut failed: Vec<String> = Vec::new();
-    let mut late: Vec<String> = Vec::new();
+    let (mut late, mut open_locks): (Vec<String>, Vec<String>) = (vec![], vec![]);
     for layer in f.compared() {
         let rows = f.rows(layer);
         let name = code(layer);
@@ -346,6 +346,7 @@ fn gist(f: &Findings) -> Vec<String> {
         if f.in_memory(layer) {
             memory.push(name.clone());
         }
+        open_locks.extend(locks::part(f, layer));
         match standing(f, layer, &rows) {
             Standing::Memory => {}
             Standing::Slower => slower.extend(rows.iter().filter_map(|r| Slower::of(r))),
@@ -373,7 +374,8 @@ fn gist(f: &Findings) -> Vec<String> {
         }
     }
     let changed = "slower, by how much changed during the run";
-    let mut known = slowest(f, &slower);
+    let mut known = open_locks;
+    known.extend(slowest(f, &slower));
     known.extend(late);
     known.extend(failed);
     known.extend(said(&skips, "skips fsync", "skip fsync"));

@@ -5,7 +5,7 @@ use layermark_model::brief;
 use crate::{
     analysis::{
         others,
-        summary::{Findings, LISTED, places, quoted, seeing, stalls, sustained},
+        summary::{Findings, LISTED, locks, places, quoted, seeing, stalls, sustained},
     },
     code_span::code,
     number::{self, count, list, times, verb},
@@ -27,6 +27,7 @@ pub fn pick(f: &Findings) -> Vec<Statement> {
     found.extend(failures(f));
     found.extend(places::finding(f));
     found.extend(stalls::findings(f));
+    found.extend(locks::findings(f));
     found.extend(seeing::findings(f));
     found.extend(slowest(f));
     found.extend(near(f));

@@ -8,7 +8,8 @@ use crate::{
     code_span::{self, code},
     number::{self, count, list},
     types::{
-        Advice, AlternativeRow, Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict,
+        Advice, AlternativeRow, Cause, DurabilityVerdict, Estimate, LockRow, ResultRow, Statement,
+        Verdict,
     },
 };
 
@@ -16,6 +17,7 @@ pub mod advice;
 pub mod caveats;
 pub mod headline;
 pub mod key_findings;
+pub mod locks;
 pub mod places;
 pub mod seeing;
 pub mod stalls;
@@ -40,6 +42,8 @@ pub struct Findings<'a> {
     pub results: &'a [ResultRow],
     /// Results that are compared with others of their layer.
     pub alternatives: &'a [AlternativeRow],
+    /// Whether locks exclude two clients.
+    pub locks: &'a [LockRow],
     /// The answer of the study that the plan repeats.
     pub study: Option<&'a str>,
 }
@@ -243,6 +247,7 @@ fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
     clauses.extend(same(&all, &having(Verdict::Same), baseline));
     clauses.extend(slower(&all, &having(Verdict::Slower), baseline));
     clauses.extend(faster(&all, &having(Verdict::Faster), baseline));
+    clauses.extend(locks::clause(f, layer));
     clauses.extend(seeing::clauses(&all, baseline));
     clauses.extend(stalls::clauses(&rest, baseline));
     clauses.extend(unsteady(&rest, Verdict::Slower));

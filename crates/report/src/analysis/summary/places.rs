@@ -227,6 +227,7 @@ mod tests {
             run,
             results,
             alternatives: &[],
+            locks: &[],
             study: None,
         };
         finding(&f).map(|s| s.text)

@@ -13,14 +13,20 @@ use crate::{
 /// Whether a result is the time until a change is seen, and certainly or probably longer than in the baseline.
 pub fn is_late(row: &ResultRow) -> bool {
     let later = row.not_seen() || row.leaning() == Verdict::Slower;
-    row.meaning.target == Target::SharedDirectory && row.is_told() && later
+    row.meaning.is_seeing() && row.is_told() && later
+}
+
+/// Whether a result is a lock that was held on one side while the other one took it: see [`super::locks`].
+fn is_open(row: &ResultRow) -> bool {
+    row.meaning.target == Target::SharedLock && row.not_seen()
 }
 
 /// Changes that are seen later, the most delayed first; those that probably are; and those that are not seen in
-/// time, the shortest wait first.
+/// time, the shortest wait first. Without locks that exclude nobody.
 fn split<'a>(rows: impl Iterator<Item = &'a ResultRow>) -> [Vec<&'a ResultRow>; 3] {
-    let (mut unseen, delayed): (Vec<&ResultRow>, Vec<&ResultRow>) =
-        rows.filter(|r| is_late(r)).partition(|r| r.not_seen());
+    let (mut unseen, delayed): (Vec<&ResultRow>, Vec<&ResultRow>) = rows
+        .filter(|r| is_late(r) && !is_open(r))
+        .partition(|r| r.not_seen());
     let (mut slower, probably): (Vec<&ResultRow>, Vec<&ResultRow>) = delayed
         .into_iter()
         .partition(|r| r.verdict == Verdict::Slower);
@@ -66,7 +72,9 @@ pub fn clauses(rows: &[&ResultRow], baseline: &str) -> Vec<String> {
 /// The part of the headline about one layer.
 pub fn part(f: &Findings, layer: &str) -> Option<String> {
     let [slower, probably, unseen] = of_layer(f, layer);
-    let all = count(f.rows(layer).len(), "change");
+    let mut all = f.rows(layer);
+    all.retain(|r| r.meaning.is_seeing());
+    let all = count(all.len(), "change");
     let shows = |rows: &[&ResultRow]| format!("shows {} of {all} later", rows.len());
     let up_to = longest(&slower).map(|longest| format!(", by up to {longest}"));
     let delayed = (!slower.is_empty()).then(|| shows(&slower) + &up_to.unwrap_or_default());

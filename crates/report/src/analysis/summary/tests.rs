@@ -236,6 +236,7 @@ fn report(layers: usize, cells: &[Cell]) -> Report {
             run: &run,
             results: &results,
             alternatives: &[],
+            locks: &[],
             study: None,
         },
         &disturbed,
@@ -609,6 +610,7 @@ fn words(run: &Run, results: &[ResultRow]) -> Words {
         run,
         results,
         alternatives: &[],
+        locks: &[],
         study: None,
     };
     Words::of(&findings, &[], false)
