@@ -14,11 +14,13 @@ use crate::{
         iops, launch, power_cuts, recommend,
         results::{self, Placed},
         scaling,
-        summary::{Findings, Words},
+        summary::Words,
         trust::{self, Evidence},
         waiting,
     },
-    code_span, figures, plain, studies,
+    code_span, figures, plain,
+    statements::Selection,
+    studies,
     types::{
         Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
         TrustItem, TrustState,
@@ -56,15 +58,13 @@ impl Report {
             cost: &cost,
             buffer: &buffer,
         });
-        let findings = Findings {
+        let selection = Selection {
             run,
             results: &results,
             alternatives: &alternatives,
             study: study.as_ref().and_then(|s| s.headline.as_deref()),
         };
-        let mut words = Words::of(&findings, trials, control_failed);
-        let without = waiting::caveat(run, &index, &results);
-        words.caveats.extend(without);
+        let words = Words::of(&selection, trials, &index, control_failed);
         let forecast = forecast::of(run, &index, &results);
         if let Some(study) = &mut study {
             let table = crate::views::forecast::beside(run, study, &forecast, &results);

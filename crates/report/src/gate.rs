@@ -4,9 +4,9 @@ use layermark_model::{Gate, GateError, Unit};
 use layermark_stats::{self as stats, Interval};
 
 use crate::{
-    analysis::summary::key_findings::MOST,
     code_span::code,
     number::{self, count, list, verb},
+    statements::MOST,
     types::{Estimate, GateRow, GateState, Missing, Report, ResultRow, Statement, Verdict},
 };
 

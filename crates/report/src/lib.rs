@@ -15,9 +15,11 @@ mod gate;
 mod history;
 mod number;
 mod plain;
+mod statements;
 mod studies;
 mod types;
 mod views;
+mod words;
 
 pub use analysis::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
 pub use history::{Change, Figure, Series, TALLY_RULES, Tally, Trend, TrendRun, changes};

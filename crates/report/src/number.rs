@@ -423,13 +423,13 @@ pub fn verb(n: usize, one: &'static str, more: &'static str) -> &'static str {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub fn list<S: AsRef<str>>(items: &[S]) -> String {
+pub fn list<S: ToString>(items: &[S]) -> String {
     match items {
         [] => String::new(),
-        [one] => one.as_ref().to_owned(),
+        [one] => one.to_string(),
         [head @ .., last] => {
-            let head: Vec<&str> = head.iter().map(AsRef::as_ref).collect();
-            format!("{} and {}", head.join(", "), last.as_ref())
+            let head: Vec<String> = head.iter().map(ToString::to_string).collect();
+            format!("{} and {}", head.join(", "), last.to_string())
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Causes of a layer being faster or slower than the baseline, as far as the data shows them, with
 //! their sentences.
 
-use layermark_model::{Facts, Limit, Point, Quantity, Target, Unit};
+use layermark_model::{Facts, Point, Quantity, Target, Unit};
 
 use crate::{
     analysis::{
@@ -12,6 +12,7 @@ use crate::{
     code_span::in_baseline,
     number,
     types::{Cause, Distrust, DurabilityVerdict, InTrials, ResultRow, ServedBy, Sides, Verdict},
+    words,
 };
 
 impl Cause {
@@ -50,7 +51,10 @@ impl Cause {
             }
             Self::CpuLimit(limit, times) => {
                 let times = number::count(*times as usize, "time");
-                format!("{}, and was stopped {times} in its turns", may(limit))
+                format!(
+                    "{}, and was stopped {times} in its turns",
+                    words::limits::of_layer(limit)
+                )
             }
             Self::Setting(setting) => setting.words(&natively),
             Self::Memory => "its data lies in memory, not on a disk".into(),
@@ -116,12 +120,6 @@ impl Cause {
             Self::Unexplained => "no reason was found in the data, so do not count on it".into(),
         }
     }
-}
-
-/// What a limit allows the layer.
-fn may(limit: &Limit) -> String {
-    let who = if limit.helper { "its program" } else { "it" };
-    limits::words(limit, who)
 }
 
 impl Distrust {

@@ -3,11 +3,11 @@
 //! In a layer that only the kernel serves it is left out of every time of a single thread. Where a process
 //! serves the layer, each request waits several times, so it is neither left out nor taken for a cost.
 
-use layermark_model::{Run, Trial, TrialRecord, flags};
+use layermark_model::{Trial, TrialRecord, flags};
 use layermark_stats as stats;
 
 use crate::{
-    analysis::{index::Index, limits},
+    analysis::limits,
     number,
     types::{Estimate, ResultRow, Verdict, WaitingRow},
 };
@@ -134,24 +134,4 @@ pub fn beside(row: &ResultRow) -> Option<String> {
     let apart = (with.estimate / ratio.estimate).ln().abs();
     let shown = number::noisy(&with).unwrap_or_else(|| number::times(&with));
     (apart > (high - low) / 2.0).then(|| format!("{shown} with the time that waited for a CPU"))
-}
-
-/// That times are without waiting, and how much of them it was.
-pub fn caveat(run: &Run, index: &Index, results: &[ResultRow]) -> Option<String> {
-    let is_left_out = |r: &&ResultRow| r.waiting.is_some_and(|w| w.left_out);
-    let sites = results
-        .iter()
-        .filter(is_left_out)
-        .filter_map(|r| run.site(&r.layer, &r.label));
-    let trials = sites.flat_map(|(layer, point)| index.trials(layer, point));
-    let share = of(trials, 1.0)?.share.filter(|share| *share >= TOLD)?;
-    let share = number::percent(share);
-    let which = if results.iter().all(|r| is_left_out(&r)) {
-        "Times"
-    } else {
-        "Times of one thread in layers that only the kernel serves"
-    };
-    Some(format!(
-        "{which} are without {share} of the time, which waited for a CPU"
-    ))
 }

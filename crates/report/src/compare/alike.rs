@@ -10,10 +10,12 @@ use layermark_model::{Machine, RunStatus};
 
 use super::words;
 use crate::{
-    analysis::{summary::caveats, sweep},
+    analysis::sweep,
     number::{self, list},
+    statements::caveats::BusyMachine,
     types::{LeftOut, Report, ResultRow, TrustItem, TrustState, Verdict},
     views::rows::status,
+    words::{Names, Words},
 };
 
 /// The checks of whether two runs are alike.
@@ -256,7 +258,10 @@ fn doubtful(old: &Report, new: &Report) -> Vec<String> {
         });
         let unfinished = (report.status != RunStatus::Done)
             .then(|| format!("the {run} run is not complete ({})", status(report)));
-        let busy = caveats::busy_machine(&report.caveats);
+        let names = Names {
+            baseline: report.baseline(),
+        };
+        let busy = BusyMachine::of_report(report).map(|busy| busy.words(&names));
         let busy = busy.map(|why| format!("the {run} run had other programs beside it: {why}"));
         untrusted.into_iter().chain(unfinished).chain(busy)
     };

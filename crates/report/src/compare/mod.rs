@@ -7,16 +7,14 @@ mod words;
 use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
 
 use crate::{
-    analysis::{
-        LEVEL, results, stalls,
-        summary::{caveats::is_busy, headline::qualified},
-        sweep, waiting,
-    },
+    analysis::{LEVEL, results, stalls, sweep, waiting},
     plain,
+    statements::caveats::BusyMachine,
     types::{
         Compared, DurabilityVerdict, LayerReport, Missing, Report, ResultRow, SCHEMA, TrialRow,
         Verdict,
     },
+    words::headline::qualified,
 };
 
 impl Report {
@@ -68,8 +66,9 @@ impl Report {
         report.delta = delta;
         report.trust = alike::trust(old, self, &results, baseline);
         report.left_out = alike::left_out(old, self);
-        let busy = [old, self].iter().any(|run| is_busy(&run.caveats));
-        report.headline = qualified(&words::headline(&results, baseline), busy);
+        let busy = [old, self].map(BusyMachine::of_report);
+        let busy = busy.iter().any(Option::is_some);
+        report.headline = qualified(words::headline(&results, baseline).into(), busy).into();
         report.caveats = caveats(old, self);
         report.verdicts = words::told(&report.trust, &results, baseline);
         report.findings = words::findings(&report.verdicts);

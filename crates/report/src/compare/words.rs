@@ -1,9 +1,10 @@
 //! The comparison of two runs in words.
 
 use crate::{
-    analysis::{self, summary::key_findings::MOST},
+    analysis,
     code_span::{self, code},
     number::{self, count, list, times, verb},
+    statements::MOST,
     types::{ResultRow, Statement, TrustItem, TrustState, Verdict},
 };
 

@@ -10,10 +10,11 @@
 use layermark_model::{Run, StudyId};
 
 use crate::{
-    analysis::{index::Index, summary::some_of},
+    analysis::index::Index,
     code_span::{self, code},
     number::count,
     types::{BufferRow, Conclusion, CostRow, Holds, ResultRow, Section},
+    words::lists::some_of,
 };
 
 mod buffer_size;

@@ -5,15 +5,17 @@ use layermark_model::BASELINE;
 use crate::{
     analysis::{
         facts,
-        summary::{Findings, LISTED, labels, quoted, seeing, stalls, undecided::within},
+        summary::{seeing, stalls, undecided::within},
     },
     code_span::code,
     number,
+    statements::Selection,
     types::{Advice, Cause, Distrust, DurabilityVerdict, ResultRow, ServedBy, Verdict},
+    words::lists::{LISTED, labels, quoted},
 };
 
 /// All advice that the data calls for. `busy`: a caveat says that other programs disturbed the run.
-pub fn give(f: &Findings, busy: bool) -> Vec<Advice> {
+pub fn give(f: &Selection, busy: bool) -> Vec<Advice> {
     let mut advice: Vec<Advice> = Vec::new();
     advice.extend(baseline_skips(f));
     advice.extend(flush(f));
@@ -53,7 +55,7 @@ fn picked<'a>(rows: &[&'a ResultRow], keep: impl Fn(&ResultRow) -> bool) -> Vec<
 
 /// One piece of advice for all layers that match a rule.
 fn across(
-    f: &Findings,
+    f: &Selection,
     keep: impl Fn(&ResultRow) -> bool,
     text: impl FnOnce(String) -> String,
 ) -> Option<Advice> {
@@ -66,7 +68,7 @@ fn across(
     })
 }
 
-fn flush(f: &Findings) -> Option<Advice> {
+fn flush(f: &Selection) -> Option<Advice> {
     across(
         f,
         |r| r.durability.skips() && r.durability.verdict != DurabilityVerdict::Late,
@@ -78,7 +80,7 @@ fn flush(f: &Findings) -> Option<Advice> {
     )
 }
 
-fn late(f: &Findings) -> Option<Advice> {
+fn late(f: &Selection) -> Option<Advice> {
     across(
         f,
         |r| r.durability.verdict == DurabilityVerdict::Late,
@@ -94,7 +96,7 @@ fn late(f: &Findings) -> Option<Advice> {
 const CUT: &str = "layermark durability -l LAYER, or for a program in user space layermark durability --server 'COMMAND'";
 
 /// Fewer flushes than the application asked for, at any speed, where the baseline has one for each.
-fn fewer_flushes(f: &Findings) -> Option<Advice> {
+fn fewer_flushes(f: &Selection) -> Option<Advice> {
     let natively = |row: &ResultRow| {
         let mut own = f.results.iter().filter(|r| f.is_baseline(&r.layer));
         own.find(|r| r.label == row.label)
@@ -116,7 +118,7 @@ fn fewer_flushes(f: &Findings) -> Option<Advice> {
 /// A program in user space that flushes faster than the baseline: counted flushes may be of another file, or come
 /// after the answer. `on_disk`: it stores on the baseline's device, which only the kernel serves there, so its way
 /// to the device is the longer one.
-fn fast_flush(f: &Findings, on_disk: bool) -> Option<Advice> {
+fn fast_flush(f: &Selection, on_disk: bool) -> Option<Advice> {
     across(
         f,
         |r| {
@@ -140,7 +142,7 @@ fn fast_flush(f: &Findings, on_disk: bool) -> Option<Advice> {
 }
 
 /// Whether a layer stores on a device that the baseline reaches through the kernel alone.
-fn is_on_baselines_disk(f: &Findings, name: &str) -> bool {
+fn is_on_baselines_disk(f: &Selection, name: &str) -> bool {
     let Some(baseline) = f.run.layers.get(BASELINE) else {
         return false;
     };
@@ -150,12 +152,12 @@ fn is_on_baselines_disk(f: &Findings, name: &str) -> bool {
 }
 
 /// Whether a program in user space serves a layer.
-fn is_fuse(f: &Findings, name: &str) -> bool {
+fn is_fuse(f: &Selection, name: &str) -> bool {
     let mut layers = f.run.layers.iter();
     layers.any(|l| l.name == name && l.facts.is_fuse())
 }
 
-fn baseline_skips(f: &Findings) -> Option<Advice> {
+fn baseline_skips(f: &Selection) -> Option<Advice> {
     let rows: Vec<&ResultRow> = f.baseline_skips().collect();
     let baseline = f.run.layers.get(BASELINE);
     let (how, name) = if baseline.is_some_and(|l| l.spec.is_native()) {
@@ -172,7 +174,7 @@ fn baseline_skips(f: &Findings) -> Option<Advice> {
 }
 
 /// The counted flushes may be those of other programs.
-fn busy_disk(f: &Findings) -> Option<Advice> {
+fn busy_disk(f: &Selection) -> Option<Advice> {
     across(
         f,
         |r| {
@@ -189,7 +191,7 @@ fn busy_disk(f: &Findings) -> Option<Advice> {
 }
 
 /// On any file system: nothing makes a flush several times faster than the device's.
-fn suspected(f: &Findings) -> Option<Advice> {
+fn suspected(f: &Selection) -> Option<Advice> {
     across(
         f,
         |r| {
@@ -206,7 +208,7 @@ fn suspected(f: &Findings) -> Option<Advice> {
     )
 }
 
-fn memory(f: &Findings) -> Option<Advice> {
+fn memory(f: &Selection) -> Option<Advice> {
     across(
         f,
         |r| f.in_memory(&r.layer),
@@ -218,7 +220,7 @@ fn memory(f: &Findings) -> Option<Advice> {
     )
 }
 
-fn copy_up(f: &Findings) -> Option<Advice> {
+fn copy_up(f: &Selection) -> Option<Advice> {
     across(
         f,
         |r| r.causes.contains(&Cause::CopyUp),
@@ -230,7 +232,7 @@ fn copy_up(f: &Findings) -> Option<Advice> {
     )
 }
 
-fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
+fn fuse(f: &Selection, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     let through = is_fuse(f, layer) && !is_fuse(f, f.run.baseline());
     let slower = picked(rows, |r| {
         through && r.verdict == Verdict::Slower && !seeing::is_late(r)
@@ -259,7 +261,7 @@ fn fuse(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     })
 }
 
-fn cached(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
+fn cached(f: &Selection, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     let wins = |r: &ResultRow| {
         !f.in_memory(layer)
             && r.verdict == Verdict::Faster
@@ -274,7 +276,7 @@ fn cached(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     })
 }
 
-fn unexplained(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
+fn unexplained(f: &Selection, layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     from(
         &picked(rows, |r| {
             let flushes = r.meaning.flushes && is_fuse(f, layer);
@@ -324,7 +326,7 @@ fn owed(layer: &str, rows: &[&ResultRow]) -> Option<Advice> {
     })
 }
 
-fn undecided(f: &Findings, busy: bool) -> Option<Advice> {
+fn undecided(f: &Selection, busy: bool) -> Option<Advice> {
     let mut rows = f.asked();
     rows.retain(|r| r.verdict == Verdict::Undecided);
     // The least certain results come first.
@@ -339,7 +341,7 @@ fn undecided(f: &Findings, busy: bool) -> Option<Advice> {
                 (.., Some(margin)) => within(margin),
                 _ => "no interval yet".into(),
             };
-            format!("{} in {} ({how})", quoted(r), code(&r.layer))
+            format!("{} in {} ({how})", quoted(&r.label), code(&r.layer))
         };
         let mut cells: Vec<String> = rows.iter().take(LISTED).map(cell).collect();
         if rows.len() > LISTED {
@@ -361,7 +363,7 @@ fn undecided(f: &Findings, busy: bool) -> Option<Advice> {
     })
 }
 
-fn untrusted(f: &Findings) -> Option<Advice> {
+fn untrusted(f: &Selection) -> Option<Advice> {
     let unable = f.run.machine.privilege != "root";
     let rows: Vec<&ResultRow> = f.results.iter().collect();
     let rows = picked(&rows, |r| unable && lacks_proof(f, r) && counts(f, r));
@@ -372,7 +374,7 @@ fn untrusted(f: &Findings) -> Option<Advice> {
 }
 
 /// What would prove the cold reads of a layer below which nothing is known.
-fn uncounted(f: &Findings) -> Option<Advice> {
+fn uncounted(f: &Selection) -> Option<Advice> {
     let unproved = |r: &ResultRow| matches!(r.distrust, Some(Distrust::CacheUnproved(..)));
     across(
         f,
@@ -386,7 +388,7 @@ fn uncounted(f: &Findings) -> Option<Advice> {
 }
 
 /// Whether the state of its caches is what is not trusted, and could be another.
-fn lacks_proof(f: &Findings, row: &ResultRow) -> bool {
+fn lacks_proof(f: &Selection, row: &ResultRow) -> bool {
     let cache = matches!(
         row.distrust,
         Some(Distrust::Cache(_) | Distrust::CacheUnproved(..))
@@ -395,7 +397,7 @@ fn lacks_proof(f: &Findings, row: &ResultRow) -> bool {
 }
 
 /// Whether the layer is known to lie on a device.
-fn counts(f: &Findings, row: &ResultRow) -> bool {
+fn counts(f: &Selection, row: &ResultRow) -> bool {
     let mut layers = f.run.layers.iter();
     layers.any(|l| l.name == row.layer && !facts::physical(&l.facts).is_empty())
 }

@@ -3,13 +3,12 @@
 use layermark_model::{LayerStatus, brief};
 
 use crate::{
-    analysis::{
-        power_cuts,
-        summary::{Findings, seeing, some_of},
-    },
+    analysis::{power_cuts, summary::seeing},
     code_span::code,
     number::{self, count, list, times},
+    statements::Selection,
     types::{AlternativeRow, DurabilityVerdict, ResultRow, Verdict},
+    words::{headline::qualified, lists::some_of},
 };
 
 /// An interval that misses 1 by less than this share shows no relevant difference.
@@ -19,13 +18,10 @@ const ALL_BUT: f64 = 0.01;
 const MEDIAN_DIFFERS: f64 = 2.0;
 /// From this ratio on, a cell with failed trials is reported although it is not certain.
 const MAY_FROM: f64 = 1.5;
-/// Longest headline, words. [`BUSY`] is not counted.
+/// Longest headline, words. What a busy machine adds is not counted.
 const WORDS: usize = 24;
-/// Precedes a headline about figures that other programs disturbed, since it is quoted alone.
-pub const BUSY: &str = "Measured on a busy machine: ";
-
 /// One sentence for the whole run, of at most [`WORDS`] words.
-pub fn headline(f: &Findings, busy: bool, control_failed: bool) -> String {
+pub fn headline(f: &Selection, busy: bool, control_failed: bool) -> String {
     // Lost data comes before any cost, and with its evidence.
     if let Some(lost) = power_cuts::sentence(&power_cuts::of(f.run)) {
         return lost;
@@ -57,17 +53,7 @@ pub fn headline(f: &Findings, busy: bool, control_failed: bool) -> String {
     } else {
         fitted(&parts)
     };
-    qualified(&text, busy)
-}
-
-/// A sentence with a capital letter, or with what limits it.
-pub fn qualified(text: &str, busy: bool) -> String {
-    if busy {
-        return format!("{BUSY}{text}");
-    }
-    let mut chars = text.chars();
-    let first = chars.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(chars).collect()
+    qualified(text.into(), busy).into()
 }
 
 /// The most important parts that fit, most important first.
@@ -100,7 +86,7 @@ fn words(text: &str) -> usize {
 }
 
 /// How alternatives compare with the first of them, if no layer is compared with the baseline.
-fn choices(f: &Findings) -> Option<Vec<String>> {
+fn choices(f: &Selection) -> Option<Vec<String>> {
     let one_layer = f.results.iter().all(|r| f.is_baseline(&r.layer));
     if !one_layer || f.alternatives.is_empty() {
         return None;
@@ -148,7 +134,7 @@ fn choices(f: &Findings) -> Option<Vec<String>> {
 }
 
 /// The headline if there are no verdicts.
-fn nothing(f: &Findings) -> Option<String> {
+fn nothing(f: &Selection) -> Option<String> {
     let ready = f
         .run
         .layers
@@ -188,7 +174,7 @@ fn nothing(f: &Findings) -> Option<String> {
 }
 
 /// The headline if only the baseline has a number.
-fn nothing_compared(f: &Findings) -> String {
+fn nothing_compared(f: &Selection) -> String {
     let mut failed = f.failures();
     failed.retain(|r| r.trials == 0 && !f.is_baseline(&r.layer));
     let Some(first) = failed.first() else {
@@ -266,7 +252,7 @@ impl<'a> Slower<'a> {
     }
 }
 
-fn standing(f: &Findings, layer: &str, rows: &[&ResultRow]) -> Standing {
+fn standing(f: &Selection, layer: &str, rows: &[&ResultRow]) -> Standing {
     let has = |v: Verdict| rows.iter().filter(|r| r.verdict == v).count();
     let leans = |v: Verdict| rows.iter().any(|r| r.leaning() == v);
     if rows.iter().any(|r| Slower::of(r).is_some()) {
@@ -323,7 +309,7 @@ fn within(near: &Near, delta: f64, baseline: &str) -> Option<String> {
     said(&names, &format!("is {within}"), &format!("are {within}"))
 }
 
-fn gist(f: &Findings) -> Vec<String> {
+fn gist(f: &Selection) -> Vec<String> {
     let mut near = Near::new();
     let (mut free, mut memory, mut faster, mut perhaps_faster) = (vec![], vec![], vec![], vec![]);
     let (mut slower, mut unsteady, mut untrusted, mut open) = (vec![], vec![], vec![], vec![]);
@@ -448,7 +434,7 @@ struct Commonest<'a> {
 }
 
 impl<'a> Commonest<'a> {
-    fn of(f: &Findings<'a>) -> Option<Self> {
+    fn of(f: &Selection<'a>) -> Option<Self> {
         let of_layer = |layer: &'a str| {
             let rows = f.rows(layer);
             let asked = rows.len();
@@ -478,7 +464,7 @@ impl<'a> Commonest<'a> {
 }
 
 /// The layer's name. Its ratio says nothing of a real CPU where every instruction is emulated.
-fn named(f: &Findings, layer: &str) -> String {
+fn named(f: &Selection, layer: &str) -> String {
     let emulated = |name: &str| {
         let mut layers = f.run.layers.iter();
         layers.any(|l| l.name == name && l.facts.emulated_cpu())
@@ -497,7 +483,7 @@ fn factor(row: &ResultRow) -> f64 {
 
 /// Whether a layer may take longer somewhere than this certain ratio. That may be at an operation with a
 /// less certain ratio, or at one without a steady state, whose largest ratio is unknown.
-fn goes_beyond(f: &Findings, slower: &[Slower], layer: &str, ratio: f64) -> bool {
+fn goes_beyond(f: &Selection, slower: &[Slower], layer: &str, ratio: f64) -> bool {
     let unknown = |r: &&ResultRow| r.leaning() == Verdict::Slower && r.ratio.is_none();
     let larger = |s: &Slower| s.row.layer == layer && s.ratio > ratio;
     slower.iter().any(larger) || f.rows(layer).iter().any(unknown)
@@ -505,7 +491,7 @@ fn goes_beyond(f: &Findings, slower: &[Slower], layer: &str, ratio: f64) -> bool
 
 /// The commonest cost, then the certain row with the largest ratio, then a larger one that is less
 /// certain. Empty if no row is certain.
-fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
+fn slowest(f: &Selection, slower: &[Slower]) -> Vec<String> {
     let Some(worst) = most(slower.iter().filter(|s| s.sure == Sure::Yes)) else {
         return Vec::new();
     };
@@ -558,7 +544,7 @@ fn slowest(f: &Findings, slower: &[Slower]) -> Vec<String> {
 }
 
 /// The part for probable costs, if no cost is certain.
-fn probable(f: &Findings, slower: &[Slower]) -> Option<String> {
+fn probable(f: &Selection, slower: &[Slower]) -> Option<String> {
     let worst = most(slower.iter())?;
     let name = named(f, &worst.row.layer);
     let cost = cost(worst.row, &f.baseline());

@@ -5,18 +5,17 @@ use layermark_model::brief;
 use crate::{
     analysis::{
         others,
-        summary::{Findings, LISTED, places, quoted, seeing, stalls, sustained},
+        summary::{places, seeing, stalls, sustained},
     },
     code_span::code,
     number::{self, count, list, times, verb},
+    statements::{MOST, Selection},
     types::{Cause, Durability, DurabilityVerdict, ResultRow, Statement, Verdict},
+    words::lists::{LISTED, quoted},
 };
 
-/// Most findings.
-pub const MOST: usize = 5;
-
 /// The sentences, each with the results as evidence.
-pub fn pick(f: &Findings) -> Vec<Statement> {
+pub fn pick(f: &Selection) -> Vec<Statement> {
     let mut found: Vec<Statement> = Vec::new();
     found.extend(baseline_skips(f));
     found.extend(skipped_flushes(f));
@@ -60,7 +59,7 @@ fn flushes(n: u64) -> String {
 }
 
 /// The baseline first, because comparisons with it are invalid.
-fn baseline_skips(f: &Findings) -> Option<Statement> {
+fn baseline_skips(f: &Selection) -> Option<Statement> {
     let rows: Vec<&ResultRow> = f.baseline_skips().collect();
     let first = rows.first()?;
     let text = format!(
@@ -73,7 +72,7 @@ fn baseline_skips(f: &Findings) -> Option<Statement> {
 
 /// A sentence for layers that skip flushes, each with its own figures: the sums of the trials in
 /// which no other program flushed.
-fn skipped_flushes(f: &Findings) -> Option<Statement> {
+fn skipped_flushes(f: &Selection) -> Option<Statement> {
     let mut rows = f.measured();
     rows.retain(|r| r.durability.verdict == DurabilityVerdict::Absorbed);
     let mut layers: Vec<&str> = rows.iter().map(|r| r.layer.as_str()).collect();
@@ -117,7 +116,7 @@ fn skipped_flushes(f: &Findings) -> Option<Statement> {
 }
 
 /// A layer that answers fsync and flushes the device later.
-fn answered_early(f: &Findings) -> Option<Statement> {
+fn answered_early(f: &Selection) -> Option<Statement> {
     let is_late = |r: &&ResultRow| r.durability.verdict == DurabilityVerdict::Late;
     let row = f.results.iter().find(is_late)?;
     let text = format!(
@@ -129,7 +128,7 @@ fn answered_early(f: &Findings) -> Option<Statement> {
 }
 
 /// A layer that is configured to drop flushes, although the device counted them all.
-fn contradicted(f: &Findings) -> Option<Statement> {
+fn contradicted(f: &Selection) -> Option<Statement> {
     let row = f.results.iter().find(|r| r.durability.contradicted)?;
     let text = format!(
         "{} at {}: {}.",
@@ -141,7 +140,7 @@ fn contradicted(f: &Findings) -> Option<Statement> {
 }
 
 /// A layer that stores less than it is given: its cell with the smallest share.
-fn fewer_bytes(f: &Findings) -> Option<Statement> {
+fn fewer_bytes(f: &Selection) -> Option<Statement> {
     let rows = f.results.iter().filter(|r| r.is_told());
     let share = |r: &&ResultRow| {
         let fewer = r.fewer_bytes.as_ref();
@@ -161,7 +160,7 @@ fn fewer_bytes(f: &Findings) -> Option<Statement> {
 }
 
 /// The cell with the most failed trials, and the error of its program.
-fn failures(f: &Findings) -> Option<Statement> {
+fn failures(f: &Selection) -> Option<Statement> {
     let rows = f.failures();
     let worst = rows.iter().max_by_key(|r| r.failed_trials)?;
     let others = match rows.len() - 1 {
@@ -172,7 +171,7 @@ fn failures(f: &Findings) -> Option<Statement> {
         "{} of {} of {} in {} failed: {}{others}.",
         worst.failed_trials,
         count(worst.trials + worst.failed_trials, "trial"),
-        quoted(worst),
+        quoted(&worst.label),
         code(&worst.layer),
         brief(worst.error.as_deref().unwrap_or_default()),
     );
@@ -180,7 +179,7 @@ fn failures(f: &Findings) -> Option<Statement> {
 }
 
 /// A sentence for each layer that is slower somewhere, largest ratio first.
-fn slowest(f: &Findings) -> Vec<Statement> {
+fn slowest(f: &Selection) -> Vec<Statement> {
     let mut found: Vec<(f64, Statement)> = Vec::new();
     for layer in f.compared() {
         let all = f.rows(layer);
@@ -213,7 +212,7 @@ fn slowest(f: &Findings) -> Vec<Statement> {
 }
 
 /// Layers that cost nothing at most points, and nothing known anywhere.
-fn near(f: &Findings) -> Option<Statement> {
+fn near(f: &Selection) -> Option<Statement> {
     let is_near = |layer: &&str| {
         let rows = f.rows(layer);
         let same = rows.iter().filter(|r| r.verdict == Verdict::Same).count();
@@ -240,7 +239,7 @@ fn near(f: &Findings) -> Option<Statement> {
 }
 
 /// Faster than the baseline without a known reason.
-fn unexplained(f: &Findings) -> Option<Statement> {
+fn unexplained(f: &Selection) -> Option<Statement> {
     let alarming = |r: &ResultRow| {
         r.verdict == Verdict::Faster && r.causes.first() == Some(&Cause::Unexplained)
     };
@@ -262,7 +261,7 @@ fn unexplained(f: &Findings) -> Option<Statement> {
 }
 
 /// How many results are undecided, and whether other programs are the reason.
-fn open(f: &Findings) -> Option<Statement> {
+fn open(f: &Selection) -> Option<Statement> {
     let asked = f.asked();
     let having = |v: Verdict| -> Vec<&ResultRow> {
         let certain = |r: &&ResultRow| r.verdict == v && r.probably.is_none();

@@ -1,19 +1,23 @@
 //! The verdict in words, derived by rules from measured data.
 
-use std::collections::BTreeMap;
-
-use layermark_model::{Run, TrialRecord, WorkGroup};
+use layermark_model::TrialRecord;
 
 use crate::{
-    code_span::{self, code},
-    number::{self, count, list},
-    types::{
-        Advice, AlternativeRow, Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict,
+    analysis::index::Index,
+    code_span::code,
+    number::{self, count},
+    statements::{
+        Selection,
+        caveats::{self, BusyMachine},
+    },
+    types::{Advice, Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict},
+    words::{
+        Names, Words as _,
+        lists::{LISTED, labels, name_all, quoted},
     },
 };
 
 pub mod advice;
-pub mod caveats;
 pub mod headline;
 pub mod key_findings;
 pub mod places;
@@ -25,112 +29,6 @@ pub mod undecided;
 /// Smallest difference for an operation to have its own clause, microseconds. Smaller ones share a
 /// clause.
 const TOLD_ALONE: f64 = 1_000.0;
-/// More names than this in one clause are only counted.
-const MANY: usize = 5;
-/// More items of a kind than this are counted, not listed.
-pub const LISTED: usize = 3;
-
-/// The data that sentences are made from. It decides once which results the sentences cover: those
-/// of the matrix. Disturbed results are included, and [`caveats`] gives their number next to the
-/// headline.
-pub struct Findings<'a> {
-    /// The run.
-    pub run: &'a Run,
-    /// Results of all layers except the control.
-    pub results: &'a [ResultRow],
-    /// Results that are compared with others of their layer.
-    pub alternatives: &'a [AlternativeRow],
-    /// The answer of the study that the plan repeats.
-    pub study: Option<&'a str>,
-}
-
-impl<'a> Findings<'a> {
-    /// Results of the layers compared with the baseline, including those without a number.
-    fn others(&self) -> impl Iterator<Item = &'a ResultRow> {
-        self.results.iter().filter(|r| !self.is_baseline(&r.layer))
-    }
-
-    /// Cells of the matrix that have a number or a verdict.
-    pub fn measured(&self) -> Vec<&'a ResultRow> {
-        self.others().filter(|r| r.trials > 0).collect()
-    }
-
-    /// The measured results that have a verdict requested by the plan.
-    pub fn asked(&self) -> Vec<&'a ResultRow> {
-        let mut rows = self.measured();
-        rows.retain(|r| r.verdict != Verdict::Descriptive);
-        rows
-    }
-
-    /// A layer's results with a verdict requested by the plan.
-    pub fn rows(&self, layer: &str) -> Vec<&'a ResultRow> {
-        let mut rows = self.asked();
-        rows.retain(|r| r.layer == layer);
-        rows
-    }
-
-    /// Results with failed trials, with or without a number.
-    pub fn failures(&self) -> Vec<&'a ResultRow> {
-        let failed = self.results.iter().filter(|r| r.failed_trials > 0);
-        failed.collect()
-    }
-
-    /// At how many points every trial of a layer failed.
-    pub fn never_succeeded(&self, layer: &str) -> usize {
-        let mut rows = self.failures();
-        rows.retain(|r| r.layer == layer && r.trials == 0);
-        rows.len()
-    }
-
-    /// Whether a layer is known to differ by more than delta at a point on which no verdict was asked.
-    pub fn differs_unasked(&self, layer: &str) -> bool {
-        let beyond = 1.0 + self.run.plan.delta;
-        let differs = |r: &&ResultRow| {
-            let ends = r.ratio.and_then(|e| e.interval);
-            let apart = ends.is_some_and(|[low, high]| low > beyond || high < 1.0 / beyond);
-            r.verdict == Verdict::Descriptive && apart
-        };
-        let mut rows = self.measured();
-        rows.retain(|r| r.layer == layer);
-        rows.iter().any(differs)
-    }
-
-    /// Names of the layers compared with the baseline that have results with a requested verdict.
-    pub fn compared(&self) -> Vec<&'a str> {
-        let mut names: Vec<&str> = Vec::new();
-        for row in self.others().filter(|r| r.verdict != Verdict::Descriptive) {
-            if !names.contains(&row.layer.as_str()) {
-                names.push(&row.layer);
-            }
-        }
-        names
-    }
-
-    /// The baseline's name in a sentence.
-    pub fn baseline(&self) -> String {
-        code_span::baseline(self.run.baseline())
-    }
-
-    /// Whether the layer is the baseline.
-    pub fn is_baseline(&self, layer: &str) -> bool {
-        self.run.baseline() == layer
-    }
-
-    /// The baseline's results whose flushes did not reach the device.
-    pub fn baseline_skips(&self) -> impl Iterator<Item = &'a ResultRow> {
-        let own = self.results.iter().filter(|r| self.is_baseline(&r.layer));
-        own.filter(|r| r.durability.skips())
-    }
-
-    /// Whether the layer's data is in memory.
-    pub fn in_memory(&self, layer: &str) -> bool {
-        self.run
-            .layers
-            .iter()
-            .any(|l| l.name == layer && l.facts.in_memory())
-    }
-}
-
 /// All sentences of a run.
 pub struct Words {
     /// One sentence for the whole run.
@@ -147,12 +45,15 @@ pub struct Words {
 
 impl Words {
     /// Makes all sentences from the same results.
-    pub fn of(f: &Findings, trials: &[TrialRecord], control_failed: bool) -> Self {
-        let caveats = caveats::all(f, trials);
-        let busy = caveats::is_busy(&caveats);
+    pub fn of(f: &Selection, trials: &[TrialRecord], index: &Index, control_failed: bool) -> Self {
+        let caveats = caveats::all(f, trials, index);
+        let names = &Names {
+            baseline: f.run.baseline(),
+        };
+        let busy = BusyMachine::of_run(f, trials).is_some();
         Self {
             headline: headline::headline(f, busy, control_failed),
-            caveats,
+            caveats: caveats.iter().map(|c| c.words(names).into()).collect(),
             findings: key_findings::pick(f),
             verdicts: verdicts(f),
             advice: advice::give(f, busy),
@@ -160,67 +61,13 @@ impl Words {
     }
 }
 
-/// Names rows by their kind of work if the group is complete, else by label.
-pub fn name_all(all: &[&ResultRow], some: &[&ResultRow]) -> String {
-    if some.len() == all.len() && some.len() > 1 {
-        return format!("all {} operations", some.len());
-    }
-    let tally = |rows: &[&ResultRow]| {
-        rows.iter()
-            .fold(BTreeMap::<WorkGroup, usize>::new(), |mut n, r| {
-                *n.entry(r.meaning.group()).or_default() += 1;
-                n
-            })
-    };
-    let (whole, part) = (tally(all), tally(some));
-    // Each name, and how many operations it stands for.
-    let mut names: Vec<(String, usize)> = Vec::new();
-    for (kind, n) in &part {
-        if whole.get(kind) == Some(n) && *n > 1 {
-            names.push((kind.words().into(), *n));
-        } else {
-            let own = some.iter().filter(|r| r.meaning.group() == *kind);
-            names.extend(own.map(|r| (quoted(r), 1)));
-        }
-    }
-    if names.len() > MANY {
-        let rest = names.split_off(MANY - 1);
-        let rest: usize = rest.iter().map(|(_, n)| n).sum();
-        names.push((format!("{rest} more"), rest));
-    }
-    let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
-    list(&names)
-}
-
-/// Names of layers for a sentence; many layers are only counted.
-pub fn some_of(names: &[String]) -> String {
-    if names.len() > LISTED {
-        format!("{} layers", names.len())
-    } else {
-        list(names)
-    }
-}
-
-/// A label in curly quotes, because labels contain commas and spaces.
-pub fn quoted(row: &ResultRow) -> String {
-    format!("\u{201c}{}\u{201d}", row.label)
-}
-
-pub fn labels(rows: &[&ResultRow]) -> String {
-    let mut names: Vec<String> = rows.iter().take(LISTED).map(|r| quoted(r)).collect();
-    if rows.len() > LISTED {
-        names.push(format!("{} more", rows.len() - LISTED));
-    }
-    list(&names)
-}
-
 /// A sentence for each layer.
-pub fn verdicts(f: &Findings) -> Vec<Statement> {
+pub fn verdicts(f: &Selection) -> Vec<Statement> {
     let layers = f.compared().into_iter();
     layers.filter_map(|layer| sentence(f, layer)).collect()
 }
 
-fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
+fn sentence(f: &Selection, layer: &str) -> Option<Statement> {
     let all = f.rows(layer);
     let rest: Vec<&ResultRow> = all
         .iter()
@@ -338,7 +185,7 @@ fn slower(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> Vec<String
     // Operations that are slower for one reason share a clause.
     for (cause, group) in by_cause(&small) {
         clauses.push(adds(
-            &name_all(all, &group),
+            &name_all(all, &group).to_string(),
             &group,
             cause.as_ref(),
             baseline,
@@ -358,7 +205,7 @@ fn costs_more(row: &ResultRow, baseline: &str) -> String {
         .unwrap_or_default();
     format!(
         "costs {extra} more at {}{times}{}",
-        quoted(row),
+        quoted(&row.label),
         because(row.causes.first(), baseline)
     )
 }

@@ -4,10 +4,11 @@
 use layermark_model::{Target, Unit};
 
 use crate::{
-    analysis::summary::{Findings, LISTED, quoted, some_of},
     code_span::code,
     number::{list, times},
+    statements::Selection,
     types::{ResultRow, Statement},
+    words::lists::{LISTED, quoted, some_of},
 };
 
 /// A layer is for something if it takes this many times the baseline's time at most, as in the plan `daily`.
@@ -54,7 +55,7 @@ enum Answer<'a> {
 }
 
 /// `None` if the run has work of one kind only, or claims of its own.
-pub fn finding(f: &Findings) -> Option<Statement> {
+pub fn finding(f: &Selection) -> Option<Statement> {
     if !f.run.plan.claim.is_empty() {
         return None;
     }
@@ -77,7 +78,7 @@ pub fn finding(f: &Findings) -> Option<Statement> {
 }
 
 /// `code (“git status”) in overlay:upper, not in fuse (2.5x)`, and the rows that say so.
-fn clause<'a>(f: &Findings<'a>, of: &Use) -> Option<(String, Vec<&'a ResultRow>)> {
+fn clause<'a>(f: &Selection<'a>, of: &Use) -> Option<(String, Vec<&'a ResultRow>)> {
     let mut rows = f.asked();
     // A layer in memory is not a place to keep anything.
     rows.retain(|r| (of.holds)(r) && !f.in_memory(&r.layer));
@@ -101,7 +102,7 @@ fn clause<'a>(f: &Findings<'a>, of: &Use) -> Option<(String, Vec<&'a ResultRow>)
         }
     }
     let named = if of.named {
-        format!(" ({})", quoted(first))
+        format!(" ({})", quoted(&first.label))
     } else {
         String::new()
     };
@@ -139,7 +140,7 @@ fn slow(mut rows: Vec<&ResultRow>) -> String {
     }
 }
 
-fn answer<'a>(f: &Findings, rows: &[&'a ResultRow], layer: &str, kept: bool) -> Answer<'a> {
+fn answer<'a>(f: &Selection, rows: &[&'a ResultRow], layer: &str, kept: bool) -> Answer<'a> {
     let own = || rows.iter().copied().filter(|r| r.layer == layer);
     if kept && own().any(|r| r.durability.skips()) {
         return Answer::Loses;
@@ -223,7 +224,7 @@ mod tests {
     }
 
     fn said(run: &Run, results: &[ResultRow]) -> Option<String> {
-        let f = Findings {
+        let f = Selection {
             run,
             results,
             alternatives: &[],

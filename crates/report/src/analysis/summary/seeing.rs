@@ -4,10 +4,11 @@
 use layermark_model::{FRESHER, Target};
 
 use crate::{
-    analysis::summary::{Findings, labels},
     code_span::code,
     number::{self, count},
+    statements::Selection,
     types::{Advice, ResultRow, Statement, Verdict},
+    words::lists::labels,
 };
 
 /// Whether a result is the time until a change is seen, and certainly or probably longer than in the baseline.
@@ -31,7 +32,7 @@ fn split<'a>(rows: impl Iterator<Item = &'a ResultRow>) -> [Vec<&'a ResultRow>; 
     [slower, probably, unseen]
 }
 
-fn of_layer<'a>(f: &Findings<'a>, layer: &str) -> [Vec<&'a ResultRow>; 3] {
+fn of_layer<'a>(f: &Selection<'a>, layer: &str) -> [Vec<&'a ResultRow>; 3] {
     split(f.rows(layer).into_iter())
 }
 
@@ -64,7 +65,7 @@ pub fn clauses(rows: &[&ResultRow], baseline: &str) -> Vec<String> {
 }
 
 /// The part of the headline about one layer.
-pub fn part(f: &Findings, layer: &str) -> Option<String> {
+pub fn part(f: &Selection, layer: &str) -> Option<String> {
     let [slower, probably, unseen] = of_layer(f, layer);
     let all = count(f.rows(layer).len(), "change");
     let shows = |rows: &[&ResultRow]| format!("shows {} of {all} later", rows.len());
@@ -79,7 +80,7 @@ pub fn part(f: &Findings, layer: &str) -> Option<String> {
 }
 
 /// A finding for each layer.
-pub fn findings(f: &Findings) -> Vec<Statement> {
+pub fn findings(f: &Selection) -> Vec<Statement> {
     let of = |layer: &str| {
         let text = part(f, layer)?;
         let evidence = of_layer(f, layer).concat();
@@ -93,7 +94,7 @@ pub fn findings(f: &Findings) -> Vec<Statement> {
 }
 
 /// The layer with the options that keep less in its caches, to be measured.
-pub fn advice(f: &Findings, layer: &str) -> Option<Advice> {
+pub fn advice(f: &Selection, layer: &str) -> Option<Advice> {
     let rows = of_layer(f, layer).concat();
     let run = f.run.layers.iter().find(|l| l.name == layer)?;
     let options = run.facts.notes.get(FRESHER).filter(|_| !rows.is_empty())?;

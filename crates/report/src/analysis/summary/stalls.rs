@@ -1,16 +1,15 @@
 //! Sentences about results with stalls, and advice on them.
 
 use crate::{
-    analysis::{
-        stalls::words,
-        summary::{Findings, quoted},
-    },
+    analysis::stalls::words,
     code_span::code,
     number::times,
+    statements::Selection,
     types::{Advice, Estimate, ResultRow, Statement},
+    words::lists::quoted,
 };
 
-fn rows<'a>(f: &Findings<'a>) -> Vec<&'a ResultRow> {
+fn rows<'a>(f: &Selection<'a>) -> Vec<&'a ResultRow> {
     let layers = f.compared();
     let asked = layers.iter().flat_map(|layer| f.rows(layer));
     let told = |r: &&ResultRow| r.is_told() && words(r, &f.baseline()).is_some();
@@ -19,7 +18,7 @@ fn rows<'a>(f: &Findings<'a>) -> Vec<&'a ResultRow> {
 
 /// A sentence for each layer with stalls: the result whose average differs most from its typical
 /// ratio.
-pub fn findings(f: &Findings) -> Vec<Statement> {
+pub fn findings(f: &Selection) -> Vec<Statement> {
     let (all, baseline) = (rows(f), f.baseline());
     let mut layers: Vec<&str> = all.iter().map(|r| r.layer.as_str()).collect();
     layers.dedup();
@@ -31,7 +30,7 @@ pub fn findings(f: &Findings) -> Vec<Statement> {
             text: format!(
                 "{} at {}: {}.",
                 code(layer),
-                quoted(most),
+                quoted(&most.label),
                 words(most, &baseline)?
             ),
             evidence: own.iter().map(|r| r.id.clone()).collect(),
@@ -49,7 +48,7 @@ pub fn clauses(rows: &[&ResultRow], baseline: &str) -> Vec<String> {
     };
     told.filter_map(|r| {
         let words = words(r, baseline)?;
-        Some(format!("{} {words} at {}", verb(r), quoted(r)))
+        Some(format!("{} {words} at {}", verb(r), quoted(&r.label)))
     })
     .collect()
 }
@@ -64,7 +63,7 @@ fn apart(row: &ResultRow) -> f64 {
 
 /// Advice about the worst stalls: in the layer, and in the baseline itself. Where other programs disturbed
 /// every trial, a long operation may be theirs.
-pub fn advice(f: &Findings) -> Vec<Advice> {
+pub fn advice(f: &Selection) -> Vec<Advice> {
     let stalls = |layer: bool| {
         let own = move |r: &&ResultRow| {
             let average = r.ratio.and_then(|e| Some(e.average?.estimate > e.estimate));
@@ -81,7 +80,7 @@ pub fn advice(f: &Findings) -> Vec<Advice> {
         text: format!(
             "Plan with the average of {} at {}, {}, not with its usual time; a program that waits for one operation may meet the longest.",
             code(&row.layer),
-            quoted(row),
+            quoted(&row.label),
             row.ratio
                 .and_then(|r| r.average)
                 .map(|a| times(&Estimate::from(a)))
@@ -93,7 +92,7 @@ pub fn advice(f: &Findings) -> Vec<Advice> {
         text: format!(
             "The baseline itself, {}, stalls at {}: look at its disk, and at what its programs do now and then, before a layer is judged by that average.",
             f.baseline(),
-            quoted(row)
+            quoted(&row.label)
         ),
         evidence: rows.iter().map(|r| r.id.clone()).collect(),
     });

@@ -1,20 +1,16 @@
 //! The finding about work without pauses.
 
-use layermark_model::Limit;
-
 use crate::{
-    analysis::{
-        limits,
-        summary::{Findings, quoted},
-        sustained,
-    },
+    analysis::sustained,
     code_span::code,
     number,
+    statements::Selection,
     types::{ResultRow, Statement},
+    words::{self, lists::quoted},
 };
 
 /// The result that is slower by most without pauses, of all that are.
-pub fn finding(f: &Findings) -> Option<Statement> {
+pub fn finding(f: &Selection) -> Option<Statement> {
     let mut rows = f.measured();
     rows.retain(|row| sustained::is_slower(row));
     let most = rows.iter().max_by(|a, b| least(a).total_cmp(&least(b)))?;
@@ -34,15 +30,14 @@ fn least(row: &ResultRow) -> f64 {
 /// `L at P: 1.1x native's time in short turns, 4.6x over 500 ms at a stretch: why`.
 fn words(row: &ResultRow, baseline: &str) -> Option<String> {
     let (sustained, ratio) = (row.sustained.as_ref()?, row.ratio?);
-    let who = |limit: &Limit| if limit.helper { "its program" } else { "it" };
     let why = match &sustained.limit {
-        Some(limit) => limits::words(limit, who(limit)),
+        Some(limit) => words::limits::of_layer(limit),
         None => "why is not proved".into(),
     };
     Some(format!(
         "{} at {}: {} in short turns, {} over {} at a stretch: {why}.",
         code(&row.layer),
-        quoted(row),
+        quoted(&row.label),
         number::of_baseline(ratio.average?.estimate, baseline),
         number::of_baseline(least(row), baseline),
         number::time(sustained.length_s * 1e6),

@@ -6,14 +6,17 @@ use layermark_model::{LayerRun, Meaning, Run, Target, TrialRecord, Unit, flags};
 use layermark_testkit::sample::Sample;
 use proptest::{prelude::*, test_runner::TestCaseResult};
 
-use super::{Findings, Words, by_cause, caveats::is_busy, headline::BUSY};
+use super::{Words, by_cause};
 use crate::{
     Report, ResultRow, Verdict,
+    analysis::index::Index,
     code_span::{Part, parts},
     exporters,
     number::times,
+    statements::Selection,
     types::{Cause, DurabilityVerdict, Estimate, Sides},
     views::overview::{Overview, sign},
+    words::{headline::BUSY, lists::name_all},
 };
 
 const LAYERS: [&str; 4] = ["overlay:upper", "fuse", "tmpfs", "dir:/mnt/nas"];
@@ -232,13 +235,14 @@ fn report(layers: usize, cells: &[Cell]) -> Report {
     }
     let disturbed: Vec<TrialRecord> = results.iter().flat_map(trials_of).collect();
     let words = Words::of(
-        &Findings {
+        &Selection {
             run: &run,
             results: &results,
             alternatives: &[],
             study: None,
         },
         &disturbed,
+        &Index::new(&run, &disturbed),
         false,
     );
     Report {
@@ -425,10 +429,14 @@ fn slows(report: &Report, part: &str, found: (usize, usize)) -> TestCaseResult {
 fn headline(report: &Report) -> TestCaseResult {
     let text = &report.headline;
     let busy = text.strip_prefix(BUSY);
+    let is_busy = report
+        .caveats
+        .iter()
+        .any(|c| c.starts_with("Busy machine: "));
     // What little was measured is no figure that could be disturbed.
     let without = ["Too little", "Nothing ", "Only ", "Every trial "];
     let has_figures = !without.iter().any(|start| text.starts_with(start));
-    prop_assert_eq!(busy.is_some(), has_figures && is_busy(&report.caveats));
+    prop_assert_eq!(busy.is_some(), has_figures && is_busy);
     let words = busy.unwrap_or(text).split_whitespace().count();
     prop_assert!(words <= 24, "{text}");
     // A semicolon in brackets does not end a part.
@@ -602,13 +610,13 @@ fn causes_are_merged_by_what_they_say_and_not_by_how_it_begins() {
 }
 
 fn words(run: &Run, results: &[ResultRow]) -> Words {
-    let findings = Findings {
+    let findings = Selection {
         run,
         results,
         alternatives: &[],
         study: None,
     };
-    Words::of(&findings, &[], false)
+    Words::of(&findings, &[], &Index::new(run, &[]), false)
 }
 
 #[test]
@@ -661,7 +669,7 @@ fn what_is_not_named_is_counted_by_operation() {
     let other = labelled(&["h"], "writes");
     let some: Vec<&ResultRow> = writes.iter().chain(&reads).collect();
     let all: Vec<&ResultRow> = some.iter().copied().chain(&other).collect();
-    let text = super::name_all(&all, &some);
+    let text = name_all(&all, &some).to_string();
     let named = text.matches('\u{201c}').count();
     let more: usize = text
         .split(" more")

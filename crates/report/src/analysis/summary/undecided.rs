@@ -1,9 +1,10 @@
 //! Sentences for undecided results, with what is still known about them.
 
 use crate::{
-    analysis::summary::{LISTED, because, by_cause, explained, hull, labels, name_all, quoted},
+    analysis::summary::{because, by_cause, explained, hull},
     number::{self, count},
     types::{Cause, ResultRow, Verdict},
+    words::lists::{LISTED, labels, name_all, quoted},
 };
 
 /// From this ratio on, a factor is easier to read than per cent.
@@ -88,7 +89,7 @@ fn probably_faster(all: &[&ResultRow], rows: &[&ResultRow], baseline: &str) -> V
 fn waiting(rows: &[&ResultRow]) -> Option<String> {
     let why = rows.first()?.withheld.as_deref()?;
     let at = if rows.len() > 1 {
-        let first = quoted(rows[0]);
+        let first = quoted(&rows[0].label);
         format!("{} (at {first}, {why})", labels(rows))
     } else {
         format!("{} ({why})", labels(rows))
@@ -103,7 +104,7 @@ fn too_noisy(rows: &[&ResultRow], baseline: &str) -> Option<String> {
     let mut each: Vec<String> = rows
         .iter()
         .take(LISTED)
-        .map(|r| format!("{} ({})", quoted(r), between(r, baseline)))
+        .map(|r| format!("{} ({})", quoted(&r.label), between(r, baseline)))
         .collect();
     if rows.len() > LISTED {
         each.push(format!("{} more", rows.len() - LISTED));
