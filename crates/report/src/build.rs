@@ -1,8 +1,8 @@
 //! Builds a report from a run and its trials. Pure: the same input gives the same report.
 
 use layermark_model::{
-    BASELINE, ClockTime, Cost, Facts, LayerRun, LayerStatus, Ledger, Point, Run, RunStatus,
-    StoreOption, TrialRecord,
+    BASELINE, ClockTime, Cost, Facts, LayerRun, LayerStatus, Ledger, Run, RunStatus, StoreOption,
+    TrialRecord,
 };
 
 use crate::{
@@ -13,18 +13,21 @@ use crate::{
         index::{self, Index},
         iops, launch, power_cuts, recommend,
         results::{self, Placed},
-        scaling,
-        summary::Words,
-        trust::{self, Evidence},
-        waiting,
+        scaling, waiting,
     },
     code_span, figures, plain,
-    statements::Selection,
+    sentences::{self, Sentences},
+    statements::{
+        Selection,
+        checks::{self, AgainstItself, Evidence},
+        left_out::{self, NotMeasured},
+    },
     studies,
     types::{
         Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
         TrustItem, TrustState,
     },
+    words::{Names, Words},
 };
 
 impl Report {
@@ -38,7 +41,7 @@ impl Report {
         let results = all_rows(run, baseline, rows);
         let controls = controls.into_iter().map(|(_, _, row)| row);
         let control = control(run, controls.collect());
-        let trust = trust::strip(&Evidence {
+        let checked = checks::checks(&Evidence {
             run,
             trials,
             results: &results,
@@ -46,6 +49,11 @@ impl Report {
             index: &index,
             baseline,
         });
+        let names = Names {
+            baseline: run.baseline(),
+        };
+        let trust = checked.iter().map(|c| sentences::check(c, &names));
+        let trust = trust.collect();
         let control_failed = control.as_ref().is_some_and(Control::failed);
         let alternatives = alternatives::rows(run, &index, &results);
         let cost = cost::rows(run, &index, baseline, &results);
@@ -64,13 +72,13 @@ impl Report {
             alternatives: &alternatives,
             study: study.as_ref().and_then(|s| s.headline.as_deref()),
         };
-        let words = Words::of(&selection, trials, &index, control_failed);
+        let said = Sentences::of(&selection, trials, &index, control_failed);
         let forecast = forecast::of(run, &index, &results);
         if let Some(study) = &mut study {
             let table = crate::views::forecast::beside(run, study, &forecast, &results);
             study.tables.extend(table);
         }
-        let mut advice = words.advice;
+        let mut advice = said.advice;
         advice.extend(forecast::advice(&forecast, &results));
         let iops = iops::rows(run, &index, &results);
         // Causes and the store are not texts and are not read back.
@@ -90,10 +98,10 @@ impl Report {
             machine: run.machine.clone(),
             delta: run.plan.delta,
             level: analysis::LEVEL,
-            headline: words.headline,
-            caveats: words.caveats,
-            findings: words.findings,
-            verdicts: words.verdicts,
+            headline: said.headline,
+            caveats: said.caveats,
+            findings: said.findings,
+            verdicts: said.verdicts,
             trust,
             cost,
             buffer,
@@ -208,8 +216,19 @@ pub fn control(run: &Run, rows: Vec<ResultRow>) -> Option<Control> {
         row.id = format!("c{}", n + 1);
         row
     });
-    let baseline = code_span::baseline(run.baseline());
-    Some(trust::summarise(named.collect(), run.plan.delta, &baseline))
+    let results: Vec<ResultRow> = named.collect();
+    let found = AgainstItself::of(&results, run.plan.delta);
+    let names = Names {
+        baseline: run.baseline(),
+    };
+    Some(Control {
+        points: found.points,
+        cover: found.cover,
+        false_alarms: found.alarms,
+        wide: found.wide,
+        text: found.words(&names).into(),
+        results,
+    })
 }
 
 fn layer(l: &LayerRun, baseline: bool) -> LayerReport {
@@ -233,83 +252,25 @@ fn layer(l: &LayerRun, baseline: bool) -> LayerReport {
     }
 }
 
-/// Layers that could not be set up or did not fit the budget, and points without a number.
+/// Requested work that was not measured.
 fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
-    let mut left = Vec::new();
-    let begun = (0..run.layers.len())
-        .any(|l| (0..run.points.len()).any(|p| !index.trials(l, p).is_empty()));
-    for (number, layer) in run.layers.iter().enumerate() {
-        if layer.status != LayerStatus::Ready {
-            let reason = layer
-                .reason
-                .clone()
-                .unwrap_or_else(|| "it could not be set up".into());
-            // What is stored does not name its store, which may be moved.
-            let replay = format!("--replay {}", run.id);
-            let here = format!("{replay}{}", run.store);
-            let hint = layer.hint.as_ref().map(|h| h.replacen(&replay, &here, 1));
-            left.push(LeftOut {
-                layer: layer.name.clone(),
-                point: None,
-                reason,
-                hint,
-            });
-            continue;
-        }
-        for (at, point) in run
-            .points
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| index.trials(number, *at).is_empty())
-        {
-            let failed = index
-                .failures(number, at)
-                .last()
-                .map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
-            let of_baseline = run.layers.get(BASELINE).and_then(|l| cannot(l, point));
-            let of_baseline = of_baseline.map(|why| {
-                let name = code_span::baseline(run.baseline());
-                format!("{name}, the baseline, does not do it: {why}")
-            });
-            let reason = match failed.or(cannot(layer, point)) {
-                Some(error) => error,
-                None if of_baseline.is_some() => of_baseline.unwrap_or_default(),
-                None if nobody_else(run, number, &point.label) => {
-                    "no other layer does it, so there is nothing to compare".into()
-                }
-                None if begun && run.cut.is_some() => {
-                    "the budget was spent before it had a trial".into()
-                }
-                None if begun && run.status != RunStatus::Running => {
-                    "no trial was made before the run ended".into()
-                }
-                None => continue,
-            };
-            left.push(LeftOut {
-                layer: layer.name.clone(),
-                point: Some(point.label.clone()),
-                reason,
-                hint: None,
-            });
-        }
-    }
-    left
-}
-
-/// Why a layer cannot do a point, if that was known before it was tried.
-fn cannot(layer: &LayerRun, point: &Point) -> Option<String> {
-    let skipped = layer.skips.get(&point.label).cloned();
-    let read_only = layer.read_only && point.meaning.changes;
-    let cold = layer.facts.in_memory() && point.meaning.is_cold();
-    skipped
-        .or(read_only.then(|| "the layer is read-only".into()))
-        .or(cold.then(|| "what lies in memory cannot be cold".into()))
-}
-
-/// Whether all layers except one leave a point out.
-fn nobody_else(run: &Run, layer: usize, label: &str) -> bool {
-    let mut others = (0..run.layers.len()).filter(|l| *l != layer).peekable();
-    others.peek().is_some() && others.all(|l| run.layers[l].skips.contains_key(label))
+    let names = Names {
+        baseline: run.baseline(),
+    };
+    // What is stored does not name its store, which may be moved.
+    let replay = format!("--replay {}", run.id);
+    let here = format!("{replay}{}", run.store);
+    let left = left_out::not_measured(run, index).into_iter();
+    let row = |left: NotMeasured| LeftOut {
+        layer: left.layer.name.clone(),
+        point: left.point.map(str::to_owned),
+        reason: left.reason.words(&names).into(),
+        hint: match (&left.point, &left.layer.hint) {
+            (None, Some(hint)) => Some(hint.replacen(&replay, &here, 1)),
+            _ => None,
+        },
+    };
+    left.map(row).collect()
 }
 
 fn reproduce(run: &Run) -> Reproduce {

@@ -15,6 +15,7 @@ mod gate;
 mod history;
 mod number;
 mod plain;
+mod sentences;
 mod statements;
 mod studies;
 mod types;

@@ -1,4 +1,4 @@
-//! Rare operations that take much longer than the others: how many, how long, and their sentences.
+//! Rare operations that take much longer than the others: how many, and how long.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,14 @@ use layermark_model::{Trial, flags};
 
 use crate::{
     analysis::latency::Histograms,
-    number::{self, times},
-    types::{Average, Estimate, ResultRow, SlowOperations, Stalls, Verdict},
+    types::{Average, ResultRow, SlowOperations, Stalls, Verdict},
+    words,
 };
 
 /// Smallest ratio of a slow operation's time to the median.
 const AT_LEAST: f64 = 2.0;
 /// Share of the mean's excess over the median that the slow operations have to explain.
 const EXPLAINED: f64 = 0.5;
-/// Slow operations get a single time if their longest is at most this much longer than their
-/// shortest.
-const ALIKE: f64 = 1.25;
-
 /// Operations by latency, nanoseconds.
 type Counts = BTreeMap<u64, u64>;
 
@@ -137,49 +133,9 @@ pub fn change(old: &ResultRow, new: &ResultRow, typical: f64) -> Option<Average>
     ((new - old - reach).exp() > beyond).then_some(average)
 }
 
-/// `usually 1.3x; 2.8x on average: 2 % of its operations take 20 ms, native's none above 1.5 ms`.
+/// [`words::stalls`] for tables. `baseline` is its name in a sentence.
 pub fn words(row: &ResultRow, baseline: &str) -> Option<String> {
-    let ratio = row.ratio.filter(|_| row.has_stalls())?;
-    let average = ratio.average?;
-    let both = format!(
-        "usually {}; {} on average",
-        times(&ratio),
-        times(&Estimate::from(average))
-    );
-    Some(match &row.stalls {
-        Some(stalls) => format!("{both}: {}", counted(stalls, baseline)),
-        None => both,
-    })
-}
-
-/// Both sides in words, the one with the larger share first.
-fn counted(Stalls { here, native }: &Stalls, baseline: &str) -> String {
-    let theirs = format!("{baseline}'s");
-    let share = |of: &SlowOperations| of.slow as f64 / of.operations as f64;
-    let (stalls, other, name, than) = if share(here) >= share(native) {
-        (here, native, "its", theirs.as_str())
-    } else {
-        (native, here, theirs.as_str(), "its own")
-    };
-    let long = stalls.slow_us.map(|[least, middle, most]| {
-        if most <= ALIKE * least {
-            number::time_about(middle)
-        } else {
-            number::time_span([least, most])
-        }
-    });
-    let rest = match other.slow_us {
-        None => {
-            let most = other.longest_other_us.map(number::time);
-            format!("none above {}", most.unwrap_or_default())
-        }
-        Some(_) => number::percent_of(other.slow, other.operations),
-    };
-    format!(
-        "{} of {name} operations take {}, {than} {rest}",
-        number::percent_of(stalls.slow, stalls.operations),
-        long.unwrap_or_default()
-    )
+    words::stalls::words(row, baseline).map(String::from)
 }
 
 /// Marks a result whose average differs from its typical time.
@@ -217,22 +173,12 @@ mod tests {
         let least = slow_from(&layer).expect("stalls");
         assert_eq!(least, 20_000_000);
         let native = of(&[(280, 500), (300, 400), (1_500, 3)]);
-        let stalls = Stalls {
-            here: slow(&layer, least).unwrap(),
-            native: slow(&native, least).unwrap(),
-        };
-        assert_eq!(
-            counted(&stalls, "native"),
-            "2 % of its operations take 20 ms, native's none above 1.50 ms"
-        );
-        let turned = Stalls {
-            here: slow(&native, least).unwrap(),
-            native: slow(&of(&[(300, 990), (15_000, 6), (40_000, 4)]), 15_000_000).unwrap(),
-        };
-        assert_eq!(
-            counted(&turned, "native"),
-            "1 % of native's operations take 15.0 to 40.0 ms, its own none above 1.50 ms"
-        );
+        let here = slow(&layer, least).expect("operations");
+        let other = slow(&native, least).expect("operations");
+        let slow_us = [20_000.0, 20_000.0, 20_100.0];
+        assert_eq!((here.slow, here.slow_us), (18, Some(slow_us)));
+        assert_eq!((other.slow, other.slow_us), (0, None));
+        assert_eq!(other.longest_other_us, Some(1500.0));
     }
 
     #[test]

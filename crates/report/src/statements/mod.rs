@@ -5,12 +5,18 @@
 
 use layermark_model::{LayerRun, LayerStatus, Run};
 
-use crate::{
-    code_span,
-    types::{AlternativeRow, ResultRow, Verdict},
-};
+use crate::types::{AlternativeRow, ResultRow, Verdict};
 
+pub mod advice;
 pub mod caveats;
+pub mod checks;
+pub mod findings;
+pub mod headline;
+pub mod late;
+pub mod left_out;
+pub mod stalls;
+pub mod uses;
+pub mod verdicts;
 
 /// Most findings.
 pub const MOST: usize = 5;
@@ -89,11 +95,6 @@ impl<'a> Selection<'a> {
             }
         }
         names
-    }
-
-    /// The baseline's name in a sentence.
-    pub fn baseline(&self) -> String {
-        code_span::baseline(self.run.baseline())
     }
 
     /// The layers that could be set up, except the control.

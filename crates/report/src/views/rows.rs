@@ -199,7 +199,7 @@ impl<'a> Notes<'a> {
             notes.push(failed(row));
         }
         if row.trials > 0 && row.verdict == Verdict::Undecided && !self.brief {
-            notes.push(crate::analysis::summary::undecided::note(row));
+            notes.push(crate::words::verdicts::note(row).into());
         }
         if let Some((cause, reason)) = row.causes.first().zip(row.reasons.first()) {
             let layer = row.layer.as_str();

@@ -27,6 +27,17 @@ impl Text {
         Self(texts.join(joint))
     }
 
+    /// How many words it has.
+    pub fn length(&self) -> usize {
+        self.0.split_whitespace().count()
+    }
+
+    /// Its first words.
+    pub fn cut_to(&self, words: usize) -> Self {
+        let words: Vec<&str> = self.0.split_whitespace().take(words).collect();
+        Self(words.join(" "))
+    }
+
     /// With a capital letter.
     pub fn capitalised(self) -> Self {
         let mut chars = self.0.chars();
@@ -81,6 +92,11 @@ impl Names<'_> {
     /// The baseline in a sentence: `native`, or another name as a code span.
     pub fn baseline(&self) -> Text {
         code_span::baseline(self.baseline).into()
+    }
+
+    /// Whether the baseline is the machine itself, which sentences say in a word.
+    pub fn is_native(&self) -> bool {
+        self.baseline == "native"
     }
 
     /// Where the baseline is measured: `natively`, or in a layer.

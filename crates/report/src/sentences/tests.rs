@@ -6,18 +6,20 @@ use layermark_model::{LayerRun, Meaning, Run, Target, TrialRecord, Unit, flags};
 use layermark_testkit::sample::Sample;
 use proptest::{prelude::*, test_runner::TestCaseResult};
 
-use super::{Words, by_cause};
+use super::Sentences;
 use crate::{
     Report, ResultRow, Verdict,
     analysis::index::Index,
     code_span::{Part, parts},
     exporters,
     number::times,
-    statements::Selection,
+    statements::{Selection, verdicts::by_cause},
     types::{Cause, DurabilityVerdict, Estimate, Sides},
     views::overview::{Overview, sign},
     words::{headline::BUSY, lists::name_all},
 };
+
+mod variants;
 
 const LAYERS: [&str; 4] = ["overlay:upper", "fuse", "tmpfs", "dir:/mnt/nas"];
 const POINTS: [&str; 5] = ["stat", "small read", "write, fsync", "untar", "first write"];
@@ -234,7 +236,7 @@ fn report(layers: usize, cells: &[Cell]) -> Report {
         row.id = format!("r{}", n + 1);
     }
     let disturbed: Vec<TrialRecord> = results.iter().flat_map(trials_of).collect();
-    let words = Words::of(
+    let words = Sentences::of(
         &Selection {
             run: &run,
             results: &results,
@@ -603,20 +605,21 @@ fn causes_are_merged_by_what_they_say_and_not_by_how_it_begins() {
         }))
     };
     let (first, second) = (on("nvme0n1"), on("nvme1n1"));
-    assert_eq!(by_cause(&[&first, &second]).len(), 2, "two devices");
-    assert_eq!(by_cause(&[&first, &first]).len(), 1, "one device");
+    let groups = |rows: [&ResultRow; 2]| by_cause(&rows, &rows).count();
+    assert_eq!(groups([&first, &second]), 2, "two devices");
+    assert_eq!(groups([&first, &first]), 1, "one device");
     let (few, many) = (with(Cause::HelperCpu(0.4)), with(Cause::HelperCpu(40.0)));
-    assert_eq!(by_cause(&[&few, &many]).len(), 1, "figures alone");
+    assert_eq!(groups([&few, &many]), 1, "figures alone");
 }
 
-fn words(run: &Run, results: &[ResultRow]) -> Words {
+fn words(run: &Run, results: &[ResultRow]) -> Sentences {
     let findings = Selection {
         run,
         results,
         alternatives: &[],
         study: None,
     };
-    Words::of(&findings, &[], &Index::new(run, &[]), false)
+    Sentences::of(&findings, &[], &Index::new(run, &[]), false)
 }
 
 #[test]
