@@ -19,7 +19,7 @@ use crate::{
     sentences::{self, Sentences},
     statements::{
         Selection,
-        checks::{self, AgainstItself, Evidence},
+        checks::{AgainstItself, Evidence},
         left_out::{self, NotMeasured},
     },
     studies,
@@ -41,7 +41,7 @@ impl Report {
         let results = all_rows(run, baseline, rows);
         let controls = controls.into_iter().map(|(_, _, row)| row);
         let control = control(run, controls.collect());
-        let checked = checks::checks(&Evidence {
+        let trust = sentences::checks(&Evidence {
             run,
             trials,
             results: &results,
@@ -49,11 +49,6 @@ impl Report {
             index: &index,
             baseline,
         });
-        let names = Names {
-            baseline: run.baseline(),
-        };
-        let trust = checked.iter().map(|c| sentences::check(c, &names));
-        let trust = trust.collect();
         let control_failed = control.as_ref().is_some_and(Control::failed);
         let alternatives = alternatives::rows(run, &index, &results);
         let cost = cost::rows(run, &index, baseline, &results);
@@ -208,25 +203,27 @@ fn explain(
     })
 }
 
+fn names(run: &Run) -> Names<'_> {
+    Names {
+        baseline: run.baseline(),
+    }
+}
+
 /// The control from its rows.
 pub fn control(run: &Run, rows: Vec<ResultRow>) -> Option<Control> {
     let is_ready = |l: &LayerRun| l.control && l.status == LayerStatus::Ready;
     run.layers.iter().find(|l| is_ready(l))?;
-    let named = rows.into_iter().enumerate().map(|(n, mut row)| {
+    let mut results = rows;
+    for (n, row) in results.iter_mut().enumerate() {
         row.id = format!("c{}", n + 1);
-        row
-    });
-    let results: Vec<ResultRow> = named.collect();
+    }
     let found = AgainstItself::of(&results, run.plan.delta);
-    let names = Names {
-        baseline: run.baseline(),
-    };
     Some(Control {
         points: found.points,
         cover: found.cover,
         false_alarms: found.alarms,
         wide: found.wide,
-        text: found.words(&names).into(),
+        text: found.words(&names(run)).into(),
         results,
     })
 }
@@ -254,9 +251,7 @@ fn layer(l: &LayerRun, baseline: bool) -> LayerReport {
 
 /// Requested work that was not measured.
 fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
-    let names = Names {
-        baseline: run.baseline(),
-    };
+    let names = names(run);
     // What is stored does not name its store, which may be moved.
     let replay = format!("--replay {}", run.id);
     let here = format!("{replay}{}", run.store);

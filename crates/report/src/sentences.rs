@@ -8,7 +8,7 @@ use crate::{
         Selection,
         advice::{self, Advice},
         caveats::{self, BusyMachine},
-        checks::Check,
+        checks::{self, Check, Evidence},
         findings::{self, Finding},
         headline,
         verdicts::{self, LayerVerdict},
@@ -81,15 +81,21 @@ fn advised(of: &Advice, names: &Names) -> types::Advice {
     }
 }
 
-/// A check.
-pub fn check(of: &Check, names: &Names) -> TrustItem {
-    let (id, title) = of.title();
-    TrustItem {
-        id: id.into(),
-        title: title.into(),
-        state: of.state(),
-        text: of.words(names).into(),
-    }
+/// All checks.
+pub fn checks(e: &Evidence) -> Vec<TrustItem> {
+    let names = Names {
+        baseline: e.run.baseline(),
+    };
+    let item = |of: &Check| {
+        let (id, title) = of.title();
+        TrustItem {
+            id: id.into(),
+            title: title.into(),
+            state: of.state(),
+            text: of.words(&names).into(),
+        }
+    };
+    checks::checks(e).iter().map(item).collect()
 }
 
 #[cfg(test)]

@@ -11,11 +11,14 @@ use crate::{
     Report, ResultRow, Verdict,
     analysis::index::Index,
     code_span::{Part, parts},
-    exporters,
     number::times,
+    page::{
+        cell::{MatrixCell, Sign},
+        matrix::Matrix,
+    },
+    render,
     statements::{Selection, verdicts::by_cause},
     types::{Cause, DurabilityVerdict, Estimate, Sides},
-    views::overview::{Overview, sign},
     words::{headline::BUSY, lists::name_all},
 };
 
@@ -450,9 +453,16 @@ fn headline(report: &Report) -> TestCaseResult {
         let rows = || named.iter().flat_map(|l| column(report, l));
         if part.contains("too noisy to tell") {
             for row in rows() {
-                let sign = sign(Some(row));
-                let open = sign.starts_with(['?', '!']) || sign.contains('\u{b1}');
-                prop_assert!(open, "{sign} below {text}");
+                let cell = MatrixCell::new(Some(row), "native");
+                let open = [
+                    Sign::Open,
+                    Sign::Drifts,
+                    Sign::Waits,
+                    Sign::Untrusted,
+                    Sign::Noisy,
+                ];
+                let open = open.into_iter().any(|sign| cell.signs.has(sign));
+                prop_assert!(open, "{} below {text}", cell.shown.text());
             }
         }
         if let Some(found) = counts(&part, " slows ") {
@@ -553,7 +563,7 @@ fn clauses(report: &Report) -> TestCaseResult {
 fn markdown(report: &Report) -> TestCaseResult {
     let mut out = Vec::new();
     let path = std::path::Path::new("x.md");
-    let exporter = exporters::for_path(path).expect("a format");
+    let exporter = render::for_path(path).expect("a format");
     exporter.write(report, &mut out).expect("written");
     let text = String::from_utf8(out).expect("text");
     let table: String = text.lines().filter(|l| l.starts_with("| ")).collect();
@@ -564,12 +574,8 @@ fn markdown(report: &Report) -> TestCaseResult {
     for caveat in &report.caveats {
         prop_assert!(text.contains(&format!("**{caveat}.**")), "{text}");
     }
-    let all = Overview::new(report);
-    let signs = all
-        .points
-        .iter()
-        .flat_map(|(_, cells)| cells.iter().map(|c| sign(*c)));
-    for sign in signs {
+    let all = Matrix::new(report).ratios();
+    for sign in all.cells().map(|cell| cell.shown.text()) {
         let cell = format!(" {} ", sign.replace('~', "\\~"));
         prop_assert!(table.contains(&cell), "{cell} is not in {table}");
     }

@@ -179,7 +179,7 @@ impl Check<'_> {
     /// Its result.
     pub fn state(&self) -> TrustState {
         match self {
-            Self::NoControl(_) => TrustState::None,
+            Self::NoControl(_) | Self::Proof(Proof::NoLayer) => TrustState::None,
             Self::Control(c) => or_none(c.points > 0, !c.failed() && c.wide == 0),
             Self::Drift(d) if d.changed > 0 || !d.moved.is_empty() => TrustState::Warn,
             Self::Drift(d) => or_none(d.looked > 0, true),
@@ -189,7 +189,6 @@ impl Check<'_> {
             }
             Self::Cache(c) => or_none(c.all > 0, c.is_proved()),
             Self::Verified(v) => or_none(v.records + v.results > 0, v.bad == 0),
-            Self::Proof(Proof::NoLayer) => TrustState::None,
             Self::Proof(proof) => or_none(true, matches!(proof, Proof::Read(..))),
             Self::Family(..) => TrustState::Ok,
             Self::Direct(honoured, all) => or_none(true, honoured == all),

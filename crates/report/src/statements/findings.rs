@@ -256,7 +256,7 @@ fn near<'a>(f: &Selection<'a>) -> Option<Finding<'a>> {
     let layers: Vec<&str> = f.compared().into_iter().filter(is_near).collect();
     let mut rows: Vec<&ResultRow> = layers.iter().flat_map(|l| f.rows(l)).collect();
     rows.retain(|r| r.verdict == Verdict::Same);
-    (!layers.is_empty()).then(|| Finding::Near(layers, rows, f.run.plan.delta))
+    (!layers.is_empty()).then_some(Finding::Near(layers, rows, f.run.plan.delta))
 }
 
 fn unexplained<'a>(f: &Selection<'a>) -> Option<Finding<'a>> {

@@ -181,7 +181,9 @@ pub fn by_cause<'a>(
         let mut causes = rows.iter().filter_map(|r| r.causes.first());
         let mut cause = causes.next().cloned();
         for more in causes {
-            cause.iter_mut().for_each(|told| told.count(more));
+            if let Some(told) = &mut cause {
+                told.count(more);
+            }
         }
         Group {
             all: all.clone(),
