@@ -12,12 +12,15 @@ pub mod document;
 pub mod exporters;
 mod figures;
 mod gate;
+mod group;
 mod history;
 mod number;
 mod plain;
+mod statements;
 mod studies;
 mod types;
 mod views;
+mod words;
 
 pub use analysis::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
 pub use history::{Change, Figure, Series, TALLY_RULES, Tally, Trend, TrendRun, changes};

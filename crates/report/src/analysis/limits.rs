@@ -7,22 +7,10 @@ use layermark_model::{
 
 use crate::{
     code_span::code,
-    number::{self, sig3},
+    number,
     types::{Cause, ResultRow},
+    words::limits,
 };
-
-/// The limit in words: `it may use 0.05 CPUs (cpu.max)`.
-pub fn words(limit: &Limit, who: &str) -> String {
-    let device = limit.device.as_deref().unwrap_or("the device");
-    let may = match limit.of {
-        Limited::Cpu => format!("use {} CPUs", (limit.rate * 1e3).round() / 1e3),
-        Limited::ReadBytes => format!("read {}/s from {device}", number::bytes(limit.rate)),
-        Limited::WrittenBytes => format!("write {}/s to {device}", number::bytes(limit.rate)),
-        Limited::Reads => format!("make {} reads a second of {device}", sig3(limit.rate)),
-        Limited::Writes => format!("make {} writes a second to {device}", sig3(limit.rate)),
-    };
-    format!("{who} may {may} ({})", limit.file)
-}
 
 /// The lowest CPU quota of a layer.
 pub fn of_cpu(facts: &Facts) -> Option<&Limit> {
@@ -87,11 +75,11 @@ pub fn caveat(run: &Run, results: &[ResultRow]) -> Option<String> {
     }
     let each = told.iter().map(|(limit, layers)| {
         if layers.len() == ready.len() && ready.len() > 1 {
-            words(limit, "each probe")
+            String::from(limits::limit(limit, "each probe"))
         } else {
             let whose = if limit.helper { "program" } else { "probe" };
             let who = format!("the {whose} of {}", number::list(layers));
-            words(limit, &who)
+            String::from(limits::limit(limit, &who))
         }
     });
     let each: Vec<String> = each.collect();

@@ -14,6 +14,7 @@ use crate::{
     code_span::{self, code},
     number::count,
     types::{BufferRow, Conclusion, CostRow, Holds, ResultRow, Section},
+    words::Names,
 };
 
 mod buffer_size;
@@ -48,6 +49,13 @@ impl Data<'_> {
     /// The baseline's name in a sentence.
     pub fn baseline_name(&self) -> String {
         code_span::baseline(self.run.baseline())
+    }
+
+    /// Names that sentences use.
+    pub fn names(&self) -> Names<'_> {
+        Names {
+            baseline: self.run.baseline(),
+        }
     }
 
     /// `natively`, or in which layer.

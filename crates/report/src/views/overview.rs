@@ -1,6 +1,13 @@
 //! The answer in one table: operations as rows, layers as columns, the ratio in each cell.
 
-use crate::{Report, ResultRow, Verdict, analysis::stalls, code_span::in_baseline, number};
+use crate::{
+    Report, ResultRow, Verdict,
+    analysis::stalls,
+    code_span::in_baseline,
+    number,
+    statements::remarks,
+    words::{Names, Words},
+};
 
 /// Signs that replace a ratio, or precede it.
 const SIGNS: [(&str, &str); 11] = [
@@ -206,7 +213,8 @@ impl<'a> Overview<'a> {
         } else {
             format!("{times} times {of}'s time")
         };
-        let stalls = stalls::words(row, self.of).map(|words| format!("; {words}"));
+        let stalls = remarks::stalls(row)
+            .map(|r| format!("; {}", r.words(&Names { baseline: of }).unmarked()));
         format!(
             "{word}{joint}{ratio}{}{}",
             span.unwrap_or_default(),

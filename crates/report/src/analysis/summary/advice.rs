@@ -373,7 +373,7 @@ fn untrusted(f: &Findings) -> Option<Advice> {
 
 /// What would prove the cold reads of a layer below which nothing is known.
 fn uncounted(f: &Findings) -> Option<Advice> {
-    let unproved = |r: &ResultRow| matches!(r.distrust, Some(Distrust::CacheUnproved(..)));
+    let unproved = |r: &ResultRow| matches!(reason(r), Some(Distrust::CacheUnproved(..)));
     across(
         f,
         |r| unproved(r) && lacks_proof(f, r) && !counts(f, r),
@@ -385,10 +385,15 @@ fn uncounted(f: &Findings) -> Option<Advice> {
     )
 }
 
+/// Why it, or the baseline beside it, is not trusted.
+fn reason(row: &ResultRow) -> Option<&Distrust> {
+    row.distrust.as_ref().map(Distrust::reason)
+}
+
 /// Whether the state of its caches is what is not trusted, and could be another.
 fn lacks_proof(f: &Findings, row: &ResultRow) -> bool {
     let cache = matches!(
-        row.distrust,
+        reason(row),
         Some(Distrust::Cache(_) | Distrust::CacheUnproved(..))
     );
     cache && !f.in_memory(&row.layer)

@@ -10,6 +10,7 @@ use crate::{
     code_span::code,
     number::{self, count, list, times},
     types::{AlternativeRow, DurabilityVerdict, ResultRow, Verdict},
+    words::Words,
 };
 
 /// An interval that misses 1 by less than this share shows no relevant difference.
@@ -28,7 +29,7 @@ pub const BUSY: &str = "Measured on a busy machine: ";
 pub fn headline(f: &Findings, busy: bool, control_failed: bool) -> String {
     // Lost data comes before any cost, and with its evidence.
     if let Some(lost) = power_cuts::sentence(&power_cuts::of(f.run)) {
-        return lost;
+        return lost.words(&f.names()).into();
     }
     let nothing = nothing(f);
     let answer = f.study.map(str::to_owned).filter(|_| nothing.is_none());

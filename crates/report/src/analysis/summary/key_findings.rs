@@ -3,13 +3,12 @@
 use layermark_model::brief;
 
 use crate::{
-    analysis::{
-        others,
-        summary::{Findings, LISTED, places, quoted, seeing, stalls, sustained},
-    },
+    analysis::summary::{Findings, LISTED, places, quoted, seeing, stalls, sustained},
     code_span::code,
     number::{self, count, list, times, verb},
+    statements::remarks,
     types::{Cause, Durability, DurabilityVerdict, ResultRow, Statement, Verdict},
+    words::Words,
 };
 
 /// Most findings.
@@ -155,7 +154,7 @@ fn fewer_bytes(f: &Findings) -> Option<Statement> {
         "{} at {}: {}.",
         code(&row.layer),
         row.label,
-        others::fewer_words(row)?
+        remarks::fewer_bytes(row)?.words(&f.names())
     );
     Some(statement(&[&row.layer], &[row], text))
 }

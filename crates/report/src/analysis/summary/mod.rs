@@ -10,6 +10,7 @@ use crate::{
     types::{
         Advice, AlternativeRow, Cause, DurabilityVerdict, Estimate, ResultRow, Statement, Verdict,
     },
+    words::{Names, Text, Words as _},
 };
 
 pub mod advice;
@@ -109,6 +110,13 @@ impl<'a> Findings<'a> {
     /// The baseline's name in a sentence.
     pub fn baseline(&self) -> String {
         code_span::baseline(self.run.baseline())
+    }
+
+    /// Names that sentences use.
+    pub fn names(&self) -> Names<'a> {
+        Names {
+            baseline: self.run.baseline(),
+        }
     }
 
     /// Whether the layer is the baseline.
@@ -244,7 +252,7 @@ fn sentence(f: &Findings, layer: &str) -> Option<Statement> {
     clauses.extend(slower(&all, &having(Verdict::Slower), baseline));
     clauses.extend(faster(&all, &having(Verdict::Faster), baseline));
     clauses.extend(seeing::clauses(&all, baseline));
-    clauses.extend(stalls::clauses(&rest, baseline));
+    clauses.extend(stalls::clauses(&rest, &f.names()));
     clauses.extend(unsteady(&rest, Verdict::Slower));
     clauses.extend(unsteady(&rest, Verdict::Faster));
     clauses.extend(silent_flush(&all));
@@ -307,9 +315,14 @@ fn unsteady(all: &[&ResultRow], verdict: Verdict) -> Option<String> {
     })
 }
 
+fn said(cause: &Cause, baseline: &str) -> Text {
+    let baseline = &code_span::unmarked(baseline);
+    cause.words(&Names { baseline })
+}
+
 /// End of a clause with the reason for being slower; empty if no cause is known.
 pub fn because(cause: Option<&Cause>, baseline: &str) -> String {
-    let text = cause.map(|c| format!(": {}", c.words(baseline)));
+    let text = cause.map(|c| format!(": {}", said(c, baseline)));
     text.unwrap_or_default()
 }
 
@@ -320,7 +333,7 @@ pub fn explained(cause: Option<&Cause>, baseline: &str) -> String {
         Some(Cause::Unexplained | Cause::Small(_) | Cause::OtherFileSystem(_)) => ", and",
         Some(_) => " because",
     };
-    let cause = cause.map(|c| c.words(baseline)).unwrap_or_default();
+    let cause = cause.map(|c| said(c, baseline)).unwrap_or_default();
     format!("{joint} {cause}")
 }
 

@@ -1,26 +1,29 @@
 //! Sentences about results with stalls, and advice on them.
 
 use crate::{
-    analysis::{
-        stalls::words,
-        summary::{Findings, quoted},
-    },
+    analysis::summary::{Findings, quoted},
     code_span::code,
     number::times,
+    statements::remarks,
     types::{Advice, Estimate, ResultRow, Statement},
+    words::{Names, Text, Words},
 };
+
+fn words(row: &ResultRow, names: &Names) -> Option<Text> {
+    Some(remarks::stalls(row)?.words(names))
+}
 
 fn rows<'a>(f: &Findings<'a>) -> Vec<&'a ResultRow> {
     let layers = f.compared();
     let asked = layers.iter().flat_map(|layer| f.rows(layer));
-    let told = |r: &&ResultRow| r.is_told() && words(r, &f.baseline()).is_some();
+    let told = |r: &&ResultRow| r.is_told() && words(r, &f.names()).is_some();
     asked.filter(told).collect()
 }
 
 /// A sentence for each layer with stalls: the result whose average differs most from its typical
 /// ratio.
 pub fn findings(f: &Findings) -> Vec<Statement> {
-    let (all, baseline) = (rows(f), f.baseline());
+    let (all, names) = (rows(f), f.names());
     let mut layers: Vec<&str> = all.iter().map(|r| r.layer.as_str()).collect();
     layers.dedup();
     let of_layer = |layer: &str| {
@@ -32,7 +35,7 @@ pub fn findings(f: &Findings) -> Vec<Statement> {
                 "{} at {}: {}.",
                 code(layer),
                 quoted(most),
-                words(most, &baseline)?
+                words(most, &names)?
             ),
             evidence: own.iter().map(|r| r.id.clone()).collect(),
         })
@@ -41,14 +44,14 @@ pub fn findings(f: &Findings) -> Vec<Statement> {
 }
 
 /// The clauses about stalls in a layer's sentence.
-pub fn clauses(rows: &[&ResultRow], baseline: &str) -> Vec<String> {
+pub fn clauses(rows: &[&ResultRow], names: &Names) -> Vec<String> {
     let told = rows.iter().filter(|r| r.is_told());
     let verb = |r: &ResultRow| match r.ratio {
         Some(ratio) if ratio.estimate < 1.0 => "is",
         _ => "takes",
     };
     told.filter_map(|r| {
-        let words = words(r, baseline)?;
+        let words = words(r, names)?;
         Some(format!("{} {words} at {}", verb(r), quoted(r)))
     })
     .collect()

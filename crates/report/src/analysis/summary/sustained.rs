@@ -4,13 +4,13 @@ use layermark_model::Limit;
 
 use crate::{
     analysis::{
-        limits,
         summary::{Findings, quoted},
         sustained,
     },
     code_span::code,
     number,
     types::{ResultRow, Statement},
+    words::limits,
 };
 
 /// The result that is slower by most without pauses, of all that are.
@@ -36,7 +36,7 @@ fn words(row: &ResultRow, baseline: &str) -> Option<String> {
     let (sustained, ratio) = (row.sustained.as_ref()?, row.ratio?);
     let who = |limit: &Limit| if limit.helper { "its program" } else { "it" };
     let why = match &sustained.limit {
-        Some(limit) => limits::words(limit, who(limit)),
+        Some(limit) => limits::limit(limit, who(limit)),
         None => "why is not proved".into(),
     };
     Some(format!(
