@@ -74,7 +74,7 @@ impl Report {
             study.tables.extend(table);
         }
         let mut advice = said.advice;
-        advice.extend(forecast::advice(&forecast, &results));
+        advice.extend(forecast::advice(run, &forecast, &results));
         let iops = iops::rows(run, &index, &results);
         // Causes and the store are not texts and are not read back.
         let causes: Vec<Vec<Cause>> = results.iter().map(|r| r.causes.clone()).collect();
@@ -162,12 +162,14 @@ fn all_rows(run: &Run, baseline: usize, mut rows: Vec<Placed>) -> Vec<ResultRow>
         .iter()
         .map(|(point, layer, row)| explain(run, baseline, &rows, (*point, *layer), row))
         .collect();
-    let name = code_span::baseline(run.baseline());
+    let names = Names {
+        baseline: run.baseline(),
+    };
     let numbered = rows.into_iter().zip(found).enumerate();
     numbered
         .map(|(n, ((_, _, mut row), causes))| {
             row.id = format!("r{}", n + 1);
-            row.reasons = causes.iter().map(|c| c.words(&name)).collect();
+            row.reasons = causes.iter().map(|c| c.words(&names).into()).collect();
             row.causes = causes;
             row
         })

@@ -77,11 +77,7 @@ impl Figure {
         let control = build::control(run, controls);
         let is_baseline = at == BASELINE;
         let value = if is_baseline {
-            Estimate {
-                estimate: row.op_us?,
-                interval: row.op_us_interval,
-                average: None,
-            }
+            row.op_time()?
         } else {
             row.ratio?
         };

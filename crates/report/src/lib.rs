@@ -9,6 +9,7 @@ mod code_span;
 mod compare;
 mod figures;
 mod gate;
+mod group;
 mod history;
 mod number;
 pub mod page;

@@ -7,7 +7,6 @@ use layermark_model::{Trial, flags};
 use crate::{
     analysis::latency::Histograms,
     types::{Average, ResultRow, SlowOperations, Stalls, Verdict},
-    words,
 };
 
 /// Smallest ratio of a slow operation's time to the median.
@@ -133,11 +132,6 @@ pub fn change(old: &ResultRow, new: &ResultRow, typical: f64) -> Option<Average>
     ((new - old - reach).exp() > beyond).then_some(average)
 }
 
-/// [`words::stalls`] for tables. `baseline` is its name in a sentence.
-pub fn words(row: &ResultRow, baseline: &str) -> Option<String> {
-    words::stalls::words(row, baseline).map(String::from)
-}
-
 /// Marks a result whose average differs from its typical time.
 pub fn mark(row: &mut ResultRow, stalls: Option<Stalls>) {
     row.stalls = stalls;
@@ -155,6 +149,12 @@ pub fn unmark(row: &mut ResultRow) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{statements::remarks::Remark, types::Estimate, words::said};
+
+    fn told(stalls: Stalls) -> String {
+        let [typical, average] = [1.0, 2.0].map(|ratio| Estimate::new(ratio, None));
+        said(&Remark::Stalls(typical, average, Some(stalls)))
+    }
 
     fn of(values: &[(u64, u64)]) -> Counts {
         values.iter().map(|(us, n)| (us * 1_000, *n)).collect()
@@ -173,12 +173,22 @@ mod tests {
         let least = slow_from(&layer).expect("stalls");
         assert_eq!(least, 20_000_000);
         let native = of(&[(280, 500), (300, 400), (1_500, 3)]);
-        let here = slow(&layer, least).expect("operations");
-        let other = slow(&native, least).expect("operations");
-        let slow_us = [20_000.0, 20_000.0, 20_100.0];
-        assert_eq!((here.slow, here.slow_us), (18, Some(slow_us)));
-        assert_eq!((other.slow, other.slow_us), (0, None));
-        assert_eq!(other.longest_other_us, Some(1500.0));
+        let stalls = Stalls {
+            here: slow(&layer, least).unwrap(),
+            native: slow(&native, least).unwrap(),
+        };
+        assert_eq!(
+            told(stalls),
+            "usually 1.00x; 2.0x on average: 2 % of its operations take 20 ms, native's none above 1.50 ms"
+        );
+        let turned = Stalls {
+            here: slow(&native, least).unwrap(),
+            native: slow(&of(&[(300, 990), (15_000, 6), (40_000, 4)]), 15_000_000).unwrap(),
+        };
+        assert_eq!(
+            told(turned),
+            "usually 1.00x; 2.0x on average: 1 % of native's operations take 15.0 to 40.0 ms, its own none above 1.50 ms"
+        );
     }
 
     #[test]

@@ -1,66 +1,22 @@
 //! The report as blocks.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::collections::BTreeSet;
 
-use layermark_model::{LayerStatus, Machine};
+use layermark_model::Machine;
 
+use super::{
+    Block, Content, Item, Method, Part, Stack, charts, left_out,
+    matrix::{Matrix, ratio_of},
+    results::Results,
+    sizes::{self, IozoneSheet, SizeMatrix},
+};
 use crate::{
-    LayerReport, LeftOut, Report, Reproduce, ResultRow, Section, Statement, TrialRow, TrustItem,
-    code_span::code,
+    Report, ResultRow, Section, Statement, TrustItem,
     number::{self, count},
-    page::{
-        charts,
-        matrix::{Matrix, ratio_of},
-        results::Results,
-        sizes::{self, IozoneSheet, SizeMatrix},
-    },
     studies,
     tables::{self, LongTable},
     views::{alternatives, rows},
 };
-
-/// What a block is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The answer in a sentence, with its caveats.
-    Headline,
-    /// The run in one line.
-    About,
-    /// The study that the plan repeats.
-    Study,
-    /// Ratios of all operations and layers.
-    Matrix,
-    /// The most important sentences.
-    Findings,
-    /// A paragraph for each layer.
-    Layers,
-    /// What to do.
-    Advice,
-    /// A section that answers what was asked for.
-    Answer,
-    /// A section of other measured figures.
-    Figures,
-    /// A section derived from the results.
-    Model,
-    /// The checks.
-    Trust,
-    /// Every result.
-    Results,
-    /// What was not measured.
-    LeftOut,
-    /// Differences from iozone.
-    Fidelity,
-    /// How it was measured.
-    Method,
-    /// The machine and the layers.
-    Stack,
-    /// What measuring costs in each layer.
-    SelfTests,
-    /// Every trial.
-    Trials,
-    /// How to repeat the run.
-    Reproduce,
-}
 
 /// The report as blocks. What is costly to make, and not in every format, has a function instead of a block: charts,
 /// matrices of sizes, long tables.
@@ -90,90 +46,6 @@ pub struct Document<'a> {
     pub blocks: Vec<Block<'a>>,
 }
 
-/// A part of the report with its heading.
-pub struct Block<'a> {
-    /// What it is about.
-    pub part: Part,
-    /// Its heading; may be empty.
-    pub title: Cow<'a, str>,
-    /// A summary in a few words, for formats that fold or omit the block; may be empty.
-    pub note: String,
-    /// An explanation; may be empty.
-    pub about: String,
-    /// What is drawn.
-    pub content: Content<'a>,
-}
-
-/// The content of a block. Texts have names as code spans of Markdown.
-pub enum Content<'a> {
-    /// Warnings below the headline, without a full stop.
-    Caveats(&'a [String]),
-    /// A line of text.
-    Line(String),
-    /// Sentences.
-    List(Vec<Item<'a>>),
-    /// Checks and their outcomes.
-    Checks(&'a [TrustItem]),
-    /// Operations as rows, layers as columns, in every unit.
-    Matrix(Matrix<'a>),
-    /// Results by operation.
-    Results(Results<'a>),
-    /// Tables, charts, conclusions and files.
-    Section(Section),
-    /// Commands and the plan.
-    Reproduce(&'a Reproduce),
-    /// How it was measured.
-    Method(Method<'a>),
-    /// The machine and the layers.
-    Stack(Stack<'a>),
-    /// The layers that measured what measuring costs.
-    SelfTests(Vec<&'a LayerReport>),
-    /// Trials in the order of the run.
-    Trials(&'a [TrialRow]),
-}
-
-/// How it was measured.
-pub struct Method<'a> {
-    /// Sessions of the run.
-    pub sessions: usize,
-    /// Blocks of the run.
-    pub blocks: usize,
-    /// Differences smaller than this share do not matter.
-    pub delta: f64,
-    /// Differences from iozone.
-    pub fidelity: &'a [String],
-}
-
-/// The machine and the layers.
-pub struct Stack<'a> {
-    /// The machine.
-    pub machine: &'a Machine,
-    /// Directory in which the run worked.
-    pub dir: &'a str,
-    /// Every layer, also those that could not be set up.
-    pub layers: &'a [LayerReport],
-}
-
-impl<'a> Stack<'a> {
-    /// The layers that were set up.
-    pub fn ready(&self) -> impl Iterator<Item = &'a LayerReport> {
-        let layers = self.layers.iter();
-        layers.filter(|l| l.status == LayerStatus::Ready)
-    }
-}
-
-/// A sentence of a list.
-pub struct Item<'a> {
-    /// Its layer; may be empty.
-    pub layer: &'a str,
-    /// The sentence.
-    pub text: Cow<'a, str>,
-    /// Ids of the results behind it.
-    pub evidence: &'a [String],
-    /// A command that helps.
-    pub hint: Option<&'a str>,
-}
-
 impl<'a> Document<'a> {
     /// Makes the blocks of a report.
     pub fn new(report: &'a Report) -> Self {
@@ -193,7 +65,7 @@ impl<'a> Document<'a> {
             Block::new(Part::Matrix, "", Content::Matrix(Matrix::new(report))),
             results(report),
         ];
-        let left_out_by_reason = left_out_by_reason(&report.left_out);
+        let left_out_by_reason = left_out::by_reason(&report.left_out);
         let findings = report.findings.iter().map(|f| said(f, &f.evidence));
         // No evidence: a verdict sums up all results of its layer.
         let layers = report.verdicts.iter().map(|v| said(v, &[]));
@@ -210,7 +82,7 @@ impl<'a> Document<'a> {
                     .about(report.about.clone())
             }),
             Block::list(Part::Advice, "What to do", advice.collect()),
-            Block::list(Part::LeftOut, "Left out", left_out(report))
+            Block::list(Part::LeftOut, "Left out", left_out::items(&report.left_out))
                 .map(|b| b.note(left_out_by_reason.join("; "))),
             Block::list(Part::Fidelity, differs, fidelity.collect()),
         ];
@@ -393,118 +265,12 @@ impl<'a> Document<'a> {
     }
 }
 
-impl<'a> Block<'a> {
-    fn new(part: Part, title: impl Into<Cow<'a, str>>, content: Content<'a>) -> Self {
-        Self {
-            part,
-            title: title.into(),
-            note: String::new(),
-            about: String::new(),
-            content,
-        }
-    }
-
-    /// A list, with the layers that it is about as its note; `None` if it is empty.
-    fn list(part: Part, title: &'a str, items: Vec<Item<'a>>) -> Option<Self> {
-        let mut layers: Vec<&str> = items.iter().map(|item| item.layer).collect();
-        layers.dedup();
-        let note = layers.join(", ");
-        let block = Self::new(part, title, Content::List(items)).note(note);
-        (!layers.is_empty()).then_some(block)
-    }
-
-    fn note(self, note: String) -> Self {
-        Self { note, ..self }
-    }
-
-    fn about(self, about: String) -> Self {
-        Self { about, ..self }
-    }
-}
-
-impl<'a> Item<'a> {
-    fn new(text: impl Into<Cow<'a, str>>) -> Self {
-        Self {
-            layer: "",
-            text: text.into(),
-            evidence: &[],
-            hint: None,
-        }
-    }
-}
-
 fn said<'a>(statement: &'a Statement, evidence: &'a [String]) -> Item<'a> {
     Item {
         layer: &statement.layer,
         evidence,
         ..Item::new(&statement.text)
     }
-}
-
-/// Points of a layer that are missing for the same reason are one item.
-fn left_out<'a>(report: &'a Report) -> Vec<Item<'a>> {
-    let mut alike: Vec<(&'a LeftOut, Vec<String>)> = Vec::new();
-    for left in &report.left_out {
-        let same = alike.iter_mut().find(|(other, _)| {
-            (&other.layer, &other.reason, &other.hint) == (&left.layer, &left.reason, &left.hint)
-        });
-        match same {
-            Some((_, points)) => points.extend(left.point.as_deref().map(code)),
-            None => alike.push((left, left.point.as_deref().map(code).into_iter().collect())),
-        }
-    }
-    let item = |(left, points): (&'a LeftOut, Vec<String>)| {
-        let points = match points.as_slice() {
-            [] => String::new(),
-            points => format!(" ({})", number::list(points)),
-        };
-        // The reason first: a cell may end before the last of many points.
-        let text = format!("{}: {}{points}", code(&left.layer), left.reason);
-        Item {
-            layer: &left.layer,
-            hint: left.hint.as_deref(),
-            ..Item::new(text)
-        }
-    };
-    alike.into_iter().map(item).collect()
-}
-
-/// What was left out for each reason, the hint last: `a, b (2 points each): what is missing; hint:
-/// COMMAND`.
-pub fn left_out_by_reason(all: &[LeftOut]) -> Vec<String> {
-    type Counted<'a> = Vec<(&'a str, usize)>;
-    let mut reasons: Vec<(&LeftOut, Counted)> = Vec::new();
-    for left in all {
-        let same = |(other, _): &(&LeftOut, Counted)| {
-            (&other.reason, &other.hint) == (&left.reason, &left.hint)
-        };
-        let at = reasons.iter().position(same).unwrap_or_else(|| {
-            reasons.push((left, Vec::new()));
-            reasons.len() - 1
-        });
-        let layers = &mut reasons[at].1;
-        let point = usize::from(left.point.is_some());
-        match layers.iter_mut().find(|(name, _)| *name == left.layer) {
-            Some((_, points)) => *points += point,
-            None => layers.push((&left.layer, point)),
-        }
-    }
-    let said = |(left, layers): &(&LeftOut, Counted)| {
-        let first = layers.first().map_or(0, |(_, points)| *points);
-        let is_equal = layers.len() > 1 && first > 0 && layers.iter().all(|(_, n)| *n == first);
-        let named = layers.iter().map(|(name, points)| match points {
-            n if is_equal || *n == 0 => (*name).to_owned(),
-            n => format!("{name} ({})", count(*n, "point")),
-        });
-        let mut named = named.collect::<Vec<_>>().join(", ");
-        if is_equal {
-            named = format!("{named} ({} each)", count(first, "point"));
-        }
-        let hint = left.hint.as_ref().map(|hint| format!("; hint: {hint}"));
-        let reason = layermark_model::brief(&left.reason);
-        format!("{named}: {reason}{}", hint.unwrap_or_default())
-    };
-    reasons.iter().map(said).collect()
 }
 
 /// Every result, with what a ratio means.

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::{
-    cell::{MatrixCell, Sign, SignSet, Unit},
+    cell::{MatrixCell, Unit},
     names::short_names,
+    sign::{Sign, SignSet},
 };
 use crate::{Report, code_span::in_baseline};
 

@@ -151,7 +151,7 @@ impl<'a> Results<'a> {
 impl<'a> Line<'a> {
     /// A result without notes and remarks.
     pub fn new(row: &'a ResultRow) -> Self {
-        let latency = row.latency_us;
+        let latency = row.latency_us.as_ref();
         let said = data_source::surprise(row).is_some();
         Self {
             id: &row.id,
@@ -194,7 +194,7 @@ fn estimate(estimate: f64, interval: Option<[f64; 2]>) -> Estimate {
     }
 }
 
-fn tail(latency: LatencyUs) -> Option<TailLatency> {
+fn tail(latency: &LatencyUs) -> Option<TailLatency> {
     match latency.tail {
         Some(tail) => Some(TailLatency {
             lower: Some(tail.percentile),

@@ -12,10 +12,7 @@ use crate::{
     analysis::index::Index,
     code_span::{Part, parts},
     number::times,
-    page::{
-        cell::{MatrixCell, Sign},
-        matrix::Matrix,
-    },
+    page::{cell::MatrixCell, matrix::Matrix, sign::Sign},
     render,
     statements::{Selection, verdicts::by_cause},
     types::{Cause, DurabilityVerdict, Estimate, Sides},

@@ -109,7 +109,7 @@ pub fn advice<'a>(f: &Selection<'a>, busy: bool) -> Vec<Advice<'a>> {
     advice.extend(undecided(f, busy));
     advice.extend(as_root(f));
     advice.extend(across(f, Advised::NameTheDisk, |r| {
-        let unproved = matches!(r.distrust, Some(Distrust::CacheUnproved(..)));
+        let unproved = matches!(reason(r), Some(Distrust::CacheUnproved(..)));
         unproved && lacks_proof(f, r) && !counts(f, r)
     }));
     advice
@@ -315,10 +315,15 @@ fn as_root<'a>(f: &Selection<'a>) -> Option<Advice<'a>> {
     from(rows.collect(), |_| Advised::RunAsRoot)
 }
 
+/// Why it, or the baseline beside it, is not trusted.
+fn reason(row: &ResultRow) -> Option<&Distrust> {
+    row.distrust.as_ref().map(Distrust::reason)
+}
+
 /// Whether the state of its caches is what is not trusted, and could be another.
 fn lacks_proof(f: &Selection, row: &ResultRow) -> bool {
     let cache = matches!(
-        row.distrust,
+        reason(row),
         Some(Distrust::Cache(_) | Distrust::CacheUnproved(..))
     );
     cache && !f.in_memory(&row.layer)

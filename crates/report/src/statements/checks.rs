@@ -115,6 +115,8 @@ pub struct Contamination {
 pub struct Cache<'a> {
     /// All that ask.
     pub all: usize,
+    /// Neither refuted nor without proof.
+    pub proved: usize,
     /// Refuted, and in which layers.
     pub refuted: (usize, Vec<&'a str>),
     /// Not proved, by reason, with the layers.
@@ -382,8 +384,10 @@ fn cache<'a>(e: &Evidence<'a>) -> Cache<'a> {
     let (wrong, unproved) = (having(flags::CACHE), having(flags::CACHE_UNPROVED));
     let faulted = having(flags::MAJOR_FAULTS);
     let cold = |t: &&TrialRecord| point(t).is_some_and(|p| p.meaning.is_cold());
+    let all = e.trials.iter().filter(asked).count();
     Cache {
-        all: e.trials.iter().filter(asked).count(),
+        all,
+        proved: all.saturating_sub(wrong.len() + unproved.len()),
         refuted: (wrong.len(), layers_of(e, &wrong)),
         unproved: why_unproved(e, &unproved),
         unproved_trials: unproved.len(),

@@ -1,7 +1,7 @@
 //! Key findings: at most five short sentences, most serious first.
 
 use crate::{
-    analysis::{others, sustained},
+    analysis::sustained,
     statements::{
         MOST, Selection,
         late::{Late, is_late},
@@ -206,7 +206,6 @@ fn fewer_bytes<'a>(f: &Selection<'a>) -> Option<Finding<'a>> {
     let row = rows
         .filter(|r| r.fewer_bytes.is_some())
         .min_by(|a, b| share(a).total_cmp(&share(b)))?;
-    others::fewer_words(row)?;
     Some(Finding::FewerBytes(row))
 }
 

@@ -156,7 +156,7 @@ impl Words for Cache<'_> {
         let ((wrong, wrong_in), (faulted, faulted_in)) = (&self.refuted, &self.faulted);
         let mut parts = Vec::new();
         if wrong + unproved > 0 {
-            let proved = all.saturating_sub(wrong + unproved);
+            let proved = self.proved;
             parts.push(text!("proved in {proved} of {all} trials that ask"));
         }
         if unproved > 0 {

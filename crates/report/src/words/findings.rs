@@ -3,14 +3,16 @@
 use layermark_model::brief;
 
 use crate::{
-    analysis::others,
     number::{self, count, times, verb},
-    statements::findings::{Finding, Open, Skipped},
+    statements::{
+        findings::{Finding, Open, Skipped},
+        remarks,
+    },
     types::ResultRow,
     words::{
         Names, Text, Words, limits,
         lists::{LISTED, layers, quoted},
-        stalls, text,
+        text,
     },
 };
 
@@ -33,13 +35,17 @@ impl Words for Finding<'_> {
             }
             Self::Sustained(row, least, _) => sustained(row, *least, names),
             Self::FewerBytes(row) => {
-                let fewer = others::fewer_words(row).unwrap_or_default();
+                let fewer = remarks::fewer_bytes(row)
+                    .map(|r| r.words(names))
+                    .unwrap_or_default();
                 text!("{} at {}: {fewer}.", Text::code(&row.layer), row.label)
             }
             Self::Failures(worst, rows) => failures(worst, rows.len() - 1),
             Self::Uses(uses) => uses.words(names),
             Self::Stalls(row, _) => {
-                let times = stalls::words(row, &baseline.to_string()).unwrap_or_default();
+                let times = remarks::stalls(row)
+                    .map(|r| r.words(names))
+                    .unwrap_or_default();
                 let (name, at) = (Text::code(&row.layer), quoted(&row.label));
                 text!("{name} at {at}: {times}.")
             }

@@ -51,7 +51,10 @@ impl Said {
 impl Words for Headline<'_> {
     fn words(&self, names: &Names) -> Text {
         match self {
-            Self::LostData(cuts) => power_cuts::sentence(cuts).unwrap_or_default().into(),
+            Self::LostData(cuts) => {
+                let lost = power_cuts::sentence(cuts);
+                lost.map(|lost| lost.words(names)).unwrap_or_default()
+            }
             Self::Study {
                 busy,
                 warnings,

@@ -4,12 +4,15 @@ use layermark_model::brief;
 
 use crate::{
     number::{self, count},
-    statements::verdicts::{Clause, Group, LayerVerdict},
+    statements::{
+        remarks,
+        verdicts::{Clause, Group, LayerVerdict},
+    },
     types::{Cause, DurabilityVerdict, Estimate, ResultRow},
     words::{
         Names, Text, Words,
         lists::{first_of, labels, name_all, quoted},
-        stalls, text,
+        text,
     },
 };
 
@@ -42,7 +45,9 @@ impl Words for Clause<'_> {
                     Some(ratio) if ratio.estimate < 1.0 => "is",
                     _ => "takes",
                 };
-                let times = stalls::words(row, &baseline.to_string()).unwrap_or_default();
+                let times = remarks::stalls(row)
+                    .map(|r| r.words(names))
+                    .unwrap_or_default();
                 text!("{verb} {times} at {}", quoted(&row.label))
             }
             Self::Changed(verdict, rows) => {
@@ -95,8 +100,7 @@ impl Words for Clause<'_> {
 
 /// End of a clause with the reason for being slower; empty if no cause is known.
 fn because(cause: Option<&Cause>, names: &Names) -> Text {
-    let baseline = names.baseline().to_string();
-    let text = cause.map(|c| text!(": {}", c.words(&baseline)));
+    let text = cause.map(|c| text!(": {}", c.words(names)));
     text.unwrap_or_default()
 }
 
@@ -109,7 +113,7 @@ fn explained(cause: Option<&Cause>, names: &Names) -> Text {
         Cause::Unexplained | Cause::Small(_) | Cause::OtherFileSystem(_) => ", and",
         _ => " because",
     };
-    text!("{joint} {}", cause.words(&names.baseline().to_string()))
+    text!("{joint} {}", cause.words(names))
 }
 
 fn costs_more(row: &ResultRow, names: &Names) -> Text {

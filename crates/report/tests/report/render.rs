@@ -184,7 +184,7 @@ fn no_format_for_readers_sees_a_row_of_the_report() {
     assert!(all.len() > 2_000, "{} lines were read", all.len());
     let found = all.iter().filter(|line| {
         let names = |word: &&str| has_word(&code(&line.text), word);
-        !is_data(&line.file) && ROWS.iter().any(|word| names(&word))
+        !is_data(&line.file) && ROWS.iter().any(names)
     });
     let found: Vec<String> = found.map(|l| format!("{}: {}", l.file, l.text)).collect();
     assert!(
@@ -219,7 +219,7 @@ fn three_data_formats_read_rows_and_the_others_share_tables() {
 fn no_format_names_a_workload() {
     let names = |line: &&Line| {
         let quoted = |name: &&str| line.text.contains(&format!("\"{name}\""));
-        WORKLOADS.iter().any(|name| quoted(&name))
+        WORKLOADS.iter().any(quoted)
     };
     let all = lines();
     let found: Vec<String> = all

@@ -9,9 +9,10 @@ use crate::{
     STALLS, STALLS_MEANING, Verdict, number,
     page::{
         Document,
-        cell::{MatrixCell, Sign},
+        cell::MatrixCell,
         results::Line,
         shade::{self, Scale},
+        sign::Sign,
         sizes::{SizeLayer, SizeMatrix},
     },
 };

@@ -13,8 +13,9 @@ use super::{Result, bold, text};
 use crate::{
     STALLS, STALLS_MEANING,
     page::{
-        cell::{MatrixCell, Sign},
+        cell::MatrixCell,
         shade::Shade,
+        sign::Sign,
         sizes::{IozoneSheet, SizeLayer, SizeMatrix},
     },
 };
@@ -116,8 +117,7 @@ pub fn test(sheet: &mut Worksheet, test: &SizeMatrix, baseline: &str) -> Result<
         2,
         0,
         format!(
-            "Below: time an operation divided by that in {baseline}; above 1 is slower; \u{b1}5% is too noisy for a verdict; with {} {}.",
-            STALLS, STALLS_MEANING
+            "Below: time an operation divided by that in {baseline}; above 1 is slower; \u{b1}5% is too noisy for a verdict; with {STALLS} {STALLS_MEANING}."
         ),
     )?;
     sheet.set_column_width(0, 16)?;
