@@ -15,7 +15,7 @@ use crate::{
         results::{self, Placed},
         scaling, waiting,
     },
-    code_span, figures, plain,
+    figures, plain,
     sentences::{self, Sentences},
     statements::{
         Selection,
