@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use layermark_model::{Profile, Spec};
-use layermark_report::exporters;
+use layermark_report::render;
 
 use crate::{
     commands::complete,
@@ -55,7 +55,7 @@ fn output_help() -> String {
 
 /// Help of `-o` where it writes these formats.
 pub fn output_help_of(has: impl Fn(&str) -> bool) -> String {
-    let formats = exporters::ALL.iter().filter(|e| has(e.id()));
+    let formats = render::ALL.iter().filter(|e| has(e.id()));
     let endings: Vec<&str> = formats
         .filter_map(|e| e.extensions().first().copied())
         .collect();
@@ -81,7 +81,7 @@ pub enum ShowArg {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdout {
     /// The answer in at most 40 lines, with a matrix in this unit.
-    Short(exporters::Unit),
+    Short(render::Unit),
     /// All of the report as text.
     Full,
     Json,
@@ -93,9 +93,9 @@ impl OutArgs {
             (true, _) => Stdout::Json,
             (false, true) => Stdout::Full,
             (false, false) => Stdout::Short(match self.show {
-                ShowArg::Ratio => exporters::Unit::Ratio,
-                ShowArg::Time => exporters::Unit::Time,
-                ShowArg::Throughput => exporters::Unit::Throughput,
+                ShowArg::Ratio => render::Unit::Ratio,
+                ShowArg::Time => render::Unit::Time,
+                ShowArg::Throughput => render::Unit::Throughput,
             }),
         }
     }

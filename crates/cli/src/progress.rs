@@ -16,7 +16,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use layermark_lab::{Event, Ratio};
 use layermark_model::plain;
-use layermark_report::{Estimate, count, exporters::Growing, ratio_with};
+use layermark_report::{Estimate, count, ratio_with, render::Growing};
 
 use crate::{
     failure::in_full,

@@ -13,7 +13,7 @@ use layermark_model::{
     protocol::{FromProbe, ToProbe},
 };
 use layermark_probe::workloads::{self, fio_job};
-use layermark_report::{Report, exporters};
+use layermark_report::{Report, render};
 use layermark_testkit::sample::Sample;
 
 pub use store::store;
@@ -163,7 +163,7 @@ pub(crate) const SLOW: [&str; 4] = ["svg", "xlsx", "png", "card.png"];
 /// Writes every format but the slow ones. JSON must be valid, and no format may contain terminal
 /// escapes or invalid XML.
 pub(crate) fn texts(report: &Report) {
-    let endings = exporters::ALL.iter().filter_map(|e| e.extensions().first());
+    let endings = render::ALL.iter().filter_map(|e| e.extensions().first());
     for ending in endings.filter(|ending| !SLOW.contains(ending)) {
         let name = format!("r.{ending}");
         let text = String::from_utf8(written(report, &name)).expect("UTF-8");
@@ -176,7 +176,7 @@ pub(crate) fn texts(report: &Report) {
 
 pub(crate) fn written(report: &Report, name: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    let exporter = exporters::for_path(name.as_ref()).expect(name);
+    let exporter = render::for_path(name.as_ref()).expect(name);
     exporter.write(report, &mut out).expect(name);
     out
 }

@@ -12,7 +12,7 @@ use std::{
 use layermark_model::StudyId;
 use layermark_report::{
     Report,
-    exporters::{self, Files},
+    render::{self, Files},
 };
 use layermark_testkit::sample::{
     self,
@@ -26,7 +26,7 @@ struct Disk {
 
 impl Files for Disk {
     fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write> {
-        let file = File::create(exporters::part_path(&self.path, part))?;
+        let file = File::create(render::part_path(&self.path, part))?;
         Ok(self.file.insert(BufWriter::new(file)))
     }
 }
@@ -73,5 +73,5 @@ fn main() -> anyhow::Result<()> {
         path: path.clone().into(),
         file: None,
     };
-    exporters::for_path(Path::new(&path))?.write(&report, &mut disk)
+    render::for_path(Path::new(&path))?.write(&report, &mut disk)
 }

@@ -1,23 +1,23 @@
-//! Reports: a [`Report`] is made from a run and its trials, and printed by exporters.
+//! Reports: a [`Report`] is made from a run and its trials, and drawn by `render`.
 //!
-//! [`Report::build`] is pure. To add a format, write `exporters/NAME.rs` and its line in
-//! [`exporters::ALL`].
+//! [`Report::build`] is pure. To add a format, write `render/NAME.rs` and its line in
+//! [`render::ALL`].
 
 mod analysis;
 mod build;
-mod charts;
 mod code_span;
 mod compare;
-pub mod document;
-pub mod exporters;
 mod figures;
 mod gate;
 mod group;
 mod history;
 mod number;
+pub mod page;
 mod plain;
+pub mod render;
 mod statements;
 mod studies;
+mod tables;
 mod types;
 mod views;
 mod words;

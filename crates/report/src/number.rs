@@ -251,28 +251,48 @@ impl Written {
 
     /// [`times`].
     pub fn times(&self) -> String {
-        let Self { shown: e, word } = self;
+        format!("{}{}", self.multiple(), self.word)
+    }
+
+    /// [`times`] without its word: `3.0x`.
+    pub fn multiple(&self) -> String {
+        let e = self.shown;
         let least = match e.estimate {
             r if r >= 9.95 => 1.0,
             r if r >= 1.995 => 0.1,
             r if r >= 0.0995 => 0.01,
             r => last_place(r, 2),
         };
-        format!("{}x{word}", ratio_in(e.estimate, step(e).max(least)))
+        format!("{}x", ratio_in(e.estimate, step(&e).max(least)))
+    }
+
+    /// The word that says that the inverse is written: `faster`, or empty.
+    pub fn word(&self) -> &'static str {
+        self.word.trim_start()
     }
 
     /// [`noisy`].
     pub fn noisy(&self) -> Option<String> {
-        let Self { shown: e, word } = self;
-        let x = if word.is_empty() { "" } else { "x" };
+        let noise = self.noise()?;
+        Some(format!("{}{} \u{b1}{noise}", self.estimate(), self.word))
+    }
+
+    /// [`noisy`] without word and noise: `0.97`, `248x`.
+    pub fn estimate(&self) -> String {
+        let x = if self.is_inverse() { "x" } else { "" };
+        format!("{}{x}", self.digits())
+    }
+
+    /// The longer half of the interval as a share of the estimate, rounded up: `5%`, `>100%`.
+    pub fn noise(&self) -> Option<String> {
+        let e = self.shown;
         let [low, high] = e.interval?;
         let half = (high - e.estimate).max(e.estimate - low) / e.estimate;
-        let share = if half > WIDEST {
-            ">100".to_owned()
+        Some(if half > WIDEST {
+            ">100%".to_owned()
         } else {
-            format!("{:.0}", (half * 100.0 - 1e-9).ceil())
-        };
-        Some(format!("{}{x}{word} \u{b1}{share}%", self.digits()))
+            format!("{:.0}%", (half * 100.0 - 1e-9).ceil())
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use clap::Args;
 use layermark_model::StoreOption;
-use layermark_report::{ImportComparison, Report, TrustState, exporters};
+use layermark_report::{ImportComparison, Report, TrustState, render};
 use layermark_store::Store;
 
 use super::{complete, gate, output, stdout, stored, target};
@@ -108,7 +108,7 @@ fn two_imports(
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = Vec::new();
-    exporters::print_imports(both, output::style(exporters::Unit::Ratio), &mut text)
+    render::print_imports(both, output::style(render::Unit::Ratio), &mut text)
         .map_err(Failure::failed)?;
     stdout::write(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, Command};
 use layermark_import::formats;
-use layermark_report::exporters;
+use layermark_report::render;
 use serde_json::{Value, json};
 
 use super::plans::PLANS;
@@ -53,7 +53,7 @@ fn of(command: &Command, named: &[&str]) -> Result<String, Failure> {
         .iter()
         .map(|(code, means)| json!({ "code": code, "means": means }))
         .collect();
-    let exports: Vec<Value> = exporters::ALL
+    let exports: Vec<Value> = render::ALL
         .iter()
         .map(|e| json!({ "id": e.id(), "endings": e.extensions() }))
         .collect();

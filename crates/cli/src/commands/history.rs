@@ -7,7 +7,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Args;
 use jiff::{Timestamp, tz::TimeZone};
 use layermark_model::{Run, RunStatus, TrialRecord};
-use layermark_report::{TALLY_RULES, Tally, exporters};
+use layermark_report::{TALLY_RULES, Tally, render};
 use layermark_store::{Filter, ImportSummary, Store, Summary};
 use serde_json::{Value, json};
 
@@ -151,7 +151,7 @@ fn page(args: &HistoryArgs) -> Result<Option<Target>, Failure> {
 /// Prints a trend, or writes its page.
 fn tell(trend: &Trend, page: Option<Target>, args: &HistoryArgs) -> Result<ExitCode, Failure> {
     if let Some(page) = page {
-        let bytes = exporters::trend_page(&trend.drawn());
+        let bytes = render::trend_page(&trend.drawn());
         let written = page.fill(&|out| Ok(out.open("")?.write_all(&bytes)?))?;
         for path in written {
             say(format!("page: {}", path.display()));

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_report::{Report, exporters};
+use layermark_report::{Report, render};
 
 use super::{stdout, target::Target};
 use crate::{
@@ -77,8 +77,8 @@ fn default_page(report: &Report) -> Result<PathBuf, Failure> {
 }
 
 /// How text is printed on standard output.
-pub fn style(unit: exporters::Unit) -> exporters::Style {
-    exporters::Style {
+pub fn style(unit: render::Unit) -> render::Style {
+    render::Style {
         width: width(),
         colour: io::stdout().is_terminal() && !is_dumb() && std::env::var_os("NO_COLOR").is_none(),
         unit,
@@ -88,14 +88,14 @@ pub fn style(unit: exporters::Unit) -> exporters::Style {
 fn to_stdout(report: &Report, what: Stdout) -> Result<(), Failure> {
     let style = style(match what {
         Stdout::Short(unit) => unit,
-        Stdout::Full | Stdout::Json => exporters::Unit::Ratio,
+        Stdout::Full | Stdout::Json => render::Unit::Ratio,
     });
     let mut text = Vec::new();
     let printed = match what {
-        Stdout::Json => exporters::for_path(Path::new("report.json"))
+        Stdout::Json => render::for_path(Path::new("report.json"))
             .and_then(|json| json.write(report, &mut text)),
-        Stdout::Full => exporters::print_full(report, style, &mut text),
-        Stdout::Short(_) => exporters::print(report, style, &mut text),
+        Stdout::Full => render::print_full(report, style, &mut text),
+        Stdout::Short(_) => render::print(report, style, &mut text),
     };
     printed.map_err(Failure::failed)?;
     stdout::write(&text)

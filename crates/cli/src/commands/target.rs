@@ -11,7 +11,7 @@ use std::{
 use layermark_fd::{Held, HeldDir, Refused};
 use layermark_report::{
     Report,
-    exporters::{self, Exporter, Files},
+    render::{self, Exporter, Files},
 };
 use tempfile::NamedTempFile;
 
@@ -74,7 +74,7 @@ pub fn times_target(path: &Path, force: bool) -> Result<Target, Failure> {
 }
 
 fn exporter(path: &Path) -> Result<&'static dyn Exporter, Failure> {
-    exporters::for_path(path)
+    render::for_path(path)
         .map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"))
 }
 
@@ -387,7 +387,7 @@ impl Files for Parts<'_> {
     fn open(&mut self, part: &str) -> anyhow::Result<&mut dyn Write> {
         self.close()?;
         let (file, _) = new_file(&self.dir, self.path)?;
-        let path = exporters::part_path(self.path, part);
+        let path = render::part_path(self.path, part);
         let (_, out) = self.open.insert((path, BufWriter::new(file)));
         Ok(out)
     }
@@ -427,7 +427,7 @@ fn put(
             },
             Existing::Other(_) | Existing::Directory => {
                 number += 1;
-                path = exporters::part_path(wanted, &number.to_string());
+                path = render::part_path(wanted, &number.to_string());
             }
         }
     }

@@ -108,10 +108,3 @@ impl<'a> SizeTable<'a> {
         self.layers.iter().find(|t| t.layer.name == name)
     }
 }
-
-impl<'a> LayerTable<'a> {
-    /// Its results with a number.
-    pub fn measured(&self) -> impl Iterator<Item = &'a ResultRow> {
-        self.cells.iter().flatten().copied().flatten()
-    }
-}

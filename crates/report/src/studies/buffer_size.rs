@@ -30,11 +30,15 @@ impl Study for BufferSize {
         StudyId::BufferSize
     }
 
+    fn title(&self) -> &'static str {
+        "buffer size for read and write"
+    }
+
     fn section(&self, data: &Data) -> Section {
         let ops = ["write", "read"].map(|op| Op { data, op });
         Section {
             name: self.id().id().into(),
-            title: "Study: buffer size for read and write".into(),
+            title: self.heading(),
             about: "One file, written and then read record by record with write() and read(). Wall time and CPU time of the program for each record size. The study chose 1024 bytes by eye.".into(),
             tables: ops.iter().map(Op::table).collect(),
             charts: ops.iter().flat_map(Op::charts).collect(),

@@ -23,6 +23,10 @@ impl Study for FileioAppvirt {
         StudyId::FileioAppvirt
     }
 
+    fn title(&self) -> &'static str {
+        "file I/O of virtualised applications"
+    }
+
     fn section(&self, data: &Data) -> Section {
         let layers = layers(data);
         let works: Vec<StudyWork> = WORKS
@@ -46,7 +50,7 @@ impl Study for FileioAppvirt {
         conclusions.extend(layers.iter().filter_map(|l| copy_up(data, l)));
         Section {
             name: self.id().id().into(),
-            title: "Study: file I/O of virtualised applications".into(),
+            title: self.heading(),
             about: format!(
                 "One file written and read from start to end, {natively} and through each layer. Seconds: mean and range of the repeats. The report's own rule decides whether a layer differs from {base}.",
                 base = data.baseline_name(),

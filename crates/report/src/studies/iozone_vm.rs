@@ -23,6 +23,10 @@ impl Study for IozoneVm {
         StudyId::IozoneVm
     }
 
+    fn title(&self) -> &'static str {
+        "file systems of development machines"
+    }
+
     fn section(&self, data: &Data) -> Section {
         let charts = CHARTS.map(|(op, small)| Part { data, op, small });
         let drawn: Vec<&Part> = charts
@@ -43,7 +47,7 @@ impl Study for IozoneVm {
         );
         Section {
             name: self.id().id().into(),
-            title: "Study: file systems of development machines".into(),
+            title: self.heading(),
             about: format!(
                 "iozone's tests {} and through each layer. Throughput is in KB/s of 1024 bytes, as in iozone. Files were read just after they had been written or read, so reads come from memory if the layer allows it.",
                 data.natively()

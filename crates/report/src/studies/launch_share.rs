@@ -27,6 +27,10 @@ impl Study for LaunchShare {
         StudyId::LaunchShare
     }
 
+    fn title(&self) -> &'static str {
+        "launch time from disks, images and shares"
+    }
+
     fn section(&self, data: &Data) -> Section {
         let peers = [false, true].map(|emulated| Peers::of(data, emulated));
         let peers: Vec<Peers> = peers.into_iter().flatten().collect();
@@ -36,7 +40,7 @@ impl Study for LaunchShare {
         }
         Section {
             name: self.id().id().into(),
-            title: "Study: launch time from disks, images and shares".into(),
+            title: self.heading(),
             about: "Programs launched from each layer until they are ready: mean, range, and ratio to the first layer in the same blocks. Layers on an emulated CPU are compared with each other.".into(),
             tables,
             ..Section::default()

@@ -68,6 +68,12 @@ impl Data<'_> {
 pub trait Study: Sync {
     /// Its id in a plan.
     fn id(&self) -> StudyId;
+    /// What it is about, in a few words.
+    fn title(&self) -> &'static str;
+    /// The heading of its section.
+    fn heading(&self) -> String {
+        format!("Study: {}", self.title())
+    }
     /// Its tables and charts, and the conclusions that are not data.
     fn section(&self, data: &Data) -> Section;
     /// Its answer, made from the same data as its section. Without a full stop.
@@ -124,6 +130,12 @@ pub const ALL: &[&dyn Study] = &[
     &launch_share::LaunchShare,
     &virtual_io::VirtualIo,
 ];
+
+/// What the study with this id is about, in a few words.
+pub fn title(id: &str) -> Option<&'static str> {
+    let study = ALL.iter().find(|s| s.id().id() == id);
+    study.map(|s| s.title())
+}
 
 /// The section of the study that the plan repeats, or of the plan's own claims. Claims of the plan come first.
 pub fn build(data: &Data) -> Option<Section> {

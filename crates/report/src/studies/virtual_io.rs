@@ -21,10 +21,14 @@ impl Study for VirtualIo {
         StudyId::VirtualIoStack
     }
 
+    fn title(&self) -> &'static str {
+        "emulated against paravirtual I/O"
+    }
+
     fn section(&self, data: &Data) -> Section {
         Section {
             name: self.id().id().into(),
-            title: "Study: emulated against paravirtual I/O".into(),
+            title: self.heading(),
             about: "Throughput of the same work natively, through emulated hardware and through paravirtual devices: more is better. Guests on an emulated CPU (TCG) are compared with each other. The figures do not apply to KVM.".into(),
             tables: [stacks(data, false), stacks(data, true)].concat(),
             ..Section::default()

@@ -76,6 +76,16 @@ impl Cell {
             value: value.is_finite().then_some(value),
         }
     }
+
+    /// Whether the text says no more than the number: no unit, no range. True without a number.
+    pub fn is_plain(&self) -> bool {
+        let written = self.text.replace(',', "").parse::<f64>();
+        match (self.value, written) {
+            (Some(value), Ok(shown)) => (shown - value).abs() <= 0.01 * value.abs().max(1e-9),
+            (Some(_), Err(_)) => false,
+            (None, _) => true,
+        }
+    }
 }
 
 /// Lines over a quantity that spans decades.

@@ -8,6 +8,9 @@ use crate::{
     views::by_work,
 };
 
+/// Name of the section.
+pub const NAME: &str = "alternatives";
+
 /// `None` without alternatives.
 pub fn section(report: &Report) -> Option<Section> {
     let choices = by_work(&report.alternatives, |row| {
@@ -19,7 +22,7 @@ pub fn section(report: &Report) -> Option<Section> {
         .map(|(reference, rows)| table(report, reference, rows))
         .collect();
     (!tables.is_empty()).then(|| Section {
-        name: "alternatives".into(),
+        name: NAME.into(),
         title: "Compared with each other".into(),
         about: "Within each layer, the time an operation takes over that of the reference, the first one, block by block. The rules for the words are those of layers against the baseline.".into(),
         tables,

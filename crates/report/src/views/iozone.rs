@@ -18,31 +18,31 @@ pub fn kib_per_s(row: &ResultRow) -> Option<f64> {
 }
 
 /// iozone's tables of a layer, each title once.
-pub struct TableSet<'a> {
+pub struct TableSet<'t, 'a> {
     /// The layer's name.
     pub layer: &'a str,
     /// 0 is the first set of its layer. The next one has titles that the first already contains,
     /// such as the same tests with a cold cache.
     pub number: usize,
     /// In iozone's order; at least one.
-    pub tables: Vec<TitledTable<'a>>,
+    pub tables: Vec<TitledTable<'t, 'a>>,
 }
 
 /// A table with one of iozone's titles.
 #[derive(Clone, Copy)]
-pub struct TitledTable<'a> {
+pub struct TitledTable<'t, 'a> {
     /// The title, without the word `report`.
     pub title: &'static str,
     /// Number of the table in iozone's order, from 0.
     pub place: u32,
     /// The test.
-    pub test: &'a SizeTable<'a>,
+    pub test: &'t SizeTable<'a>,
     /// The results in the layer.
-    pub in_layer: &'a LayerTable<'a>,
+    pub in_layer: &'t LayerTable<'a>,
 }
 
 /// The tables of every layer, in the report's order.
-pub fn table_sets<'a>(report: &'a Report, tests: &'a [SizeTable<'a>]) -> Vec<TableSet<'a>> {
+pub fn table_sets<'t, 'a>(report: &'a Report, tests: &'t [SizeTable<'a>]) -> Vec<TableSet<'t, 'a>> {
     let mut sets: Vec<TableSet> = Vec::new();
     for layer in report.layers.iter().filter(|l| !l.control) {
         let first = sets.len();

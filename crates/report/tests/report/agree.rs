@@ -5,7 +5,7 @@
 use layermark_model::{Pass, RunStatus, TrialRecord, Turn};
 use layermark_report::{
     Report, Verdict,
-    exporters::{self, Style},
+    render::{self, Style},
 };
 use layermark_testkit::{
     fixtures,
@@ -98,7 +98,7 @@ fn check(what: &str, [time, baseline, ratio, extra]: [&str; 4]) {
 
 fn exported(report: &Report, format: &str) -> String {
     let mut bytes = Vec::new();
-    let exporter = exporters::ALL.iter().find(|e| e.id() == format);
+    let exporter = render::ALL.iter().find(|e| e.id() == format);
     let exporter = exporter.expect("a format");
     exporter.write(report, &mut bytes).expect("a file");
     String::from_utf8(bytes).expect("text")
@@ -117,7 +117,7 @@ fn terminal(report: &Report, width: usize) -> usize {
         width,
         ..Style::default()
     };
-    exporters::print_full(report, style, &mut out).expect("a report");
+    render::print_full(report, style, &mut out).expect("a report");
     let text = String::from_utf8(out).expect("text");
     let with_times = text
         .lines()
@@ -319,7 +319,7 @@ fn only_what_is_faster_is_called_so(report: &Report) {
             width,
             ..Style::default()
         };
-        exporters::print_full(report, style, &mut out).expect("a report");
+        render::print_full(report, style, &mut out).expect("a report");
         let text = String::from_utf8(out).expect("text");
         let bad = |l: &&str| l.contains("x faster [") && l.contains("too noisy");
         assert_eq!(text.lines().find(bad), None);

@@ -1,7 +1,7 @@
 //! Commands, engines and the like that a user chooses between, set against the first of them.
 
 use layermark_model::{Point, Verified};
-use layermark_report::{AlternativeRow, Report, Verdict, exporters};
+use layermark_report::{AlternativeRow, Report, Verdict, render};
 use serde_json::{Value, json};
 
 use crate::made::Made;
@@ -146,7 +146,7 @@ fn every_format_that_people_read_tells_it() {
     for layers in [&["native"][..], &["native", "fuse"]] {
         let report = report(layers, &commands(&json!(["a", "b"])), 9);
         for id in ["html", "markdown", "markdown_full", "terminal", "json"] {
-            let exporter = exporters::ALL.iter().find(|e| e.id() == id);
+            let exporter = render::ALL.iter().find(|e| e.id() == id);
             let mut out = Vec::new();
             let exporter = exporter.unwrap_or_else(|| panic!("no {id}"));
             exporter.write(&report, &mut out).expect("written");

@@ -5,7 +5,7 @@ use calamine::{Reader, Xlsx};
 use layermark_model::{DeviceBytes, Point, Trial};
 use layermark_report::{
     Conclusion, Holds, Report, Section,
-    exporters::{self, Style},
+    render::{self, Style},
 };
 use serde_json::json;
 
@@ -162,7 +162,7 @@ fn later_reads_and_write_back_are_decided_by_proof() {
 
 fn written(report: &Report, name: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    let exporter = exporters::for_path(name.as_ref()).unwrap();
+    let exporter = render::for_path(name.as_ref()).unwrap();
     exporter.write(report, &mut out).unwrap();
     out
 }
@@ -174,7 +174,7 @@ fn printed(report: &Report, width: usize) -> String {
         ..Style::default()
     };
     let mut out = Vec::new();
-    exporters::print(report, style, &mut out).unwrap();
+    render::print(report, style, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -306,7 +306,7 @@ fn a_table_too_wide_for_the_window_is_split_into_groups_of_columns() {
             ..Style::default()
         };
         let mut text = Vec::new();
-        exporters::print_full(&report, style, &mut text).unwrap();
+        render::print_full(&report, style, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         let longest = text.lines().map(|l| l.chars().count()).max();
         assert!(longest <= Some(width), "{width}: {longest:?}");

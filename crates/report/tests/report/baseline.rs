@@ -5,7 +5,7 @@ use std::io::{Cursor, Read};
 use layermark_model::{Run, TrialRecord};
 use layermark_report::{
     Holds, Report, Verdict,
-    exporters::{self, Style},
+    render::{self, Style},
 };
 use layermark_testkit::sample::{
     self, Sample,
@@ -94,7 +94,7 @@ fn text(id: &str, bytes: &[u8]) -> String {
 fn says_only_its_name(what: &str, report: &Report) {
     assert_eq!(report.baseline(), NAME, "{what}");
     let mut named = 0;
-    for exporter in exporters::ALL {
+    for exporter in render::ALL {
         let mut out = Vec::new();
         if exporter.id() == "png" || exporter.write(report, &mut out).is_err() {
             continue;
@@ -106,7 +106,7 @@ fn says_only_its_name(what: &str, report: &Report) {
     }
     assert!(named >= 6, "{what}: {named} formats name it");
     let mut shown = Vec::new();
-    exporters::print(report, Style::default(), &mut shown).expect("a vector");
+    render::print(report, Style::default(), &mut shown).expect("a vector");
     let shown = String::from_utf8_lossy(&shown).into_owned();
     assert_eq!(natives(&shown), [""; 0], "{what}");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use layermark_model::{Import, ImportedPoint};
-use layermark_report::{Report, exporters};
+use layermark_report::{Report, render};
 use layermark_testkit::sample::{self, Sample};
 
 fn report() -> Report {
@@ -112,7 +112,7 @@ fn every_format_shows_it_and_none_calls_it_a_verdict() {
     assert_eq!(headline, report.headline);
     for name in ["x.html", "x.json", "x.full.md", "x.txt"] {
         let mut out = Vec::new();
-        let exporter = exporters::for_path(Path::new(name)).unwrap();
+        let exporter = render::for_path(Path::new(name)).unwrap();
         exporter.write(&report, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(
@@ -152,7 +152,7 @@ fn a_pull_request_gets_60_lines_however_many_files_are_set_beside() {
             report.set_beside(&import);
         }
         let mut out = Vec::new();
-        let exporter = exporters::for_path(Path::new("x.md")).unwrap();
+        let exporter = render::for_path(Path::new("x.md")).unwrap();
         exporter.write(&report, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.lines().count() <= 60, "{files} files: {text}");

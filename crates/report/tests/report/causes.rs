@@ -6,7 +6,7 @@ use layermark_model::{
 };
 use layermark_report::{
     Report, ResultRow,
-    exporters::{self, Style, print_full},
+    render::{self, Style, print_full},
 };
 use layermark_testkit::sample::Sample;
 
@@ -154,7 +154,7 @@ fn complete_reports_have_every_finding() {
     let mut terminal = Vec::new();
     print_full(&report, Style::default(), &mut terminal).unwrap();
     let mut markdown = Vec::new();
-    let exporter = exporters::for_path("x.full.md".as_ref()).unwrap();
+    let exporter = render::for_path("x.full.md".as_ref()).unwrap();
     exporter.write(&report, &mut markdown).unwrap();
     let plain = |text: Vec<u8>| {
         let text = String::from_utf8(text).unwrap().replace(['`', '\\'], "");

@@ -4,7 +4,7 @@ use std::{io::Write, path::Path};
 
 use layermark_report::{
     Report,
-    exporters::{self, Files},
+    render::{self, Files},
 };
 use layermark_testkit::sample::{Sample, full, matrix::Matrix};
 
@@ -20,7 +20,7 @@ impl Files for Parts {
 
 fn charts(report: &Report, name: &str) -> Vec<(String, Vec<u8>)> {
     let mut parts = Parts::default();
-    exporters::for_path(Path::new(name))
+    render::for_path(Path::new(name))
         .unwrap()
         .write(report, &mut parts)
         .unwrap();

@@ -1,7 +1,7 @@
 //! Claims of a plan over made-up runs: what decides them, and what leaves them open.
 
 use layermark_model::{Claim, Point, Trial};
-use layermark_report::{Conclusion, Holds, Report, exporters::Style};
+use layermark_report::{Conclusion, Holds, Report, render::Style};
 
 use crate::made::Made;
 
@@ -303,7 +303,7 @@ fn the_times_that_decide_claims_are_on_the_first_screen() {
         run.plan.claim = (0..claims).map(claim).collect();
         let mut out = Vec::new();
         let report = Report::build(&run, &trials);
-        layermark_report::exporters::print(&report, Style::default(), &mut out).unwrap();
+        layermark_report::render::print(&report, Style::default(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
     let text = shown(2, &RECORDS[..3]);
@@ -327,7 +327,7 @@ fn what_does_not_hold_is_told_first() {
     run.plan.claim = vec![claim("9"), claim("1.5")];
     let mut out = Vec::new();
     let report = Report::build(&run, &trials);
-    layermark_report::exporters::print(&report, Style::default(), &mut out).unwrap();
+    layermark_report::render::print(&report, Style::default(), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let at = |word: &str| text.find(&format!("\n  {word}: ")).expect(&text);
     assert!(at("no") < at("yes"), "{text}");

@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use layermark_model::{RunStatus, StoreOption};
-use layermark_report::{Report, exporters};
+use layermark_report::{Report, render};
 use layermark_testkit::sample;
 
 /// The report in the formats that print commands, and the short answer on the terminal.
 fn texts(report: &Report) -> Vec<(&'static str, String)> {
     let mut short = Vec::new();
-    exporters::print(report, exporters::Style::default(), &mut short).unwrap();
+    render::print(report, render::Style::default(), &mut short).unwrap();
     let mut all = vec![("short", short)];
     for name in ["x.md", "x.full.md", "x.html", "x.txt"] {
         let mut out = Vec::new();
-        let exporter = exporters::for_path(name.as_ref()).unwrap();
+        let exporter = render::for_path(name.as_ref()).unwrap();
         exporter.write(report, &mut out).unwrap();
         all.push((name, out));
     }
@@ -56,12 +56,12 @@ fn commands_name_a_store_that_is_not_the_default_one() {
 fn the_command_for_more_is_on_one_line_however_narrow_the_window_is() {
     let (mut run, trials) = sample::full().build();
     run.store = StoreOption::new(Path::new("/srv/some/long/path/of/runs.db"));
-    let style = exporters::Style {
+    let style = render::Style {
         width: 60,
-        ..exporters::Style::default()
+        ..render::Style::default()
     };
     let mut text = Vec::new();
-    exporters::print(&Report::build(&run, &trials), style, &mut text).unwrap();
+    render::print(&Report::build(&run, &trials), style, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     let command = format!("layermark report {}{} --full", run.id, run.store);
     assert!(text.ends_with(&format!("\nMore: {command}\n")), "{text}");
@@ -76,7 +76,7 @@ fn the_command_for_all_trials_of_a_long_run_names_the_store() {
     let row = report.trials[0].clone();
     report.trials.resize(5_000, row);
     let mut page = Vec::new();
-    let exporter = exporters::for_path("x.html".as_ref()).unwrap();
+    let exporter = render::for_path("x.html".as_ref()).unwrap();
     exporter.write(&report, &mut page).unwrap();
     let command = format!("layermark report {} --store /srv/s.db -o", run.id);
     assert!(String::from_utf8(page).unwrap().contains(&command));

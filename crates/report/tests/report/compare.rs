@@ -3,7 +3,7 @@
 use layermark_model::{DeviceBackground, DeviceBytes, Gate, Run, RunStatus, Trial};
 use layermark_report::{
     Estimate, Figure, Report, ResultRow, Series, Trend, TrendRun, TrustState, Verdict, changes,
-    exporters,
+    render,
 };
 use layermark_testkit::sample;
 use serde_json::Value;
@@ -536,7 +536,7 @@ fn the_page_of_a_figure_over_runs_draws_each_value_and_change() {
             changes: changes(values),
             said: vec!["no change & no end".into()],
         };
-        String::from_utf8(exporters::trend_page(&trend)).unwrap()
+        String::from_utf8(render::trend_page(&trend)).unwrap()
     };
     let count = |text: &str, what: &str| text.matches(what).count();
     let values: Vec<f64> = (0..24).map(|n| if n < 12 { 1.2 } else { 1.6 }).collect();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::made::Made;
-use layermark_report::{Report, Verdict, exporters};
+use layermark_report::{Report, Verdict, render};
 
 const RECORDS: [u64; 6] = [4096, 8192, 16384, 32768, 65536, 131_072];
 const ASKED: &str = "read 4096 of 1048576 {}";
@@ -26,7 +26,7 @@ fn report(confirm: &[&str]) -> Report {
 
 fn written(report: &Report, name: &str) -> String {
     let mut out = Vec::new();
-    let exporter = exporters::for_path(Path::new(name)).unwrap();
+    let exporter = render::for_path(Path::new(name)).unwrap();
     exporter.write(report, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }

@@ -1,7 +1,7 @@
 //! Cost model, record size and the study made from made-up runs whose truth is known.
 
 use crate::made::{Made, mark};
-use layermark_report::{Holds, Report, exporters};
+use layermark_report::{Holds, Report, render};
 
 /// A layer that adds 118 us to an operation and 0.31 ns to a byte.
 fn known(blocks: u32) -> Report {
@@ -70,7 +70,7 @@ fn every_format_tells_the_cost() {
         ("x.json", "\"extra_fixed_us\""),
     ] {
         let mut out = Vec::new();
-        exporters::for_path(name.as_ref())
+        render::for_path(name.as_ref())
             .unwrap()
             .write(&report, &mut out)
             .unwrap();

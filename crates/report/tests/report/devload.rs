@@ -1,7 +1,7 @@
 //! Scripts an hour: their peak, and trials that must not be compared.
 
 use layermark_model::{CpuUse, FigureValue, Point, Trial, Verified};
-use layermark_report::{FigureRow, Report, Verdict, exporters};
+use layermark_report::{FigureRow, Report, Verdict, render};
 
 use crate::made::Made;
 
@@ -119,7 +119,7 @@ fn the_table_tells_the_peak_in_words() {
         line("overlay:upper", "4")
     );
     assert_eq!(section.charts[0].series.len(), 2);
-    let exporter = exporters::for_path("x.full.md".as_ref()).expect("Markdown");
+    let exporter = render::for_path("x.full.md".as_ref()).expect("Markdown");
     let mut out = Vec::new();
     exporter.write(&same_programs(), &mut out).expect("text");
     let text = String::from_utf8_lossy(&out);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use layermark_report::{
     DataTable, Report,
-    document::{Block, Content, Document, Item},
+    page::{Block, Content, Document, Item},
 };
 use layermark_testkit::sample::Sample;
 
@@ -59,14 +59,14 @@ fn content(of: &Content) -> String {
         Content::Matrix(all) => {
             let head: Vec<String> = ["operation".to_owned()]
                 .into_iter()
-                .chain(all.heads.clone())
+                .chain(all.columns.iter().map(|column| column.head.clone()))
                 .collect();
             let rows: Vec<Vec<String>> = all
-                .points
+                .rows
                 .iter()
-                .map(|(label, cells)| {
-                    let cells = cells.iter().map(|row| all.cell(*row));
-                    [(*label).to_owned()].into_iter().chain(cells).collect()
+                .map(|row| {
+                    let cells = row.cells.iter().map(|cell| all.text(cell));
+                    [row.label.to_owned()].into_iter().chain(cells).collect()
                 })
                 .collect();
             table(
@@ -75,14 +75,12 @@ fn content(of: &Content) -> String {
                     .map(|row| row.iter().map(String::as_str).collect()),
             )
         }
-        Content::Results(groups) => {
+        Content::Results(results) => {
             let head = ["operation", "layer", "verdict", "note"].map(str::to_owned);
-            let lines = groups
-                .iter()
-                .flat_map(|g| g.lines.iter().map(move |l| (g.label, l)));
+            let lines = results.lines();
             table(
                 &head,
-                lines.map(|(label, l)| vec![label, &l.row.layer, l.row.word(), &l.note]),
+                lines.map(|l| vec![l.label, l.layer, l.word, l.notes.all.as_str()]),
             )
         }
         Content::Section(section) => {
@@ -104,6 +102,28 @@ fn content(of: &Content) -> String {
             escaped(&how.command),
             escaped(&how.plan_toml)
         ),
+        Content::Method(how) => format!("<p>{} blocks</p>\n", how.blocks),
+        Content::Stack(stack) => {
+            let layers = stack.layers.iter().map(|l| l.name.as_str());
+            table(&["layer".to_owned()], layers.map(|name| vec![name]))
+        }
+        Content::SelfTests(layers) => {
+            let rows: Vec<[String; 2]> = layers
+                .iter()
+                .map(|l| [l.name.clone(), l.self_test.clock_ns.to_string()])
+                .collect();
+            let rows = rows
+                .iter()
+                .map(|row| row.iter().map(String::as_str).collect());
+            table(&["layer", "clock read, ns"].map(str::to_owned), rows)
+        }
+        Content::Trials(trials) => {
+            let rows = trials.iter();
+            table(
+                &["layer", "operation"].map(str::to_owned),
+                rows.map(|t| vec![t.layer.as_str(), t.point.as_str()]),
+            )
+        }
     }
 }
 

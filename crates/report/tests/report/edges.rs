@@ -1,12 +1,12 @@
 //! Runs that are empty, broken off, hostile or wrong: every format is written, nothing is made up.
 
 use layermark_model::{LayerStatus, Run, RunStatus, TrialRecord};
-use layermark_report::{LeftOut, Report, Verdict, exporters};
+use layermark_report::{LeftOut, Report, Verdict, render};
 use layermark_testkit::sample::{self, Sample};
 use serde_json::Value;
 
 fn all_formats(report: &Report) -> Vec<(&'static str, String)> {
-    exporters::ALL
+    render::ALL
         .iter()
         .map(|e| {
             let mut out = Vec::new();
@@ -312,8 +312,8 @@ fn left_out_points_say_why() {
         left.iter()
             .all(|l| l.reason == "the layer is read-only" && l.point.is_some())
     );
-    let (mut text, style) = (Vec::new(), exporters::Style::default());
-    exporters::print(&report, style, &mut text).unwrap();
+    let (mut text, style) = (Vec::new(), render::Style::default());
+    render::print(&report, style, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     let says = "Left out: overlay:upper (2 points): the layer is read-only\n";
     assert!(text.contains(says), "{text}");
@@ -344,8 +344,8 @@ fn layers_left_out_share_the_line_of_their_reason() {
         left("fuse", None, "no /dev/fuse", None),
     ];
     let printed = |report: &Report| {
-        let (mut text, style) = (Vec::new(), exporters::Style::default());
-        exporters::print(report, style, &mut text).expect("printed");
+        let (mut text, style) = (Vec::new(), render::Style::default());
+        render::print(report, style, &mut text).expect("printed");
         String::from_utf8(text).expect("text")
     };
     let says = "\nLeft out: tmpfs (2 points): it cannot be cold
@@ -355,7 +355,7 @@ run ";
     let text = printed(&report);
     assert!(text.contains(says), "{text}");
     let mut markdown = Vec::new();
-    let exporter = exporters::for_path("x.md".as_ref()).expect("a format");
+    let exporter = render::for_path("x.md".as_ref()).expect("a format");
     exporter.write(&report, &mut markdown).expect("written");
     let markdown = String::from_utf8(markdown).expect("text");
     let says = "vm, vm:disk=ide: QEMU is not installed: PATH=/bin; hint: apt-get install qemu-system-x86; fuse: ";
@@ -381,8 +381,8 @@ fn a_run_that_ended_early_says_how_to_continue_it() {
         let report = built(status);
         let command = format!("layermark run --resume {}", report.run);
         assert_eq!(report.caveats, [format!("{why}: `{command}` continues it")]);
-        let (mut text, style) = (Vec::new(), exporters::Style::default());
-        exporters::print(&report, style, &mut text).unwrap();
+        let (mut text, style) = (Vec::new(), render::Style::default());
+        render::print(&report, style, &mut text).unwrap();
         let mut all = all_formats(&report);
         all.retain(|(id, _)| tells_all(id) || *id == "markdown");
         all.push(("short", String::from_utf8(text).unwrap()));

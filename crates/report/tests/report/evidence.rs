@@ -5,7 +5,7 @@ use layermark_model::{
 };
 use layermark_report::{
     Report, ResultRow, Verdict,
-    exporters::{Style, print_full},
+    render::{Style, print_full},
 };
 use layermark_testkit::sample::{self, Sample};
 

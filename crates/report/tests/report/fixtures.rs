@@ -8,7 +8,7 @@ use std::{
 
 use layermark_report::{
     Report, TALLY_RULES, Tally,
-    exporters::{self, Exporter, Style},
+    render::{self, Exporter, Style},
 };
 use layermark_testkit::fixtures::{self, Kept};
 use sha2::{Digest, Sha256};
@@ -57,8 +57,8 @@ fn pinned(report: &Report, command: &str, formats: &[&dyn Exporter]) -> String {
         ..Style::default()
     };
     let (mut short, mut full) = (Vec::new(), Vec::new());
-    exporters::print(report, style, &mut short).expect("a summary");
-    exporters::print_full(report, style, &mut full).expect("a report");
+    render::print(report, style, &mut short).expect("a summary");
+    render::print_full(report, style, &mut full).expect("a report");
     let [short, full] = [short, full].map(|text| String::from_utf8(text).expect("text"));
     let mut all = format!("$ {command}\n{short}\n--full:\n{full}\n");
     for exporter in formats {
@@ -75,7 +75,7 @@ fn pinned(report: &Report, command: &str, formats: &[&dyn Exporter]) -> String {
 }
 
 fn formats(wanted: impl Fn(&str) -> bool) -> Vec<&'static dyn Exporter> {
-    let all = exporters::ALL.iter().copied();
+    let all = render::ALL.iter().copied();
     all.filter(|e| wanted(e.id())).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Forecasts of steps: what they say is in the run, and only there where counts and costs are.
 
 use layermark_model::{CacheState, Plan};
-use layermark_report::{Holds, Report, exporters};
+use layermark_report::{Holds, Report, render};
 use layermark_testkit::sample::{
     Sample, full,
     steps::{COSTS, Steps},
@@ -49,7 +49,7 @@ fn assert_found_in_the_matrix(report: &Report) {
 }
 
 fn format(report: &Report, name: &str) -> String {
-    let exporter = exporters::for_path(name.as_ref()).expect("an exporter");
+    let exporter = render::for_path(name.as_ref()).expect("an exporter");
     let mut out = Vec::new();
     exporter.write(report, &mut out).expect("a report");
     String::from_utf8(out).expect("text")

@@ -1,7 +1,7 @@
 //! Transfers over FTP, from a made-up run whose numbers are known.
 
 use layermark_model::{CpuUse, Meaning, Pass, Point, Run, TrialRecord};
-use layermark_report::{FigureRow, Report, exporters};
+use layermark_report::{FigureRow, Report, render};
 use layermark_testkit::sample::Sample;
 use serde_json::json;
 
@@ -136,7 +136,7 @@ fn the_table_is_in_every_format_and_tells_of_unlike_servers() {
         ("json", "\"first_byte_us\""),
     ] {
         let path = format!("x.{ending}");
-        let exporter = exporters::for_path(std::path::Path::new(&path)).unwrap();
+        let exporter = render::for_path(std::path::Path::new(&path)).unwrap();
         let mut out = Vec::new();
         exporter.write(&report, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -3,7 +3,7 @@
 
 use layermark_report::{
     Conclusion, Report,
-    exporters::{self, Style},
+    render::{self, Style},
 };
 use layermark_testkit::sample::{
     self, Sample,
@@ -21,7 +21,7 @@ fn report() -> Report {
 
 fn written(report: &Report, name: &str) -> String {
     let mut out = Vec::new();
-    exporters::for_path(Path::new(name))
+    render::for_path(Path::new(name))
         .unwrap()
         .write(report, &mut out)
         .unwrap();
@@ -66,7 +66,7 @@ fn printed(report: &Report, width: usize) -> String {
         ..Style::default()
     };
     let mut out = Vec::new();
-    exporters::print(report, style, &mut out).unwrap();
+    render::print(report, style, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -155,7 +155,7 @@ fn terminal() {
 #[test]
 fn terminal_narrow_and_coloured() {
     let mut out = Vec::new();
-    exporters::print_full(
+    render::print_full(
         &report(),
         Style {
             width: 60,

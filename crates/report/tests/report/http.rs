@@ -1,7 +1,7 @@
 //! The figures of ab, from a made-up run whose numbers are known.
 
 use layermark_model::{CpuUse, Meaning, Pass, Point};
-use layermark_report::{Report, exporters};
+use layermark_report::{Report, render};
 use layermark_testkit::sample::Sample;
 use serde_json::json;
 
@@ -108,7 +108,7 @@ fn the_table_says_what_makes_a_figure_less_than_it_looks() {
         ("json", "\"across_us\""),
     ] {
         let path = format!("x.{ending}");
-        let exporter = exporters::for_path(std::path::Path::new(&path)).unwrap();
+        let exporter = render::for_path(std::path::Path::new(&path)).unwrap();
         let mut out = Vec::new();
         exporter.write(&report, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();

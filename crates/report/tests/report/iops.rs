@@ -1,7 +1,7 @@
 //! The figures of Iometer in every format, from a made-up run whose numbers are known.
 
 use layermark_model::{Latency, Meaning, Pass, Point, Run, TrialRecord};
-use layermark_report::{DataTable, Report, exporters};
+use layermark_report::{DataTable, Report, render};
 use layermark_testkit::sample::Sample;
 use serde_json::json;
 
@@ -182,7 +182,7 @@ fn every_format_has_the_table() {
     let report = made();
     let write = |ending: &str| {
         let path = format!("x.{ending}");
-        let exporter = exporters::for_path(std::path::Path::new(&path)).unwrap();
+        let exporter = render::for_path(std::path::Path::new(&path)).unwrap();
         let mut out = Vec::new();
         exporter.write(&report, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -246,12 +246,12 @@ fn every_format_has_the_table() {
     );
     // A terminal that is narrow still shows what matters most.
     let mut out = Vec::new();
-    let style = exporters::Style {
+    let style = render::Style {
         width: 60,
         colour: false,
-        ..exporters::Style::default()
+        ..render::Style::default()
     };
-    exporters::print(&report, style, &mut out).unwrap();
+    render::print(&report, style, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(
         text.lines()
@@ -267,11 +267,11 @@ fn the_table_is_the_answer_on_the_first_screen() {
     let report = made();
     let text = |full: bool| {
         let mut out = Vec::new();
-        let style = exporters::Style::default();
+        let style = render::Style::default();
         let print = if full {
-            exporters::print_full
+            render::print_full
         } else {
-            exporters::print
+            render::print
         };
         print(&report, style, &mut out).unwrap();
         String::from_utf8(out).unwrap()

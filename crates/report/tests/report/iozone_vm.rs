@@ -6,7 +6,7 @@ use crate::made::{Made, mark};
 use layermark_model::witness::{
     GuestKilled, LostRecord, Outcome, WitnessControl, WitnessFinding, WitnessTrial,
 };
-use layermark_report::{Conclusion, Holds, Report, exporters};
+use layermark_report::{Conclusion, Holds, Report, render};
 use serde_json::json;
 
 /// `share` adds 118 us to each operation; `liar` skips flushes; `loop` is as native.
@@ -172,7 +172,7 @@ fn who_caches_is_decided_by_pages_and_emulation_is_said_beside_each_number() {
         series[2].name
     );
     let mut txt = Vec::new();
-    let exporter = exporters::for_path(Path::new("x.txt")).unwrap();
+    let exporter = render::for_path(Path::new("x.txt")).unwrap();
     exporter.write(&report, &mut txt).unwrap();
     let txt = String::from_utf8(txt).unwrap();
     let marked = txt

@@ -1,7 +1,7 @@
 //! `JUnit` XML: what `junit-10.xsd` of Jenkins's xUnit plugin allows, and what the file says.
 
 use layermark_model::{Gate, LayerStatus};
-use layermark_report::{GateState, Report, exporters};
+use layermark_report::{GateState, Report, render};
 use layermark_testkit::sample::Sample;
 use quick_xml::{Reader, XmlVersion, escape::resolve_predefined_entity, events::Event};
 
@@ -135,7 +135,7 @@ fn parse(text: &str) -> Element {
 /// The file, checked against the schema, and its counts against what is in it.
 fn written(report: &Report) -> (String, Element) {
     let mut out = Vec::new();
-    let exporter = exporters::for_path("x.junit.xml".as_ref()).unwrap();
+    let exporter = render::for_path("x.junit.xml".as_ref()).unwrap();
     exporter.write(report, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let document = parse(&text);

@@ -31,6 +31,7 @@ mod modules;
 mod net;
 mod numbers;
 mod page;
+mod render;
 mod scaling;
 mod schema;
 mod sections;

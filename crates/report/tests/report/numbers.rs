@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use layermark_report::{Report, exporters};
+use layermark_report::{Report, render};
 use layermark_testkit::sample::Sample;
 use serde_json::Value;
 
 fn written(report: &Report, name: &str) -> String {
     let mut out = Vec::new();
-    let exporter = exporters::for_path(Path::new(name)).unwrap();
+    let exporter = render::for_path(Path::new(name)).unwrap();
     exporter.write(report, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }

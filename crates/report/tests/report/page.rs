@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use layermark_report::{Report, ResultRow, TrialRow, exporters};
+use layermark_report::{Report, ResultRow, TrialRow, render};
 use layermark_testkit::sample::{
     self,
     matrix::{IOZONE, Matrix, doubling},
@@ -13,7 +13,7 @@ fn full() -> (Report, String) {
     let (run, trials) = sample::full().build();
     let report = Report::build(&run, &trials);
     let mut out = Vec::new();
-    exporters::for_path("x.html".as_ref())
+    render::for_path("x.html".as_ref())
         .unwrap()
         .write(&report, &mut out)
         .unwrap();
@@ -22,7 +22,7 @@ fn full() -> (Report, String) {
 
 fn page(report: &Report) -> String {
     let mut out = Vec::new();
-    exporters::for_path("x.html".as_ref())
+    render::for_path("x.html".as_ref())
         .unwrap()
         .write(report, &mut out)
         .unwrap();
@@ -238,7 +238,7 @@ fn each_chart_has_a_name_and_its_data() {
 fn without_two_record_sizes_there_is_no_such_chart() {
     let (run, trials) = sample::Sample::default().build();
     let mut out = Vec::new();
-    exporters::for_path("x.html".as_ref())
+    render::for_path("x.html".as_ref())
         .unwrap()
         .write(&Report::build(&run, &trials), &mut out)
         .unwrap();

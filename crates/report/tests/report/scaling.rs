@@ -1,7 +1,7 @@
 //! Scaling with CPUs, on machines that have 2, 4 and 8 of them.
 
 use layermark_model::Point;
-use layermark_report::{Report, ScalingRow, exporters};
+use layermark_report::{Report, ScalingRow, render};
 use serde_json::json;
 
 use crate::made::Made;
@@ -129,7 +129,7 @@ fn more_cpus_than_the_machine_has_are_no_scaling() {
     let ideal = chart.series[2].model.as_deref();
     assert_eq!(ideal, Some(&[[1.0, 1.0], [2.0, 2.0]][..]));
     for id in ["html", "md", "terminal"] {
-        let Some(exporter) = exporters::ALL.iter().find(|e| e.id() == id) else {
+        let Some(exporter) = render::ALL.iter().find(|e| e.id() == id) else {
             continue;
         };
         let mut out = Vec::new();

@@ -7,7 +7,7 @@ use std::{
 
 use crate::made::Made;
 use calamine::{Data, Reader, Xlsx};
-use layermark_report::{Report, exporters};
+use layermark_report::{Report, render};
 use serde_json::json;
 
 pub fn report(study: Option<&str>, blocks: u32) -> Report {
@@ -36,7 +36,7 @@ pub fn report(study: Option<&str>, blocks: u32) -> Report {
 
 fn written(report: &Report, name: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    let exporter = exporters::for_path(Path::new(name)).unwrap();
+    let exporter = render::for_path(Path::new(name)).unwrap();
     exporter.write(report, &mut out).unwrap();
     out
 }

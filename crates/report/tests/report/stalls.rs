@@ -10,7 +10,7 @@ use hdrhistogram::{
 use layermark_model::{Gate, Latency, Pass, Run, TrialRecord, Turn};
 use layermark_report::{
     GateState, Report, ResultRow, Statement, Verdict,
-    exporters::{self, Style},
+    render::{self, Style},
 };
 use layermark_testkit::sample::Sample;
 
@@ -98,10 +98,10 @@ fn exported(report: &Report, extension: &str) -> String {
             colour: false,
             ..Style::default()
         };
-        exporters::print(report, style, &mut out).unwrap();
+        render::print(report, style, &mut out).unwrap();
     } else {
         let path = format!("x.{extension}");
-        let exporter = exporters::for_path(Path::new(&path)).unwrap();
+        let exporter = render::for_path(Path::new(&path)).unwrap();
         exporter.write(report, &mut out).unwrap();
     }
     String::from_utf8(out).unwrap()

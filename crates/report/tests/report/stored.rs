@@ -4,7 +4,7 @@
 //! `stored/NAME.csv` and `stored/NAME.*.csv` are its tables with every digit.
 
 use layermark_model::{Run, TrialRecord};
-use layermark_report::{LaunchSeries, Report, exporters};
+use layermark_report::{LaunchSeries, Report, render};
 use serde::Deserialize;
 
 use crate::golden::rounded;
@@ -26,7 +26,7 @@ fn report(text: &str) -> Report {
 }
 
 fn written(report: &Report, name: &str) -> String {
-    let exporter = exporters::for_path(name.as_ref()).expect("a format");
+    let exporter = render::for_path(name.as_ref()).expect("a format");
     let mut out = Vec::new();
     exporter.write(report, &mut out).expect("text");
     String::from_utf8(out).expect("UTF-8")

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Write, path::Path};
 
 use layermark_report::{
     Report,
-    exporters::{self, Files},
+    render::{self, Files},
 };
 use layermark_testkit::sample::{Sample, matrix::Matrix};
 
@@ -21,7 +21,7 @@ impl Files for Parts {
 
 fn parts(report: &Report, name: &str) -> BTreeMap<String, String> {
     let mut parts = Parts::default();
-    exporters::for_path(Path::new(name))
+    render::for_path(Path::new(name))
         .unwrap()
         .write(report, &mut parts)
         .unwrap();

@@ -8,7 +8,7 @@ use layermark_model::{
 };
 use layermark_report::{
     Report, ResultRow, Verdict,
-    exporters::{self, Style},
+    render::{self, Style},
 };
 use layermark_stats::{Pair, compare};
 use layermark_testkit::sample::Sample;
@@ -137,13 +137,13 @@ fn terminal(report: &Report) -> String {
         colour: false,
         ..Style::default()
     };
-    exporters::print_full(report, style, &mut out).unwrap();
+    render::print_full(report, style, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 fn csv(report: &Report, name: &str) -> Vec<std::collections::BTreeMap<String, String>> {
     let mut out = Vec::new();
-    let exporter = exporters::for_path(Path::new(name)).unwrap();
+    let exporter = render::for_path(Path::new(name)).unwrap();
     exporter.write(report, &mut out).unwrap();
     let mut reader = csv::Reader::from_reader(&out[..]);
     reader.deserialize().map(Result::unwrap).collect()

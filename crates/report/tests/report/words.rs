@@ -1,7 +1,7 @@
 //! The verdict in words follows the data.
 
 use layermark_model::{Debt, GuestFacts, Run, TrialRecord, flags};
-use layermark_report::{DurabilityVerdict, Report, ServedBy, TrustState, Verdict, exporters};
+use layermark_report::{DurabilityVerdict, Report, ServedBy, TrustState, Verdict, render};
 use layermark_testkit::sample::Sample;
 
 pub fn made(layers: &[&'static str], change: impl Fn(&mut Run, &mut Vec<TrialRecord>)) -> Report {
@@ -261,7 +261,7 @@ fn each_layer_that_skips_flushes_has_its_own_figures() {
 /// At 60 columns the word on fsync was left out.
 #[test]
 fn what_became_of_an_fsync_is_on_the_narrowest_terminal() {
-    use layermark_report::exporters::{Style, print_full};
+    use layermark_report::render::{Style, print_full};
     let report = made(&["overlay:volatile"], |_, _| {});
     for width in [40, 60, 80, 120, 200] {
         let mut out = Vec::new();
@@ -778,7 +778,7 @@ fn contaminate(trials: &mut [TrialRecord], points: &[usize]) {
 /// The report in a format.
 fn written(report: &Report, name: &str) -> String {
     let mut out = Vec::new();
-    let exporter = exporters::for_path(std::path::Path::new(name)).unwrap();
+    let exporter = render::for_path(std::path::Path::new(name)).unwrap();
     exporter.write(report, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
@@ -944,7 +944,7 @@ fn a_row_with_failed_trials_counts_and_its_error_is_printed() {
     let verdict = format!("failed in 1 of 5 trials at \u{201c}open and stat\u{201d}: {line}.");
     assert!(text(&report, "loop:xfs").ends_with(&verdict));
     let mut short = Vec::new();
-    exporters::print(&report, exporters::Style::default(), &mut short).unwrap();
+    render::print(&report, render::Style::default(), &mut short).unwrap();
     let mut all = vec![String::from_utf8(short).unwrap()];
     all.extend(["x.txt", "x.html", "x.md", "x.full.md"].map(|name| written(&report, name)));
     for text in all {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use calamine::{Data, Range, Reader, Xlsx};
-use layermark_report::{Report, exporters};
+use layermark_report::{Report, render};
 use layermark_testkit::sample::{
     self, Sample,
     matrix::{IOZONE, Matrix, doubling},
@@ -17,7 +17,7 @@ type Book = Xlsx<Cursor<Vec<u8>>>;
 
 fn bytes(report: &Report) -> Vec<u8> {
     let mut out = Vec::new();
-    exporters::for_path(Path::new("x.xlsx"))
+    render::for_path(Path::new("x.xlsx"))
         .unwrap()
         .write(report, &mut out)
         .unwrap();

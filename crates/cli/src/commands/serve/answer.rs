@@ -14,7 +14,7 @@ use hyper::{
     body::{Body, Bytes, Frame},
     header::{self, HeaderName, HeaderValue},
 };
-use layermark_report::exporters;
+use layermark_report::render;
 use maud::{DOCTYPE, Markup, html};
 use tokio::sync::mpsc::Receiver;
 
@@ -74,10 +74,7 @@ type Sent = Response<Either<Full<Bytes>, Events>>;
 impl Answer {
     pub fn style() -> Self {
         let own = include_str!("serve.css");
-        Self::File(
-            "text/css; charset=utf-8",
-            format!("{}{own}", exporters::STYLE),
-        )
+        Self::File("text/css; charset=utf-8", format!("{}{own}", render::STYLE))
     }
 
     pub fn script() -> Self {

@@ -11,7 +11,7 @@ use std::{
 
 use indicatif::HumanDuration;
 use layermark_model::{Run, RunStatus, TrialRecord, parse_duration};
-use layermark_report::{Report, Verdict, exporters, ratio_with};
+use layermark_report::{Report, Verdict, ratio_with, render};
 use maud::{Markup, html};
 
 use crate::commands::{history, stored};
@@ -178,7 +178,7 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
     log.add(&report, block);
     html! {
         (progress(run, trials, &report, block))
-        (exporters::live_matrix(&report))
+        (render::live_matrix(&report))
         section.findings aria-label="Findings so far" {
             div {
                 h2 { "Decided so far" }

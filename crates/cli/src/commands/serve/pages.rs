@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use layermark_model::RunStatus;
-use layermark_report::{Report, Tally, exporters};
+use layermark_report::{Report, Tally, render};
 use layermark_store::{Filter, Store, Summary};
 use maud::{Markup, PreEscaped, html};
 
@@ -112,7 +112,7 @@ impl Site {
         );
         let both = compare::of_two(&old, &new, new.delta)?;
         let title = format!("run {} against {}", new.run, old.run);
-        Ok(Answer::Page(around(&title, &exporters::comparison(&both))))
+        Ok(Answer::Page(around(&title, &render::comparison(&both))))
     }
 
     /// The trend page, with the same contents as `history --trend`.
@@ -126,7 +126,7 @@ impl Site {
         let points = points(&mut store, runs.first());
         let trend = trend::of(&mut store, &runs, point, layer)?;
         let body = html! {
-            (exporters::trend(&trend.drawn()))
+            (render::trend(&trend.drawn()))
             (trend_form((point, layer), runs.iter(), &points))
         };
         Ok(Answer::Page(around("trend", &body)))
@@ -197,7 +197,7 @@ fn page(report: &Report) -> Result<Vec<u8>, Failure> {
     const BRAND: &str = "<p class=\"brand\">layermark</p>";
     const BACK: &str = "<p class=\"brand\"><a href=\"/\">layermark: all runs</a></p>";
     let mut page = Vec::new();
-    exporters::for_path("report.html".as_ref())
+    render::for_path("report.html".as_ref())
         .and_then(|html| html.write(report, &mut page))
         .map_err(Failure::failed)?;
     let page = String::from_utf8(page).map_err(Failure::failed)?;

@@ -10,10 +10,10 @@ use super::{Findings, Words, by_cause, caveats::is_busy, headline::BUSY};
 use crate::{
     Report, ResultRow, Verdict,
     code_span::{Part, parts},
-    exporters,
     number::times,
+    page::{cell::MatrixCell, matrix::Matrix, sign::Sign},
+    render,
     types::{Cause, DurabilityVerdict, Estimate, Sides},
-    views::overview::{Overview, sign},
 };
 
 const LAYERS: [&str; 4] = ["overlay:upper", "fuse", "tmpfs", "dir:/mnt/nas"];
@@ -440,9 +440,16 @@ fn headline(report: &Report) -> TestCaseResult {
         let rows = || named.iter().flat_map(|l| column(report, l));
         if part.contains("too noisy to tell") {
             for row in rows() {
-                let sign = sign(Some(row));
-                let open = sign.starts_with(['?', '!']) || sign.contains('\u{b1}');
-                prop_assert!(open, "{sign} below {text}");
+                let cell = MatrixCell::new(Some(row), "native");
+                let open = [
+                    Sign::Open,
+                    Sign::Drifts,
+                    Sign::Waits,
+                    Sign::Untrusted,
+                    Sign::Noisy,
+                ];
+                let open = open.into_iter().any(|sign| cell.signs.has(sign));
+                prop_assert!(open, "{} below {text}", cell.shown.text());
             }
         }
         if let Some(found) = counts(&part, " slows ") {
@@ -543,7 +550,7 @@ fn clauses(report: &Report) -> TestCaseResult {
 fn markdown(report: &Report) -> TestCaseResult {
     let mut out = Vec::new();
     let path = std::path::Path::new("x.md");
-    let exporter = exporters::for_path(path).expect("a format");
+    let exporter = render::for_path(path).expect("a format");
     exporter.write(report, &mut out).expect("written");
     let text = String::from_utf8(out).expect("text");
     let table: String = text.lines().filter(|l| l.starts_with("| ")).collect();
@@ -554,12 +561,8 @@ fn markdown(report: &Report) -> TestCaseResult {
     for caveat in &report.caveats {
         prop_assert!(text.contains(&format!("**{caveat}.**")), "{text}");
     }
-    let all = Overview::new(report);
-    let signs = all
-        .points
-        .iter()
-        .flat_map(|(_, cells)| cells.iter().map(|c| sign(*c)));
-    for sign in signs {
+    let all = Matrix::new(report).ratios();
+    for sign in all.cells().map(|cell| cell.shown.text()) {
         let cell = format!(" {} ", sign.replace('~', "\\~"));
         prop_assert!(table.contains(&cell), "{cell} is not in {table}");
     }
