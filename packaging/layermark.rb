@@ -1,14 +1,24 @@
-# Homebrew on Linux. Made by `make dist`, which fills in the version, the address and the sum.
+# Homebrew on Linux. Made by `make dist`, which fills in the version, the address and the sums.
 class Layermark < Formula
   desc "@ABOUT@"
   homepage "@URL@"
-  url "@URL@/@NAME@.tar.gz"
   version "@VERSION@"
-  sha256 "@SHA256@"
   license any_of: ["MIT", "Apache-2.0"]
 
   depends_on :linux
-  depends_on arch: :@ARCH@
+
+  # @x86_64 begin
+  on_intel do
+    url "@URL@/layermark-@VERSION@-x86_64-linux.tar.gz"
+    sha256 "@SHA256_x86_64@"
+  end
+  # @x86_64 end
+  # @aarch64 begin
+  on_arm do
+    url "@URL@/layermark-@VERSION@-aarch64-linux.tar.gz"
+    sha256 "@SHA256_aarch64@"
+  end
+  # @aarch64 end
 
   def install
     bin.install "bin/layermark"

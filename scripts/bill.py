@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Writes what a layermark binary is made of: a bill of materials (CycloneDX 1.6) and the licences of others.
 
-usage: SOURCE_DATE_EPOCH=SECONDS scripts/bill.py BIN DIR
+usage: SOURCE_DATE_EPOCH=SECONDS scripts/bill.py BIN TARGET DIR
 """
 import hashlib
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -25,14 +24,13 @@ def run(*command: str) -> str:
     return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
-def crates() -> tuple[dict, dict]:
-    """The crates that are in the binary by their id, and those that each of them uses."""
-    host = run("rustc", "--print", "host-tuple")
+def crates(target: str) -> tuple[dict, dict]:
+    """The crates that are in a binary for this target by their id, and those that each of them uses."""
     # `cargo metadata` has the features of the whole workspace including tests, `cargo tree` only those of the binary.
     # So this lists fewer crates than cargo-cyclonedx, which includes sqlx's drivers of unused databases.
-    tree = run("cargo", "tree", "--locked", "-p", "layermark", "-e", "normal,no-proc-macro", "--target", host, "--prefix", "none", "-f", "{p}")
+    tree = run("cargo", "tree", "--locked", "-p", "layermark", "-e", "normal,no-proc-macro", "--target", target, "--prefix", "none", "-f", "{p}")
     inside = {tuple(line.split()[:2]) for line in tree.splitlines() if line}
-    known = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", host))
+    known = json.loads(run("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target))
     found = {p["id"]: p for p in known["packages"] if (p["name"], "v" + p["version"]) in inside}
     uses = {}
     for node in known["resolve"]["nodes"]:
@@ -70,14 +68,17 @@ def bill(binary: Path, found: dict, uses: dict) -> dict:
     lock = (ROOT / "Cargo.lock").read_text(encoding="utf-8")
     entry = r'name = "(.+)"\nversion = "(.+)"\nsource = ".+"\nchecksum = "(.+)"'
     sums = {(name, version): checksum for name, version, checksum in re.findall(entry, lock)}
-    content = hashlib.sha256(binary.read_bytes()).hexdigest()
+    linked = binary.read_bytes()
+    content = hashlib.sha256(linked).hexdigest()
+    # What `ldd --version` of the library prints is in each program that it is linked to.
+    libc = re.search(rb"GNU C Library .*? version ([0-9.]+[0-9])", linked)
     own = next(c for c in found.values() if c["name"] == "layermark")
     product = {**component(own, {}), "type": "application", "hashes": [{"alg": "SHA-256", "content": content}]}
     # Added by the linker; not crates.
-    linked = [("rust-std", run("rustc", "--version").split()[1], "MIT OR Apache-2.0"),
-              ("glibc", platform.libc_ver()[1], "LGPL-2.1-or-later")]
+    others = [("rust-std", run("rustc", "--version").split()[1], "MIT OR Apache-2.0"),
+              ("glibc", libc[1].decode() if libc else "unknown", "LGPL-2.1-or-later")]
     extra = [{"type": "library", "bom-ref": f"{name}@{version}", "name": name, "version": version,
-              "licenses": [{"expression": terms}]} for name, version, terms in linked]
+              "licenses": [{"expression": terms}]} for name, version, terms in others]
     refs = [e["bom-ref"] for e in extra]
     depends = [{"ref": purl(found[i]), "dependsOn": on + (refs if found[i] is own else [])} for i, on in uses.items()]
     moment = time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"]))
@@ -112,8 +113,8 @@ def notices(found: dict) -> str:
 
 
 def main() -> None:
-    binary, out = Path(sys.argv[1]), Path(sys.argv[2])
-    found, uses = crates()
+    binary, target, out = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    found, uses = crates(target)
     (out / "layermark.cdx.json").write_text(json.dumps(bill(binary, found, uses), indent=1) + "\n", encoding="utf-8")
     (out / "THIRD-PARTY.txt").write_text(notices(found), encoding="utf-8")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The promises of README.md and docs/src/security.md, each with the tests that guard it.
 
-usage: scripts/promises.py --table    prints them as Markdown
+usage: scripts/promises.py --table    prints them as Markdown, a page of the book (`make docs`)
        scripts/promises.py --check    prints each fault; exit code 1 if there is one
 
 A promise is a bullet, a row of a table, a paragraph, or a line of shell with a comment, below a heading; a list after
@@ -189,12 +189,15 @@ def main() -> int:
         print("".join(f"promises: {fault}\n" for fault in faults), end="")
         return min(len(faults), 1)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    print("# Promises and their tests\n\nWhat README.md and docs/src/security.md promise, and the tests that guard each. A "
+          "promise without a test fails\n`make lint`.")
     last = None
     for promise, names in found:
         if (promise.page, promise.heading) != last:
             last = promise.page, promise.heading
             print(f"\n## {': '.join(last)}\n\n| promise | tests |\n| --- | --- |")
-        text = re.sub(r"(?<!\\)\|", r"\|", promise.text)
+        # Links are relative to the page that has the promise.
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", re.sub(r"(?<!\\)\|", r"\|", promise.text))
         print(f"| {text} | {', '.join(f'`{name}`' for name in names)} |")
     return 0
 

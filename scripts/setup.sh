@@ -15,6 +15,10 @@ TOOLS="python3:python3 pip3:python3-pip"
 CHECK="$RUN $TOOLS"
 LINT="$BUILD $TOOLS shellcheck:shellcheck"
 DIST="$BUILD python3:python3 strip:binutils dpkg-deb:dpkg"
+# For packages for arm64 that are made on another machine: scripts/arm64.sh.
+ARM64="aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static"
+# The C library for it: a package without a program.
+ARM64_LIBC=libc6-dev-arm64-cross
 VM="qemu-system-x86_64:qemu-system-x86 qemu-img:qemu-utils depmod:kmod ganesha.nfsd:nfs-ganesha smbd:samba"
 # A module of the NFS server: a package without a program.
 NFS_MODULE=nfs-ganesha-vfs
@@ -96,7 +100,10 @@ case "${1:-}" in
 build) wanted=$BUILD ;;
 check) wanted=$CHECK ;;
 run) wanted=$RUN ;;
-dist) wanted=$DIST ;;
+dist)
+    wanted=$DIST
+    [ "$(uname -m)" = aarch64 ] || wanted="$DIST $ARM64"
+    ;;
 lint) wanted=$LINT ;;
 test) wanted=$TEST ;;
 bench) wanted=$BENCH ;;
@@ -126,6 +133,9 @@ case " $wanted " in
     ls /usr/lib/*/ganesha/libfsalvfs.so >/dev/null 2>&1 || missing="$missing $NFS_MODULE"
     ;;
 esac
+case " $wanted " in
+*" $ARM64 "*) [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing="$missing $ARM64_LIBC" ;;
+esac
 case $1 in
 test) python3 -c 'import ensurepip' 2>/dev/null || missing="$missing $VENV" ;;
 esac
@@ -148,5 +158,11 @@ if [ -n "$missing" ]; then
     fi
 fi
 case $1 in
+dist)
+    # Where rustup cannot get it, scripts/arm64.sh says so.
+    case " $wanted " in
+    *" $ARM64 "*) rustup --quiet target add aarch64-unknown-linux-gnu 2>/dev/null || true ;;
+    esac
+    ;;
 test | bench) "$(dirname "$0")/fetch-kernel.sh" || echo "setup: virtual machines are left out" >&2 ;;
 esac

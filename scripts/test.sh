@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs the first target of the Makefile, which builds, then the others beside each other. Prints the time of each, and a
-# summary of the tests: the slowest, the skipped and the flaky ones.
-# usage: scripts/test.sh TARGET...
+# Runs targets of the Makefile in stages, those of a stage beside each other. Prints the time of each, and a summary of the
+# tests: the slowest, the skipped and the flaky ones. After a stage that is one target, such as a build, nothing runs if it
+# failed; else all stages do, so that one run says everything that is wrong.
+# usage: scripts/test.sh 'TARGET...'...
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=${CARGO_TARGET_DIR:-target}/nextest
@@ -22,18 +23,28 @@ run() {
     echo "$1: $((SECONDS - begun)) s" >"$logs/$1.time"
     return "$status"
 }
-run "$1"
-shift
-declare -A process
 set -m
-for target; do
-    run "$target" >"$logs/$target.log" 2>&1 &
-    process[$target]=$!
-done
 failed=
-for target; do
-    wait "${process[$target]}" || failed="$failed $target"
-    cat "$logs/$target.log"
+for stage; do
+    read -ra targets <<<"$stage"
+    if [ ${#targets[@]} = 1 ]; then
+        run "$stage" || {
+            echo "test: failed:$failed $stage"
+            exit 1
+        }
+        continue
+    fi
+    declare -A process=()
+    # The first is the longest, and is seen at work.
+    for target in "${targets[@]:1}"; do
+        run "$target" >"$logs/$target.log" 2>&1 &
+        process[$target]=$!
+    done
+    run "${targets[0]}" || failed="$failed ${targets[0]}"
+    for target in "${targets[@]:1}"; do
+        wait "${process[$target]}" || failed="$failed $target"
+        cat "$logs/$target.log"
+    done
 done
 [ -z "$failed" ] || {
     echo "test: failed:$failed"

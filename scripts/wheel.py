@@ -2,12 +2,11 @@
 """Makes a wheel of an installed tree, so that pip and uvx give the command, and Python the reader of reports
 (`python/layermark`). Nothing is compiled.
 
-usage: SOURCE_DATE_EPOCH=SECONDS scripts/wheel.py TREE DIR VERSION SUMMARY LEVEL
+usage: SOURCE_DATE_EPOCH=SECONDS scripts/wheel.py TREE DIR VERSION ARCH SUMMARY LEVEL
 """
 import base64
 import hashlib
 import os
-import platform
 import sys
 import time
 import zipfile
@@ -18,8 +17,9 @@ TAGS = ("manylinux_2_17_{0}", "musllinux_1_1_{0}")
 
 
 def main() -> None:
-    tree, out, version, summary = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
-    platforms = [tag.format(platform.machine()) for tag in TAGS]
+    tree, out = Path(sys.argv[1]), Path(sys.argv[2])
+    version, arch, summary = sys.argv[3:6]
+    platforms = [tag.format(arch) for tag in TAGS]
     info = f"layermark-{version}.dist-info"
     data = f"layermark-{version}.data"
     licences = ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt"]
@@ -59,7 +59,7 @@ def main() -> None:
     record = "".join(f"{name},{digest(content)},{len(content)}\n" for name, content in files.items())
     files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
     wheel = out / f"layermark-{version}-py3-none-{'.'.join(platforms)}.whl"
-    write(wheel, files, f"{data}/scripts/", int(sys.argv[5]))
+    write(wheel, files, f"{data}/scripts/", int(sys.argv[6]))
 
 
 def digest(content: bytes) -> str:

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use layermark_layers::{Output, Spec, Wire, find, sandbox};
+use layermark_layers::{End, Output, Spec, Wire, find, sandbox};
 use layermark_model::protocol::{FromProbe, ToProbe};
 use layermark_stats::quantile;
 use layermark_testkit::ssh::{HOST, SshServer};
@@ -123,7 +123,7 @@ impl Bench {
 
     fn up(&self, spec: &Spec) -> Result<Up> {
         let mut opened = Opened::new(&self.binary, &self.dir, "layer", spec)?;
-        let wire = opened.place.start()?;
+        let wire = opened.place.start(End::Far)?;
         let mut up = Up {
             wire,
             _place: opened,

@@ -41,9 +41,9 @@ impl Probe {
         let workload = layermark_probe::workloads::find(name)
             .ok_or_else(|| anyhow!("no workload `{name}`"))?;
         let point: Point = workload.points(&settings, 1.0)?.remove(0);
-        let files = workload.needs(&point)?.packaged;
+        let files: Vec<_> = point.needs.packaged_files().collect();
         layermark_probe::packaged::write(&dir.join("packaged"), &files, 1, &|| true)?;
-        let packaged = |f: &layermark_probe::PackagedFile| dir.join("packaged").join(&f.path);
+        let packaged = |f: &layermark_model::PackagedFile| dir.join("packaged").join(&f.path);
         let file = files.first().map_or_else(|| dir.join("file"), packaged);
         let job = Job {
             id: 0,

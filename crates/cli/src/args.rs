@@ -9,11 +9,13 @@ use layermark_probe::{Workload, workloads};
 use crate::{
     commands::{
         compare::{self, CompareArgs},
+        docs::DocsArgs,
         durability::{DurabilityArgs, selftest::SelftestArgs},
         extras::SchemaOf,
         history::HistoryArgs,
         import::ImportArgs,
         layers::LayersArgs,
+        plans::{self, PlansArgs},
         report::ReportArgs,
         run::RunArgs,
         serve::ServeArgs,
@@ -21,7 +23,7 @@ use crate::{
     common_args::{CommonArgs, output_help_of},
     examples,
     failure::Failure,
-    launch,
+    groups, launch,
     refused::{help_of, refused},
     steps, workload_args,
 };
@@ -44,6 +46,8 @@ pub struct Cli {
 pub enum Cmd {
     /// Compare layers as a plan says; without one, fifteen everyday operations in two to three minutes
     Run(Box<RunArgs>),
+    /// List the plans that come with layermark, and what each answers
+    Plans(PlansArgs),
     /// List what can be set up here, what is missing, and the command that installs it
     Layers(LayersArgs),
     /// Compare two runs, and fail where something became slower
@@ -64,8 +68,8 @@ pub enum Cmd {
     Schema { what: SchemaOf },
     /// Print a shell's completions
     Completions { shell: clap_complete::Shell },
-    /// Say where to read more
-    Docs,
+    /// Show the documentation, page by page
+    Docs(DocsArgs),
     /// Print the manual page, or write all pages into a directory
     Man {
         dir: Option<PathBuf>,
@@ -89,10 +93,16 @@ pub enum Parsed {
 pub fn command() -> Command {
     let workloads = workloads::ALL.iter().map(|w| workload_command(*w));
     let of_two = output_help_of(|id| compare::FORMATS.contains(&id));
-    Cli::command()
+    let plan = format!(
+        "A plan file, a job file of fio, or a plan that comes with layermark: {}",
+        plans::names()
+    );
+    let command = Cli::command()
         .mut_subcommand("compare", |c| c.mut_arg("output", |arg| arg.help(of_two)))
+        .mut_subcommand("run", |c| c.mut_arg("plan", |arg| arg.help(plan)))
         .subcommands(workloads)
-        .mut_subcommands(examples::with)
+        .mut_subcommands(examples::with);
+    groups::with(command)
 }
 
 /// Parses the arguments. For help and versions, clap prints them and ends the process.
@@ -136,7 +146,7 @@ pub fn with_help(failure: Failure, asked: Option<&str>) -> Failure {
 
 fn workload_command(workload: &'static dyn Workload) -> Command {
     let command = Command::new(workload.id())
-        .about(workload.about())
+        .about(workload.info().about)
         .args(workload_args::flags(workload))
         .next_help_heading("Measuring and reporting");
     let command = CommonArgs::augment_args(command);

@@ -50,7 +50,7 @@ pub struct OutArgs {
 }
 
 fn output_help() -> String {
-    output_help_of(|_| true)
+    output_help_of(|_| true) + "; x.lm is the run itself, to be kept or sent"
 }
 
 /// Help of `-o` where it writes these formats.

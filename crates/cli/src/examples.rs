@@ -1,6 +1,8 @@
-//! Two examples for the help of each command.
+//! Two examples for the help of each command; those of a workload's command are declared by the workload. The short help
+//! (`-h`) of a command has what they use.
 
-use clap::Command;
+use clap::{Arg, Command};
+use layermark_probe::workloads;
 
 /// What a user types, by command.
 const EXAMPLES: &[(&str, [&str; 2])] = &[
@@ -11,6 +13,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
             "layermark run buffer-size --scale 0.1",
         ],
     ),
+    ("plans", ["layermark plans", "layermark plans daily"]),
     ("layers", ["layermark layers", "layermark layers overlay"]),
     (
         "compare",
@@ -52,92 +55,8 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         "completions",
         ["layermark completions bash", "layermark completions fish"],
     ),
-    ("docs", ["layermark docs", "layermark man"]),
+    ("docs", ["layermark docs", "layermark docs tutorial"]),
     ("man", ["layermark man", "layermark man man1"]),
-    (
-        "file",
-        [
-            "layermark file --op read,write --record 4K..64K --file-size 16M -l overlay:upper",
-            "layermark file --op rand-write --record 4K --file-size 1M --sync each -l fuse",
-        ],
-    ),
-    (
-        "meta",
-        [
-            "layermark meta --op create,unlink -l overlay:upper",
-            "layermark meta --op small-read --cache cold -l fuse --budget 1m",
-        ],
-    ),
-    (
-        "iops",
-        [
-            "layermark iops --spec 4k-rand-read --iodepth 1,16 --direct -l loop:ext4",
-            "layermark iops --spec 4k-rand-read --file-size 64M -l fuse",
-        ],
-    ),
-    (
-        "launch",
-        [
-            "layermark launch -l fuse -- git --version",
-            "layermark launch -L n 1,2 'sleep 0.{n}'",
-        ],
-    ),
-    (
-        "steps",
-        [
-            "layermark steps -l fuse -- ls -l",
-            "layermark steps --setup 'git init .' --expect 'line=No commits yet' -l fuse 'git status'",
-        ],
-    ),
-    (
-        "net",
-        [
-            "layermark net --op rr,stream -l netns",
-            "layermark net --op stream --socket-buffer 32K,256K -l vm:nic=virtio-net",
-        ],
-    ),
-    (
-        "ftp",
-        [
-            "layermark ftp --op get --file-size 4M -l netns",
-            "layermark ftp --op get,put --server own -l netns --budget 1m",
-        ],
-    ),
-    (
-        "http",
-        [
-            "layermark http --concurrency 4 -l netns",
-            "layermark http http://127.0.0.1:8080/ --concurrency 64 --budget 10s",
-        ],
-    ),
-    (
-        "devload",
-        [
-            "layermark devload --users 1,2 -l overlay:upper",
-            "layermark devload --users 2 --job-set no-cc -l fuse --budget 5m",
-        ],
-    ),
-    (
-        "db",
-        [
-            "layermark db --op commit --journal wal -l overlay:upper",
-            "layermark db --op commit,read --synchronous full,normal -l fuse --budget 1m",
-        ],
-    ),
-    (
-        "coherence",
-        [
-            "layermark coherence -l fuse -l sshfs --wait 30s",
-            "layermark coherence --op rename,notify --seen layer --wait 30s -l vm:share=virtiofs",
-        ],
-    ),
-    (
-        "lock",
-        [
-            "layermark lock -l overlay:upper",
-            "layermark lock --threads 4 -l fuse",
-        ],
-    ),
     (
         "durability",
         [
@@ -154,20 +73,52 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     ),
 ];
 
-/// The command with its examples at the end of its help.
+/// Options that the short help of each command has, where the command has them.
+const USUAL: [&str; 7] = [
+    "layers", "dir", "budget", "output", "json", "help", "version",
+];
+/// A command with at most so many options has all of them in its short help.
+const FEW: usize = 12;
+
+/// The command with its examples before its options. The short help has those that the examples use and the usual ones.
 pub fn with(command: Command) -> Command {
-    let name = command.get_name();
-    match of(name) {
-        Some(lines) => {
-            let lines = lines.map(|line| format!("  {line}\n"));
-            command.after_help(format!("Examples:\n{}", lines.concat().trim_end()))
-        }
-        None => command,
+    let name = command.get_name().to_owned();
+    let Some(lines) = of(&name) else {
+        return command;
+    };
+    let all = command.get_arguments().count();
+    let text = lines.map(|line| format!("  {line}\n")).concat();
+    let command = command
+        .before_help(format!("Examples:\n{text}"))
+        .help_template(
+            "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}",
+        );
+    if all <= FEW {
+        return command;
     }
+    command
+        .after_help(format!("All {all} options: layermark {name} --help"))
+        .after_long_help("")
+        .mut_args(|arg| {
+            let usual = arg.is_positional() || USUAL.contains(&arg.get_id().as_str());
+            let hidden = !usual && !lines.iter().any(|line| uses(line, &arg));
+            arg.hide_short_help(hidden)
+        })
+}
+
+/// Whether a command line has this option.
+fn uses(line: &str, option: &Arg) -> bool {
+    let long = option.get_long().map(|name| format!("--{name}"));
+    let short = option.get_short().map(|name| format!("-{name}"));
+    let mut words = line.split(' ');
+    words.any(|word| Some(word) == long.as_deref() || Some(word) == short.as_deref())
 }
 
 /// The examples of a command.
 pub fn of(name: &str) -> Option<&'static [&'static str; 2]> {
+    if let Some(workload) = workloads::find(name) {
+        return Some(&workload.info().examples);
+    }
     let found = EXAMPLES.iter().find(|(known, _)| *known == name);
     found.map(|(_, lines)| lines)
 }
@@ -183,13 +134,16 @@ mod tests {
     fn each_command_has_examples_that_are_understood() {
         let all = args::command();
         let names: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();
-        let known: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
-        for name in &names {
-            assert!(known.contains(name), "write two examples for `{name}`");
-        }
-        for (name, lines) in EXAMPLES {
+        for (name, _) in EXAMPLES {
             assert!(names.contains(name), "there is no command `{name}`");
+        }
+        for name in &names {
+            let lines = of(name).unwrap_or_else(|| panic!("write two examples for `{name}`"));
             for line in lines {
+                assert!(
+                    line.starts_with(&format!("layermark {name}")),
+                    "{name}: {line}"
+                );
                 let words = shell_words::split(line).unwrap();
                 let words = words.into_iter().map(OsString::from);
                 if let Err(failure) = args::parse(words) {
@@ -205,6 +159,29 @@ mod tests {
         let file = all.find_subcommand_mut("file").unwrap();
         let help = file.render_help().to_string();
         let at = |text: &str| help.find(text).expect(text);
-        assert!(at("--record") < at("--budget") && at("--budget") < at("Examples:"));
+        assert!(at("Examples:") < at("--record") && at("--record") < at("--budget"));
+    }
+
+    #[test]
+    fn the_short_help_fits_a_screen_and_the_long_one_has_all() {
+        let mut all = args::command();
+        for command in all.get_subcommands_mut() {
+            let (name, count) = (
+                command.get_name().to_owned(),
+                command.get_arguments().count(),
+            );
+            let short = command.render_help().to_string();
+            assert!(
+                short.lines().count() <= 40,
+                "{name} has {} lines:\n{short}",
+                short.lines().count()
+            );
+            let long = command.render_long_help().to_string();
+            let options = long
+                .lines()
+                .filter(|line| line.trim_start().starts_with('-'))
+                .count();
+            assert!(options + 2 >= count, "{name}: {options} of {count}\n{long}");
+        }
     }
 }

@@ -6,6 +6,7 @@ mod common_args;
 mod events;
 mod examples;
 mod failure;
+mod groups;
 mod launch;
 mod limits;
 mod progress;

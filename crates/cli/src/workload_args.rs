@@ -13,15 +13,18 @@ use crate::{common_args::CommonArgs, failure::Failure, launch};
 const URL: &str = "url";
 
 /// The workload's own parameters, and those common to all.
-fn params(workload: &'static dyn Workload) -> impl Iterator<Item = &'static Param> {
-    workload.params().iter().chain(workloads::COMMON)
+fn params(workload: &'static dyn Workload) -> impl Iterator<Item = Param> {
+    workload
+        .params()
+        .into_iter()
+        .chain(workloads::COMMON.iter().copied())
 }
 
 /// A flag for each parameter, except the command after `--`.
 pub fn flags(workload: &'static dyn Workload) -> impl Iterator<Item = Arg> {
     params(workload)
         .filter(|p| p.kind != ParamKind::Command)
-        .map(flag)
+        .map(|p| flag(&p))
 }
 
 /// `file_size` in a plan is `--file-size` here. Leaked, because clap needs it until the process
@@ -120,7 +123,7 @@ pub fn settings(workload: &'static dyn Workload, matches: &ArgMatches) -> Settin
         if param.kind == ParamKind::Command {
             continue;
         }
-        if is_flag(param) {
+        if is_flag(&param) {
             if matches.get_flag(param.name) {
                 given.insert(param.name.into(), Value::Bool(true));
             }
@@ -165,14 +168,14 @@ pub fn of_url(settings: &Settings, common: &mut CommonArgs) -> Result<(), Failur
 #[cfg(test)]
 mod tests {
     use clap::Command;
-    use layermark_probe::workloads::{ALL, file::File};
+    use layermark_probe::workloads::{ALL, file::WORKLOAD};
 
     use super::*;
 
     fn given(args: &[&str]) -> Map<String, Value> {
-        let command = Command::new("file").args(flags(&File));
+        let command = Command::new("file").args(flags(&WORKLOAD));
         let matches = command.try_get_matches_from([&["file"], args].concat());
-        settings(&File, &matches.unwrap()).params
+        settings(&WORKLOAD, &matches.unwrap()).params
     }
 
     #[test]
@@ -184,7 +187,7 @@ mod tests {
             label: None,
             params: off,
         };
-        let points = (&File as &dyn Workload).points(&settings, 1.0).unwrap();
+        let points = WORKLOAD.points(&settings, 1.0).unwrap();
         assert!(
             points[0].label.contains("no latency"),
             "{}",
@@ -199,7 +202,7 @@ mod tests {
     fn a_flag_is_no_value_of_another() {
         let check = |line: &[&str]| {
             let line: Vec<OsString> = line.iter().map(OsString::from).collect();
-            check_values(&File, &line).map_err(|e| e.message)
+            check_values(&WORKLOAD, &line).map_err(|e| e.message)
         };
         let missing = Err("`--record` has no value".to_owned());
         assert_eq!(check(&["--record", "--file-size", "4K"]), missing);
@@ -216,9 +219,9 @@ mod tests {
     #[test]
     fn each_switch_can_be_turned_from_its_default() {
         for workload in ALL {
-            let switches = workload.params().iter();
+            let switches = workload.params().into_iter();
             for param in switches.filter(|p| p.kind == ParamKind::Switch) {
-                let takes_value = flag(param).get_action().takes_values();
+                let takes_value = flag(&param).get_action().takes_values();
                 assert_eq!(takes_value, param.default == "true", "{}", param.name);
             }
         }

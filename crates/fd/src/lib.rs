@@ -8,11 +8,11 @@ pub use held::{
 };
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::{CString, OsStr, OsString},
     fs::{File, FileTimes},
     io,
     os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::ffi::OsStringExt,
     },
     path::{Path, PathBuf},
@@ -20,7 +20,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, readlinkat, statat, unlinkat},
+    fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, fstat, openat, readlinkat, statat, unlinkat},
     io::Errno,
 };
 
@@ -31,6 +31,22 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
 /// Opens the directory `name` in `at`; a symbolic link is refused.
 pub fn open_dir(at: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     openat(at, name, OFlags::RDONLY | DIRECTORY, Mode::empty())
+}
+
+/// The entries of `dir` except `.`, `..` and the file `spared`.
+///
+/// # Errors
+///
+/// If the directory cannot be read.
+pub fn names(dir: BorrowedFd<'_>, spared: &str) -> io::Result<Vec<CString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(dir)? {
+        let name = entry?.file_name().to_owned();
+        if !matches!(name.to_bytes(), b"." | b"..") && name.to_bytes() != spared.as_bytes() {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 /// Opens a regular file for reading. Anything else is refused, and a FIFO is not waited for. A path

@@ -12,8 +12,12 @@ use layermark_model::{
     Cell, Plan, Spec, TrialRecord,
     protocol::{FromProbe, ToProbe},
 };
-use layermark_probe::workloads::{self, fio_job};
+use layermark_probe::{
+    Purpose,
+    workloads::{self, fio_job},
+};
 use layermark_report::{Report, render};
+use layermark_store::Archive;
 use layermark_testkit::sample::Sample;
 
 pub use store::store;
@@ -22,13 +26,14 @@ pub use store::store;
 pub type Target = fn(&[u8]);
 
 /// All targets: the name, which is also that of the corpus, and the function.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("plan", plan),
     ("spec", spec),
     ("to_probe", to_probe),
     ("from_probe", from_probe),
     ("import", import),
     ("store", store),
+    ("archive", archive),
 ];
 
 /// The smallest run that has intervals and verdicts: most of an input's time is spent on its
@@ -81,8 +86,8 @@ pub fn to_probe(data: &[u8]) {
         if let Ok(ToProbe::Job(job) | ToProbe::Serve(job)) = serde_json::from_slice::<ToProbe>(line)
         {
             if let Some(workload) = workloads::find(&job.point.workload) {
-                let _ = workload.meaning(&job.point);
-                let _ = workload.needs(&job.point);
+                let _ = workload.read(&job.point, Purpose::Report);
+                let _ = workload.read(&job.point, Purpose::Run);
             }
         } else {
             rest.extend_from_slice(line);
@@ -155,6 +160,23 @@ pub fn import(data: &[u8]) {
         report.set_beside(&import);
         texts(&report);
     }
+}
+
+/// A run that somebody has sent must be read within its limits, or refused: packed bytes, or the lines in them.
+pub fn archive(data: &[u8]) {
+    let found = Archive::unpack(data).ok();
+    let Some(found) = found.or_else(|| Archive::read(&mut &*data).ok()) else {
+        return;
+    };
+    let packed = found.packed().expect("it is written");
+    let again = Archive::unpack(packed.as_slice()).expect("and read again");
+    assert_eq!(again.trials.len(), found.trials.len());
+    let mut report = Report::build(&found.run, &found.trials);
+    found
+        .imports
+        .iter()
+        .for_each(|import| report.set_beside(import));
+    texts(&report);
 }
 
 /// Endings of formats that take a second each without optimisation.

@@ -593,6 +593,66 @@ fn mdtest_rates_are_means_and_zeros_were_not_run() {
     }
     let cut = "mdtest-4.1.0 was launched with 4 total task(s) on 1 node(s)\n";
     assert!(import_text(cut).unwrap_err().contains("cut off"));
+    let times = format!("{cut}SUMMARY time: (of 2 iterations)\n");
+    assert!(
+        import_text(&times)
+            .unwrap_err()
+            .contains("it has times only")
+    );
+}
+
+/// Threads, operations a second and the time of one, of a row of mdtest with four tasks and the mean 100.
+fn mdtest_row(options: &str, operation: &str) -> (Option<u64>, Option<f64>, Option<f64>) {
+    let found = made_up(
+        &format!(
+            "mdtest-4.1.0 was launched with 4 total task(s) on 1 node(s)\n{options}\n\
+             SUMMARY rate: (of 1 iterations)\n   Operation    Max   Min   Mean   Std Dev\n   ---------\n   \
+             {operation}      :     NA      NA      100.000        NA\n-- finished at 07/18/2025 16:11:49 --\n"
+        ),
+        "mdtest",
+    );
+    let point = only(&found);
+    assert_eq!(point.name, operation);
+    (point.threads, point.ops_per_s, point.op_us)
+}
+
+/// What each row counts, from mdtest's source (`mdtest_iteration`, `directory_test`, `file_test`).
+#[test]
+fn mdtest_counts_what_one_task_does() {
+    let row = |options: &str, operation: &str| {
+        mdtest_row(&format!("Command line used: mdtest {options}"), operation)
+    };
+    for tree in ["Tree creation", "Tree removal"] {
+        // The first task makes the only tree.
+        let alone = (Some(1), Some(100.0), Some(1e4));
+        assert_eq!(row("'-F' '-n' '8' '-d' '/u'", tree), alone);
+        assert_eq!(row("-n 8 -dou", tree), alone);
+        // Each makes its own; the rate counts one of them.
+        let each = (Some(4), Some(400.0), Some(1e4));
+        assert_eq!(row("'-F' '-u' '-n' '8'", tree), each);
+        assert_eq!(row("-Fun 8", tree), each);
+        // The first task makes all four.
+        let (threads, rate) = (Some(1), Some(400.0));
+        assert_eq!(row("'-c' '-u'", tree), (threads, rate, Some(2500.0)));
+        // A tree for every eight items.
+        assert_eq!(
+            row("-n 16 -I 8", tree),
+            (Some(1), Some(200.0), Some(5000.0))
+        );
+        // Nothing says who made it.
+        assert_eq!(mdtest_row("", tree), (None, Some(100.0), None));
+    }
+    let all = (Some(4), Some(100.0), Some(4e4));
+    for operation in ["Directory creation", "Directory removal", "File removal"] {
+        assert_eq!(row("-u", operation), all);
+        assert_eq!(row("-c", operation), (Some(1), Some(100.0), Some(1e4)));
+    }
+    assert_eq!(row("-c", "File creation"), (None, Some(100.0), None));
+    assert_eq!(row("-c", "File stat"), all);
+    // One file that the rate counts four times.
+    let shared = (Some(1), Some(25.0), Some(4e4));
+    assert_eq!(row("-S", "File removal"), shared);
+    assert_eq!(row("-W 3", "File create (stonewall)"), all);
 }
 
 fn diskspd(performs: &str, targets: &str) -> String {

@@ -8,8 +8,8 @@ use std::{
 };
 
 use layermark_layers::{Group, Storage, served, workdir};
-use layermark_model::{Environment, LayerStatus, Machine, Point, Run};
-use layermark_probe::{PackagedFile, Placed, PlacedKind};
+use layermark_model::{Environment, LayerStatus, Machine, PackagedFile, Point, Run};
+use layermark_probe::{FromHost, HostError, Placed, PlacedKind};
 use rustix::fs::{Access, StatVfsMountFlags};
 
 use crate::{
@@ -122,21 +122,14 @@ fn memory_fs(dir: &Path) -> Option<&'static str> {
 }
 
 /// Files that these points need in `packaged/`, each once.
-pub(crate) fn packaged(points: &[Point], catalog: Catalog) -> Result<Vec<PackagedFile>, LabError> {
-    let mut files = BTreeSet::new();
-    for point in points {
-        files.extend(catalog.needs(point)?.packaged);
-    }
-    Ok(files.into_iter().collect())
+pub(crate) fn packaged(points: &[Point]) -> Vec<PackagedFile> {
+    let files = points.iter().flat_map(|at| at.needs.packaged_files());
+    files.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Files that these points keep in a layer until it is removed, each once.
-fn kept_files(points: &[Point], catalog: Catalog) -> Result<BTreeSet<PackagedFile>, LabError> {
-    let mut files = BTreeSet::new();
-    for point in points {
-        files.extend(catalog.needs(point)?.kept_files);
-    }
-    Ok(files)
+fn kept_files(points: &[Point]) -> BTreeSet<&PackagedFile> {
+    points.iter().flat_map(|at| &at.needs.kept_files).collect()
 }
 
 /// Files to copy to `packaged/` for these points, each once, ordered by path.
@@ -145,41 +138,61 @@ pub(crate) fn placed(
     env: &Environment,
     catalog: Catalog,
 ) -> Result<Vec<Placed>, LabError> {
-    let mut all = BTreeMap::new();
+    let host = FromHost {
+        env,
+        starts_programs: false,
+    };
+    let mut all = Vec::new();
     for point in points {
-        for placed in catalog.workload(&point.workload)?.placed(point, env)? {
-            all.insert(placed.path.clone(), placed);
-        }
+        let workload = catalog.workload(&point.workload)?;
+        let placed = workload.host_files(point, host);
+        all.extend(placed.map_err(|e| not_from_here(point, e))?);
     }
-    Ok(all.into_values().collect())
+    Ok(each_once(all))
+}
+
+/// One entry for each path, ordered by path. Of several the last.
+fn each_once(all: Vec<Placed>) -> Vec<Placed> {
+    let by_path = all.into_iter().map(|placed| (placed.path.clone(), placed));
+    by_path.collect::<BTreeMap<_, _>>().into_values().collect()
+}
+
+fn not_from_here(point: &Point, e: HostError) -> LabError {
+    match e {
+        HostError::Program(e) => LabError::Programs {
+            point: point.label.clone(),
+            why: e.message,
+            hint: e.hint,
+        },
+        HostError::Point(e) => e.into(),
+    }
 }
 
 /// Removes points whose programs are missing or cannot be packaged here, unless no point would be
-/// left. Returns remarks to show.
+/// left. Notes the files that the others need. Returns remarks to show.
 pub(crate) fn possible(resolved: &mut Resolved, catalog: Catalog) -> Result<Vec<String>, LabError> {
     // Other layers, such as a guest, may have programs of their own.
     let baseline = resolved.layers.first();
     let on_this_host = baseline.is_some_and(|l| {
-        let layer = catalog.layer(&l.spec.layer);
-        let group = layer.map(|of| of.group(l.spec.variant.as_deref().unwrap_or_default()));
+        let group = catalog.describe(&l.spec).map(|layer| layer.group);
         let asked = resolved.plan.baseline.is_some();
         let runs_here = matches!(group, Some(Group::ThisKernel | Group::UserSpace));
         l.spec.is_native() || asked && runs_here
     });
     let (mut possible, mut notes, mut first) = (Vec::new(), Vec::new(), None);
+    let host = FromHost {
+        env: &resolved.env,
+        starts_programs: on_this_host,
+    };
+    let mut all = Vec::new();
     for point in resolved.points.drain(..) {
         let workload = catalog.workload(&point.workload)?;
-        let programs = match workload.check_programs(&point) {
-            Err(e) if on_this_host => Err(LabError::Programs {
-                point: point.label.clone(),
-                why: e.message,
-                hint: e.hint,
-            }),
-            _ => Ok(()),
-        };
-        let placed = || workload.placed(&point, &resolved.env);
-        match programs.and_then(|()| Ok(placed()?)) {
-            Ok(_) => possible.push(point),
+        let placed = workload.host_files(&point, host);
+        match placed.map_err(|e| not_from_here(&point, e)) {
+            Ok(placed) => {
+                all.extend(placed);
+                possible.push(point);
+            }
             Err(e) => {
                 let why = match &e {
                     LabError::Programs { why, .. } => why.clone(),
@@ -194,6 +207,7 @@ pub(crate) fn possible(resolved: &mut Resolved, catalog: Catalog) -> Result<Vec<
         Some(e) if possible.is_empty() => Err(e),
         _ => {
             resolved.points = possible;
+            resolved.placed = each_once(all);
             Ok(notes)
         }
     }
@@ -207,27 +221,23 @@ fn copied(placed: &Placed) -> u64 {
 }
 
 /// The most bytes that a trial of any of these points needs.
-fn largest(points: &[Point], catalog: Catalog) -> Result<u64, LabError> {
-    let mut largest = 0;
-    for point in points {
-        largest = largest.max(catalog.needs(point)?.space);
-    }
-    Ok(largest)
+fn largest(points: &[Point]) -> u64 {
+    let spaces = points.iter().map(|at| at.needs.space);
+    spaces.max().unwrap_or(0)
 }
 
 fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabError> {
-    let files = packaged(&resolved.points, catalog)?;
-    let placed = placed(&resolved.points, &resolved.env, catalog)?;
+    let files = packaged(&resolved.points);
     let sizes = files
         .iter()
         .map(|f| f.size)
-        .chain(placed.iter().map(copied));
+        .chain(resolved.placed.iter().map(copied));
     let package = sizes.fold(0u64, u64::saturating_add);
-    let kept = kept_files(&resolved.points, catalog)?;
+    let kept = kept_files(&resolved.points);
     let kept = kept.iter().map(|f| f.size).fold(0, u64::saturating_add);
     let each = package
         .saturating_add(kept)
-        .saturating_add(largest(&resolved.points, catalog)?);
+        .saturating_add(largest(&resolved.points));
     let here = fs::metadata(dir).map(|m| m.dev()).ok();
     let mut layers = 0u64;
     for layer in resolved
@@ -235,8 +245,8 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
         .iter()
         .filter(|l| l.status == LayerStatus::Ready)
     {
-        let storage = catalog.layer(&layer.spec.layer);
-        match storage.map_or(Storage::Base, |l| l.storage(&layer.spec)) {
+        let info = catalog.describe(&layer.spec);
+        match info.map_or(Storage::Base, |info| info.storage) {
             Storage::Nowhere | Storage::Memory | Storage::Elsewhere => {}
             Storage::Directory(other) => {
                 layers += served::ask(&other, || {

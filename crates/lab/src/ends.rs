@@ -36,7 +36,7 @@ impl Ends {
             return Ok(Self::Alone(spec.clone()));
         }
         let linked = |spec: &Spec, switch| match catalog.layer(&spec.layer) {
-            Some(layer) => layer.linked(spec, switch),
+            Some(layer) => layer.describe(spec)?.linked(spec, switch),
             None => Ok(spec.clone()),
         };
         if client.is_native() {
@@ -45,7 +45,7 @@ impl Ends {
         if server.is_native() {
             return Ok(Self::Client(linked(&client, None)?));
         }
-        let network = |spec: &Spec| catalog.layer(&spec.layer)?.network(spec);
+        let network = |spec: &Spec| catalog.describe(spec)?.network;
         let named = network(&client).or_else(|| network(&server));
         let switch = named.as_ref().map_or(default, |network| &network.switch);
         let [client, server] = [&client, &server].map(|end| linked(end, Some(switch)));

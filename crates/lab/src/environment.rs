@@ -18,7 +18,7 @@ pub(crate) fn take(
     let (mut found, mut names) = (Environment::new(), Vec::new());
     for settings in &mut plan.work {
         let params = catalog.workload(&settings.workload)?.params();
-        for param in params.iter().filter(|p| p.kind == ParamKind::Env) {
+        for param in params.into_iter().filter(|p| p.kind == ParamKind::Env) {
             for text in all_texts(&mut settings.params, param.name) {
                 let split = text.split_once('=');
                 let name = split.map_or(text.as_str(), |(name, _)| name).to_owned();

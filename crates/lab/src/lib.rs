@@ -74,7 +74,7 @@ pub fn run(
         plan: &resolved.plan,
         layers: &resolved.layers,
         points: &resolved.points,
-        packaged: &check::packaged(&resolved.points, request.catalog)?,
+        packaged: &check::packaged(&resolved.points),
         catalog: request.catalog,
         speed,
         usual: request.usual_budget,
@@ -88,6 +88,7 @@ pub fn run(
     notes.extend(skips::notes(&resolved.layers));
     notes.extend(cpus::notes(&resolved.points));
     resolve::leave_out(&mut resolved.layers, request.left_out.as_deref());
+    let in_layers = resolve::in_layers(&resolved.layers, &resolved.points, request.catalog)?;
     let run = Run {
         id: new_id(machine::now_ms()),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -112,6 +113,8 @@ pub fn run(
         notes,
         env: resolved.env,
         lacking: resolved.lacking,
+        placed: resolved.placed,
+        in_layers,
         may_leave_out: request.left_out.is_none(),
         begun,
         speed,
@@ -158,6 +161,7 @@ pub fn resume(
     served::work_in(&dir);
     check::same_machine(&run, &machine::read(&dir))?;
     resolve::known(&run, again.catalog)?;
+    resolve::attach_needs(&mut run.points, again.catalog)?;
     let env = environment::take(&mut run.plan, &again.env, again.catalog)?;
     run.status = RunStatus::Running;
     (run.ended_ms, run.cut) = (None, None);
@@ -167,6 +171,8 @@ pub fn resume(
     let limited = left.map(|left| stop.within(left));
     let stop = limited.as_ref().unwrap_or(stop);
     let lacking = resolve::look_again(&mut run, again.catalog)?;
+    let placed = check::placed(&run.points, &env, again.catalog)?;
+    let in_layers = resolve::in_layers(&run.layers, &run.points, again.catalog)?;
     store.hold(&run.id)?;
     let work = WorkDir::create(&dir)?;
     store.update(&run)?;
@@ -177,6 +183,8 @@ pub fn resume(
         notes: Vec::new(),
         env,
         lacking,
+        placed,
+        in_layers,
         may_leave_out: true,
         begun: stop.now(),
         speed: Speed::default(),

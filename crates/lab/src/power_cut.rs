@@ -13,7 +13,7 @@ use std::{
 };
 
 use layermark_layers::{
-    Base, Content, Layer, Undo, in_words,
+    Base, Content, End, Layer, PowerCut, Undo, in_words,
     volatile::{DiskOptions, History, Lie, Mark, PowerCutBase, Recovery, recover, serve_with},
     workdir::WorkDir,
 };
@@ -39,7 +39,7 @@ mod states;
 
 /// Size of the disk, bytes; it is sparse.
 const DISK: u64 = 512 << 20;
-/// The same for layers with an image in it that holds a file system of a fixed size.
+/// The same for layers that need a large one.
 const LARGE_DISK: u64 = 2 << 30;
 /// Bytes of a record.
 const RECORD: u64 = 4096;
@@ -194,9 +194,13 @@ struct Cutter<'a> {
 impl Cutter<'_> {
     fn go(&self) -> Result<Vec<WitnessTrial>, LayerFailure> {
         let layer = self.kind()?;
-        if let Some(why) = layer.uncut(&self.layer.spec) {
-            return Err(LayerFailure::new(format!("cannot be cut: {why}")));
-        }
+        let (large_disk, unmounted) = match layer.describe(&self.layer.spec)?.power_cut {
+            PowerCut::No(why) => return Err(LayerFailure::new(format!("cannot be cut: {why}"))),
+            PowerCut::Yes {
+                large_disk,
+                unmounted,
+            } => (large_disk, unmounted),
+        };
         if let Some(missing) = layer.missing(&self.layer.spec).first() {
             return Err(LayerFailure::new(format!("it lacks {}", missing.what)));
         }
@@ -206,15 +210,11 @@ impl Cutter<'_> {
         fs::create_dir(&disk_home).map_err(io)?;
         let mut undo = Undo::new();
         let options = DiskOptions {
-            size: if matches!(self.layer.spec.layer.as_str(), "vm" | "loop" | "image") {
-                LARGE_DISK
-            } else {
-                DISK
-            },
+            size: if large_disk { LARGE_DISK } else { DISK },
             lie: self.layer.lie,
         };
         let mut disk = PowerCutBase::create(&disk_home, &self.request.exe, options, &mut undo)?;
-        let closed = self.closed(&disk);
+        let closed = unmounted.then(|| self.closed(&disk)).flatten();
         let written = self.write(&mut disk)?;
         let history = disk.history()?;
         let mut trials = self.cut(&disk, &history, &written);
@@ -261,10 +261,11 @@ impl Cutter<'_> {
         fs::create_dir(&base.dir)
             .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
         let mut place = self.kind()?.open(&base, &self.layer.spec, &mut undo)?;
-        let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
+        let (mut probe, _) =
+            session::start(place.start(End::Far), self.request.silence, self.stop)?;
         // The layer was set up long before the cut.
         flush_all(disk)?;
-        let writing = self.prepare(&mut probe, &place.dir().join("witness"))?;
+        let writing = self.prepare(&mut probe, &place.info().dir.join("witness"))?;
         // Where no directory can be flushed, the names of the files are promised by nobody.
         if writing.iter().any(|w| w.refused.is_some()) {
             flush_all(disk)?;
@@ -510,10 +511,11 @@ impl Cutter<'_> {
             }
             opened => opened?,
         };
-        let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
+        let (mut probe, _) =
+            session::start(place.start(End::Far), self.request.silence, self.stop)?;
         let mut surveys = Vec::new();
         for writing in &written.writing {
-            let dir = place.dir().join("witness").join(writing.writer.id());
+            let dir = place.info().dir.join("witness").join(writing.writer.id());
             let job = WitnessJob {
                 dir: dir.to_string_lossy().into_owned(),
                 ..writing.job.clone()

@@ -1,8 +1,8 @@
 use std::{path::PathBuf, time::Duration};
 
-use layermark_layers::Layer;
-use layermark_model::{Environment, Gate, LayerRun, LayerStatus, Plan, Point, Run, Spec, nearest};
-use layermark_probe::{Needs, Workload};
+use layermark_layers::{Layer, LayerInfo};
+use layermark_model::{Environment, Gate, LayerRun, LayerStatus, Plan, Run, Spec, nearest};
+use layermark_probe::Workload;
 
 use crate::LabError;
 
@@ -33,10 +33,15 @@ impl Catalog {
         self.layers.iter().copied().find(|l| l.id() == id)
     }
 
+    /// What a layer is; of a path, its far end. `None` if the layer, or a value of its options, is unknown.
+    pub(crate) fn describe(&self, spec: &Spec) -> Option<LayerInfo> {
+        self.layer(&spec.layer)?.describe(spec).ok()
+    }
+
     /// How many times longer work is expected to take in a layer than natively: see
-    /// [`Layer::slowdown`]. Of a path, at its slower end.
+    /// [`LayerInfo::slowdown`]. Of a path, at its slower end.
     pub(crate) fn slowdown(&self, spec: &Spec) -> f64 {
-        self.most(spec, 1.0, |layer, end| layer.slowdown(end))
+        self.most(spec, 1.0, LayerInfo::slowdown)
     }
 
     /// A figure of a layer. Of a path, at the end where it is larger; `otherwise` where the layer is unknown.
@@ -44,19 +49,14 @@ impl Catalog {
         &self,
         spec: &Spec,
         otherwise: f64,
-        figure: impl Fn(&dyn Layer, &Spec) -> f64,
+        figure: impl Fn(&LayerInfo) -> f64,
     ) -> f64 {
         let (near, far) = spec.ends();
         let of = |end: &Spec| {
-            let layer = self.layer(&end.layer);
-            layer.map_or(otherwise, |layer| figure(layer, end))
+            let layer = self.describe(end);
+            layer.map_or(otherwise, |layer| figure(&layer))
         };
         of(&near).max(of(&far))
-    }
-
-    /// What a point needs, as its workload says.
-    pub(crate) fn needs(&self, point: &Point) -> Result<Needs, LabError> {
-        Ok(self.workload(&point.workload)?.needs(point)?)
     }
 
     /// The workload with this id, or an error that names the nearest.

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use layermark_layers::{Missing, Storage};
+use layermark_layers::{Missing, OtherSide, PathEnd, PathEnds, Storage};
 use layermark_model::{
-    BASELINE, Environment, Facts, LayerRun, LayerStatus, Plan, PlanError, Point, Run, SelfTest,
-    Spec, Target, TrialRecord, random,
+    BASELINE, Environment, Facts, LayerRun, LayerStatus, NearEnd, Plan, PlanError, Point, Run,
+    SelfTest, Spec, Target, TrialRecord, random,
 };
-use layermark_probe::{NearEnd, workloads};
+use layermark_probe::{Placed, Purpose, workloads};
 
 use crate::{Catalog, LabError, MAX_BLOCKS, Request, decide::skips::Work, ends::Ends, environment};
 
@@ -28,6 +28,8 @@ pub(crate) struct Resolved {
     pub seed: u64,
     /// Names of layers that this machine lacks and the plan does not name.
     pub lacking: Vec<String>,
+    /// Files of this host that the points need in each layer. See [`crate::check::possible`].
+    pub placed: Vec<Placed>,
 }
 
 pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
@@ -51,7 +53,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
     }
     let asked = plan.baseline.as_ref();
     plan.layers = with_baseline(std::mem::take(&mut plan.layers), asked, catalog)?;
-    let work = Work::of(&points, catalog)?;
+    let work = Work::of(&points);
     check_ends(&plan.layers, &points, &work, catalog)?;
     let skips = |spec: &Spec| work.skipped_in(spec, catalog);
     let mut layers = Vec::new();
@@ -85,6 +87,7 @@ pub(crate) fn resolve(request: &Request) -> Result<Resolved, LabError> {
         env,
         seed,
         lacking,
+        placed: Vec::new(),
     })
 }
 
@@ -130,6 +133,41 @@ pub(crate) fn known(run: &Run, catalog: Catalog) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Attaches to the points of a stored run what they need.
+pub(crate) fn attach_needs(points: &mut [Point], catalog: Catalog) -> Result<(), LabError> {
+    for point in points {
+        *point = catalog
+            .workload(&point.workload)?
+            .read(point, Purpose::Run)?;
+    }
+    Ok(())
+}
+
+/// Points as they are run in a layer, by indices of layer and point, where that may differ from the point
+/// of the run. Made before the run, so that it asks no workload.
+pub(crate) fn in_layers(
+    layers: &[LayerRun],
+    points: &[Point],
+    catalog: Catalog,
+) -> Result<BTreeMap<(usize, usize), Point>, LabError> {
+    let mut all = BTreeMap::new();
+    let differing = || {
+        points
+            .iter()
+            .enumerate()
+            .filter(|(_, at)| at.needs.per_layer)
+    };
+    let ready = |(_, layer): &(usize, &LayerRun)| layer.status == LayerStatus::Ready;
+    for (index, layer) in layers.iter().enumerate().filter(ready) {
+        for (point, at) in differing() {
+            let workload = catalog.workload(&at.workload)?;
+            let here = workload.read(at, Purpose::Layer(&layer.spec))?;
+            all.insert((index, point), here);
+        }
+    }
+    Ok(all)
+}
+
 /// Refuses trials that no run can have, because a store may be damaged or made by hand. Resuming
 /// from a very large block, session or place in the order would never end.
 pub(crate) fn possible(run: &Run, trials: &[TrialRecord]) -> Result<(), LabError> {
@@ -168,7 +206,7 @@ pub(crate) fn possible(run: &Run, trials: &[TrialRecord]) -> Result<(), LabError
 /// Tries layers of a stored run again that failed: what this machine lacked may be installed now,
 /// or a server restarted. Returns the names of those that are still missing.
 pub(crate) fn look_again(run: &mut Run, catalog: Catalog) -> Result<Vec<String>, LabError> {
-    let work = Work::of(&run.points, catalog)?;
+    let work = Work::of(&run.points);
     for layer in &mut run.layers {
         if layer.status == LayerStatus::Failed {
             let skips = std::mem::take(&mut layer.skips);
@@ -229,23 +267,27 @@ fn unique(label: &str, taken: &mut BTreeSet<String>) -> String {
 fn defaults(points: &[Point], catalog: Catalog) -> Result<Vec<Spec>, LabError> {
     let (mut all_paths, mut on_sides) = (true, true);
     for point in points {
-        let needs = catalog.needs(point)?;
-        all_paths &= needs.near == NearEnd::Path;
-        on_sides &= needs.near.is_other_side();
+        let near = point.needs.near;
+        all_paths &= near == NearEnd::Path;
+        on_sides &= near.is_other_side();
     }
     let mut specs = Vec::new();
     for layer in catalog.layers {
+        let Ok(info) = layer.describe(&Spec::bare(layer.id())) else {
+            continue;
+        };
         let texts = if all_paths {
-            layer.default_paths()
+            info.default_paths
         } else {
-            layer.default_specs()
+            info.defaults
         };
         for text in texts {
             // These are written in the layer's source, and a test of the layers reads them all.
             let spec: Spec = text
                 .parse()
                 .map_err(|_| LabError::DuplicateLayer((*text).to_owned()))?;
-            if !on_sides || layer.has_other_side(&spec) {
+            let info = catalog.describe(&spec);
+            if !on_sides || info.is_some_and(|info| info.other_side == OtherSide::Yes) {
                 specs.push(spec);
             }
         }
@@ -330,21 +372,25 @@ fn is_usable(baseline: &LayerRun, points: &[Point]) -> Result<(), LabError> {
 
 /// Whether the layer has no files, so it cannot be compared with a disk or be mistaken for one.
 pub(crate) fn has_no_files(spec: &Spec, catalog: Catalog) -> bool {
-    let layer = catalog.layer(&spec.layer);
-    layer.is_some_and(|l| l.storage(spec) == Storage::Nowhere)
+    let layer = catalog.describe(spec);
+    layer.is_some_and(|l| l.storage == Storage::Nowhere)
 }
 
 /// Whether no point would touch a layer: all have two ends, which meet on this host's loopback, and none
 /// has a file in it.
 fn is_passed_by(spec: &Spec, points: &[Point], catalog: Catalog) -> bool {
-    let Some(layer) = catalog.layer(&spec.layer) else {
+    let Some(PathEnds {
+        with_host,
+        with_layer,
+        ..
+    }) = catalog.describe(spec).map(|layer| layer.path)
+    else {
         return false;
     };
-    let on_loopback = layer.linked(spec, None).is_ok() && layer.linked(spec, Some("any")).is_err();
+    let on_loopback = with_host == PathEnd::Yes && with_layer != PathEnd::Yes;
     let of_network = |point: &Point| {
-        let needs = catalog.needs(point);
-        point.meaning.target == Target::Network
-            && needs.is_ok_and(|needs| needs.near.has_two() && needs.space == 0)
+        let needs = &point.needs;
+        point.meaning.target == Target::Network && needs.near.has_two() && needs.space == 0
     };
     !spec.is_native() && spec.near.is_none() && on_loopback && points.iter().all(of_network)
 }

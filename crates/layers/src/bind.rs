@@ -7,8 +7,9 @@ use rustix::{
 };
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo,
+    Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo,
     host::HostPlace,
+    kind::LayerKind,
     mounts,
     options::{layer_options, option_words},
     sandbox,
@@ -21,7 +22,7 @@ pub(crate) struct Bind;
 
 option_words! {
     /// What the mount changes.
-    enum BindVariant {
+    pub(crate) enum BindVariant {
         Rw = "rw",
         Ro = "ro",
         Idmapped = "idmapped",
@@ -29,58 +30,53 @@ option_words! {
 }
 
 layer_options! {
-    struct BindOptions {
+    pub(crate) struct BindOptions {
         /// rw: as it is; ro: read only; idmapped: with users and groups shifted by 100000, as containers share a
         /// directory between user namespaces
         variant: BindVariant = "rw",
     }
 }
 
-impl Layer for Bind {
-    fn id(&self) -> &'static str {
-        "bind"
-    }
+impl LayerKind for Bind {
+    const ID: &'static str = "bind";
+    type Options = BindOptions;
 
-    fn group(&self, _: &str) -> Group {
-        Group::ThisKernel
-    }
-
-    fn about(&self, variant: &str) -> &'static str {
-        match variant {
-            "ro" => "a bind mount that is read only",
-            "idmapped" => "a bind mount with users and groups shifted, as between user namespaces",
+    fn describe(spec: &Spec, options: &BindOptions) -> LayerInfo {
+        let about = match spec.variant.as_deref() {
+            Some("ro") => "a bind mount that is read only",
+            Some("idmapped") => {
+                "a bind mount with users and groups shifted, as between user namespaces"
+            }
             _ => "a bind mount, as volumes of containers are: should cost nothing",
+        };
+        let info = LayerInfo {
+            power_cut: PowerCut::MOUNTED,
+            ..LayerInfo::new(Group::ThisKernel, about)
+        };
+        match options.variant {
+            BindVariant::Rw => LayerInfo {
+                other_side: OtherSide::Yes,
+                ..info
+            },
+            // Users are shifted between both sides, or one of them cannot be changed.
+            BindVariant::Ro | BindVariant::Idmapped => info,
         }
     }
 
-    fn options(&self) -> &'static [LayerOption] {
-        &BindOptions::ROWS
-    }
-
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        None
-    }
-
-    /// Users are shifted between both sides of the others, or one of them cannot be changed.
-    fn has_other_side(&self, spec: &Spec) -> bool {
-        BindOptions::of(spec).is_ok_and(|options| options.variant == BindVariant::Rw)
-    }
-
-    fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let lacking = match BindOptions::of(spec).map(|options| options.variant) {
-            Ok(BindVariant::Idmapped) => sandbox::not_root().or_else(idmap::missing),
-            _ => sandbox::no_mounts(),
+    fn missing(_: &Spec, options: &BindOptions) -> Vec<Missing> {
+        let lacking = match options.variant {
+            BindVariant::Idmapped => sandbox::not_root().or_else(idmap::missing),
+            BindVariant::Rw | BindVariant::Ro => sandbox::no_mounts(),
         };
         lacking.into_iter().collect()
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let options = BindOptions::of(spec)?;
         base.emptied(undo);
         let bind = Directories::make(base, spec)?;
         let mut place = HostPlace::new(base, spec, bind.at.clone()).proof(&bind.at, &bind.fs);

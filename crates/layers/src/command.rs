@@ -13,9 +13,10 @@ use rustix::fs::CWD;
 use serde::Deserialize;
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
+    Base, Group, LayerError, LayerInfo, PathEnds, Place, PowerCut, Storage, Undo, child,
     entered::{self, Start, Way},
     fd,
+    kind::LayerKind,
     options::{bad, layer_options},
     sandbox,
     teardown::Teardown,
@@ -25,7 +26,7 @@ use crate::{
 pub(crate) struct Command;
 
 layer_options! {
-    struct CommandOptions {
+    pub(crate) struct CommandOptions {
         /// a TOML file with the commands of the place: enter, and where needed root, setup, facts, drop_caches and
         /// teardown
         variant: String = "" reaches Program,
@@ -227,26 +228,24 @@ impl Words<'_> {
     }
 }
 
-impl Layer for Command {
-    fn id(&self) -> &'static str {
-        "command"
+impl LayerKind for Command {
+    const ID: &'static str = "command";
+    type Options = CommandOptions;
+
+    fn describe(_: &Spec, _: &CommandOptions) -> LayerInfo {
+        LayerInfo {
+            storage: Storage::Elsewhere,
+            path: PathEnds::none(entered::NO_PATH),
+            power_cut: PowerCut::No("its disk belongs to a place of yours"),
+            ..LayerInfo::new(
+                Group::Yours,
+                "a place of yours, described by a file (-l command:FILE.toml)",
+            )
+        }
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::Yours
-    }
-
-    fn about(&self, _: &str) -> &'static str {
-        "a place of yours, described by a file (-l command:FILE.toml)"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &CommandOptions::ROWS
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let options = CommandOptions::of(spec)?;
-        Commands::read(spec, &options)?;
+    fn check(spec: &Spec, options: &CommandOptions) -> Result<(), LayerError> {
+        Commands::read(spec, options)?;
         let dir = &options.dir;
         if !Path::new(dir).is_absolute() {
             return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
@@ -254,20 +253,8 @@ impl Layer for Command {
         Ok(())
     }
 
-    fn storage(&self, _: &Spec) -> Storage {
-        Storage::Elsewhere
-    }
-
-    fn linked(&self, spec: &Spec, _: Option<&str>) -> Result<Spec, LayerError> {
-        Err(entered::no_network(&spec.to_string()))
-    }
-
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        Some("its disk belongs to a place of yours")
-    }
-
-    fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let commands = CommandOptions::of(spec).and_then(|options| Commands::read(spec, &options));
+    fn missing(spec: &Spec, options: &CommandOptions) -> Vec<Missing> {
+        let commands = Commands::read(spec, options);
         let programs = commands.iter().flat_map(Commands::programs);
         let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
         for program in programs {
@@ -284,13 +271,12 @@ impl Layer for Command {
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         let layer = spec.to_string();
-        let options = CommandOptions::of(spec)?;
         let commands = Commands::read(spec, &options)?;
         base.emptied(undo);
         let run = random_name("layermark-");

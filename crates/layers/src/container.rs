@@ -17,9 +17,11 @@ use std::{
 use layermark_model::{CONTAINER, KEPT_IN_MEMORY, Missing, Spec, random_name};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
+    Base, Group, LayerError, LayerInfo, OtherSide, PathEnd, PathEnds, Place, PowerCut, Programs,
+    Storage, Undo, child,
     entered::{self, Own, Start, Way},
     host::HostPlace,
+    kind::LayerKind,
     needs,
     options::{bad, layer_options, option_rows, option_words},
     sandbox::{self, Privilege},
@@ -40,7 +42,7 @@ use root::Root;
 pub(crate) struct Container;
 
 layer_options! {
-    struct ContainerOptions {
+    pub(crate) struct ContainerOptions {
         /// the runtime that starts the container, in which layermark is the only program
         variant: &'static Runtime = "podman" reaches Path if "docker",
         /// where the work is done. root: the container's own writable layer (podman and docker: an overlay; others:
@@ -86,7 +88,7 @@ fn work_dir(at: At) -> PathBuf {
 }
 
 /// A program that starts containers.
-struct Runtime {
+pub(crate) struct Runtime {
     /// Variant of the layer.
     name: &'static str,
     /// Name of the program, and of its Debian package.
@@ -118,7 +120,7 @@ option_rows!(Runtime, RUNTIMES);
 
 option_words! {
     /// Where a container does its work.
-    enum At {
+    pub(crate) enum At {
         Root = "root",
         Volume = "volume",
         Named = "named",
@@ -128,7 +130,7 @@ option_words! {
 
 option_words! {
     /// Whether gVisor puts a file system of its own above a container's root.
-    enum Overlay {
+    pub(crate) enum Overlay {
         Default = "default",
         None = "none",
         Memory = "memory",
@@ -165,29 +167,49 @@ fn contained<const N: usize>(more: [&str; N]) -> Vec<OsString> {
     [unshare, words(more)].concat()
 }
 
-impl Layer for Container {
-    fn id(&self) -> &'static str {
-        "container"
+impl LayerKind for Container {
+    const ID: &'static str = "container";
+    type Options = ContainerOptions;
+
+    fn describe(spec: &Spec, options: &ContainerOptions) -> LayerInfo {
+        let about = match spec.variant {
+            Some(_) => options.variant.about,
+            None => "a container: its own files, a volume or a tmpfs",
+        };
+        let on_this_kernel = options.variant.kernel.is_none();
+        let by_daemon = options.variant.command.is_none();
+        let mut info = LayerInfo::new(Group::Containers, about);
+        info.storage = match options.at {
+            _ if options.in_memory() => Storage::Memory,
+            At::Root | At::Named if by_daemon => Storage::Elsewhere,
+            _ => Storage::Base,
+        };
+        info.path = PathEnds::none(entered::NO_PATH);
+        if on_this_kernel {
+            // Both ends meet on the loopback of the container.
+            info.path.with_host = PathEnd::Yes;
+        }
+        if options.at == At::Volume && on_this_kernel {
+            info.other_side = OtherSide::Yes;
+        }
+        if options.image.is_none() && options.rootfs.is_none() {
+            info.programs =
+                Programs::None("the container has no programs: rootfs=DIR or image=NAME has some");
+        }
+        info.power_cut = match () {
+            () if options.in_memory() => {
+                PowerCut::No("its files are in memory: a power cut leaves none of them")
+            }
+            () if by_daemon => PowerCut::No("its files belong to a daemon of yours"),
+            () => PowerCut::Yes {
+                large_disk: false,
+                unmounted: false,
+            },
+        };
+        info
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::Containers
-    }
-
-    fn about(&self, variant: &str) -> &'static str {
-        let runtime = RUNTIMES.iter().find(|runtime| runtime.name == variant);
-        runtime.map_or(
-            "a container: its own files, a volume or a tmpfs",
-            |runtime| runtime.about,
-        )
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &ContainerOptions::ROWS
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let options = ContainerOptions::of(spec)?;
+    fn check(spec: &Spec, options: &ContainerOptions) -> Result<(), LayerError> {
         if !["podman", "docker"].contains(&options.variant.program.0) {
             let others = match () {
                 () if options.at == At::Named => Some(("at", "named")),
@@ -230,49 +252,7 @@ impl Layer for Container {
         Err(bad(spec, "image", name, must.into()))
     }
 
-    fn storage(&self, spec: &Spec) -> Storage {
-        let Ok(options) = ContainerOptions::of(spec) else {
-            return Storage::Base;
-        };
-        match options.at {
-            _ if options.in_memory() => Storage::Memory,
-            At::Root | At::Named if options.variant.command.is_none() => Storage::Elsewhere,
-            _ => Storage::Base,
-        }
-    }
-
-    /// Both ends meet on the loopback of a container that is on this kernel.
-    fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
-        if switch.is_none() && ContainerOptions::of(spec)?.variant.kernel.is_none() {
-            return Ok(spec.clone());
-        }
-        Err(entered::no_network(&spec.to_string()))
-    }
-
-    fn has_other_side(&self, spec: &Spec) -> bool {
-        ContainerOptions::of(spec)
-            .is_ok_and(|options| options.at == At::Volume && options.variant.kernel.is_none())
-    }
-
-    fn lacks_programs(&self, spec: &Spec) -> Option<&'static str> {
-        let bare = ContainerOptions::of(spec)
-            .is_ok_and(|options| options.image.is_none() && options.rootfs.is_none());
-        bare.then_some("the container has no programs: rootfs=DIR or image=NAME has some")
-    }
-
-    fn uncut(&self, spec: &Spec) -> Option<&'static str> {
-        let options = ContainerOptions::of(spec).ok()?;
-        if options.in_memory() {
-            return Some("its files are in memory: a power cut leaves none of them");
-        }
-        let daemon = options.variant.command.is_none();
-        daemon.then_some("its files belong to a daemon of yours")
-    }
-
-    fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let Ok(options) = ContainerOptions::of(spec) else {
-            return Vec::new();
-        };
+    fn missing(spec: &Spec, options: &ContainerOptions) -> Vec<Missing> {
         let runtime = options.variant;
         let (program, package) = runtime.program;
         if runtime.command.is_none() {
@@ -280,7 +260,7 @@ impl Layer for Container {
             return needed
                 .into_iter()
                 .flatten()
-                .chain(docker::missing(&options))
+                .chain(docker::missing(options))
                 .collect();
         }
         // podman starts its containers with crun.
@@ -301,21 +281,21 @@ impl Layer for Container {
         }
         if missing.is_empty() {
             missing.extend(
-                Root::of(spec, &options)
+                Root::of(spec, options)
                     .err()
-                    .and_then(|e| no_image(&options, &e)),
+                    .and_then(|e| no_image(options, &e)),
             );
         }
         missing
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let (layer, options) = (spec.to_string(), ContainerOptions::of(spec)?);
+        let layer = spec.to_string();
         let (runtime, at) = (options.variant, options.at);
         let Some(command) = runtime.command else {
             return docker::open(base, spec, &options, undo);

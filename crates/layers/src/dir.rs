@@ -3,8 +3,9 @@ use std::path::Path;
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, WorkDir,
+    Base, Group, LayerError, LayerInfo, Place, PowerCut, Storage, Undo, WorkDir,
     host::HostPlace,
+    kind::LayerKind,
     options::{bad, layer_options},
     workdir,
 };
@@ -13,7 +14,7 @@ use crate::{
 pub(crate) struct Dir;
 
 layer_options! {
-    struct DirOptions {
+    pub(crate) struct DirOptions {
         /// the directory, such as dir:/mnt/nas; work is done in a fresh one below it
         variant: String = "" reaches Path,
         /// a directory on the disk where the data ends up, for a file system that does not say: its device's flushes
@@ -22,26 +23,25 @@ layer_options! {
     }
 }
 
-impl Layer for Dir {
-    fn id(&self) -> &'static str {
-        "dir"
+impl LayerKind for Dir {
+    const ID: &'static str = "dir";
+    type Options = DirOptions;
+
+    fn describe(_: &Spec, options: &DirOptions) -> LayerInfo {
+        LayerInfo {
+            storage: Storage::Directory((&options.variant).into()),
+            power_cut: PowerCut::No(
+                "it is on a disk of yours, and only a power cut by hand can cut that",
+            ),
+            ..LayerInfo::new(
+                Group::ThisKernel,
+                "a directory of yours, on whatever is mounted there (dir:/mnt/nas)",
+            )
+        }
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::ThisKernel
-    }
-
-    fn about(&self, _: &str) -> &'static str {
-        "a directory of yours, on whatever is mounted there (dir:/mnt/nas)"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &DirOptions::ROWS
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let options = DirOptions::of(spec)?;
-        if let Some(dir) = below(&options).filter(|dir| !dir.is_absolute() || !dir.is_dir()) {
+    fn check(spec: &Spec, options: &DirOptions) -> Result<(), LayerError> {
+        if let Some(dir) = below(options).filter(|dir| !dir.is_absolute() || !dir.is_dir()) {
             let must = "is not the absolute path of a directory".into();
             return Err(bad(spec, "below", &dir.to_string_lossy(), must));
         }
@@ -55,29 +55,19 @@ impl Layer for Dir {
         })
     }
 
-    fn storage(&self, spec: &Spec) -> Storage {
-        let dir = DirOptions::of(spec).map(|o| o.variant);
-        Storage::Directory(dir.unwrap_or_default().into())
-    }
-
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        Some("it is on a disk of yours, and only a power cut by hand can cut that")
-    }
-
-    fn missing(&self, _: &Spec) -> Vec<Missing> {
+    fn missing(_: &Spec, _: &DirOptions) -> Vec<Missing> {
         Vec::new()
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         if spec.variant.is_none() {
             return Err(bad(spec, "variant", "", "has to be given".into()));
         }
-        let options = DirOptions::of(spec)?;
         let mut work = WorkDir::shared(Path::new(&options.variant))?;
         let (dir, what) = (
             work.path().to_owned(),

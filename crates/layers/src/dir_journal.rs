@@ -16,7 +16,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::removal;
+use crate::fd;
 
 /// `None` where this process has none: then it removes nothing that a dead run has left.
 static JOURNAL: OnceLock<OwnedFd> = OnceLock::new();
@@ -49,7 +49,7 @@ pub(crate) fn remove_from(journal: impl AsFd, name: &OsStr) -> Result<(), Errno>
 
 /// The names in it that begin with `prefix`; `None` without a journal.
 pub(crate) fn names(prefix: &str) -> Option<Vec<OsString>> {
-    let all = removal::names(JOURNAL.get()?.as_fd(), "").ok()?.into_iter();
+    let all = fd::names(JOURNAL.get()?.as_fd(), "").ok()?.into_iter();
     let names = all.map(|name| OsStr::from_bytes(name.to_bytes()).to_owned());
     Some(
         names

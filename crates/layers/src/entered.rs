@@ -20,7 +20,7 @@ use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts, Spec, random_na
 use rustix::fs::{FileType, Stat};
 
 use crate::{
-    Base, Control, KernelCaches, LayerError, Place, Wire,
+    Base, Control, End, Kernel, KernelCaches, LayerError, NoPath, Place, PlaceInfo, Wire,
     agent::{
         client::{AgentClient, AgentError},
         files,
@@ -201,8 +201,7 @@ impl Line {
 /// A layer in a place that was entered.
 pub(crate) struct EnteredPlace {
     layer: String,
-    /// The work directory in the place.
-    dir: PathBuf,
+    info: PlaceInfo,
     /// Path of the probe's program.
     exe: String,
     agent: Arc<AgentClient>,
@@ -214,8 +213,6 @@ pub(crate) struct EnteredPlace {
     own: bool,
     /// The disk of its files, if its kernel is another one on this host.
     disk: Option<HostPlace>,
-    /// Its work directory as this host has it.
-    other_side: Option<PathBuf>,
     exe_path: PathBuf,
     trees: Mutex<Vec<ProcessTree>>,
     master: PathBuf,
@@ -279,7 +276,15 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
     let apart = below.filter(|_| here.is_none());
     let disk = apart.map(|dir| HostPlace::new(base, spec, dir.into()));
     let name = dir.file_name().unwrap_or_default();
-    let other_side = volume.map(|volume| volume.join(name));
+    let info = PlaceInfo {
+        seen_at: here.as_ref().map(|here| here.dir().to_owned()),
+        kernel: match here {
+            Some(_) => Kernel::OfHost,
+            None => Kernel::Other,
+        },
+        other_side: volume.map(|volume| volume.join(name)),
+        ..PlaceInfo::elsewhere(dir.clone())
+    };
     let heads = [
         process
             .get_mut()
@@ -289,7 +294,7 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
     ];
     Ok(EnteredPlace {
         layer,
-        dir,
+        info,
         exe: base
             .exe
             .file_name()
@@ -302,7 +307,6 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
         here,
         own: matches!(way.start, Start::Own(_)),
         disk,
-        other_side,
         exe_path: base.exe.clone(),
         master: base.packaged.clone(),
         notes: way.notes,
@@ -465,45 +469,31 @@ impl Drop for EnteredPlace {
 }
 
 impl Place for EnteredPlace {
-    fn dir(&self) -> &Path {
-        &self.dir
+    fn info(&self) -> &PlaceInfo {
+        &self.info
     }
 
-    fn on_this_host(&self) -> bool {
-        false
-    }
-
-    fn shares_kernel(&self) -> bool {
-        self.here.is_some()
-    }
-
-    fn start(&mut self) -> Result<Wire, LayerError> {
-        self.agent
-            .start(self.exe.clone(), self.quick)
-            .map_err(self.broken("start"))
-    }
-
-    /// Both ends are in the network of the agent: its loopback.
-    fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
-        match &self.here {
-            Some(_) if self.own => Ok([Ipv4Addr::LOCALHOST.into(); 2]),
-            _ => Err(no_network(&self.layer)),
+    fn start(&mut self, end: End) -> Result<Wire, LayerError> {
+        if end == End::Far {
+            let started = self.agent.start(self.exe.clone(), self.quick);
+            return started.map_err(self.broken("start"));
         }
-    }
-
-    fn other_side(&self) -> Option<&Path> {
-        self.other_side.as_deref()
-    }
-
-    fn start_near(&mut self) -> Result<Wire, LayerError> {
         let network = self.here.as_ref().map(Here::network).transpose();
-        let io = LayerError::io(&self.layer, "find the network of", &self.dir);
+        let io = LayerError::io(&self.layer, "find the network of", &self.info.dir);
         let network = network.map_err(io)?;
         start_probe(&self.layer, &self.exe_path, |command| {
             if let Some(network) = network {
                 child::in_network(command, network.into());
             }
         })
+    }
+
+    /// Both ends are in the network of the agent: its loopback.
+    fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
+        match &self.here {
+            Some(_) if self.own => Ok([Ipv4Addr::LOCALHOST.into(); 2]),
+            _ => Err(NO_PATH.error(&self.layer)),
+        }
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {
@@ -543,10 +533,6 @@ impl Place for EnteredPlace {
         facts.notes.extend(self.notes.iter().cloned());
         facts.versions.extend(self.versions.iter().cloned());
         Ok(facts)
-    }
-
-    fn ground(&self) -> Option<(u64, i64)> {
-        self.here.as_ref()?.ground()
     }
 
     fn drop_caches(&mut self, kernel: KernelCaches) -> Result<DroppedCaches, LayerError> {
@@ -590,14 +576,11 @@ impl Place for EnteredPlace {
     }
 }
 
-/// The error for work with two ends.
-pub(crate) fn no_network(layer: &str) -> LayerError {
-    LayerError::NoNetwork {
-        layer: layer.into(),
-        why: "cannot be an end of a path: its network is not set up by layermark".into(),
-        hint: "netns and vm can be: layermark net -l netns".into(),
-    }
-}
+/// Why a place that was entered is not for work with two ends.
+pub(crate) const NO_PATH: NoPath = NoPath {
+    why: "cannot be an end of a path: its network is not set up by layermark",
+    hint: "netns and vm can be: layermark net -l netns",
+};
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,9 @@ use std::{ffi::OsString, path::Path};
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
+    Base, Group, LayerError, LayerInfo, PathEnds, Place, PowerCut, Storage, Undo,
     entered::{self, Start, Way},
+    kind::LayerKind,
     options::{bad, layer_options},
     sandbox,
 };
@@ -13,7 +14,7 @@ use crate::{
 pub(crate) struct Exec;
 
 layer_options! {
-    struct ExecOptions {
+    pub(crate) struct ExecOptions {
         /// the command, such as 'podman exec -i ID': it runs the words that follow it in the place, and passes its
         /// standard input and output on. No shell reads it
         variant: String = "" reaches Program,
@@ -22,26 +23,24 @@ layer_options! {
     }
 }
 
-impl Layer for Exec {
-    fn id(&self) -> &'static str {
-        "exec"
+impl LayerKind for Exec {
+    const ID: &'static str = "exec";
+    type Options = ExecOptions;
+
+    fn describe(_: &Spec, _: &ExecOptions) -> LayerInfo {
+        LayerInfo {
+            storage: Storage::Elsewhere,
+            path: PathEnds::none(entered::NO_PATH),
+            power_cut: PowerCut::No("its disk belongs to a place of yours"),
+            ..LayerInfo::new(
+                Group::Yours,
+                "any place behind a command of yours (-l 'exec:podman exec -i ID,dir=/data')",
+            )
+        }
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::Yours
-    }
-
-    fn about(&self, _: &str) -> &'static str {
-        "any place behind a command of yours (-l 'exec:podman exec -i ID,dir=/data')"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &ExecOptions::ROWS
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let options = ExecOptions::of(spec)?;
-        words(spec, &options)?;
+    fn check(spec: &Spec, options: &ExecOptions) -> Result<(), LayerError> {
+        words(spec, options)?;
         let dir = &options.dir;
         if !Path::new(dir).is_absolute() {
             return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
@@ -49,22 +48,9 @@ impl Layer for Exec {
         Ok(())
     }
 
-    fn storage(&self, _: &Spec) -> Storage {
-        Storage::Elsewhere
-    }
-
-    fn linked(&self, spec: &Spec, _: Option<&str>) -> Result<Spec, LayerError> {
-        Err(entered::no_network(&spec.to_string()))
-    }
-
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        Some("its disk belongs to a place of yours")
-    }
-
     /// Without root, layermark is in a user namespace, where the command would not be the user's.
-    fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let words = ExecOptions::of(spec).and_then(|options| words(spec, &options));
-        let words = words.unwrap_or_default();
+    fn missing(spec: &Spec, options: &ExecOptions) -> Vec<Missing> {
+        let words = words(spec, options).unwrap_or_default();
         let program = words.first().filter(|p| !entered::is_found(Path::new(p)));
         let program = program.map(|program| Missing {
             what: program.to_string_lossy().into_owned(),
@@ -74,8 +60,12 @@ impl Layer for Exec {
         sandbox::not_root().into_iter().chain(program).collect()
     }
 
-    fn open(&self, base: &Base, spec: &Spec, _: &mut Undo) -> Result<Box<dyn Place>, LayerError> {
-        let options = ExecOptions::of(spec)?;
+    fn open(
+        base: &Base,
+        spec: &Spec,
+        options: Self::Options,
+        _: &mut Undo,
+    ) -> Result<Box<dyn Place>, LayerError> {
         let command = words(spec, &options)?;
         let way = Way {
             by_hand: command.clone(),
@@ -112,12 +102,13 @@ fn words(spec: &Spec, options: &ExecOptions) -> Result<Vec<OsString>, LayerError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Layer, options::LayerOptions};
 
     #[test]
     fn a_command_is_words_and_no_shell_reads_it() {
         let read = |text: &str| {
             let spec: Spec = text.parse().unwrap();
-            words(&spec, &ExecOptions::of(&spec).unwrap()).unwrap()
+            words(&spec, &ExecOptions::read(&spec).unwrap()).unwrap()
         };
         for (text, expected) in [
             (

@@ -21,7 +21,7 @@ use rustix::{
     thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
 };
 
-use crate::mounts::{self, MountEntry};
+use crate::mount_table::{self, MountEntry};
 
 /// Type of a file system (linux/magic.h).
 const PROC_SUPER_MAGIC: u32 = 0x9fa0;
@@ -43,7 +43,7 @@ impl Foreign {
         let given = file(path)?;
         let canonical = fs::canonicalize(path).ok();
         let canonical = canonical.filter(|c| file(c).is_ok_and(|found| found == given));
-        let same_mount = |c: &Path| mounts::id_of(c) == mounts::id_of(path);
+        let same_mount = |c: &Path| mount_table::id_of(c) == mount_table::id_of(path);
         if canonical.as_deref().is_some_and(same_mount) {
             return Ok(None);
         }
@@ -57,7 +57,7 @@ impl Foreign {
             entry
         };
         let theirs = found.mount_of(path)?;
-        let ours = canonical.and_then(|c| mounts::holding(&c).ok());
+        let ours = canonical.and_then(|c| mount_table::own(&c).ok());
         let equal = ours.is_some_and(|ours| as_ours(ours) == as_ours(theirs));
         Ok((!equal).then_some(found))
     }
@@ -80,10 +80,10 @@ impl Foreign {
     }
 
     fn mount_of(&self, path: &Path) -> io::Result<MountEntry> {
-        let mounts = mounts::parse(&fs::read(self.process.join("mountinfo"))?);
-        let id = mounts::id_of(path);
+        let mounts = mount_table::parse(&fs::read(self.process.join("mountinfo"))?);
+        let id = mount_table::id_of(path);
         let found = mounts.into_iter().find(|m| Some(m.id) == id);
-        found.ok_or_else(|| mounts::unseen(path))
+        found.ok_or_else(|| mount_table::unseen(path))
     }
 
     /// The mount of the process that holds `path`, with a path through which we see it.

@@ -17,12 +17,13 @@ use layermark_model::{FRESHER, LABEL, Missing, Spec};
 use rustix::fs::FileType;
 
 use crate::{
-    Base, Control, Group, Layer, LayerError, LayerOption, Place, Undo,
+    Base, Control, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo,
     child::{self, Process},
     fuse_program::{self, Program},
     host::{self, HostPlace, PACKAGED},
+    kind::LayerKind,
     mounts,
-    options::{bad, delay, layer_options, on_off},
+    options::{LayerOptions, bad, delay, layer_options, on_off},
     sandbox, tree,
 };
 use fs::Through;
@@ -32,7 +33,7 @@ use requests::{Agreed, FuseCache, FuseFsync, ServeOptions, StallOrder, StallPlan
 pub(crate) struct Fuse;
 
 layer_options! {
-    struct FuseOptions {
+    pub(crate) struct FuseOptions {
         /// the program: our own, which has the options below; or one of others, as it is without options
         variant: String = "own" ["own", "bindfs", "gocryptfs"],
         /// what the kernel keeps: names for 1 s and data until the file changes, everything, or nothing
@@ -62,39 +63,40 @@ layer_options! {
 /// Longest delay of a request. It is limited so that a trial ends in a reasonable time.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
-impl Layer for Fuse {
-    fn id(&self) -> &'static str {
-        "fuse"
-    }
+impl LayerKind for Fuse {
+    const ID: &'static str = "fuse";
+    type Options = FuseOptions;
 
-    fn group(&self, _: &str) -> Group {
-        Group::UserSpace
-    }
-
-    fn about(&self, variant: &str) -> &'static str {
-        fuse_program::find(variant).map_or(
+    fn describe(_: &Spec, options: &FuseOptions) -> LayerInfo {
+        let program = options.program();
+        let about = program.map_or(
             "our own file system in user space: it passes everything through",
             |program| program.about,
-        )
+        );
+        let info = LayerInfo {
+            defaults: &["fuse"],
+            power_cut: PowerCut::MOUNTED,
+            ..LayerInfo::new(Group::UserSpace, about)
+        };
+        // Files of gocryptfs have other names and contents below.
+        if program.is_some_and(|program| program.renames) {
+            return info;
+        }
+        LayerInfo {
+            other_side: OtherSide::Yes,
+            ..info
+        }
     }
 
-    fn options(&self) -> &'static [LayerOption] {
-        &FuseOptions::ROWS
-    }
-
-    fn default_specs(&self) -> &'static [&'static str] {
-        &["fuse"]
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        if program(spec).is_some() {
+    fn check(spec: &Spec, options: &FuseOptions) -> Result<(), LayerError> {
+        if options.program().is_some() {
             let other = spec.options.iter().find(|(name, _)| *name != LABEL);
             return other.map_or(Ok(()), |(option, given)| {
                 let must = "is an option of our own file system: -l fuse".into();
                 Err(bad(spec, option, given, must))
             });
         }
-        let options = serving(spec, &FuseOptions::of(spec)?)?;
+        let options = serving(spec, options)?;
         let clash = match () {
             () if !options.passthrough => None,
             () if options.writeback => Some(("writeback", "on")),
@@ -113,36 +115,27 @@ impl Layer for Fuse {
         }
     }
 
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        None
-    }
-
-    /// Files of gocryptfs have other names and contents below.
-    fn has_other_side(&self, spec: &Spec) -> bool {
-        program(spec).is_none_or(|program| !program.renames)
-    }
-
-    fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        if let Some(program) = program(spec) {
+    fn missing(_: &Spec, options: &FuseOptions) -> Vec<Missing> {
+        if let Some(program) = options.program() {
             return fuse_program::missing(&[(program.name, program.name)]);
         }
         let mut missing = fuse_program::missing(&[]);
-        if missing.is_empty() && FuseOptions::of(spec).is_ok_and(|options| options.passthrough) {
+        if missing.is_empty() && options.passthrough {
             missing.extend(sandbox::not_root());
         }
         missing
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        if let Some(program) = program(spec) {
+        if let Some(program) = options.program() {
             return fuse_program::open(base, spec, program, undo);
         }
-        let (name, options) = (spec.to_string(), FuseOptions::of(spec)?);
+        let name = spec.to_string();
         base.emptied(undo);
         let [below, at] = fuse_program::directories(base, &name)?;
         if !base.survived() {
@@ -175,9 +168,11 @@ impl Layer for Fuse {
     }
 }
 
-/// The program of others that serves it.
-fn program(spec: &Spec) -> Option<&'static Program> {
-    fuse_program::find(&FuseOptions::of(spec).ok()?.variant)
+impl FuseOptions {
+    /// The program of others that serves it.
+    fn program(&self) -> Option<&'static Program> {
+        fuse_program::find(&self.variant)
+    }
 }
 
 /// How our own file system serves requests with these options.
@@ -299,7 +294,7 @@ pub fn fuse_serve(args: &[OsString]) -> Result<(), LayerError> {
 }
 
 fn serve(below: &Path, at: &Path, spec: &Spec) -> io::Result<()> {
-    let given = FuseOptions::of(spec).map_err(io::Error::other)?;
+    let given = FuseOptions::read(spec).map_err(io::Error::other)?;
     let options = serving(spec, &given).map_err(io::Error::other)?;
     let threads = given.threads.parse().unwrap_or(2);
     // One descriptor for each file that the kernel knows.

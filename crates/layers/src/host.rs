@@ -12,11 +12,11 @@ use std::{
 };
 
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
-use layermark_sys::{fuse_servers, process};
+use layermark_sys::process;
 use rustix::fs::{Advice, fadvise, syncfs};
 
 use crate::{
-    BackingExtents, Base, Content, KernelCaches, LayerError, Place, Wire,
+    BackingExtents, Base, Content, End, KernelCaches, LayerError, Place, PlaceInfo, Wire,
     child::{self, Process},
     devices, extents, fd,
     held::apart,
@@ -32,7 +32,7 @@ pub(crate) const PACKAGED: &str = "packaged";
 /// A directory on this host, and the processes that serve it.
 pub(crate) struct HostPlace {
     pub(crate) layer: String,
-    dir: PathBuf,
+    info: PlaceInfo,
     master: PathBuf,
     exe: PathBuf,
     /// Another path of the directory, by which its mounts are found.
@@ -41,8 +41,6 @@ pub(crate) struct HostPlace {
     proof: Vec<(PathBuf, String)>,
     /// Directories whose files serve this layer from another cache.
     backing_dirs: Vec<PathBuf>,
-    /// A directory with the same files: see [`Place::other_side`].
-    other_side: Option<PathBuf>,
     /// A backing directory in which the files have other names, and the same inode numbers.
     renamed_below: Option<PathBuf>,
     /// Directories of a union: the file is in the first one that has it.
@@ -53,13 +51,10 @@ pub(crate) struct HostPlace {
     backing: Vec<PathBuf>,
     /// Whether the image's file system reports where data is in the image.
     plain: bool,
-    /// Processes whose CPU time counts as the layer's.
-    helpers: Vec<u32>,
-    /// The same for processes that start others.
+    /// Processes that start others, and whose CPU time counts as the layer's.
     helper_trees: RefCell<Vec<ProcessTree>>,
     notes: Vec<(String, String)>,
     versions: Vec<(String, String)>,
-    read_only: bool,
     content: Content,
     /// Its files are in memory, so they cannot be made cold.
     in_memory: bool,
@@ -77,23 +72,20 @@ impl HostPlace {
     pub(crate) fn new(base: &Base, spec: &Spec, dir: PathBuf) -> Self {
         Self {
             layer: spec.to_string(),
-            dir,
+            info: PlaceInfo::of_dir(dir),
             master: base.packaged.clone(),
             exe: base.exe.clone(),
             mounted_at: None,
             proof: Vec::new(),
             backing_dirs: Vec::new(),
-            other_side: None,
             renamed_below: None,
             stacked: Vec::new(),
             on_device_of: None,
             backing: Vec::new(),
             plain: false,
-            helpers: Vec::new(),
             helper_trees: RefCell::default(),
             notes: Vec::new(),
             versions: Vec::new(),
-            read_only: false,
             content: base.content,
             in_memory: false,
             refresher: None,
@@ -121,7 +113,7 @@ impl HostPlace {
 
     /// Sets a directory with the same files.
     pub(crate) fn other_side(mut self, dir: &Path) -> Self {
-        self.other_side = Some(dir.into());
+        self.info.other_side = Some(dir.into());
         self
     }
 
@@ -155,7 +147,7 @@ impl HostPlace {
     }
 
     pub(crate) fn helper(mut self, pid: u32) -> Self {
-        self.helpers.push(pid);
+        self.info.helpers.push(pid);
         self
     }
 
@@ -177,7 +169,7 @@ impl HostPlace {
     }
 
     pub(crate) fn read_only(mut self) -> Self {
-        self.read_only = true;
+        self.info.read_only = true;
         self
     }
 
@@ -188,6 +180,7 @@ impl HostPlace {
 
     /// Puts the probe at the far end of this network.
     pub(crate) fn linked(mut self, link: Link) -> Self {
+        self.info.address = Some(link.addresses()[1].into());
         self.link = Some(link);
         self
     }
@@ -213,11 +206,11 @@ impl HostPlace {
         if self.content == Content::Survived {
             return Ok(());
         }
-        let to = self.dir.join(PACKAGED);
+        let to = self.info.dir.join(PACKAGED);
         let copied = tree::copy(&self.master, &to).and_then(|()| tree::see(&to));
         self.seen = copied.map_err(self.io("copy packaged files to", &to))?;
         // They must be on the disk before anything is measured, like those of an installed package.
-        sync(&self.dir).map_err(self.io("sync", &self.dir))
+        sync(&self.info.dir).map_err(self.io("sync", &self.info.dir))
     }
 
     fn proven(&self) -> Result<(), LayerError> {
@@ -235,7 +228,7 @@ impl HostPlace {
             })
         };
         let below = self.backing_dirs.iter().chain(&self.stacked);
-        for dir in [&self.dir].into_iter().chain(below) {
+        for dir in [&self.info.dir].into_iter().chain(below) {
             tree::files(dir, &mut forget)?;
         }
         Ok(())
@@ -243,7 +236,7 @@ impl HostPlace {
 
     /// Files below `dir` with the inode numbers of these files.
     fn of_same_inode(&self, files: &[PathBuf], dir: &Path) -> io::Result<Vec<PathBuf>> {
-        let number = |file: &PathBuf| Some(self.dir.join(file).metadata().ok()?.ino());
+        let number = |file: &PathBuf| Some(self.info.dir.join(file).metadata().ok()?.ino());
         let wanted: HashSet<u64> = files.iter().filter_map(number).collect();
         let mut found = Vec::new();
         tree::files(dir, &mut |path| {
@@ -286,19 +279,20 @@ pub(crate) fn start_probe(
 }
 
 impl Place for HostPlace {
-    fn dir(&self) -> &Path {
-        &self.dir
+    fn info(&self) -> &PlaceInfo {
+        &self.info
     }
 
-    fn read_only(&self) -> bool {
-        self.read_only
-    }
-
-    fn start(&mut self) -> Result<Wire, LayerError> {
-        self.proven()?;
+    fn start(&mut self, end: End) -> Result<Wire, LayerError> {
+        if end == End::Far {
+            self.proven()?;
+        }
         let link = self.link.as_ref();
         start_probe(&self.layer, &self.exe, |command| {
-            link.inspect(|link| link.enter_far(command));
+            link.inspect(|link| match end {
+                End::Far => link.enter_far(command),
+                End::Near => link.enter_near(command),
+            });
         })
     }
 
@@ -315,21 +309,10 @@ impl Place for HostPlace {
         Ok(link.addresses().map(IpAddr::V4))
     }
 
-    fn other_side(&self) -> Option<&Path> {
-        self.other_side.as_deref()
-    }
-
-    fn start_near(&mut self) -> Result<Wire, LayerError> {
-        let link = self.link.as_ref();
-        start_probe(&self.layer, &self.exe, |command| {
-            link.inspect(|link| link.enter_near(command));
-        })
-    }
-
     fn facts(&self) -> Result<Facts, LayerError> {
         self.proven()?;
         let below = |path: &Path| self.io("find the mounts of", path);
-        let dir = self.mounted_at.as_ref().unwrap_or(&self.dir);
+        let dir = self.mounted_at.as_ref().unwrap_or(&self.info.dir);
         let mut facts = mounts::facts_of(dir).map_err(below(dir))?;
         let data = self.backing_dirs.iter().chain(&self.backing);
         for path in data.chain(&self.on_device_of) {
@@ -350,7 +333,7 @@ impl Place for HostPlace {
         }
         if let Some(link) = &self.link {
             let notes = link.notes();
-            let failed = self.io("inspect the network of", &self.dir);
+            let failed = self.io("inspect the network of", &self.info.dir);
             facts.notes.extend(notes.map_err(failed)?);
         }
         facts.versions.extend(self.versions.iter().cloned());
@@ -381,7 +364,7 @@ impl Place for HostPlace {
         let extents = || {
             let each = files
                 .iter()
-                .map(|f| extents::of(&File::open(self.dir.join(f)).ok()?));
+                .map(|f| extents::of(&File::open(self.info.dir.join(f)).ok()?));
             let all: Vec<_> = each.collect::<Option<_>>()?;
             Some(all.concat()).filter(|ranges| !ranges.is_empty())
         };
@@ -397,7 +380,7 @@ impl Place for HostPlace {
         let mut cooled = DroppedCaches::default();
         // From the top down, because data that a layer writes back enters the cache of the one
         // below it. Dirty pages cannot be dropped.
-        for path in [&self.dir]
+        for path in [&self.info.dir]
             .into_iter()
             .chain(&self.backing_dirs)
             .chain(&self.on_device_of)
@@ -419,7 +402,7 @@ impl Place for HostPlace {
             cooled.complete = true;
         } else {
             self.forget_files()
-                .map_err(self.io("drop cached pages below", &self.dir))?;
+                .map_err(self.io("drop cached pages below", &self.info.dir))?;
             cooled.how.push("fadvise".into());
         }
         cooled.how.dedup();
@@ -431,39 +414,23 @@ impl Place for HostPlace {
     }
 
     fn refresh(&mut self) -> Result<(), LayerError> {
-        if self.read_only {
+        if self.info.read_only {
             return Ok(());
         }
         if let Some(refresher) = &mut self.refresher {
             return refresher();
         }
-        let to = self.dir.join(PACKAGED);
+        let to = self.info.dir.join(PACKAGED);
         let failed = self.io("put back packaged files in", &to);
         let restored = tree::restore(&self.master, &to, &self.seen);
         self.seen = restored.and_then(|()| tree::see(&to)).map_err(failed)?;
         Ok(())
     }
 
-    fn helpers(&self) -> Vec<u32> {
-        self.helpers.clone()
-    }
-
-    /// A file system in user space that was mounted before has a server that is not ours.
-    fn servers(&self) -> Vec<u32> {
-        if !self.helpers.is_empty() {
-            return self.helpers();
-        }
-        let mount = mounts::holding(self.mounted_at.as_ref().unwrap_or(&self.dir)).ok();
-        let fuse = mount.filter(|mount| mount.fs.split('.').next() == Some("fuse"));
-        // The number of a connection is that of its device, without a major number (fs/fuse/inode.c).
-        let connection = fuse.and_then(|mount| mount.device.strip_prefix("0:")?.parse().ok());
-        connection.map_or_else(Vec::new, fuse_servers::of)
-    }
-
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
         let mut trees = self.helper_trees.borrow_mut();
         let mut ns = trees.iter_mut().map(ProcessTree::cpu_ns).sum();
-        for pid in &self.helpers {
+        for pid in &self.info.helpers {
             ns +=
                 child::cpu_ns(*pid).map_err(self.io("read the CPU time of", Path::new("/proc")))?;
         }

@@ -7,8 +7,9 @@ use std::{
 use layermark_model::{BELOW_OVERLAY, Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo, child, fuse_program,
+    Base, Group, LayerError, LayerInfo, Place, PowerCut, Undo, child, fuse_program,
     host::{HostPlace, PACKAGED},
+    kind::LayerKind,
     loop_fs::free_space,
     loopdev, mounts, needs,
     options::{bad, given, layer_options, on_off, option_words},
@@ -22,7 +23,7 @@ pub(crate) struct Image;
 
 option_words! {
     /// Format of the image, and who reads it.
-    enum ImageFormat {
+    pub(crate) enum ImageFormat {
         Squashfs = "squashfs",
         Erofs = "erofs",
         Squashfuse = "squashfuse",
@@ -30,7 +31,7 @@ option_words! {
 }
 
 layer_options! {
-    struct ImageOptions {
+    pub(crate) struct ImageOptions {
         /// format; squashfuse reads squashfs in user space
         variant: ImageFormat = "squashfs",
         /// of the image; squashfs has all of them, erofs lz4 and zstd
@@ -44,37 +45,29 @@ layer_options! {
     }
 }
 
-impl Layer for Image {
-    fn id(&self) -> &'static str {
-        "image"
-    }
+impl LayerKind for Image {
+    const ID: &'static str = "image";
+    type Options = ImageOptions;
 
-    fn group(&self, variant: &str) -> Group {
-        match variant {
-            "squashfuse" => Group::UserSpace,
+    fn describe(spec: &Spec, options: &ImageOptions) -> LayerInfo {
+        let group = match options.variant {
+            ImageFormat::Squashfuse => Group::UserSpace,
             _ => Group::ThisKernel,
-        }
-    }
-
-    fn about(&self, variant: &str) -> &'static str {
-        match variant {
-            "squashfs" => "squashfs in the kernel: an application image",
-            "erofs" => "erofs in the kernel: an application image",
-            "squashfuse" => "squashfs in user space: an application image",
+        };
+        let about = match spec.variant.as_deref() {
+            Some("squashfs") => "squashfs in the kernel: an application image",
+            Some("erofs") => "erofs in the kernel: an application image",
+            Some("squashfuse") => "squashfs in user space: an application image",
             _ => "an application image: read only, or with an overlay on top (upper=on)",
+        };
+        LayerInfo {
+            defaults: &["image:squashfs", "image:erofs", "image:squashfuse"],
+            power_cut: PowerCut::No("its image is made afresh of the packaged files"),
+            ..LayerInfo::new(group, about)
         }
     }
 
-    fn options(&self) -> &'static [LayerOption] {
-        &ImageOptions::ROWS
-    }
-
-    fn default_specs(&self) -> &'static [&'static str] {
-        &["image:squashfs", "image:erofs", "image:squashfuse"]
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let options = ImageOptions::of(spec)?;
+    fn check(spec: &Spec, options: &ImageOptions) -> Result<(), LayerError> {
         if options.variant == ImageFormat::Erofs {
             if let Some((option, given)) = given(spec, &ImageOptions::ROWS, &["block"]) {
                 let must = "is for squashfs and squashfuse".into();
@@ -94,15 +87,8 @@ impl Layer for Image {
         }
     }
 
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        Some("its image is made afresh of the packaged files")
-    }
-
-    fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let Ok(options) = ImageOptions::of(spec) else {
-            return Vec::new();
-        };
-        let mut missing = missing_image(&options);
+    fn missing(_: &Spec, options: &ImageOptions) -> Vec<Missing> {
+        let mut missing = missing_image(options);
         if options.upper {
             missing.extend(needs::kernel_fs("overlay"));
         }
@@ -110,12 +96,12 @@ impl Layer for Image {
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let (name, options) = (spec.to_string(), ImageOptions::of(spec)?);
+        let name = spec.to_string();
         base.emptied(undo);
         let image = build(base, &name, &options)?;
         if !options.upper {
@@ -270,6 +256,7 @@ fn build(base: &Base, name: &str, options: &ImageOptions) -> Result<PathBuf, Lay
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::LayerOptions;
 
     /// Images of applications are compressed by xz, gzip and lzo as well, in blocks of 128 KiB to 1 MiB.
     #[test]
@@ -310,7 +297,7 @@ mod tests {
             let spec: Spec = format!("image:squashfuse,compression={compression},block=1M")
                 .parse()
                 .unwrap();
-            let options = ImageOptions::of(&spec).unwrap();
+            let options = ImageOptions::read(&spec).unwrap();
             let mut command = child::command(child::program("mksquashfs").unwrap());
             squashfs_args(&mut command, &source, &image, &options);
             child::run("image", &mut command).unwrap();

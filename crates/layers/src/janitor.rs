@@ -37,7 +37,7 @@ use rustix::{
     },
 };
 
-use crate::{dir_journal, fd, loopdev, mounts, removal, served, view, workdir};
+use crate::{dir_journal, fd, known_paths, loopdev, marker, mounts, removal, served};
 
 /// Longest name it accepts, bytes (`NAME_MAX`).
 const LONGEST: usize = 255;
@@ -168,7 +168,7 @@ impl Drop for Janitor {
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() >= until {
                 if is_left() {
-                    view::tell("what is left of the run is removed when it can be");
+                    known_paths::tell("what is left of the run is removed when it can be");
                 }
                 return;
             }
@@ -272,7 +272,7 @@ impl Told {
     /// Checks that it is a work directory of layermark. Needed if layermark was killed before it
     /// could send the descriptor.
     fn of_ours(&self, dir: OwnedFd) -> io::Result<OwnedFd> {
-        if workdir::is_begun(&dir) || workdir::open_marker(&dir).is_some() {
+        if marker::is_begun(&dir) || marker::open_marker(&dir).is_some() {
             return Ok(dir);
         }
         let text = format!(
@@ -328,7 +328,7 @@ mod tests {
         };
         // The process was killed before and while it marked them.
         let (unmarked, half) = (fresh("layermark-1"), fresh("layermark-2"));
-        fs::write(half.join(workdir::MARKER), b"A work").unwrap();
+        fs::write(half.join(marker::MARKER), b"A work").unwrap();
         let theirs = fresh("layermark-theirs");
         fs::write(theirs.join("precious"), b"x").unwrap();
         for name in [
@@ -380,7 +380,7 @@ mod tests {
         fs::create_dir(&dir).unwrap();
         fs::write(dir.join("precious"), b"x").unwrap();
         let text = "A work directory of layermark. It is removed when its run ends.\n";
-        fs::write(dir.join(workdir::MARKER), text).unwrap();
+        fs::write(dir.join(marker::MARKER), text).unwrap();
         let mode = |path: &Path, mode| {
             use std::os::unix::fs::PermissionsExt;
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -394,9 +394,9 @@ mod tests {
         };
         assert!(!removed() && dir.join("precious").exists());
         mode(&dir, 0o755);
-        mode(&dir.join(workdir::MARKER), 0o666);
+        mode(&dir.join(marker::MARKER), 0o666);
         assert!(!removed() && dir.join("precious").exists());
-        mode(&dir.join(workdir::MARKER), 0o644);
+        mode(&dir.join(marker::MARKER), 0o644);
         assert!(removed() && !dir.exists());
     }
 

@@ -5,8 +5,7 @@
 //! Order of ending: drop the [`Wire`], then the [`Place`], then the [`Undo`].
 
 use std::{
-    fmt, io,
-    net::{IpAddr, Ipv4Addr},
+    io,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -26,20 +25,26 @@ mod error;
 mod exec;
 mod extents;
 mod foreign;
+mod fresh;
 mod fuse;
 mod fuse_program;
 mod held;
 mod host;
 mod image;
+mod info;
 pub mod janitor;
 pub mod keeper;
 mod kernel_caches;
+mod kind;
+mod known_paths;
 mod loop_fs;
 mod loopdev;
+mod marker;
 #[cfg(feature = "mock")]
 mod mock;
 #[cfg(feature = "mock")]
 mod mock_probe;
+mod mount_table;
 pub mod mounts;
 mod native;
 mod needs;
@@ -47,6 +52,7 @@ mod net;
 mod netns;
 mod options;
 mod overlay;
+mod place;
 mod process_tree;
 mod rclone;
 mod removal;
@@ -74,11 +80,16 @@ pub use child::cpu_ns;
 pub use entered::place;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
+pub use info::{
+    Group, LayerInfo, NamedNetwork, NoPath, OtherSide, PathEnd, PathEnds, PowerCut, Programs,
+    Storage,
+};
 pub use kernel_caches::{KernelCaches, drop_kernel_caches};
+pub use known_paths::{in_facts, in_words, tell};
 pub use options::{LayerOption, NAMED, check, listed, reaches, unknown};
+pub use place::{BackingExtents, End, Kernel, NearPlace, Place, PlaceInfo};
 pub use teardown::teardown;
 pub use undo::Undo;
-pub use view::{in_facts, in_words, tell};
 pub use vm::guest;
 pub use wire::{Control, Output, Wire};
 pub use workdir::WorkDir;
@@ -139,252 +150,24 @@ impl Base {
     }
 }
 
-/// A file on this host that holds data of files in a layer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackingExtents {
-    /// The file.
-    pub path: PathBuf,
-    /// Byte ranges in it, offset and length, that hold the data; `None` when it may be anywhere.
-    pub ranges: Option<Vec<(u64, u64)>>,
-}
-
-/// Where a layer keeps its files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Storage {
-    /// On the disk of [`Base::dir`].
-    Base,
-    /// On the disk of this directory.
-    Directory(PathBuf),
-    /// In memory.
-    Memory,
-    /// Where this host does not see its free space.
-    Elsewhere,
-    /// Nowhere: it has no files, so there is no disk to compare it with. It can be the baseline.
-    Nowhere,
-}
-
-/// A network that several layers of a run can join.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedNetwork {
-    /// Its name.
-    pub switch: String,
-    /// Its kind: networks with the same name and different kinds are separate.
-    pub backend: String,
-}
-
-/// Where a layer's files are served, as `layermark layers` groups them. In the order in which they are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
-    /// File systems and mounts of the kernel that runs here.
-    ThisKernel,
-    /// Programs that serve files.
-    UserSpace,
-    /// Containers on this kernel.
-    Containers,
-    /// Virtual machines.
-    Guests,
-    /// Networks, and what is reached through one.
-    Network,
-    /// Places that the user describes.
-    Yours,
-}
-
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ThisKernel => "this kernel",
-            Self::UserSpace => "user space",
-            Self::Containers => "containers",
-            Self::Guests => "guests",
-            Self::Network => "network",
-            Self::Yours => "places of yours",
-        })
-    }
-}
-
 /// One kind of layer. Stateless; its methods change nothing unless they say so.
 pub trait Layer: Sync {
     /// Its name before the colon, such as `overlay`.
     fn id(&self) -> &'static str;
-    /// Where `layermark layers` lists this variant.
-    fn group(&self, variant: &str) -> Group;
-    /// One line for `layermark layers` about this variant; about the whole layer if the variant is
-    /// empty.
-    fn about(&self, variant: &str) -> &'static str;
     /// Its options; the one named `variant` is what follows the colon.
     fn options(&self) -> &'static [LayerOption];
-    /// The layers that `run` builds when the user names none. Layers that start a server or a guest, need a name
-    /// of the user's, or tell little beside `native` have none.
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
-    }
-    /// The same for plans in which all work has two ends. Most layers are left out, since their two
-    /// ends would meet on the same loopback.
-    fn default_paths(&self) -> &'static [&'static str] {
-        &[]
-    }
-    /// Checks values that [`LayerOption::values`] cannot list.
-    fn check(&self, _spec: &Spec) -> Result<(), LayerError> {
-        Ok(())
-    }
-    /// Where its files are stored.
-    fn storage(&self, _spec: &Spec) -> Storage {
-        Storage::Base
-    }
-    /// How many times longer work is expected to take in it than natively, for a forecast before
-    /// anything is measured. 1 where only measuring can tell.
-    fn slowdown(&self, _spec: &Spec) -> f64 {
-        1.0
-    }
-    /// The layer to build for work with two ends. With `switch`, it joins the network of this name,
-    /// where the other end is. Otherwise this host is the other end.
-    fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
-        match switch {
-            None => Ok(spec.clone()),
-            Some(_) => Err(LayerError::NoNetwork {
-                layer: spec.to_string(),
-                why: "cannot be in a network with another layer".into(),
-                hint: format!("name it alone: -l {spec}; netns and vm can be both ends of a path"),
-            }),
-        }
-    }
-    /// The network that `spec` joins. Layers in the same network reach each other.
-    fn network(&self, _spec: &Spec) -> Option<NamedNetwork> {
-        None
-    }
-    /// Why `spec` cannot be set up again on what a power cut left ([`Content::Survived`]); `None` where it
-    /// can. After "cannot be cut: ".
-    fn uncut(&self, _spec: &Spec) -> Option<&'static str> {
-        Some("it is not known how to set it up again on what survives")
-    }
-    /// Whether this host has its files in a second directory, [`Place::other_side`].
-    fn has_other_side(&self, _spec: &Spec) -> bool {
-        false
-    }
-    /// Why no program is in it besides layermark; `None` where programs may be there.
-    fn lacks_programs(&self, _spec: &Spec) -> Option<&'static str> {
-        None
-    }
+    /// What it is and can do with these options. Looks at nothing that may not answer.
+    ///
+    /// # Errors
+    ///
+    /// If an option has a value that is not one of those listed.
+    fn describe(&self, spec: &Spec) -> Result<LayerInfo, LayerError>;
     /// What this host lacks for `spec`, each with a command that provides it.
     fn missing(&self, spec: &Spec) -> Vec<Missing>;
     /// Builds it. If it fails, `undo` has the steps for everything done so far. The calling thread
     /// has to live as long as the layer: helper processes end with it.
     fn open(&self, base: &Base, spec: &Spec, undo: &mut Undo)
     -> Result<Box<dyn Place>, LayerError>;
-}
-
-/// A layer that is up.
-pub trait Place: Send {
-    /// Directory in which the probe works; it contains `packaged/`.
-    fn dir(&self) -> &Path;
-    /// Whether the probe is a process of this host, with the same paths and devices. If not, this
-    /// host counts the devices below the layer itself, and the probe's own CPU time is part of
-    /// [`Place::helper_cpu`].
-    fn on_this_host(&self) -> bool {
-        true
-    }
-    /// Whether the probe's system calls are answered by this host's kernel, although it may have other paths.
-    fn shares_kernel(&self) -> bool {
-        self.on_this_host()
-    }
-    /// Whether layermark has started the kernel that the probe runs on, and may switch its CPUs off.
-    fn owns_kernel(&self) -> bool {
-        false
-    }
-    /// Whether it is read-only.
-    fn read_only(&self) -> bool {
-        false
-    }
-    /// Starts the probe inside. The thread that calls this has to live as long as the probe:
-    /// the kernel ends the probe when that thread ends.
-    fn start(&mut self) -> Result<Wire, LayerError>;
-    /// For work with two ends, called before the probe is started: connects it to the one that
-    /// [`Place::start_near`] starts. Returns the addresses of the near end, and of the probe
-    /// inside.
-    fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
-        Ok([Ipv4Addr::LOCALHOST.into(); 2])
-    }
-    /// Address at which the other end of a path reaches the probe inside. The layer is in the
-    /// network of that end, which programs of this host may not reach.
-    fn address(&mut self) -> Result<IpAddr, LayerError> {
-        self.link().map(|[_, inside]| inside)
-    }
-    /// Starts a second probe, which reaches the one inside; for work with two ends. The calling
-    /// thread has to live as long as the probe.
-    fn start_near(&mut self) -> Result<Wire, LayerError> {
-        Err(LayerError::io("", "start a second probe for", self.dir())(
-            std::io::ErrorKind::Unsupported.into(),
-        ))
-    }
-    /// Directory of this host with the files of [`Place::dir`], where others may change them.
-    fn other_side(&self) -> Option<&Path> {
-        None
-    }
-    /// Directory of the second probe, if the layer has one for it.
-    fn near_dir(&self) -> Option<&Path> {
-        None
-    }
-    /// Like [`Place::on_this_host`], for the second probe.
-    fn near_on_this_host(&self) -> bool {
-        true
-    }
-    /// Like [`Place::owns_kernel`], for the second probe.
-    fn near_owns_kernel(&self) -> bool {
-        false
-    }
-    /// Facts that prove where the probe runs. Fails with [`LayerError::NotMounted`] when the layer
-    /// is not mounted.
-    fn facts(&self) -> Result<Facts, LayerError>;
-    /// Files on this host that hold the data of `files` (paths below [`Place::dir`]): the lower or
-    /// upper file of an overlay, the files of a server, an image. Called before caches are dropped,
-    /// since it may read the files' inodes.
-    fn backing_extents(&self, _files: &[PathBuf]) -> Vec<BackingExtents> {
-        Vec::new()
-    }
-    /// Called before and after each trial: whether the probe's clock has kept pace with this host's
-    /// since the last call. If not, a trial in between is refused.
-    fn keeps_time(&mut self) -> Result<(), LayerError> {
-        Ok(())
-    }
-    /// Empties the layer's caches on this host. With [`KernelCaches::Later`], those of the kernel are only promised.
-    fn drop_caches(&mut self, kernel: KernelCaches) -> Result<DroppedCaches, LayerError>;
-    /// Restores the packaged files. No probe may have files open there.
-    fn refresh(&mut self) -> Result<(), LayerError> {
-        Ok(())
-    }
-    /// [`Place::dir`] without symbolic links, if this host can see it.
-    fn real_dir(&self) -> std::io::Result<PathBuf> {
-        if self.on_this_host() {
-            std::fs::canonicalize(self.dir())
-        } else {
-            Ok(self.dir().to_owned())
-        }
-    }
-    /// Device number and type of the file system at [`Place::dir`], read in some microseconds;
-    /// `None` if this host cannot see it.
-    fn ground(&self) -> Option<(u64, i64)> {
-        let dir = self.on_this_host().then(|| self.dir())?;
-        let device = rustix::fs::stat(dir).ok()?.st_dev;
-        let kind = rustix::fs::statfs(dir).ok()?.f_type;
-        Some((device, kind))
-    }
-    /// Id of the mount at [`Place::dir`]; `None` if this host cannot see it.
-    fn mount_number(&self) -> Option<u64> {
-        let dir = self.on_this_host().then(|| self.dir())?;
-        mounts::number(dir)
-    }
-    /// Processes on this host that serve it. When they have ended, every call that waits for it
-    /// fails.
-    fn helpers(&self) -> Vec<u32> {
-        Vec::new()
-    }
-    /// Processes on this host whose limits of CPU time and transfers hold for the layer: its helpers, and a server that
-    /// somebody else has started.
-    fn servers(&self) -> Vec<u32> {
-        self.helpers()
-    }
-    /// CPU time the layer's own helpers on this host have used since they started.
-    fn helper_cpu(&self) -> Result<CpuTime, LayerError>;
 }
 
 /// Every layer, in the order of `layermark layers` within a group.
@@ -417,5 +200,5 @@ pub fn find(id: &str) -> Option<&'static dyn Layer> {
 /// What a layer is, as `layermark layers` says it; `None` for a path of two places.
 pub fn about(spec: &Spec) -> Option<&'static str> {
     let layer = find(&spec.layer).filter(|_| spec.near.is_none())?;
-    Some(layer.about(spec.variant.as_deref().unwrap_or_default()))
+    Some(layer.describe(spec).ok()?.about)
 }

@@ -3,8 +3,9 @@ use std::{fs::File, io, path::Path};
 use layermark_model::{Missing, Spec, parse_size};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo, child,
+    Base, Group, LayerError, LayerInfo, Place, PowerCut, Undo, child,
     host::HostPlace,
+    kind::LayerKind,
     loopdev, mounts, needs,
     options::{bad, layer_options, on_off, option_rows},
     sandbox, tree,
@@ -14,7 +15,7 @@ use crate::{
 pub(crate) struct LoopFs;
 
 layer_options! {
-    struct LoopOptions {
+    pub(crate) struct LoopOptions {
         /// file system in the image
         variant: &'static LoopFsType = "ext4",
         /// off: the image is cached by this host as well, also for O_DIRECT
@@ -82,61 +83,49 @@ pub(crate) fn make_fs(layer: &str, kind: &LoopFsType, image: &Path) -> Result<()
     child::run(layer, mkfs.args(kind.args).arg(image)).map(drop)
 }
 
-impl Layer for LoopFs {
-    fn id(&self) -> &'static str {
-        "loop"
-    }
+impl LayerKind for LoopFs {
+    const ID: &'static str = "loop";
+    type Options = LoopOptions;
 
-    fn group(&self, _: &str) -> Group {
-        Group::ThisKernel
-    }
-
-    fn about(&self, variant: &str) -> &'static str {
-        match variant {
-            "ext4" => "ext4 in an image file: through a loop device",
-            "xfs" => "xfs in an image file: through a loop device",
-            "btrfs" => "btrfs in an image file: through a loop device",
+    fn describe(spec: &Spec, _: &LoopOptions) -> LayerInfo {
+        let about = match spec.variant.as_deref() {
+            Some("ext4") => "ext4 in an image file: through a loop device",
+            Some("xfs") => "xfs in an image file: through a loop device",
+            Some("btrfs") => "btrfs in an image file: through a loop device",
             _ => "a file system in an image file: through a loop device",
+        };
+        LayerInfo {
+            defaults: &["loop:ext4", "loop:xfs", "loop:btrfs"],
+            power_cut: PowerCut::Yes {
+                large_disk: true,
+                unmounted: true,
+            },
+            ..LayerInfo::new(Group::ThisKernel, about)
         }
     }
 
-    fn options(&self) -> &'static [LayerOption] {
-        &LoopOptions::ROWS
-    }
-
-    fn default_specs(&self) -> &'static [&'static str] {
-        &["loop:ext4", "loop:xfs", "loop:btrfs"]
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let options = LoopOptions::of(spec)?;
+    fn check(spec: &Spec, options: &LoopOptions) -> Result<(), LayerError> {
         check_size(spec, &options.size, options.variant.least)
     }
 
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        None
-    }
-
-    fn missing(&self, spec: &Spec) -> Vec<Missing> {
+    fn missing(_: &Spec, options: &LoopOptions) -> Vec<Missing> {
         let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
         if missing.is_empty() {
             missing.extend(needs::device(loopdev::CONTROL, "loop"));
         }
-        if let Ok(LoopOptions { variant: kind, .. }) = LoopOptions::of(spec) {
-            missing.extend(needs::kernel_fs(kind.name));
-            missing.extend(needs::program(kind.mkfs, kind.package));
-        }
+        let kind = options.variant;
+        missing.extend(needs::kernel_fs(kind.name));
+        missing.extend(needs::program(kind.mkfs, kind.package));
         missing
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let (name, options) = (spec.to_string(), LoopOptions::of(spec)?);
-        let kind = options.variant;
+        let (name, kind) = (spec.to_string(), options.variant);
         base.emptied(undo);
         let image = base.dir.join("image");
         if !base.survived() {

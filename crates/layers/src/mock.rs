@@ -1,25 +1,23 @@
 //! A scripted probe without a file system, for tests of the lab, the store and the reports. It
 //! answers at once with exact values, so that the expected results are known.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::io;
 
 use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec, parse_duration};
 
 use crate::{
-    Base, Group, KernelCaches, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire,
+    Base, End, Group, KernelCaches, LayerError, LayerInfo, Place, PlaceInfo, Storage, Undo, Wire,
+    kind::LayerKind,
     mock_probe::{self, Script},
     options::{bad, layer_options},
-    scripted,
+    place, scripted,
 };
 
 /// The scripted layer.
 pub(crate) struct Mock;
 
 layer_options! {
-    struct MockOptions {
+    pub(crate) struct MockOptions {
         /// nanoseconds an operation
         ns: String = "1000",
         /// standard deviation of the logarithm of a trial's value
@@ -51,42 +49,34 @@ layer_options! {
     }
 }
 
-impl Layer for Mock {
-    fn id(&self) -> &'static str {
-        "mock"
+impl LayerKind for Mock {
+    const ID: &'static str = "mock";
+    type Options = MockOptions;
+
+    fn describe(_: &Spec, _: &MockOptions) -> LayerInfo {
+        LayerInfo {
+            storage: Storage::Nowhere,
+            ..LayerInfo::new(
+                Group::UserSpace,
+                "a scripted probe without a file system, for tests",
+            )
+        }
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::UserSpace
+    fn check(spec: &Spec, options: &MockOptions) -> Result<(), LayerError> {
+        script(spec, options).map(drop)
     }
 
-    fn about(&self, _: &str) -> &'static str {
-        "a scripted probe without a file system, for tests"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &MockOptions::ROWS
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        script(spec, &MockOptions::of(spec)?).map(drop)
-    }
-
-    fn storage(&self, _: &Spec) -> Storage {
-        Storage::Nowhere
-    }
-
-    fn missing(&self, _: &Spec) -> Vec<Missing> {
+    fn missing(_: &Spec, _: &MockOptions) -> Vec<Missing> {
         Vec::new()
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let options = MockOptions::of(spec)?;
         let script = script(spec, &options)?;
         let fail = |what| {
             let e = io::Error::other("the mock was asked to");
@@ -106,8 +96,11 @@ impl Layer for Mock {
         }
         Ok(Box::new(MockPlace {
             spec: spec.clone(),
+            info: PlaceInfo {
+                read_only: options.read_only,
+                ..PlaceInfo::of_dir(trace)
+            },
             options,
-            dir: trace,
             script,
         }))
     }
@@ -175,31 +168,32 @@ fn step(spec: &Spec, text: &str) -> Result<Option<(u64, f64)>, LayerError> {
 struct MockPlace {
     spec: Spec,
     options: MockOptions,
-    dir: PathBuf,
+    info: PlaceInfo,
     script: Script,
 }
 
 impl Place for MockPlace {
-    fn dir(&self) -> &Path {
-        &self.dir
+    fn info(&self) -> &PlaceInfo {
+        &self.info
     }
 
-    fn read_only(&self) -> bool {
-        self.options.read_only
-    }
-
-    fn start(&mut self) -> Result<Wire, LayerError> {
+    fn start(&mut self, end: End) -> Result<Wire, LayerError> {
+        if end == End::Near {
+            return Err(place::no_second(&self.info.dir));
+        }
         let name = self.spec.to_string();
         if self.options.fail_start {
             let e = io::Error::other("the mock was asked to");
-            return Err(LayerError::io(&name, "start the probe in", &self.dir)(e));
+            return Err(LayerError::io(&name, "start the probe in", &self.info.dir)(
+                e,
+            ));
         }
         let script = self.script.clone();
         let serve = move |input, output| mock_probe::serve(&script, input, output);
         let (wire, _) = scripted::connect(&["mock: last words"], serve).map_err(LayerError::io(
             &name,
             "start the mock probe in",
-            &self.dir,
+            &self.info.dir,
         ))?;
         Ok(wire)
     }
@@ -208,7 +202,7 @@ impl Place for MockPlace {
         if self.options.fail_facts {
             return Err(LayerError::NotMounted {
                 layer: self.spec.to_string(),
-                path: self.dir.clone(),
+                path: self.info.dir.clone(),
                 expected: "mock".into(),
                 found: "gone, as the mock was asked to".into(),
             });

@@ -271,6 +271,7 @@ mod tests {
                 label: "x".into(),
                 params: serde_json::Map::new(),
                 meaning: layermark_model::Meaning::default(),
+                needs: std::sync::Arc::default(),
             };
             let job = Job {
                 id,

@@ -8,9 +8,6 @@ use std::{
         unix::ffi::{OsStrExt, OsStringExt},
     },
     path::{Path, PathBuf},
-    sync::mpsc,
-    thread,
-    time::Duration,
 };
 
 use layermark_model::{ENCRYPTION, Facts, Mount};
@@ -21,76 +18,9 @@ use rustix::{
     mount::{MountFlags, UnmountFlags},
 };
 
-use crate::{LayerError, devices, fd, foreign::Foreign, served};
+use crate::{LayerError, devices, fd, foreign::Foreign, mount_table};
 
-/// A line of `/proc/self/mountinfo`, see proc(5).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MountEntry {
-    /// Id of the mount, unique while it lasts.
-    pub id: u64,
-    /// `major:minor` of the files in it.
-    pub device: String,
-    /// Root of the mount within its file system; `/` unless it is a bind mount.
-    pub root: PathBuf,
-    /// Mount point.
-    pub at: PathBuf,
-    /// Options of this mount.
-    pub options: String,
-    /// Type of file system.
-    pub fs: String,
-    /// Device, image or server.
-    pub source: OsString,
-    /// Options of the file system.
-    pub fs_options: OsString,
-}
-
-/// Parses the text of a `mountinfo`. Lines that proc(5) does not describe are skipped.
-pub fn parse(text: &[u8]) -> Vec<MountEntry> {
-    text.split(|b| *b == b'\n').filter_map(parse_line).collect()
-}
-
-fn parse_line(line: &[u8]) -> Option<MountEntry> {
-    let mut fields = line.split(|b| *b == b' ');
-    let mut next = || fields.next().map(unescape);
-    let id = next()?.to_str()?.parse().ok()?;
-    let _parent = next()?;
-    let device = next()?.into_string().ok()?;
-    let (root, at) = (next()?.into(), next()?.into());
-    let options = next()?.into_string().ok()?;
-    // Any number of optional fields, then a lone dash.
-    while next()? != "-" {}
-    Some(MountEntry {
-        id,
-        device,
-        root,
-        at,
-        options,
-        fs: next()?.into_string().ok()?,
-        source: next()?,
-        fs_options: next().unwrap_or_default(),
-    })
-}
-
-/// Space, tab, newline and backslash are written as three octal digits.
-fn unescape(field: &[u8]) -> OsString {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((first, tail)) = rest.split_first() {
-        let code = tail
-            .get(..3)
-            .filter(|_| *first == b'\\')
-            .and_then(|d| std::str::from_utf8(d).ok())
-            .and_then(|d| u8::from_str_radix(d, 8).ok());
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &tail[3..] } else { tail };
-    }
-    OsString::from_vec(bytes)
-}
-
-/// The mounts of this process.
-pub fn list() -> io::Result<Vec<MountEntry>> {
-    Ok(parse(&fs::read("/proc/self/mountinfo")?))
-}
+pub use crate::mount_table::{MountEntry, list, parse};
 
 /// Opens the directory `name` in `at` as `how` says. A link is refused, and with `XDEV` a directory on which
 /// something is mounted: the file system there is asked nothing, because its server may never answer.
@@ -109,32 +39,15 @@ pub(crate) fn open_unmounted(at: impl AsFd, name: &OsStr, how: OFlags) -> Result
     }
 }
 
-/// Whether the file system at `dir` answers within `limit`, even with an error. A separate thread
-/// makes the call, because it may wait for a dead server for ever. A directory that [`served::lose`]
-/// has recorded is not asked again.
-pub fn answers(dir: &Path, limit: Duration) -> bool {
-    if served::is_silent(dir) {
-        return false;
-    }
-    let (dir, (tell, told)) = (dir.to_owned(), mpsc::channel());
-    let asked = thread::Builder::new()
-        .name("answers".into())
-        .spawn(move || {
-            let _ = statfs(&dir);
-            // The receiver is gone once the limit has passed.
-            let _ = tell.send(());
-        });
-    let answers =
-        asked.is_err() || told.recv_timeout(limit) != Err(mpsc::RecvTimeoutError::Timeout);
-    if !answers {
-        served::give_up();
-    }
-    answers
+/// Device number and type of the file system at `dir`, read in some microseconds; `None` if there is none.
+pub fn ground(dir: &Path) -> Option<(u64, i64)> {
+    let device = rustix::fs::stat(dir).ok()?.st_dev;
+    Some((device, statfs(dir).ok()?.f_type))
 }
 
 /// A number of the mount that is unique since boot, where the kernel has it (Linux 6.8). Otherwise
 /// its mount id, which is unique among current mounts.
-pub(crate) fn number(dir: &Path) -> Option<u64> {
+pub fn number(dir: &Path) -> Option<u64> {
     const MNT_ID_UNIQUE: u32 = 0x4000;
     [MNT_ID_UNIQUE, StatxFlags::MNT_ID.bits()]
         .into_iter()
@@ -148,36 +61,15 @@ pub(crate) fn number(dir: &Path) -> Option<u64> {
 /// The mount that holds `path`: a mount of this process, or of the one whose `/proc/PID/root` is on
 /// the path.
 pub fn holding(path: &Path) -> io::Result<MountEntry> {
-    fs::metadata(path)?;
-    let mounts = list()?;
-    let Some(id) = id_of(path) else {
-        // Before Linux 5.8 it is the longest path, and the last mount of those.
-        let path = fs::canonicalize(path)?;
-        let around = mounts.into_iter().filter(|m| path.starts_with(&m.at));
-        let longest = around.max_by_key(|m| m.at.as_os_str().len());
-        return longest.ok_or_else(|| unseen(&path));
-    };
-    if let Some(mount) = mounts.iter().find(|m| m.id == id) {
-        return Ok(mount.clone());
+    match mount_table::own(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound && fs::metadata(path).is_ok() => {}
+        found => return found,
     }
     if let Some(foreign) = Foreign::of(&std::path::absolute(path)?)? {
         return foreign.holding(path);
     }
     // On a mount of another namespace that is equal to one of our own.
-    let ours = id_of(&fs::canonicalize(path)?);
-    let found = mounts.into_iter().find(|m| Some(m.id) == ours);
-    found.ok_or_else(|| unseen(path))
-}
-
-/// The id of the mount that holds `path`, even if mounts are stacked; `None` before Linux 5.8.
-pub(crate) fn id_of(path: &Path) -> Option<u64> {
-    let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
-    (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
-}
-
-pub(crate) fn unseen(path: &Path) -> io::Error {
-    let text = format!("{} is on no mount that can be seen", path.display());
-    io::Error::new(io::ErrorKind::NotFound, text)
+    mount_table::own(&fs::canonicalize(path)?)
 }
 
 /// File systems and their numbers in statfs(2) (linux/magic.h).

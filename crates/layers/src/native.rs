@@ -1,51 +1,35 @@
 use layermark_model::{Missing, Spec};
 
-use crate::{Base, Group, Layer, LayerError, LayerOption, Place, Undo, host};
+use crate::{
+    Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo, host, kind::LayerKind,
+    options::NoOptions,
+};
 
 /// The base directory itself: what every other layer is compared with.
 pub(crate) struct Native;
 
-impl Layer for Native {
-    fn id(&self) -> &'static str {
-        "native"
+impl LayerKind for Native {
+    const ID: &'static str = "native";
+    type Options = NoOptions;
+
+    fn describe(_: &Spec, _: &NoOptions) -> LayerInfo {
+        LayerInfo {
+            defaults: &["native"],
+            default_paths: &["native"],
+            power_cut: PowerCut::MOUNTED,
+            other_side: OtherSide::Yes,
+            ..LayerInfo::new(Group::ThisKernel, "the base directory itself: the baseline")
+        }
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::ThisKernel
-    }
-
-    fn about(&self, _: &str) -> &'static str {
-        "the base directory itself: the baseline"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &[]
-    }
-
-    fn default_specs(&self) -> &'static [&'static str] {
-        &["native"]
-    }
-
-    fn default_paths(&self) -> &'static [&'static str] {
-        &["native"]
-    }
-
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        None
-    }
-
-    fn has_other_side(&self, _: &Spec) -> bool {
-        true
-    }
-
-    fn missing(&self, _: &Spec) -> Vec<Missing> {
+    fn missing(_: &Spec, _: &NoOptions) -> Vec<Missing> {
         Vec::new()
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        _: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         base.emptied(undo);

@@ -44,6 +44,18 @@ pub(crate) fn static_binary() -> Option<Missing> {
     })
 }
 
+/// `Some` where a guest cannot run this binary. Its CPU is an x86-64.
+pub(crate) fn guest_cpu() -> Option<Missing> {
+    let arch = std::env::consts::ARCH;
+    (arch != "x86_64").then(|| Missing {
+        what: format!(
+            "an x86-64 machine: guests are x86-64, and run this program, which is for {arch}"
+        ),
+        hint: "see what can be set up here: layermark layers".into(),
+        installable: false,
+    })
+}
+
 /// `Some` when the program is not installed.
 pub(crate) fn program(name: &str, package: &str) -> Option<Missing> {
     child::program(name).is_none().then(|| Missing {

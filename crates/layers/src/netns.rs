@@ -3,8 +3,9 @@ use std::time::Duration;
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo,
+    Base, Group, LayerError, LayerInfo, NamedNetwork, PathEnds, Place, PowerCut, Undo,
     host::HostPlace,
+    kind::LayerKind,
     net::{self, link::Link, shape::Shape},
     options::{self, bad, layer_options},
     sandbox,
@@ -14,7 +15,7 @@ use crate::{
 pub(crate) struct Netns;
 
 layer_options! {
-    struct NetnsOptions {
+    pub(crate) struct NetnsOptions {
         /// of each packet, each way, such as 1ms (netem)
         delay: String = "0",
         /// bits a second, each way: 1mbit or more, such as 100mbit or 1gbit (tbf)
@@ -28,58 +29,37 @@ layer_options! {
     }
 }
 
-impl Layer for Netns {
-    fn id(&self) -> &'static str {
-        "netns"
-    }
+impl LayerKind for Netns {
+    const ID: &'static str = "netns";
+    type Options = NetnsOptions;
 
-    fn group(&self, _: &str) -> Group {
-        Group::Network
-    }
-
-    fn about(&self, _: &str) -> &'static str {
-        "a network namespace behind a bridge, for workloads with two ends"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &NetnsOptions::ROWS
-    }
-
-    fn default_paths(&self) -> &'static [&'static str] {
-        &["netns"]
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        shape(spec)?;
-        switch_name(spec).map(drop)
-    }
-
-    fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
-        let mut spec = spec.clone();
-        if let Some(name) = switch {
-            net::join(&mut spec, name);
+    fn describe(_: &Spec, options: &NetnsOptions) -> LayerInfo {
+        LayerInfo {
+            default_paths: &["netns"],
+            path: PathEnds::any(),
+            // Guests join it through a tap device.
+            network: options.switch_name().map(|name| NamedNetwork {
+                switch: name.into(),
+                backend: "tap".into(),
+            }),
+            power_cut: PowerCut::MOUNTED,
+            ..LayerInfo::new(
+                Group::Network,
+                "a network namespace behind a bridge, for workloads with two ends",
+            )
         }
-        Ok(spec)
     }
 
-    /// Guests join it through a tap device.
-    fn network(&self, spec: &Spec) -> Option<NamedNetwork> {
-        let switch = switch_name(spec).ok()??;
-        Some(NamedNetwork {
-            switch,
-            backend: "tap".into(),
-        })
+    fn check(spec: &Spec, options: &NetnsOptions) -> Result<(), LayerError> {
+        shape(spec, options)?;
+        check_switch_name(spec, options)
     }
 
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        None
-    }
-
-    fn missing(&self, spec: &Spec) -> Vec<Missing> {
+    fn missing(spec: &Spec, options: &NetnsOptions) -> Vec<Missing> {
         if sandbox::privilege() == sandbox::Privilege::None {
             return vec![sandbox::no_networks()];
         }
-        let lacks = shape(spec).ok().and_then(|shape| shape.lacks());
+        let lacks = shape(spec, options).ok().and_then(|shape| shape.lacks());
         let missing = lacks.map(|kind| Missing {
             what: format!("the kernel's queueing discipline {kind} (sch_{kind})"),
             hint: format!("sudo modprobe sch_{kind}, or boot a kernel that has it"),
@@ -89,14 +69,15 @@ impl Layer for Netns {
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         base.emptied(undo);
         let name = spec.to_string();
-        let link = Link::cable(switch_name(spec)?.as_deref(), shape(spec)?)
+        check_switch_name(spec, &options)?;
+        let link = Link::cable(options.switch_name(), shape(spec, &options)?)
             .map_err(LayerError::io(&name, "make a network for", &base.dir))?;
         let mut place = HostPlace::new(base, spec, base.dir.clone()).linked(link);
         place.package()?;
@@ -104,17 +85,18 @@ impl Layer for Netns {
     }
 }
 
-fn switch_name(spec: &Spec) -> Result<Option<String>, LayerError> {
-    let name = NetnsOptions::of(spec)?.switch;
-    if name == "none" {
-        return Ok(None);
+impl NetnsOptions {
+    fn switch_name(&self) -> Option<&str> {
+        Some(&*self.switch).filter(|name| *name != "none")
     }
-    net::check_switch_name(spec, &name)?;
-    Ok(Some(name))
 }
 
-fn shape(spec: &Spec) -> Result<Shape, LayerError> {
-    let options = NetnsOptions::of(spec)?;
+fn check_switch_name(spec: &Spec, options: &NetnsOptions) -> Result<(), LayerError> {
+    let name = options.switch_name();
+    name.map_or(Ok(()), |name| net::check_switch_name(spec, name))
+}
+
+fn shape(spec: &Spec, options: &NetnsOptions) -> Result<Shape, LayerError> {
     Ok(Shape {
         delay: delay(spec, &options.delay)?,
         loss: loss(spec, &options.loss)?,
@@ -156,10 +138,14 @@ fn mtu(spec: &Spec, text: &str) -> Result<u32, LayerError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::LayerOptions;
 
     #[test]
     fn options_are_read_or_refused() {
-        let read = |text: &str| shape(&text.parse().unwrap());
+        let read = |text: &str| {
+            let spec = text.parse().unwrap();
+            shape(&spec, &NetnsOptions::read(&spec).unwrap())
+        };
         assert_eq!(
             read("netns:delay=250us,rate=100mbit,loss=0.5%,mtu=9000").unwrap(),
             Shape {
@@ -191,7 +177,8 @@ mod tests {
         let linked = |text: &str, switch| {
             let spec: Spec = text.parse().unwrap();
             let layer = crate::find(&spec.layer).unwrap();
-            layer.linked(&spec, switch).map(|spec| spec.to_string())
+            let info = layer.describe(&spec).unwrap();
+            info.linked(&spec, switch).map(|spec| spec.to_string())
         };
         assert_eq!(linked("netns", Some("a")).unwrap(), "netns:switch=a");
         assert_eq!(

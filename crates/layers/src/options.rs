@@ -7,7 +7,8 @@ use crate::{ALL, Layer, LayerError, find};
 mod values;
 
 pub(crate) use values::{
-    OptionValue, given, layer_options, on_off, option_rows, option_words, read,
+    LayerOptions, NoOptions, OptionValue, given, layer_options, on_off, option_rows, option_words,
+    read,
 };
 
 /// One option of a layer. Parsing, help and docs are derived from it.
@@ -39,8 +40,9 @@ pub const NAMED: LayerOption = LayerOption {
 /// Empty if variants cannot be listed, such as directories.
 pub fn listed(layer: &dyn Layer) -> Vec<Spec> {
     let id = layer.id();
-    let defaults = layer.default_specs().iter().map(|s| (*s).to_owned());
-    let mut texts: Vec<String> = defaults.collect();
+    let defaults = layer.describe(&Spec::bare(id)).map(|info| info.defaults);
+    let defaults = defaults.unwrap_or_default().iter();
+    let mut texts: Vec<String> = defaults.map(|s| (*s).to_owned()).collect();
     if let Some(variant) = named(layer.options(), "variant") {
         let whole = texts.iter().any(|text| text == id);
         for value in variant.values {
@@ -75,7 +77,7 @@ pub fn check(spec: &Spec) -> Result<(), LayerError> {
         };
         check_value(spec, option, value)?;
     }
-    layer.check(spec)
+    layer.describe(spec)?.check()
 }
 
 /// What a layer reaches beyond the run's directory, even if it is invalid. Both ends of a path.
@@ -324,12 +326,13 @@ mod tests {
     #[test]
     fn every_layer_is_described_and_its_defaults_are_its_own() {
         for layer in ALL {
-            let about = |spec: Spec| layer.about(spec.variant.as_deref().unwrap_or_default());
+            let about = |spec: Spec| layer.describe(&spec).unwrap().about;
             let all: Vec<&str> = listed(*layer).into_iter().map(about).collect();
             let different: BTreeSet<&&str> = all.iter().collect();
             assert_eq!(different.len(), all.len(), "{all:?}");
-            assert!(!all.contains(&"") && !layer.about("").is_empty());
-            assert!(listed(*layer).len() >= layer.default_specs().len());
+            let whole = layer.describe(&Spec::bare(layer.id())).unwrap();
+            assert!(!all.contains(&"") && !whole.about.is_empty());
+            assert!(listed(*layer).len() >= whole.defaults.len());
             for spec in listed(*layer) {
                 assert_eq!(spec.layer, layer.id());
                 check(&spec).unwrap();
@@ -341,7 +344,7 @@ mod tests {
                 assert!(!option.name.contains('_'), "{} {}", layer.id(), option.name);
                 for value in option.values {
                     let spec = with_value(*layer, option, value);
-                    if let Err(e) = layer.check(&spec) {
+                    if let Err(e) = layer.describe(&spec).unwrap().check() {
                         assert!(!e.to_string().contains("is not known"), "{spec}: {e}");
                     }
                 }
@@ -406,7 +409,7 @@ mod tests {
             let module = path.file_stem().unwrap().to_str().unwrap();
             let names = text
                 .lines()
-                .filter_map(|l| l.strip_prefix("impl Layer for "));
+                .filter_map(|l| l.strip_prefix("impl LayerKind for "));
             for name in names {
                 let line = format!("    &{module}::{},", name.trim_end_matches(" {"));
                 assert!(
@@ -417,5 +420,55 @@ mod tests {
             }
         }
         assert_eq!(found, ALL.len());
+    }
+
+    /// What a layer can do is asked of its description, so that a new one edits no other file.
+    #[test]
+    fn nobody_else_asks_for_a_layer_by_its_name() {
+        // The words of a study, and of a section, about these layers.
+        const ABOUT_ONE: [&str; 2] = [
+            "report/src/studies/virtual_io/stacks.rs",
+            "report/src/views/durability.rs",
+        ];
+        fn sources(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                match path.file_name().and_then(|name| name.to_str()) {
+                    Some("tests" | "tests.rs") => {}
+                    _ if path.is_dir() => sources(&path, found),
+                    _ => found.push(path),
+                }
+            }
+        }
+        let crates = layermark_testkit::crate_dir(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut files = Vec::new();
+        for name in ["lab", "cli", "store", "report"] {
+            sources(&crates.join(name).join("src"), &mut files);
+        }
+        assert!(files.len() > 100, "{}", files.len());
+        let asks = |line: &str| {
+            ALL.iter()
+                .filter(|layer| layer.id() != "mock")
+                .any(|layer| {
+                    let (word, start) =
+                        (format!("\"{}\"", layer.id()), layer.id().to_owned() + ":");
+                    let of_id = [".layer ", ".layer.as_str()", ".id()"].iter();
+                    let compares = ["==", "!=", "matches!"]
+                        .iter()
+                        .any(|how| line.contains(how));
+                    compares && line.contains(&word) && of_id.clone().any(|of| line.contains(of))
+                        || line.contains(&format!("starts_with(\"{start}"))
+                        || line.contains(&format!("strip_prefix(\"{start}"))
+                })
+        };
+        for file in files {
+            let path = file.to_string_lossy().into_owned();
+            let text = std::fs::read_to_string(&file).unwrap();
+            let product = text.split("#[cfg(test)]").next().unwrap();
+            for line in product.lines().filter(|line| asks(line)) {
+                let known = ABOUT_ONE.iter().any(|end| path.ends_with(end));
+                assert!(known, "{path}: ask `Layer::describe` in place of\n{line}");
+            }
+        }
     }
 }

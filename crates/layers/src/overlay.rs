@@ -6,8 +6,9 @@ use std::{
 use layermark_model::{BELOW_OVERLAY, Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
+    Base, Group, LayerError, LayerInfo, Place, PowerCut, Undo, fuse_program,
     host::{HostPlace, PACKAGED},
+    kind::LayerKind,
     mounts, needs,
     options::{bad, layer_options, on_off, option_words},
     removal,
@@ -23,7 +24,7 @@ pub(crate) struct Overlay;
 
 option_words! {
     /// Where the files lie, and who serves them.
-    enum OverlayVariant {
+    pub(crate) enum OverlayVariant {
         Upper = "upper",
         Writecopy = "writecopy",
         Merged = "merged",
@@ -33,7 +34,7 @@ option_words! {
 }
 
 layer_options! {
-    struct OverlayOptions {
+    pub(crate) struct OverlayOptions {
         /// upper: files lie in the upper layer; writecopy: packaged files lie in the lower layer, so that the first
         /// write to one copies it up; merged: a directory mounted straight through; volatile: upper, without
         /// flushes; fuse: upper, by fuse-overlayfs
@@ -45,44 +46,42 @@ layer_options! {
     }
 }
 
-impl Layer for Overlay {
-    fn id(&self) -> &'static str {
-        "overlay"
-    }
+impl LayerKind for Overlay {
+    const ID: &'static str = "overlay";
+    type Options = OverlayOptions;
 
-    fn group(&self, variant: &str) -> Group {
-        match variant {
-            "fuse" => Group::UserSpace,
+    fn describe(spec: &Spec, options: &OverlayOptions) -> LayerInfo {
+        let group = match options.variant {
+            OverlayVariant::Fuse => Group::UserSpace,
             _ => Group::ThisKernel,
-        }
-    }
-
-    fn about(&self, variant: &str) -> &'static str {
-        match variant {
-            "upper" => "overlayfs, files in the upper directory: as what a container has written",
-            "writecopy" => "overlayfs, files in the lower directory: the first write copies one up",
-            "merged" => "overlayfs, a directory mounted through it: nothing is in its layers",
-            "volatile" => "overlayfs that skips flushes: files lie in the upper directory",
-            "fuse" => "fuse-overlayfs, an overlay in user space: files lie in the upper directory",
+        };
+        let about = match spec.variant.as_deref() {
+            Some("upper") => {
+                "overlayfs, files in the upper directory: as what a container has written"
+            }
+            Some("writecopy") => {
+                "overlayfs, files in the lower directory: the first write copies one up"
+            }
+            Some("merged") => "overlayfs, a directory mounted through it: nothing is in its layers",
+            Some("volatile") => "overlayfs that skips flushes: files lie in the upper directory",
+            Some("fuse") => {
+                "fuse-overlayfs, an overlay in user space: files lie in the upper directory"
+            }
             _ => "overlayfs, the union file system of containers",
+        };
+        LayerInfo {
+            defaults: &[
+                "overlay:upper",
+                "overlay:writecopy",
+                "overlay:merged",
+                "overlay:volatile",
+            ],
+            power_cut: PowerCut::MOUNTED,
+            ..LayerInfo::new(group, about)
         }
     }
 
-    fn options(&self) -> &'static [LayerOption] {
-        &OverlayOptions::ROWS
-    }
-
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[
-            "overlay:upper",
-            "overlay:writecopy",
-            "overlay:merged",
-            "overlay:volatile",
-        ]
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let options = OverlayOptions::of(spec)?;
+    fn check(spec: &Spec, options: &OverlayOptions) -> Result<(), LayerError> {
         let option = match options.variant {
             OverlayVariant::Fuse if options.metacopy => "metacopy",
             OverlayVariant::Fuse if options.volatile => "volatile",
@@ -92,14 +91,7 @@ impl Layer for Overlay {
         Err(bad(spec, option, "on", must))
     }
 
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        None
-    }
-
-    fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let Ok(options) = OverlayOptions::of(spec) else {
-            return Vec::new();
-        };
+    fn missing(_: &Spec, options: &OverlayOptions) -> Vec<Missing> {
         if options.variant == OverlayVariant::Fuse {
             return fuse_program::missing(&[(FUSE_OVERLAYFS, FUSE_OVERLAYFS)]);
         }
@@ -112,12 +104,11 @@ impl Layer for Overlay {
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let options = OverlayOptions::of(spec)?;
         base.emptied(undo);
         let stack = Stack {
             metacopy: options.metacopy,

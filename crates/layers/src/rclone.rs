@@ -6,8 +6,9 @@ use std::{
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
+    Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo, fuse_program,
     host::{self, HostPlace, PACKAGED},
+    kind::LayerKind,
     needs,
     net::relay::{Distance, distant_options},
     sshd, tree,
@@ -22,56 +23,44 @@ const REMOTE: &str = "layermark";
 const CONFIG: &str = "rclone.conf";
 
 distant_options! {
-    struct RcloneOptions {
+    pub(crate) struct RcloneOptions {
         /// --vfs-cache-mode: files that are written are kept on this disk and sent 5 s after they are closed; full:
         /// those that are read are kept, too. rclone's default, off, refuses writes at an offset
         cache: String = "writes" ["writes", "full"],
     }
 }
 
-impl Layer for Rclone {
-    fn id(&self) -> &'static str {
-        PROGRAM
+impl LayerKind for Rclone {
+    const ID: &'static str = PROGRAM;
+    type Options = RcloneOptions;
+
+    fn describe(_: &Spec, _: &RcloneOptions) -> LayerInfo {
+        LayerInfo {
+            power_cut: PowerCut::MOUNTED,
+            other_side: OtherSide::Yes,
+            ..LayerInfo::new(
+                Group::Network,
+                "a directory of a server that rclone mounts (SFTP), with its cache on this disk",
+            )
+        }
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::Network
-    }
-
-    fn about(&self, _: &str) -> &'static str {
-        "a directory of a server that rclone mounts (SFTP), with its cache on this disk"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &RcloneOptions::ROWS
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let options = RcloneOptions::of(spec)?;
+    fn check(spec: &Spec, options: &RcloneOptions) -> Result<(), LayerError> {
         Distance::of(spec, &options.delay, &options.rate).map(drop)
     }
 
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        None
-    }
-
-    fn has_other_side(&self, _: &Spec) -> bool {
-        true
-    }
-
-    fn missing(&self, _: &Spec) -> Vec<Missing> {
+    fn missing(_: &Spec, _: &RcloneOptions) -> Vec<Missing> {
         // It mounts by fusermount, for root too.
         sshd::missing(&[(PROGRAM, PROGRAM), ("fusermount", "fuse3")])
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         let layer = spec.to_string();
-        let options = RcloneOptions::of(spec)?;
         let distance = Distance::of(spec, &options.delay, &options.rate)?;
         base.emptied(undo);
         let [below, at] = fuse_program::directories(base, &layer)?;

@@ -16,7 +16,7 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Dir, FileType, Mode, OFlags, chmod, fchmod, fstat, fstatfs, openat, rename,
+        AtFlags, CWD, FileType, Mode, OFlags, chmod, fchmod, fstat, fstatfs, openat, rename,
         statat, unlinkat,
     },
     io::Errno,
@@ -24,7 +24,7 @@ use rustix::{
 
 use layermark_model::random_name;
 
-use crate::{fd, mounts, spread, workdir::MARKER};
+use crate::{fd, marker::MARKER, mounts, spread};
 
 /// How long to wait for files in use. FUSE and NFS rename a deleted file that is open
 /// (`.fuse_hidden*`, `.nfs*`), and remove it shortly after it is closed.
@@ -121,11 +121,11 @@ impl Removal {
     /// Removes everything in `dir` except the file `spared`.
     fn contents(&self, dir: BorrowedFd<'_>, spared: &str) -> io::Result<()> {
         loop {
-            for name in names(dir, spared)? {
+            for name in fd::names(dir, spared)? {
                 self.entry(dir, &name)?;
             }
             // Files in use were renamed instead of removed.
-            let left = names(dir, spared)?;
+            let left = fd::names(dir, spared)?;
             if left.is_empty() {
                 return Ok(());
             }
@@ -139,7 +139,7 @@ impl Removal {
     /// files there are.
     fn data(&self, dir: BorrowedFd<'_>) -> io::Result<u64> {
         let mut left = 0;
-        for name in names(dir, "")? {
+        for name in fd::names(dir, "")? {
             let stat = match statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => continue,
@@ -184,18 +184,6 @@ fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
         let _ = fchmod(&dir, all);
     }
     Ok(dir)
-}
-
-/// The entries of `dir` except `.`, `..` and the file `spared`.
-pub(crate) fn names(dir: BorrowedFd<'_>, spared: &str) -> io::Result<Vec<CString>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(dir)? {
-        let name = entry?.file_name().to_owned();
-        if !matches!(name.to_bytes(), b"." | b"..") && name.to_bytes() != spared.as_bytes() {
-            names.push(name);
-        }
-    }
-    Ok(names)
 }
 
 fn named(at: BorrowedFd<'_>, name: &CStr, e: Errno) -> io::Error {

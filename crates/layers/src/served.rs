@@ -8,23 +8,22 @@ use std::{
     sync::{
         Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     thread,
     time::Duration,
 };
 
-use layermark_sys::process::{self, InCall, Schedstat};
+use layermark_sys::{
+    process::{self, InCall, Schedstat},
+    served,
+};
+use rustix::fs::statfs;
 
-use crate::{mounts, view};
+use crate::{known_paths, mounts};
 
 /// Interval of checks of the main thread.
 const TICK: Duration = Duration::from_millis(500);
-
-/// File systems that another machine or process serves.
-const SERVED: [&str; 12] = [
-    "9p", "afs", "autofs", "ceph", "cifs", "fuse", "fuseblk", "lustre", "nfs", "nfs4", "smb3",
-    "virtiofs",
-];
 
 /// System calls by which the main thread waits for another thread or process, and not for a file system.
 const WAITS: &[libc::c_long] = &[
@@ -55,7 +54,7 @@ fn asked() -> MutexGuard<'static, Vec<PathBuf>> {
 
 /// Whether another machine or process serves file systems of this type.
 pub fn is_served(fs: &str) -> bool {
-    SERVED.contains(&fs.split('.').next().unwrap_or_default())
+    served::is_named(fs)
 }
 
 /// Whether another machine or process serves `path`. Makes a call there.
@@ -96,7 +95,7 @@ pub fn give_up() {
 pub fn lose(dir: &Path, device: Option<u64>) {
     give_up();
     silent().push((dir.to_owned(), device));
-    let dir = view::named(dir);
+    let dir = known_paths::named(dir);
     if BASE.get().is_some_and(|base| dir.starts_with(base)) {
         LOST.store(true, Ordering::Relaxed);
     }
@@ -116,13 +115,36 @@ fn silent() -> MutexGuard<'static, Vec<(PathBuf, Option<u64>)>> {
     SILENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether the file system at `dir` answers within `limit`, even with an error. A separate thread
+/// makes the call, because it may wait for a dead server for ever. A directory that [`lose`]
+/// has recorded is not asked again.
+pub fn answers(dir: &Path, limit: Duration) -> bool {
+    if is_silent(dir) {
+        return false;
+    }
+    let (dir, (tell, told)) = (dir.to_owned(), mpsc::channel());
+    let asked = thread::Builder::new()
+        .name("answers".into())
+        .spawn(move || {
+            let _ = statfs(&dir);
+            // The receiver is gone once the limit has passed.
+            let _ = tell.send(());
+        });
+    let answers =
+        asked.is_err() || told.recv_timeout(limit) != Err(mpsc::RecvTimeoutError::Timeout);
+    if !answers {
+        give_up();
+    }
+    answers
+}
+
 /// Whether the directory of the run does not answer, and with it everything on it. Checked only
 /// after [`give_up`].
 pub fn is_lost() -> bool {
     let base = BASE.get().filter(|_| is_given_up());
     let Some(base) = base else { return false };
     if !LOST.load(Ordering::Relaxed) {
-        let lost = !mounts::answers(base, Duration::from_secs(1));
+        let lost = !answers(base, Duration::from_secs(1));
         LOST.store(lost, Ordering::Relaxed);
     }
     LOST.load(Ordering::Relaxed)

@@ -5,9 +5,10 @@ use std::{ffi::OsString, fs, path::Path, slice};
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, child,
+    Base, Group, LayerError, LayerInfo, PathEnds, Place, PowerCut, Storage, Undo, child,
     command::text,
     entered::{self, Start, Way},
+    kind::LayerKind,
     needs,
     options::{bad, layer_options},
     sandbox,
@@ -19,7 +20,7 @@ pub(crate) struct Ssh;
 const PROGRAM: &str = "ssh";
 
 layer_options! {
-    struct SshOptions {
+    pub(crate) struct SshOptions {
         /// [user@]host[:dir]: a host as ssh knows it, and a directory there (default: /tmp); work is done in a new
         /// one below it
         variant: String = "" reaches Network,
@@ -114,9 +115,9 @@ impl Destination {
         Ok(Self { login, dir })
     }
 
-    fn of(spec: &Spec) -> Result<Self, LayerError> {
-        let text = SshOptions::of(spec)?.variant;
-        Self::parse(&text).map_err(|must| bad(spec, "variant", &text, must.into()))
+    fn of(spec: &Spec, options: &SshOptions) -> Result<Self, LayerError> {
+        let text = &options.variant;
+        Self::parse(text).map_err(|must| bad(spec, "variant", text, must.into()))
     }
 }
 
@@ -132,59 +133,42 @@ fn leading_words(options: &SshOptions, config: &str) -> Vec<OsString> {
     words
 }
 
-impl Layer for Ssh {
-    fn id(&self) -> &'static str {
-        "ssh"
-    }
+impl LayerKind for Ssh {
+    const ID: &'static str = "ssh";
+    type Options = SshOptions;
 
-    fn group(&self, _: &str) -> Group {
-        Group::Network
-    }
-
-    fn about(&self, _: &str) -> &'static str {
-        "a directory on another machine, through ssh (-l ssh:user@host:/srv/x)"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &SshOptions::ROWS
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        Destination::of(spec)?;
-        let SshOptions {
-            port,
-            identity,
-            config,
-            ..
-        } = SshOptions::of(spec)?;
-        if !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
-            return Err(bad(spec, "port", &port, "is not a port: 1 to 65535".into()));
+    fn describe(_: &Spec, _: &SshOptions) -> LayerInfo {
+        LayerInfo {
+            storage: Storage::Elsewhere,
+            path: PathEnds::none(entered::NO_PATH),
+            power_cut: PowerCut::No("its disk belongs to another machine"),
+            ..LayerInfo::new(
+                Group::Network,
+                "a directory on another machine, through ssh (-l ssh:user@host:/srv/x)",
+            )
         }
-        for (name, file) in [("identity", identity), ("config", config)] {
+    }
+
+    fn check(spec: &Spec, options: &SshOptions) -> Result<(), LayerError> {
+        Destination::of(spec, options)?;
+        let port = &options.port;
+        if !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
+            return Err(bad(spec, "port", port, "is not a port: 1 to 65535".into()));
+        }
+        for (name, file) in [("identity", &options.identity), ("config", &options.config)] {
             let must = match file.as_ref().map(Path::new) {
                 Some(file) if !file.is_absolute() => "is not an absolute path",
                 Some(file) if !file.is_file() => "is not a file",
                 _ => continue,
             };
-            return Err(bad(spec, name, &file.unwrap_or_default(), must.into()));
+            let file = file.as_deref().unwrap_or_default();
+            return Err(bad(spec, name, file, must.into()));
         }
         Ok(())
     }
 
-    fn storage(&self, _: &Spec) -> Storage {
-        Storage::Elsewhere
-    }
-
-    fn linked(&self, spec: &Spec, _: Option<&str>) -> Result<Spec, LayerError> {
-        Err(entered::no_network(&spec.to_string()))
-    }
-
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        Some("its disk belongs to another machine")
-    }
-
     /// Without root, layermark is in a user namespace, where ssh would not find the user's keys.
-    fn missing(&self, _: &Spec) -> Vec<Missing> {
+    fn missing(_: &Spec, _: &SshOptions) -> Vec<Missing> {
         sandbox::not_root()
             .into_iter()
             .chain(needs::program(PROGRAM, "openssh-client"))
@@ -192,14 +176,13 @@ impl Layer for Ssh {
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         let layer = spec.to_string();
-        let Destination { login, dir } = Destination::of(spec)?;
-        let options = SshOptions::of(spec)?;
+        let Destination { login, dir } = Destination::of(spec, &options)?;
         let mut config = String::new();
         if let Some(by_users) = &options.config {
             // What is checked is what ssh reads: the path may lead to another file a moment later.
@@ -245,6 +228,7 @@ impl Layer for Ssh {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::LayerOptions;
 
     #[test]
     fn a_destination_has_a_host_and_may_have_a_user_and_a_directory() {
@@ -304,7 +288,7 @@ mod tests {
 
     #[test]
     fn options_come_before_the_host() {
-        let options = |text: &str| SshOptions::of(&text.parse().unwrap()).unwrap();
+        let options = |text: &str| SshOptions::read(&text.parse().unwrap()).unwrap();
         let words = leading_words(&options("ssh:nas,port=2222,identity=/k y"), "/c");
         let expected = [
             "-F",

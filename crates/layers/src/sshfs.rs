@@ -4,8 +4,9 @@ use layermark_model::{FRESHER, Missing, Spec};
 use layermark_sys::process;
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Undo, fuse_program,
+    Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo, fuse_program,
     host::{HostPlace, PACKAGED},
+    kind::LayerKind,
     needs,
     net::relay::{Distance, distant_options},
     options::on_off,
@@ -18,54 +19,42 @@ pub(crate) struct Sshfs;
 const PROGRAM: &str = "sshfs";
 
 distant_options! {
-    struct SshfsOptions {
+    pub(crate) struct SshfsOptions {
         /// sshfs remembers names and attributes for 20 s
         cache: bool = "on" ["on", "off"],
     }
 }
 
-impl Layer for Sshfs {
-    fn id(&self) -> &'static str {
-        PROGRAM
+impl LayerKind for Sshfs {
+    const ID: &'static str = PROGRAM;
+    type Options = SshfsOptions;
+
+    fn describe(_: &Spec, _: &SshfsOptions) -> LayerInfo {
+        LayerInfo {
+            power_cut: PowerCut::MOUNTED,
+            other_side: OtherSide::Yes,
+            ..LayerInfo::new(
+                Group::Network,
+                "a directory over SSH (SFTP), client and server on this host",
+            )
+        }
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::Network
-    }
-
-    fn about(&self, _: &str) -> &'static str {
-        "a directory over SSH (SFTP), client and server on this host"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &SshfsOptions::ROWS
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let options = SshfsOptions::of(spec)?;
+    fn check(spec: &Spec, options: &SshfsOptions) -> Result<(), LayerError> {
         Distance::of(spec, &options.delay, &options.rate).map(drop)
     }
 
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        None
-    }
-
-    fn has_other_side(&self, _: &Spec) -> bool {
-        true
-    }
-
-    fn missing(&self, _: &Spec) -> Vec<Missing> {
+    fn missing(_: &Spec, _: &SshfsOptions) -> Vec<Missing> {
         sshd::missing(&[(PROGRAM, PROGRAM), ("ssh", "openssh-client")])
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         let layer = spec.to_string();
-        let options = SshfsOptions::of(spec)?;
         let distance = Distance::of(spec, &options.delay, &options.rate)?;
         base.emptied(undo);
         let [below, at] = fuse_program::directories(base, &layer)?;

@@ -4,8 +4,9 @@ use layermark_model::{Missing, Spec, parse_size};
 use layermark_sys::meminfo;
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo,
+    Base, Group, LayerError, LayerInfo, Place, PowerCut, Storage, Undo,
     host::HostPlace,
+    kind::LayerKind,
     mounts,
     options::{bad, layer_options},
     sandbox, tree,
@@ -15,68 +16,55 @@ use crate::{
 pub(crate) struct Tmpfs;
 
 layer_options! {
-    struct TmpfsOptions {
+    pub(crate) struct TmpfsOptions {
         /// largest size, such as 1G; auto is three quarters of the memory that is free
         size: String = "auto",
     }
 }
 
-impl Layer for Tmpfs {
-    fn id(&self) -> &'static str {
-        "tmpfs"
+impl LayerKind for Tmpfs {
+    const ID: &'static str = "tmpfs";
+    type Options = TmpfsOptions;
+
+    fn describe(_: &Spec, _: &TmpfsOptions) -> LayerInfo {
+        LayerInfo {
+            defaults: &["tmpfs"],
+            storage: Storage::Memory,
+            power_cut: PowerCut::No("its files are in memory: a power cut leaves none of them"),
+            ..LayerInfo::new(
+                Group::ThisKernel,
+                "files in memory: what is left when the disk costs nothing",
+            )
+        }
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::ThisKernel
+    fn check(spec: &Spec, options: &TmpfsOptions) -> Result<(), LayerError> {
+        given_size(spec, options).map(drop)
     }
 
-    fn about(&self, _: &str) -> &'static str {
-        "files in memory: what is left when the disk costs nothing"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &TmpfsOptions::ROWS
-    }
-
-    fn default_specs(&self) -> &'static [&'static str] {
-        &["tmpfs"]
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        given_size(spec).map(drop)
-    }
-
-    fn storage(&self, _: &Spec) -> Storage {
-        Storage::Memory
-    }
-
-    fn uncut(&self, _: &Spec) -> Option<&'static str> {
-        Some("its files are in memory: a power cut leaves none of them")
-    }
-
-    fn missing(&self, _: &Spec) -> Vec<Missing> {
+    fn missing(_: &Spec, _: &TmpfsOptions) -> Vec<Missing> {
         sandbox::no_mounts().into_iter().collect()
     }
 
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
         let name = spec.to_string();
         base.emptied(undo);
-        let size = memory_for(base, spec, &name)?;
+        let size = memory_for(base, spec, &options, &name)?;
         let dir = base.dir.join("mnt");
         fs::create_dir(&dir).map_err(LayerError::io(&name, "make", &dir))?;
-        let options = format!("size={size},mode=0700");
+        let mounted = format!("size={size},mode=0700");
         mounts::mount_undone(
             &name,
             Path::new("tmpfs"),
             &dir,
             "tmpfs",
             false,
-            options.as_bytes(),
+            mounted.as_bytes(),
             undo,
         )?;
         let mut place = HostPlace::new(base, spec, dir.clone())
@@ -87,8 +75,8 @@ impl Layer for Tmpfs {
     }
 }
 
-fn given_size(spec: &Spec) -> Result<Option<u64>, LayerError> {
-    match &*TmpfsOptions::of(spec)?.size {
+fn given_size(spec: &Spec, options: &TmpfsOptions) -> Result<Option<u64>, LayerError> {
+    match &*options.size {
         "auto" => Ok(None),
         text => match parse_size(text) {
             Ok(0) => Err(bad(spec, "size", text, "is too small".into())),
@@ -100,7 +88,12 @@ fn given_size(spec: &Spec) -> Result<Option<u64>, LayerError> {
 
 /// Maximum size of the file system, bytes. It must be less than the available memory, or the kernel
 /// would kill processes.
-fn memory_for(base: &Base, spec: &Spec, name: &str) -> Result<u64, LayerError> {
+fn memory_for(
+    base: &Base,
+    spec: &Spec,
+    options: &TmpfsOptions,
+    name: &str,
+) -> Result<u64, LayerError> {
     let packaged =
         tree::size(&base.packaged).map_err(LayerError::io(name, "read", &base.packaged))?;
     let free = meminfo(["MemAvailable"]).map_err(LayerError::io(
@@ -108,7 +101,7 @@ fn memory_for(base: &Base, spec: &Spec, name: &str) -> Result<u64, LayerError> {
         "read free memory from",
         Path::new("/proc/meminfo"),
     ))?[0];
-    let wanted = given_size(spec)?;
+    let wanted = given_size(spec, options)?;
     let size = wanted.unwrap_or(free / 4 * 3);
     let needed = wanted.unwrap_or(0).max(packaged + packaged / 10);
     if needed > free || packaged > size {

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Control, served, view};
+use crate::{Control, known_paths, served};
 
 type Step = (String, Box<dyn FnOnce() -> io::Result<()> + Send>);
 
@@ -80,11 +80,11 @@ impl Undo {
             match outcome {
                 Ok(Ok(())) => {}
                 Ok(Err(e)) => {
-                    view::tell(format!("could not undo: {what}: {e}"));
+                    known_paths::tell(format!("could not undo: {what}: {e}"));
                     failed += 1;
                 }
                 Err(_) => {
-                    view::tell(format!("could not undo: {what}: panicked"));
+                    known_paths::tell(format!("could not undo: {what}: panicked"));
                     failed += 1;
                 }
             }

@@ -2,26 +2,17 @@
 //! directory, in our private mount namespace. The mount point is ours, in a system directory.
 
 use std::{
-    fmt::Display,
-    fs,
-    io::{self, Write},
+    fs, io,
     os::fd::AsFd,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use layermark_model::Facts;
 use rustix::{
     fs::{CWD, FlockOperation, OFlags, Stat, flock, fstat},
     mount::{MountPropagationFlags, MoveMountFlags, mount_bind, mount_change, move_mount},
 };
 
-use crate::{
-    dir_journal, fd,
-    foreign::Foreign,
-    mounts,
-    workdir::{self, Fresh},
-};
+use crate::{dir_journal, fd, foreign::Foreign, fresh::Fresh, known_paths, marker, mounts};
 
 /// Prefix of names of mount points. 16 digits follow.
 const PREFIX: &str = "layermark-at-";
@@ -36,29 +27,6 @@ pub(crate) struct View {
     /// Locked while this process lives.
     point: Fresh,
     path: PathBuf,
-}
-
-/// An existing view, for messages.
-struct Known {
-    path: PathBuf,
-    /// The path by which the user knows it.
-    named: PathBuf,
-    /// Mount point of the file system that holds it.
-    mounted: PathBuf,
-}
-
-impl Known {
-    /// The path by which the user knows a file in the view.
-    fn named(&self, path: &Path) -> Option<PathBuf> {
-        let below = path.strip_prefix(&self.path).ok()?;
-        Some(self.named.join(below))
-    }
-}
-
-static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
-
-fn known() -> MutexGuard<'static, Vec<Known>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl View {
@@ -91,11 +59,7 @@ impl View {
             let _ = view.close();
             return Err(e);
         }
-        known().push(Known {
-            path: view.path.clone(),
-            named: named.into(),
-            mounted,
-        });
+        known_paths::add(&view.path, named, mounted);
         Ok(view)
     }
 
@@ -140,7 +104,7 @@ impl View {
 
     /// Unmounts it and removes the mount point.
     pub(crate) fn close(self) -> io::Result<()> {
-        known().retain(|k| k.path != self.path);
+        known_paths::remove(&self.path);
         mounts::unmount(&self.path)?;
         self.point.remove_empty()
     }
@@ -159,7 +123,7 @@ fn reap(parent: impl AsFd) {
         let Ok(dir) = mounts::open_unmounted(&parent, &name, OFlags::RDONLY) else {
             continue;
         };
-        if workdir::is_ours_alone(&dir)
+        if marker::is_ours_alone(&dir)
             && flock(&dir, FlockOperation::NonBlockingLockExclusive).is_ok()
             // Only an empty one can be removed.
             && fd::remove_empty(&parent, &name, &dir).is_ok()
@@ -167,49 +131,4 @@ fn reap(parent: impl AsFd) {
             dir_journal::remove(&name);
         }
     }
-}
-
-/// Prints a message with the paths that the user knows. If the terminal is gone, that is not an
-/// error.
-pub fn tell(text: impl Display) {
-    let _ = writeln!(io::stderr(), "layermark: {}", in_words(&text.to_string()));
-}
-
-/// A message with the paths that the user knows.
-pub fn in_words(text: &str) -> String {
-    known().iter().fold(text.to_owned(), |text, k| {
-        let named = k.named.to_string_lossy();
-        text.replace(&*k.path.to_string_lossy(), &named)
-    })
-}
-
-/// The path by which other processes of this host know a file in a work directory.
-pub(crate) fn named(path: &Path) -> PathBuf {
-    let known = known();
-    let mut named = known.iter().filter_map(|k| k.named(path));
-    named.next().unwrap_or_else(|| path.to_owned())
-}
-
-/// Facts with the paths that the user knows. A view is not one of the user's mounts, so the mount
-/// that holds the directory is named instead.
-pub fn in_facts(mut facts: Facts) -> Facts {
-    for k in known().iter() {
-        let named = |path: &Path| k.named(path).unwrap_or_else(|| path.to_owned());
-        for mount in &mut facts.mounts {
-            mount.at = if mount.at == k.path {
-                k.mounted.clone()
-            } else {
-                named(&mount.at)
-            };
-        }
-        for path in &mut facts.backing {
-            *path = named(path);
-        }
-    }
-    let mounts = facts.mounts.iter_mut();
-    let texts = mounts.flat_map(|m| [&mut m.source, &mut m.options]);
-    for text in texts.chain(facts.notes.values_mut()) {
-        *text = in_words(text);
-    }
-    facts
 }

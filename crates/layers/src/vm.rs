@@ -1,8 +1,10 @@
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, Layer, LayerError, LayerOption, NamedNetwork, Place, Undo,
+    Base, Group, LayerError, LayerInfo, NamedNetwork, OtherSide, PathEnd, PathEnds, Place,
+    Programs, Undo,
     host::HostPlace,
+    kind::LayerKind,
     needs,
     options::{bad, given},
 };
@@ -47,30 +49,45 @@ const EMULATED: f64 = 25.0;
 /// Modules for the port to the agent, unless it is a serial port.
 const PORT: [&str; 2] = ["virtio_pci", "virtio_console"];
 
-impl Layer for Vm {
-    fn id(&self) -> &'static str {
-        "vm"
+impl LayerKind for Vm {
+    const ID: &'static str = "vm";
+    type Options = VmOptions;
+
+    fn describe(spec: &Spec, options: &VmOptions) -> LayerInfo {
+        let storage = GuestStorage::of(spec, options);
+        let mut info = LayerInfo::new(
+            Group::Guests,
+            "a virtual machine: its disk, a folder shared into it, or its network card (QEMU)",
+        );
+        info.path = PathEnds::any();
+        if options.backend != Backend::Tap {
+            info.path.with_host = PathEnd::No(net::UNREACHABLE);
+        }
+        if Wiring::of(spec, options, storage.networked()).is_none() {
+            info.path.options = vec![("nic", options.nic.name.into())];
+        }
+        info.network = options.switch_name().map(|name| NamedNetwork {
+            switch: name.into(),
+            backend: options.backend.to_string(),
+        });
+        info.power_cut = storage.power_cut();
+        if matches!(storage, GuestStorage::Share(_)) {
+            info.other_side = OtherSide::Yes;
+        }
+        if options.root == "none" {
+            info.programs = Programs::None(
+                "the guest has no programs: add root=host for those of this machine",
+            );
+        }
+        info
     }
 
-    fn group(&self, _: &str) -> Group {
-        Group::Guests
-    }
-
-    fn about(&self, _: &str) -> &'static str {
-        "a virtual machine: its disk, a folder shared into it, or its network card (QEMU)"
-    }
-
-    fn options(&self) -> &'static [LayerOption] {
-        &VmOptions::ROWS
-    }
-
-    fn check(&self, spec: &Spec) -> Result<(), LayerError> {
-        let options = VmOptions::of(spec)?;
+    fn check(spec: &Spec, options: &VmOptions) -> Result<(), LayerError> {
         options.cpu_count(spec)?;
         options.memory_bytes(spec)?;
-        Root::of(spec, &options)?;
-        let storage = GuestStorage::of(spec, &options);
-        if let Some(wiring) = Wiring::of(spec, &options, storage.networked()) {
+        Root::of(spec, options)?;
+        let storage = GuestStorage::of(spec, options);
+        if let Some(wiring) = Wiring::of(spec, options, storage.networked()) {
             wiring.check()?;
         }
         let distance = given(spec, &VmOptions::ROWS, &["delay", "rate"]);
@@ -81,72 +98,13 @@ impl Layer for Vm {
         storage.check()
     }
 
-    fn linked(&self, spec: &Spec, switch: Option<&str>) -> Result<Spec, LayerError> {
-        let (mut spec, options) = (spec.clone(), VmOptions::of(spec)?);
-        let networked = GuestStorage::of(&spec, &options).networked();
-        if Wiring::of(&spec, &options, networked).is_none() {
-            spec.options.insert("nic".into(), options.nic.name.into());
-        }
-        if let Some(name) = switch {
-            crate::net::join(&mut spec, name);
-        } else if options.backend != Backend::Tap {
-            return Err(net::unreachable(&spec.to_string()));
-        }
-        Ok(spec)
-    }
-
-    fn network(&self, spec: &Spec) -> Option<NamedNetwork> {
-        let options = VmOptions::of(spec).ok()?;
-        Some(NamedNetwork {
-            switch: options.switch_name()?.into(),
-            backend: options.backend.to_string(),
-        })
-    }
-
-    fn uncut(&self, spec: &Spec) -> Option<&'static str> {
-        let options = VmOptions::of(spec).ok()?;
-        GuestStorage::of(spec, &options).uncut()
-    }
-
-    fn has_other_side(&self, spec: &Spec) -> bool {
-        VmOptions::of(spec).is_ok_and(|options| options.share != "none")
-    }
-
-    fn lacks_programs(&self, spec: &Spec) -> Option<&'static str> {
-        let bare = VmOptions::of(spec).is_ok_and(|options| options.root == "none");
-        bare.then_some("the guest has no programs: add root=host for those of this machine")
-    }
-
-    fn missing(&self, spec: &Spec) -> Vec<Missing> {
-        let mut missing: Vec<Missing> = needs::program(boot::QEMU.0, boot::QEMU.1)
-            .into_iter()
-            .chain(needs::static_binary())
-            .collect();
-        let Ok(options) = VmOptions::of(spec) else {
-            return missing;
-        };
-        let storage = GuestStorage::of(spec, &options);
-        missing.extend(storage.missing());
-        let wiring = Wiring::of(spec, &options, storage.networked());
-        missing.extend(wiring.iter().flat_map(Wiring::missing));
-        if let Ok(root) = Root::of(spec, &options) {
-            missing.extend(root.as_ref().and_then(Root::missing));
-            missing.extend(Inside::of(&options, &storage, wiring.as_ref(), root.as_ref()).err());
-        }
-        if options.accel == GuestAccel::Kvm {
-            missing.extend(needs::device("/dev/kvm", "kvm"));
-        }
-        missing
-    }
-
-    fn slowdown(&self, spec: &Spec) -> f64 {
+    fn slowdown(spec: &Spec, options: &VmOptions) -> f64 {
         // Where there is no kernel, nothing will be measured.
         let accels = || {
-            let options = VmOptions::of(spec).ok()?;
-            let storage = GuestStorage::of(spec, &options);
-            let wiring = Wiring::of(spec, &options, storage.networked());
-            let root = Root::of(spec, &options).ok()?;
-            let inside = Inside::of(&options, &storage, wiring.as_ref(), root.as_ref()).ok()?;
+            let storage = GuestStorage::of(spec, options);
+            let wiring = Wiring::of(spec, options, storage.networked());
+            let root = Root::of(spec, options).ok()?;
+            let inside = Inside::of(options, &storage, wiring.as_ref(), root.as_ref()).ok()?;
             Some(accels(options.accel, &inside.kernel).0)
         };
         if accels().is_some_and(|accels| accels == [Accel::Tcg]) {
@@ -156,13 +114,35 @@ impl Layer for Vm {
         }
     }
 
+    fn missing(spec: &Spec, options: &VmOptions) -> Vec<Missing> {
+        if let Some(other) = needs::guest_cpu() {
+            return vec![other];
+        }
+        let mut missing: Vec<Missing> = needs::program(boot::QEMU.0, boot::QEMU.1)
+            .into_iter()
+            .chain(needs::static_binary())
+            .collect();
+        let storage = GuestStorage::of(spec, options);
+        missing.extend(storage.missing());
+        let wiring = Wiring::of(spec, options, storage.networked());
+        missing.extend(wiring.iter().flat_map(Wiring::missing));
+        if let Ok(root) = Root::of(spec, options) {
+            missing.extend(root.as_ref().and_then(Root::missing));
+            missing.extend(Inside::of(options, &storage, wiring.as_ref(), root.as_ref()).err());
+        }
+        if options.accel == GuestAccel::Kvm {
+            missing.extend(needs::device("/dev/kvm", "kvm"));
+        }
+        missing
+    }
+
     fn open(
-        &self,
         base: &Base,
         spec: &Spec,
+        options: Self::Options,
         undo: &mut Undo,
     ) -> Result<Box<dyn Place>, LayerError> {
-        let (name, options) = (spec.to_string(), VmOptions::of(spec)?);
+        let name = spec.to_string();
         base.emptied(undo);
         let (storage, dir) = (GuestStorage::of(spec, &options), base.dir.join(place::DIR));
         if base.survived() {
@@ -324,6 +304,7 @@ mod circles;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::LayerOptions;
 
     #[test]
     fn modules_form_no_circle() {
@@ -338,7 +319,7 @@ mod tests {
         let inside = |image: &std::path::Path, agent: &str| {
             let text = format!("vm:kernel={},agent={agent}", image.display());
             let spec: Spec = text.parse().unwrap();
-            let options = VmOptions::of(&spec).unwrap();
+            let options = VmOptions::read(&spec).unwrap();
             Inside::of(&options, &GuestStorage::of(&spec, &options), None, None)
         };
         for agent in ["auto", "serial"] {

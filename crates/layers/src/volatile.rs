@@ -60,13 +60,21 @@ fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> LayerError + use
 
 #[cfg(test)]
 mod tests {
-    use crate::{Spec, find};
+    use crate::{PowerCut, Spec, find};
 
     #[test]
     fn layers_that_cannot_be_cut_say_why() {
         let uncut = |text: &str| {
             let spec: Spec = text.parse().unwrap();
-            find(&spec.layer).unwrap().uncut(&spec)
+            match find(&spec.layer)
+                .unwrap()
+                .describe(&spec)
+                .unwrap()
+                .power_cut
+            {
+                PowerCut::Yes { .. } => None,
+                PowerCut::No(why) => Some(why),
+            }
         };
         for text in [
             "native",

@@ -7,7 +7,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::{self, File},
-    io::{self, Read, Write},
+    io,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::ffi::OsStrExt,
@@ -16,11 +16,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::random_name;
 use rustix::{
     fs::{
-        Access, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, accessat, flock, fstat,
-        mkdirat, openat, statat,
+        Access, AtFlags, CWD, FlockOperation, Mode, OFlags, Stat, accessat, flock, fstat, openat,
     },
     io::Errno,
 };
@@ -28,11 +26,14 @@ use rustix::{
 use crate::{
     LayerError, dir_journal, fd,
     foreign::Foreign,
-    held::{MappedLock, apart},
-    janitor, mounts, removal,
+    fresh::Fresh,
+    held::MappedLock,
+    known_paths::tell,
+    marker::open_marker,
+    mounts, removal,
     sandbox::{self, Privilege},
     served, spread,
-    view::{View, tell},
+    view::View,
 };
 
 /// How long a file system may take to answer before the work directory on it is removed.
@@ -40,10 +41,6 @@ const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// Prefix of the names of work directories.
 pub const PREFIX: &str = "layermark-";
-/// File in it that names the run it belongs to.
-pub(crate) const MARKER: &str = ".layermark";
-const MARKER_TEXT: &str = "A work directory of layermark. It is removed when its run ends.\n";
-
 /// A new directory below one that the user named. Removed when dropped.
 #[derive(Debug)]
 pub struct WorkDir {
@@ -93,7 +90,7 @@ impl WorkDir {
         // Removes what dead runs have left there.
         reap(&parent.dir, &dir_journal::names(PREFIX).unwrap_or_default());
         let dir = Fresh::make(parent.dir, PREFIX).map_err(unusable)?;
-        let named = parent.path.join(&dir.name);
+        let named = parent.path.join(dir.name());
         let marker = dir.mark().map_err(|e| {
             let _ = dir.remove_empty();
             unusable(e)
@@ -152,7 +149,7 @@ impl AsFd for WorkDir {
 impl Drop for WorkDir {
     fn drop(&mut self) {
         // If it does not answer, the janitor, a separate process, waits for it.
-        if self.removed || !mounts::answers(self.path(), served::patience(LAST_WORD)) {
+        if self.removed || !served::answers(self.path(), served::patience(LAST_WORD)) {
             return;
         }
         if let Err(e) = self.remove() {
@@ -188,7 +185,7 @@ fn lock_for_a_run(lock: impl AsFd, dir: impl AsFd) -> Result<bool, Errno> {
 
 /// Whether `parent` has a work directory of this user's whose owner lives.
 fn is_at_work(parent: impl AsFd) -> bool {
-    let names = removal::names(parent.as_fd(), "").unwrap_or_default();
+    let names = fd::names(parent.as_fd(), "").unwrap_or_default();
     names.iter().any(|name| {
         let name = OsStr::from_bytes(name.to_bytes());
         let is_ours = name.as_bytes().starts_with(PREFIX.as_bytes());
@@ -304,112 +301,6 @@ pub(crate) fn in_words(e: &io::Error) -> String {
         io::ErrorKind::StorageFull => "its disk is full".into(),
         _ => e.to_string(),
     }
-}
-
-/// A directory that we have created, and its parent.
-#[derive(Debug)]
-pub(crate) struct Fresh {
-    parent: OwnedFd,
-    name: OsString,
-    pub(crate) dir: OwnedFd,
-}
-
-impl Fresh {
-    /// Creates one with a random name. It is entered in the journal and announced to the janitor first,
-    /// since we may be killed at any moment.
-    pub(crate) fn make(parent: OwnedFd, prefix: &str) -> io::Result<Self> {
-        let name = OsString::from(random_name(prefix));
-        dir_journal::add(&name);
-        janitor::watch(&parent, &name, None);
-        mkdirat(&parent, &name, Mode::RWXU)?;
-        let dir = mounts::open_unmounted(&parent, &name, OFlags::RDONLY)?;
-        if !removal::names(dir.as_fd(), "")?.is_empty() {
-            return Err(replaced());
-        }
-        Ok(Self { parent, name, dir })
-    }
-
-    /// Sends its descriptor to the janitor, once it is known to be the one that we created.
-    pub(crate) fn entrust(&self) {
-        janitor::watch(&self.parent, &self.name, Some(self.dir.as_fd()));
-    }
-
-    /// Whether it is still where it was created.
-    pub(crate) fn is_there(&self) -> bool {
-        fd::is_at(&self.parent, &self.name, &self.dir)
-    }
-
-    pub(crate) fn name(&self) -> &OsStr {
-        &self.name
-    }
-
-    /// Writes the marker and locks it. The marker's owner shows who owns our files there: on NFS
-    /// that need not be us. A directory with another owner is not the one that we created.
-    pub(crate) fn mark(&self) -> io::Result<MappedLock> {
-        apart(Some(self.dir.as_fd()), || self.mark_here())
-    }
-
-    fn mark_here(&self) -> io::Result<MappedLock> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mut marker: File = openat(&self.dir, MARKER, flags, Mode::RUSR | Mode::WUSR)?.into();
-        if fstat(&marker)?.st_uid != fstat(&self.dir)?.st_uid {
-            removal::remove_at(&self.dir, MARKER.as_ref())?;
-            return Err(replaced());
-        }
-        // Locked before it can be taken for a marker, so that no other run finds an unlocked
-        // marker.
-        flock(&marker, FlockOperation::NonBlockingLockExclusive)?;
-        marker.write_all(MARKER_TEXT.as_bytes())?;
-        MappedLock::new(marker)
-    }
-
-    /// Removes it once it is empty.
-    pub(crate) fn remove_empty(&self) -> io::Result<()> {
-        fd::remove_empty(&self.parent, &self.name, &self.dir)?;
-        dir_journal::remove(&self.name);
-        Ok(())
-    }
-}
-
-fn replaced() -> io::Error {
-    io::Error::other("another user has replaced the directory that was made in it")
-}
-
-/// Whether the creator of `dir` died before it had written the marker completely: the file holds
-/// only the marker's beginning.
-pub(crate) fn is_begun(dir: impl AsFd) -> bool {
-    let marker = statat(&dir, MARKER, AtFlags::SYMLINK_NOFOLLOW);
-    let begun = match marker {
-        Ok(stat) => stat.st_size.unsigned_abs() < MARKER_TEXT.len() as u64,
-        Err(e) => e == Errno::NOENT,
-    };
-    let others = removal::names(dir.as_fd(), MARKER);
-    is_ours_alone(&dir) && others.is_ok_and(|n| n.is_empty()) && begun
-}
-
-/// Whether an open file belongs to this user, and no other user may write to it.
-pub(crate) fn is_ours_alone(file: impl AsFd) -> bool {
-    let us = rustix::process::geteuid().as_raw();
-    fstat(file).is_ok_and(|stat| stat.st_uid == us && stat.st_mode & 0o022 == 0)
-}
-
-/// Opens the marker of a work directory of layermark. In a directory where others may write, and in a file of
-/// theirs, it proves nothing.
-pub(crate) fn open_marker(dir: impl AsFd) -> Option<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut marker: File = openat(&dir, MARKER, flags, Mode::empty()).ok()?.into();
-    let stat = fstat(&marker).ok()?;
-    let is_file = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 1;
-    if !is_file || !is_ours_alone(&marker) || !is_ours_alone(&dir) {
-        return None;
-    }
-    let mut text = String::new();
-    let limit = MARKER_TEXT.len() as u64 + 1;
-    Read::by_ref(&mut marker)
-        .take(limit)
-        .read_to_string(&mut text)
-        .ok()?;
-    (text == MARKER_TEXT).then_some(marker)
 }
 
 /// Opens a work directory of layermark in `parent`, and its marker. It has to be on the file system of `parent`,

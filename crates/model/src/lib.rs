@@ -16,6 +16,7 @@ mod iozone;
 mod machine;
 mod meaning;
 mod near;
+mod needs;
 mod pair;
 mod plain;
 mod plan;
@@ -31,6 +32,7 @@ mod store_option;
 mod trial;
 mod warmth;
 pub mod witness;
+mod words;
 
 pub use brief::{IT_SAID, brief};
 pub use claim::{Claim, Layers, Predicate, Quotient, Relation, Share, Words};
@@ -52,6 +54,7 @@ pub use meaning::{
     WorkGroup,
 };
 pub use near::nearest;
+pub use needs::{NearEnd, Needs, PackagedFile, PackagedTree, Pattern};
 pub use pair::{ClockTime, Cost, Ledger, Site};
 pub use plain::plain;
 pub use plan::{MOST_TEXT, Plan, PlanCuts, PlanError, Profile, Settings, StudyId, is_like_fio};

@@ -296,6 +296,24 @@ pub enum Quantity {
     Cpus,
 }
 
+impl Quantity {
+    /// Place of its axis among those of a point.
+    pub fn place(self) -> usize {
+        match self {
+            Self::RequestSize => 0,
+            Self::DataSize => 1,
+            Self::MessageSize => 2,
+            Self::SocketBuffer => 3,
+            Self::Threads => 4,
+            Self::QueueDepth => 5,
+            Self::OfferedRate => 6,
+            Self::Distance => 7,
+            Self::Users => 8,
+            Self::Cpus => 9,
+        }
+    }
+}
+
 /// A part of a point's description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {

@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::{Meaning, Reach};
+use crate::{Meaning, Needs, Reach};
 
 /// Values of environment variables by name. They may be secrets: they are neither stored nor shown.
 pub type Environment = BTreeMap<String, String>;
@@ -24,6 +24,10 @@ pub struct Point {
     /// only a later version knows.
     #[serde(default, deserialize_with = "known_meaning")]
     pub meaning: Meaning,
+    /// What it needs to be run, declared by the workload. Empty in a stored point until the workload
+    /// has read it again.
+    #[serde(skip)]
+    pub needs: Arc<Needs>,
 }
 
 fn known_meaning<'de, D: Deserializer<'de>>(from: D) -> Result<Meaning, D::Error> {
@@ -59,7 +63,7 @@ impl PointError {
 }
 
 impl Point {
-    /// A point from a workload's own parameter struct.
+    /// A point from a workload's own parameter struct. It needs nothing.
     pub fn new(
         workload: &str,
         label: String,
@@ -72,6 +76,7 @@ impl Point {
                 label,
                 params,
                 meaning,
+                needs: Arc::default(),
             }),
             Ok(_) => Err(PointError::new(format!(
                 "{workload}: parameters are not a table"

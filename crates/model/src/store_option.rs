@@ -1,22 +1,45 @@
 use std::{fmt, path::Path};
 
-/// How commands name a run's store: ` --store FILE`, with the space in front, or nothing for the
-/// default store and for a run that is not stored.
+/// How commands name a run: by its store, unless that is the default one, or by its archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StoreOption(Option<String>);
+pub enum StoreOption {
+    /// The default store, or none.
+    #[default]
+    Usual,
+    /// Another store.
+    Store(String),
+    /// The run is in a file of its own, and in no store.
+    Archive(String),
+}
 
 impl StoreOption {
     /// The option for a store that is not the default one. `shown` must not contain a password.
     pub fn new(shown: &Path) -> Self {
-        Self(Some(shown.to_string_lossy().into_owned()))
+        Self::Store(shown.to_string_lossy().into_owned())
+    }
+
+    /// A run in the file at `path`.
+    pub fn archive(path: &Path) -> Self {
+        Self::Archive(path.to_string_lossy().into_owned())
+    }
+
+    /// The words by which a command finds the run of this id, such as `01AB --store FILE` or `x.lm`.
+    pub fn find(&self, id: &str) -> String {
+        match self {
+            Self::Usual | Self::Store(_) => format!("{id}{self}"),
+            Self::Archive(path) => shell_words::quote(&crate::plain(path)).into_owned(),
+        }
     }
 }
 
+/// ` --store FILE`, with the space in front; nothing for the default store.
 impl fmt::Display for StoreOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(store) => write!(f, " --store {}", shell_words::quote(&crate::plain(store))),
-            None => Ok(()),
+        match self {
+            Self::Store(store) => {
+                write!(f, " --store {}", shell_words::quote(&crate::plain(store)))
+            }
+            Self::Usual | Self::Archive(_) => Ok(()),
         }
     }
 }
@@ -31,5 +54,14 @@ mod tests {
         let of = |path: &str| StoreOption::new(Path::new(path)).to_string();
         assert_eq!(of("/data/runs.db"), " --store /data/runs.db");
         assert_eq!(of("/my data/runs.db"), " --store '/my data/runs.db'");
+    }
+
+    #[test]
+    fn a_run_is_found_by_its_store_or_by_its_file() {
+        assert_eq!(StoreOption::default().find("01AB"), "01AB");
+        let store = StoreOption::new(Path::new("/data/runs.db"));
+        assert_eq!(store.find("01AB"), "01AB --store /data/runs.db");
+        let file = StoreOption::archive(Path::new("my run.lm"));
+        assert_eq!(file.find("01AB"), "'my run.lm'");
     }
 }

@@ -5,7 +5,9 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::data::Pattern;
+use layermark_model::Pattern;
+
+use crate::data;
 
 /// Alignment that `O_DIRECT` accepts on every device seen so far.
 pub const ALIGN: usize = 4096;
@@ -98,9 +100,9 @@ impl Buffer {
     pub fn fill(&mut self, pattern: Pattern, record: usize, seed: u64) {
         let noise = (pattern == Pattern::Random).then_some(seed);
         if noise.is_none() {
-            pattern.fill(self.bytes_mut(), record, seed);
+            data::fill(pattern, self.bytes_mut(), record, seed);
         } else if self.room.noise != noise {
-            pattern.fill(&mut self.room.memory[self.start..], record, seed);
+            data::fill(pattern, &mut self.room.memory[self.start..], record, seed);
         }
         self.room.noise = noise;
     }

@@ -4,6 +4,7 @@
 //! that wrote it), and an XXH3 checksum over these and the rest. So a block that is altered, lost,
 //! stale or in the wrong place is detected without knowing its content.
 
+use layermark_model::Pattern;
 use rand_chacha::{ChaCha8Rng, rand_core::Rng, rand_core::SeedableRng};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -101,39 +102,21 @@ fn noise(bytes: &mut [u8], seed: u64) {
     }
 }
 
-crate::param::words! {
-    /// Data of a record.
-    pub enum Pattern {
-        /// Seeded and incompressible. Repeats after 1 MiB in a larger record.
-        Random = "random",
-        /// Zero bytes.
-        Zeros = "zeros",
-        /// The letter A.
-        A = "a",
-        /// The letter A, with a carriage return and line feed at the end of each record.
-        ACrlf = "a-crlf",
-        /// English words: compresses to about a third.
-        Text = "text",
-    }
-}
-
-impl Pattern {
-    /// Fills `bytes` with it; they hold records of `record` bytes.
-    pub fn fill(self, bytes: &mut [u8], record: usize, seed: u64) {
-        match self {
-            Self::Random => noise(bytes, seed),
-            Self::Zeros => bytes.fill(0),
-            Self::A => bytes.fill(b'A'),
-            Self::ACrlf => {
-                bytes.fill(b'A');
-                for record in bytes.chunks_mut(record.max(1)) {
-                    for (last, byte) in record.iter_mut().rev().zip([b'\n', b'\r']) {
-                        *last = byte;
-                    }
+/// Fills `bytes` with a pattern; they hold records of `record` bytes.
+pub fn fill(pattern: Pattern, bytes: &mut [u8], record: usize, seed: u64) {
+    match pattern {
+        Pattern::Random => noise(bytes, seed),
+        Pattern::Zeros => bytes.fill(0),
+        Pattern::A => bytes.fill(b'A'),
+        Pattern::ACrlf => {
+            bytes.fill(b'A');
+            for record in bytes.chunks_mut(record.max(1)) {
+                for (last, byte) in record.iter_mut().rev().zip([b'\n', b'\r']) {
+                    *last = byte;
                 }
             }
-            Self::Text => text(bytes, seed),
         }
+        Pattern::Text => text(bytes, seed),
     }
 }
 
@@ -211,8 +194,8 @@ mod tests {
             assert_eq!(pool_in(cache, unit), expected, "{cache} {unit}");
         }
         let [mut noise, mut again] = [0, 1].map(|_| vec![0; pool(4 * KIB) as usize]);
-        Pattern::Random.fill(&mut noise, 4096, 7);
-        Pattern::Random.fill(&mut again, 4096, 7);
+        fill(Pattern::Random, &mut noise, 4096, 7);
+        fill(Pattern::Random, &mut again, 4096, 7);
         assert_eq!(noise, again);
         let mut records: Vec<&[u8]> = noise.chunks(4096).collect();
         records.sort_unstable();
@@ -224,7 +207,7 @@ mod tests {
     fn patterns_are_what_they_say() {
         let make = |pattern: Pattern| {
             let mut b = vec![1; 1000];
-            pattern.fill(&mut b, 100, 5);
+            fill(pattern, &mut b, 100, 5);
             b
         };
         assert!(make(Pattern::Zeros).iter().all(|b| *b == 0));
@@ -235,7 +218,7 @@ mod tests {
             assert!(line[..98].iter().all(|b| *b == b'A') && &line[98..] == b"\r\n");
         }
         let mut short = [0; 3];
-        Pattern::ACrlf.fill(&mut short, 1, 5);
+        fill(Pattern::ACrlf, &mut short, 1, 5);
         assert_eq!(&short, b"\n\n\n");
         assert!(make(Pattern::Text).is_ascii());
         assert!(

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use layermark_model::{
-    Environment, Meaning, Param, Point, PointError, Settings, Spec, Trial,
+    Environment, Param, Point, PointError, Settings, Spec, Trial,
     protocol::{Peer, TurnRequest, Turned},
 };
 
@@ -47,39 +47,18 @@ pub use programs::from_elsewhere;
 pub use selftest::self_test;
 pub use serve::serve;
 
-/// A kind of work. Stateless.
+/// A kind of work. Stateless. `param::of` makes one from the parameters of its points.
 pub trait Workload: Sync {
-    /// Its name in plans, such as `file`.
-    fn id(&self) -> &'static str;
-    /// One line for help.
-    fn about(&self) -> &'static str;
-    /// Its parameters. Parsing, flags, help and docs are derived from them.
-    fn params(&self) -> &'static [Param];
-    /// Settings as the user wrote them, expanded to checked points. `scale` multiplies file sizes
-    /// and counts.
+    /// What it is, as data.
+    fn info(&self) -> &'static WorkloadInfo;
+    /// Settings as the user wrote them, expanded to checked points with their meaning and needs.
+    /// `scale` multiplies file sizes and counts.
     fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>;
-    /// The meaning of a point, from its parameters. [`Self::points`] sets it in each new point;
-    /// this serves points that were stored before they had one.
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError>;
-    /// Number of blocks of a command for this workload only, if the user does not limit its time.
-    /// `None`: as many as fit into a command's budget.
-    fn usual_blocks(&self, _settings: &Settings) -> Option<UsualBlocks> {
-        None
-    }
-    /// What the point needs from the layer and from the lab.
-    fn needs(&self, at: &Point) -> Result<Needs, PointError>;
-    /// Files, directories and links of this machine that must also be copied there. `env` has the
-    /// values of the variables that the point names.
-    fn placed(&self, _at: &Point, _env: &Environment) -> Result<Vec<Placed>, PointError> {
+    /// A point of a run, read again from its parameters.
+    fn read(&self, at: &Point, purpose: Purpose<'_>) -> Result<Point, PointError>;
+    /// Files, directories and links of this host that must also be copied there.
+    fn host_files(&self, _at: &Point, _host: FromHost<'_>) -> Result<Vec<Placed>, HostError> {
         Ok(Vec::new())
-    }
-    /// An error if this machine lacks a program that the point starts, with the package that has it.
-    fn check_programs(&self, _at: &Point) -> Result<(), ProbeError> {
-        Ok(())
-    }
-    /// The point as it is run in this layer.
-    fn in_layer(&self, at: &Point, _layer: &Spec) -> Result<Point, PointError> {
-        Ok(at.clone())
     }
     /// Starts the far end. It listens only at the address of [`Context::peer`], and serves only
     /// clients that send the secret.
@@ -89,7 +68,10 @@ pub trait Workload: Sync {
         _at: &Point,
         _context: &Context,
     ) -> Result<Box<dyn FarEnd>, ProbeError> {
-        Err(ProbeError::new(format!("`{}` has no far end", self.id())))
+        Err(ProbeError::new(format!(
+            "`{}` has no far end",
+            self.info().id
+        )))
     }
     /// Prepares files and buffers in `dir` and warms up what a warm point needs: everything before
     /// the timed passes. A cold point's files are not touched.
@@ -101,62 +83,72 @@ pub trait Workload: Sync {
     ) -> Result<Box<dyn Work>, ProbeError>;
 }
 
-/// What a point needs. By default nothing.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Needs {
-    /// Files that must be in `packaged/` before the layer is set up.
-    pub packaged: Vec<PackagedFile>,
-    /// Packaged files that are open before the clock starts, by path below the layer's directory.
-    /// Inspecting them, and their backing files, does not affect the measurement.
-    pub open_before: Vec<PathBuf>,
-    /// Files that the point keeps in the layer's directory for later trials, until the layer is
-    /// torn down.
-    pub kept_files: Vec<PackagedFile>,
-    /// The kept file that it uses: its size, and how it was made. Points with the same value follow
-    /// each other in a block, so that the file is made once.
-    pub kept_file_key: Option<(u64, u64)>,
-    /// The most bytes that the point needs on disk at once, in addition to packaged and kept files.
-    pub space: u64,
-    /// How many files each trial makes and removes, for a forecast.
-    pub files: u64,
-    /// How many more the first trial of a session makes, which stay until the layer is removed.
-    pub first_files: u64,
-    /// How long a trial lasts whose length the point fixes.
-    pub lasts: Duration,
-    /// Whether it starts programs that must be in the layer.
-    pub programs: bool,
-    /// Whether packaged files must be restored before each trial.
-    pub refresh: bool,
-    /// Whether the layer itself has to be torn down and set up again before each trial.
-    pub restart: bool,
-    /// The second probe, if the point has two ends.
-    pub near: NearEnd,
-    /// An additional trial per layer and session that does not count, for the facts it records
-    /// ([`Trial::launch`]).
-    pub extra: Option<Point>,
+/// What a workload is.
+pub struct WorkloadInfo {
+    /// Its name in plans, such as `file`.
+    pub id: &'static str,
+    /// One line for help.
+    pub about: &'static str,
+    /// Two command lines for help.
+    pub examples: [&'static str; 2],
+    /// Its parameters. Parsing, flags, help and docs are derived from them.
+    pub params: fn() -> Vec<Param>,
+    /// Number of blocks of a command for this workload only, if the user does not limit its time.
+    /// `None`: as many as fit into a command's budget.
+    pub usual_blocks: fn(&Settings) -> Option<UsualBlocks>,
 }
 
-/// Where the near end of work with two ends is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum NearEnd {
-    /// The work has one end.
-    #[default]
-    None,
-    /// At the other end of a network path.
-    Path,
-    /// On this host, in the directory that has the layer's files.
-    OtherSide,
-}
-
-impl NearEnd {
-    /// Whether the work has two ends: a second probe takes the turns, and the one in the layer serves it.
-    pub fn has_two(self) -> bool {
-        self != Self::None
+impl dyn Workload + '_ {
+    /// Its name in plans, such as `file`.
+    pub fn id(&self) -> &'static str {
+        self.info().id
     }
 
-    /// Whether both ends work in the same directory.
-    pub fn is_other_side(self) -> bool {
-        self == Self::OtherSide
+    /// Its parameters, in the order of the help.
+    pub fn params(&self) -> Vec<Param> {
+        (self.info().params)()
+    }
+}
+
+/// What a point of a run is read for.
+#[derive(Debug, Clone, Copy)]
+pub enum Purpose<'a> {
+    /// To be reported: it gets its meaning. It is not checked, because another machine or version may
+    /// have made it.
+    Report,
+    /// To be run: it is checked, and gets its needs.
+    Run,
+    /// To be run in this layer, perhaps with other parameters there.
+    Layer(&'a Spec),
+}
+
+/// The host from which a layer gets files.
+#[derive(Clone, Copy)]
+pub struct FromHost<'a> {
+    /// Values of the variables that points name.
+    pub env: &'a Environment,
+    /// Whether the programs of the point are started on the host itself, so they must be installed.
+    pub starts_programs: bool,
+}
+
+/// Why a host is not enough for a point.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HostError {
+    /// It lacks a program.
+    Program(ProbeError),
+    /// The files cannot be named.
+    Point(PointError),
+}
+
+impl From<ProbeError> for HostError {
+    fn from(e: ProbeError) -> Self {
+        Self::Program(e)
+    }
+}
+
+impl From<PointError> for HostError {
+    fn from(e: PointError) -> Self {
+        Self::Point(e)
     }
 }
 
@@ -167,31 +159,6 @@ pub enum UsualBlocks {
     Most(u32),
     /// This many, however long they take.
     Whole(u32),
-}
-
-/// A file that is put into a layer.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PackagedFile {
-    /// Path below `packaged/`; for a kept file, path below the layer's directory.
-    pub path: String,
-    /// Size, bytes.
-    pub size: u64,
-    /// Its content, in records of this many bytes.
-    pub(crate) pattern: (data::Pattern, u64),
-    /// Whether each block has a header by which it is checked.
-    pub(crate) stamped: bool,
-}
-
-impl PackagedFile {
-    /// A file of random data with headers.
-    pub fn random(path: String, size: u64) -> Self {
-        Self {
-            path,
-            size,
-            pattern: (data::Pattern::Random, size),
-            stamped: true,
-        }
-    }
 }
 
 /// A file, directory or link of this machine that is copied into a layer.

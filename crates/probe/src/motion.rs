@@ -10,24 +10,16 @@ use std::{
 };
 
 use layermark_model::DeviceBytes;
-use layermark_sys::process::{self, InCall, Schedstat, Stat};
+use layermark_sys::{
+    process::{self, InCall, Schedstat, Stat},
+    served,
+};
 use rustix::{
     fs::statfs,
     time::{ClockId, clock_gettime},
 };
 
 use crate::counters;
-
-/// File systems whose requests go to a server, by their numbers in statfs(2). A thread that waits
-/// for one does not wait for a disk of this machine.
-const SERVED: [u32; 6] = [
-    0x6573_5546, // FUSE
-    0x0000_6969, // NFS
-    0xff53_4d42, // CIFS
-    0xfe53_4d42, // SMB 2 and later
-    0x0102_1997, // 9p
-    0x00c3_6400, // Ceph
-];
 
 /// Disks that hold the files of some work.
 #[derive(Debug, Default)]
@@ -39,7 +31,8 @@ pub struct Disks {
 impl Disks {
     /// The devices `major:minor`, unless a server is in front of them.
     pub fn below(dir: &Path, numbers: &[String]) -> Self {
-        let served = statfs(dir).is_ok_and(|s| SERVED.contains(&(s.f_type as u32)));
+        // A thread that waits for a server does not wait for a disk of this machine.
+        let served = statfs(dir).is_ok_and(|s| served::is_numbered(s.f_type as u32));
         let numbers = if served { Vec::new() } else { numbers.to_vec() };
         Self {
             numbers,

@@ -4,11 +4,11 @@
 use std::{fs, io, io::Write, path::Path};
 
 use layermark_fd::dated;
-use layermark_model::PACKAGED_AT_ONCE;
+use layermark_model::{PACKAGED_AT_ONCE, PackagedFile, Pattern};
 
 use crate::{
-    PackagedFile, Placed, PlacedKind,
-    data::{self, Noise, Pattern, Stamp},
+    Placed, PlacedKind,
+    data::{self, Noise, Stamp},
 };
 
 /// Packaged files carry a header ([`data::Stamp`]) every this many bytes.
@@ -101,7 +101,7 @@ fn write_one(
         let part = &mut buffer[..(file.size - offset).min(most) as usize];
         match pattern {
             Pattern::Random => noise.fill(part),
-            other => other.fill(part, record as usize, seed ^ offset),
+            other => data::fill(other, part, record as usize, seed ^ offset),
         }
         let stamped = part.chunks_mut(BLOCK).filter(|_| file.stamped);
         for (i, block) in stamped.enumerate() {

@@ -256,7 +256,7 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
     let names = names(run);
     // What is stored does not name its store, which may be moved.
     let replay = format!("--replay {}", run.id);
-    let here = format!("{replay}{}", run.store);
+    let here = format!("--replay {}", run.store.find(&run.id));
     let left = left_out::not_measured(run, index).into_iter();
     let row = |left: NotMeasured| LeftOut {
         layer: left.layer.name.clone(),
@@ -279,7 +279,7 @@ fn reproduce(run: &Run) -> Reproduce {
             run.seed,
             quote(&run.dir)
         ),
-        replay: format!("layermark run --replay {}{}", run.id, run.store),
+        replay: format!("layermark run --replay {}", run.store.find(&run.id)),
         plan_toml: toml::to_string(&plan)
             .unwrap_or_else(|e| format!("# this plan cannot be written as TOML: {e}\n")),
         plan,

@@ -5,6 +5,7 @@
 //! store is an `SQLite` file or a `PostgreSQL` server; every query works on both.
 
 mod alive;
+mod archive;
 mod connect;
 mod database;
 mod directory;
@@ -35,6 +36,7 @@ use path::Place;
 use reading::Stamp;
 use server::Server;
 
+pub use archive::{Archive, ArchiveError, Wrong, is_archive};
 pub use error::StoreError;
 pub use imports::ImportSummary;
 pub use list::{Filter, Summary};
@@ -245,6 +247,26 @@ impl Store {
     pub fn trial(&mut self, run_id: &str, record: &TrialRecord) -> Result<(), StoreError> {
         let due = self.synced.is_none_or(|at| at.elapsed() >= SYNC);
         self.synced(due, async |c| write::trial(c, run_id, record).await)
+    }
+
+    /// Stores a run of another store as a whole, or nothing of it.
+    pub fn add(&mut self, archive: &Archive) -> Result<(), StoreError> {
+        let Archive {
+            run,
+            trials,
+            imports,
+        } = archive;
+        self.synced(true, async |c| {
+            let mut tx = c.begin().await?;
+            write::begin(&mut tx, run).await?;
+            for record in trials {
+                write::trial(&mut tx, &run.id, record).await?;
+            }
+            for import in imports {
+                imports::put(&mut tx, import).await?;
+            }
+            Ok(tx.commit().await?)
+        })
     }
 
     /// Reads a run with its trials in order. `id` is its id, a unique prefix of it, `last`,

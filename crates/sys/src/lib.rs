@@ -13,6 +13,7 @@ pub mod cgroup;
 pub mod fuse_servers;
 pub mod pids;
 pub mod process;
+pub mod served;
 pub mod users;
 
 /// The start of a file of `/proc` or `/sys`, up to the size of the buffer, in one read: the kernel

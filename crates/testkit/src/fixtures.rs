@@ -5,8 +5,8 @@
 
 use std::{io, path::Path};
 
-use layermark_model::{Import, LayerRun, Point, Run, TrialRecord};
-use layermark_store::{Store, StoreError};
+use layermark_model::{Import, Run, TrialRecord};
+use layermark_store::{Archive, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// A run that is kept.
@@ -17,19 +17,11 @@ pub struct Fixture {
     text: &'static str,
 }
 
-/// One line of a file.
+/// The first line of a file.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Line {
+struct First {
     /// The command that measured it.
-    Command(String),
-    /// The run without its layers and points.
-    Run(Box<Run>),
-    Layer(Box<LayerRun>),
-    Point(Box<Point>),
-    Trial(Box<TrialRecord>),
-    /// Results of another program.
-    Import(Import),
+    command: String,
 }
 
 /// What a fixture holds.
@@ -114,30 +106,16 @@ impl Fixture {
     /// # Panics
     /// If this version cannot read what an earlier one wrote: then users' stores cannot be read either.
     pub fn read(&self) -> Kept {
-        let (mut command, mut run) = (String::new(), None);
-        let (mut layers, mut points) = (Vec::new(), Vec::new());
-        let (mut trials, mut imports) = (Vec::new(), Vec::new());
-        for (n, line) in self.text.lines().enumerate() {
-            let line = serde_json::from_str(line);
-            match line.unwrap_or_else(|e| panic!("{}.jsonl, line {}: {e}", self.name, n + 1)) {
-                Line::Command(text) => command = text,
-                Line::Run(it) => run = Some(*it),
-                Line::Layer(it) => layers.push(*it),
-                Line::Point(it) => points.push(*it),
-                Line::Trial(it) => trials.push(*it),
-                Line::Import(it) => imports.push(it),
-            }
-        }
-        let run = run.unwrap_or_else(|| panic!("{}.jsonl has no run", self.name));
+        let (first, rest) = self.text.split_once('\n').unwrap_or((self.text, ""));
+        let first: First = serde_json::from_str(first)
+            .unwrap_or_else(|e| panic!("{}.jsonl, line 1: {e}", self.name));
+        let archive = Archive::read(&mut rest.as_bytes());
+        let archive = archive.unwrap_or_else(|e| panic!("{}.jsonl, {e}", self.name));
         Kept {
-            command,
-            run: Run {
-                layers,
-                points,
-                ..run
-            },
-            trials,
-            imports,
+            command: first.command,
+            run: archive.run,
+            trials: archive.trials,
+            imports: archive.imports,
         }
     }
 }
@@ -148,29 +126,21 @@ impl Kept {
     /// # Errors
     /// If the text cannot be written.
     pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
-        let mut run = self.run.clone();
-        let (layers, points) = (
-            std::mem::take(&mut run.layers),
-            std::mem::take(&mut run.points),
-        );
-        let mut lines = vec![
-            Line::Command(self.command.clone()),
-            Line::Run(Box::new(run)),
-        ];
-        lines.extend(layers.into_iter().map(|l| Line::Layer(Box::new(l))));
-        lines.extend(points.into_iter().map(|p| Line::Point(Box::new(p))));
-        lines.extend(self.imports.iter().cloned().map(Line::Import));
-        lines.extend(
-            self.trials
-                .iter()
-                .cloned()
-                .map(|t| Line::Trial(Box::new(t))),
-        );
-        for line in lines {
-            serde_json::to_writer(&mut *out, &line)?;
-            out.write_all(b"\n")?;
+        let first = First {
+            command: self.command.clone(),
+        };
+        serde_json::to_writer(&mut *out, &first)?;
+        out.write_all(b"\n")?;
+        self.archive().write(out)
+    }
+
+    /// The run as a file of its own has it.
+    pub fn archive(&self) -> Archive {
+        Archive {
+            run: self.run.clone(),
+            trials: self.trials.clone(),
+            imports: self.imports.clone(),
         }
-        Ok(())
     }
 
     /// Puts it into a store, as the lab does.
@@ -178,14 +148,7 @@ impl Kept {
     /// # Errors
     /// If the store cannot be written, or has the run already.
     pub fn store(&self, store: &mut Store) -> Result<(), StoreError> {
-        store.begin(&self.run)?;
-        for trial in &self.trials {
-            store.trial(&self.run.id, trial)?;
-        }
-        self.imports
-            .iter()
-            .try_for_each(|import| store.import(import))?;
-        store.update(&self.run)
+        store.add(&self.archive())
     }
 }
 

@@ -56,12 +56,6 @@ const ALLOWED: &[Allowed] = &[
         2,
         "looks without a pause for a moment that is short, with a long deadline",
     ),
-    (
-        "cli/tests/e2e/serve.rs",
-        0,
-        1,
-        "a server that waits for silent clients answers late, and shows it in no other way",
-    ),
     ("cli/tests/e2e/signals.rs", 3, 0, MOMENT),
     ("cli/tests/e2e/stopped_guests.rs", 0, 1, WAITS),
     ("cli/tests/e2e/team.rs", 1, 0, MOMENT),

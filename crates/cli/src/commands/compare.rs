@@ -5,7 +5,6 @@ use std::{path::Path, process::ExitCode};
 use clap::Args;
 use layermark_model::StoreOption;
 use layermark_report::{ImportComparison, Report, TrustState, render};
-use layermark_store::Store;
 
 use super::{complete, gate, output, stdout, stored, target};
 use crate::{
@@ -15,7 +14,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The older run: its id or the beginning of it, `last~1`, `#12`, a report in a JSON file, or the id of an import
+    /// The older run: its id or the beginning of it, `last~1`, `#12`, a file x.lm or a report in x.json, or the id of an import
     #[arg(add = complete::reports())]
     pub old: String,
     /// The newer run, likewise [default: last]
@@ -52,8 +51,8 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
     if let Some(both) = imports(args) {
         return two_imports(&both, args, targets.is_empty());
     }
-    let mut store = None;
-    let mut report = |name: &str| report(name, args, &mut store);
+    let mut store = stored::Opened::new(args.out.store.store.as_deref());
+    let mut report = |name: &str| report(name, &mut store);
     let (old, new) = (report(&args.old)?, report(newer(args))?);
     if old.run == new.run && args.new.is_none() {
         let text = format!("`{}` is the last run itself, {}", args.old, old.run);
@@ -66,10 +65,10 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
     if args.same_machine {
         same_machine(&report)?;
     }
-    report.reproduce.command = command(args, &store.map(|s| s.option()).unwrap_or_default());
+    report.reproduce.command = command(args, &store.option());
     report.check_gates(&gates)?;
     report.hold_to(&gates, args.gates.fail_undecided);
-    output::deliver(&report, &targets, args.out.stdout(), false)?;
+    output::deliver(&report, None, &targets, args.out.stdout(), false)?;
     let gates = gate::outcome(&report);
     // As for a run: a gate cannot pass on untrusted figures.
     if !old.trustworthy() || !new.trustworthy() {
@@ -125,23 +124,20 @@ pub fn of_two(old: &Report, new: &Report, delta: f64) -> Result<Report, Failure>
     both.ok_or_else(|| nothing_in_common(old, new))
 }
 
-/// The report of a stored run, or one read from a JSON file.
-fn report(name: &str, args: &CompareArgs, store: &mut Option<Store>) -> Result<Report, Failure> {
+/// The report of a run in the store or in a file of its own, or one read from a JSON file.
+fn report(name: &str, store: &mut stored::Opened) -> Result<Report, Failure> {
     // No run id contains `.` or `/`, so a file in the current directory cannot hide a run.
-    if name.contains(['.', '/']) {
+    if name.contains(['.', '/']) && !layermark_store::is_archive(Path::new(name)) {
         return from_file(name);
     }
-    let store = match store {
-        Some(open) => open,
-        None => store.insert(stored::read_store(args.out.store.store.as_deref())?),
-    };
-    stored::report(store, name)
+    let kept = store.find(name)?;
+    Ok(stored::build(&kept.run, &kept.trials))
 }
 
 fn from_file(path: &str) -> Result<Report, Failure> {
     let refused = |why: String| {
         Failure::usage(why)
-            .hint("name a run of layermark history, or a file that this writes: layermark report RUN -o x.json")
+            .hint("name a run of layermark history, or a file that this writes: layermark report RUN -o x.lm")
     };
     let text = layermark_import::read_text(Path::new(path)).map_err(|e| refused(e.to_string()))?;
     if text.trim().is_empty() {

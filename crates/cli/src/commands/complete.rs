@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use clap::Command;
+use clap::{Command, builder::StyledStr};
 use clap_complete::{
     ArgValueCompleter, CompleteEnv, CompletionCandidate, PathCompleter, Shell,
     engine::{ValueCompleter, complete},
@@ -15,6 +15,7 @@ use clap_complete::{
 };
 use jiff::Timestamp;
 use layermark_layers::{ALL, Layer, NAMED, listed};
+use layermark_model::{Reach, Spec};
 
 use super::{plans::PLANS, stored};
 
@@ -72,10 +73,11 @@ pub fn layers() -> ArgValueCompleter {
         let Some(layer) = ALL.iter().find(|l| l.id() == id && text != id) else {
             return beginning(current, names());
         };
-        if let Some(dir) = text.strip_prefix("dir:") {
+        let dir = text.get(id.len() + 1..);
+        if let Some(dir) = dir.filter(|_| is_of_directories(*layer) && !text.contains(',')) {
             let found = PathCompleter::dir().complete(OsStr::new(dir));
             let found = found.into_iter().filter(is_safe);
-            return found.map(|c| c.add_prefix("dir:")).collect();
+            return found.map(|c| c.add_prefix(format!("{id}:"))).collect();
         }
         let mut all = beginning(current, names());
         all.extend(options(*layer, text));
@@ -87,7 +89,7 @@ pub fn layers() -> ArgValueCompleter {
 pub fn layer_names() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let shown = ALL.iter().filter(|l| l.id() != HIDDEN);
-        let all = shown.map(|l| CompletionCandidate::new(l.id()).help(Some(l.about("").into())));
+        let all = shown.map(|l| CompletionCandidate::new(l.id()).help(about(*l, None)));
         beginning(current, all)
     })
 }
@@ -154,26 +156,34 @@ fn is_plain(c: char) -> bool {
 fn names() -> impl Iterator<Item = CompletionCandidate> {
     let shown = ALL.iter().filter(|l| l.id() != HIDDEN);
     shown.flat_map(|layer| {
-        let mut names: Vec<(String, &str)> = listed(*layer)
+        let mut names: Vec<CompletionCandidate> = listed(*layer)
             .into_iter()
             .map(|spec| {
-                let about = layer.about(spec.variant.as_deref().unwrap_or_default());
-                (spec.to_string(), about)
+                let about = about(*layer, Some(&spec));
+                CompletionCandidate::new(spec.to_string()).help(about)
             })
             .collect();
         if names.is_empty() {
-            let open = if layer.id() == "dir" {
-                "dir:"
-            } else {
-                layer.id()
-            };
-            names.push((open.to_owned(), layer.about("")));
+            let colon = if is_of_directories(*layer) { ":" } else { "" };
+            let open = format!("{}{colon}", layer.id());
+            names.push(CompletionCandidate::new(open).help(about(*layer, None)));
         }
-        let offer = |(name, about): (String, &'static str)| {
-            CompletionCandidate::new(name).help(Some(about.into()))
-        };
-        names.into_iter().map(offer).collect::<Vec<_>>()
+        names
     })
+}
+
+/// What a layer is; without a spec, the whole layer.
+fn about(layer: &dyn Layer, spec: Option<&Spec>) -> Option<StyledStr> {
+    let whole = Spec::bare(layer.id());
+    let info = layer.describe(spec.unwrap_or(&whole)).ok()?;
+    Some(info.about.into())
+}
+
+/// Whether the variant is any directory.
+fn is_of_directories(layer: &dyn Layer) -> bool {
+    let mut options = layer.options().iter();
+    let variant = options.find(|option| option.name == "variant");
+    variant.is_some_and(|o| o.values.is_empty() && o.reach == Some((Reach::Path, "")))
 }
 
 /// The options that can follow in a layer's spec.

@@ -1,7 +1,6 @@
 //! Schemas, completions and manual pages, all generated.
 
 use std::{
-    env,
     io::{self, IsTerminal, Write},
     path::Path,
     process::{Command, ExitCode, Stdio},
@@ -46,41 +45,6 @@ pub fn schema(what: SchemaOf) -> Result<ExitCode, Failure> {
 pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
     let text = complete::script(shell).map_err(Failure::failed)?;
     stdout::print(&String::from_utf8_lossy(&text))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// `layermark docs`: lists the documentation, with paths where it is on this machine.
-pub fn docs() -> Result<ExitCode, Failure> {
-    let exe = env::current_exe().map_err(Failure::failed)?;
-    let find = |path: &str| {
-        let mut found = exe.ancestors().map(|dir| dir.join(path));
-        found.find(|p| p.exists()).map(|p| p.display().to_string())
-    };
-    let sources = format!(
-        "docs/src in the sources of layermark {}",
-        env!("CARGO_PKG_VERSION")
-    );
-    let rows = [
-        (
-            "every flag",
-            Some("layermark COMMAND --help; layermark man".into()),
-        ),
-        (
-            "layers",
-            Some("layermark layers; one with its options: layermark layers overlay".into()),
-        ),
-        ("keys of a plan", Some("layermark schema plan".into())),
-        ("README", find("share/doc/layermark/README.md")),
-        ("the book", find("docs/src/SUMMARY.md").or(Some(sources))),
-        (
-            "the book as pages",
-            Some("make docs, in the sources: docs/book/index.html".into()),
-        ),
-    ];
-    let rows = rows
-        .into_iter()
-        .filter_map(|(what, at)| at.map(|at| format!("{what:<20}{at}\n")));
-    stdout::print(&rows.collect::<String>())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,18 +1,18 @@
-//! `layermark import`: results of another program, stored for comparison with ours.
+//! `layermark import`: results of another program, stored for comparison with ours; or a run that somebody has sent.
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use jiff::Timestamp;
 use layermark_import::ImportError;
-use layermark_model::{Import, ImportedPoint, format_size};
+use layermark_model::{Import, ImportedPoint, RunStatus, format_size};
 
 use super::{output, stdout, stored, target};
 use crate::{common_args::OutArgs, failure::Failure, say::say};
 
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// Output of that program
+    /// Output of that program, or a run in a file x.lm
     file: PathBuf,
     /// Its format [default: detected from the content]
     #[arg(long, value_name = "FORMAT", value_parser = import_format)]
@@ -36,6 +36,9 @@ fn import_format(text: &str) -> Result<String, String> {
 
 /// Reads, stores and prints an import. With `beside`, reports that run together with the import.
 pub fn keep(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    if layermark_store::is_archive(&args.file) {
+        return keep_run(args);
+    }
     let (beside, out) = (args.beside.as_deref(), &args.out);
     if beside.is_none() && !out.output.is_empty() {
         let text = "-o writes a report, which an import alone is not";
@@ -44,8 +47,8 @@ pub fn keep(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let targets = target::targets(out)?;
     let mut store = stored::open_store(out.store.store.as_deref())?;
     // First, so that nothing is stored when the run does not exist.
-    let report = beside
-        .map(|run| stored::report(&mut store, run))
+    let kept = beside
+        .map(|run| stored::kept(&mut store, run))
         .transpose()?;
     let now = Timestamp::now().as_millisecond();
     let import = Import {
@@ -62,10 +65,12 @@ pub fn keep(args: &ImportArgs) -> Result<ExitCode, Failure> {
     for note in &import.notes {
         say(format!("note: {note}"));
     }
-    match report {
-        Some(mut report) => {
+    match kept {
+        Some(mut kept) => {
+            let mut report = stored::build(&kept.run, &kept.trials);
             report.set_beside(&import);
-            output::deliver(&report, &targets, out.stdout(), false)?;
+            kept.imports.push(import);
+            output::deliver(&report, Some(&kept), &targets, out.stdout(), false)?;
         }
         None if out.json.json => {
             let text = serde_json::to_string_pretty(&import).map_err(Failure::failed)?;
@@ -73,6 +78,30 @@ pub fn keep(args: &ImportArgs) -> Result<ExitCode, Failure> {
         }
         None => stdout::print(&table(&import))?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Stores a run that somebody has sent, and prints its report.
+fn keep_run(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    if args.format.is_some() || args.beside.is_some() {
+        let text = format!(
+            "{} is a run, not the output of a program",
+            args.file.display()
+        );
+        let file = args.file.to_string_lossy();
+        let hint = format!("layermark import {}", shell_words::quote(&file));
+        return Err(Failure::usage(text).hint(hint));
+    }
+    let targets = target::targets(&args.out)?;
+    let mut kept = stored::sent(&args.file)?;
+    if kept.run.status == RunStatus::Running {
+        kept.run.status = RunStatus::Interrupted;
+    }
+    let mut store = stored::open_store(args.out.store.store.as_deref())?;
+    let kept = stored::keep(&mut store, kept)?;
+    say(format!("import: {}", kept.run.id));
+    let report = stored::build(&kept.run, &kept.trials);
+    output::deliver(&report, Some(&kept), &targets, args.out.stdout(), false)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use layermark_layers::{ALL, Group, Layer, LayerOption, NAMED, listed, sandbox};
+use layermark_layers::{ALL, Layer, LayerInfo, LayerOption, NAMED, listed, sandbox};
 use layermark_model::{Missing, Spec};
 use serde_json::{Value, json};
 
@@ -23,18 +23,20 @@ pub struct LayersArgs {
 pub fn show(args: &LayersArgs) -> Result<ExitCode, Failure> {
     // In the sandbox, because its privileges decide which layers can be set up.
     sandbox::enter().map_err(Failure::failed)?;
-    let chosen: Vec<&dyn Layer> = match &args.layer {
+    let mut chosen: Vec<&dyn Layer> = match &args.layer {
         None => ALL.to_vec(),
         Some(name) => vec![find(name)?],
     };
     let text = if args.json.json {
-        let layers: Vec<Value> = chosen.iter().map(|l| as_json(*l)).collect();
+        let layers = chosen.iter().map(|l| as_json(*l));
+        let layers: Vec<Value> = layers.collect::<Result<_, Failure>>()?;
         let all = json!({ "schema": "layermark.layers/1", "layers": layers });
         serde_json::to_string_pretty(&all).map_err(Failure::failed)? + "\n"
     } else {
-        let mut text = in_groups(&chosen);
-        if args.layer.is_some() {
-            options(&mut text, chosen[0]);
+        let mut text = in_groups(&chosen)?;
+        if let Some(layer) = chosen.pop().filter(|_| args.layer.is_some()) {
+            capabilities(&mut text, &states(layer)?);
+            options(&mut text, layer);
         }
         text
     };
@@ -43,18 +45,21 @@ pub fn show(args: &LayersArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Each group and its layers.
-fn in_groups(layers: &[&dyn Layer]) -> String {
-    let mut all: Vec<State> = layers.iter().flat_map(|layer| states(*layer)).collect();
-    all.sort_by_key(|state| state.group);
+fn in_groups(layers: &[&dyn Layer]) -> Result<String, Failure> {
+    let mut all = Vec::new();
+    for layer in layers {
+        all.extend(states(*layer)?);
+    }
+    all.sort_by_key(|state| state.info.group);
     let mut text = String::new();
-    for of_group in all.chunk_by(|a, b| a.group == b.group) {
+    for of_group in all.chunk_by(|a, b| a.info.group == b.info.group) {
         let line = if text.is_empty() { "" } else { "\n" };
-        let _ = writeln!(text, "{line}{}:", of_group[0].group);
+        let _ = writeln!(text, "{line}{}:", of_group[0].info.group);
         for state in of_group {
             describe(&mut text, state);
         }
     }
-    text
+    Ok(text)
 }
 
 fn describe(text: &mut String, state: &State) {
@@ -64,7 +69,7 @@ fn describe(text: &mut String, state: &State) {
         "missing"
     };
     let name = state.spec.to_string();
-    let _ = writeln!(text, "{name:<20} {ready:<8} {}", state.about);
+    let _ = writeln!(text, "{name:<20} {ready:<8} {}", state.info.about);
     for Missing { what, hint, .. } in &state.missing {
         let _ = writeln!(text, "{:<20} lacks {what}\n{:<20} hint: {hint}", "", "");
     }
@@ -79,26 +84,49 @@ fn find(name: &str) -> Result<&'static dyn Layer, Failure> {
 /// A usual spec of a layer, and what this machine lacks for it.
 struct State {
     spec: Spec,
-    group: Group,
-    about: &'static str,
+    info: LayerInfo,
     missing: Vec<Missing>,
 }
 
-fn states(layer: &dyn Layer) -> Vec<State> {
+fn states(layer: &dyn Layer) -> Result<Vec<State>, Failure> {
     let mut specs = listed(layer);
     if specs.is_empty() {
         specs.push(Spec::bare(layer.id()));
     }
     let state = |spec: Spec| {
-        let variant = spec.variant.as_deref().unwrap_or_default();
-        State {
-            group: layer.group(variant),
-            about: layer.about(variant),
+        Ok(State {
+            info: layer.describe(&spec)?,
             missing: layer.missing(&spec),
             spec,
-        }
+        })
     };
     specs.into_iter().map(state).collect()
+}
+
+/// What the variants cannot do, and why; those of one reason together.
+fn capabilities(text: &mut String, states: &[State]) {
+    let mut absent: Vec<(&str, &str, Vec<String>)> = Vec::new();
+    for state in states {
+        for (what, why) in state.info.capabilities() {
+            let Some(why) = why else { continue };
+            let known = absent.iter_mut().find(|(w, y, _)| (*w, *y) == (what, why));
+            match known {
+                Some((.., specs)) => specs.push(state.spec.to_string()),
+                None => absent.push((what, why, vec![state.spec.to_string()])),
+            }
+        }
+    }
+    if !absent.is_empty() {
+        *text += "\nnot for:\n";
+    }
+    for (what, why, specs) in absent {
+        let which = if specs.len() == states.len() {
+            String::new()
+        } else {
+            format!(" ({})", specs.join(" "))
+        };
+        let _ = writeln!(text, "  {what}{which}: {why}");
+    }
 }
 
 fn options(text: &mut String, layer: &dyn Layer) {
@@ -132,7 +160,7 @@ fn reaches(option: &LayerOption) -> Option<String> {
     })
 }
 
-fn as_json(layer: &dyn Layer) -> Value {
+fn as_json(layer: &dyn Layer) -> Result<Value, Failure> {
     let options: Vec<Value> = layer
         .options()
         .iter()
@@ -144,15 +172,19 @@ fn as_json(layer: &dyn Layer) -> Value {
             })
         })
         .collect();
-    let specs: Vec<Value> = states(layer)
+    let whole = layer.describe(&Spec::bare(layer.id()))?;
+    let specs: Vec<Value> = states(layer)?
         .into_iter()
         .map(|state| {
-            let default = layer.default_specs().contains(&&*state.spec.to_string());
+            let default = whole.defaults.contains(&&*state.spec.to_string());
+            let absent = state.info.capabilities().into_iter();
+            let absent = absent.filter_map(|(what, why)| Some((what.to_owned(), why?.into())));
             json!({
-                "spec": state.spec, "group": state.group.to_string(), "about": state.about,
+                "spec": state.spec, "group": state.info.group.to_string(), "about": state.info.about,
                 "ready": state.missing.is_empty(), "default": default, "missing": state.missing,
+                "not_for": absent.collect::<serde_json::Map<String, Value>>(),
             })
         })
         .collect();
-    json!({ "id": layer.id(), "about": layer.about(""), "options": options, "specs": specs })
+    Ok(json!({ "id": layer.id(), "about": whole.about, "options": options, "specs": specs }))
 }

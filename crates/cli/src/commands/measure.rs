@@ -156,11 +156,11 @@ pub fn go_on(
         }
     }
     let stdout = common.out.stdout();
-    let delivered = stored::load(&mut store, &run_id).and_then(|(run, trials)| {
-        history::keep_tally(&mut store, &run, &trials);
-        let mut report = stored::build(&run, &trials);
+    let delivered = stored::kept(&mut store, &run_id).and_then(|kept| {
+        history::keep_tally(&mut store, &kept.run, &kept.trials);
+        let mut report = stored::build(&kept.run, &kept.trials);
         report.hold_to(&gates, common.gates.fail_undecided);
-        output::deliver(&report, &targets, stdout, true)?;
+        output::deliver(&report, Some(&kept), &targets, stdout, true)?;
         Ok(report)
     });
     let whole = matches!(&result, Ok(outcome) if outcome.ended != Ended::Stopped);

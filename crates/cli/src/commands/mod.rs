@@ -3,6 +3,7 @@
 pub mod compare;
 pub mod complete;
 mod dir_journal;
+pub mod docs;
 pub mod durability;
 pub mod extras;
 mod gate;
@@ -13,7 +14,7 @@ pub mod inner;
 pub mod layers;
 mod measure;
 mod output;
-mod plans;
+pub mod plans;
 mod programs;
 pub mod report;
 pub mod run;
@@ -77,6 +78,7 @@ fn carry_out(parsed: Parsed) -> ExitCode {
         ),
         Parsed::Cli(cli) => match cli.command {
             Cmd::Run(args) => (args.common.out.json.json, run::plan(*args)),
+            Cmd::Plans(args) => (args.json.json, plans::show(&args)),
             Cmd::Layers(args) => (args.json.json, layers::show(&args)),
             Cmd::Compare(args) => (args.out.json.json, compare::runs(&args)),
             Cmd::Report(args) => (args.out.json.json, report::again(&args)),
@@ -87,7 +89,7 @@ fn carry_out(parsed: Parsed) -> ExitCode {
             Cmd::Selftest(args) => (args.json.json, durability::selftest::run(&args)),
             Cmd::Schema { what } => (false, extras::schema(what)),
             Cmd::Completions { shell } => (false, extras::completions(shell)),
-            Cmd::Docs => (false, extras::docs()),
+            Cmd::Docs(args) => (false, docs::show(&args)),
             Cmd::Man { dir, force } => (false, extras::man(args::command(), dir.as_deref(), force)),
         },
     };

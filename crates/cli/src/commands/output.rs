@@ -8,6 +8,7 @@ use std::{
 };
 
 use layermark_report::{Report, render};
+use layermark_store::Archive;
 
 use super::{stdout, target::Target};
 use crate::{
@@ -28,16 +29,17 @@ pub fn all_failed(report: &Report) -> Option<Failure> {
 
 /// Writes the files, then the terminal's table or JSON, unless `-o` has written to standard output.
 /// Without a target, and if `page` is set, writes the page into the user's data directory. A target
-/// that cannot be written does not prevent the others.
+/// that cannot be written does not prevent the others. `kept`: the run itself, for its own file.
 pub fn deliver(
     report: &Report,
+    kept: Option<&Archive>,
     targets: &[Target],
     stdout: Stdout,
     page: bool,
 ) -> Result<(), Failure> {
     let (mut written, mut failed) = (Vec::new(), Vec::new());
     for target in targets {
-        match target.write(report) {
+        match target.write(report, kept) {
             Ok(paths) => {
                 target.warning(report).into_iter().for_each(say);
                 written.extend(paths);
@@ -72,7 +74,7 @@ fn default_page(report: &Report) -> Result<PathBuf, Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
     made.map_err(|e| Failure::failed(format!("{}: {e}", dir.display())))?;
     let path = dir.join(format!("{}.html", report.run));
-    Target::page(path.clone())?.write(report)?;
+    Target::page(path.clone())?.write(report, None)?;
     Ok(path)
 }
 

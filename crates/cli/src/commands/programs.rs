@@ -20,18 +20,12 @@ const LONGEST: usize = 200;
 
 /// Refuses a plan that other users can change, if it reaches more than the run's directory.
 pub fn refuse_plan(what: &str, plan: &Plan) -> Result<(), Failure> {
-    refuse(what, reached(plan, &points(plan)?))
+    refuse(&changeable(what), reached(plan, &points(plan)?))
 }
 
 /// The same for a stored run. Its directory is one that the store names, too.
 pub fn refuse_run(what: &str, run: &Run) -> Result<(), Failure> {
-    let mut all = reached(&run.plan, &run.points);
-    all.extend(reached(&run.plan, &points(&run.plan)?));
-    all.extend(
-        run.layers
-            .iter()
-            .flat_map(|l| layermark_layers::reaches(&l.spec)),
-    );
+    let mut all = reached_by(run)?;
     let dir = Path::new(&run.dir);
     if !is_here(dir) {
         all.insert(Reached {
@@ -39,7 +33,29 @@ pub fn refuse_run(what: &str, run: &Run) -> Result<(), Failure> {
             by: format!("--dir {}", run.dir),
         });
     }
-    refuse(what, all)
+    refuse(&changeable(what), all)
+}
+
+/// The same for a run in a file, whoever owns the file: nobody reads what is packed in it.
+pub fn refuse_sent(path: &Path, run: &Run) -> Result<(), Failure> {
+    let what = format!("the run in {} was made by somebody", path.display());
+    refuse(&what, reached_by(run)?)
+}
+
+fn changeable(what: &str) -> String {
+    format!("{what} can be changed by other users")
+}
+
+/// What a run reaches by its plan, its points and its layers.
+fn reached_by(run: &Run) -> Result<BTreeSet<Reached>, Failure> {
+    let mut all = reached(&run.plan, &run.points);
+    all.extend(reached(&run.plan, &points(&run.plan)?));
+    all.extend(
+        run.layers
+            .iter()
+            .flat_map(|l| layermark_layers::reaches(&l.spec)),
+    );
+    Ok(all)
 }
 
 /// Whether a directory is the current one or below it, and nobody else can lead its path elsewhere: then it
@@ -80,7 +96,7 @@ fn refuse(what: &str, all: BTreeSet<Reached>) -> Result<(), Failure> {
         more => format!(" and {more} more"),
     };
     let text = format!(
-        "{what} can be changed by other users, and reaches more than the run's directory: {}{more}",
+        "{what}, and reaches more than the run's directory: {}{more}",
         named.join(", ")
     );
     let hint = "read it; if you trust all of this, say: --allow-programs";

@@ -9,7 +9,7 @@ use crate::{common_args::OutArgs, failure::Failure};
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The run: its id or the beginning of it, `last`, `last~1`, or `#12`
+    /// The run: its id or the beginning of it, `last`, `last~1`, `#12`, or a file x.lm
     #[arg(default_value = "last", add = complete::runs())]
     run: String,
     /// Show an import next to it: its id, its first letters, or `last`; repeatable
@@ -22,15 +22,19 @@ pub struct ReportArgs {
 /// Prints and writes the report of a run.
 pub fn again(ReportArgs { run, beside, out }: &ReportArgs) -> Result<ExitCode, Failure> {
     let targets = target::targets(out)?;
-    let mut store = stored::read_store(out.store.store.as_deref())?;
-    let mut report = stored::report(&mut store, run)?;
+    let mut store = stored::Opened::new(out.store.store.as_deref());
+    let mut kept = store.find(run)?;
     for import in beside {
-        report.set_beside(&store.load_import(import)?);
+        kept.imports.push(store.get()?.load_import(import)?);
     }
-    output::deliver(&report, &targets, out.stdout(), false)?;
+    let mut report = stored::build(&kept.run, &kept.trials);
+    kept.imports
+        .iter()
+        .for_each(|import| report.set_beside(import));
+    output::deliver(&report, Some(&kept), &targets, out.stdout(), false)?;
     match output::all_failed(&report) {
         Some(failure) => {
-            let again = format!("layermark run --replay {}{}", report.run, report.store);
+            let again = format!("layermark run --replay {}", report.store.find(&report.run));
             Ok(failure
                 .hint(format!("mend the cause, then measure again: {again}"))
                 .print(false))

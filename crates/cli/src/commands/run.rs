@@ -44,14 +44,14 @@ const KEPT: [&str; 12] = [
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A plan file, a job file of fio, or the name of a plan that comes with layermark: card, daily, fileio-appvirt, buffer-size, iozone-vm, iops, launch-share, share, virtual-io-stack
+    // Its help names the plans: `args::command`.
     #[arg(conflicts_with_all = ["resume", "replay"], add = complete::plans())]
     pub plan: Option<String>,
     /// Continue a run that was stopped or interrupted; with --budget, a total for all of it, also
     /// one that has finished
     #[arg(long, value_name = "RUN", conflicts_with_all = ["replay", "allow_tmpfs"], conflicts_with_all = KEPT, add = complete::runs())]
     pub resume: Option<String>,
-    /// Repeat an earlier run's plan, seed and order as a new run. Leaves out the layers that its
+    /// Repeat an earlier run's plan, seed and order as a new run; that of a file x.lm in the current directory. Leaves out the layers that its
     /// budget left out; with --budget, takes those that fit the new one
     #[arg(long, value_name = "RUN", conflicts_with_all = KEPT, add = complete::runs())]
     pub replay: Option<String>,
@@ -72,6 +72,12 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     let common = args.common;
     let env = environment(&args.env)?;
     let order = match (args.resume, args.replay) {
+        (Some(run), _) if layermark_store::is_archive(Path::new(&run)) => {
+            let text = format!("--resume {run}: a run continues in the store where it was begun");
+            let run = shell_words::quote(&run);
+            let hint = format!("make it anew: layermark run --replay {run}");
+            return Err(Failure::usage(text).hint(hint));
+        }
         (Some(run), _) => {
             let store = stored::read_store(common.out.store.store.as_deref())?;
             let theirs = store.is_shared() && !args.allow_programs;
@@ -80,8 +86,13 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
             Order::Resume(run, seen.map(Box::new), env)
         }
         (_, Some(run)) => {
-            let store = stored::read_store(common.out.store.store.as_deref())?;
-            let run = stored(store, &run, args.allow_programs)?;
+            let path = Path::new(&run);
+            let run = if layermark_store::is_archive(path) {
+                sent(path, args.allow_programs)?
+            } else {
+                let store = stored::read_store(common.out.store.store.as_deref())?;
+                stored(store, &run, args.allow_programs)?
+            };
             let mut request = Request::replay(&run, exe()?);
             if common.budget.is_some() {
                 request.plan.budget.clone_from(&common.budget);
@@ -134,6 +145,18 @@ fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
     Ok(run)
 }
 
+/// The run of a file that somebody has sent, to be made in the current directory. Refuses what it reaches, unless
+/// `allowed`.
+fn sent(path: &Path, allowed: bool) -> Result<Run, Failure> {
+    let mut run = stored::sent(path)?.run;
+    run.plan.check().map_err(Failure::usage)?;
+    if !allowed {
+        programs::refuse_sent(path, &run)?;
+    }
+    ".".clone_into(&mut run.dir);
+    Ok(run)
+}
+
 /// Environment variables of launched programs. Those copied from layermark's own environment need
 /// no entry.
 fn environment(flags: &[String]) -> Result<Environment, Failure> {
@@ -173,7 +196,7 @@ fn typed(workload: Option<&'static dyn Workload>, failure: Failure) -> Failure {
 /// A plan with one workload.
 pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> {
     let workload = workloads::find(&settings.workload);
-    let usual = workload.and_then(|w| w.usual_blocks(&settings));
+    let usual = workload.and_then(|w| (w.info().usual_blocks)(&settings));
     let whole = matches!(usual, Some(UsualBlocks::Whole(_)));
     let timeless = common.budget.is_none() && common.precision.is_none();
     let free = timeless && common.profile.is_none();

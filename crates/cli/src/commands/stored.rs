@@ -2,10 +2,10 @@
 
 use std::{io, path::Path};
 
-use layermark_model::{Run, TrialRecord};
+use layermark_model::{Run, StoreOption, TrialRecord};
 use layermark_probe::workloads;
 use layermark_report::Report;
-use layermark_store::{Store, StoreError};
+use layermark_store::{Archive, Filter, Store, StoreError, Summary, is_archive};
 
 use crate::{
     failure::{Code, Failure},
@@ -64,6 +64,75 @@ pub fn load(store: &mut Store, id: &str) -> Result<(Run, Vec<TrialRecord>), Fail
     let (mut run, trials) = store.load(id)?;
     workloads::complete(&mut run.points);
     Ok((run, trials))
+}
+
+/// A stored run with its trials, as a file of its own has it.
+pub fn kept(store: &mut Store, id: &str) -> Result<Archive, Failure> {
+    let (run, trials) = load(store, id)?;
+    Ok(Archive {
+        run,
+        trials,
+        imports: Vec::new(),
+    })
+}
+
+/// A run that somebody has sent, in a file of its own.
+pub fn sent(path: &Path) -> Result<Archive, Failure> {
+    let mut kept = Archive::open(path).map_err(|e| Failure::usage(&e).hint(e.hint()))?;
+    workloads::complete(&mut kept.run.points);
+    Ok(kept)
+}
+
+/// Stores a run that was sent.
+pub fn keep(store: &mut Store, kept: Archive) -> Result<Archive, Failure> {
+    let run = &kept.run.id;
+    let is_here = |found: &Summary| found.id == *run;
+    if store.list(Filter::default())?.iter().any(is_here) {
+        let text = format!("run {run} is in the store already");
+        let hint = format!("layermark report {run}{}", store.option());
+        return Err(Failure::usage(text).hint(hint));
+    }
+    store.add(&kept)?;
+    let option = store.option();
+    let run = Run {
+        store: option,
+        ..kept.run
+    };
+    Ok(Archive { run, ..kept })
+}
+
+/// The store that runs are looked for in, opened to be read when the first is.
+pub struct Opened<'a> {
+    at: Option<&'a Path>,
+    store: Option<Store>,
+}
+
+impl<'a> Opened<'a> {
+    /// The store in `--store`, or the user's default one.
+    pub fn new(at: Option<&'a Path>) -> Self {
+        Self { at, store: None }
+    }
+
+    pub fn get(&mut self) -> Result<&mut Store, Failure> {
+        match &mut self.store {
+            Some(open) => Ok(open),
+            none => Ok(none.insert(read_store(self.at)?)),
+        }
+    }
+
+    /// A run by its name in the store, or the one in the file x.lm of this name.
+    pub fn find(&mut self, name: &str) -> Result<Archive, Failure> {
+        let path = Path::new(name);
+        if is_archive(path) {
+            return sent(path);
+        }
+        kept(self.get()?, name)
+    }
+
+    /// How commands name it; the default one if none was opened.
+    pub fn option(&self) -> StoreOption {
+        self.store.as_ref().map(Store::option).unwrap_or_default()
+    }
 }
 
 /// The report of a stored run.

@@ -13,16 +13,46 @@ use layermark_report::{
     Report,
     render::{self, Exporter, Files},
 };
+use layermark_store::Archive;
 use tempfile::NamedTempFile;
 
 use super::written::{self, is_ours, misleads};
 use crate::{common_args::OutArgs, failure::Failure};
 
-/// An exporter and its destination.
+/// What is written, and its destination.
 pub struct Target {
-    exporter: &'static dyn Exporter,
+    what: What,
     place: Destination,
     force: bool,
+}
+
+/// What a file holds.
+#[derive(Clone, Copy)]
+enum What {
+    /// A report, in a format.
+    Report(&'static dyn Exporter),
+    /// The run itself, with its trials: see [`layermark_store::Archive`].
+    Run,
+}
+
+impl What {
+    /// What the name of a file says it holds.
+    fn of(path: &Path) -> Result<Self, Failure> {
+        if layermark_store::is_archive(path) {
+            return Ok(Self::Run);
+        }
+        let found = render::for_path(path);
+        let found =
+            found.map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"));
+        found.map(Self::Report)
+    }
+
+    fn id(self) -> &'static str {
+        match self {
+            Self::Report(exporter) => exporter.id(),
+            Self::Run => "lm",
+        }
+    }
 }
 
 /// Where something that the user named is written.
@@ -64,18 +94,13 @@ pub fn targets(out: &OutArgs) -> Result<Vec<Target>, Failure> {
 pub fn target(path: &Path, force: bool) -> Result<Target, Failure> {
     match path.to_str().and_then(format_of_stdout) {
         Some(format) => Target::stdout(format),
-        None => Target::file(path, exporter(path)?, force),
+        None => Target::file(path, What::of(path)?, force),
     }
 }
 
 /// The target for hyperfine's format, whatever the file's name.
 pub fn times_target(path: &Path, force: bool) -> Result<Target, Failure> {
-    Target::file(path, exporter(Path::new("times.hyperfine.json"))?, force)
-}
-
-fn exporter(path: &Path) -> Result<&'static dyn Exporter, Failure> {
-    render::for_path(path)
-        .map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"))
+    Target::file(path, What::of(Path::new("times.hyperfine.json"))?, force)
 }
 
 /// The format of standard output: `-` is Markdown, `csv:-` names another by its ending.
@@ -88,25 +113,25 @@ fn format_of_stdout(text: &str) -> Option<&str> {
 
 impl Target {
     fn stdout(format: &str) -> Result<Self, Failure> {
-        let exporter = exporter(Path::new(&format!("report.{format}")))?;
+        let what = What::of(Path::new(&format!("report.{format}")))?;
         let refused = |why: &str| {
             let hint = format!("layermark report last -o report.{format}");
             Err(Failure::usage(format!("-o {format}:-: {why}")).hint(hint))
         };
-        match exporter.id() {
+        match what.id() {
             "svg" | "png" => refused("charts are several files"),
-            "xlsx" if io::stdout().is_terminal() => refused("a terminal shows no workbook"),
+            "xlsx" | "lm" if io::stdout().is_terminal() => refused("a terminal does not show it"),
             _ => Ok(Self {
-                exporter,
+                what,
                 place: Destination::Stdout,
                 force: false,
             }),
         }
     }
 
-    fn file(path: &Path, exporter: &'static dyn Exporter, force: bool) -> Result<Self, Failure> {
+    fn file(path: &Path, what: What, force: bool) -> Result<Self, Failure> {
         Ok(Self {
-            exporter,
+            what,
             place: Destination::find(&OUTPUT, path, force)?,
             force,
         })
@@ -115,7 +140,7 @@ impl Target {
     /// The target for the page in the user's data directory, where every file is ours.
     pub fn page(path: PathBuf) -> Result<Self, Failure> {
         Ok(Self {
-            exporter: exporter(&path)?,
+            what: What::of(&path)?,
             place: Destination::File(path),
             force: true,
         })
@@ -123,19 +148,23 @@ impl Target {
 
     /// The format's name.
     pub fn format(&self) -> &'static str {
-        self.exporter.id()
+        self.what.id()
     }
 
     /// A warning where the format has nothing to say of this report.
     pub fn warning(&self, report: &Report) -> Option<String> {
-        let what = self.exporter.lacks(report)?;
-        let (run, store, id) = (&report.run, &report.store, self.exporter.id());
+        let What::Report(exporter) = self.what else {
+            return None;
+        };
+        let what = exporter.lacks(report)?;
+        let (run, id) = (&report.run, exporter.id());
+        let found = report.store.find(run);
         let place = match &self.place {
             Destination::Stdout => id.into(),
             Destination::File(path) | Destination::Stream(path) => path.display().to_string(),
         };
         Some(format!(
-            "warning: {place} is empty: run {run} has no {what}\nhint: its results: layermark report {run}{store} -o report.csv"
+            "warning: {place} is empty: run {run} has no {what}\nhint: its results: layermark report {found} -o report.csv"
         ))
     }
 
@@ -143,13 +172,20 @@ impl Target {
         matches!(self.place, Destination::Stdout)
     }
 
-    /// Writes the report. Returns the names of the files.
-    pub fn write(&self, report: &Report) -> Result<Vec<PathBuf>, Failure> {
+    /// Writes the report, or the run that it is of. Returns the names of the files.
+    pub fn write(&self, report: &Report, kept: Option<&Archive>) -> Result<Vec<PathBuf>, Failure> {
         let again = format!(
-            "the run is kept; write it elsewhere: layermark report {}{} -o FILE",
-            report.run, report.store
+            "the run is kept; write it elsewhere: layermark report {} -o FILE",
+            report.store.find(&report.run)
         );
-        let write = |out: &mut dyn Files| self.exporter.write(report, out);
+        let write = |out: &mut dyn Files| match self.what {
+            What::Report(exporter) => exporter.write(report, out),
+            What::Run => {
+                let kept =
+                    kept.ok_or_else(|| anyhow::anyhow!("this report is of no single run"))?;
+                Ok(out.open("")?.write_all(&kept.packed()?)?)
+            }
+        };
         self.fill(&write).map_err(|e| e.hint(again))
     }
 

@@ -128,6 +128,7 @@ const MEASURE: &[&str] = &[
     "run",
     "file",
     "meta",
+    "mmap-fault",
     "lock",
     "db",
     "coherence",
@@ -472,8 +473,11 @@ fn the_reference_lists_every_command() {
     let name = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
     let listed: BTreeSet<String> = block.text.lines().filter_map(name).collect();
     let said = Lm::new().args(["--help"]).run().code(0);
-    let (_, rest) = said.stdout.split_once("Commands:\n").expect("commands");
-    let (shown, _) = rest.split_once("\n\n").expect("their end");
+    let (_, rest) = said
+        .stdout
+        .split_once("Ask a question:\n")
+        .expect("commands");
+    let (shown, _) = rest.split_once("\nOptions:").expect("their end");
     // A text that takes two lines goes on further to the right.
     let first = |line: &str| {
         let name = line.strip_prefix("  ")?.split(' ').next()?;
@@ -508,7 +512,7 @@ fn the_page_on_security_names_all_that_a_plan_can_reach() {
     let works = layermark_probe::workloads::ALL.iter().flat_map(|work| {
         let reaching = work
             .params()
-            .iter()
+            .into_iter()
             .filter_map(|p| Some((p.name, p.reach?)));
         reaching.map(|(name, what)| format!("`{}` `{name}` {what}", work.id()))
     });

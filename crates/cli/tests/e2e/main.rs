@@ -1,5 +1,6 @@
 //! The `layermark` binary end to end, one module for each feature.
 
+mod archive;
 mod as_user;
 mod bad_days;
 mod bad_input;
@@ -37,6 +38,7 @@ mod launch_safe;
 mod lock;
 mod matrix;
 mod messages;
+mod mmap_fault;
 mod net;
 mod one_cpu;
 mod output;

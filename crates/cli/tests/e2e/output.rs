@@ -446,22 +446,17 @@ fn plans_layers_options_and_runs_are_completed() {
 }
 
 #[test]
-fn docs_say_where_to_read() {
-    let said = Lm::new().args(["docs"]).run().code(0);
-    let said = said
+fn the_book_is_in_the_binary() {
+    let list = Lm::new().args(["docs"]).run().code(0);
+    let list = list
         .prints("layermark COMMAND --help")
-        .prints("layermark schema plan");
-    let at = |name: &str| {
-        said.stdout
-            .lines()
-            .find_map(|l| l.strip_prefix(name))
-            .map(str::trim)
-    };
-    let book = at("the book  ").expect("the book");
-    assert!(
-        book.starts_with("docs/src in the sources") || Path::new(book).exists(),
-        "{book}"
-    );
+        .prints("howto/share");
+    let page = list.then().args(["docs", "tutorial"]).run().code(0);
+    let written =
+        fs::read_to_string(common::root().join("docs/src/tutorial.md")).expect("the page");
+    assert_eq!(page.stdout, written);
+    let wrong = page.then().args(["docs", "tutorail"]).run();
+    wrong.fails(2, &["did you mean `tutorial`", "layermark docs"]);
 }
 
 /// A terminal gets the page from man(1), here one that says so.

@@ -344,6 +344,17 @@ fn one_layer_is_shown_with_its_options() {
         .code(0)
         .prints("variant=");
     Lm::new()
+        .args(["layers", "tmpfs"])
+        .run()
+        .code(0)
+        .prints("not for:\n  power cuts: its files are in memory");
+    let containers = Lm::new().args(["layers", "container", "--json"]).run();
+    let listed = containers.code(0).json();
+    let specs = listed["layers"][0]["specs"].as_array().expect("specs");
+    let docker = specs.iter().find(|s| s["spec"] == "container:docker");
+    let why = &docker.expect("docker")["not_for"]["power cuts"];
+    assert_eq!(*why, "its files belong to a daemon of yours");
+    Lm::new()
         .args(["layers", "ovrlay"])
         .run()
         .fails(2, &["ovrlay", "did you mean `overlay`?"]);

@@ -10,9 +10,6 @@ use layermark_stats::{FEWEST_BLOCKS, MIN_BLOCKS};
 
 use crate::decide::guess::{Guess, Slowdown};
 
-/// Minimum duration of a trial in one stretch, ms.
-pub(crate) const MIN_MS: u64 = 50;
-
 /// Fewest blocks of what is measured at all: those that an interval needs.
 pub(crate) const LEAST_BLOCKS: u32 = MIN_BLOCKS as u32;
 

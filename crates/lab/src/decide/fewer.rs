@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use layermark_model::{BASELINE, LayerRun, LayerStatus, Plan, Point, Spec};
-use layermark_probe::PackagedFile;
+use layermark_model::{BASELINE, LayerRun, LayerStatus, PackagedFile, Plan, Point, Spec};
 use layermark_stats::FEWEST_BLOCKS;
 
 use crate::{
@@ -38,8 +37,8 @@ pub(crate) fn clock(known: &Known<'_>) -> Result<Clock, LabError> {
         ..
     } = *known;
     let blocks = least_blocks(plan);
-    let guess = |point: &Point| Ok(Guess::of(&catalog.needs(point)?, blocks, speed));
-    let guesses = points.iter().map(guess).collect::<Result<_, LabError>>()?;
+    let guess = |point: &Point| Guess::of(&point.needs, blocks, speed);
+    let guesses = points.iter().map(guess).collect();
     let keep = plan
         .keep
         .iter()
@@ -49,7 +48,7 @@ pub(crate) fn clock(known: &Known<'_>) -> Result<Clock, LabError> {
     Ok(Clock::new(plan.budget()?, guesses)
         .slowdowns(slowdowns.collect())
         .set_ups(set_ups(known))
-        .clean_ups(clean_ups(known)?)
+        .clean_ups(clean_ups(known))
         .keep(keep)
         .usual(known.usual))
 }
@@ -64,12 +63,8 @@ fn ready(layers: &[LayerRun], kept: &Spec) -> Option<usize> {
 fn slowdown(catalog: Catalog, spec: &Spec) -> Slowdown {
     Slowdown {
         work: catalog.slowdown(spec),
-        files: catalog.most(spec, 1.0, |layer, end| files_in(layer.group(variant(end)))),
+        files: catalog.most(spec, 1.0, |layer| files_in(layer.group)),
     }
-}
-
-fn variant(spec: &Spec) -> &str {
-    spec.variant.as_deref().unwrap_or_default()
 }
 
 /// What setting up takes, with the packaged files: their master copy is made once, and each layer gets a
@@ -80,8 +75,8 @@ fn set_ups(known: &Known<'_>) -> Vec<Duration> {
     let packaged = times(speed.file, known.packaged.len() as u64)
         + Duration::from_secs_f64(bytes as f64 * speed.byte_s);
     let of = |(at, layer): (usize, &LayerRun)| {
-        let own = known.catalog.most(&layer.spec, 0.0, |layer, end| {
-            set_up_in(layer.group(variant(end))).as_secs_f64()
+        let own = known.catalog.most(&layer.spec, 0.0, |layer| {
+            set_up_in(layer.group).as_secs_f64()
         });
         let copies = if at == BASELINE { 2 } else { 1 };
         Duration::from_secs_f64(own).mul_f64(speed.busy) + packaged * copies
@@ -90,11 +85,11 @@ fn set_ups(known: &Known<'_>) -> Vec<Duration> {
 }
 
 /// What it takes to remove at the end what each layer has then, and the master copy of packaged files.
-fn clean_ups(known: &Known<'_>) -> Result<Vec<Duration>, LabError> {
+fn clean_ups(known: &Known<'_>) -> Vec<Duration> {
     let packaged = known.packaged.len() as u64;
     let mut kept = packaged;
     for point in known.points {
-        kept = kept.saturating_add(known.catalog.needs(point)?.first_files);
+        kept = kept.saturating_add(point.needs.first_files);
     }
     let of = |(at, layer): (usize, &LayerRun)| {
         let master = if at == BASELINE { packaged } else { 0 };
@@ -102,7 +97,7 @@ fn clean_ups(known: &Known<'_>) -> Result<Vec<Duration>, LabError> {
         let is_ready = layer.status == LayerStatus::Ready;
         times(known.speed.remove, if is_ready { files } else { 0 })
     };
-    Ok(known.layers.iter().enumerate().map(of).collect())
+    known.layers.iter().enumerate().map(of).collect()
 }
 
 /// Every point with the layers that do it. One that no layer but the baseline does is not measured.

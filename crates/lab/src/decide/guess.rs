@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use layermark_layers::Group;
-use layermark_probe::Needs;
+use layermark_model::Needs;
 
-use crate::decide::budget::MIN_MS;
-
+/// Minimum duration of a trial in one stretch, ms.
+pub(crate) const MIN_MS: u64 = 50;
 /// Duration of a trial without the time for its files.
 const TRIAL: Duration = Duration::from_millis(MIN_MS);
 

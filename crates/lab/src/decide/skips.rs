@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{LayerRun, Point, Spec};
-use layermark_probe::NearEnd;
+use layermark_layers::{OtherSide, PathEnd, Programs};
+use layermark_model::{LayerRun, NearEnd, Point, Spec};
 
-use crate::{Catalog, LabError, cpus};
+use crate::{Catalog, cpus};
 
 /// What the points of a plan need from a layer.
 pub(crate) struct Work {
@@ -20,20 +20,16 @@ struct PointNeeds {
 }
 
 impl Work {
-    pub(crate) fn of(points: &[Point], catalog: Catalog) -> Result<Self, LabError> {
-        let needs = |point: &Point| {
-            let needs = catalog.needs(point)?;
-            Ok(PointNeeds {
-                label: point.label.clone(),
-                near: needs.near,
-                programs: needs.programs,
-                cpus: point.meaning.cpus(),
-            })
+    pub(crate) fn of(points: &[Point]) -> Self {
+        let needs = |point: &Point| PointNeeds {
+            label: point.label.clone(),
+            near: point.needs.near,
+            programs: point.needs.programs,
+            cpus: point.meaning.cpus(),
         };
-        let points = points.iter().map(needs);
-        Ok(Self {
-            points: points.collect::<Result<_, LabError>>()?,
-        })
+        Self {
+            points: points.iter().map(needs).collect(),
+        }
     }
 
     /// Whether some points have two ends.
@@ -86,10 +82,11 @@ impl Work {
 
     /// Why a layer has no programs for the points that start some. Only in a plan that has other points.
     fn no_programs(&self, spec: &Spec, catalog: Catalog) -> Option<String> {
-        let layer = catalog.layer(&spec.layer)?;
         let some = self.points.iter().any(|p| !p.programs);
-        let why = layer.lacks_programs(spec).filter(|_| some);
-        why.map(str::to_owned)
+        match catalog.describe(spec)?.programs {
+            Programs::None(why) if some => Some(why.to_owned()),
+            _ => None,
+        }
     }
 
     /// Which kind of work a layer does not suit: with one end (`false`) or two (`true`), and why.
@@ -112,17 +109,21 @@ impl Work {
 
 /// Why a layer is not for work on both sides of its directory.
 fn one_side(spec: &Spec, catalog: Catalog) -> Option<String> {
-    let layer = catalog.layer(&spec.layer)?;
-    if spec.near.is_some() || !layer.has_other_side(spec) {
-        return Some("this host has its files in no second directory".into());
+    let layer = catalog.describe(spec)?;
+    let side = match spec.near {
+        None => layer.other_side,
+        Some(_) => OtherSide::NONE,
+    };
+    if let OtherSide::No(why) = side {
+        return Some(why.into());
     }
     layer.linked(spec, None).err().map(|e| e.to_string())
 }
 
 /// Why a layer that is named alone cannot be reached through a network of its own.
 fn no_network(spec: &Spec, catalog: Catalog) -> Option<String> {
-    let layer = catalog.layer(&spec.layer)?;
-    if layer.linked(spec, Some("any")).is_err() {
+    let layer = catalog.describe(spec)?;
+    if matches!(layer.path.with_layer, PathEnd::No(_)) {
         return Some(
             "it is given no network of its own: both ends would meet on a loopback, as without a layer"
                 .into(),

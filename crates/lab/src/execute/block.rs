@@ -254,16 +254,16 @@ impl<'a> Lab<'a> {
             }
             return Ok(false);
         };
-        let one_cpu = self.fits_one_cpu(at)?;
+        let one_cpu = Self::fits_one_cpu(at);
         let asked = self.run.plan.turn()?;
         let mut round = 0;
-        for part in self.parts_that_fit(due, divided)? {
+        for part in self.parts_that_fit(due, divided) {
             if self.stop.asked() {
                 return Ok(true);
             }
             let guest = |layer: &usize| {
                 let up = self.running[*layer].as_ref();
-                up.is_some_and(|up| !up.place.on_this_host())
+                up.is_some_and(|up| !up.info().on_this_host)
             };
             let mut length = Length::of(divided, part.iter().any(guest), asked);
             if divided.cost == TurnCost::Execution && self.tally.had_one_round(due.point) {
@@ -281,7 +281,7 @@ impl<'a> Lab<'a> {
     /// Runs a trial in one stretch.
     fn alone(&mut self, layer: usize, point: usize) -> Result<(), LabError> {
         let at = &self.run.points[point];
-        let needs = self.setup.catalog.needs(at)?;
+        let needs = at.needs.clone();
         if needs.refresh || needs.restart {
             // The layer is mounted again first, and may be lost.
             self.store_owed()?;
@@ -309,7 +309,7 @@ impl<'a> Lab<'a> {
         if divided.is_some_and(|divided| divided.cost == TurnCost::Files) {
             spread::reuse_deleted(Path::new(&self.run.dir));
         }
-        let mut trials = self.start_trials(layers, point)?;
+        let mut trials = self.start_trials(layers, point);
         for this in &mut trials {
             let mut owed = mem::take(&mut self.owed);
             let mut entered = Ok(());
@@ -414,26 +414,20 @@ impl<'a> Lab<'a> {
     }
 
     /// Starts an attempt at a point in each of these layers that is up.
-    pub(crate) fn start_trials(
-        &mut self,
-        layers: &[usize],
-        point: usize,
-    ) -> Result<Vec<ActiveTrial<'a>>, LabError> {
+    pub(crate) fn start_trials(&mut self, layers: &[usize], point: usize) -> Vec<ActiveTrial<'a>> {
         let at = &self.run.points[point];
-        let workload = self.setup.catalog.workload(&at.workload)?;
         let mut trials = Vec::with_capacity(layers.len());
         for (id, &layer) in (self.seq..).zip(layers.iter().filter(|l| self.running[**l].is_some()))
         {
-            let here = workload.in_layer(at, &self.run.layers[layer].spec)?;
+            let here = self.setup.in_layers.get(&(layer, point)).unwrap_or(at);
             // The first time in this session, an extra traced trial shows which system calls the
             // point makes. The control would make the baseline's.
             let first =
                 !self.run.layers[layer].control && self.extras.insert((self.session, layer, point));
             let request = TrialRequest {
                 id,
-                needs: workload.needs(&here)?,
                 traces: first,
-                point: here,
+                point: here.clone(),
                 cpus: at.meaning.cpus(),
                 seed: self.schedule.work_seed(self.block),
                 base: self.run.dir.clone(),
@@ -448,7 +442,7 @@ impl<'a> Lab<'a> {
                 cut_in: None,
             });
         }
-        Ok(trials)
+        trials
     }
 
     /// Records the outcome of trials and handles their errors.
@@ -553,7 +547,7 @@ impl<'a> Lab<'a> {
         let Some(up) = self.running[layer].as_mut() else {
             return Ok(());
         };
-        let watching = self.watch.over(&up.place.helpers());
+        let watching = self.watch.over(&up.info().helpers);
         let restarted = up.restart(self.stop);
         let revived = watching.judge(restarted);
         drop(watching);
@@ -573,7 +567,7 @@ impl<'a> Lab<'a> {
     /// later results could not be trusted, so the run ends.
     fn full(&mut self, layer: usize, point: usize, message: String) -> Result<(), LabError> {
         let at = &self.run.points[point];
-        let needed = self.setup.catalog.needs(at)?.space;
+        let needed = at.needs.space;
         let dir = std::path::PathBuf::from(&self.run.dir);
         // A baseline that the user names may have little space of its own as well.
         let named = self.run.plan.baseline.is_some();

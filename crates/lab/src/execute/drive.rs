@@ -8,8 +8,8 @@ use std::{
 };
 
 use layermark_layers::{Base, in_facts, in_words, workdir::WorkDir};
-use layermark_model::{BASELINE, Environment, LayerStatus, Run, RunStatus, TrialRecord};
-use layermark_probe::packaged;
+use layermark_model::{BASELINE, Environment, LayerStatus, Point, Run, RunStatus, TrialRecord};
+use layermark_probe::{Placed, packaged};
 use layermark_store::Store;
 
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     execute::{
         cpu::{Meter, Recent},
         layer_failure::LayerFailure,
-        rounds::RestedRounds,
+        rested::RestedRounds,
         session::RunningLayer,
         watch::Watch,
     },
@@ -54,6 +54,10 @@ pub(crate) struct Setup {
     pub env: Environment,
     /// Names of layers that this machine lacks and the user did not name.
     pub lacking: Vec<String>,
+    /// Files of this host that are copied to each layer.
+    pub placed: Vec<Placed>,
+    /// Points that are run differently in a layer, by indices of layer and point.
+    pub in_layers: BTreeMap<(usize, usize), Point>,
     /// Whether layers that do not fit the budget are left out. A replay leaves out the same ones as
     /// the original run.
     pub may_leave_out: bool,
@@ -122,21 +126,18 @@ impl<'a> Lab<'a> {
         on_event: &'a mut dyn FnMut(Event),
     ) -> Result<Self, LabError> {
         let (layers, points) = (run.layers.len(), run.points.len());
-        let ends = skips::Work::of(&run.points, setup.catalog)?;
-        let mut kept_files = Vec::new();
-        for point in &run.points {
-            kept_files.push(setup.catalog.needs(point)?.kept_file_key);
-        }
+        let ends = skips::Work::of(&run.points);
+        let kept_files = run.points.iter().map(|at| at.needs.kept_file_key);
         let mut lab = Self {
             schedule: Schedule::new(run.seed, layers, points),
-            kept_files,
+            kept_files: kept_files.collect(),
             tally: Tally::default(),
             stopping: Stopping::new(run.plan.precision()).fixed(run.plan.blocks),
             clock: fewer::clock(&Known {
                 plan: &run.plan,
                 layers: &run.layers,
                 points: &run.points,
-                packaged: &check::packaged(&run.points, setup.catalog)?,
+                packaged: &check::packaged(&run.points),
                 catalog: setup.catalog,
                 speed: setup.speed,
                 usual: setup.usual_budget,
@@ -326,13 +327,9 @@ impl<'a> Lab<'a> {
         let stop = self.stop;
         let go_on = || !stop.at_once();
         let wrote = std::fs::create_dir(master).and_then(|()| {
-            let files = check::packaged(&self.run.points, self.setup.catalog)
-                .map_err(|e| io::Error::other(e.to_string()))?;
+            let files = check::packaged(&self.run.points);
             packaged::write(master, &files, self.run.seed, &go_on)?;
-            let env = &self.setup.env;
-            let placed = check::placed(&self.run.points, env, self.setup.catalog)
-                .map_err(|e| io::Error::other(e.to_string()))?;
-            packaged::place(master, &placed, &go_on)
+            packaged::place(master, &self.setup.placed, &go_on)
         });
         wrote.map_err(|source| match source.kind() {
             ErrorKind::Interrupted => self.cut_off(),
@@ -459,7 +456,7 @@ impl<'a> Lab<'a> {
                 let layer = &mut self.run.layers[index];
                 layer.facts = in_facts(up.facts.clone());
                 layer.self_test = up.self_test;
-                layer.read_only = up.place.read_only();
+                layer.read_only = up.info().read_only;
                 layer.setup_s = (self.stop.now() - started).as_secs_f64();
                 let (name, seconds) = (layer.name.clone(), layer.setup_s);
                 if up.remote {
@@ -533,7 +530,7 @@ impl<'a> Lab<'a> {
             let Some(up) = &self.running[index] else {
                 continue;
             };
-            let watching = self.watch.over(&up.place.helpers());
+            let watching = self.watch.over(&up.info().helpers);
             let proved = up.still_there();
             if let Err(lost) = watching.judge(proved) {
                 self.drop_layer(index, lost)?;

@@ -16,6 +16,7 @@ pub(crate) mod probe_client;
 pub(crate) mod rehearse;
 pub(crate) mod remote_layer;
 pub(crate) mod restart;
+pub(crate) mod rested;
 pub(crate) mod rounds;
 pub(crate) mod session;
 mod sustain;

@@ -5,7 +5,9 @@ use std::{
     path::{Path as FilePath, PathBuf},
 };
 
-use layermark_layers::{Base, KernelCaches, LayerError, Place, Undo, Wire, mounts, spread};
+use layermark_layers::{
+    Base, End, KernelCaches, LayerError, NearPlace, Place, PlaceInfo, Undo, Wire, mounts, spread,
+};
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 
 use crate::{Catalog, ends::Ends, execute::layer_failure::LayerFailure};
@@ -36,21 +38,16 @@ impl Ends {
         };
         match self {
             Self::Alone(spec) => open(spec, base),
-            Self::Client(spec) => Ok(Box::new(Path {
-                client: open(spec, base)?,
-                server: None,
-                dir: other()?.dir,
-            })),
+            Self::Client(spec) => {
+                let client = open(spec, base)?;
+                let host = PlaceInfo::of_dir(other()?.dir);
+                Ok(Box::new(Path::of(client, None, host)))
+            }
             Self::Both { client, server } => {
                 let server = open(server, base).map_err(|lost| lost.at("far end"))?;
                 let client = open(client, &other()?).map_err(|lost| lost.at("near end"))?;
-                let dir = server.dir().to_owned();
-                let server = Some(server);
-                Ok(Box::new(Path {
-                    client,
-                    server,
-                    dir,
-                }))
+                let far = server.info().clone();
+                Ok(Box::new(Path::of(client, Some(server), far)))
             }
         }
     }
@@ -74,11 +71,35 @@ struct Path {
     client: Box<dyn Place>,
     /// `None`: the far end is this host, at the other end of the client's network.
     server: Option<Box<dyn Place>>,
-    /// Directory of the far end.
-    dir: PathBuf,
+    info: PlaceInfo,
 }
 
 impl Path {
+    /// A path whose far end is such a place.
+    fn of(client: Box<dyn Place>, server: Option<Box<dyn Place>>, far: PlaceInfo) -> Self {
+        let near = client.info();
+        let info = PlaceInfo {
+            dir: far.dir.clone(),
+            seen_at: far.on_this_host.then_some(far.dir),
+            on_this_host: far.on_this_host,
+            kernel: far.kernel,
+            read_only: false,
+            other_side: None,
+            near: Some(NearPlace {
+                dir: near.dir.clone(),
+                on_this_host: near.on_this_host,
+                kernel: near.kernel,
+            }),
+            address: None,
+            helpers: [&near.helpers[..], &far.helpers].concat(),
+        };
+        Self {
+            client,
+            server,
+            info,
+        }
+    }
+
     fn both(&self) -> impl Iterator<Item = &dyn Place> {
         let places = [Some(&self.client), self.server.as_ref()];
         places.into_iter().flatten().map(AsRef::as_ref)
@@ -92,44 +113,21 @@ impl Path {
 }
 
 impl Place for Path {
-    fn dir(&self) -> &FilePath {
-        &self.dir
+    fn info(&self) -> &PlaceInfo {
+        &self.info
     }
 
-    fn on_this_host(&self) -> bool {
-        self.server.as_ref().is_none_or(|s| s.on_this_host())
-    }
-
-    fn owns_kernel(&self) -> bool {
-        self.server.as_ref().is_some_and(|s| s.owns_kernel())
-    }
-
-    fn near_owns_kernel(&self) -> bool {
-        self.client.owns_kernel()
-    }
-
-    fn near_dir(&self) -> Option<&FilePath> {
-        Some(self.client.dir())
-    }
-
-    fn near_on_this_host(&self) -> bool {
-        self.client.on_this_host()
-    }
-
-    fn start(&mut self) -> Result<Wire, LayerError> {
-        match &mut self.server {
-            Some(server) => server.start(),
-            None => self.client.start_near(),
+    fn start(&mut self, end: End) -> Result<Wire, LayerError> {
+        match (end, &mut self.server) {
+            (End::Near, _) => self.client.start(End::Far),
+            (End::Far, Some(server)) => server.start(End::Far),
+            (End::Far, None) => self.client.start(End::Near),
         }
-    }
-
-    fn start_near(&mut self) -> Result<Wire, LayerError> {
-        self.client.start()
     }
 
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
         if let Some(server) = &mut self.server {
-            return Ok([self.client.address()?, server.address()?]);
+            return Ok([address(&mut self.client)?, address(server)?]);
         }
         let [host, near] = self.client.link()?;
         Ok([near, host])
@@ -138,10 +136,10 @@ impl Place for Path {
     fn facts(&self) -> Result<Facts, LayerError> {
         let client = self.client.facts()?;
         let Some(server) = &self.server else {
-            let of_dir = mounts::facts_of(&self.dir).map_err(|source| LayerError::Io {
+            let of_dir = mounts::facts_of(&self.info.dir).map_err(|source| LayerError::Io {
                 layer: "native".into(),
                 what: "find the mounts of".into(),
-                path: self.dir.clone(),
+                path: self.info.dir.clone(),
                 source,
             })?;
             return Ok(turned_round(client, of_dir));
@@ -181,14 +179,6 @@ impl Place for Path {
         self.both_mut().try_for_each(|place| place.refresh())
     }
 
-    fn helpers(&self) -> Vec<u32> {
-        self.both().flat_map(Place::helpers).collect()
-    }
-
-    fn servers(&self) -> Vec<u32> {
-        self.both().flat_map(Place::servers).collect()
-    }
-
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
         self.both().try_fold(CpuTime::default(), |all, place| {
             let one = place.helper_cpu()?;
@@ -198,6 +188,12 @@ impl Place for Path {
             })
         })
     }
+}
+
+/// Address of the probe in an end of a path, as the other end reaches it.
+fn address(end: &mut Box<dyn Place>) -> Result<IpAddr, LayerError> {
+    let known = end.info().address;
+    known.map_or_else(|| end.link().map(|[_, inside]| inside), Ok)
 }
 
 /// Swaps the facts of a layer whose near end was this host: this host becomes the far end, which

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 use layermark_model::{BASELINE, Divided, Point};
 
 use crate::{
-    Event, LabError, check,
+    Event, check,
     decide::{
         budget::Due,
         parts::{FileId, Member, divide},
@@ -21,20 +21,16 @@ impl Lab<'_> {
     /// be cold at the same time: what one has read is in memory for the other. Layers that a
     /// process serves are separated from those that can be kept on one CPU: see
     /// [`OneCpu`](crate::execute::pin::OneCpu).
-    pub(crate) fn parts_that_fit(
-        &mut self,
-        due: &Due,
-        divided: Divided,
-    ) -> Result<Vec<Vec<usize>>, LabError> {
+    pub(crate) fn parts_that_fit(&mut self, due: &Due, divided: Divided) -> Vec<Vec<usize>> {
         let at = &self.run.points[due.point];
-        let needs = self.setup.catalog.needs(at)?;
+        let needs = at.needs.clone();
         let in_memory = if divided.in_memory {
             divided.working_set
         } else {
             0
         };
         let most = check::fit(self.run.dir.as_ref(), in_memory, needs.space);
-        let one_cpu = self.fits_one_cpu(at)?;
+        let one_cpu = Self::fits_one_cpu(at);
         let mut members: Vec<Member> = due
             .layers
             .iter()
@@ -71,15 +67,14 @@ impl Lab<'_> {
             );
             (self.on_event)(Event::Note(text));
         }
-        Ok(parts)
+        parts
     }
 
     /// Whether a point can run on one CPU. Both ends of work with two ends run at the same time,
     /// and a point that requests a number of CPUs is meant to show their effect.
-    pub(crate) fn fits_one_cpu(&self, at: &Point) -> Result<bool, LabError> {
-        let two_ends = self.setup.catalog.needs(at)?.near.has_two();
+    pub(crate) fn fits_one_cpu(at: &Point) -> bool {
         let divided = at.meaning.divided.is_some_and(|d| d.on_one_cpu());
-        Ok(divided && at.meaning.cpus().is_none() && !two_ends)
+        divided && at.meaning.cpus().is_none() && !at.needs.near.has_two()
     }
 
     /// The baseline, or the control.

@@ -15,7 +15,8 @@ use std::{
 };
 
 use layermark_layers::{
-    BackingExtents, KernelCaches, LayerError, Place, Storage, Undo, Wire, served,
+    BackingExtents, End, KernelCaches, LayerError, Place, PlaceInfo, Storage, Undo, Wire, mounts,
+    served,
 };
 use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
 use layermark_probe::motion::{Motion, Who};
@@ -27,7 +28,7 @@ const TICK: Duration = Duration::from_millis(500);
 
 /// Whether a layer waits for a server that layermark has not started.
 pub(crate) fn is_needed(place: &dyn Place, facts: &Facts) -> bool {
-    place.on_this_host() && place.helpers().is_empty() && has_server(facts)
+    place.info().on_this_host && place.info().helpers.is_empty() && has_server(facts)
 }
 
 /// Whether a layer works in a directory that another machine or process serves. Checked before the
@@ -37,8 +38,8 @@ pub(crate) fn is_on_a_server(
     catalog: Catalog,
     silence: Duration,
 ) -> Result<bool, LayerFailure> {
-    let layer = catalog.layer(&spec.layer);
-    let Some(Storage::Directory(dir)) = layer.map(|layer| layer.storage(spec)) else {
+    let layer = catalog.describe(spec);
+    let Some(Storage::Directory(dir)) = layer.map(|layer| layer.storage) else {
         return Ok(false);
     };
     let there = dir.clone();
@@ -150,13 +151,10 @@ impl Worker {
 }
 
 /// The layer as the rest of the lab sees it.
+#[derive(Clone)]
 pub(crate) struct RemoteLayer {
     layer: String,
-    dir: PathBuf,
-    other_side: Option<PathBuf>,
-    near_dir: Option<PathBuf>,
-    near_on_this_host: bool,
-    read_only: bool,
+    info: PlaceInfo,
     /// Number of its file system.
     device: Option<u64>,
     worker: Arc<Worker>,
@@ -176,14 +174,9 @@ impl RemoteLayer {
         undo.push(format!("set up {layer}"), move || undoing.undo());
         let seen = worker.call(|held| {
             let place = build(&mut held.undo)?;
-            let seen = (
-                place.dir().to_owned(),
-                place.other_side().map(Path::to_owned),
-                place.near_dir().map(Path::to_owned),
-                place.near_on_this_host(),
-                place.read_only(),
-                place.ground().map(|(device, _)| device),
-            );
+            let info = place.info().clone();
+            let ground = info.seen_at.as_deref().and_then(mounts::ground);
+            let seen = (info, ground.map(|(device, _)| device));
             held.place = Some(place);
             Ok::<_, LayerFailure>(seen)
         });
@@ -192,15 +185,10 @@ impl RemoteLayer {
                 "it did not answer for {silence:?} while it was set up"
             ))
         };
-        let (dir, other_side, near_dir, near_on_this_host, read_only, device) =
-            seen.ok_or_else(silent)??;
+        let (info, device) = seen.ok_or_else(silent)??;
         Ok(Self {
             layer,
-            dir,
-            other_side,
-            near_dir,
-            near_on_this_host,
-            read_only,
+            info,
             device,
             worker,
         })
@@ -213,10 +201,10 @@ impl RemoteLayer {
         let call = move |held: &mut Held| Some(what(held.place.as_mut()?.as_mut()));
         let outcome = self.worker.call(call).flatten();
         outcome.unwrap_or_else(|| {
-            served::lose(&self.dir, self.device);
+            served::lose(&self.info.dir, self.device);
             Err(LayerError::Silent {
                 layer: self.layer.clone(),
-                path: self.dir.clone(),
+                path: self.info.dir.clone(),
                 after: self.worker.silence,
             })
         })
@@ -224,49 +212,16 @@ impl RemoteLayer {
 }
 
 impl Place for RemoteLayer {
-    fn dir(&self) -> &Path {
-        &self.dir
+    fn info(&self) -> &PlaceInfo {
+        &self.info
     }
 
-    fn read_only(&self) -> bool {
-        self.read_only
-    }
-
-    fn other_side(&self) -> Option<&Path> {
-        self.other_side.as_deref()
-    }
-
-    fn near_dir(&self) -> Option<&Path> {
-        self.near_dir.as_deref()
-    }
-
-    fn near_on_this_host(&self) -> bool {
-        self.near_on_this_host
-    }
-
-    fn real_dir(&self) -> std::io::Result<PathBuf> {
-        let asked = self.asked(|place| Ok(place.real_dir()));
-        asked.map_err(std::io::Error::other)?
-    }
-
-    fn ground(&self) -> Option<(u64, i64)> {
-        self.asked(|place| Ok(place.ground())).ok().flatten()
-    }
-
-    fn mount_number(&self) -> Option<u64> {
-        self.asked(|place| Ok(place.mount_number())).ok().flatten()
-    }
-
-    fn start(&mut self) -> Result<Wire, LayerError> {
-        self.asked(|place| place.start())
+    fn start(&mut self, end: End) -> Result<Wire, LayerError> {
+        self.asked(move |place| place.start(end))
     }
 
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
         self.asked(|place| place.link())
-    }
-
-    fn start_near(&mut self) -> Result<Wire, LayerError> {
-        self.asked(|place| place.start_near())
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {
@@ -291,11 +246,48 @@ impl Place for RemoteLayer {
         self.asked(|place| place.refresh())
     }
 
-    fn servers(&self) -> Vec<u32> {
-        self.asked(|place| Ok(place.servers())).unwrap_or_default()
-    }
-
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {
         self.asked(|place| place.helper_cpu())
+    }
+}
+
+/// Looks at the directory of a layer, by its thread if its server may not answer.
+#[derive(Default)]
+pub(crate) struct Looks(Option<RemoteLayer>);
+
+impl Looks {
+    /// From now on, the thread of this layer looks at it.
+    pub(crate) fn apart(&mut self, layer: RemoteLayer) -> Box<dyn Place> {
+        self.0 = Some(layer.clone());
+        Box::new(layer)
+    }
+
+    /// What is seen of `dir`; `None` if it does not answer.
+    fn at<T: Send + 'static>(&self, dir: &Path, look: fn(&Path) -> Option<T>) -> Option<T> {
+        let Some(layer) = &self.0 else {
+            return look(dir);
+        };
+        let dir = dir.to_owned();
+        layer.asked(move |_| Ok(look(&dir))).ok().flatten()
+    }
+
+    /// Device number and type of the file system in which the probe works; `None` if this host cannot see it.
+    pub(crate) fn ground(&self, info: &PlaceInfo) -> Option<(u64, i64)> {
+        self.at(info.seen_at.as_deref()?, mounts::ground)
+    }
+
+    /// Id of the mount on which the probe works; `None` if this host has none there.
+    pub(crate) fn mount_number(&self, info: &PlaceInfo) -> Option<u64> {
+        let dir = info.on_this_host.then_some(&info.dir)?;
+        self.at(dir, mounts::number)
+    }
+
+    /// The probe's directory without symbolic links, if this host can see it.
+    pub(crate) fn real_dir(&self, info: &PlaceInfo) -> Option<PathBuf> {
+        if info.on_this_host {
+            self.at(&info.dir, |dir| std::fs::canonicalize(dir).ok())
+        } else {
+            Some(info.dir.clone())
+        }
     }
 }

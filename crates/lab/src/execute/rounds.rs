@@ -1,7 +1,7 @@
 //! Rounds: one turn in each layer that is ready, repeated.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     thread,
     time::{Duration, Instant},
 };
@@ -9,11 +9,12 @@ use std::{
 use layermark_model::{BASELINE, RestedTurn};
 
 use crate::{
-    decide::budget::MIN_MS,
+    decide::guess::MIN_MS,
     execute::{
         background::{ControlWindows, REST},
         drive::Lab,
         pin::OneCpu,
+        rested::RestedRounds,
         session::RunningLayer,
         trial::Attempt,
         trial_request::{Failure, TrialRequest},
@@ -26,11 +27,6 @@ use crate::{
 const SHARE_NS: u64 = MIN_MS * 1_000_000;
 /// A block has at least this many rounds, unless its turn length allows fewer.
 const LEAST_ROUNDS: u32 = 8;
-/// Most rested rounds at a point: as many as show that flushes come after the turns of one layer and of no
-/// other. The first one shows whether there is such a layer.
-const RESTED_ROUNDS: u32 = 4;
-/// A layer is suspected of late flushes if it has more than this many for each one after the baseline's turn.
-const OTHERS: u64 = 10;
 /// The pauses of all rested rounds take at most this part of the budget.
 const RESTED_PART: u32 = 2;
 /// Rounds end, whatever the minimum, after this many shares, including the time between turns.
@@ -83,7 +79,7 @@ impl ActiveTrial<'_> {
         let (begun, before) = (self.request.stop.now(), self.is_cut_off());
         if let Some(up) = &mut running[self.layer] {
             let request = &self.request;
-            let watching = watch.over(&up.place.helpers());
+            let watching = watch.over(&up.info().helpers);
             self.attempt
                 .step(up, |attempt, up| step(attempt, up, request));
             if let Err(lost) = watching.judge(Ok(())) {
@@ -183,10 +179,8 @@ impl Lab<'_> {
         let Some(key) = rested_key(trials, point) else {
             return false;
         };
-        let goes_on =
-            |earlier: &RestedRounds| earlier.made < RESTED_ROUNDS && !earlier.suspects.is_empty();
         let pauses = REST * (trials.len() as u32 + 1);
-        let all: u32 = self.rested.values().map(|r| r.made).sum();
+        let all: u32 = self.rested.values().map(RestedRounds::made).sum();
         let budget = self.clock.budget().unwrap_or(Duration::MAX);
         let able = |t: &ActiveTrial<'_>| t.attempt.failure.is_none() && t.attempt.more;
         // The pauses are in no trial's time, and a block that is cut is lost.
@@ -195,7 +189,7 @@ impl Lab<'_> {
             && windows.saw_flushes()
             && in_time
             && !self.stop.is_ending()
-            && self.rested.get(&key).is_none_or(goes_on)
+            && self.rested.get(&key).is_none_or(RestedRounds::go_on)
             && pauses * (all + 1) <= budget / RESTED_PART
             && trials.iter().all(able)
     }
@@ -240,29 +234,6 @@ impl Lab<'_> {
     }
 }
 
-/// Rested rounds that were made at a point in the layers of a part of a block.
-#[derive(Debug, Default)]
-pub(crate) struct RestedRounds {
-    made: u32,
-    /// Layers after each of whose turns a device was flushed.
-    suspects: BTreeSet<usize>,
-}
-
-impl RestedRounds {
-    /// Adds a round: the flushes after each layer's turn. As many of other programs may follow as after the
-    /// baseline's.
-    fn add(&mut self, later: &BTreeMap<usize, u64>) {
-        let of_others = later.get(&BASELINE).copied().unwrap_or(0);
-        let follow = later.iter().filter(|(_, n)| **n > OTHERS * of_others);
-        let follow: BTreeSet<usize> = follow.map(|(layer, _)| *layer).collect();
-        self.suspects = match self.made {
-            0 => follow,
-            _ => &self.suspects & &follow,
-        };
-        self.made += 1;
-    }
-}
-
 /// The point, and a layer beside the baseline that tells the parts of a block apart. `None` where a layer
 /// works alone.
 fn rested_key(trials: &[ActiveTrial<'_>], point: usize) -> Option<(usize, usize)> {
@@ -270,22 +241,4 @@ fn rested_key(trials: &[ActiveTrial<'_>], point: usize) -> Option<(usize, usize)
     // Not the first one: the order is drawn for each block.
     let beside = layers.clone().filter(|l| *l != BASELINE).min()?;
     layers.any(|l| l == BASELINE).then_some((point, beside))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_layer_is_suspected_while_flushes_follow_each_of_its_turns() {
-        let mut rested = RestedRounds::default();
-        let mut after = |later: &[(usize, u64)]| {
-            rested.add(&later.iter().copied().collect());
-            rested.suspects.iter().copied().collect::<Vec<_>>()
-        };
-        assert_eq!(after(&[(BASELINE, 0), (2, 7), (3, 1)]), [2, 3]);
-        assert_eq!(after(&[(BASELINE, 0), (2, 6), (3, 0)]), [2]);
-        assert_eq!(after(&[(BASELINE, 1), (2, 11)]), [2], "a stray one");
-        assert_eq!(after(&[(BASELINE, 1), (2, 10)]), [0; 0], "others flush");
-    }
 }

@@ -2,14 +2,18 @@
 
 use std::{mem, net::IpAddr, path::Path, time::Duration};
 
-use layermark_layers::{Base, LayerError, Place, Undo, Wire, cpu_ns, mounts, served, spread, tell};
+pub(crate) use layermark_layers::End;
+use layermark_layers::{
+    Base, Kernel, LayerError, Place, PlaceInfo, Undo, Wire, cpu_ns, served, spread, tell,
+};
 use layermark_model::{
-    CpuTime, DELAY_UNKNOWN, Facts, SelfTest, Spec,
+    CpuTime, DELAY_UNKNOWN, Facts, NearEnd, SelfTest, Spec,
     protocol::{FromProbe, VERSION},
 };
 
-use layermark_probe::{NearEnd, motion};
-use layermark_sys::{cgroup::Throttles, process::Schedstat};
+use layermark_probe::motion;
+use layermark_sys::{cgroup::Throttles, fuse_servers, process::Schedstat};
+use rustix::fs::{major, minor};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
@@ -19,31 +23,13 @@ use crate::{
         layer_failure::LayerFailure,
         limits, path,
         probe_client::{Broken, ProbeClient},
-        remote_layer::{self, RemoteLayer},
+        remote_layer::{self, Looks, RemoteLayer},
         watch::Watch,
     },
 };
 
 /// How long a file system may take to report that its server has ended.
 const LAST_WORD: Duration = Duration::from_secs(2);
-
-/// A probe of a layer. Work with two ends has a probe at each end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Takes the turns of work with two ends.
-    Near,
-    /// Inside the layer. Work with one end has only this probe.
-    Far,
-}
-
-impl End {
-    pub(crate) fn other(self) -> Self {
-        match self {
-            Self::Near => Self::Far,
-            Self::Far => Self::Near,
-        }
-    }
-}
 
 /// The near end of work with two ends.
 struct Near {
@@ -60,6 +46,7 @@ pub(crate) struct RunningLayer {
     near: Option<Near>,
     pub place: Box<dyn Place>,
     undo: Undo,
+    looks: Looks,
     pub facts: Facts,
     /// It depends on a server that layermark has not started: see [`RemoteLayer`].
     pub remote: bool,
@@ -94,8 +81,9 @@ impl RunningLayer {
         };
         let mut undo = Undo::new();
         let was_remote = was_remote || remote_layer::is_on_a_server(spec, catalog, silence)?;
+        let mut looks = Looks::default();
         let mut place: Box<dyn Place> = if was_remote {
-            Box::new(RemoteLayer::open(
+            looks.apart(RemoteLayer::open(
                 spec.to_string(),
                 build,
                 &mut undo,
@@ -104,9 +92,9 @@ impl RunningLayer {
         } else {
             build(&mut undo)?
         };
-        let watching = watch.over(&place.helpers());
+        let watching = watch.over(&place.info().helpers);
         let addresses = two_ends.then(|| place.link()).transpose()?;
-        let mut facts = watching.judge(proof(place.as_ref()))?;
+        let mut facts = watching.judge(proof(place.as_ref(), &looks))?;
         let remote = remote_layer::is_needed(place.as_ref(), &facts);
         if remote && !was_remote {
             let until_now = mem::take(&mut undo);
@@ -114,25 +102,25 @@ impl RunningLayer {
                 *undo = until_now;
                 Ok(place)
             };
-            place = Box::new(RemoteLayer::open(
+            place = looks.apart(RemoteLayer::open(
                 spec.to_string(),
                 keep,
                 &mut undo,
                 silence,
             )?);
         }
-        let started = start(place.start(), silence, stop);
+        let started = start(place.start(End::Far), silence, stop);
         let (probe, self_test) = watching.judge(started)?;
         if self_test.delay_ns.is_none() {
             let (name, text) = DELAY_UNKNOWN;
             facts.notes.insert(name.into(), text.into());
         }
         let near = addresses.map(|[_, far]| {
-            let dir = match place.near_dir() {
-                Some(dir) => dir.to_owned(),
+            let dir = match &place.info().near {
+                Some(near) => near.dir.clone(),
                 None => path::other_dir(&base.dir)?,
             };
-            let started = start(place.start_near(), silence, stop);
+            let started = start(place.start(End::Near), silence, stop);
             let started = watching.judge(started).map_err(|lost| lost.at("near end"));
             Ok::<_, LayerFailure>(Near {
                 probe: started?.0,
@@ -141,8 +129,8 @@ impl RunningLayer {
             })
         });
         let near = near.transpose()?;
-        let ground = place.ground();
-        let servers = place.servers();
+        let ground = looks.ground(place.info());
+        let servers = servers(place.info(), &facts, ground);
         let (mut limits, throttles) = limits::of(probe.pid(), &servers, &facts.devices);
         limits::add_quota(&mut limits, self_test.cpu_quota);
         facts.limits = limits;
@@ -151,6 +139,7 @@ impl RunningLayer {
             near,
             place,
             undo,
+            looks,
             facts,
             remote,
             self_test,
@@ -185,51 +174,35 @@ impl RunningLayer {
     pub(crate) fn dir(&self, end: End, near: NearEnd) -> Option<String> {
         let path = |dir: &Path| dir.to_string_lossy().into_owned();
         match (end, &self.near) {
-            (End::Near, _) if near.is_other_side() => self.place.other_side().map(path),
+            (End::Near, _) if near.is_other_side() => self.info().other_side.as_deref().map(path),
             (End::Near, Some(near)) => Some(near.dir.clone()),
-            _ => Some(path(self.place.dir())),
+            _ => Some(path(&self.info().dir)),
         }
     }
 
-    /// Whether the probe at an end is a process of this host: see [`Place::on_this_host`].
-    pub(crate) fn is_here(&self, end: End) -> bool {
-        match end {
-            End::Near => self.place.near_on_this_host(),
-            End::Far => self.place.on_this_host(),
-        }
+    /// What it is.
+    pub(crate) fn info(&self) -> &PlaceInfo {
+        self.place.info()
     }
 
     /// Whether a process serves it, on this host or elsewhere.
     pub(crate) fn is_served(&self) -> bool {
-        !self.place.helpers().is_empty() || remote_layer::has_server(&self.facts)
+        !self.info().helpers.is_empty() || remote_layer::has_server(&self.facts)
     }
 
     /// Whether nothing but this host's kernel serves its probe. What that waits for a CPU is then no part of the
     /// layer's cost.
     pub(crate) fn has_only_this_kernel(&self) -> bool {
-        self.place.shares_kernel() && !self.is_served()
+        self.info().kernel == Kernel::OfHost && !self.is_served()
     }
 
     /// How long threads of the processes that serve it have waited for a CPU since they started, ns, over all
     /// threads. `None` if there are none, or the kernel does not count it.
     pub(crate) fn helpers_waited_ns(&self) -> Option<u64> {
-        let each = self.place.helpers().into_iter();
+        let each = self.info().helpers.iter().copied();
         let each = each.filter_map(Schedstat::of_threads);
         let each = each.filter(Schedstat::is_counted).map(|s| s.wait_ns);
         each.reduce(|a, b| a + b)
-    }
-
-    /// Whether the kernel below the probe at an end is layermark's: see [`Place::owns_kernel`].
-    pub(crate) fn owns_kernel(&self, end: End) -> bool {
-        match end {
-            End::Near => self.place.near_owns_kernel(),
-            End::Far => self.place.owns_kernel(),
-        }
-    }
-
-    /// Whether the near end is in a layer, too.
-    pub(crate) fn near_is_a_layer(&self) -> bool {
-        self.place.near_dir().is_some()
     }
 
     /// The address at which the far end listens.
@@ -241,7 +214,7 @@ impl RunningLayer {
     /// started count as well, since they serve the work.
     pub(crate) fn upkeep(&self, of: End) -> Result<CpuTime, LayerError> {
         let mut time = self.place.helper_cpu()?;
-        if of == End::Near && self.is_here(End::Far) {
+        if of == End::Near && self.info().on_this_host {
             // It may have ended; its next use will detect that.
             time.ns += self.probe.pid().map_or(0, |pid| {
                 cpu_ns(pid).unwrap_or(0) + motion::descendants_cpu_ns(pid)
@@ -271,9 +244,10 @@ impl RunningLayer {
     /// Records that its directory does not answer. If no process of ours serves it, others below the
     /// same server are not waited for.
     fn lose(&self) {
-        if self.place.on_this_host() && self.place.helpers().is_empty() {
+        let info = self.info();
+        if info.on_this_host && info.helpers.is_empty() {
             let device = self.ground.filter(|_| self.remote);
-            served::lose(self.place.dir(), device.map(|(number, _)| number));
+            served::lose(&info.dir, device.map(|(number, _)| number));
         }
     }
 
@@ -297,14 +271,14 @@ impl RunningLayer {
         }
         if self.is_lost().is_some() || !self.answers(LAST_WORD) {
             self.lose();
-            let dir = self.place.dir().display();
+            let dir = self.info().dir.display();
             return Err(LayerFailure::new(format!("{dir} does not answer either")));
         }
-        let (probe, self_test) = start(self.place.start(), self.silence, stop)?;
+        let (probe, self_test) = start(self.place.start(End::Far), self.silence, stop)?;
         self.probe = probe;
         self.self_test = self_test;
         if let Some(near) = &mut self.near {
-            let started = start(self.place.start_near(), self.silence, stop);
+            let started = start(self.place.start(End::Near), self.silence, stop);
             near.probe = started.map_err(|lost| lost.at("near end"))?.0;
         }
         Ok(())
@@ -312,24 +286,24 @@ impl RunningLayer {
 
     /// Whether its file system answers within `limit`, where this host can see it.
     fn answers(&self, limit: Duration) -> bool {
-        !self.place.on_this_host() || mounts::answers(self.place.dir(), limit)
+        !self.info().on_this_host || served::answers(&self.info().dir, limit)
     }
 
     /// Whether it can be torn down; a directory of the disk below cannot.
     pub(crate) fn is_set_up(&self, base: &Path) -> bool {
         let below = |m: &layermark_model::Mount| m.at.starts_with(base);
-        !self.place.on_this_host() || self.facts.mounts.first().is_some_and(below)
+        !self.info().on_this_host || self.facts.mounts.first().is_some_and(below)
     }
 
     /// Id of the mount that the probe works on; `None` when this host cannot see it.
     pub(crate) fn mount_number(&self) -> Option<u64> {
-        self.place.mount_number()
+        self.looks.mount_number(self.info())
     }
 
     /// Restores packaged files, for which a layer may mount itself again.
     pub(crate) fn refresh(&mut self) -> Result<(), LayerFailure> {
         self.place.refresh()?;
-        let now = self.place.ground();
+        let now = self.looks.ground(self.info());
         if now != self.ground {
             self.still_there()?;
             self.ground = now;
@@ -340,7 +314,7 @@ impl RunningLayer {
     /// A check after each trial that takes some microseconds: whether the directory is still on the
     /// same file system. If not, the full proof finds the reason.
     pub(crate) fn check_mount(&self) -> Result<(), LayerFailure> {
-        if self.place.ground() == self.ground {
+        if self.looks.ground(self.info()) == self.ground {
             return Ok(());
         }
         self.still_there()?;
@@ -350,13 +324,13 @@ impl RunningLayer {
     fn changed(&self) -> LayerFailure {
         LayerFailure::new(format!(
             "what is mounted at {} has changed while it was measured",
-            self.place.dir().display()
+            self.info().dir.display()
         ))
     }
 
     /// Checks that the measured layer is still the one that was set up.
     pub(crate) fn still_there(&self) -> Result<(), LayerFailure> {
-        let now = proof(self.place.as_ref())?;
+        let now = proof(self.place.as_ref(), &self.looks)?;
         let top = |facts: &Facts| {
             facts
                 .mounts
@@ -382,22 +356,36 @@ impl Drop for RunningLayer {
             self.silence
         };
         // What a probe waits for in vain is not waited for by others.
-        let may_answer = ended || !self.place.on_this_host();
+        let may_answer = ended || !self.info().on_this_host;
         if may_answer && self.is_lost().is_none() && self.answers(limit) {
             return;
         }
-        let helpers = self.place.helpers();
+        let helpers = self.info().helpers.clone();
         end_all(&helpers);
         if helpers.is_empty() || self.is_lost().is_some() || !self.answers(LAST_WORD) {
             // A server that does not even end waits for the directory of the run.
-            served::lose(self.place.dir(), None);
-            let dir = self.place.dir().display();
+            served::lose(&self.info().dir, None);
+            let dir = self.info().dir.display();
             tell(format!(
                 "{dir} does not answer: what is there is removed when it does"
             ));
             self.undo.leave();
         }
     }
+}
+
+/// Processes on this host whose limits of CPU time and transfers hold for the layer: its helpers, or the server that
+/// somebody else has started for a file system in user space.
+fn servers(info: &PlaceInfo, facts: &Facts, ground: Option<(u64, i64)>) -> Vec<u32> {
+    let mount = facts.mounts.first().filter(|_| info.on_this_host);
+    let is_fuse = mount.is_some_and(|mount| mount.fs.split('.').next() == Some("fuse"));
+    if !info.helpers.is_empty() || !is_fuse {
+        return info.helpers.clone();
+    }
+    // The number of a connection is that of its device, without a major number (fs/fuse/inode.c).
+    let device = ground.map(|(device, _)| device);
+    let connection = device.filter(|device| major(*device) == 0);
+    connection.map_or_else(Vec::new, |device| fuse_servers::of(minor(device).into()))
 }
 
 /// Ends processes that serve a layer.
@@ -411,18 +399,21 @@ fn end_all(helpers: &[u32]) {
 }
 
 /// Facts about the mount that the probe works on; an error when there are none.
-fn proof(place: &dyn Place) -> Result<Facts, LayerFailure> {
+fn proof(place: &dyn Place, looks: &Looks) -> Result<Facts, LayerFailure> {
     let facts = place.facts()?;
     if facts.is_empty() {
         return Err(LayerFailure::new(
             "nothing proves what would be measured: its facts are empty",
         ));
     }
-    let below = |at: &Path| place.real_dir().is_ok_and(|dir| dir.starts_with(at));
+    let below = |at: &Path| {
+        let dir = looks.real_dir(place.info());
+        dir.is_some_and(|dir| dir.starts_with(at))
+    };
     if let Some(mount) = facts.mounts.first().filter(|m| !below(&m.at)) {
         return Err(LayerFailure::new(format!(
             "the probe would work in {}, which is not on the mount {}",
-            place.dir().display(),
+            place.info().dir.display(),
             mount.at.display()
         )));
     }

@@ -18,8 +18,8 @@ use layermark_probe::{
 use crate::{
     cpus,
     decide::{
-        budget::MIN_MS,
         flags::{self, TrialContext},
+        guess::MIN_MS,
     },
     execute::{
         cpu::{Meter, Moment, Usage, Used},
@@ -169,7 +169,7 @@ impl Attempt {
         request: &TrialRequest<'_>,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<(), Failure> {
-        if request.needs.refresh {
+        if request.point.needs.refresh {
             up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
         }
         let peer = match request.end() {
@@ -184,7 +184,7 @@ impl Attempt {
         self.own = (!own.is_empty()).then(|| (Devices::open(&own), DeviceBytes::default()));
         let meaning = &request.point.meaning;
         // If the probe reads the counters itself, the lab does not.
-        if !up.is_here(request.end()) {
+        if !up.info().is_here(request.end()) {
             self.below = Some((Devices::open(&up.physical()), None));
         } else if unknown_device(up) && meaning.is_direct() && meaning.only_reads() {
             self.host = Some((Devices::of_this_machine(), 0));
@@ -366,7 +366,7 @@ impl Attempt {
         let meaning = &request.point.meaning;
         let reads = !meaning.changes;
         let own = (!reads).then(|| Own {
-            files: request.needs.space,
+            files: request.point.needs.space,
             under_way: meaning.divided.map_or(0, |d| d.under_way),
         });
         // The amount that programs write is not known.
@@ -374,7 +374,7 @@ impl Attempt {
             trial.foreign_writes = others::wrote(&self.written, own, &trial);
         }
         trial.cpus = request.cpus.map(|count| {
-            if up.is_here(End::Far) {
+            if up.info().on_this_host {
                 cpus::at_hand(count)
             } else {
                 count
@@ -410,7 +410,13 @@ impl Attempt {
         if self.usage.contaminated {
             self.flags.push(CONTAMINATED.to_owned());
         }
-        if let Some(extra) = request.needs.extra.as_ref().filter(|_| request.traces) {
+        if let Some(extra) = request
+            .point
+            .needs
+            .extra
+            .as_ref()
+            .filter(|_| request.traces)
+        {
             beside(up, request, extra, &mut trial)?;
         }
         self.trial = Some(trial);
@@ -568,17 +574,17 @@ fn job(
         errno: None,
     };
     let physical = up.physical();
-    let guest = up.facts.guest.as_ref().filter(|_| !up.is_here(end));
+    let guest = up.facts.guest.as_ref().filter(|_| !up.info().is_here(end));
     // A layer without a device below has nothing to write back, and a guest cannot see the host's
     // devices.
-    let below = if physical.is_empty() || !up.is_here(end) {
+    let below = if physical.is_empty() || !up.info().is_here(end) {
         Vec::new()
     } else {
         vec![request.base.clone()]
     };
     Ok(Job {
         id: request.id,
-        dir: up.dir(end, request.needs.near).ok_or_else(no_side)?,
+        dir: up.dir(end, request.point.needs.near).ok_or_else(no_side)?,
         point: point.clone(),
         seed: request.seed,
         min_ms: MIN_MS,
@@ -596,10 +602,10 @@ fn job(
 
 /// CPUs of the probe at this end. A near end on this host that drives a layer is not limited.
 fn cpus_of(up: &RunningLayer, asked: Option<u32>, end: End) -> Option<JobCpus> {
-    if end == End::Near && !up.near_is_a_layer() {
+    if end == End::Near && up.info().near.is_none() {
         return None;
     }
-    if up.owns_kernel(end) {
+    if up.info().owns_kernel(end) {
         return Some(JobCpus::Online(asked));
     }
     asked.map(|count| JobCpus::Kept(cpus::at_hand(count)))
@@ -608,7 +614,7 @@ fn cpus_of(up: &RunningLayer, asked: Option<u32>, end: End) -> Option<JobCpus> {
 /// The files of this host that hold the data the point reads; otherwise all image files of the
 /// layer.
 fn behind(up: &RunningLayer, request: &TrialRequest<'_>) -> Vec<BackingExtents> {
-    let found = up.place.backing_extents(&request.needs.open_before);
+    let found = up.place.backing_extents(&request.point.needs.open_before);
     if !found.is_empty() {
         return found;
     }

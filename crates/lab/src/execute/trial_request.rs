@@ -1,7 +1,6 @@
 //! The work of a trial, and why it can fail.
 
 use layermark_model::{Environment, Point};
-use layermark_probe::Needs;
 
 use crate::{
     Stop,
@@ -11,8 +10,8 @@ use crate::{
 /// The work of a trial.
 pub(crate) struct TrialRequest<'a> {
     pub id: u64,
+    /// The point as it is run in the layer.
     pub point: Point,
-    pub needs: Needs,
     /// Whether the extra trial of its needs is run after it.
     pub traces: bool,
     /// Number of CPUs of the layer; `None`: all.
@@ -28,7 +27,7 @@ pub(crate) struct TrialRequest<'a> {
 impl TrialRequest<'_> {
     /// The end whose probe takes the turns.
     pub(crate) fn end(&self) -> End {
-        if self.needs.near.has_two() {
+        if self.point.needs.near.has_two() {
             End::Near
         } else {
             End::Far

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_layers::{Content, Undo, in_words, volatile::PowerCutBase};
+use layermark_layers::{Content, End, Undo, in_words, volatile::PowerCutBase};
 use layermark_model::{
     protocol::{FromProbe, ToProbe},
     witness::{Acknowledged, Checked, ClosedFiles, Survey},
@@ -32,11 +32,10 @@ impl Closed {
 }
 
 impl Cutter<'_> {
-    /// Writes and closes files in the layer, unmounts it, and looks for them. `None` where nothing is unmounted: a
-    /// guest is killed, a container has its files on this host, and what controls do is known.
+    /// Writes and closes files in a layer that is unmounted when it ends, and looks for them. `None` for controls: what
+    /// they do is known.
     pub(super) fn closed(&self, disk: &PowerCutBase) -> Option<ClosedFiles> {
-        let unmounted = !matches!(self.layer.spec.layer.as_str(), "vm" | "container");
-        if !unmounted || self.layer.control.is_some() && !self.layer.named {
+        if self.layer.control.is_some() && !self.layer.named {
             return None;
         }
         let mut undo = Undo::patient();
@@ -65,13 +64,18 @@ impl Cutter<'_> {
         fs::create_dir(&base.dir)
             .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
         let mut place = self.kind()?.open(&base, &self.layer.spec, undo)?;
-        let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
-        let job = self.job(CLOSE, 0, &place.dir().join("witness"));
+        let (mut probe, _) =
+            session::start(place.start(End::Far), self.request.silence, self.stop)?;
+        let job = self.job(CLOSE, 0, &place.info().dir.join("witness"));
         let (run, inside) = (job.run, PathBuf::from(&job.dir));
         let served = inside.strip_prefix(&ground);
         let served = served.ok().filter(|_| !self.layer.server.is_empty());
         let served = served.map(|inner| disk.dir().join("served").join(inner));
-        let other = place.other_side().map(|dir| dir.join("witness/close"));
+        let other = place
+            .info()
+            .other_side
+            .as_ref()
+            .map(|dir| dir.join("witness/close"));
         let failed = |message: &str| LayerFailure::new(in_words(message));
         match self.ask(&mut probe, &ToProbe::Witness(job))? {
             FromProbe::Error { message, .. } => return Err(failed(&message)),
@@ -125,7 +129,8 @@ impl Cutter<'_> {
         let ground = self.ground(disk.dir(), undo)?;
         let base = self.base(ground.join("closed"), Content::Survived);
         let mut place = self.kind()?.open(&base, &self.layer.spec, undo)?;
-        let (mut probe, _) = session::start(place.start(), self.request.silence, self.stop)?;
+        let (mut probe, _) =
+            session::start(place.start(End::Far), self.request.silence, self.stop)?;
         let parent = closed.inside.parent().unwrap_or(Path::new("/"));
         let survey = match self.ask(&mut probe, &ToProbe::Look(self.job(CLOSE, 0, parent)))? {
             FromProbe::Surveyed { survey, .. } => survey,

@@ -18,9 +18,8 @@ use super::{
 use crate::{
     Base, LayerError, Place, Undo, child,
     entered::{self, Own, Start, Way, users_command},
-    needs,
+    known_paths, needs,
     teardown::Teardown,
-    view,
 };
 
 pub(super) const DOCKER: Runtime = Runtime {
@@ -213,13 +212,13 @@ pub(super) fn open(
     };
     let place = entered::enter(base, spec, way)?;
     // Another user may have exchanged the directory, and the daemon may be on another machine.
-    let its = place.dir().file_name().unwrap_or_default();
+    let its = place.info().dir.file_name().unwrap_or_default();
     if options.at == At::Volume && !volume.join(its).is_dir() {
         return Err(LayerError::Entered {
             layer,
             what: format!(
                 "the daemon has not mounted {}",
-                view::named(&volume).display()
+                known_paths::named(&volume).display()
             ),
             tail: Vec::new(),
             hint: Some(
@@ -280,7 +279,7 @@ fn create(
     match options.at {
         At::Root => {}
         At::Volume => {
-            let mount = mount(&view::named(&base.dir.join("volume")));
+            let mount = mount(&known_paths::named(&base.dir.join("volume")));
             asked.extend(["--mount".into(), mount]);
         }
         At::Named => asked.extend(words([

@@ -12,8 +12,9 @@ use super::{At, ContainerOptions, MOUNTED_DIR, podman};
 use crate::{
     Base, LayerError, Undo,
     child::{Change, SEEN_AT},
+    known_paths,
     overlay::Stack,
-    view, workdir,
+    workdir,
 };
 
 /// Directories of a root without others; nspawn takes one without `usr` for empty.
@@ -148,7 +149,7 @@ fn mount_point(at: &Path) -> io::Result<()> {
 fn apart(base: &Base, spec: &Spec, dir: &Path) -> Result<(), LayerError> {
     let layer = spec.to_string();
     let io = LayerError::io(&layer, "find", dir);
-    if !view::named(&base.dir).starts_with(workdir::real_path(dir).map_err(io)?) {
+    if !known_paths::named(&base.dir).starts_with(workdir::real_path(dir).map_err(io)?) {
         return Ok(());
     }
     Err(LayerError::Entered {

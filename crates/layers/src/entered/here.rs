@@ -151,8 +151,9 @@ impl Here {
         Ok(File::open(self.process.path().join("ns/net"))?.into())
     }
 
-    pub(super) fn ground(&self) -> Option<(u64, i64)> {
-        self.place.ground()
+    /// The path by which this host sees its directory.
+    pub(super) fn dir(&self) -> &Path {
+        &self.place.info().dir
     }
 
     pub(super) fn drop_caches(

@@ -5,6 +5,28 @@ use layermark_model::Spec;
 use super::{LayerOption, bad, check_value};
 use crate::LayerError;
 
+/// The options of a layer, as [`layer_options`] makes them.
+pub(crate) trait LayerOptions: Sized + Send + Sync {
+    /// One row for each option.
+    fn rows() -> &'static [LayerOption];
+
+    /// What the user has set, and defaults.
+    fn read(spec: &Spec) -> Result<Self, LayerError>;
+}
+
+/// Of a layer that has none.
+pub(crate) struct NoOptions;
+
+impl LayerOptions for NoOptions {
+    fn rows() -> &'static [LayerOption] {
+        &[]
+    }
+
+    fn read(_: &Spec) -> Result<Self, LayerError> {
+        Ok(Self)
+    }
+}
+
 /// The type of an option's field.
 pub(crate) trait OptionValue: Sized {
     /// See [`LayerOption::values`].
@@ -113,7 +135,14 @@ macro_rules! layer_options {
                 reach: $crate::options::layer_options!(@reach $($reach $($only)?)?),
             }),+];
 
-            $vis fn of(spec: &$crate::Spec) -> Result<Self, $crate::LayerError> {
+        }
+
+        impl $crate::options::LayerOptions for $name {
+            fn rows() -> &'static [$crate::LayerOption] {
+                &Self::ROWS
+            }
+
+            fn read(spec: &$crate::Spec) -> Result<Self, $crate::LayerError> {
                 let [$($field),+] = &Self::ROWS;
                 Ok(Self { $($field: $crate::options::read(spec, $field)?),+ })
             }
@@ -166,6 +195,8 @@ pub(crate) fn on_off(on: bool) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::LayerOptions;
+
     layer_options! {
         struct TestOptions {
             /// a text that
@@ -182,7 +213,7 @@ mod tests {
     fn fields_are_what_was_given_or_defaults() {
         assert_eq!(TestOptions::ROWS[0].help, "a text that may be empty");
         assert_eq!(TestOptions::ROWS[2].values, ["on", "off"]);
-        let read = |text: &str| TestOptions::of(&text.parse().unwrap());
+        let read = |text: &str| TestOptions::read(&text.parse().unwrap());
         let fields = |text| {
             read(text)
                 .map(|o| (o.text, o.optional, o.a_switch))

@@ -3,7 +3,7 @@
 use crate::options::option_rows;
 
 /// A disk controller as the guest sees it.
-pub(super) struct Controller {
+pub(crate) struct Controller {
     pub(super) name: &'static str,
     pub(super) modules: &'static [&'static str],
     /// Machine types that have it; the first is the default.

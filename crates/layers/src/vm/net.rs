@@ -15,7 +15,7 @@ use std::{
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    LayerError,
+    LayerError, NoPath,
     agent::{client::AgentError, protocol::AgentRequest},
     child, needs,
     net::{
@@ -151,15 +151,11 @@ impl<'a> Wiring<'a> {
     }
 }
 
-/// The error for a network that programs of this host cannot reach.
-pub(crate) fn unreachable(layer: &str) -> LayerError {
-    LayerError::NoNetwork {
-        layer: layer.into(),
-        why: "has a network that no program of this host is in".into(),
-        hint: "use backend=tap, or a path between two guests: vm:backend=socket..vm:backend=socket"
-            .into(),
-    }
-}
+/// Why programs of this host cannot reach a network.
+pub(crate) const UNREACHABLE: NoPath = NoPath {
+    why: "has a network that no program of this host is in",
+    hint: "use backend=tap, or a path between two guests: vm:backend=socket..vm:backend=socket",
+};
 
 /// An existing network, and one guest's position in it.
 pub(crate) struct Network {
@@ -340,12 +336,13 @@ fn has_vhost(pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::LayerOptions;
 
     #[test]
     fn a_guest_has_a_card_when_it_is_asked_for() {
         let card = |text: &str, serves| {
             let spec: Spec = text.parse().unwrap();
-            let options = VmOptions::of(&spec).unwrap();
+            let options = VmOptions::read(&spec).unwrap();
             Wiring::of(&spec, &options, serves).map(|_| (options.nic.name, options.backend))
         };
         assert_eq!(card("vm", false), None);
@@ -384,7 +381,7 @@ mod tests {
     #[test]
     fn what_vhost_lacks_is_told() {
         let spec: Spec = "vm:vhost=on".parse().unwrap();
-        let options = VmOptions::of(&spec).unwrap();
+        let options = VmOptions::read(&spec).unwrap();
         let missing = Wiring::of(&spec, &options, false).unwrap().missing();
         let told = missing.iter().any(|m| m.what.contains(VHOST));
         assert_eq!(told, needs::device(VHOST, "vhost_net").is_some());
@@ -401,7 +398,7 @@ mod tests {
             ("vm:backend=socket", "dgram,id=net,local.type=fd,local.str="),
         ] {
             let spec: Spec = text.parse().unwrap();
-            let options = VmOptions::of(&spec).unwrap();
+            let options = VmOptions::read(&spec).unwrap();
             let wiring = Wiring::of(&spec, &options, false).unwrap();
             let network = wiring.make().unwrap();
             let said = network.devices().join(" ");

@@ -11,7 +11,7 @@ use crate::{
 
 option_words! {
     /// What runs the guest.
-    pub(super) enum GuestAccel {
+    pub(crate) enum GuestAccel {
         Auto = "auto",
         Kvm = "kvm",
         Tcg = "tcg",
@@ -20,7 +20,7 @@ option_words! {
 
 option_words! {
     /// The network that QEMU plugs the card into.
-    pub(super) enum Backend {
+    pub(crate) enum Backend {
         Tap = "tap",
         User = "user",
         Socket = "socket",
@@ -29,7 +29,7 @@ option_words! {
 
 option_words! {
     /// Whether this host's kernel moves frames.
-    pub(super) enum Vhost {
+    pub(crate) enum Vhost {
         Auto = "auto",
         On = "on",
         Off = "off",
@@ -38,7 +38,7 @@ option_words! {
 
 option_words! {
     /// The port to the agent.
-    pub(super) enum AgentPort {
+    pub(crate) enum AgentPort {
         Auto = "auto",
         Virtio = "virtio",
         Serial = "serial",
@@ -46,7 +46,7 @@ option_words! {
 }
 
 layer_options! {
-    pub(super) struct VmOptions {
+    pub(crate) struct VmOptions {
         /// controller of the virtual disk
         disk: &'static Controller = "virtio-blk",
         /// instead of a disk, a directory of this host shared into the guest

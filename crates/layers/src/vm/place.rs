@@ -10,7 +10,7 @@ use std::{
 use layermark_model::{CpuTime, DroppedCaches, Facts, GuestFacts};
 
 use crate::{
-    BackingExtents, Base, KernelCaches, LayerError, Place, Wire,
+    BackingExtents, Base, End, Kernel, KernelCaches, LayerError, Place, PlaceInfo, Wire,
     agent::{
         client::{AgentClient, AgentError},
         files,
@@ -39,6 +39,7 @@ const FLOOR: Duration = Duration::from_secs(10);
 /// A layer inside a guest.
 pub(crate) struct VmPlace {
     layer: String,
+    info: PlaceInfo,
     /// Path of the probe's program.
     exe: String,
     exe_path: PathBuf,
@@ -74,6 +75,11 @@ impl VmPlace {
         let name = base.exe.file_name().unwrap_or_default();
         Self {
             layer: host.layer.clone(),
+            info: PlaceInfo {
+                kernel: Kernel::Started,
+                helpers: host.info().helpers.clone(),
+                ..PlaceInfo::elsewhere(AT.into())
+            },
             exe: name.to_string_lossy().into_owned(),
             exe_path: base.exe.clone(),
             agent: guest.agent.clone(),
@@ -97,6 +103,7 @@ impl VmPlace {
     /// when it mounts them again.
     pub(crate) fn shared(mut self, sticky: bool) -> Self {
         (self.shared, self.sticky) = (true, sticky);
+        self.info.other_side = Some(self.host.info().dir.clone());
         self
     }
 
@@ -156,6 +163,7 @@ impl VmPlace {
         // Stored before anything can fail, because it must be dropped after the guest.
         let network = self.network.insert(network);
         let address = network.guest();
+        self.info.address = Some(address.into());
         let on = agent.order(&AgentRequest::Network { address }, CABLED.min(self.silence));
         let proved = on
             .map_err(|why| ("switch its network card on", why))
@@ -234,19 +242,17 @@ impl VmPlace {
 }
 
 impl Place for VmPlace {
-    fn dir(&self) -> &Path {
-        Path::new(AT)
+    fn info(&self) -> &PlaceInfo {
+        &self.info
     }
 
-    fn on_this_host(&self) -> bool {
-        false
-    }
-
-    fn owns_kernel(&self) -> bool {
-        true
-    }
-
-    fn start(&mut self) -> Result<Wire, LayerError> {
+    fn start(&mut self, end: End) -> Result<Wire, LayerError> {
+        if end == End::Near {
+            let network = self.network.as_ref();
+            return start_probe(&self.layer, &self.exe_path, |command| {
+                network.inspect(|network| network.enter(command));
+            });
+        }
         self.facts()?;
         self.agent
             .start(self.exe.clone(), self.quick)
@@ -255,25 +261,8 @@ impl Place for VmPlace {
 
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
         let addresses = self.network.as_ref().and_then(Network::linked);
-        let addresses = addresses.ok_or_else(|| net::unreachable(&self.layer))?;
+        let addresses = addresses.ok_or_else(|| net::UNREACHABLE.error(&self.layer))?;
         Ok(addresses.map(IpAddr::V4))
-    }
-
-    fn address(&mut self) -> Result<IpAddr, LayerError> {
-        let guest = self.network.as_ref().map(Network::guest);
-        let guest = guest.ok_or_else(|| net::unreachable(&self.layer))?;
-        Ok(guest.into())
-    }
-
-    fn other_side(&self) -> Option<&Path> {
-        self.shared.then(|| self.host.dir())
-    }
-
-    fn start_near(&mut self) -> Result<Wire, LayerError> {
-        let network = self.network.as_ref();
-        start_probe(&self.layer, &self.exe_path, |command| {
-            network.inspect(|network| network.enter(command));
-        })
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {
@@ -362,10 +351,6 @@ impl Place for VmPlace {
                 AgentError::OutOfTurn,
             )),
         }
-    }
-
-    fn helpers(&self) -> Vec<u32> {
-        self.host.helpers()
     }
 
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {

@@ -124,6 +124,7 @@ impl<'a> Root<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::LayerOptions;
 
     #[test]
     fn a_root_is_a_directory_or_an_image() {
@@ -135,7 +136,7 @@ mod tests {
             spec.options.insert("root".into(), root.into());
             spec
         };
-        let shown = |spec: &Spec| match Root::of(spec, &VmOptions::of(spec).unwrap()) {
+        let shown = |spec: &Spec| match Root::of(spec, &VmOptions::read(spec).unwrap()) {
             Ok(Some(root)) => root.devices().join(" "),
             Ok(None) => String::new(),
             Err(e) => e.to_string(),

@@ -248,6 +248,7 @@ impl<'a> Share<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::LayerOptions;
 
     #[test]
     fn each_way_is_listed_with_a_cache_of_its_own() {
@@ -256,7 +257,7 @@ mod tests {
         assert_eq!(names, row.unwrap().values[1..]);
         for kind in PROTOCOLS {
             let spec: Spec = format!("vm:share={}", kind.name()).parse().unwrap();
-            let options = VmOptions::of(&spec).unwrap();
+            let options = VmOptions::read(&spec).unwrap();
             let share = Share::of(&spec, &options).unwrap();
             share.check().unwrap();
             assert!(kind.caches().contains(&share.cache()));

@@ -11,7 +11,7 @@ use super::{
     share::{self, Share},
 };
 use crate::{
-    Base, LayerError, Undo, agent::protocol::Mounting, child::Process, host::HostPlace,
+    Base, LayerError, PowerCut, Undo, agent::protocol::Mounting, child::Process, host::HostPlace,
     net::relay::Relay,
 };
 
@@ -96,11 +96,15 @@ impl<'a> GuestStorage<'a> {
         }
     }
 
-    /// See [`crate::Layer::uncut`].
-    pub(super) fn uncut(&self) -> Option<&'static str> {
+    /// See [`crate::LayerInfo::power_cut`].
+    pub(super) fn power_cut(&self) -> PowerCut {
+        let can = PowerCut::Yes {
+            large_disk: true,
+            unmounted: false,
+        };
         match self {
-            Self::Disk(disk) => disk.uncut(),
-            Self::Share(_) => None,
+            Self::Disk(disk) => disk.uncut().map_or(can, PowerCut::No),
+            Self::Share(_) => can,
         }
     }
 

@@ -1,6 +1,7 @@
 use layermark_testkit::wait_for;
 
 use super::*;
+use crate::marker::{MARKER, MARKER_TEXT};
 
 #[test]
 fn makes_a_fresh_directory_and_removes_it() {
@@ -61,14 +62,14 @@ fn reaps_the_dead_and_spares_the_living_and_strangers() {
     fs::write(stranger.join(MARKER), b"something else").unwrap();
     // A process that another test is starting has a copy of the lock until it runs its program.
     let names = [
-        dead.name.clone(),
-        living.name.clone(),
+        dead.name().to_owned(),
+        living.name().to_owned(),
         "layermark-results".into(),
     ];
     let reaped = wait_for("the dead one's lock", || {
         Some(reap(parent(), &names)).filter(|reaped| !reaped.is_empty())
     });
-    assert_eq!(reaped, std::slice::from_ref(&dead.name));
+    assert_eq!(reaped, [dead.name().to_owned()]);
     assert!(!dead.is_there() && living.is_there() && stranger.exists());
 }
 
@@ -86,7 +87,7 @@ fn what_others_could_have_made_is_not_reaped() {
     let owner = |path: &Path, uid| us.is_root() && chown(path, Some(uid), None).is_ok();
     let dead = Fresh::make(parent(), PREFIX).unwrap();
     drop(dead.mark().unwrap());
-    let dir = home.path().join(&dead.name);
+    let dir = home.path().join(dead.name());
     let marker = dir.join(MARKER);
     fs::write(dir.join("precious"), b"x").unwrap();
     let reaped = |known: &[OsString]| {
@@ -94,7 +95,7 @@ fn what_others_could_have_made_is_not_reaped() {
         assert_eq!(reaped, !dir.join("precious").exists());
         reaped
     };
-    let known = [dead.name.clone()];
+    let known = [dead.name().to_owned()];
     assert!(!reaped(&[]), "the journal does not know it");
     mode(&dir, 0o1777);
     assert!(!reaped(&known), "others may write there");

@@ -9,11 +9,11 @@ use std::{
 };
 
 use layermark_layers::{
-    Base, Content, Facts, KernelCaches, Layer, LayerError, Place, Spec, Undo, Wire, WorkDir, find,
-    janitor, sandbox,
+    Base, Content, End, Facts, KernelCaches, Layer, LayerError, Place, Spec, Undo, Wire, WorkDir,
+    find, janitor, sandbox,
 };
-use layermark_model::Point;
-use layermark_probe::{PackagedFile, packaged, workloads};
+use layermark_model::{PackagedFile, Point};
+use layermark_probe::{packaged, workloads};
 
 use crate::{exercise, power_cut, state::State, traps, virtual_machine};
 
@@ -107,13 +107,7 @@ fn base(work: &Path, exe: &Path, big: u64, name: &str) -> Base {
     fs::create_dir(&dir).unwrap();
     fs::create_dir(&master).unwrap();
     let mut files = vec![file("big", big), file("sub/small", 100)];
-    files.extend(
-        workloads::find("file")
-            .unwrap()
-            .needs(&reads())
-            .unwrap()
-            .packaged,
-    );
+    files.extend(reads().needs.packaged_files());
     packaged::write(&master, &files, SEED, &|| true).unwrap();
     Base {
         dir,
@@ -209,12 +203,12 @@ fn has_own_kernel(spec: &Spec) -> bool {
 fn seen(up: &Up) -> PathBuf {
     match up.spec.layer.as_str() {
         "container" => process_of(up).join("root").join(below_root(up)),
-        _ => up.place.dir().to_owned(),
+        _ => up.place.info().dir.clone(),
     }
 }
 
 fn below_root(up: &Up) -> &Path {
-    up.place.dir().strip_prefix("/").unwrap()
+    up.place.info().dir.strip_prefix("/").unwrap()
 }
 
 /// A process of a container, as its directory in `/proc`.
@@ -229,7 +223,7 @@ fn process_of(up: &Up) -> PathBuf {
 fn in_its_network(up: &mut Up) {
     let addresses = up.place.link().unwrap();
     assert!(addresses.iter().all(std::net::IpAddr::is_loopback));
-    let near = up.place.start_near().unwrap();
+    let near = up.place.start(End::Near).unwrap();
     let pid = near.control.pid().unwrap().to_string();
     let network = |at: &Path| fs::read_link(at.join("ns/net")).unwrap();
     let near = network(&Path::new("/proc").join(pid));
@@ -278,7 +272,7 @@ pub fn wire(up: &Up) -> Facts {
     let data: Vec<u8> = (0..1u32 << 20)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
-    let mut wire = echo.place.start().unwrap();
+    let mut wire = echo.place.start(End::Far).unwrap();
     let (mut stdin, sent) = (wire.stdin, data.clone());
     let writer = std::thread::spawn(move || stdin.write_all(&sent));
     let mut back = Vec::new();
@@ -320,8 +314,8 @@ pub fn trial(up: &mut Up) {
 
 /// A real probe does this; what it says of the trial.
 pub fn trial_of(up: &mut Up, point: &Point) -> String {
-    let mut wire = up.place.start().unwrap();
-    assert_eq!(wire.control.pid().is_some(), up.place.on_this_host());
+    let mut wire = up.place.start(End::Far).unwrap();
+    assert_eq!(wire.control.pid().is_some(), up.place.info().on_this_host);
     let mut lines = BufReader::new(wire.stdout).lines();
     let mut hear = |what: &str| {
         let line = lines
@@ -334,7 +328,7 @@ pub fn trial_of(up: &mut Up, point: &Point) -> String {
     };
     hear("hello");
     let job = serde_json::json!({
-        "type": "job", "id": 1, "dir": up.place.dir(), "point": point, "seed": SEED,
+        "type": "job", "id": 1, "dir": &up.place.info().dir, "point": point, "seed": SEED,
         "min_ms": 1, "min_ops": 10, "devices": [],
     });
     writeln!(wire.stdin, "{job}").unwrap();
@@ -356,7 +350,7 @@ pub fn trial_of(up: &mut Up, point: &Point) -> String {
 fn writing(up: &mut Up) {
     let dir = seen(up);
     let file = dir.join("packaged/big");
-    if up.place.read_only() {
+    if up.place.info().read_only {
         assert!(fs::write(dir.join("new"), b"x").is_err());
         return;
     }
@@ -394,7 +388,10 @@ pub fn linked(up: &mut Up) {
     for name in ["nic_driver", "nic_mtu", "nic_queues", "nic_offloads"] {
         assert!(!note(name).is_empty() && !note(&format!("near_{name}")).is_empty());
     }
-    let (far, near) = (up.place.start().unwrap(), up.place.start_near().unwrap());
+    let (far, near) = (
+        up.place.start(End::Far).unwrap(),
+        up.place.start(End::Near).unwrap(),
+    );
     let network = |wire: &Wire| {
         let pid = wire.control.pid()?;
         Some(fs::read_link(format!("/proc/{pid}/ns/net")).unwrap())
@@ -419,8 +416,8 @@ fn hang(layer: &dyn Layer, spec: &Spec, base: &Base) {
     if two_ends {
         up.place.link().unwrap();
     }
-    let wire = up.place.start().unwrap();
-    let near = two_ends.then(|| up.place.start_near().unwrap());
+    let wire = up.place.start(End::Far).unwrap();
+    let near = two_ends.then(|| up.place.start(End::Near).unwrap());
     println!("up");
     std::io::stdout().flush().unwrap();
     std::thread::sleep(Duration::from_mins(1));

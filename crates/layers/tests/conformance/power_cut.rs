@@ -9,7 +9,7 @@ use std::{
 };
 
 use layermark_layers::{
-    Base, Content, Layer, Spec, Undo,
+    Base, Content, End, Layer, Spec, Undo,
     volatile::{
         Choice, DiskOptions, History, Lie, Mark, PowerCutBase, ReadAt, Recovery, places, recover,
     },
@@ -78,7 +78,7 @@ impl Cut<'_> {
     /// Writes and flushes records on a disk, and cuts its power.
     fn written(&self, lie: Option<Lie>, undo: &mut Undo) -> (PowerCutBase, History, Acks) {
         let (mut disk, mut up) = self.up(lie, undo);
-        let dir = up.place.dir().to_owned();
+        let dir = up.place.info().dir.clone();
         let mut acks = Acks::new();
         for n in 0..RECORDS {
             let file = File::create_new(record(&dir, n)).unwrap();
@@ -116,7 +116,7 @@ impl Cut<'_> {
             .collect();
         let base = self.on(&at, Content::Survived);
         let mut up = open(self.layer, self.spec, &base).unwrap();
-        let dir = up.place.dir().to_owned();
+        let dir = up.place.info().dir.clone();
         let is_lost = |n: &usize| fs::read(record(&dir, *n)).ok() != Some(content(*n));
         let lost = acked.iter().copied().filter(is_lost).collect();
         let at_end = point == history.journal().events().len();
@@ -128,7 +128,7 @@ impl Cut<'_> {
         // A probe works in it.
         if at_end && choice == Choice::None {
             up.place.facts().unwrap();
-            drop(up.place.start().unwrap());
+            drop(up.place.start(End::Far).unwrap());
         }
         drop(up.place);
         assert_eq!(up.undo.run(), 0);
@@ -180,7 +180,7 @@ impl Cut<'_> {
         let mut disk = self.disk(None, 256 << 20, &mut undo);
         let base = self.on(&disk.dir(), Content::Left);
         let up = open(self.layer, self.spec, &base).unwrap();
-        let file = File::create_new(record(up.place.dir(), 0)).unwrap();
+        let file = File::create_new(record(&up.place.info().dir, 0)).unwrap();
         file.write_all_at(&content(0), 0).unwrap();
         disk.fail_next_flush().unwrap();
         let e = file.sync_all().unwrap_err();
@@ -315,7 +315,7 @@ impl Cut<'_> {
         let disk = self.disk(None, 256 << 20, &mut undo);
         let base = self.on(&disk.dir(), Content::Left);
         let up = open(self.layer, self.spec, &base).unwrap();
-        let file = File::create_new(record(up.place.dir(), 0)).unwrap();
+        let file = File::create_new(record(&up.place.info().dir, 0)).unwrap();
         println!("up");
         std::io::stdout().flush().unwrap();
         let start = Instant::now();

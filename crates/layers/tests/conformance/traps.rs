@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_layers::{KernelCaches, LayerError, mounts};
+use layermark_layers::{End, KernelCaches, LayerError, mounts};
 use layermark_probe::resident;
 use rustix::mount::UnmountFlags;
 
@@ -34,7 +34,7 @@ pub fn run(trap: &str, mut up: Up) {
 }
 
 fn big(up: &Up) -> std::path::PathBuf {
-    up.place.dir().join("packaged/big")
+    up.place.info().dir.join("packaged/big")
 }
 
 /// `O_DIRECT` may be dropped without a word: then what lies behind the layer gets cached.
@@ -85,11 +85,14 @@ fn volatile_shows(up: &Up) {
 
 /// A layer whose mount is gone leaves a directory that can be measured just as well.
 fn mount_lost(up: &mut Up) {
-    let dir = up.place.dir().to_path_buf();
+    let dir = up.place.info().dir.clone();
     let entry = mounts::holding(&dir).unwrap();
     rustix::mount::unmount(&entry.at, UnmountFlags::DETACH).unwrap();
     fs::create_dir_all(&dir).unwrap();
-    for outcome in [up.place.facts().map(drop), up.place.start().map(drop)] {
+    for outcome in [
+        up.place.facts().map(drop),
+        up.place.start(End::Far).map(drop),
+    ] {
         let e = outcome.unwrap_err();
         assert!(matches!(e, LayerError::NotMounted { .. }), "{e}");
         println!("{e}");
@@ -112,7 +115,7 @@ fn overlay_residency(up: &Up) {
 
 /// A dirty page cannot be dropped: `cool` has to write it back first.
 fn cool_works(up: &mut Up) {
-    let path = up.place.dir().join("dirty");
+    let path = up.place.info().dir.join("dirty");
     fs::write(&path, vec![7; 1 << 20]).unwrap();
     // FUSE forgets what was written when it sees the new time, and caches what is read.
     assert_eq!(fs::read(&path).unwrap().len(), 1 << 20);
@@ -137,20 +140,23 @@ fn refuses_writes(up: &Up) {
     let e = fs::write(big(up), b"x").unwrap_err();
     assert_eq!(e.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
     fs::write(up.base.dir.join("source/new"), b"x").unwrap();
-    assert!(up.place.dir().join("new").exists(), "it is a bind mount");
+    assert!(
+        up.place.info().dir.join("new").exists(),
+        "it is a bind mount"
+    );
 }
 
 /// Root in the mount is another user on the disk, and the kernel says that it is so.
 fn shifts_owners(up: &Up) {
     let options = up.place.facts().unwrap().mounts[0].options.clone();
     assert!(options.split(',').any(|o| o == "idmapped"), "{options}");
-    fs::write(up.place.dir().join("new"), b"x").unwrap();
+    fs::write(up.place.info().dir.join("new"), b"x").unwrap();
     for name in ["new", "packaged/big", ""] {
         let owner = |dir: &Path| {
             let found = dir.join(name).metadata().unwrap();
             (found.uid(), found.gid())
         };
-        assert_eq!(owner(up.place.dir()), (0, 0), "{name}");
+        assert_eq!(owner(&up.place.info().dir), (0, 0), "{name}");
         assert_eq!(
             owner(&up.base.dir.join("source")),
             (100_000, 100_000),
@@ -205,7 +211,7 @@ fn distant(up: &Up) {
     assert_eq!(notes["delay"], "6ms round trip, by layermark's relay");
     assert_eq!(notes["rate"], "100mbit each way, by layermark's relay");
     let start = Instant::now();
-    let mut file = File::create_new(up.place.dir().join("new")).unwrap();
+    let mut file = File::create_new(up.place.info().dir.join("new")).unwrap();
     assert!(start.elapsed() >= ROUND_TRIP);
     let start = Instant::now();
     file.write_all(&vec![7; 1 << 20]).unwrap();

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use layermark_layers::{Base, Content, Facts, KernelCaches, Layer, LayerError, Spec};
+use layermark_layers::{Base, Content, Facts, KernelCaches, Layer, LayerError, PowerCut, Spec};
 use layermark_probe::resident;
 use serde_json::json;
 
@@ -81,14 +81,14 @@ fn survives(layer: &dyn Layer, spec: &Spec, base: &Base) {
         println!("skipped: what survives in a guest needs loop devices");
         return;
     }
-    if let Some(why) = layer.uncut(spec) {
+    if let PowerCut::No(why) = layer.describe(spec).unwrap().power_cut {
         println!("told: {why}");
         return;
     }
     let mut base = base.clone();
     base.content = Content::Survived;
     let mut again = open(layer, spec, &base).unwrap();
-    assert!(again.place.on_this_host());
+    assert!(again.place.info().on_this_host);
     inside::same_as_packaged(&again);
     inside::trial(&mut again);
     drop(again.place);

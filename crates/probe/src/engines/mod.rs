@@ -20,7 +20,7 @@ use crate::{
     run::recorder::Recorder,
 };
 
-mod mapping;
+pub(crate) mod mapping;
 mod mmap;
 mod null;
 mod order;

@@ -2,7 +2,8 @@
 //! checks and labels come from the rows.
 
 use layermark_model::{
-    Meaning, Param, ParamKind, PointError, Reach, format_milliseconds, format_size,
+    Meaning, Param, ParamKind, Point, PointError, Quantity, Reach, Settings, format_milliseconds,
+    format_size,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -10,11 +11,13 @@ use serde_json::{Map, Value};
 mod points;
 mod values;
 mod words;
+mod workload;
 
-pub use points::{Applied, expand, finish, meaning, point, points, read, scaled};
+pub(crate) use layermark_model::words;
+pub use points::{Applied, expand, finish, key, point, points, read, scaled, stored};
 pub use values::{MAX_POINTS, Values, too_many_points};
 pub use words::Cache;
-pub(crate) use words::words;
+pub use workload::{Of, Runs, of};
 
 /// The meaning of a point, derived from its parameters.
 pub trait Means {
@@ -23,11 +26,23 @@ pub trait Means {
 }
 
 /// Parameters of one point of a workload. The fields have the names of the rows.
-pub trait Params: Means + Clone + PartialEq + Serialize + DeserializeOwned + 'static {
+pub trait Params:
+    Means + Runs + Clone + PartialEq + Serialize + DeserializeOwned + 'static
+{
     /// Id of the workload.
-    const WORKLOAD: &'static str;
+    const ID: &'static str;
     /// A row for each parameter a user may give, in the order of the help.
     const TABLE: &'static [Row<Self>];
+
+    /// All parameters a user may give. Those without a row select points and are not stored.
+    fn params() -> Vec<Param> {
+        workload::listed::<Self>()
+    }
+
+    /// Settings expanded to points.
+    fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        points::points::<Self>(settings, scale)
+    }
 
     /// Derives dependent parameters. May split one point into several.
     fn derive(self, _values: &Values) -> Result<Vec<Self>, PointError> {
@@ -38,11 +53,33 @@ pub trait Params: Means + Clone + PartialEq + Serialize + DeserializeOwned + 'st
     fn scale(&mut self, _scale: f64, _values: &Values) {}
 
     /// Checks conditions that the ranges of the table cannot express.
-    fn check(&self) -> Result<(), PointError>;
+    fn check(&self) -> Result<(), PointError> {
+        Ok(())
+    }
 
-    /// First words of a label, and the rows whose part of the label they replace.
-    fn title(&self) -> Option<(String, &'static [&'static str])> {
-        None
+    /// Rows in the order of a description, where it is not that of the table. Others come last.
+    const DESCRIPTION: &'static [&'static str] = &[];
+
+    /// Adds the axes and the description of the rows to what a point means.
+    fn described(&self, mut said: Meaning) -> Meaning {
+        for row in Self::TABLE {
+            if let Some((quantity, value)) = row.axis {
+                said = said.axis(quantity, row.param.name, value(self));
+            }
+        }
+        said.axes.sort_by_key(|axis| axis.quantity.place());
+        let place = |row: &&Row<Self>| {
+            let mut named = Self::DESCRIPTION.iter();
+            named
+                .position(|name| *name == row.param.name)
+                .unwrap_or(usize::MAX)
+        };
+        let mut rows: Vec<_> = Self::TABLE.iter().collect();
+        rows.sort_by_key(place);
+        for row in rows {
+            said = said.part(row.param.name, (row.part)(self).unwrap_or_default());
+        }
+        said
     }
 }
 
@@ -53,8 +90,17 @@ pub struct Row<P> {
     range: Option<(u64, u64)>,
     only: Option<Only<P>>,
     alternative: fn(&P) -> bool,
+    label: fn(&P) -> Option<String>,
+    title: fn(&P) -> Option<Title>,
     part: fn(&P) -> Option<String>,
+    axis: Option<(Quantity, AxisValue<P>)>,
 }
+
+/// The value of a quantity in a point.
+type AxisValue<P> = fn(&P) -> u64;
+
+/// First words of a label, and the rows whose part of the label they replace.
+pub type Title = (String, &'static [&'static str]);
 
 /// The points to which a parameter applies.
 struct Only<P> {
@@ -70,7 +116,10 @@ impl<P> Row<P> {
             range: None,
             only: None,
             alternative: |_| false,
+            label: |_| None,
+            title: |_| None,
             part: |_| None,
+            axis: None,
         }
     }
 
@@ -156,9 +205,32 @@ impl<P> Row<P> {
         self
     }
 
+    /// Its part of the label and of the description; `None` where it is left out.
+    pub const fn says(self, text: fn(&P) -> Option<String>) -> Self {
+        self.label(text).part(text)
+    }
+
     /// Its part of the label; `None` where it is left out.
-    pub const fn label(mut self, part: fn(&P) -> Option<String>) -> Self {
-        self.part = part;
+    pub const fn label(mut self, text: fn(&P) -> Option<String>) -> Self {
+        self.label = text;
+        self
+    }
+
+    /// First words of a label that no user has given.
+    pub const fn title(mut self, text: fn(&P) -> Option<Title>) -> Self {
+        self.title = text;
+        self
+    }
+
+    /// Its part of the description; `None` where it is left out.
+    pub const fn part(mut self, text: fn(&P) -> Option<String>) -> Self {
+        self.part = text;
+        self
+    }
+
+    /// The quantity that it sets: an axis of sweeps, unless it is 0.
+    pub const fn axis(mut self, quantity: Quantity, value: fn(&P) -> u64) -> Self {
+        self.axis = Some((quantity, value));
         self
     }
 
@@ -202,30 +274,4 @@ fn unused(kind: ParamKind) -> Value {
         ParamKind::Text | ParamKind::Command => "".into(),
         ParamKind::Texts | ParamKind::Env => Value::Array(Vec::new()),
     }
-}
-
-/// The parameters of a table, for help and flags.
-pub const fn list<P, const N: usize>(table: &[Row<P>]) -> [Param; N] {
-    let mut all = [table[0].param; N];
-    let mut i = 0;
-    while i < N {
-        all[i] = table[i].param;
-        i += 1;
-    }
-    all
-}
-
-/// Joins two lists.
-pub const fn join<const N: usize>(first: &[Param], second: &[Param]) -> [Param; N] {
-    let mut all = [first[0]; N];
-    let mut i = 0;
-    while i < N {
-        all[i] = if i < first.len() {
-            first[i]
-        } else {
-            second[i - first.len()]
-        };
-        i += 1;
-    }
-    all
 }

@@ -1,16 +1,15 @@
 //! Expands settings to points: values, combinations, applicable parameters, checks, scale, labels.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use layermark_model::{Meaning, Point, PointError, Settings};
+use layermark_model::{Meaning, Needs, Point, PointError, Settings};
 use serde_json::{Map, Value};
 
 use super::{MAX_POINTS, Params, Row, Values, too_many_points, unused};
 
 /// Settings expanded to points, in the order of the table: the last parameter changes fastest.
 pub fn points<P: Params>(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-    let params: Vec<_> = P::TABLE.iter().map(|row| row.param).collect();
-    let values = Values::read(&params, settings)?;
+    let values = Values::read(&P::params(), settings)?;
     let mut applied = Applied::default();
     let all: Vec<P> = expand(&values, scale, &mut applied)?;
     finish(settings, &values, &applied, &all)
@@ -26,7 +25,7 @@ pub fn expand<P: Params>(
     for map in values.combinations(P::TABLE)? {
         derived.extend(applied.clear::<P>(map)?.derive(values)?);
         if derived.len() > MAX_POINTS {
-            return Err(too_many_points(P::WORKLOAD));
+            return Err(too_many_points(P::ID));
         }
     }
     let mut all: Vec<P> = Vec::new();
@@ -75,14 +74,30 @@ fn mark_alternatives<P: Params>(points: &mut [Point], values: &Values, all: &[P]
     }
 }
 
-/// A point with its meaning.
+/// A point with its meaning and its needs.
 pub fn point<P: Params>(label: String, p: &P) -> Result<Point, PointError> {
-    Point::new(P::WORKLOAD, label, p, p.meaning()?)
+    let mut at = Point::new(P::ID, label, p, p.meaning()?)?;
+    at.needs = needs(&at.label, p)?;
+    Ok(at)
 }
 
-/// The meaning of a stored point that has none.
-pub fn meaning<P: Params>(at: &Point) -> Result<Meaning, PointError> {
-    at.typed::<P>()?.meaning()
+/// What a point of this label needs.
+pub fn needs<P: Params>(label: &str, p: &P) -> Result<Arc<Needs>, PointError> {
+    let mut needs = p.needs()?;
+    if let Some(extra) = &mut needs.extra {
+        label.clone_into(&mut extra.label);
+    }
+    Ok(Arc::new(needs))
+}
+
+/// The key of a point with these parameters.
+pub fn key<P: Params>(p: &P) -> Result<String, PointError> {
+    Ok(Point::new(P::ID, String::new(), p, Meaning::default())?.key())
+}
+
+/// The parameters of a stored point, which may have been made elsewhere. They are not checked.
+pub fn stored<P: Params>(at: &Point) -> Result<P, PointError> {
+    at.typed::<P>()
 }
 
 /// Reads and checks the parameters of a point. In the probe they come from another process.
@@ -104,11 +119,11 @@ fn check<P: Params>(p: &P) -> Result<(), PointError> {
 
 fn check_ranges<P: Params>(p: &P, map: &Map<String, Value>) -> Result<(), PointError> {
     let mut rows = P::TABLE.iter().filter(|row| row.applies(p));
-    rows.try_for_each(|row| row.check(P::WORKLOAD, map))
+    rows.try_for_each(|row| row.check(P::ID, map))
 }
 
 fn error<P: Params>(why: impl std::fmt::Display) -> PointError {
-    PointError::new(format!("{}: {why}", P::WORKLOAD))
+    PointError::new(format!("{}: {why}", P::ID))
 }
 
 /// Parameters that applied to some point.
@@ -125,7 +140,7 @@ impl Applied {
         let p = typed(&map)?;
         for row in P::TABLE {
             if row.applies(&p) {
-                row.check(P::WORKLOAD, &map)?;
+                row.check(P::ID, &map)?;
                 self.0.insert(row.param.name);
             } else {
                 map.insert(row.param.name.into(), unused(row.param.kind));
@@ -164,7 +179,7 @@ fn labels<P: Params>(label: Option<&str>, points: &[P]) -> Vec<String> {
         return points.iter().map(|_| label.to_owned()).collect();
     }
     let parts = |p: &P| -> Vec<Option<String>> {
-        let parts = P::TABLE.iter().map(|row| (row.part)(p));
+        let parts = P::TABLE.iter().map(|row| (row.label)(p));
         parts.collect()
     };
     let all: Vec<Vec<Option<String>>> = points.iter().map(parts).collect();
@@ -182,10 +197,11 @@ fn labels<P: Params>(label: Option<&str>, points: &[P]) -> Vec<String> {
 }
 
 fn full_label<P: Params>(p: &P) -> String {
-    let (title, replaced) = p.title().unwrap_or_default();
+    let title = P::TABLE.iter().find_map(|row| (row.title)(p));
+    let (title, replaced) = title.unwrap_or_default();
     let rows = P::TABLE.iter();
     let rows = rows.filter(|row| !replaced.contains(&row.param.name));
-    let parts = rows.filter_map(|row| (row.part)(p));
+    let parts = rows.filter_map(|row| (row.label)(p));
     let title = (!title.is_empty()).then_some(title);
     title
         .into_iter()
@@ -201,8 +217,13 @@ pub fn scaled(value: u64, scale: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::param::Means;
+    use crate::{
+        Context, ProbeError, Work,
+        param::{Means, Runs},
+    };
     use layermark_model::Meaning;
     use serde::{Deserialize, Serialize};
     use serde_json::json;
@@ -215,7 +236,7 @@ mod tests {
     }
 
     impl Params for Demo {
-        const WORKLOAD: &'static str = "demo";
+        const ID: &'static str = "demo";
         const TABLE: &'static [Row<Self>] = &[
             Row::word("op", &["read", "write"], "read,write")
                 .list()
@@ -232,9 +253,14 @@ mod tests {
         fn scale(&mut self, scale: f64, _: &Values) {
             self.depth = scaled(self.depth, scale).min(self.depth);
         }
+    }
 
-        fn check(&self) -> Result<(), PointError> {
-            Ok(())
+    impl Runs for Demo {
+        const ABOUT: &'static str = "a demonstration";
+        const EXAMPLES: [&'static str; 2] = ["layermark demo", "layermark demo --fast"];
+
+        fn prepare(self, _: &Path, _: &Context) -> Result<Box<dyn Work>, ProbeError> {
+            Err(ProbeError::new("a demonstration"))
         }
     }
 

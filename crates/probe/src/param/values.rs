@@ -298,7 +298,9 @@ mod tests {
         Row::text("spec", "a, b").list(),
         Row::size("buffer", "auto").list(),
     ];
-    const PARAMS: &[Param] = &crate::param::list::<_, { TABLE.len() }>(TABLE);
+    fn declared() -> Vec<Param> {
+        TABLE.iter().map(|row| row.param).collect()
+    }
 
     fn settings(params: Value) -> Settings {
         let Value::Object(params) = params else {
@@ -312,7 +314,7 @@ mod tests {
     }
 
     fn fails(params: Value) -> PointError {
-        Values::read(PARAMS, &settings(params))
+        Values::read(&declared(), &settings(params))
             .err()
             .expect("an error")
     }
@@ -320,7 +322,7 @@ mod tests {
     #[test]
     fn reads_text_numbers_and_lists() {
         let v = Values::read(
-            PARAMS,
+            &declared(),
             &settings(json!({"op": "read,write", "record": ["1K", 512, "32..64"], "direct": "on"})),
         )
         .unwrap();
@@ -328,10 +330,10 @@ mod tests {
         assert_eq!(v.combinations(TABLE).unwrap().len(), 8);
         assert_eq!(v.all("passes"), [Value::from(0)]);
         assert!(v.given("op") && !v.given("passes"));
-        let v = Values::read(PARAMS, &settings(json!({"record": "4K,4096"}))).unwrap();
+        let v = Values::read(&declared(), &settings(json!({"record": "4K,4096"}))).unwrap();
         assert_eq!(v.all("record").len(), 1);
         assert_eq!(v.all("buffer"), [Value::from(0)]);
-        let v = Values::read(PARAMS, &settings(json!({"buffer": "32K, auto"}))).unwrap();
+        let v = Values::read(&declared(), &settings(json!({"buffer": "32K, auto"}))).unwrap();
         assert_eq!(v.all("buffer"), [32768, 0].map(Value::from));
         let e = fails(json!({"record": "auto"}));
         assert!(e.message.contains("`auto` is not"), "{e}");
@@ -339,10 +341,10 @@ mod tests {
 
     #[test]
     fn times_become_milliseconds_and_text_stays_whole() {
-        let v = Values::read(PARAMS, &settings(json!({"time": "1.5s"}))).unwrap();
+        let v = Values::read(&declared(), &settings(json!({"time": "1.5s"}))).unwrap();
         assert_eq!(v.all("time"), [Value::from(1500)]);
         assert_eq!(v.all("spec"), [Value::from("a, b")]);
-        let v = Values::read(PARAMS, &settings(json!({"spec": ["a", " b; c "]}))).unwrap();
+        let v = Values::read(&declared(), &settings(json!({"spec": ["a", " b; c "]}))).unwrap();
         assert_eq!(v.all("spec"), ["a", " b; c "].map(Value::from));
         for bad in [
             json!({"time": 300}),
@@ -398,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_count_is_not_read_as_a_size() {
-        let v = Values::read(PARAMS, &settings(json!({"passes": " 12 "}))).unwrap();
+        let v = Values::read(&declared(), &settings(json!({"passes": " 12 "}))).unwrap();
         assert_eq!(v.all("passes"), [Value::from(12)]);
         for (bad, says) in [
             (json!("1.5"), "`1.5` is not a count"),
@@ -416,7 +418,7 @@ mod tests {
     fn too_many_points_are_refused() {
         let many: Vec<u64> = (1..=6000).collect();
         let v = Values::read(
-            PARAMS,
+            &declared(),
             &settings(json!({"op": "read,write", "record": many})),
         )
         .unwrap();
@@ -430,7 +432,7 @@ mod tests {
                 for name in ["op", "record", "passes", "direct", key.as_str()] {
                     let mut params = Map::new();
                     params.insert(name.into(), value.clone());
-                    let _ = Values::read(PARAMS, &Settings { workload: "w".into(), label: None, params });
+                    let _ = Values::read(&declared(), &Settings { workload: "w".into(), label: None, params });
                 }
             }
         }

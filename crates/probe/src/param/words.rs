@@ -1,26 +1,6 @@
-//! Enums whose values are words in a plan.
+//! Words that several workloads take.
 
-/// Defines an enum with a word for each variant, which users write and points store.
-macro_rules! words {
-    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-        pub enum $name {
-            $($(#[$doc])* #[serde(rename = $word)] $variant,)+
-        }
-
-        impl $name {
-            /// All words, in the order of the variants.
-            pub const WORDS: &'static [&'static str] = &[$($word),+];
-
-            /// The word of this variant.
-            pub fn id(self) -> &'static str {
-                Self::WORDS[self as usize]
-            }
-        }
-    };
-}
-pub(crate) use words;
+use layermark_model::words;
 
 words! {
     /// State of the cache before the clock starts.

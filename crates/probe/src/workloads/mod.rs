@@ -1,11 +1,12 @@
-//! Kinds of work. To add one, write `workloads/NAME.rs` and add its line to [`ALL`].
+//! Kinds of work. To add one, write `workloads/NAME.rs` and add its two lines
+//! here. In the name of the file `_` stands for the `-` of an id.
 
 use layermark_model::{
     CPUS, Meaning, Param, ParamKind, Point, PointError, Quantity, Reached, Settings,
 };
 use serde_json::{Map, Value};
 
-use crate::{Workload, param::Values};
+use crate::{Purpose, Workload, param::Values};
 
 pub mod coherence;
 pub mod db;
@@ -19,24 +20,26 @@ pub mod iops;
 pub mod launch;
 pub mod lock;
 pub mod meta;
+pub mod mmap_fault;
 pub mod net;
 pub mod steps;
 mod work_dir;
 
 /// Every workload.
 pub const ALL: &[&dyn Workload] = &[
-    &file::File,
-    &iops::Iops,
-    &meta::Meta,
-    &lock::Lock,
-    &db::Db,
-    &coherence::Coherence,
-    &net::Net,
-    &ftp::Ftp,
-    &http::Http,
-    &launch::Launch,
-    &steps::Steps,
-    &devload::DevLoad,
+    &file::WORKLOAD,
+    &iops::WORKLOAD,
+    &meta::WORKLOAD,
+    &mmap_fault::WORKLOAD,
+    &lock::WORKLOAD,
+    &db::WORKLOAD,
+    &coherence::WORKLOAD,
+    &net::WORKLOAD,
+    &ftp::WORKLOAD,
+    &http::WORKLOAD,
+    &launch::WORKLOAD,
+    &steps::WORKLOAD,
+    &devload::WORKLOAD,
 ];
 
 /// The workload of that name.
@@ -47,13 +50,13 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
 /// The meaning of a point that was stored without one. Empty for a workload that this version does
 /// not have.
 pub fn meaning(at: &Point) -> Meaning {
-    let said = find(&at.workload).and_then(|w| w.meaning(at).ok());
-    said.unwrap_or_default()
+    let read = find(&at.workload).and_then(|w| w.read(at, Purpose::Report).ok());
+    read.map(|at| at.meaning).unwrap_or_default()
 }
 
 /// What a point reaches beyond the run's directory, as stored, even if the point is invalid.
 pub fn reaches(at: &Point) -> Vec<Reached> {
-    let params = find(&at.workload).map_or(&[][..], |w| w.params());
+    let params = find(&at.workload).map_or_else(Vec::new, <dyn Workload>::params);
     let mut reached = Vec::new();
     for param in params {
         let (Some(what), Some(value)) = (param.reach, at.params.get(param.name)) else {
@@ -167,8 +170,9 @@ pub(crate) mod tests {
         for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let id = name.replace('_', "-");
             assert!(
-                HELPERS.contains(&name.as_str()) || known.contains(&name.as_str()),
+                HELPERS.contains(&name.as_str()) || known.contains(&id.as_str()),
                 "{folder}/{name} is not listed: add `{}` to ALL in {folder}/mod.rs",
                 line.replace("NAME", &name),
             );
@@ -231,7 +235,7 @@ pub(crate) mod tests {
     #[test]
     fn every_workload_file_is_listed() {
         let known: Vec<&str> = ALL.iter().map(|w| w.id()).collect();
-        assert_listed("workloads", &known, "&NAME::Type");
+        assert_listed("workloads", &known, "&NAME::WORKLOAD");
         assert!(known.iter().all(|id| find(id).is_some()));
         assert!(find("flie").is_none());
     }
@@ -251,7 +255,7 @@ pub(crate) mod tests {
                 assert_eq!(meaning(point), point.meaning, "{}", point.label);
             }
             for param in workload.params() {
-                if file::MATRIX_PARAMS.contains(param) {
+                if file::MATRIX_PARAMS.contains(&param) {
                     // They select points.
                     continue;
                 }
@@ -295,7 +299,7 @@ pub(crate) mod tests {
                     point.meaning.cpus().map_or(0, u64::from)
                 );
                 // What the workload itself reads has no such parameter.
-                find("meta").unwrap().meaning(point)?;
+                find("meta").unwrap().read(point, Purpose::Report)?;
             }
             Ok::<_, PointError>(made.into_iter().map(|p| p.label).collect::<Vec<_>>())
         };

@@ -230,12 +230,8 @@ fn a_first_write_changes_no_file_that_others_read() {
 }
 
 fn packaged(lab: &Lab, p: &layermark_model::Point) {
-    let files = layermark_probe::workloads::find("file")
-        .unwrap()
-        .needs(p)
-        .unwrap()
-        .packaged;
-    layermark_probe::packaged::write(&lab.dir.path().join("packaged"), &files, 99, &|| true)
+    let files = &p.needs.packaged;
+    layermark_probe::packaged::write(&lab.dir.path().join("packaged"), files, 99, &|| true)
         .unwrap();
 }
 

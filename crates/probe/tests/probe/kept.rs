@@ -61,14 +61,14 @@ fn what_a_cut_off_trial_left_is_made_anew() {
 
 #[test]
 fn the_lab_knows_what_stays() {
-    let file = layermark_probe::workloads::find("file").unwrap();
-    let stays = file.needs(&kept("mix", "pread")).unwrap().kept_files;
+    let mix = kept("mix", "pread");
+    let stays = &mix.needs.kept_files;
     assert_eq!(
         (stays.len(), stays[0].path.as_str(), stays[0].size),
         (1, "kept/data-262144-1", 256 << 10)
     );
     let own = point("file", json!({"op": "rewrite"}));
-    assert!(file.needs(&own).unwrap().kept_files.is_empty());
+    assert!(own.needs.kept_files.is_empty());
 }
 
 #[test]

@@ -126,12 +126,8 @@ fn overlay_inside() {
     // same name: so its packaged files are lower files.
     let mut lab = Lab::in_dir(&merged);
     let name = lab.dir.path().file_name().unwrap().to_owned();
-    let files = layermark_probe::workloads::find("file")
-        .unwrap()
-        .needs(&p)
-        .unwrap()
-        .packaged;
-    layermark_probe::packaged::write(&lower.join(&name).join("packaged"), &files, 1, &|| true)
+    let files = &p.needs.packaged;
+    layermark_probe::packaged::write(&lower.join(&name).join("packaged"), files, 1, &|| true)
         .unwrap();
     let options = format!(
         "lowerdir={},upperdir={},workdir={}",

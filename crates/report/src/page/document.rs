@@ -213,7 +213,7 @@ impl<'a> Document<'a> {
         let report = self.report;
         match &report.compared {
             Some(_) => format!("{} --full", report.reproduce.command),
-            None => format!("layermark report {}{} {rest}", report.run, report.store),
+            None => format!("layermark report {} {rest}", report.store.find(&report.run)),
         }
     }
 

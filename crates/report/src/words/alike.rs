@@ -63,8 +63,9 @@ impl Words for Difference<'_> {
                 )
             }
             Self::Untrusted(run, id, store) => text!(
-                "the {} run is not trustworthy: layermark report {id}{store}",
-                which(*run)
+                "the {} run is not trustworthy: layermark report {}",
+                which(*run),
+                store.find(id)
             ),
             Self::Unfinished(run, status) => {
                 text!("the {} run is not complete ({status})", which(*run))

@@ -31,7 +31,7 @@ impl Words for Caveat<'_> {
                     Ended::ByError => "Ended by an error",
                     Ended::Interrupted => "Interrupted",
                 };
-                let command = format!("layermark run --resume {}{}", run.id, run.store);
+                let command = format!("layermark run --resume {}", run.store.find(&run.id));
                 text!("{why}: {} continues it", Text::code(&command))
             }
             Self::CutByBudget(run, cut) => cut_by_budget(run, cut),
@@ -93,8 +93,9 @@ fn cut_by_budget(run: &Run, cut: &Cut) -> Text {
         String::new()
     };
     let command = format!(
-        "layermark run --resume {}{} --budget {}s",
-        run.id, run.store, cut.enough_s
+        "layermark run --resume {} --budget {}s",
+        run.store.find(&run.id),
+        cut.enough_s
     );
     text!(
         "The budget of {budget} was spent: {at}was cut after {} s, while {}; {smaller}{} continues it",

@@ -32,6 +32,112 @@ const LOOKUPS: [&str; 13] = [
     "workload.as_str() {",
 ];
 
+/// Questions which workload or layer it is, by the end of a file's path, and why each is asked.
+const ASKED: [(&str, &[&str], &str); 16] = [
+    (
+        "cli/src/args.rs",
+        &["launch", "steps"],
+        "words after `--` are parsed by clap and are no parameters",
+    ),
+    (
+        "cli/src/refused.rs",
+        &["launch"],
+        "the hint for a command whose words were not quoted",
+    ),
+    (
+        "commands/complete.rs",
+        &["dir"],
+        "completes a path after the name of the layer",
+    ),
+    (
+        "durability/mod.rs",
+        &["file"],
+        "a plan has a point; here only its layers are cut",
+    ),
+    (
+        "durability/selftest.rs",
+        &["vm"],
+        "a liar is put below the disk of a guest",
+    ),
+    (
+        "lab/src/power_cut.rs",
+        &["vm", "loop", "image"],
+        "their disk must hold a whole file system",
+    ),
+    (
+        "power_cut/closed.rs",
+        &["vm", "container"],
+        "the host cannot unmount what these have mounted",
+    ),
+    (
+        "model/src/facts.rs",
+        &["tmpfs", "fuse"],
+        "names of file systems of the kernel",
+    ),
+    (
+        "analysis/facts.rs",
+        &["overlay", "fuse"],
+        "names of file systems of the kernel",
+    ),
+    (
+        "model/src/spec.rs",
+        &["native"],
+        "the one layer that everything knows",
+    ),
+    (
+        "report/src/code_span.rs",
+        &["native"],
+        "the word is no code in a sentence",
+    ),
+    (
+        "views/durability.rs",
+        &["container"],
+        "how a container is set up again after a cut",
+    ),
+    (
+        "virtual_io/stacks.rs",
+        &["vm"],
+        "a study of the devices of guests",
+    ),
+    (
+        "analysis/external.rs",
+        &["command"],
+        "the operation of an imported result",
+    ),
+    ("analysis/iops.rs", &["iops"], "the view of that workload"),
+    (
+        "forecast/costs.rs",
+        &["file", "meta"],
+        "the table of points from which the costs of calls come",
+    ),
+];
+
+/// The words of workloads and layers that a line asks for.
+fn asks<'a>(line: &str, words: &[&'a str]) -> Vec<&'a str> {
+    const BEFORE: [&str; 6] = [
+        "== ",
+        "!= ",
+        "== Some(",
+        "!= Some(",
+        "starts_with(",
+        "workload: ",
+    ];
+    let is_asked = |word: &&str| {
+        [format!("\"{word}\""), format!("\"{word}:")]
+            .iter()
+            .any(|literal| {
+                let mut parts = line.match_indices(literal.as_str());
+                parts.any(|(at, _)| {
+                    let (before, after) = (&line[..at], &line[at + literal.len()..]);
+                    BEFORE.iter().any(|way| before.ends_with(way))
+                        || [" =>", " |"].iter().any(|way| after.starts_with(way))
+                        || before.contains("matches!(")
+                })
+            })
+    };
+    words.iter().copied().filter(is_asked).collect()
+}
+
 /// How an option of a layer is looked up by its name, without white space.
 const OPTION_LOOKUPS: [&str; 4] = [
     ".options.get(",
@@ -93,6 +199,62 @@ fn nobody_asks_again_what_the_workload_has_said() {
         "a workload says what its points mean (crates/model/src/meaning.rs): ask that, not\n{}",
         found.join("\n")
     );
+}
+
+/// The words themselves are looked for, in whatever way they are compared: a workload or layer says what it
+/// can do, as data. Layers may name themselves.
+#[test]
+fn who_asks_which_workload_or_layer_it_is_has_a_reason() {
+    let workloads = layermark_probe::workloads::ALL.iter().map(|w| w.id());
+    let words: Vec<&str> = workloads.chain(layermark_model::LAYERS).collect();
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (mut found, mut asked) = (Vec::new(), 0);
+    for name in CRATES.iter().filter(|name| **name != "layers") {
+        visit(&crates.join(name).join("src"), &mut |path| {
+            let of = path.strip_prefix(&crates).unwrap().to_str().unwrap();
+            let source = fs::read_to_string(path).unwrap();
+            let product = source.lines().take_while(|l| *l != "#[cfg(test)]");
+            let code = product.map(str::trim).filter(|l| !l.starts_with("//"));
+            let is_test = of.ends_with("tests.rs");
+            for line in code.filter(|_| !is_test) {
+                for word in asks(line, &words) {
+                    let mut reasons = ASKED.iter();
+                    let known =
+                        reasons.any(|(file, words, _)| of.ends_with(file) && words.contains(&word));
+                    asked += usize::from(known);
+                    if !known {
+                        found.push(format!("crates/{of}: {word}: {line}"));
+                    }
+                }
+            }
+        });
+    }
+    assert!(asked > 10, "{asked} questions");
+    assert!(
+        found.is_empty(),
+        "let it say what it can do (Meaning, Needs, the layer), or add a reason to ASKED\n{}",
+        found.join("\n")
+    );
+}
+
+#[test]
+fn a_question_is_found_however_it_is_asked() {
+    let words = ["iops", "vm", "container", "meta", "file"];
+    for (line, expected) in [
+        (
+            "site.filter(|_| result.workload == \"iops\")",
+            &["iops"][..],
+        ),
+        ("if matches!(layer.as_str(), \"vm\" | \"loop\") {", &["vm"]),
+        ("_ if guest.layer != \"vm\" || !on_disk => None,", &["vm"]),
+        ("if l.spec.starts_with(\"container:\") {", &["container"]),
+        ("workload: \"meta\",", &["meta"]),
+        ("\"file\" => one(),", &["file"]),
+        ("let sizes = [(point.file_size, \"file\")];", &[]),
+        ("Self::Guest => \"vm\",", &[]),
+    ] {
+        assert_eq!(asks(line, &words), expected, "{line}");
+    }
 }
 
 /// Only `options/values.rs` looks an option up by its name.

@@ -1,5 +1,6 @@
 //! The store: its content, its file or its server, and the processes that share it.
 
+mod archive;
 mod beside;
 mod files;
 mod made;

@@ -1,5 +1,7 @@
 //! An invented run of one program with given launch times, in order.
 
+use std::sync::Arc;
+
 use layermark_model::{
     Cell, FigureValues, Meaning, Pass, Point, Run, Target, Trial, TrialRecord, Unit,
 };
@@ -21,6 +23,7 @@ pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {
             ..Meaning::default()
         }
         .part("ready", "until window=Login"),
+        needs: Arc::default(),
     };
     let (layers, points) = (vec![layer(&PLAIN)], vec![point]);
     let started_ms = 1_400_000_000_000;

@@ -1,5 +1,7 @@
 //! An invented run over file sizes and record sizes, with the same limits as iozone's.
 
+use std::sync::Arc;
+
 use layermark_model::{
     Cell, CpuUse, LayerRun, Meaning, Pass, Point, Quantity, Run, Trial, TrialRecord, format_size,
 };
@@ -102,6 +104,7 @@ impl Matrix {
                         ),
                         meaning: meaning::of("file", &params),
                         params,
+                        needs: Arc::default(),
                     });
                 }
             }

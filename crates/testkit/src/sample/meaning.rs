@@ -1,7 +1,7 @@
 //! The meaning of invented points, from their workloads.
 
 use layermark_model::{Meaning, Settings};
-use layermark_probe::workloads;
+use layermark_probe::{Purpose, workloads};
 use serde_json::{Map, Value};
 
 /// The meaning of a point with these parameters; the others have the workload's defaults.
@@ -28,5 +28,6 @@ pub fn of(workload: &str, given: &Map<String, Value>) -> Meaning {
             own.clone_from(value);
         }
     }
-    workload.meaning(&point).expect("a meaning")
+    let read = workload.read(&point, Purpose::Report);
+    read.expect("a meaning").meaning
 }

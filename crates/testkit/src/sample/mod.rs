@@ -12,6 +12,8 @@ pub mod steps;
 pub use card::card;
 pub use launches::launches;
 
+use std::sync::Arc;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hdrhistogram::{
     Histogram,
@@ -290,6 +292,7 @@ fn point(work: &SampleWork) -> Point {
         label: work.label.into(),
         meaning: meaning::of(work.workload, &params),
         params,
+        needs: Arc::default(),
     }
 }
 

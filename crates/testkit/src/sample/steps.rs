@@ -1,5 +1,7 @@
 //! An invented run of two steps, with the costs of their system calls.
 
+use std::sync::Arc;
+
 use layermark_model::{
     Cell, FigureValues, Meaning, Pass, Point, Run, Target, Trial, TrialRecord, calls,
 };
@@ -151,6 +153,7 @@ fn step(label: &str) -> Point {
         label: label.into(),
         params: params.as_object().cloned().unwrap_or_default(),
         meaning: meaning.part("run", label),
+        needs: Arc::default(),
     }
 }
 
@@ -162,5 +165,6 @@ fn cost(op: &str) -> Point {
         label: format!("{op}, 50 files"),
         meaning: meaning::of("meta", &params),
         params,
+        needs: Arc::default(),
     }
 }

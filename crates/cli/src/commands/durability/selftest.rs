@@ -216,7 +216,8 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
         let mut spec: Spec = spec
             .parse()
             .map_err(|e| Failure::failed(format!("{spec}: {e}")))?;
-        if spec.layer == "vm" {
+        let kind = layermark_layers::find(&spec.layer);
+        if kind.is_some_and(|layer| layer.options().iter().any(|o| o.name == "cpus")) {
             // Two emulated CPUs take longer to start than one, and do no more here.
             spec.options.insert("cpus".into(), "1".into());
         }

@@ -69,7 +69,8 @@ impl Body for Events {
     }
 }
 
-type Sent = Response<Either<Full<Bytes>, Events>>;
+/// A response as it is sent.
+pub type Sent = Response<Either<Full<Bytes>, Events>>;
 
 impl Answer {
     pub fn style() -> Self {

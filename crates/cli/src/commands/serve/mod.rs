@@ -4,6 +4,7 @@
 //! arrives. It uses hyper alone: six addresses need no router such as axum.
 
 mod answer;
+mod connections;
 mod frame;
 mod live;
 mod pages;
@@ -11,7 +12,6 @@ mod token;
 
 use std::{
     collections::BTreeMap,
-    convert::Infallible,
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::PathBuf,
@@ -25,18 +25,14 @@ use clap::Args;
 use hyper::{
     Method, Request, StatusCode,
     body::{Bytes, Incoming},
-    server::conn::http1,
-    service::service_fn,
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
 use layermark_report::Tally;
 use layermark_store::Store;
 use tokio::{
-    net::TcpStream,
     runtime::Builder,
     sync::{Semaphore, mpsc},
-    task::{AbortHandle, spawn_blocking},
-    time::{sleep, timeout},
+    task::spawn_blocking,
+    time::timeout,
 };
 
 use self::{
@@ -62,18 +58,12 @@ pub struct ServeArgs {
     pub store: StoreArg,
 }
 
-/// Most simultaneous connections. A further one replaces the oldest that has sent no request yet.
-const CONNECTIONS: usize = 64;
 /// Most pages over many runs that are made at once, of four pages in all.
 const HEAVY: usize = 2;
 /// How long such a page may wait for its turn.
 const TURN: Duration = Duration::from_secs(30);
-/// Largest head of a request, bytes.
-const HEAD: usize = 16 << 10;
 /// Time limit to send a request's head, and to receive a piece of a response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest life of a connection. Viewers reconnect by themselves.
-const LIFE: Duration = Duration::from_hours(1);
 /// Within this time viewers learn that a run has ended.
 const HEARD: Duration = Duration::from_millis(500);
 /// How long the process waits for viewers to fetch the last page of a stopped run.
@@ -224,7 +214,7 @@ fn refused(at: SocketAddr, error: &io::Error) -> Failure {
     Failure::failed(format!("cannot serve at {at}: {why}")).hint(hint)
 }
 
-/// Takes connections until the process ends.
+/// Answers requests until the process ends.
 fn serve(listener: TcpListener, site: &Arc<Site>) -> io::Result<()> {
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -232,83 +222,16 @@ fn serve(listener: TcpListener, site: &Arc<Site>) -> io::Result<()> {
         .build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let free = Arc::new(Semaphore::new(CONNECTIONS));
-        let silent = Arc::<Silent>::default();
-        for number in 0.. {
-            // Out of file descriptors, or the client closed the connection before it was accepted.
-            let Ok((stream, _)) = listener.accept().await else {
-                sleep(Duration::from_millis(100)).await;
-                continue;
-            };
-            if free.available_permits() == 0 {
-                silent.end_oldest();
+        let site = Arc::clone(site);
+        let answer = move |request, port| {
+            let site = Arc::clone(&site);
+            async move {
+                let answer = Site::answer(&site, &request, port).await;
+                answer.send(&site.session, port)
             }
-            let Ok(place) = Arc::clone(&free).acquire_owned().await else {
-                return Ok(());
-            };
-            let asked = Asked(number, Arc::clone(&silent));
-            let site = Arc::clone(site);
-            let task = tokio::spawn(async move {
-                let _place = place;
-                let _ = timeout(LIFE, connection(stream, site, asked)).await;
-            });
-            silent.lock().insert(number, task.abort_handle());
-        }
-        Ok(())
+        };
+        connections::accept(listener, PATIENCE, answer).await
     })
-}
-
-/// Connections that have sent no request yet, by number.
-#[derive(Default)]
-struct Silent(Mutex<BTreeMap<u64, AbortHandle>>);
-
-impl Silent {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, AbortHandle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn end_oldest(&self) {
-        if let Some((_, oldest)) = self.lock().pop_first() {
-            oldest.abort();
-        }
-    }
-}
-
-/// A connection. It leaves the list of silent ones when it sends a request or is dropped.
-struct Asked(u64, Arc<Silent>);
-
-impl Asked {
-    fn now(&self) {
-        self.1.lock().remove(&self.0);
-    }
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        self.now();
-    }
-}
-
-/// Handles one connection: one request and its response.
-async fn connection(stream: TcpStream, site: Arc<Site>, asked: Asked) {
-    let _ = stream.set_nodelay(true);
-    let port = stream.local_addr().map_or(0, |at| at.port());
-    let answer = service_fn(move |request| {
-        asked.now();
-        let site = Arc::clone(&site);
-        async move {
-            let answer = Site::answer(&site, &request, port).await;
-            Ok::<_, Infallible>(answer.send(&site.session, port))
-        }
-    });
-    // The client already knows that its connection failed.
-    let _ = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .max_buf_size(HEAD)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), answer)
-        .await;
 }
 
 impl Site {

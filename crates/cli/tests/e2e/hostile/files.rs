@@ -266,7 +266,8 @@ const WRITERS: &[&[&str]] = &[
     &["man"],
 ];
 /// Commands that write none.
-const NO_WRITERS: [&str; 7] = [
+const NO_WRITERS: [&str; 8] = [
+    "plans",
     "layers",
     "serve",
     "selftest",
@@ -278,8 +279,8 @@ const NO_WRITERS: [&str; 7] = [
 
 /// All commands, as the help lists them.
 fn commands(help: &str) -> Vec<String> {
-    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let listed = lines.take_while(|line| !line.is_empty());
+    let lines = help.lines().skip_while(|line| *line != "Ask a question:");
+    let listed = lines.take_while(|line| *line != "Options:");
     let first = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     first
         .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))

@@ -4,7 +4,7 @@ use super::*;
 
 /// A guess of a point with files of this size.
 fn guess(space: u64) -> Guess {
-    let needs = layermark_probe::Needs {
+    let needs = layermark_model::Needs {
         space,
         ..Default::default()
     };

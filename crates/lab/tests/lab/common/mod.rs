@@ -16,14 +16,15 @@ use std::{
 
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{
-    Base, Group, Layer, LayerError, LayerOption, Place, Storage, Undo, Wire, scripted,
+    Base, End, Group, Layer, LayerError, LayerInfo, LayerOption, Place, PlaceInfo, Storage, Undo,
+    Wire, scripted,
 };
 use layermark_model::{
-    CpuTime, DeviceBytes, DroppedCaches, Facts, Meaning, Missing, Param, Pass, Plan, Point,
+    CpuTime, DeviceBytes, DroppedCaches, Facts, Missing, NearEnd, Needs, Pass, Plan, Point,
     PointError, Run, SelfTest, Settings, Spec, Trial, TrialRecord, Turn,
     protocol::{FromProbe, Job, ToProbe, Turned, VERSION},
 };
-use layermark_probe::{Context, NearEnd, Needs, ProbeError, Work, Workload};
+use layermark_probe::{Context, ProbeError, Purpose, Work, Workload, WorkloadInfo};
 use layermark_store::Store;
 
 /// What the helpers of a scripted layer use in the first turn and its lead-in, which lasts a quarter as
@@ -57,17 +58,11 @@ impl Layer for Ends {
     fn id(&self) -> &'static str {
         "ends"
     }
-    fn group(&self, _: &str) -> Group {
-        Group::UserSpace
-    }
-    fn about(&self, _: &str) -> &'static str {
-        "a script"
-    }
     fn options(&self) -> &'static [LayerOption] {
         &[]
     }
-    fn default_specs(&self) -> &'static [&'static str] {
-        &[]
+    fn describe(&self, _: &Spec) -> Result<LayerInfo, LayerError> {
+        Ok(LayerInfo::new(Group::UserSpace, "a script"))
     }
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         Vec::new()
@@ -94,29 +89,29 @@ pub const TWO_ENDS: Catalog = Catalog {
 };
 
 impl Workload for TwoEnds {
-    fn id(&self) -> &'static str {
-        "file"
-    }
-    fn about(&self) -> &'static str {
-        "a client and a server"
-    }
-    fn params(&self) -> &'static [Param] {
-        file().params()
+    fn info(&self) -> &'static WorkloadInfo {
+        file().info()
     }
     fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        file().points(settings, scale)
+        let points = file().points(settings, scale)?.into_iter();
+        Ok(points.map(with_two_ends).collect())
     }
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        file().meaning(at)
-    }
-    fn needs(&self, _: &Point) -> Result<Needs, PointError> {
-        Ok(Needs {
-            near: NearEnd::Path,
-            ..Needs::default()
-        })
+    fn read(&self, at: &Point, purpose: Purpose<'_>) -> Result<Point, PointError> {
+        file().read(at, purpose).map(with_two_ends)
     }
     fn prepare(&self, _: &Path, _: &Point, _: &Context) -> Result<Box<dyn Work>, ProbeError> {
         Err(ProbeError::new("it is scripted"))
+    }
+}
+
+fn with_two_ends(at: Point) -> Point {
+    let needs = Needs {
+        near: NearEnd::Path,
+        ..Needs::default()
+    };
+    Point {
+        needs: Arc::new(needs),
+        ..at
     }
 }
 
@@ -128,20 +123,14 @@ impl Layer for Scripted {
     fn id(&self) -> &'static str {
         "mock"
     }
-    fn group(&self, _: &str) -> Group {
-        Group::UserSpace
-    }
-    fn about(&self, _: &str) -> &'static str {
-        "a script"
-    }
     fn options(&self) -> &'static [LayerOption] {
         &[]
     }
-    fn default_specs(&self) -> &'static [&'static str] {
-        &["mock"]
-    }
-    fn storage(&self, _: &Spec) -> Storage {
-        Storage::Nowhere
+    fn describe(&self, _: &Spec) -> Result<LayerInfo, LayerError> {
+        let mut info = LayerInfo::new(Group::UserSpace, "a script");
+        info.defaults = &["mock"];
+        info.storage = Storage::Nowhere;
+        Ok(info)
     }
     fn missing(&self, _: &Spec) -> Vec<Missing> {
         Vec::new()
@@ -159,7 +148,7 @@ impl Layer for Scripted {
         let own = stops.iter().find(|(dir, _)| base.dir.starts_with(dir));
         Ok(Box::new(ScriptedPlace {
             stop: own.map(|(_, stop)| stop.clone()),
-            dir: base.dir.clone(),
+            info: PlaceInfo::of_dir(base.dir.clone()),
             spec: spec.clone(),
             layer,
             upkeep: Arc::default(),
@@ -170,7 +159,7 @@ impl Layer for Scripted {
 
 #[derive(Clone)]
 struct ScriptedPlace {
-    dir: PathBuf,
+    info: PlaceInfo,
     spec: Spec,
     layer: u64,
     /// Nanoseconds that its helpers have used.
@@ -253,7 +242,7 @@ impl ScriptedPlace {
 
     /// As if it were unmounted.
     fn vanish(&self) {
-        std::fs::remove_dir(&self.dir).unwrap();
+        std::fs::remove_dir(&self.info.dir).unwrap();
     }
 }
 
@@ -271,14 +260,11 @@ fn normal(seed: u64) -> f64 {
 }
 
 impl Place for ScriptedPlace {
-    fn dir(&self) -> &Path {
-        &self.dir
+    fn info(&self) -> &PlaceInfo {
+        &self.info
     }
-    fn start(&mut self) -> Result<Wire, LayerError> {
-        Ok(self.wire(false))
-    }
-    fn start_near(&mut self) -> Result<Wire, LayerError> {
-        Ok(self.wire(true))
+    fn start(&mut self, end: End) -> Result<Wire, LayerError> {
+        Ok(self.wire(end == End::Near))
     }
     fn facts(&self) -> Result<Facts, LayerError> {
         let mut facts = Facts::default();

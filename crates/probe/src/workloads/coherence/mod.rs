@@ -3,9 +3,12 @@
 
 use std::path::Path;
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings};
+use layermark_model::{NearEnd, Needs, PointError};
 
-use crate::{Context, FarEnd, NearEnd, Needs, ProbeError, Work, Workload, param};
+use crate::{
+    Context, FarEnd, ProbeError, Work,
+    param::{self, Of, Params, Runs},
+};
 
 mod far;
 mod figures;
@@ -22,30 +25,17 @@ use params::CoherenceParams;
 const SPACE: u64 = 1 << 20;
 
 /// The workload `coherence`.
-pub struct Coherence;
+pub static WORKLOAD: Of<CoherenceParams> = param::of();
 
-impl Workload for Coherence {
-    fn id(&self) -> &'static str {
-        "coherence"
-    }
+impl Runs for CoherenceParams {
+    const ABOUT: &'static str =
+        "when a change is seen on the other side of a shared directory: in the layer, on this host";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark coherence -l fuse -l sshfs --wait 30s",
+        "layermark coherence --op rename,notify --seen layer --wait 30s -l vm:share=virtiofs",
+    ];
 
-    fn about(&self) -> &'static str {
-        "when a change is seen on the other side of a shared directory: in the layer, on this host"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        param::points::<CoherenceParams>(settings, scale)
-    }
-
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<CoherenceParams>(at)
-    }
-
-    fn needs(&self, _: &Point) -> Result<Needs, PointError> {
+    fn needs(&self) -> Result<Needs, PointError> {
         Ok(Needs {
             space: SPACE,
             near: NearEnd::OtherSide,
@@ -53,24 +43,14 @@ impl Workload for Coherence {
         })
     }
 
-    fn serve(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn FarEnd>, ProbeError> {
-        let far = far::Other::start(dir, param::read(at)?, context.far_end(self.id())?)?;
+    fn serve(self, dir: &Path, context: &Context) -> Result<Box<dyn FarEnd>, ProbeError> {
+        let far = far::Other::start(dir, self, context.far_end(Self::ID)?)?;
         Ok(Box::new(far))
     }
 
-    fn prepare(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        let peer = context.far_end(self.id())?;
-        let work = work::CoherenceWork::prepare(dir, param::read(at)?, peer, context)?;
+    fn prepare(self, dir: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        let peer = context.far_end(Self::ID)?;
+        let work = work::CoherenceWork::prepare(dir, self, peer, context)?;
         Ok(Box::new(work))
     }
 }

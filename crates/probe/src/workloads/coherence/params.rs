@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use layermark_model::{Meaning, Param, PointError, Target, parse_duration};
+use layermark_model::{Meaning, PointError, Target, parse_duration};
 use serde::{Deserialize, Serialize};
 
 use super::figures;
@@ -64,15 +64,11 @@ pub struct CoherenceParams {
     pub wait: String,
 }
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] =
-    &param::list::<_, { CoherenceParams::TABLE.len() }>(CoherenceParams::TABLE);
-
 /// Shortest and longest time for which the other side may look.
 const WAITS: [Duration; 2] = [Duration::from_millis(10), Duration::from_mins(1)];
 
 impl Params for CoherenceParams {
-    const WORKLOAD: &'static str = "coherence";
+    const ID: &'static str = "coherence";
     const TABLE: &'static [Row] = &[
         Row::word(
             "op",
@@ -81,14 +77,15 @@ impl Params for CoherenceParams {
         )
         .list()
         .help("what one side changes")
-        .label(|p| Some(p.op.id().into())),
+        .says(|p| Some(p.op.id().into())),
         Row::word("seen", Watcher::WORDS, "layer,host")
             .list()
             .help("the side that has to see it: the layer sees changes of this host, or the host those of the layer")
-            .label(|p| Some(format!("seen {}", p.seen.place()))),
+            .says(|p| Some(format!("seen {}", p.seen.place()))),
         Row::text("wait", "3s")
             .help("a change that was not seen after this time is not seen at all")
-            .label(|p| (p.wait != "3s").then(|| format!("within {}", p.wait))),
+            .label(|p| (p.wait != "3s").then(|| format!("within {}", p.wait)))
+            .part(|p| Some(format!("within {}", p.wait))),
     ];
 
     fn check(&self) -> Result<(), PointError> {
@@ -113,11 +110,7 @@ impl Means for CoherenceParams {
             changes: true,
             ..Meaning::default()
         };
-        Ok(said
-            .part("op", self.op.id())
-            .part("seen", format!("seen {}", self.seen.place()))
-            .part("wait", format!("within {}", self.wait))
-            .figures(figures::table()))
+        Ok(self.described(said).figures(figures::table()))
     }
 }
 

@@ -11,7 +11,7 @@ use layermark_model::{Trial, WorkGroup};
 use serde_json::json;
 
 use super::{
-    Coherence,
+    WORKLOAD,
     params::Change,
     side::{Side, until},
 };
@@ -34,14 +34,14 @@ const ALL: [Change; 9] = [
 
 #[test]
 fn points_are_changes_by_the_side_that_sees_them() {
-    let all = points(&Coherence, json!({})).unwrap();
+    let all = points(&WORKLOAD, json!({})).unwrap();
     assert_eq!(all.len(), 2 * ALL.len());
     assert_eq!(all[0].label, "create, seen in the layer");
     assert_eq!(all[0].meaning.group(), WorkGroup::Seeing);
-    let needs = Coherence.needs(&all[0]).unwrap();
+    let needs = &all[0].needs;
     assert!(needs.near.has_two() && needs.near.is_other_side());
     let one = points(
-        &Coherence,
+        &WORKLOAD,
         json!({"op": "rename", "seen": "host", "wait": "30s"}),
     );
     assert_eq!(
@@ -54,7 +54,7 @@ fn points_are_changes_by_the_side_that_sees_them() {
         (json!({"op": "touch"}), "touch"),
         (json!({"seen": "guest"}), "guest"),
     ] {
-        let e = points(&Coherence, wrong).unwrap_err();
+        let e = points(&WORKLOAD, wrong).unwrap_err();
         assert!(e.message.contains(says), "{}", e.message);
     }
 }
@@ -64,7 +64,7 @@ fn each_change_is_seen_from_either_side_of_one_directory() {
     for op in ALL {
         for seen in ["layer", "host"] {
             let name = op.id();
-            let mut ends = Ends::start(&Coherence, json!({"op": name, "seen": seen})).expect(name);
+            let mut ends = Ends::start(&WORKLOAD, json!({"op": name, "seen": seen})).expect(name);
             let turned = ends.turn(0).expect(name);
             assert!(turned.turn.ops > 0 && !turned.more, "{op:?} {turned:?}");
             let trial = ends.end();
@@ -99,12 +99,12 @@ fn no_change_is_seen_before_it_is_made() {
 fn what_is_never_seen_is_an_error() {
     let [one, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let point = &points(
-        &Coherence,
+        &WORKLOAD,
         json!({"op": "create", "seen": "layer", "wait": "50ms"}),
     )
     .unwrap()[0];
-    let far = Coherence.serve(other.path(), point, &context(0)).unwrap();
-    let e = Coherence.prepare(one.path(), point, &context(far.port()));
+    let far = WORKLOAD.serve(other.path(), point, &context(0)).unwrap();
+    let e = WORKLOAD.prepare(one.path(), point, &context(far.port()));
     let e = e.err().expect("an error");
     assert!(
         e.message.contains("not seen on this host within 50ms"),
@@ -128,8 +128,8 @@ fn what_is_never_seen_is_an_error() {
 #[test]
 fn who_does_not_say_the_secret_is_not_served() {
     let dir = tempfile::tempdir().unwrap();
-    let point = &points(&Coherence, json!({"op": "create", "seen": "layer"})).unwrap()[0];
-    let far = Coherence.serve(dir.path(), point, &context(0)).unwrap();
+    let point = &points(&WORKLOAD, json!({"op": "create", "seen": "layer"})).unwrap()[0];
+    let far = WORKLOAD.serve(dir.path(), point, &context(0)).unwrap();
     let mut stream = TcpStream::connect((LOOPBACK, far.port())).unwrap();
     let hello = r#"{"hello":"lane","token":"x","number":0}"#;
     let _ = stream.write_all(format!("{hello}\n{{\"ask\":\"change\",\"n\":0}}\n").as_bytes());
@@ -144,8 +144,8 @@ fn who_does_not_say_the_secret_is_not_served() {
 fn a_change_that_is_not_seen_in_time_is_a_result() {
     let [one, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let params = json!({"op": "create", "seen": "host", "wait": "50ms"});
-    let point = &points(&Coherence, params).unwrap()[0];
-    let far = Coherence.serve(other.path(), point, &context(0)).unwrap();
+    let point = &points(&WORKLOAD, params).unwrap()[0];
+    let far = WORKLOAD.serve(other.path(), point, &context(0)).unwrap();
     let over = AtomicBool::new(false);
     // This side has the directory of the other one, and never its files.
     let trial = thread::scope(|scope| {
@@ -158,7 +158,7 @@ fn a_change_that_is_not_seen_in_time_is_a_result() {
                 thread::yield_now();
             }
         });
-        let work = Coherence.prepare(one.path(), point, &context(far.port()));
+        let work = WORKLOAD.prepare(one.path(), point, &context(far.port()));
         over.store(true, Ordering::Relaxed);
         let (mut work, mut trial) = (work.expect("prepared"), Trial::default());
         let ask = TurnRequest {

@@ -3,9 +3,13 @@
 
 use std::path::Path;
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings};
+use layermark_model::{Needs, PointError};
 
-use crate::{Context, Needs, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{
+    Context, ProbeError, Work,
+    param::{self, Of, Runs},
+    run::Repeated,
+};
 
 mod figures;
 mod params;
@@ -18,44 +22,25 @@ mod work;
 use params::DbParams;
 
 /// The workload `db`.
-pub struct Db;
+pub static WORKLOAD: Of<DbParams> = param::of();
 
-impl Workload for Db {
-    fn id(&self) -> &'static str {
-        "db"
-    }
+impl Runs for DbParams {
+    const ABOUT: &'static str =
+        "transactions of an SQLite database: commits/s, syncs and flushes a commit";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark db --op commit --journal wal -l overlay:upper",
+        "layermark db --op commit,read --synchronous full,normal -l fuse --budget 1m",
+    ];
 
-    fn about(&self) -> &'static str {
-        "transactions of an SQLite database: commits/s, syncs and flushes a commit"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        param::points::<DbParams>(settings, scale)
-    }
-
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<DbParams>(at)
-    }
-
-    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
-        let p: DbParams = param::read(at)?;
+    fn needs(&self) -> Result<Needs, PointError> {
         Ok(Needs {
-            space: params::space(p.rows, p.row_size),
+            space: params::space(self.rows, self.row_size),
             ..Needs::default()
         })
     }
 
-    fn prepare(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        let work = work::DbWork::prepare(dir, param::read(at)?, context)?;
+    fn prepare(self, dir: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        let work = work::DbWork::prepare(dir, self, context)?;
         Ok(Box::new(Repeated::new(work)))
     }
 }

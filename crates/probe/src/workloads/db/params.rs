@@ -1,7 +1,7 @@
 //! Parameters of the workload `db`.
 
 use layermark_model::{
-    Direction, Divided, Meaning, Param, PointError, Quantity, Target, TurnCost, Unit, format_size,
+    Direction, Divided, Meaning, PointError, Quantity, Target, TurnCost, Unit, format_size,
 };
 use serde::{Deserialize, Serialize};
 
@@ -67,9 +67,6 @@ pub struct DbParams {
     pub row_size: u64,
 }
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] = &param::list::<_, { DbParams::TABLE.len() }>(DbParams::TABLE);
-
 /// Maximum size of a table on disk with its journal, bytes.
 pub fn space(rows: u64, row_size: u64) -> u64 {
     let table = rows.saturating_mul(row_size.saturating_add(ROW_OVERHEAD));
@@ -77,30 +74,34 @@ pub fn space(rows: u64, row_size: u64) -> u64 {
 }
 
 impl Params for DbParams {
-    const WORKLOAD: &'static str = "db";
+    const ID: &'static str = "db";
     const TABLE: &'static [Row] = &[
         Row::word("op", DbOp::WORDS, "commit")
             .list()
             .help("a transaction: change a row, insert 100 rows in place of old ones, read a row, or 4 reads to 1 change")
-            .label(|p| Some(p.op.id().into())),
+            .says(|p| Some(p.op.id().into())),
         Row::word("journal", Journal::WORDS, "rollback,wal")
             .list()
             .help("what makes a transaction whole after a crash: a rollback journal, or a write-ahead log")
-            .label(|p| Some(p.journal.id().into())),
+            .says(|p| Some(p.journal.id().into())),
         Row::word("synchronous", Synchronous::WORDS, "full")
             .list()
             .help("when SQLite flushes: at each commit; normal: with `wal` at a checkpoint only; off: never")
-            .label(|p| (p.synchronous != Synchronous::Full).then(|| p.flushing())),
+            .label(|p| (p.synchronous != Synchronous::Full).then(|| p.flushing()))
+            .part(|p| Some(p.flushing())),
         Row::count("rows", "10000")
             .list()
             .range(BATCH, 100_000_000)
             .help("rows of the table")
-            .label(|p| (p.rows != 10_000).then(|| format!("{} rows", p.rows))),
+            .label(|p| (p.rows != 10_000).then(|| format!("{} rows", p.rows)))
+            .part(|p| Some(format!("{} rows", p.rows)))
+            .axis(Quantity::DataSize, |p| p.rows),
         Row::size("row_size", "100")
             .list()
             .range(8, limits::SMALL_FILE)
             .help("bytes of a row")
-            .label(|p| (p.row_size != 100).then(|| p.sized())),
+            .label(|p| (p.row_size != 100).then(|| p.sized()))
+            .part(|p| Some(p.sized())),
     ];
 
     fn scale(&mut self, scale: f64, _: &Values) {
@@ -143,13 +144,8 @@ impl Means for DbParams {
             }),
             ..Meaning::default()
         };
-        Ok(said
-            .axis(Quantity::DataSize, "rows", self.rows)
-            .part("op", self.op.id())
-            .part("journal", self.journal.id())
-            .part("synchronous", self.flushing())
-            .part("rows", format!("{} rows", self.rows))
-            .part("row_size", self.sized())
+        Ok(self
+            .described(said)
             .figures(figures::table(self.op == DbOp::Commit, writes)))
     }
 }

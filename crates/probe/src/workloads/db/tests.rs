@@ -4,15 +4,15 @@ use layermark_model::Trial;
 use serde_json::{Value, json};
 
 use super::{
-    Db,
+    WORKLOAD,
     params::DbParams,
     sql::{self, Table},
 };
 use crate::{Context, TurnRequest, Work, Workload, workloads::ends::testing};
 
 fn start(dir: &std::path::Path, params: Value) -> Box<dyn Work> {
-    let point = testing::point(&Db, params);
-    Db.prepare(dir, &point, &Context::least()).unwrap()
+    let point = testing::point(&WORKLOAD, params);
+    WORKLOAD.prepare(dir, &point, &Context::least()).unwrap()
 }
 
 /// The counters belong to the whole process, and a probe does one job at a time.
@@ -89,7 +89,7 @@ fn a_lost_change_is_found() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let params = json!({"journal": "rollback", "rows": 100});
-    let p: DbParams = testing::point(&Db, params).typed().unwrap();
+    let p: DbParams = testing::point(&WORKLOAD, params).typed().unwrap();
     let mut table = Table::make(&dir.path().join("t.db"), &p, 1).unwrap();
     assert_eq!(table.check(), Ok(100));
     table.changed += 1;

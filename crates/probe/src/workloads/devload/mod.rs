@@ -3,9 +3,12 @@
 
 use std::{path::Path, time::Duration};
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings};
+use layermark_model::{Needs, PointError, Settings};
 
-use crate::{Context, Needs, ProbeError, UsualBlocks, Work, Workload, param};
+use crate::{
+    Context, ProbeError, UsualBlocks, Work,
+    param::{self, Of, Runs},
+};
 
 mod corpus;
 mod figures;
@@ -26,54 +29,34 @@ const TRIALS: u32 = 8;
 const SCRIPT: Duration = Duration::from_secs(2);
 
 /// The workload `devload`.
-pub struct DevLoad;
+pub static WORKLOAD: Of<DevLoadParams> = param::of();
 
-impl Workload for DevLoad {
-    fn id(&self) -> &'static str {
-        "devload"
-    }
+impl Runs for DevLoadParams {
+    const ABOUT: &'static str =
+        "users who edit, compile, sort, pack and search files: scripts an hour";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark devload --users 1,2 -l overlay:upper",
+        "layermark devload --users 2 --job-set no-cc -l fuse --budget 5m",
+    ];
 
-    fn about(&self) -> &'static str {
-        "users who edit, compile, sort, pack and search files: scripts an hour"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        param::points::<DevLoadParams>(settings, scale)
-    }
-
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<DevLoadParams>(at)
-    }
-
-    fn usual_blocks(&self, _: &Settings) -> Option<UsualBlocks> {
+    fn usual_blocks(_: &Settings) -> Option<UsualBlocks> {
         Some(UsualBlocks::Most(TRIALS))
     }
 
-    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
-        let p: DevLoadParams = param::read(at)?;
+    fn needs(&self) -> Result<Needs, PointError> {
         Ok(Needs {
-            space: corpus::SIZE + p.users * JOB,
+            space: corpus::SIZE + self.users * JOB,
             lasts: SCRIPT,
             ..Needs::default()
         })
     }
 
-    fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
-        let p: DevLoadParams = param::read(at)?;
-        programs::find(p.job_set).map(drop)
+    fn check_programs(&self) -> Result<(), ProbeError> {
+        programs::find(self.job_set).map(drop)
     }
 
-    fn prepare(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        let work = work::DevLoadWork::prepare(dir, param::read(at)?, context)?;
+    fn prepare(self, dir: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        let work = work::DevLoadWork::prepare(dir, self, context)?;
         Ok(Box::new(work))
     }
 }

@@ -1,6 +1,6 @@
 //! Parameters of the workload `devload`.
 
-use layermark_model::{Meaning, Param, PointError, Quantity, Target, Unit};
+use layermark_model::{Meaning, PointError, Quantity, Target, Unit};
 use serde::{Deserialize, Serialize};
 
 use super::figures;
@@ -33,34 +33,29 @@ pub struct DevLoadParams {
 /// Fewest jobs of a script: one of each kind.
 const LEAST_JOBS: u64 = 14;
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] =
-    &param::list::<_, { DevLoadParams::TABLE.len() }>(DevLoadParams::TABLE);
-
 impl Params for DevLoadParams {
-    const WORKLOAD: &'static str = "devload";
+    const ID: &'static str = "devload";
     const TABLE: &'static [Row] = &[
         Row::count("users", "1,2")
             .list()
             .range(1, limits::THREADS)
             .help("users who work at the same time, each by a script of the same jobs in an order of its own; raise it until scripts an hour fall: that is the peak")
-            .label(|p| Some(p.users())),
+            .says(|p| Some(p.users()))
+            .axis(Quantity::Users, |p| p.users),
         Row::word("job_set", JobSet::WORDS, "cc")
             .list()
             .help("jobs of a script: all 14 kinds, or those that need no compiler")
-            .label(|p| (p.job_set != JobSet::Cc).then(|| p.job_set.id().into())),
+            .label(|p| (p.job_set != JobSet::Cc).then(|| p.job_set.id().into()))
+            .part(|p| Some(p.job_set.id().into())),
         Row::count("jobs", "40")
             .range(LEAST_JOBS, 4000)
             .help("jobs of a script; made fewer by --scale")
-            .label(|p| (p.jobs != 40).then(|| format!("{} jobs", p.jobs))),
+            .label(|p| (p.jobs != 40).then(|| format!("{} jobs", p.jobs)))
+            .part(|p| Some(format!("{} jobs", p.jobs))),
     ];
 
     fn scale(&mut self, scale: f64, _: &Values) {
         self.jobs = param::scaled(self.jobs, scale).max(LEAST_JOBS);
-    }
-
-    fn check(&self) -> Result<(), PointError> {
-        Ok(())
     }
 }
 
@@ -74,12 +69,7 @@ impl Means for DevLoadParams {
             concurrency: self.users,
             ..Meaning::default()
         };
-        Ok(said
-            .axis(Quantity::Users, "users", self.users)
-            .part("users", self.users())
-            .part("job_set", self.job_set.id())
-            .part("jobs", format!("{} jobs", self.jobs))
-            .figures(figures::table()))
+        Ok(self.described(said).figures(figures::table()))
     }
 }
 

@@ -56,12 +56,7 @@ impl Ends {
         let point = point(workload, params);
         let dir = tempfile::tempdir().unwrap();
         let serve = || workload.serve(dir.path(), &point, &context(0));
-        let far = workload
-            .needs(&point)?
-            .near
-            .has_two()
-            .then(serve)
-            .transpose()?;
+        let far = point.needs.near.has_two().then(serve).transpose()?;
         let port = far.as_ref().map_or(0, |far| far.port());
         Ok(Self {
             work: workload.prepare(dir.path(), &point, &context(port))?,

@@ -129,10 +129,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::workloads::file::{
-        prepare::{FileWork, prepare},
-        read,
-        tests::points,
+    use crate::{
+        param::read,
+        workloads::file::{
+            prepare::{FileWork, prepare},
+            tests::points,
+        },
     };
 
     #[test]

@@ -1,11 +1,9 @@
 //! The meaning of a point of `file`.
 
-use layermark_model::{
-    CacheState, Divided, Meaning, PointError, Quantity, Target, TurnCost, Unit, format_size,
-};
+use layermark_model::{CacheState, Divided, Meaning, PointError, Target, TurnCost, Unit};
 
-use super::params::{Cache, FileParams, Op, Sync};
-use crate::param::Means;
+use super::params::{Cache, FileParams, Op};
+use crate::param::{Means, Params};
 
 impl Means for FileParams {
     fn meaning(&self) -> Result<Meaning, PointError> {
@@ -38,38 +36,8 @@ impl Means for FileParams {
             beside_the_clock: vec!["no_debt".into()],
             ..Meaning::default()
         };
-        Ok(parts(p, cache, said)
-            .axis(Quantity::RequestSize, "record", p.record)
-            .axis(Quantity::DataSize, "file_size", p.file_size)
-            .axis(Quantity::Threads, "threads", p.threads)
-            .axis(Quantity::QueueDepth, "iodepth", p.iodepth)
-            .axis(Quantity::Distance, "distance", p.distance))
+        Ok(p.described(said))
     }
-}
-
-fn parts(p: &FileParams, cache: CacheState, said: Meaning) -> Meaning {
-    let count = |n: u64, what: &str| format!("{n} {what}");
-    said.part("op", p.op.id())
-        .part("file_size", format!("{} file", format_size(p.file_size)))
-        .part("record", format!("{} records", format_size(p.record)))
-        .part_if(p.threads > 1, "threads", count(p.threads, "threads"))
-        .part_if(!p.op.writes(), "cache", cache.word())
-        .part_if(p.sync != Sync::None, "sync", p.flush_words())
-        .part("engine", p.engine.as_str())
-        .part_if(p.iodepth > 1, "iodepth", format!("iodepth {}", p.iodepth))
-        .part_if(
-            p.distance > 0,
-            "distance",
-            format!("distance {}", format_size(p.distance)),
-        )
-        .part_if(p.stride > 0, "stride", count(p.stride, "records a stride"))
-        .part_if(p.vectors > 0, "vectors", count(p.vectors, "records a call"))
-        .part_if(
-            p.read_share > 0,
-            "read_share",
-            count(p.read_share, "% of threads read"),
-        )
-        .part_if(p.direct, "direct", "O_DIRECT")
 }
 
 /// How a point is divided into turns. Copy-ups, and a fixed number of passes or a fixed time, are
@@ -103,11 +71,11 @@ fn divided(p: &FileParams) -> Option<Divided> {
 
 #[cfg(test)]
 mod tests {
-    use layermark_model::{Point, Settings, WorkGroup};
+    use layermark_model::{Point, Quantity, Settings, WorkGroup};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Workload, workloads::file::File};
+    use crate::{Workload, workloads::file::WORKLOAD};
 
     fn point(params: Value) -> Point {
         let settings = Settings {
@@ -115,7 +83,7 @@ mod tests {
             label: None,
             params: serde_json::from_value(params).unwrap(),
         };
-        File.points(&settings, 1.0).unwrap().remove(0)
+        WORKLOAD.points(&settings, 1.0).unwrap().remove(0)
     }
 
     #[test]

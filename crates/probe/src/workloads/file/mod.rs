@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings};
+use layermark_model::{Needs, PackagedFile, PointError, Settings};
 
 use crate::{
-    Context, Needs, PackagedFile, ProbeError, UsualBlocks, Work, Workload,
-    param::{self, read},
+    Context, ProbeError, UsualBlocks, Work,
+    param::{self, Of, Runs},
     run::Repeated,
 };
 
@@ -37,36 +37,23 @@ use params::{FileParams, Op};
 const MATRIX_BLOCKS: u32 = 3;
 
 /// The workload `file`.
-pub struct File;
+pub static WORKLOAD: Of<FileParams> = param::of();
 
-impl Workload for File {
-    fn id(&self) -> &'static str {
-        "file"
-    }
+impl Runs for FileParams {
+    const ABOUT: &'static str =
+        "reads and writes files: operation, record, file size, threads, durability, cache";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark file --op read,write --record 4K..64K --file-size 16M -l overlay:upper",
+        "layermark file --op rand-write --record 4K --file-size 1M --sync each -l fuse",
+    ];
 
-    fn about(&self) -> &'static str {
-        "reads and writes files: operation, record, file size, threads, durability, cache"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        points::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        points::points(settings, scale)
-    }
-
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<FileParams>(at)
-    }
-
-    fn usual_blocks(&self, settings: &Settings) -> Option<UsualBlocks> {
+    fn usual_blocks(settings: &Settings) -> Option<UsualBlocks> {
         matrix::is_asked(settings).then_some(UsualBlocks::Whole(MATRIX_BLOCKS))
     }
 
     /// A first write counts the whole file, because an overlay copies it.
-    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
-        let p = read::<FileParams>(at)?;
+    fn needs(&self) -> Result<Needs, PointError> {
+        let p = self;
         let refresh = p.op == Op::FirstWrite;
         if !p.touches() {
             return Ok(Needs {
@@ -103,13 +90,8 @@ impl Workload for File {
         })
     }
 
-    fn prepare(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        let work = prepare::prepare(dir, read::<FileParams>(at)?, context)?;
+    fn prepare(self, dir: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        let work = prepare::prepare(dir, self, context)?;
         Ok(Box::new(Repeated::new(work)))
     }
 }

@@ -1,14 +1,14 @@
 //! Parameters of the workload `file`.
 
-use layermark_model::{Param, format_size};
+use layermark_model::{Pattern, Quantity, format_size};
 use serde::{Deserialize, Serialize};
 
 pub use super::op::{Op, Sync};
 pub use crate::param::Cache;
 use crate::{
-    data::Pattern,
     engines::{self, MOST_VECTORS, Seek},
-    limits, param,
+    limits,
+    param::{self, Title},
 };
 
 type Row = param::Row<FileParams>;
@@ -80,17 +80,22 @@ pub const TABLE: &[Row] = &[
     Row::word("op", Op::WORDS, "write,rewrite,read,reread,rand-read,rand-write")
         .list()
         .help("what is done to the file; first-write opens a packaged file for writing and writes one record")
-        .label(|p| Some(p.op.id().into())),
+        .says(|p| Some(p.op.id().into()))
+        .title(|p| Some(p.title())),
     Row::size("record", "4K")
         .list()
         .range(1, limits::RECORD)
         .help("bytes of one read or write")
-        .label(|p| Some(format_size(p.record))),
+        .label(|p| Some(format_size(p.record)))
+        .part(|p| Some(format!("{} records", format_size(p.record))))
+        .axis(Quantity::RequestSize, |p| p.record),
     Row::size("file_size", "64M")
         .list()
         .range(1, limits::FILE_SIZE)
         .help("bytes of the file; each thread has its own file")
-        .label(|p| Some(format!("file {}", format_size(p.file_size)))),
+        .label(|p| Some(format!("file {}", format_size(p.file_size))))
+        .part(|p| Some(format!("{} file", format_size(p.file_size))))
+        .axis(Quantity::DataSize, |p| p.file_size),
     Row::word("cache", Cache::WORDS, "warm")
         .list()
         .only("an operation on a file that may be cached: not write, append, reread", |p| p.op.cacheable())
@@ -98,57 +103,65 @@ pub const TABLE: &[Row] = &[
         .label(|p| {
             let said = p.cache == Cache::Cold || (!p.op.makes() && !p.direct);
             said.then(|| p.cache.id().into())
-        }),
+        })
+        .part(|p| (!p.op.writes()).then(|| p.cache.id().into())),
     Row::word("sync", Sync::WORDS, "none")
         .list()
         .only("an operation that writes", |p| p.op.writes())
         .help("how durable a write is when its clock stops; fsync and fdatasync are one flush at the end, fsync-close is both inside the clock, each an fsync after every record, each-data an fdatasync")
-        .label(|p| (p.sync != Sync::None).then(|| p.flush_words())),
+        .says(|p| (p.sync != Sync::None).then(|| p.flush_words())),
     Row::count("threads", "1")
         .list()
         .range(1, limits::THREADS)
         .help("threads, each with a file of its own; with more than one, a short pass covers the files several times")
-        .label(|p| (p.threads > 1).then(|| format!("{} threads", p.threads))),
+        .says(|p| (p.threads > 1).then(|| format!("{} threads", p.threads)))
+        .axis(Quantity::Threads, |p| p.threads),
     Row::count("files", "1")
         .range(1, limits::THREADS)
         .help("first-write, and sequential cold reads: files that a trial covers one after the other, each in its own turn")
         .label(|p| (p.files > 1).then(|| format!("{} files", p.files))),
     Row::switch("direct", "false")
         .help("O_DIRECT: bypass the page cache, tried and proved")
-        .label(|p| p.direct.then(|| "O_DIRECT".into())),
+        .says(|p| p.direct.then(|| "O_DIRECT".into())),
     Row::word("engine", engines::IDS, "pread")
         .list()
         .alternative(|_| true)
         .help("how a record is read or written")
-        .label(|p| (p.engine != "pread").then(|| format!("engine {}", p.engine))),
+        .label(|p| (p.engine != "pread").then(|| format!("engine {}", p.engine)))
+        .part(|p| Some(p.engine.clone())),
     Row::count("iodepth", "1")
         .list()
         .range(1, limits::DEPTH)
         .help("operations in flight in each thread; more than one only with engine uring")
-        .label(|p| (p.iodepth > 1).then(|| format!("iodepth {}", p.iodepth))),
+        .says(|p| (p.iodepth > 1).then(|| format!("iodepth {}", p.iodepth)))
+        .axis(Quantity::QueueDepth, |p| p.iodepth),
     Row::count("vectors", "16")
         .list()
         .range(1, MOST_VECTORS as u64)
         .only("`engine` = preadv", |p| p.engine == "preadv")
         .help("engine preadv: records of one call, which is one operation")
-        .label(|p| (![0, 16].contains(&p.vectors)).then(|| format!("{} records a call", p.vectors))),
+        .label(|p| (![0, 16].contains(&p.vectors)).then(|| format!("{} records a call", p.vectors)))
+        .part(|p| (p.vectors > 0).then(|| format!("{} records a call", p.vectors))),
     Row::count("stride", "17")
         .list()
         .range(1, u64::MAX)
         .only("`op` = stride-read", |p| p.op == Op::StrideRead)
         .help("stride-read: records from one read to the next")
-        .label(|p| (![0, 17].contains(&p.stride)).then(|| format!("stride {}", p.stride))),
+        .label(|p| (![0, 17].contains(&p.stride)).then(|| format!("stride {}", p.stride)))
+        .part(|p| (p.stride > 0).then(|| format!("{} records a stride", p.stride))),
     Row::size("distance", "64K")
         .list()
         .only("`op` = seek-read", |p| p.op == Op::SeekRead)
         .help("seek-read: bytes from one read to the next, back and forth; at most half of the file")
-        .label(|p| (p.distance > 0).then(|| format!("distance {}", format_size(p.distance)))),
+        .says(|p| (p.distance > 0).then(|| format!("distance {}", format_size(p.distance))))
+        .axis(Quantity::Distance, |p| p.distance),
     Row::count("read_share", "50")
         .list()
         .range(0, 100)
         .only("`op` = mix", |p| p.op == Op::Mix)
         .help("mix: percent of the threads that read")
-        .label(|p| (![0, 50].contains(&p.read_share)).then(|| format!("{} % readers", p.read_share))),
+        .label(|p| (![0, 50].contains(&p.read_share)).then(|| format!("{} % readers", p.read_share)))
+        .part(|p| (p.read_share > 0).then(|| format!("{} % of threads read", p.read_share))),
     Row::count("passes", "0")
         .range(0, limits::PASSES)
         .help("passes over the file; 0 repeats until the trial is long enough")
@@ -188,10 +201,31 @@ pub const TABLE: &[Row] = &[
         .help("writes without a flush: do not count the time until dirty data is on disk; a new file is removed first, an existing one is flushed [in a matrix: true, except with the largest record of each file]"),
 ];
 
-/// Parameters of a point, for help and flags.
-pub const PARAMS: &[Param] = &param::list::<_, { TABLE.len() }>(TABLE);
+/// Rows in the order of a description.
+pub const DESCRIPTION: &[&str] = &[
+    "op",
+    "file_size",
+    "record",
+    "threads",
+    "cache",
+    "sync",
+    "engine",
+    "iodepth",
+    "distance",
+    "stride",
+    "vectors",
+    "read_share",
+    "direct",
+];
 
 impl FileParams {
+    /// First words of a label.
+    fn title(&self) -> Title {
+        let (record, size) = (format_size(self.record), format_size(self.file_size));
+        let title = format!("{} {record} of {size}", self.op.id());
+        (title, &["op", "record", "file_size"])
+    }
+
     /// How durable a write is, and how many records one flush covers.
     pub fn flush_words(&self) -> String {
         let of_all = !self.sync.leaves_debt() && !self.sync.is_each() && self.ops() > 1;

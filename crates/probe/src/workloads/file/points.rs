@@ -1,6 +1,6 @@
 //! Expands settings of `file` to points.
 
-use layermark_model::{Param, Point, PointError, Settings, format_size};
+use layermark_model::{Param, Point, PointError, Settings};
 
 use super::{
     check::check,
@@ -10,14 +10,10 @@ use super::{
 };
 use crate::param::{self, Applied, Params, Row, Values, scaled};
 
-/// Parameters of a point, then those of a matrix.
-pub const PARAMS: &[Param] =
-    &param::join::<{ params::PARAMS.len() + matrix::PARAMS.len() }>(params::PARAMS, matrix::PARAMS);
-
 /// Settings expanded to points.
 pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
     let settings = iozone_args::translate(settings)?;
-    let values = Values::read(PARAMS, &settings)?;
+    let values = Values::read(&FileParams::params(), &settings)?;
     let mut applied = Applied::default();
     let all = match Matrix::of(&values)? {
         Some(matrix) => matrix.expand(scale, &mut applied)?,
@@ -27,8 +23,19 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
 }
 
 impl Params for FileParams {
-    const WORKLOAD: &'static str = "file";
+    const ID: &'static str = "file";
     const TABLE: &'static [Row<Self>] = params::TABLE;
+    const DESCRIPTION: &'static [&'static str] = params::DESCRIPTION;
+
+    /// Parameters of a point, then those of a matrix.
+    fn params() -> Vec<Param> {
+        let own = Self::TABLE.iter().map(|row| row.param);
+        own.chain(matrix::PARAMS.iter().copied()).collect()
+    }
+
+    fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        points(settings, scale)
+    }
 
     fn derive(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
         if self.op == Op::FirstWrite {
@@ -61,12 +68,6 @@ impl Params for FileParams {
 
     fn check(&self) -> Result<(), PointError> {
         check(self)
-    }
-
-    fn title(&self) -> Option<(String, &'static [&'static str])> {
-        let (record, size) = (format_size(self.record), format_size(self.file_size));
-        let title = format!("{} {record} of {size}", self.op.id());
-        Some((title, &["op", "record", "file_size"]))
     }
 }
 

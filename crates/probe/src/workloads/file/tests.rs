@@ -1,10 +1,12 @@
-use layermark_model::Trial;
+use std::sync::Arc;
+
+use layermark_model::{Point, Trial};
 use proptest::prelude::*;
 use rustix::fs::Advice;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::workloads::tests::assert_pays_for_its_own_files;
+use crate::{Purpose, Workload, param::read, workloads::tests::assert_pays_for_its_own_files};
 
 fn settings(params: &Value) -> Settings {
     let params = params.as_object().cloned().unwrap_or_default();
@@ -16,7 +18,7 @@ fn settings(params: &Value) -> Settings {
 }
 
 pub fn points(params: &Value) -> Result<Vec<Point>, PointError> {
-    File.points(&settings(params), 1.0)
+    WORKLOAD.points(&settings(params), 1.0)
 }
 
 fn labels(params: &Value) -> Vec<String> {
@@ -45,7 +47,7 @@ fn lists_make_points_with_labels_of_what_differs() {
     assert_eq!(labels, expected);
     let mut named = settings(&json!({"op": "read", "record": "4K,64K"}));
     named.label = Some("large read".into());
-    let labels: Vec<String> = File
+    let labels: Vec<String> = WORKLOAD
         .points(&named, 1.0)
         .unwrap()
         .into_iter()
@@ -130,23 +132,11 @@ fn impossible_points_are_refused_with_what_would_be_right() {
 fn large_sizes_are_left_to_the_check_of_free_space() {
     let p = &points(&json!({"op": "write", "file_size": 1_000_000_000_000u64, "threads": 3}))
         .unwrap()[0];
-    assert_eq!(File.needs(p).unwrap().space, 3_000_000_000_000);
+    assert_eq!(p.needs.space, 3_000_000_000_000);
     let p = &points(&json!({"op": "read", "file_size": "1T"})).unwrap()[0];
-    assert_eq!(
-        (
-            File.needs(p).unwrap().space,
-            File.needs(p).unwrap().packaged[0].size
-        ),
-        (0, 1 << 40)
-    );
+    assert_eq!((p.needs.space, p.needs.packaged[0].size), (0, 1 << 40));
     let p = &points(&json!({"op": "first-write", "file_size": "1G"})).unwrap()[0];
-    assert_eq!(
-        (
-            File.needs(p).unwrap().space,
-            File.needs(p).unwrap().packaged.len()
-        ),
-        (1 << 30, 1)
-    );
+    assert_eq!((p.needs.space, p.needs.packaged.len()), (1 << 30, 1));
 }
 
 #[test]
@@ -154,21 +144,19 @@ fn what_writes_and_what_needs_a_refresh() {
     for p in points(&json!({"op": "write,rewrite,read,reread,rand-read,rand-write,first-write", "file_size": "1M"})).unwrap() {
         let op = p.text("op");
         assert_eq!(p.meaning.changes, op.contains("write"), "{op}");
-        assert_eq!(File.needs(&p).unwrap().refresh, op == "first-write", "{op}");
+        assert_eq!(p.needs.refresh, op == "first-write", "{op}");
         let packaged = ["read", "reread", "rand-read", "first-write"].contains(&op);
-        assert_eq!(File.needs(&p).unwrap().packaged.len(), usize::from(packaged), "{op}");
+        assert_eq!(p.needs.packaged.len(), usize::from(packaged), "{op}");
     }
     let null = &points(&json!({"op": "write", "engine": "null"})).unwrap()[0];
-    assert_eq!(
-        (null.meaning.changes, File.needs(null).unwrap().space),
-        (false, 0)
-    );
+    assert_eq!((null.meaning.changes, null.needs.space), (false, 0));
 }
 
 #[test]
 fn a_scale_makes_files_smaller_and_keeps_whole_records() {
     let scaled = |scale| {
-        File.points(&settings(&json!({"op": "read", "record": "64K"})), scale)
+        WORKLOAD
+            .points(&settings(&json!({"op": "read", "record": "64K"})), scale)
             .unwrap()[0]
             .number("file_size")
     };
@@ -177,7 +165,7 @@ fn a_scale_makes_files_smaller_and_keeps_whole_records() {
         (64 << 20, 102 << 16, 64 << 10, 128 << 20)
     );
     // Points that differed only in the record still do.
-    let sizes = File
+    let sizes = WORKLOAD
         .points(
             &settings(&json!({"op": "read", "record": "32..4K", "file_size": "256M"})),
             0.021,
@@ -187,7 +175,8 @@ fn a_scale_makes_files_smaller_and_keeps_whole_records() {
     assert_eq!(sizes.len(), 8);
     assert!(sizes.iter().all(|p| p.number("file_size") == whole));
     assert!(
-        File.points(&settings(&json!({"file_size": "1T"})), 1000.0)
+        WORKLOAD
+            .points(&settings(&json!({"file_size": "1T"})), 1000.0)
             .is_err()
     );
 }
@@ -244,14 +233,14 @@ proptest! {
     ) {
         let params = json!({"op": op, "record": record, "file_size": size, "threads": threads, "sync": sync,
                             "cache": cache, "direct": switch, "verify": !switch});
-        if let Ok(points) = File.points(&settings(&params), scale) {
+        if let Ok(points) = WORKLOAD.points(&settings(&params), scale) {
             let mut labels: Vec<&str> = points.iter().map(|p| p.label.as_str()).collect();
             let count = labels.len();
             labels.sort_unstable();
             labels.dedup();
             prop_assert_eq!(labels.len(), count);
             for p in &points {
-                prop_assert!(File.needs(p).is_ok());
+                prop_assert!(WORKLOAD.read(p, Purpose::Run).is_ok_and(|again| again == *p));
                 prop_assert!(read::<FileParams>(p).is_ok());
             }
         }
@@ -262,25 +251,25 @@ proptest! {
         let mut params = Map::new();
         params.insert(key, json!(value));
         let meaning = layermark_model::Meaning::default();
-        let p = Point { workload: "file".into(), label: String::new(), params, meaning };
-        prop_assert!(File.needs(&p).is_err());
-        prop_assert!(File.meaning(&p).is_err());
+        let p = Point { workload: "file".into(), label: String::new(), params, meaning, needs: Arc::default() };
+        prop_assert!(WORKLOAD.read(&p, Purpose::Run).is_err());
+        prop_assert!(WORKLOAD.read(&p, Purpose::Report).is_err());
     }
 }
 
 fn ready(dir: &Path, params: &Value) -> Box<dyn Work> {
     let p = points(params).unwrap().remove(0);
-    let files = File.needs(&p).unwrap().packaged;
-    crate::packaged::write(&dir.join("packaged"), &files, 3, &|| true).unwrap();
+    let files = &p.needs.packaged;
+    crate::packaged::write(&dir.join("packaged"), files, 3, &|| true).unwrap();
     if p.text("cache") != "cold" {
-        for file in &files {
+        for file in files {
             crate::files::evict(
                 &std::fs::File::open(dir.join("packaged").join(&file.path)).unwrap(),
             )
             .unwrap();
         }
     }
-    File.prepare(dir, &p, &Context::least()).unwrap()
+    WORKLOAD.prepare(dir, &p, &Context::least()).unwrap()
 }
 
 #[test]

@@ -261,13 +261,13 @@ mod tests {
     use layermark_model::Settings;
 
     use super::*;
-    use crate::{Workload, param, workloads::ftp::Ftp};
+    use crate::{Workload, param, workloads::ftp::WORKLOAD};
 
     #[test]
     fn vsftpd_serves_where_it_is_and_can() {
         let p = |params: serde_json::Value| -> FtpParams {
             let settings: Settings = serde_json::from_value(params).unwrap();
-            param::read(&Ftp.points(&settings, 1.0).unwrap()[0]).unwrap()
+            param::read(&WORKLOAD.points(&settings, 1.0).unwrap()[0]).unwrap()
         };
         let get = p(serde_json::json!({"workload": "ftp", "op": "get"}));
         let null = p(serde_json::json!({"workload": "ftp", "op": "get", "source": "null"}));

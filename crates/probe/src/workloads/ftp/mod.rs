@@ -2,9 +2,13 @@
 
 use std::path::Path;
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings};
+use layermark_model::{NearEnd, Needs, PointError};
 
-use crate::{Context, FarEnd, NearEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{
+    Context, FarEnd, ProbeError, Work,
+    param::{self, Of, Params, Runs},
+    run::Repeated,
+};
 
 mod ceiling;
 mod content;
@@ -23,62 +27,38 @@ mod work;
 use params::FtpParams;
 
 /// The workload `ftp`.
-pub struct Ftp;
+pub static WORKLOAD: Of<FtpParams> = param::of();
 
-impl Workload for Ftp {
-    fn id(&self) -> &'static str {
-        "ftp"
-    }
-
-    fn about(&self) -> &'static str {
-        "files over FTP between two ends: get and put, with vsftpd or a server of our own"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        param::points::<FtpParams>(settings, scale)
-    }
-
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<FtpParams>(at)
-    }
+impl Runs for FtpParams {
+    const ABOUT: &'static str =
+        "files over FTP between two ends: get and put, with vsftpd or a server of our own";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark ftp --op get --file-size 4M -l netns",
+        "layermark ftp --op get,put --server own -l netns --budget 1m",
+    ];
 
     /// Space for both ends, which may be on one disk.
-    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
+    fn needs(&self) -> Result<Needs, PointError> {
         Ok(Needs {
-            space: param::read::<FtpParams>(at)?.space(),
+            space: self.space(),
             near: NearEnd::Path,
             ..Needs::default()
         })
     }
 
-    fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
-        far::program(&param::read(at)?, vsftpd::find()).map(drop)
+    fn check_programs(&self) -> Result<(), ProbeError> {
+        far::program(self, vsftpd::find()).map(drop)
     }
 
-    fn serve(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn FarEnd>, ProbeError> {
-        let far =
-            far::FtpFarEnd::start(dir, param::read(at)?, context.far_end(self.id())?, context)?;
+    fn serve(self, dir: &Path, context: &Context) -> Result<Box<dyn FarEnd>, ProbeError> {
+        let far = far::FtpFarEnd::start(dir, self, context.far_end(Self::ID)?, context)?;
         Ok(Box::new(far))
     }
 
-    fn prepare(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        let (p, peer) = (param::read::<FtpParams>(at)?, context.far_end(self.id())?);
-        let ceiling = ceiling::of(&p, dir, context);
-        let work = work::FtpWork::connect(dir, p, peer, context)?;
+    fn prepare(self, dir: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        let peer = context.far_end(Self::ID)?;
+        let ceiling = ceiling::of(&self, dir, context);
+        let work = work::FtpWork::connect(dir, self, peer, context)?;
         Ok(Box::new(Repeated::new(work.ceiling(ceiling))))
     }
 }

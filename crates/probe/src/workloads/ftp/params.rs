@@ -1,7 +1,7 @@
 //! Parameters of the workload `ftp`.
 
 use layermark_model::{
-    Direction, Divided, Meaning, Param, PointError, Quantity, Target, TurnCost, Unit, format_size,
+    Direction, Divided, Meaning, PointError, Quantity, Target, TurnCost, Unit, format_size,
 };
 use serde::{Deserialize, Serialize};
 
@@ -76,9 +76,6 @@ pub struct FtpParams {
     pub server: ServerChoice,
 }
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] = &param::list::<_, { FtpParams::TABLE.len() }>(FtpParams::TABLE);
-
 /// Maximum number of clients.
 const CLIENTS: u64 = 64;
 /// Maximum total size of the files of one stretch, bytes, unless a single file is larger.
@@ -89,35 +86,39 @@ const STRETCH_FILES: u64 = 64;
 const UNKEPT: u64 = 4096;
 
 impl Params for FtpParams {
-    const WORKLOAD: &'static str = "ftp";
+    const ID: &'static str = "ftp";
     const TABLE: &'static [Row] = &[
         Row::word("op", FtpOp::WORDS, "get,put")
             .list()
             .help("get: from the far end; put: to it")
-            .label(|p| Some(p.op.id().into())),
+            .says(|p| Some(p.op.id().into())),
         Row::size("file_size", "16M")
             .list()
             .range(1, limits::FILE_SIZE)
             .help("bytes of a file; a transfer is one operation; made smaller by --scale")
-            .label(|p| Some(p.file())),
+            .says(|p| Some(p.file()))
+            .axis(Quantity::DataSize, |p| p.file_size),
         Row::count("clients", "1")
             .list()
             .range(1, CLIENTS)
             .help("clients at once, each on a thread and a control connection of its own")
-            .label(|p| (p.clients > 1).then(|| p.clients())),
+            .says(|p| (p.clients > 1).then(|| p.clients()))
+            .axis(Quantity::Threads, |p| p.clients),
         Row::word("source", Source::WORDS, "auto")
             .list()
             .help("where the sender has the data from; auto: a file at the server, memory at the client")
-            .label(|p| (p.source != p.op.source()).then(|| p.from())),
+            .label(|p| (p.source != p.op.source()).then(|| p.from()))
+            .part(|p| Some(p.from())),
         Row::word("sink", Sink::WORDS, "auto")
             .list()
             .help("where the receiver leaves it; fsync: in a file that is flushed; auto: a file at the server, nowhere at the client")
-            .label(|p| (p.sink != p.op.sink()).then(|| p.to())),
+            .label(|p| (p.sink != p.op.sink()).then(|| p.to()))
+            .part(|p| Some(p.to())),
         Row::word("server", ServerChoice::WORDS, "auto")
             .list()
             .alternative(|_| true)
             .help("auto: vsftpd where it is installed and can do it, else layermark's own")
-            .label(|p| (p.server != ServerChoice::Auto).then(|| p.served())),
+            .says(|p| (p.server != ServerChoice::Auto).then(|| p.served())),
     ];
 
     fn derive(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
@@ -219,16 +220,7 @@ impl Means for FtpParams {
             }),
             ..Meaning::default()
         };
-        Ok(said
-            .axis(Quantity::DataSize, "file_size", self.file_size)
-            .axis(Quantity::Threads, "clients", self.clients)
-            .part("op", self.op.id())
-            .part("file_size", self.file())
-            .part_if(self.clients > 1, "clients", self.clients())
-            .part("source", self.from())
-            .part("sink", self.to())
-            .part_if(self.server != ServerChoice::Auto, "server", self.served())
-            .figures(figures::table()))
+        Ok(self.described(said).figures(figures::table()))
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    Ftp,
+    WORKLOAD,
     content::{Content, Sum},
     control::{self, Welcome},
     params::{FtpParams, Source},
@@ -30,15 +30,15 @@ use crate::{
 };
 
 fn points(params: Value) -> Result<Vec<Point>, PointError> {
-    testing::points(&Ftp, params)
+    testing::points(&WORKLOAD, params)
 }
 
 fn point(params: Value) -> Point {
-    testing::point(&Ftp, params)
+    testing::point(&WORKLOAD, params)
 }
 
 fn start(params: Value) -> Ends {
-    Ends::start(&Ftp, params).unwrap()
+    Ends::start(&WORKLOAD, params).unwrap()
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn server_of(
 ) {
     let point = point(params);
     let dir = tempfile::tempdir().unwrap();
-    let far = Ftp.serve(dir.path(), &point, &context(0)).unwrap();
+    let far = WORKLOAD.serve(dir.path(), &point, &context(0)).unwrap();
     let p: FtpParams = param::read(&point).unwrap();
     let peer = context(far.port()).peer.unwrap();
     let (control, welcome) = control::connect(&p, &peer).unwrap();
@@ -302,7 +302,7 @@ fn a_port_that_is_taken_is_told() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let dir = tempfile::tempdir().unwrap();
-    let started = Ftp.serve(dir.path(), &point(json!({"op": "get"})), &context(port));
+    let started = WORKLOAD.serve(dir.path(), &point(json!({"op": "get"})), &context(port));
     let e = started.err().unwrap();
     assert!(
         e.message.contains("Address already in use"),
@@ -371,7 +371,7 @@ fn bad(greeting: &'static str, script: Script) -> ProbeError {
     });
     let dir = tempfile::tempdir().unwrap();
     let point = point(json!({"op": "get", "file_size": "64K"}));
-    let work = Ftp.prepare(dir.path(), &point, &context(port));
+    let work = WORKLOAD.prepare(dir.path(), &point, &context(port));
     let error = work.and_then(|mut work| {
         let ask = TurnRequest {
             round: 0,

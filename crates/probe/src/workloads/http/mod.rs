@@ -3,9 +3,13 @@
 
 use std::{path::Path, time::Duration};
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings, Spec};
+use layermark_model::{NearEnd, Needs, PointError, Spec};
 
-use crate::{Context, FarEnd, NearEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{
+    Context, FarEnd, ProbeError, Work,
+    param::{self, Of, Runs},
+    run::Repeated,
+};
 
 mod alarm;
 mod answer;
@@ -26,33 +30,19 @@ mod work;
 use params::HttpParams;
 
 /// The workload `http`.
-pub struct Http;
+pub static WORKLOAD: Of<HttpParams> = param::of();
 
-impl Workload for Http {
-    fn id(&self) -> &'static str {
-        "http"
-    }
-
-    fn about(&self) -> &'static str {
-        "a web server behind a path, or at a URL: requests a second and their latency, as ab, wrk and wrk2 do them"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        param::points::<HttpParams>(settings, scale)
-    }
-
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<HttpParams>(at)
-    }
+impl Runs for HttpParams {
+    const ABOUT: &'static str = "a web server behind a path, or at a URL: requests a second and their latency, as ab, wrk and wrk2 do them";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark http --concurrency 4 -l netns",
+        "layermark http http://127.0.0.1:8080/ --concurrency 64 --budget 10s",
+    ];
 
     /// The user's own server is reached from this host, without a layer in between.
-    fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
-        if layer.is_native() || self.needs(at)?.near.has_two() {
-            return Ok(at.clone());
+    fn in_layer(self, layer: &Spec) -> Result<Self, PointError> {
+        if layer.is_native() || !self.has_url() {
+            return Ok(self);
         }
         Err(PointError::new(format!(
             "http: a URL is requested from this host, not in {layer}"
@@ -61,11 +51,12 @@ impl Workload for Http {
     }
 
     /// Space for the file that a server reads, and its logs.
-    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
-        let p: HttpParams = param::read(at)?;
+    fn needs(&self) -> Result<Needs, PointError> {
+        let p = self;
         Ok(Needs {
             space: p.body + (1 << 20),
             lasts: Duration::from_millis(if p.rate > 0 { p.time } else { 0 }),
+            per_layer: p.has_url(),
             near: if p.has_url() {
                 NearEnd::None
             } else {
@@ -75,27 +66,17 @@ impl Workload for Http {
         })
     }
 
-    fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
-        far::check_program(&param::read(at)?)
+    fn check_programs(&self) -> Result<(), ProbeError> {
+        far::check_program(self)
     }
 
-    fn serve(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn FarEnd>, ProbeError> {
-        let far = far::start(dir, param::read(at)?, context)?;
+    fn serve(self, dir: &Path, context: &Context) -> Result<Box<dyn FarEnd>, ProbeError> {
+        let far = far::start(dir, self, context)?;
         Ok(Box::new(far))
     }
 
-    fn prepare(
-        &self,
-        _: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        let work = work::HttpWork::prepare(param::read(at)?, context)?;
+    fn prepare(self, _: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        let work = work::HttpWork::prepare(self, context)?;
         Ok(Box::new(Repeated::new(work)))
     }
 }

@@ -1,8 +1,7 @@
 //! Parameters of the workload `http`.
 
 use layermark_model::{
-    Direction, Divided, Meaning, Param, PointError, Quantity, Reach, Target, TurnCost, Unit,
-    format_size,
+    Direction, Divided, Meaning, PointError, Quantity, Reach, Target, TurnCost, Unit, format_size,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,9 +56,6 @@ pub struct HttpParams {
     pub placement: Placement,
 }
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] = &param::list::<_, { HttpParams::TABLE.len() }>(HttpParams::TABLE);
-
 /// Largest body, bytes.
 const LARGEST: u64 = 64 << 20;
 /// Maximum number of concurrent requests.
@@ -70,14 +66,14 @@ const FASTEST: u64 = 10_000_000;
 const LONGEST: u64 = 3_600_000;
 
 impl Params for HttpParams {
-    const WORKLOAD: &'static str = "http";
+    const ID: &'static str = "http";
     const TABLE: &'static [Row] = &[
         Row::text("url", "")
             .list()
             .alternative(|_| true)
             .reaches(Reach::Network)
             .help("http://HOST[:PORT][/PATH] of a server of yours; several take turns and are compared with the first; without it one is started in each layer")
-            .label(|p| (!p.url.is_empty()).then(|| p.url.clone())),
+            .says(|p| (!p.url.is_empty()).then(|| p.url.clone())),
         Row::switch("remote", "false")
             .only("a URL", HttpParams::has_url)
             .help("allow a URL whose host is another machine"),
@@ -86,34 +82,37 @@ impl Params for HttpParams {
             .alternative(|_| true)
             .only("a server of ours (no URL)", |p| !p.has_url())
             .help("the program that serves in the layer; auto: nginx if it is installed there, else layermark's own")
-            .label(|p| (p.server != Server::Auto).then(|| p.server.id().into())),
+            .says(|p| (p.server != Server::Auto).then(|| p.server.id().into())),
         Row::size("body", "1K")
             .list()
             .range(1, LARGEST)
             .only("a server of ours (no URL)", |p| !p.has_url())
             .help("bytes of the requested file")
-            .label(|p| (p.body > 0).then(|| p.bodies())),
+            .says(|p| (p.body > 0).then(|| p.bodies()))
+            .axis(Quantity::MessageSize, |p| p.body),
         Row::count("concurrency", "1,16")
             .list()
             .range(1, CONCURRENCY)
             .help("requests under way at once, each on a connection of its own, as ab -c and wrk -c")
-            .label(|p| Some(p.at_once())),
+            .says(|p| Some(p.at_once())),
         Row::word("connection", Connections::WORDS, "keep-alive")
             .list()
             .help("keep connections, or make one for each request")
-            .label(|p| (p.connection == Connections::Close).then(|| p.connection_label())),
+            .label(|p| (p.connection == Connections::Close).then(|| p.connection_label()))
+            .part(|p| Some(p.connection_label())),
         Row::count("rate", "0")
             .list()
             .range(0, FASTEST)
             .help("requests a second to begin, however fast the server is; latency counts from the moment a request was due; 0: each when the one before is answered")
-            .label(|p| (p.rate > 0).then(|| p.rated())),
+            .says(|p| (p.rate > 0).then(|| p.rated()))
+            .axis(Quantity::OfferedRate, |p| p.rate),
         Row::duration("time", "300ms")
             .range(50, LONGEST)
             .only("a `rate`", |p| p.rate > 0)
             .help("length of a trial at a rate"),
         Row::word("placement", Placement::WORDS, "other")
             .help("CPUs of the two ends on one machine: each on its own, the same, left to the scheduler")
-            .label(|p| (p.placement != Placement::Other).then(|| p.placed())),
+            .says(|p| (p.placement != Placement::Other).then(|| p.placed())),
     ];
 
     fn check(&self) -> Result<(), PointError> {
@@ -147,22 +146,8 @@ impl Means for HttpParams {
             }),
             ..Meaning::default()
         };
-        Ok(said
-            .axis(Quantity::MessageSize, "body", self.body)
-            .axis(Quantity::OfferedRate, "rate", self.rate)
-            .part("op", "GET")
-            .part("url", self.url.as_str())
-            .part_if(self.server != Server::Auto, "server", self.server.id())
-            .part_if(self.body > 0, "body", self.bodies())
-            .part("concurrency", self.at_once())
-            .part("connection", self.connection_label())
-            .part_if(paced, "rate", self.rated())
-            .part_if(
-                self.placement != Placement::Other,
-                "placement",
-                self.placed(),
-            )
-            .figures(figures::table()))
+        let said = said.part("op", "GET");
+        Ok(self.described(said).figures(figures::table()))
     }
 }
 

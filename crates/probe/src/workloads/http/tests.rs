@@ -17,7 +17,7 @@ use rustix::net::sockopt::set_socket_linger;
 use serde_json::{Value, json};
 
 use super::{
-    Http,
+    WORKLOAD,
     hosted::{self, HostedServer, Site},
     params::Server,
     server::OwnServer,
@@ -32,15 +32,15 @@ use crate::{
 };
 
 fn points(params: Value) -> Result<Vec<Point>, PointError> {
-    testing::points(&Http, params)
+    testing::points(&WORKLOAD, params)
 }
 
 fn point(params: Value) -> Point {
-    testing::point(&Http, params)
+    testing::point(&WORKLOAD, params)
 }
 
 fn start(params: Value) -> Result<Ends, ProbeError> {
-    Ends::start(&Http, params)
+    Ends::start(&WORKLOAD, params)
 }
 
 fn server_of(trial: &Trial) -> &str {
@@ -73,7 +73,7 @@ fn points_are_bodies_by_concurrency() {
     let paced = point(json!({"rate": 500, "concurrency": 4})).meaning;
     assert!(paced.paced && paced.divided.is_none() && paced.concurrency == 1);
     let url = point(json!({"url": "http://localhost:8080/x", "concurrency": 1}));
-    assert!(!Http.needs(&url).unwrap().near.has_two() && url.number("body") == 0);
+    assert!(!url.needs.near.has_two() && url.number("body") == 0);
     for (bad, says) in [
         (
             json!({"url": "https://localhost/"}),
@@ -373,10 +373,13 @@ fn a_rate_that_is_not_reached_is_said() {
 #[test]
 fn nobody_is_served_without_the_secret() {
     let own = point(json!({"server": "own", "concurrency": 1}));
-    let far = Http.serve(Path::new("/"), &own, &context(0)).unwrap();
+    let far = WORKLOAD.serve(Path::new("/"), &own, &context(0)).unwrap();
     let mut wrong = context(far.port());
     wrong.peer.as_mut().unwrap().secret = "another one".into();
-    let e = Http.prepare(Path::new("/"), &own, &wrong).err().unwrap();
+    let e = WORKLOAD
+        .prepare(Path::new("/"), &own, &wrong)
+        .err()
+        .unwrap();
     assert!(e.hint.unwrap().contains("another secret"), "{}", e.message);
     let mut stranger = TcpStream::connect((LOOPBACK, far.port())).unwrap();
     stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -388,7 +391,8 @@ fn nobody_is_served_without_the_secret() {
     assert!(TcpStream::connect(elsewhere).is_err());
     // It still serves a client that knows it.
     assert!(
-        Http.prepare(Path::new("/"), &own, &context(far.port()))
+        WORKLOAD
+            .prepare(Path::new("/"), &own, &context(far.port()))
             .is_ok()
     );
 }
@@ -448,7 +452,7 @@ fn a_port_that_is_taken_is_named() {
     let taken = TcpListener::bind((LOOPBACK, 0)).unwrap();
     let port = taken.local_addr().unwrap().port();
     let own = point(json!({"server": "own", "concurrency": 1}));
-    let e = Http
+    let e = WORKLOAD
         .serve(Path::new("/"), &own, &context(port))
         .err()
         .unwrap();

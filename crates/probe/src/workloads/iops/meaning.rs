@@ -1,11 +1,9 @@
 //! The meaning of a point of `iops`.
 
-use layermark_model::{
-    Direction, Divided, Meaning, PointError, Quantity, TurnCost, format_size, mix_name,
-};
+use layermark_model::{Direction, Divided, Meaning, PointError, TurnCost, mix_name};
 
 use super::params::{IopsParams, read_spec};
-use crate::param::Means;
+use crate::param::{Means, Params};
 
 impl Means for IopsParams {
     fn meaning(&self) -> Result<Meaning, PointError> {
@@ -40,18 +38,6 @@ impl Means for IopsParams {
             }),
             ..Meaning::default()
         };
-        Ok(said
-            .axis(Quantity::RequestSize, "size", p.size)
-            .axis(Quantity::DataSize, "file_size", p.file_size)
-            .axis(Quantity::Threads, "workers", p.workers)
-            .axis(Quantity::QueueDepth, "iodepth", p.iodepth)
-            .axis(Quantity::OfferedRate, "rate", p.rate)
-            .part("spec", p.spec.as_str())
-            .part("file_size", format!("{} file", format_size(p.file_size)))
-            .part("engine", p.engine.as_str())
-            .part_if(p.workers > 1, "workers", format!("{} workers", p.workers))
-            .part_if(p.iodepth > 1, "iodepth", format!("iodepth {}", p.iodepth))
-            .part_if(p.rate > 0, "rate", format!("{} a second", p.rate))
-            .part_if(p.direct, "direct", "O_DIRECT"))
+        Ok(p.described(said))
     }
 }

@@ -3,11 +3,11 @@
 
 use std::{path::Path, time::Duration};
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings};
+use layermark_model::{Needs, PackagedFile, PointError};
 
 use crate::{
-    Context, Needs, PackagedFile, ProbeError, Work, Workload,
-    param::{self, read},
+    Context, ProbeError, Work,
+    param::{self, Of, Runs},
 };
 
 mod draw;
@@ -23,32 +23,19 @@ mod worker;
 use params::IopsParams;
 
 /// The workload `iops`.
-pub struct Iops;
+pub static WORKLOAD: Of<IopsParams> = param::of();
 
-impl Workload for Iops {
-    fn id(&self) -> &'static str {
-        "iops"
-    }
-
-    fn about(&self) -> &'static str {
-        "I/Os a second and their response time, by access specification, queue depth and rate"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        param::points::<IopsParams>(settings, scale)
-    }
-
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<IopsParams>(at)
-    }
+impl Runs for IopsParams {
+    const ABOUT: &'static str =
+        "I/Os a second and their response time, by access specification, queue depth and rate";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark iops --spec 4k-rand-read --iodepth 1,16 --direct -l loop:ext4",
+        "layermark iops --spec 4k-rand-read --file-size 64M -l fuse",
+    ];
 
     /// A point that only reads needs no file of its own: it shares those of `file`.
-    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
-        let p = read::<IopsParams>(at)?;
+    fn needs(&self) -> Result<Needs, PointError> {
+        let p = self;
         let spec = params::read_spec(&p.spec)?;
         let mut needs = Needs::default();
         if !p.divides(&spec) {
@@ -57,23 +44,14 @@ impl Workload for Iops {
         if spec.writes() {
             needs.space = p.file_size;
         } else {
-            let file = PackagedFile::random(packaged_name(&p), p.file_size);
+            let file = PackagedFile::random(packaged_name(p), p.file_size);
             needs.packaged.push(file);
         }
         Ok(needs)
     }
 
-    fn prepare(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        Ok(Box::new(prepare::prepare(
-            dir,
-            read::<IopsParams>(at)?,
-            context,
-        )?))
+    fn prepare(self, dir: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        Ok(Box::new(prepare::prepare(dir, self, context)?))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Parameters of the workload `iops`.
 
-use layermark_model::{Param, PointError, format_milliseconds, format_size};
+use layermark_model::{PointError, Quantity, format_milliseconds, format_size};
 use serde::{Deserialize, Serialize};
 
 use super::spec::{AccessSpec, PRESETS, SpecLine};
@@ -60,17 +60,25 @@ fn yes() -> bool {
 /// The word for a specification given by the parameters of one line.
 const OWN: &str = "own";
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] = &param::list::<_, { IopsParams::TABLE.len() }>(IopsParams::TABLE);
-
 impl Params for IopsParams {
-    const WORKLOAD: &'static str = "iops";
+    const ID: &'static str = "iops";
+    const DESCRIPTION: &'static [&'static str] = &[
+        "spec",
+        "file_size",
+        "engine",
+        "workers",
+        "iodepth",
+        "rate",
+        "direct",
+    ];
     const TABLE: &'static [Row] = &[
         Row::text("spec", OWN)
             .list()
             .help("access specification, such as \"4K 67% read 100% random; 64K 100% read 0% random @20%\", or a preset: iometer-default, 4k-read, 4k-write, 4k-rand-read, 4k-rand-write, database, workstation, fileserver, webserver; own: one line, made of size, read, random, burst, delay and align")
-            .label(|p| Some(p.spec_label())),
-        Row::size("size", "4K").list().only(ITS_LINE, is_own).help("bytes of one I/O"),
+            .label(|p| Some(p.spec_label()))
+            .part(|p| Some(p.spec.clone())),
+        Row::size("size", "4K").list().only(ITS_LINE, is_own).help("bytes of one I/O")
+            .axis(Quantity::RequestSize, |p| p.size),
         Row::count("read", "100")
             .list()
             .range(0, 100)
@@ -96,7 +104,9 @@ impl Params for IopsParams {
             .list()
             .range(1, limits::DEPTH)
             .help("I/Os in flight in each worker [with pread: 1]")
-            .label(|p| Some(format!("iodepth {}", p.iodepth))),
+            .label(|p| Some(format!("iodepth {}", p.iodepth)))
+            .part(|p| (p.iodepth > 1).then(|| format!("iodepth {}", p.iodepth)))
+            .axis(Quantity::QueueDepth, |p| p.iodepth),
         Row::count("batch", "4")
             .range(1, limits::DEPTH)
             .help("I/Os submitted in one call; the device works on them while the next are prepared"),
@@ -104,18 +114,21 @@ impl Params for IopsParams {
             .list()
             .range(1, limits::THREADS)
             .help("threads, all on the same file")
-            .label(|p| (p.workers > 1).then(|| format!("{} workers", p.workers))),
+            .says(|p| (p.workers > 1).then(|| format!("{} workers", p.workers)))
+            .axis(Quantity::Threads, |p| p.workers),
         Row::count("rate", "0")
             .list()
             .range(0, FASTEST)
             .help("I/Os a second to start, however fast the layer is; the response time counts from the moment an I/O was due; 0: as many as possible")
-            .label(|p| (p.rate > 0).then(|| format!("{} a second", p.rate))),
+            .says(|p| (p.rate > 0).then(|| format!("{} a second", p.rate)))
+            .axis(Quantity::OfferedRate, |p| p.rate),
         Row::switch("direct", "false")
             .help("O_DIRECT: bypass the page cache, tried and proved; without it I/Os are served from memory")
-            .label(|p| p.direct.then(|| "O_DIRECT".into())),
+            .says(|p| p.direct.then(|| "O_DIRECT".into())),
         Row::word("engine", &["uring", "pread"], "uring")
             .help("how I/Os are made; pread has one in flight in each worker")
-            .label(|p| (p.engine != "uring").then(|| format!("engine {}", p.engine))),
+            .label(|p| (p.engine != "uring").then(|| format!("engine {}", p.engine)))
+            .part(|p| Some(p.engine.clone())),
         Row::switch("no_advice", "false")
             .help("do not tell the kernel whether I/Os are sequential or random, as fio does with fadvise")
             .label(|p| p.no_advice.then(|| "no advice".into())),
@@ -123,7 +136,9 @@ impl Params for IopsParams {
             .list()
             .range(1, limits::FILE_SIZE)
             .help("bytes of the file, which is laid out before the clock starts")
-            .label(|p| (p.file_size != 64 << 20).then(|| format!("file {}", format_size(p.file_size)))),
+            .label(|p| (p.file_size != 64 << 20).then(|| format!("file {}", format_size(p.file_size))))
+            .part(|p| Some(format!("{} file", format_size(p.file_size))))
+            .axis(Quantity::DataSize, |p| p.file_size),
         Row::duration("time", "0ms")
             .range(0, LONGEST)
             .help("length of a trial in one stretch; 0: in turns with the other layers, or 300ms with a rate or a delay"),

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use layermark_model::Pattern;
 use rustix::fs::Advice;
 
 use super::{
@@ -22,8 +23,7 @@ use crate::{
     Context, ProbeError,
     buffer::{ALIGN, Buffer},
     counters::Devices,
-    data::{self, Pattern},
-    engines,
+    data, engines,
     files::{direct_refused, evict},
     queue, resident,
     run::{Mark, recorder, team::Team, waiting::Waited},
@@ -106,7 +106,7 @@ pub fn prepare(dir: &Path, p: IopsParams, context: &Context) -> Result<IopsWork,
 /// without a transfer.
 fn lay_out(path: &Path, size: u64, seed: u64) -> io::Result<()> {
     let mut pool = Buffer::new(LAID_OUT as usize);
-    Pattern::Random.fill(pool.bytes_mut(), LAID_OUT as usize, seed);
+    data::fill(Pattern::Random, pool.bytes_mut(), LAID_OUT as usize, seed);
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     let mut left = size;
     while left > 0 {
@@ -181,7 +181,7 @@ fn worker(
     };
     let mut buffer = Buffer::new((piece * pool.max(p.iodepth)) as usize);
     if spec.writes() {
-        Pattern::Random.fill(buffer.bytes_mut(), piece as usize, seed);
+        data::fill(Pattern::Random, buffer.bytes_mut(), piece as usize, seed);
     }
     let worker = Worker {
         batch: p.batch,

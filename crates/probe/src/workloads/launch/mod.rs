@@ -7,14 +7,12 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::{
-    Environment, FigureValues, Meaning, Param, Pass, Point, PointError, Settings, Spec, Trial, Turn,
-};
+use layermark_model::{Environment, FigureValues, Needs, Pass, PointError, Spec, Trial, Turn};
 
 use crate::{
-    Beat, Context, Needs, Placed, ProbeError, TurnRequest, Turned, Work, Workload, counters,
+    Beat, Context, Placed, ProbeError, TurnRequest, Turned, Work, counters,
     limits::HEARTBEAT_NS,
-    param::{self, read},
+    param::{self, Of, Runs},
     programs::{
         PATH,
         guard::Guard,
@@ -43,49 +41,37 @@ use params::LaunchParams;
 use start::{LaunchSite, Launched};
 
 /// The workload `launch`.
-pub struct Launch;
+pub static WORKLOAD: Of<LaunchParams> = param::of();
 
-impl Workload for Launch {
-    fn id(&self) -> &'static str {
-        "launch"
-    }
+impl Runs for LaunchParams {
+    const ABOUT: &'static str = "start a program and stop the clock when it is ready";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark launch -l fuse -- git --version",
+        "layermark launch -L n 1,2 'sleep 0.{n}'",
+    ];
 
-    fn about(&self) -> &'static str {
-        "start a program and stop the clock when it is ready"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, _: f64) -> Result<Vec<Point>, PointError> {
-        param::points::<LaunchParams>(settings, 1.0)
-    }
-
-    /// A program may write anywhere: in a read-only layer it still has its home.
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<LaunchParams>(at)
-    }
-
-    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
-        let p = read::<LaunchParams>(at)?;
-        let (restart, traced) = (p.restart, p.trace);
-        let tracing = LaunchParams { tracing: true, ..p };
-        let extra = traced.then(|| param::point(at.label.clone(), &tracing));
+    fn needs(&self) -> Result<Needs, PointError> {
+        let tracing = || LaunchParams {
+            tracing: true,
+            ..self.clone()
+        };
+        let traced = self.trace && !self.tracing;
+        let extra = traced.then(|| param::point(String::new(), &tracing()));
         Ok(Needs {
-            restart,
+            restart: self.restart,
+            per_layer: !self.cmd.is_empty() || !self.user.is_empty(),
             extra: extra.transpose()?,
             ..Needs::default()
         })
     }
 
-    fn placed(&self, at: &Point, env: &Environment) -> Result<Vec<Placed>, PointError> {
-        package::files(at, &read::<LaunchParams>(at)?, env)
+    fn placed(&self, env: &Environment) -> Result<Vec<Placed>, PointError> {
+        package::files(self, env)
     }
 
     /// Looks for a program that is named without its directory, where natively it is started.
-    fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
-        let p = read::<LaunchParams>(at)?.in_layer(&Spec::bare("native"));
+    fn check_programs(&self) -> Result<(), ProbeError> {
+        let p = self.clone().for_layer(&Spec::bare("native"));
         let words = shell_words::split(&p.command).unwrap_or_default();
         let own_path = p.env.iter().any(|name| name == "PATH");
         match words.first().filter(|program| !program.contains('/')) {
@@ -96,18 +82,13 @@ impl Workload for Launch {
         }
     }
 
-    fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
-        param::point(at.label.clone(), &read::<LaunchParams>(at)?.in_layer(layer))
+    fn in_layer(self, layer: &Spec) -> Result<Self, PointError> {
+        Ok(self.for_layer(layer))
     }
 
-    fn prepare(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        let p = read::<LaunchParams>(at)?;
-        let warmups = if p.tracing || !first_time(at) {
+    fn prepare(self, dir: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        let p = self;
+        let warmups = if p.tracing || !first_time(&p)? {
             0
         } else {
             p.warmup
@@ -125,10 +106,10 @@ impl Workload for Launch {
 }
 
 /// Whether this process has not launched the point before. A layer's probe lives for a session.
-fn first_time(at: &Point) -> bool {
+fn first_time(p: &LaunchParams) -> Result<bool, PointError> {
     static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    seen.insert(at.key())
+    Ok(seen.insert(param::key(p)?))
 }
 
 /// Where the program is started: in the layer's directory, or with a package as its root.

@@ -14,13 +14,15 @@ use std::{
 };
 
 use layermark_model::{
-    Environment, FigureValue, Point, PointError,
+    Environment, FigureValue, PointError,
     protocol::{FromProbe, Job, ToProbe},
 };
 
 use super::params::{LaunchCache, LaunchParams};
-use crate::programs::{PATH, sys, which};
-use crate::{Placed, PlacedKind};
+use crate::{
+    Placed, PlacedKind, param,
+    programs::{PATH, sys, which},
+};
 
 /// Directory of the package below `packaged/`: one for all programs of a run.
 pub const ROOT: &str = "root";
@@ -39,13 +41,14 @@ const LOADERS: [&str; 3] = [
 const HOPS: usize = 40;
 
 /// The package of a point. Launches its programs on the first call in a process.
-pub fn files(at: &Point, p: &LaunchParams, env: &Environment) -> Result<Vec<Placed>, PointError> {
+pub fn files(p: &LaunchParams, env: &Environment) -> Result<Vec<Placed>, PointError> {
     static MADE: Mutex<BTreeMap<String, Vec<Placed>>> = Mutex::new(BTreeMap::new());
     if !p.package {
         return Ok(Vec::new());
     }
+    let key = param::key(p)?;
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(files) = made.get(&at.key()) {
+    if let Some(files) = made.get(&key) {
         return Ok(files.clone());
     }
     let mut names = captured(p, env)?;
@@ -61,7 +64,7 @@ pub fn files(at: &Point, p: &LaunchParams, env: &Environment) -> Result<Vec<Plac
         names.extend(captured(&tracer, env)?);
     }
     let files = placed(&names, &p.add, &OUTSIDE)?;
-    made.insert(at.key(), files.clone());
+    made.insert(key, files.clone());
     Ok(files)
 }
 
@@ -135,7 +138,7 @@ fn in_a_probe(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointE
     let job = Job {
         id: 1,
         dir: "/".into(),
-        point: crate::param::point("package".into(), p)?,
+        point: param::point("package".into(), p)?,
         seed: 0,
         min_ms: 0,
         min_ops: 0,

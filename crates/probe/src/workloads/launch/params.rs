@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use layermark_model::{Environment, Param, ParamKind, PointError, Reach, Spec, parse_duration};
+use layermark_model::{Environment, ParamKind, PointError, Reach, Spec, parse_duration};
 use serde::{Deserialize, Serialize};
 
 use super::ready;
@@ -87,6 +87,14 @@ impl LaunchParams {
         found.map(Some)
     }
 
+    /// When the clock stops.
+    fn until(&self) -> String {
+        match self.ready.as_str() {
+            "exit" => "until it ends".to_owned(),
+            ready => format!("until {ready}"),
+        }
+    }
+
     /// Whether its texts contain a value of `parameters`.
     fn is_one_of_several(&self) -> bool {
         !self.parameters.is_empty()
@@ -94,7 +102,7 @@ impl LaunchParams {
 
     /// The point with the command for this layer: the one for its full name, else the one for its
     /// kind. The user's name is replaced by ids, which mean the same everywhere.
-    pub fn in_layer(mut self, layer: &Spec) -> Self {
+    pub fn for_layer(mut self, layer: &Spec) -> Self {
         if let Ok(Some(User { uid, gid })) = self.user() {
             self.user = format!("{uid}:{gid}");
         }
@@ -154,11 +162,8 @@ fn for_a_shell(text: &str) -> Option<char> {
     None
 }
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] = &param::list::<_, { LaunchParams::TABLE.len() }>(LaunchParams::TABLE);
-
 impl Params for LaunchParams {
-    const WORKLOAD: &'static str = "launch";
+    const ID: &'static str = "launch";
     const TABLE: &'static [Row] = &[
         Row::text("command", "true")
             .reaches(Reach::Program)
@@ -176,13 +181,15 @@ impl Params for LaunchParams {
             .list()
             .alternative(LaunchParams::is_one_of_several)
             .help("when it has been launched: exit, stdout=REGEX, stderr=REGEX, port=[HOST:]N, http=URL, file=PATH, notify, window[=TITLE], content, settled=MS")
-            .label(|p| (p.ready != "exit").then(|| p.ready.clone())),
+            .label(|p| (p.ready != "exit").then(|| p.ready.clone()))
+            .part(|p| Some(p.until())),
         Row::word("cache", LaunchCache::WORDS, "as-is")
             .list()
             .help("state of the caches before each launch, proved by faults and blocks read")
-            .label(|p| (p.cache != LaunchCache::AsIs).then(|| p.cache.id().into())),
+            .says(|p| (p.cache != LaunchCache::AsIs).then(|| p.cache.id().into())),
         Row::switch("package", "false")
-            .help("put the program and all files it opens into the layer, and launch it from there"),
+            .help("put the program and all files it opens into the layer, and launch it from there")
+            .part(|p| p.package.then(|| "from the layer".into())),
         Row::texts("add")
             .reaches(Reach::Path)
             .only("`package`", |p| p.package)
@@ -475,7 +482,7 @@ mod tests {
             .unwrap()
             .remove(0);
         let p: LaunchParams = point.typed().unwrap();
-        let of = |layer: &str| p.clone().in_layer(&layer.parse().unwrap()).command;
+        let of = |layer: &str| p.clone().for_layer(&layer.parse().unwrap()).command;
         assert_eq!(of("native"), "app");
         assert_eq!(of("image:erofs"), "./a.AppImage");
         assert_eq!(of("fuse,delay=6ms"), "./b -x y=z");
@@ -499,7 +506,7 @@ mod tests {
             .unwrap()
             .remove(0);
         let p: LaunchParams = point.typed().unwrap();
-        assert_eq!(p.in_layer(&"fuse".parse().unwrap()).user, "0:0");
+        assert_eq!(p.for_layer(&"fuse".parse().unwrap()).user, "0:0");
     }
 
     #[test]

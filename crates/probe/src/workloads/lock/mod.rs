@@ -3,9 +3,13 @@
 
 use std::path::Path;
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings};
+use layermark_model::{Needs, PointError};
 
-use crate::{Context, Needs, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{
+    Context, ProbeError, Work,
+    param::{self, Of, Runs},
+    run::Repeated,
+};
 
 mod contenders;
 mod ops;
@@ -18,43 +22,24 @@ mod work;
 use params::LockParams;
 
 /// The workload `lock`.
-pub struct Lock;
+pub static WORKLOAD: Of<LockParams> = param::of();
 
-impl Workload for Lock {
-    fn id(&self) -> &'static str {
-        "lock"
-    }
+impl Runs for LockParams {
+    const ABOUT: &'static str = "threads that contend for a lock on a file: flock, fcntl, OFD";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark lock -l overlay:upper",
+        "layermark lock --threads 4 -l fuse",
+    ];
 
-    fn about(&self) -> &'static str {
-        "threads that contend for a lock on a file: flock, fcntl, OFD"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        param::points::<LockParams>(settings, scale)
-    }
-
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<LockParams>(at)
-    }
-
-    fn needs(&self, _: &Point) -> Result<Needs, PointError> {
+    fn needs(&self) -> Result<Needs, PointError> {
         Ok(Needs {
             space: BLOCK,
             ..Needs::default()
         })
     }
 
-    fn prepare(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        let work = work::LockWork::prepare(dir, param::read(at)?, context)?;
+    fn prepare(self, dir: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        let work = work::LockWork::prepare(dir, self, context)?;
         Ok(Box::new(Repeated::new(work)))
     }
 }

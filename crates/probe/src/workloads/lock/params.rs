@@ -1,6 +1,6 @@
 //! Parameters of the workload `lock`.
 
-use layermark_model::{Divided, Meaning, Param, PointError, Quantity, Target, TurnCost};
+use layermark_model::{Divided, Meaning, PointError, Quantity, Target, TurnCost};
 use serde::{Deserialize, Serialize};
 
 use super::BLOCK;
@@ -32,34 +32,29 @@ pub struct LockParams {
     pub latency: bool,
 }
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] = &param::list::<_, { LockParams::TABLE.len() }>(LockParams::TABLE);
-
 impl Params for LockParams {
-    const WORKLOAD: &'static str = "lock";
+    const ID: &'static str = "lock";
     const TABLE: &'static [Row] = &[
         Row::word("op", LockOp::WORDS, "flock,fcntl,ofd")
             .list()
             .help("kind of lock: flock(2), record locks of a process, or of an open file")
-            .label(|p| Some(format!("{} lock", p.op.id()))),
+            .label(|p| Some(format!("{} lock", p.op.id())))
+            .part(|p| Some(p.op.id().into())),
         Row::count("threads", "4")
             .list()
             .range(1, limits::THREADS)
             .help("threads that contend for the lock, each as a process would; 1: nobody contends")
-            .label(|p| Some(p.threads())),
+            .says(|p| Some(p.threads()))
+            .axis(Quantity::Threads, |p| p.threads),
         Row::switch("latency", "true")
             .help("time every operation; false leaves the clock out of the loop")
             .label(|p| (!p.latency).then(|| "no latency".into())),
     ];
-
-    fn check(&self) -> Result<(), PointError> {
-        Ok(())
-    }
 }
 
 impl Means for LockParams {
     fn meaning(&self) -> Result<Meaning, PointError> {
-        let said = Meaning {
+        Ok(self.described(Meaning {
             operation: self.op.id().into(),
             target: Target::Lock,
             // The file is made, and the number in it is incremented.
@@ -73,11 +68,7 @@ impl Means for LockParams {
                 under_way: 0,
             }),
             ..Meaning::default()
-        };
-        Ok(said
-            .axis(Quantity::Threads, "threads", self.threads)
-            .part("op", self.op.id())
-            .part("threads", self.threads()))
+        }))
     }
 }
 

@@ -6,7 +6,7 @@ use layermark_model::{Point, PointError, Settings, Trial, WorkGroup};
 use serde_json::json;
 
 use super::{
-    Lock,
+    WORKLOAD,
     params::{LockOp, LockParams},
     work::LockWork,
 };
@@ -22,7 +22,7 @@ fn params(op: LockOp, threads: u64) -> LockParams {
 
 fn points(params: serde_json::Value) -> Result<Vec<Point>, PointError> {
     let settings: Settings = serde_json::from_value(params).unwrap();
-    Lock.points(&settings, 1.0)
+    WORKLOAD.points(&settings, 1.0)
 }
 
 #[test]

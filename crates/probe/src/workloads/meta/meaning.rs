@@ -1,11 +1,9 @@
 //! The meaning of a point of `meta`.
 
-use layermark_model::{
-    CacheState, Direction, Divided, Meaning, PointError, Quantity, Target, TurnCost, format_size,
-};
+use layermark_model::{CacheState, Direction, Divided, Meaning, PointError, Target, TurnCost};
 
 use super::params::{Cache, MetaOp, MetaParams, MetaSync};
-use crate::param::Means;
+use crate::param::{Means, Params};
 
 /// Approximate memory that the kernel needs for a file in addition to its data: inode, directory
 /// entry. Bytes.
@@ -24,7 +22,6 @@ impl Means for MetaParams {
             Cache::Warm => CacheState::Warm,
             Cache::Cold => CacheState::Cold,
         };
-        let size = format!("{} file", format_size(p.file_size));
         let said = Meaning {
             operation: p.op.id().into(),
             target,
@@ -52,13 +49,7 @@ impl Means for MetaParams {
             }),
             ..Meaning::default()
         };
-        Ok(said
-            .axis(Quantity::RequestSize, "file_size", p.op.moves(p.file_size))
-            .part("op", p.op.id())
-            .part_if(p.file_size > 0, "file_size", size)
-            .part_if(!p.op.writes(), "cache", cache.word())
-            .part_if(!p.rest().is_zero(), "rest", format!("after {}", p.rest))
-            .part_if(p.sync == MetaSync::Fsync, "sync", p.sync.id()))
+        Ok(p.described(said))
     }
 }
 
@@ -67,7 +58,7 @@ mod tests {
     use layermark_model::{Settings, WorkGroup};
     use serde_json::json;
 
-    use crate::{Workload, workloads::meta::Meta};
+    use crate::{Workload, workloads::meta::WORKLOAD};
 
     #[test]
     fn each_operation_says_what_it_is() {
@@ -76,7 +67,7 @@ mod tests {
             label: None,
             params: serde_json::from_value(json!({"sync": "none,fsync"})).unwrap(),
         };
-        let points = Meta.points(&settings, 1.0).unwrap();
+        let points = WORKLOAD.points(&settings, 1.0).unwrap();
         let found: Vec<_> = points
             .iter()
             .map(|p| (p.meaning.describe(&[]), p.meaning.group()))

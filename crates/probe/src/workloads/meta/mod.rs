@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings};
+use layermark_model::{Needs, PackagedTree, PointError};
 
 use crate::{
-    Context, Needs, PackagedFile, ProbeError, Work, Workload,
-    param::{self, read},
+    Context, ProbeError, Work,
+    param::{self, Of, Runs},
     run::Repeated,
 };
 
@@ -21,35 +21,22 @@ mod work;
 use params::MetaParams;
 
 /// The workload `meta`.
-pub struct Meta;
+pub static WORKLOAD: Of<MetaParams> = param::of();
 
 /// How many files can be looked at while one is made and removed.
 const LOOKS: u64 = 10;
 
-impl Workload for Meta {
-    fn id(&self) -> &'static str {
-        "meta"
-    }
-
-    fn about(&self) -> &'static str {
-        "many small files: stat, open, list, read, write, create, change, unlink"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        param::points::<MetaParams>(settings, scale)
-    }
-
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<MetaParams>(at)
-    }
+impl Runs for MetaParams {
+    const ABOUT: &'static str =
+        "many small files: stat, open, list, read, write, create, change, unlink";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark meta --op create,unlink -l overlay:upper",
+        "layermark meta --op small-read --cache cold -l fuse --budget 1m",
+    ];
 
     /// A small file takes a block, and about the same for its inode.
-    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
-        let p = read::<MetaParams>(at)?;
+    fn needs(&self) -> Result<Needs, PointError> {
+        let p = self;
         let first = p.op.first();
         if !p.op.packaged() {
             let each = p.file_size.next_multiple_of(4096) + 4096;
@@ -60,10 +47,8 @@ impl Workload for Meta {
                 ..Needs::default()
             });
         }
-        let root = packaged_root(&p);
-        let file = |i| PackagedFile::random(format!("{root}/{}", name(&p, i)), p.file_size);
         Ok(Needs {
-            packaged: (0..p.files).map(file).collect(),
+            packaged_tree: Some(tree(p)),
             files: if first { p.files } else { p.files / LOOKS },
             // A layer may copy each of them.
             space: if first {
@@ -76,34 +61,31 @@ impl Workload for Meta {
         })
     }
 
-    fn prepare(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        Ok(Box::new(Repeated::new(work::prepare(
-            dir,
-            read::<MetaParams>(at)?,
-            context,
-        )?)))
+    fn prepare(self, dir: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        Ok(Box::new(Repeated::new(work::prepare(dir, self, context)?)))
     }
 }
 
-fn packaged_root(p: &MetaParams) -> String {
+/// The packaged files of a point.
+fn tree(p: &MetaParams) -> PackagedTree {
     let MetaParams {
         op,
         file_size,
         files,
         per_directory,
         ..
-    } = p;
+    } = *p;
     // What is changed is not looked at by other points.
     let kind = if op.first() { op.id() } else { "small" };
-    format!("{kind}-{file_size}-{files}-{per_directory}")
+    PackagedTree {
+        root: format!("{kind}-{file_size}-{files}-{per_directory}"),
+        files,
+        per_directory,
+        file_size,
+    }
 }
 
 /// Path of file `i` below its root.
 fn name(p: &MetaParams, i: u64) -> String {
-    format!("d{}/f{i}", i / p.per_directory)
+    PackagedTree::name(i, p.per_directory)
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use layermark_model::{Param, PointError, format_size, parse_duration};
+use layermark_model::{PointError, Quantity, format_size, parse_duration};
 use serde::{Deserialize, Serialize};
 
 pub use crate::param::Cache;
 use crate::{
     limits,
-    param::{self, Params, Values, words},
+    param::{self, Params, Title, Values, words},
 };
 
 words! {
@@ -138,6 +138,32 @@ impl MetaParams {
         parse_duration(&self.rest).unwrap_or_default()
     }
 
+    /// First words of a label.
+    fn title(&self) -> Title {
+        let (op, files) = (self.op.id(), self.files);
+        let of = match self.op {
+            MetaOp::Create => String::new(),
+            _ => format!(" of {}", format_size(self.file_size)),
+        };
+        if self.op != MetaOp::List {
+            let title = format!("{op} {files} files{of}");
+            return (title, &["op", "files", "file_size"]);
+        }
+        // An operation lists one directory.
+        let each = self.per_directory;
+        let title = if files <= each {
+            format!("{op} a directory of {files} files{of}")
+        } else {
+            let up_to = if files.is_multiple_of(each) {
+                ""
+            } else {
+                "up to "
+            };
+            format!("{op} directories of {up_to}{each} files, {files} files{of}")
+        };
+        (title, &["op", "files", "file_size", "per_directory"])
+    }
+
     /// Whether a second pass would find another state.
     pub fn once(&self) -> bool {
         let looks_once = self.cache == Cache::Cold || !self.rest().is_zero();
@@ -145,11 +171,8 @@ impl MetaParams {
     }
 }
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] = &param::list::<_, { MetaParams::TABLE.len() }>(MetaParams::TABLE);
-
 impl Params for MetaParams {
-    const WORKLOAD: &'static str = "meta";
+    const ID: &'static str = "meta";
     const TABLE: &'static [Row] = &[
         Row::word(
             "op",
@@ -158,7 +181,8 @@ impl Params for MetaParams {
         )
         .list()
         .help("what is done to each file; first-...: to a packaged file, once after it was put back, each in a turn of its own")
-        .label(|p| Some(p.op.id().into())),
+        .says(|p| Some(p.op.id().into()))
+            .title(|p| Some(p.title())),
         Row::count("files", "200")
             .list()
             .range(1, limits::FILES)
@@ -170,17 +194,19 @@ impl Params for MetaParams {
             .help("bytes of each file")
             .label(|p| {
                 (p.op != MetaOp::Create).then(|| format!("of {}", format_size(p.file_size)))
-            }),
+            })
+            .part(|p| (p.file_size > 0).then(|| format!("{} file", format_size(p.file_size))))
+            .axis(Quantity::RequestSize, |p| p.op.moves(p.file_size)),
         Row::word("cache", Cache::WORDS, "warm")
             .list()
             .only("open-stat or small-read", |p| !p.op.writes())
             .help("state of the cache before a reading operation")
-            .label(|p| (!p.op.writes()).then(|| p.cache.id().into())),
+            .says(|p| (!p.op.writes()).then(|| p.cache.id().into())),
         Row::word("sync", MetaSync::WORDS, "none")
             .list()
             .only("small-write or create", |p| p.op.syncs())
             .help("fsync each new file before it is closed")
-            .label(|p| (p.sync == MetaSync::Fsync).then(|| p.sync.id().into())),
+            .says(|p| (p.sync == MetaSync::Fsync).then(|| p.sync.id().into())),
         Row::count("passes", "0")
             .range(0, limits::PASSES)
             .help("passes over the files; 0 repeats until the trial is long enough")
@@ -191,7 +217,7 @@ impl Params for MetaParams {
         Row::text("rest", "")
             .only("a warm reading operation", |p| !p.op.writes() && p.cache == Cache::Warm)
             .help("time for which nothing looks at the files before the clock starts, as between two commands: many layers remember names for a second")
-            .label(|p| (!p.rest().is_zero()).then(|| format!("after {}", p.rest))),
+            .says(|p| (!p.rest().is_zero()).then(|| format!("after {}", p.rest))),
         Row::count("per_directory", "100")
             .list()
             .range(1, limits::FILES)
@@ -241,30 +267,5 @@ impl Params for MetaParams {
             return error("passes", self.passes, why);
         }
         Ok(())
-    }
-
-    fn title(&self) -> Option<(String, &'static [&'static str])> {
-        let (op, files) = (self.op.id(), self.files);
-        let of = match self.op {
-            MetaOp::Create => String::new(),
-            _ => format!(" of {}", format_size(self.file_size)),
-        };
-        if self.op != MetaOp::List {
-            let title = format!("{op} {files} files{of}");
-            return Some((title, &["op", "files", "file_size"]));
-        }
-        // An operation lists one directory.
-        let each = self.per_directory;
-        let title = if files <= each {
-            format!("{op} a directory of {files} files{of}")
-        } else {
-            let up_to = if files.is_multiple_of(each) {
-                ""
-            } else {
-                "up to "
-            };
-            format!("{op} directories of {up_to}{each} files, {files} files{of}")
-        };
-        Some((title, &["op", "files", "file_size", "per_directory"]))
     }
 }

@@ -1,11 +1,12 @@
+use layermark_model::{PackagedFile, Point, Settings};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::workloads::tests::assert_pays_for_its_own_files;
+use crate::{Workload, workloads::tests::assert_pays_for_its_own_files};
 
 fn points(params: &Value, scale: f64) -> Result<Vec<Point>, PointError> {
     let params = params.as_object().cloned().unwrap_or_default();
-    Meta.points(
+    WORKLOAD.points(
         &Settings {
             workload: "meta".into(),
             label: None,
@@ -69,21 +70,18 @@ fn packaged_files_are_spread_over_directories() {
         1.0,
     )
     .unwrap()[0];
-    let files = Meta.needs(p).unwrap().packaged;
+    let files: Vec<_> = p.needs.packaged_files().collect();
     assert_eq!(
         (files.len(), files[249].path.as_str(), files[249].size),
         (250, "small-2048-250-100/d2/f249", 2048)
     );
-    assert_eq!(
-        (p.meaning.changes, Meta.needs(p).unwrap().space),
-        (false, 0)
-    );
+    assert_eq!((p.meaning.changes, p.needs.space), (false, 0));
     let p = &points(&json!({"op": "unlink", "files": 10, "file_size": 1}), 1.0).unwrap()[0];
     assert_eq!(
         (
             p.meaning.changes,
-            Meta.needs(p).unwrap().space,
-            Meta.needs(p).unwrap().packaged.len()
+            p.needs.space,
+            p.needs.packaged_files().count()
         ),
         (true, 81_920, 0)
     );
@@ -99,7 +97,7 @@ fn a_scale_makes_fewer_files() {
 fn a_layer_pays_for_its_own_files_alone() {
     let params = json!({"op": "small-write", "files": 40});
     let point = points(&params, 1.0).unwrap().remove(0);
-    let ready = |dir: &Path| Meta.prepare(dir, &point, &Context::least()).unwrap();
+    let ready = |dir: &Path| WORKLOAD.prepare(dir, &point, &Context::least()).unwrap();
     let dirty = |dir: &Path| -> Option<u64> {
         let work = std::fs::read_dir(dir).unwrap().next()?.unwrap();
         let made = std::fs::read_dir(work.path().join("d0")).unwrap();
@@ -119,14 +117,14 @@ fn names_are_looked_up_listed_and_changed() {
     ] {
         let p = &points(&params, 1.0).unwrap()[0];
         let dir = tempfile::tempdir().unwrap();
-        let packaged: Vec<_> = Meta.needs(p).unwrap().packaged;
+        let packaged: Vec<_> = p.needs.packaged_files().collect();
         for file in &packaged {
             let at = dir.path().join("packaged").join(&file.path);
             std::fs::create_dir_all(at.parent().unwrap()).unwrap();
             std::fs::write(at, vec![0; file.size as usize]).unwrap();
         }
         assert_eq!(packaged.is_empty(), op == "set-attr");
-        let mut work = Meta.prepare(dir.path(), p, &Context::least()).unwrap();
+        let mut work = WORKLOAD.prepare(dir.path(), p, &Context::least()).unwrap();
         let (mut trial, mut more, mut round) = (layermark_model::Trial::default(), true, 0);
         while more && round < 50 {
             let ask = crate::TurnRequest {
@@ -166,8 +164,8 @@ fn a_label_of_list_says_how_many_names_a_directory_has() {
         let more = more.as_object().unwrap().clone();
         params.as_object_mut().unwrap().extend(more);
         let point = points(&params, 1.0).unwrap().remove(0);
-        let packaged = Meta.needs(&point).unwrap().packaged;
-        let directory = |f: &crate::PackagedFile| Path::new(&f.path).parent().unwrap().to_owned();
+        let packaged: Vec<_> = point.needs.packaged_files().collect();
+        let directory = |f: &PackagedFile| Path::new(&f.path).parent().unwrap().to_owned();
         let first = directory(&packaged[0]);
         let together = packaged.iter().filter(|f| directory(f) == first).count();
         (point.label, together)

@@ -9,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use layermark_model::Trial;
+use layermark_model::{Pattern, Trial};
 use rustix::fs::{Mode, OFlags};
 
 use super::{
-    name, ops, packaged_root,
+    name, ops,
     params::{Cache, MetaOp, MetaParams, MetaSync},
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     buffer::Buffer,
     clock::{Source, monotonic_ns},
     counters::Devices,
-    data::{self, Pattern},
+    data,
     error::panicked,
     limits::HEARTBEAT_NS,
     permutation::Permutation,
@@ -82,7 +82,8 @@ pub fn prepare(dir: &Path, p: MetaParams, context: &Context) -> Result<MetaWork,
     };
     let mut buffer = Buffer::new(pool as usize);
     if p.op == MetaOp::SmallWrite {
-        Pattern::Random.fill(
+        data::fill(
+            Pattern::Random,
             buffer.bytes_mut(),
             pool as usize,
             data::derive(context.seed, "meta data"),
@@ -122,7 +123,7 @@ impl MetaWork {
                 self.sync_all()
             };
         }
-        let root = self.dir.join("packaged").join(packaged_root(&self.p));
+        let root = self.dir.join("packaged").join(super::tree(&self.p).root);
         self.name_files(&root)?;
         // A missing file is detected here and not inside the clock. A cold point's cache is dropped
         // after this.
@@ -521,7 +522,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::{Workload, resident, workloads::meta::Meta};
+    use crate::{Workload, resident, workloads::meta::WORKLOAD};
 
     fn params(text: &str) -> MetaParams {
         let settings = layermark_model::Settings {
@@ -529,7 +530,7 @@ mod tests {
             label: None,
             params: serde_json::from_str(text).unwrap(),
         };
-        let point = Meta.points(&settings, 1.0).unwrap().remove(0);
+        let point = WORKLOAD.points(&settings, 1.0).unwrap().remove(0);
         point.typed().unwrap()
     }
 
@@ -616,13 +617,14 @@ mod tests {
                 )
                 .unwrap(),
             };
-            let point = Meta.points(&settings, 1.0).unwrap().remove(0);
-            let needs = Meta.needs(&point).unwrap();
+            let point = WORKLOAD.points(&settings, 1.0).unwrap().remove(0);
+            let needs = &point.needs;
             assert!(needs.refresh && needs.space >= 5 * 8192 && point.meaning.changes);
             assert!(point.meaning.divided.is_some_and(|d| d.uses_up));
             let root = dir.path().join("packaged");
-            crate::packaged::write(&root, &needs.packaged, 3, &|| true).unwrap();
-            for file in &needs.packaged {
+            let files: Vec<_> = needs.packaged_files().collect();
+            crate::packaged::write(&root, &files, 3, &|| true).unwrap();
+            for file in &files {
                 let made = fs::Permissions::from_mode(0o644);
                 fs::set_permissions(root.join(&file.path), made).unwrap();
             }

@@ -100,14 +100,14 @@ mod tests {
     use super::*;
     use crate::{
         Workload, selftest,
-        workloads::{ends::lock, net::Net},
+        workloads::{ends::lock, net::WORKLOAD},
     };
 
     #[test]
     fn each_placement_has_a_ceiling_of_its_own() {
         let settings = serde_json::json!({"workload": "net", "op": "rr", "request": 77});
         let settings: Settings = serde_json::from_value(settings).unwrap();
-        let p: NetParams = Net.points(&settings, 1.0).unwrap()[0].typed().unwrap();
+        let p: NetParams = WORKLOAD.points(&settings, 1.0).unwrap()[0].typed().unwrap();
         let free: Cpus = Default::default();
         let all = PinnedCpus::on(&[0]).map_or_else(|_| free.clone(), |_| [vec![0], vec![0]]);
         for cpus in [&free, &all, &free] {

@@ -2,9 +2,13 @@
 
 use std::path::Path;
 
-use layermark_model::{Meaning, Param, Point, PointError, Settings};
+use layermark_model::{NearEnd, Needs, PointError};
 
-use crate::{Context, FarEnd, NearEnd, Needs, ProbeError, Work, Workload, param, run::Repeated};
+use crate::{
+    Context, FarEnd, ProbeError, Work,
+    param::{self, Of, Params, Runs},
+    run::Repeated,
+};
 
 mod ceiling;
 mod far;
@@ -24,53 +28,30 @@ mod work;
 use params::NetParams;
 
 /// The workload `net`.
-pub struct Net;
+pub static WORKLOAD: Of<NetParams> = param::of();
 
-impl Workload for Net {
-    fn id(&self) -> &'static str {
-        "net"
-    }
+impl Runs for NetParams {
+    const ABOUT: &'static str =
+        "a path between two ends: transactions and streams over TCP and UDP, as netperf does them";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark net --op rr,stream -l netns",
+        "layermark net --op stream --socket-buffer 32K,256K -l vm:nic=virtio-net",
+    ];
 
-    fn about(&self) -> &'static str {
-        "a path between two ends: transactions and streams over TCP and UDP, as netperf does them"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        param::points::<NetParams>(settings, scale)
-    }
-
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<NetParams>(at)
-    }
-
-    fn needs(&self, _: &Point) -> Result<Needs, PointError> {
+    fn needs(&self) -> Result<Needs, PointError> {
         Ok(Needs {
             near: NearEnd::Path,
             ..Needs::default()
         })
     }
 
-    fn serve(
-        &self,
-        _: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn FarEnd>, ProbeError> {
-        let far = far::start(param::read(at)?, context.far_end(self.id())?)?;
+    fn serve(self, _: &Path, context: &Context) -> Result<Box<dyn FarEnd>, ProbeError> {
+        let far = far::start(self, context.far_end(Self::ID)?)?;
         Ok(Box::new(far))
     }
 
-    fn prepare(
-        &self,
-        _: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        let work = work::NetWork::prepare(param::read(at)?, context.far_end(self.id())?, context)?;
+    fn prepare(self, _: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        let work = work::NetWork::prepare(self, context.far_end(Self::ID)?, context)?;
         Ok(Box::new(Repeated::new(work)))
     }
 }

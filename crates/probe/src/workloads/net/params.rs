@@ -1,7 +1,7 @@
 //! Parameters of the workload `net`.
 
 use layermark_model::{
-    Direction, Divided, Meaning, Param, PointError, Quantity, Target, TurnCost, Unit, format_size,
+    Direction, Divided, Meaning, PointError, Quantity, Target, TurnCost, Unit, format_size,
 };
 use serde::{Deserialize, Serialize};
 
@@ -66,9 +66,6 @@ pub struct NetParams {
     pub nodelay: bool,
 }
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] = &param::list::<_, { NetParams::TABLE.len() }>(NetParams::TABLE);
-
 /// Largest message, request or response, bytes.
 const LARGEST: u64 = 16 << 20;
 /// Largest payload of a UDP datagram over IPv4, bytes.
@@ -83,18 +80,18 @@ const BUFFER: u64 = 1 << 30;
 pub const STREAMS: u64 = 64;
 
 impl Params for NetParams {
-    const WORKLOAD: &'static str = "net";
+    const ID: &'static str = "net";
     const TABLE: &'static [Row] = &[
         Row::word("op", NetOp::WORDS, "rr,crr,stream,maerts")
             .list()
             .help("rr, crr, udp-rr: transactions; stream, maerts, bidir, udp-stream: data to, from, both ways")
-            .label(|p| Some(p.op.id().into())),
+            .says(|p| Some(p.op.id().into())),
         Row::size("request", "1")
             .list()
             .range(1, LARGEST)
             .only("`op` = rr, crr or udp-rr", |p| p.op.transacts())
             .help("bytes of a request")
-            .label(Self::sizes),
+            .says(Self::sizes),
         Row::size("response", "1")
             .list()
             .range(1, LARGEST)
@@ -107,25 +104,28 @@ impl Params for NetParams {
                 !p.op.transacts()
             })
             .help("bytes of one send; auto: 128K for TCP, 1472 for UDP")
-            .label(|p| (p.message > 0).then(|| p.messages())),
+            .says(|p| (p.message > 0).then(|| p.messages()))
+            .axis(Quantity::MessageSize, |p| p.message),
         Row::size("socket_buffer", "auto")
             .list()
             .range(0, BUFFER)
             .help("SO_SNDBUF and SO_RCVBUF at both ends; auto: left to the kernel")
-            .label(|p| (p.socket_buffer > 0).then(|| p.buffers())),
+            .says(|p| (p.socket_buffer > 0).then(|| p.buffers()))
+            .axis(Quantity::SocketBuffer, |p| p.socket_buffer),
         Row::count("streams", "1")
             .list()
             .range(1, STREAMS)
             .help("connections in parallel, each with a thread at both ends")
-            .label(|p| (p.streams > 1).then(|| p.connections())),
+            .says(|p| (p.streams > 1).then(|| p.connections()))
+            .axis(Quantity::Threads, |p| p.streams),
         Row::word("placement", Placement::WORDS, "other")
             .list()
             .help("CPUs of the two ends on one machine: each on its own, the same, left to the scheduler")
-            .label(Self::cpus),
+            .says(Self::cpus),
         Row::switch("nodelay", "false")
             .only("an `op` over TCP", |p| !p.op.is_udp())
             .help("set TCP_NODELAY")
-            .label(|p| p.nodelay.then(|| "nodelay".into())),
+            .says(|p| p.nodelay.then(|| "nodelay".into())),
     ];
 
     fn derive(mut self, _: &Values) -> Result<Vec<Self>, PointError> {
@@ -183,17 +183,8 @@ impl Means for NetParams {
             }),
             ..Meaning::default()
         };
-        Ok(said
-            .axis(Quantity::MessageSize, "message", self.message)
-            .axis(Quantity::SocketBuffer, "socket_buffer", self.socket_buffer)
-            .axis(Quantity::Threads, "streams", self.streams)
-            .part("op", self.op.id())
-            .part("request", self.sizes().unwrap_or_default())
-            .part_if(self.message > 0, "message", self.messages())
-            .part_if(self.socket_buffer > 0, "socket_buffer", self.buffers())
-            .part_if(self.streams > 1, "streams", self.connections())
-            .part("placement", self.cpus().unwrap_or_default())
-            .part_if(self.nodelay, "nodelay", "nodelay")
+        Ok(self
+            .described(said)
             .figures(figures::table(self.op.transacts())))
     }
 }

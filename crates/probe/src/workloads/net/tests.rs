@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    Net,
+    WORKLOAD,
     figures::NetEnd,
     near::{Counters, Welcome},
     params::NetParams,
@@ -31,15 +31,15 @@ use crate::{
 };
 
 fn points(params: Value) -> Result<Vec<Point>, PointError> {
-    testing::points(&Net, params)
+    testing::points(&WORKLOAD, params)
 }
 
 fn point(params: Value) -> Point {
-    testing::point(&Net, params)
+    testing::point(&WORKLOAD, params)
 }
 
 fn start(params: Value) -> Ends {
-    Ends::start(&Net, params).unwrap()
+    Ends::start(&WORKLOAD, params).unwrap()
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn stranger(what: impl FnOnce(TcpStream) + Send + 'static) -> u16 {
 }
 
 fn refused(port: u16) -> ProbeError {
-    let made = Net.prepare(Path::new("/"), &point(json!({"op": "rr"})), &context(port));
+    let made = WORKLOAD.prepare(Path::new("/"), &point(json!({"op": "rr"})), &context(port));
     made.err().expect("no far end of ours")
 }
 
@@ -307,10 +307,10 @@ fn heard(far: &dyn FarEnd, line: &[u8]) -> String {
 #[test]
 fn nobody_is_served_without_the_secret() {
     let rr = point(json!({"op": "rr"}));
-    let far = Net.serve(Path::new("/"), &rr, &context(0)).unwrap();
+    let far = WORKLOAD.serve(Path::new("/"), &rr, &context(0)).unwrap();
     let mut wrong = context(far.port());
     wrong.peer.as_mut().unwrap().secret = "another one".into();
-    let e = Net.prepare(Path::new("/"), &rr, &wrong).err().unwrap();
+    let e = WORKLOAD.prepare(Path::new("/"), &rr, &wrong).err().unwrap();
     assert!(
         e.message
             .contains("closed the control connection without an answer"),
@@ -329,13 +329,14 @@ fn nobody_is_served_without_the_secret() {
     }
     // It still serves a client that knows it, and reports an error for another point.
     let crr = point(json!({"op": "crr"}));
-    let e = Net
+    let e = WORKLOAD
         .prepare(Path::new("/"), &crr, &context(far.port()))
         .err()
         .unwrap();
     assert!(e.message.contains("told to serve another point"), "{e}");
     assert!(
-        Net.prepare(Path::new("/"), &rr, &context(far.port()))
+        WORKLOAD
+            .prepare(Path::new("/"), &rr, &context(far.port()))
             .is_ok()
     );
 }
@@ -364,7 +365,7 @@ fn opened(far: &dyn FarEnd, point: &Point) -> (Lines, Welcome) {
 #[test]
 fn a_connection_that_says_nothing_does_not_keep_the_far_end() {
     let crr = point(json!({"op": "crr"}));
-    let mut far = Net.serve(Path::new("/"), &crr, &context(0)).unwrap();
+    let mut far = WORKLOAD.serve(Path::new("/"), &crr, &context(0)).unwrap();
     let (mut control, welcome) = opened(&*far, &crr);
     let _: NetEnd = answer(&mut control);
     let silent = TcpStream::connect((LOOPBACK, welcome.transactions.unwrap())).unwrap();
@@ -378,7 +379,7 @@ fn a_connection_that_says_nothing_does_not_keep_the_far_end() {
 
 #[test]
 fn it_listens_at_the_address_alone() {
-    let far = Net
+    let far = WORKLOAD
         .serve(Path::new("/"), &point(json!({"op": "rr"})), &context(0))
         .unwrap();
     let elsewhere = SocketAddr::new(Ipv4Addr::new(127, 0, 0, 2).into(), far.port());
@@ -418,7 +419,7 @@ fn a_far_end_that_ends_in_mid_transfer_is_an_error() {
 fn a_port_that_is_taken_is_named() {
     let taken = TcpListener::bind((LOOPBACK, 0)).unwrap();
     let port = taken.local_addr().unwrap().port();
-    let made = Net.serve(Path::new("/"), &point(json!({"op": "rr"})), &context(port));
+    let made = WORKLOAD.serve(Path::new("/"), &point(json!({"op": "rr"})), &context(port));
     let e = made.err().expect("the port is taken");
     assert_eq!(e.errno, Some(libc::EADDRINUSE));
     assert!(e.message.contains(&format!("127.0.0.1:{port}")), "{e}");
@@ -450,7 +451,9 @@ fn a_peer_that_falls_silent_in_a_turn_is_given_up() {
         }
     });
     let rr = point(json!({"op": "rr"}));
-    let mut work = Net.prepare(Path::new("/"), &rr, &context(port)).unwrap();
+    let mut work = WORKLOAD
+        .prepare(Path::new("/"), &rr, &context(port))
+        .unwrap();
     let ask = TurnRequest {
         round: 0,
         ns: 10_000_000,
@@ -491,9 +494,11 @@ fn the_way_of_an_answer_is_no_part_of_a_stream_of_datagrams() {
     // Far longer than a turn of 10 ms takes on a busy machine, and shorter than what is waited for an answer.
     const WAY: Duration = Duration::from_secs(1);
     let point = point(json!({"op": "udp-stream"}));
-    let mut far = Net.serve(Path::new("/"), &point, &context(0)).unwrap();
+    let mut far = WORKLOAD.serve(Path::new("/"), &point, &context(0)).unwrap();
     let port = slowed(far.port(), WAY);
-    let mut work = Net.prepare(Path::new("/"), &point, &context(port)).unwrap();
+    let mut work = WORKLOAD
+        .prepare(Path::new("/"), &point, &context(port))
+        .unwrap();
     let ask = TurnRequest {
         round: 0,
         ns: 10_000_000,

@@ -347,14 +347,14 @@ mod tests {
     use super::*;
     use crate::{
         Workload,
-        workloads::net::{Net, sockets},
+        workloads::net::{WORKLOAD, sockets},
     };
 
     #[test]
     fn a_peer_that_is_slow_is_not_silent() {
         let settings = serde_json::json!({"workload": "net", "op": "stream"});
         let settings: Settings = serde_json::from_value(settings).unwrap();
-        let p: NetParams = Net.points(&settings, 1.0).unwrap()[0].typed().unwrap();
+        let p: NetParams = WORKLOAD.points(&settings, 1.0).unwrap()[0].typed().unwrap();
         let (near, far) = sockets::pair(&p).unwrap();
         sockets::limit(&near, Duration::from_millis(500)).unwrap();
         let slow = thread::spawn(move || {

@@ -180,7 +180,7 @@ mod tests {
     use layermark_model::Settings;
 
     use super::*;
-    use crate::{Workload, workloads::net::Net};
+    use crate::{Workload, workloads::net::WORKLOAD};
 
     #[test]
     fn a_datagram_without_an_answer_is_lost_and_sent_again() {
@@ -228,7 +228,7 @@ mod tests {
     fn a_request_that_comes_in_drops_is_given_up_in_time() {
         let settings = serde_json::json!({"workload": "net", "op": "crr", "request": "1M"});
         let settings: Settings = serde_json::from_value(settings).unwrap();
-        let p: NetParams = Net.points(&settings, 1.0).unwrap()[0].typed().unwrap();
+        let p: NetParams = WORKLOAD.points(&settings, 1.0).unwrap()[0].typed().unwrap();
         let (near, far) = UnixStream::pair().unwrap();
         let dripping = thread::spawn(move || {
             while send_all(near.as_fd(), &[0]).is_ok() {

@@ -8,12 +8,12 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use layermark_model::{Environment, Meaning, Param, Point, PointError, Settings, Spec};
+use layermark_model::{Environment, Needs, PointError, Spec};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    Context, Needs, Placed, ProbeError, Work, Workload,
-    param::{self, read},
+    Context, Placed, ProbeError, Work,
+    param::{self, Of, Runs},
     programs::{PATH, guard::Guard, which},
     workloads::launch,
 };
@@ -40,32 +40,18 @@ const TREES: &str = "steps";
 const ONCE: u64 = 3;
 
 /// The workload `steps`.
-pub struct Steps;
+pub static WORKLOAD: Of<StepParams> = param::of();
 
-impl Workload for Steps {
-    fn id(&self) -> &'static str {
-        params::ID
-    }
+impl Runs for StepParams {
+    const ABOUT: &'static str =
+        "commands of daily work: the time of each, and whether its outcome is right";
+    const EXAMPLES: [&'static str; 2] = [
+        "layermark steps -l fuse -- ls -l",
+        "layermark steps --setup 'git init .' --expect 'line=No commits yet' -l fuse 'git status'",
+    ];
 
-    fn about(&self) -> &'static str {
-        "commands of daily work: the time of each, and whether its outcome is right"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn points(&self, settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
-        params::points(settings, scale)
-    }
-
-    /// A step may write anywhere: in a read-only layer it still has its home.
-    fn meaning(&self, at: &Point) -> Result<Meaning, PointError> {
-        param::meaning::<StepParams>(at)
-    }
-
-    fn placed(&self, at: &Point, _: &Environment) -> Result<Vec<Placed>, PointError> {
-        let p = read::<StepParams>(at)?;
+    fn placed(&self, _: &Environment) -> Result<Vec<Placed>, PointError> {
+        let p = self;
         if p.tree.is_empty() {
             return Ok(Vec::new());
         }
@@ -74,8 +60,8 @@ impl Workload for Steps {
     }
 
     /// Looks for programs that are named without their directory, where natively they are started.
-    fn check_programs(&self, at: &Point) -> Result<(), ProbeError> {
-        let p = read::<StepParams>(at)?;
+    fn check_programs(&self) -> Result<(), ProbeError> {
+        let p = self;
         let found = |program: &str| p.has_path() || which(program, PATH).is_some();
         if let Some(missing) = p.needs.iter().find(|name| !found(name)) {
             return Err(ProbeError::new(format!("`{missing}` is not installed"))
@@ -89,37 +75,32 @@ impl Workload for Steps {
 
     /// Calls are counted natively only: every layer gets the same ones. Those of a cold step are those of
     /// the warm one.
-    fn in_layer(&self, at: &Point, layer: &Spec) -> Result<Point, PointError> {
-        let p = read::<StepParams>(at)?;
-        let trace = p.trace && layer.is_native() && p.cache == StepCache::AsIs;
-        param::point(at.label.clone(), &StepParams { trace, ..p })
+    fn in_layer(self, layer: &Spec) -> Result<Self, PointError> {
+        let trace = self.trace && layer.is_native() && self.cache == StepCache::AsIs;
+        Ok(Self { trace, ..self })
     }
 
-    fn needs(&self, at: &Point) -> Result<Needs, PointError> {
-        let p = read::<StepParams>(at)?;
-        let traced = p.trace;
-        // Others lie in the step's own directory.
-        let programs = p.programs().any(|name| !name.contains('/'));
-        let (files, first) = (p.files, p.first);
-        let tracing = StepParams { tracing: true, ..p };
-        let extra = traced.then(|| param::point(at.label.clone(), &tracing));
+    fn needs(&self) -> Result<Needs, PointError> {
+        let tracing = || Self {
+            tracing: true,
+            ..self.clone()
+        };
+        let traced = self.trace && !self.tracing;
+        let extra = traced.then(|| param::point(String::new(), &tracing()));
         Ok(Needs {
-            files,
-            first_files: files * ONCE,
+            files: self.files,
+            first_files: self.files * ONCE,
             extra: extra.transpose()?,
-            programs,
-            refresh: first,
+            // Others lie in the step's own directory.
+            programs: self.programs().any(|name| !name.contains('/')),
+            refresh: self.first,
+            per_layer: self.trace,
             ..Needs::default()
         })
     }
 
-    fn prepare(
-        &self,
-        dir: &Path,
-        at: &Point,
-        context: &Context,
-    ) -> Result<Box<dyn Work>, ProbeError> {
-        let p = read::<StepParams>(at)?;
+    fn prepare(self, dir: &Path, context: &Context) -> Result<Box<dyn Work>, ProbeError> {
+        let p = self;
         let env = launch::params::environment(params::ID, &p.env, &context.env)?;
         let (mut site, home) = launch::site(dir, p.launched(), env)?;
         let place = StepDir::of(dir, &p)?;
@@ -132,6 +113,7 @@ impl Workload for Steps {
             site.p.command = tracer.command(&p.run);
         }
         let (count, changes, checked) = (p.count, p.changes(), p.is_checked());
+        let key = param::key(&p)?;
         if place.new {
             let made = p.material.make(&place.path, p.files);
             made.map_err(|e| ProbeError::io("make files in", &place.path, &e))?;
@@ -145,7 +127,7 @@ impl Workload for Steps {
         }
         Ok(Box::new(work::StepWork {
             guard,
-            key: at.key(),
+            key,
             count,
             changes,
             checked,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use layermark_model::{
-    CacheState, Divided, Meaning, Param, ParamKind, Point, PointError, Reach, Settings, Target,
+    CacheState, Divided, Meaning, ParamKind, Part, Point, PointError, Reach, Settings, Target,
     TurnCost, Unit,
 };
 use serde::{Deserialize, Serialize};
@@ -80,23 +80,28 @@ pub struct StepParams {
     pub first: bool,
 }
 
-/// Parameters, for help and flags.
-pub const PARAMS: &[Param] = &param::list::<_, { StepParams::TABLE.len() }>(StepParams::TABLE);
-
 impl Params for StepParams {
-    const WORKLOAD: &'static str = ID;
+    const ID: &'static str = ID;
+
+    fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        points(settings, scale)
+    }
+
     const TABLE: &'static [Row] = &[
         Row::text("run", "true")
             .reaches(Reach::Program)
             .kind(ParamKind::Command)
             .help("the command of the step; split into words as a shell does, without a shell")
-            .label(|p| Some(if p.name.is_empty() { shorter(&p.run) } else { p.name.clone() })),
+            .label(|p| Some(if p.name.is_empty() { shorter(&p.run) } else { p.name.clone() }))
+            .part(|p| Some(p.run.clone())),
         Row::text("name", "").help("name of the step in the report; its command when absent"),
         Row::text("setup", "")
             .reaches(Reach::Program)
             .help("a command to run once in each layer and session; steps with the same one share a directory"),
         Row::text("prepare", "")
-            .reaches(Reach::Program).help("a command to run before each execution, outside the clock"),
+            .reaches(Reach::Program)
+            .help("a command to run before each execution, outside the clock")
+            .part(|p| (!p.prepare.is_empty()).then(|| format!("after {}", p.prepare))),
         Row::text("check", "")
             .reaches(Reach::Program)
             .help("a command to run after each execution, outside the clock; its exit code must be 0"),
@@ -112,10 +117,11 @@ impl Params for StepParams {
         Row::word("cache", StepCache::WORDS, "as-is")
             .list()
             .help("state of the caches before each execution, proved by faults and blocks read")
-            .label(|p| (p.cache != StepCache::AsIs).then(|| p.cache.id().into())),
+            .says(|p| (p.cache != StepCache::AsIs).then(|| p.cache.id().into())),
         Row::count("count", "1")
             .range(1, 1_000_000_000)
-            .help("how many things a step does, for a rate"),
+            .help("how many things a step does, for a rate")
+            .part(|p| (p.count > 1).then(|| format!("{} x {}", p.count, p.unit()))),
         Row::text("unit", "").help("what it does so many of, such as commit"),
         Row::texts("needs").help("a program that must be there; repeatable"),
         Row::word("material", Material::WORDS, "none")
@@ -173,18 +179,16 @@ impl Means for StepParams {
             same_outcome: self.expect.iter().any(|text| text.starts_with("tree=")),
             ..Meaning::default()
         };
-        let counted = format!("{} x {}", self.count, self.unit());
-        Ok(said
-            .part("run", self.run.as_str())
-            .part_if(
-                !self.prepare.is_empty(),
-                "prepare",
-                format!("after {}", self.prepare),
-            )
-            .part_if(cold, "cache", "cold")
-            .part_if(self.first, "first", "first time")
-            .part_if(self.count > 1, "count", counted)
-            .figures(figures::table(self.count, self.unit())))
+        let mut said = self.described(said);
+        if self.first {
+            let at = said.parts.iter().position(|part| part.key == "count");
+            let part = Part {
+                key: "first".into(),
+                text: "first time".into(),
+            };
+            said.parts.insert(at.unwrap_or(said.parts.len()), part);
+        }
+        Ok(said.figures(figures::table(self.count, self.unit())))
     }
 }
 

@@ -94,8 +94,7 @@ impl Lab {
 
     /// Packages what the point needs and has the work prepared.
     pub fn prepare(&mut self, point: &Point) -> FromProbe {
-        let workload = workloads::find(&point.workload).unwrap();
-        let files = workload.needs(point).unwrap().packaged;
+        let files: Vec<_> = point.needs.packaged_files().collect();
         packaged::write(&self.dir.path().join("packaged"), &files, 99, &|| true).unwrap();
         self.job(point)
     }

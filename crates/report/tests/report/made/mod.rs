@@ -1,6 +1,8 @@
 //! Runs of the workload `file` whose costs are given by a function.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use std::sync::Arc;
+
 use layermark_model::{
     CacheState, Cell, CpuUse, Debt, Device, DeviceBytes, Facts, GuestFacts, LayerRun, LayerStatus,
     Machine, Meaning, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest, Settings, StoreOption,
@@ -96,6 +98,7 @@ impl Made {
                 label: format!("{op} {record} of {file_size} {more}"),
                 params,
                 meaning: Meaning::default(),
+                needs: Arc::default(),
             };
             point.meaning = meant(&point);
             self.run.points.push(point);

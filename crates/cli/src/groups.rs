@@ -1,0 +1,99 @@
+//! The help of layermark itself: commands by what one wants, not by the alphabet.
+
+use std::fmt::Write as _;
+
+use clap::Command;
+
+/// Commands in the order in which they are shown.
+const GROUPS: [(&str, &[&str]); 4] = [
+    (
+        "Ask a question",
+        &["run", "plans", "layers", "steps", "launch", "durability"],
+    ),
+    (
+        "Look at results",
+        &["report", "compare", "history", "serve", "import"],
+    ),
+    (
+        "Measure one kind of work",
+        &[
+            "file",
+            "meta",
+            "iops",
+            "lock",
+            "db",
+            "coherence",
+            "net",
+            "http",
+            "ftp",
+            "devload",
+        ],
+    ),
+    (
+        "More",
+        &["docs", "man", "help", "schema", "completions", "selftest"],
+    ),
+];
+/// Columns of a command's name.
+const NAME: usize = 14;
+/// Columns of a line.
+const WIDTH: usize = 100;
+
+/// The command with its help in groups.
+pub fn with(command: Command) -> Command {
+    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    for (title, names) in GROUPS {
+        let _ = writeln!(text, "\n{title}:");
+        for name in names {
+            let found = command.get_subcommands().find(|c| c.get_name() == *name);
+            // clap makes `help` when it builds the command.
+            let about = found.and_then(Command::get_about).map_or_else(
+                || "Print the help of a command, or of all commands as data".into(),
+                ToString::to_string,
+            );
+            text += &entry(name, &about);
+        }
+    }
+    command.help_template(text + "\nOptions:\n{options}{after-help}")
+}
+
+/// The line of a command, and more below it where its text is longer.
+fn entry(name: &str, about: &str) -> String {
+    let (mut text, mut line) = (String::new(), format!("  {name:<NAME$}"));
+    for word in about.split_whitespace() {
+        if line.len() + word.len() > WIDTH {
+            let _ = writeln!(text, "{}", line.trim_end());
+            line = " ".repeat(NAME + 2);
+        }
+        let _ = write!(line, "{word} ");
+    }
+    let _ = writeln!(text, "{}", line.trim_end());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args;
+
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut all = args::command();
+        all.build();
+        let mut names: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        names.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, names);
+        let help = args::command().render_help().to_string();
+        assert!(help.lines().all(|line| line.len() <= WIDTH), "{help}");
+        for name in names {
+            assert!(help.contains(&format!("\n  {name} ")), "{name}: {help}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The marker in a work directory: a file by which a dead run's directory is known to be layermark's.
+
+use std::{fs::File, io::Read, os::fd::AsFd};
+
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat},
+    io::Errno,
+};
+
+use crate::fd;
+
+/// File in a work directory that shows that it is layermark's.
+pub(crate) const MARKER: &str = ".layermark";
+pub(crate) const MARKER_TEXT: &str =
+    "A work directory of layermark. It is removed when its run ends.\n";
+
+/// Whether the creator of `dir` died before it had written the marker completely: the file holds
+/// only the marker's beginning.
+pub(crate) fn is_begun(dir: impl AsFd) -> bool {
+    let marker = statat(&dir, MARKER, AtFlags::SYMLINK_NOFOLLOW);
+    let begun = match marker {
+        Ok(stat) => stat.st_size.unsigned_abs() < MARKER_TEXT.len() as u64,
+        Err(e) => e == Errno::NOENT,
+    };
+    let others = fd::names(dir.as_fd(), MARKER);
+    is_ours_alone(&dir) && others.is_ok_and(|n| n.is_empty()) && begun
+}
+
+/// Whether an open file belongs to this user, and no other user may write to it.
+pub(crate) fn is_ours_alone(file: impl AsFd) -> bool {
+    let us = rustix::process::geteuid().as_raw();
+    fstat(file).is_ok_and(|stat| stat.st_uid == us && stat.st_mode & 0o022 == 0)
+}
+
+/// Opens the marker of a work directory of layermark. In a directory where others may write, and in a file of
+/// theirs, it proves nothing.
+pub(crate) fn open_marker(dir: impl AsFd) -> Option<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut marker: File = openat(&dir, MARKER, flags, Mode::empty()).ok()?.into();
+    let stat = fstat(&marker).ok()?;
+    let is_file = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 1;
+    if !is_file || !is_ours_alone(&marker) || !is_ours_alone(&dir) {
+        return None;
+    }
+    let mut text = String::new();
+    let limit = MARKER_TEXT.len() as u64 + 1;
+    Read::by_ref(&mut marker)
+        .take(limit)
+        .read_to_string(&mut text)
+        .ok()?;
+    (text == MARKER_TEXT).then_some(marker)
+}
