@@ -103,9 +103,9 @@ fn printed(text: &str) -> Vec<(f64, f64)> {
         let is_name = text[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_');
         let zeros = digits.len() - digits.trim_end_matches('0').len();
         let unit = match digits.split_once('.') {
-            Some((_, places)) => 10f64.powi(-(places.len() as i32)),
+            Some((_, places)) => 0.1f64.powf(places.len() as f64),
             None if zeros == digits.len() => 1.0,
-            None => 10f64.powi(zeros as i32),
+            None => 10f64.powf(zeros as f64),
         };
         Some((digits.parse().ok()?, unit)).filter(|_| !is_name)
     };
@@ -322,14 +322,14 @@ impl Draw {
                     ratios: vec![40.0, 44.0],
                     length_s: 0.5,
                     limit: self.once_in(2).then(|| Limit::of_probe(0.05)),
-                })
+                });
             }
             9 => {
                 row.fewer_bytes = Some(FewerBytes {
                     device: Some(340),
                     application: 67_000,
                     mounted: None,
-                })
+                });
             }
             10 => row.served_by = Some(ServedBy::HostMemory),
             11 => {
@@ -342,7 +342,7 @@ impl Draw {
                     bytes: Some(3.2e8),
                     seconds: 4.2,
                     us_per_op: 1.0,
-                })
+                });
             }
             13 => row.causes = vec![self.pick(&[&Cause::CopyUp, &Cause::UserSpace]).clone()],
             14 => row.causes = vec![Cause::Unexplained],
@@ -459,14 +459,14 @@ fn change(draw: &mut Draw, run: &mut Run) {
                 accelerator: "tcg".into(),
                 emulated_cpu: true,
                 ..GuestFacts::default()
-            })
+            });
         }
         1 => {
             layer.facts.limits = vec![Limit {
                 uncounted: true,
                 of: Limited::Cpu,
                 ..Limit::of_probe(0.05)
-            }]
+            }];
         }
         2 => drop(
             layer
@@ -486,7 +486,7 @@ fn change(draw: &mut Draw, run: &mut Run) {
                 layer: Some(layer.name.clone()),
                 during: "its files were made".into(),
                 enough_s: 240,
-            })
+            });
         }
         8 => layer.read_only = true,
         9 => drop(
@@ -517,7 +517,9 @@ fn change(draw: &mut Draw, run: &mut Run) {
     if draw.once_in(8) {
         run.points[0].meaning.cache = Some(CacheState::Cold);
         let tmpfs = run.layers.iter_mut().filter(|l| l.name == "tmpfs");
-        tmpfs.for_each(|l| l.facts.mounts[0].fs = "tmpfs".into());
+        for mount in tmpfs.flat_map(|l| &mut l.facts.mounts) {
+            mount.fs = "tmpfs".into();
+        }
     }
 }
 
