@@ -210,7 +210,7 @@ impl Words for Proof<'_> {
             Self::Bare(bare) => text!("nothing proves where {} ran", layers(bare)),
             Self::Read(others, apart) => {
                 let (baseline, natively) = (names.baseline(), names.natively());
-                let other = if names.is_native() { "" } else { "other " };
+                let other = if names.is_word() { "" } else { "other " };
                 let others = match others {
                     0 => String::new(),
                     n => format!(" and in {}", count(*n, &format!("{other}layer"))),

@@ -94,9 +94,9 @@ impl Names<'_> {
         code_span::baseline(self.baseline).into()
     }
 
-    /// Whether the baseline is the machine itself, which sentences say in a word.
-    pub fn is_native(&self) -> bool {
-        self.baseline == "native"
+    /// Whether the baseline is said as a word and not as a name: it is the machine itself.
+    pub fn is_word(&self) -> bool {
+        self.baseline() != Text::code(self.baseline)
     }
 
     /// Where the baseline is measured: `natively`, or in a layer.

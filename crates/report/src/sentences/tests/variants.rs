@@ -516,8 +516,7 @@ fn change(draw: &mut Draw, run: &mut Run) {
     }
     if draw.once_in(8) {
         run.points[0].meaning.cache = Some(CacheState::Cold);
-        let tmpfs = run.layers.iter_mut().filter(|l| l.name == "tmpfs");
-        for mount in tmpfs.flat_map(|l| &mut l.facts.mounts) {
+        for mount in &mut run.layers[last].facts.mounts {
             mount.fs = "tmpfs".into();
         }
     }
