@@ -1,8 +1,8 @@
 //! Builds a report from a run and its trials. Pure: the same input gives the same report.
 
 use layermark_model::{
-    BASELINE, ClockTime, Cost, Facts, LayerRun, LayerStatus, Ledger, Point, Run, RunStatus,
-    StoreOption, TrialRecord,
+    BASELINE, ClockTime, Cost, Facts, LayerRun, LayerStatus, Ledger, Run, RunStatus, StoreOption,
+    TrialRecord,
 };
 
 use crate::{
@@ -13,16 +13,21 @@ use crate::{
         index::{self, Index},
         iops, launch, locks, power_cuts, recommend,
         results::{self, Placed},
-        scaling,
-        summary::{Findings, Words},
-        trust::{self, Evidence},
-        waiting,
+        scaling, waiting,
     },
-    code_span, figures, plain, studies,
+    figures, plain,
+    sentences::{self, Sentences},
+    statements::{
+        Selection,
+        checks::{AgainstItself, Evidence},
+        left_out::{self, NotMeasured},
+    },
+    studies,
     types::{
         Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
         TrustItem, TrustState,
     },
+    words::{Names, Words},
 };
 
 impl Report {
@@ -36,7 +41,7 @@ impl Report {
         let results = all_rows(run, baseline, rows);
         let controls = controls.into_iter().map(|(_, _, row)| row);
         let control = control(run, controls.collect());
-        let trust = trust::strip(&Evidence {
+        let trust = sentences::checks(&Evidence {
             run,
             trials,
             results: &results,
@@ -57,23 +62,21 @@ impl Report {
             buffer: &buffer,
         });
         let locks = locks::rows(run, &index, &results);
-        let findings = Findings {
+        let selection = Selection {
             run,
             results: &results,
             alternatives: &alternatives,
             locks: &locks,
             study: study.as_ref().and_then(|s| s.headline.as_deref()),
         };
-        let mut words = Words::of(&findings, trials, control_failed);
-        let without = waiting::caveat(run, &index, &results);
-        words.caveats.extend(without);
+        let said = Sentences::of(&selection, trials, &index, control_failed);
         let forecast = forecast::of(run, &index, &results);
         if let Some(study) = &mut study {
             let table = crate::views::forecast::beside(run, study, &forecast, &results);
             study.tables.extend(table);
         }
-        let mut advice = words.advice;
-        advice.extend(forecast::advice(&forecast, &results));
+        let mut advice = said.advice;
+        advice.extend(forecast::advice(run, &forecast, &results));
         let iops = iops::rows(run, &index, &results);
         // Causes and the store are not texts and are not read back.
         let causes: Vec<Vec<Cause>> = results.iter().map(|r| r.causes.clone()).collect();
@@ -92,10 +95,10 @@ impl Report {
             machine: run.machine.clone(),
             delta: run.plan.delta,
             level: analysis::LEVEL,
-            headline: words.headline,
-            caveats: words.caveats,
-            findings: words.findings,
-            verdicts: words.verdicts,
+            headline: said.headline,
+            caveats: said.caveats,
+            findings: said.findings,
+            verdicts: said.verdicts,
             trust,
             cost,
             buffer,
@@ -157,12 +160,14 @@ fn all_rows(run: &Run, baseline: usize, mut rows: Vec<Placed>) -> Vec<ResultRow>
         .iter()
         .map(|(point, layer, row)| explain(run, baseline, &rows, (*point, *layer), row))
         .collect();
-    let name = code_span::baseline(run.baseline());
+    let names = Names {
+        baseline: run.baseline(),
+    };
     let numbered = rows.into_iter().zip(found).enumerate();
     numbered
         .map(|(n, ((_, _, mut row), causes))| {
             row.id = format!("r{}", n + 1);
-            row.reasons = causes.iter().map(|c| c.words(&name)).collect();
+            row.reasons = causes.iter().map(|c| c.words(&names).into()).collect();
             row.causes = causes;
             row
         })
@@ -198,16 +203,29 @@ fn explain(
     })
 }
 
+fn names(run: &Run) -> Names<'_> {
+    Names {
+        baseline: run.baseline(),
+    }
+}
+
 /// The control from its rows.
 pub fn control(run: &Run, rows: Vec<ResultRow>) -> Option<Control> {
     let is_ready = |l: &LayerRun| l.control && l.status == LayerStatus::Ready;
     run.layers.iter().find(|l| is_ready(l))?;
-    let named = rows.into_iter().enumerate().map(|(n, mut row)| {
+    let mut results = rows;
+    for (n, row) in results.iter_mut().enumerate() {
         row.id = format!("c{}", n + 1);
-        row
-    });
-    let baseline = code_span::baseline(run.baseline());
-    Some(trust::summarise(named.collect(), run.plan.delta, &baseline))
+    }
+    let found = AgainstItself::of(&results, run.plan.delta);
+    Some(Control {
+        points: found.points,
+        cover: found.cover,
+        false_alarms: found.alarms,
+        wide: found.wide,
+        text: found.words(&names(run)).into(),
+        results,
+    })
 }
 
 /// The layers in the plan's order.
@@ -237,83 +255,23 @@ fn layer(l: &LayerRun, baseline: bool) -> LayerReport {
     }
 }
 
-/// Layers that could not be set up or did not fit the budget, and points without a number.
+/// Requested work that was not measured.
 fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
-    let mut left = Vec::new();
-    let begun = (0..run.layers.len())
-        .any(|l| (0..run.points.len()).any(|p| !index.trials(l, p).is_empty()));
-    for (number, layer) in run.layers.iter().enumerate() {
-        if layer.status != LayerStatus::Ready {
-            let reason = layer
-                .reason
-                .clone()
-                .unwrap_or_else(|| "it could not be set up".into());
-            // What is stored does not name its store, which may be moved.
-            let replay = format!("--replay {}", run.id);
-            let here = format!("--replay {}", run.store.find(&run.id));
-            let hint = layer.hint.as_ref().map(|h| h.replacen(&replay, &here, 1));
-            left.push(LeftOut {
-                layer: layer.name.clone(),
-                point: None,
-                reason,
-                hint,
-            });
-            continue;
-        }
-        for (at, point) in run
-            .points
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| index.trials(number, *at).is_empty())
-        {
-            let failed = index
-                .failures(number, at)
-                .last()
-                .map(|r| r.error.clone().unwrap_or_else(|| "it failed".into()));
-            let of_baseline = run.layers.get(BASELINE).and_then(|l| cannot(l, point));
-            let of_baseline = of_baseline.map(|why| {
-                let name = code_span::baseline(run.baseline());
-                format!("{name}, the baseline, does not do it: {why}")
-            });
-            let reason = match failed.or(cannot(layer, point)) {
-                Some(error) => error,
-                None if of_baseline.is_some() => of_baseline.unwrap_or_default(),
-                None if nobody_else(run, number, &point.label) => {
-                    "no other layer does it, so there is nothing to compare".into()
-                }
-                None if begun && run.cut.is_some() => {
-                    "the budget was spent before it had a trial".into()
-                }
-                None if begun && run.status != RunStatus::Running => {
-                    "no trial was made before the run ended".into()
-                }
-                None => continue,
-            };
-            left.push(LeftOut {
-                layer: layer.name.clone(),
-                point: Some(point.label.clone()),
-                reason,
-                hint: None,
-            });
-        }
-    }
-    left
-}
-
-/// Why a layer cannot do a point, if that was known before it was tried.
-fn cannot(layer: &LayerRun, point: &Point) -> Option<String> {
-    let skipped = layer.skips.get(&point.label).cloned();
-    let read_only = layer.read_only && point.meaning.changes;
-    let cold = layer.facts.in_memory() && point.meaning.is_cold();
-    skipped
-        .or(read_only.then(|| "the layer is read-only".into()))
-        .or(cold.then(|| "what lies in memory cannot be cold".into()))
-}
-
-/// Whether all layers except one leave a point out.
-fn nobody_else(run: &Run, layer: usize, label: &str) -> bool {
-    let mut others = (0..run.layers.len()).filter(|l| *l != layer).peekable();
-    others.peek().is_some() && others.all(|l| run.layers[l].skips.contains_key(label))
+    let names = names(run);
+    // What is stored does not name its store, which may be moved.
+    let replay = format!("--replay {}", run.id);
+    let here = format!("--replay {}", run.store.find(&run.id));
+    let left = left_out::not_measured(run, index).into_iter();
+    let row = |left: NotMeasured| LeftOut {
+        layer: left.layer.name.clone(),
+        point: left.point.map(str::to_owned),
+        reason: left.reason.words(&names).into(),
+        hint: match (&left.point, &left.layer.hint) {
+            (None, Some(hint)) => Some(hint.replacen(&replay, &here, 1)),
+            _ => None,
+        },
+    };
+    left.map(row).collect()
 }
 
 fn reproduce(run: &Run) -> Reproduce {

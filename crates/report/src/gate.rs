@@ -4,10 +4,14 @@ use layermark_model::{Gate, GateError, Unit};
 use layermark_stats::{self as stats, Interval};
 
 use crate::{
-    analysis::summary::key_findings::MOST,
     code_span::code,
-    number::{self, count, list, verb},
-    types::{Estimate, GateRow, GateState, Missing, Report, ResultRow, Statement, Verdict},
+    group,
+    statements::{
+        MOST,
+        gate::{FailedGates, Held, Lacks, Repeated},
+    },
+    types::{GateRow, GateState, Missing, Report, ResultRow, Statement, Verdict},
+    words::{Names, Words},
 };
 
 impl Report {
@@ -32,7 +36,12 @@ impl Report {
         {
             row.state = GateState::Failed;
         }
-        if let Some(failed) = failed(&held) {
+        let failed = failed(&held).map(|failed| Statement {
+            layer: failed.first.layer.clone(),
+            text: failed.words(&self.names()).into(),
+            evidence: Vec::new(),
+        });
+        if let Some(failed) = failed {
             self.verdicts.insert(0, failed.clone());
             self.findings.insert(0, failed);
             if self.findings.len() > MOST {
@@ -50,13 +59,8 @@ impl Report {
     }
 
     fn layers_with(&self, keep: impl Fn(&ResultRow) -> bool) -> Vec<&str> {
-        let mut layers: Vec<&str> = Vec::new();
-        for row in self.results.iter().filter(|row| keep(row)) {
-            if !layers.contains(&row.layer.as_str()) {
-                layers.push(&row.layer);
-            }
-        }
-        layers
+        let rows = self.results.iter().filter(|row| keep(row));
+        group::distinct(rows.map(|row| row.layer.as_str()))
     }
 
     /// Whether it is the baseline of two runs, whose change is the machine's.
@@ -90,14 +94,14 @@ impl Report {
             .filter_map(|(.., row)| described(*row))
             .collect();
         let mut adjusted = stats::holm(&p).into_iter();
-        let delta = self.delta;
+        let with = (self.delta, &self.names());
         told.into_iter()
             .map(|(layer, point, row)| {
                 let p = match described(row) {
                     Some(_) => adjusted.next(),
                     None => row.and_then(|r| r.p_adjusted),
                 };
-                held(gate, (layer, point), row, p.unwrap_or(1.0), delta)
+                held(gate, (layer, point), row, p.unwrap_or(1.0), with)
             })
             .collect()
     }
@@ -117,25 +121,15 @@ impl Report {
         }
         let gone = self.missing().map(|m| m.layer.as_str());
         let gone = gone.filter(|layer| !self.drifts(layer));
-        for layer in self.failed_layers().chain(gone) {
-            if !layers.contains(&layer) {
-                layers.push(layer);
-            }
-        }
-        layers
+        group::distinct(layers.into_iter().chain(self.failed_layers()).chain(gone))
     }
 
     fn points_of<'a>(&'a self, gate: &'a Gate) -> Vec<&'a str> {
         if let Some(point) = gate.point.as_deref() {
             return vec![point];
         }
-        let mut points = self.points();
-        for missing in self.missing() {
-            if !points.contains(&missing.point.as_str()) {
-                points.push(&missing.point);
-            }
-        }
-        points
+        let missing = self.missing().map(|m| m.point.as_str());
+        group::distinct(self.points().into_iter().chain(missing))
     }
 
     /// What the older of two runs has, and the newer one does not.
@@ -160,11 +154,16 @@ fn held(
     (layer, point): (&str, &str),
     row: Option<&ResultRow>,
     p: f64,
-    delta: f64,
+    (delta, names): (f64, &Names),
 ) -> GateRow {
     let kept = row.and_then(|row| keeps_to(gate, row, p, delta));
-    let measured = row.filter(|row| row.trials > 0 && kept.is_none());
-    let lacks = measured.and_then(|row| lacks(gate, row, delta));
+    let row = row.filter(|row| row.trials > 0);
+    let open = row.filter(|_| kept.is_none());
+    let held = Held {
+        row,
+        limit: gate.limit,
+        lacks: open.and_then(|row| lacks(gate, row, delta)),
+    };
     GateRow {
         gate: gate.to_string(),
         layer: layer.into(),
@@ -175,29 +174,28 @@ fn held(
             Some(false) => GateState::Failed,
             None => GateState::Undecided,
         },
-        text: found(gate, row) + &lacks.unwrap_or_default(),
+        text: held.words(names).into(),
     }
 }
 
-/// What an undecided result lacks: `; 3 more launches are needed`, or `; about 40 more launches may
-/// tell`.
-fn lacks(gate: &Gate, row: &ResultRow, delta: f64) -> Option<String> {
-    let more = |n: usize| match row.meaning.unit {
-        Unit::Launch => format!("{n} more {}", verb(n, "launch", "launches")),
-        _ => count(n, "more block"),
-    };
-    match stats::MIN_BLOCKS.saturating_sub(row.blocks) {
-        _ if matches!(row.verdict, Verdict::Untrusted | Verdict::Baseline)
-            || row.withheld.is_some() =>
-        {
-            None
-        }
-        0 => Some(format!(
-            "; about {} may tell",
-            more(more_blocks(gate.limit, row, delta)?)
-        )),
-        n => Some(format!("; {} {} needed", more(n), verb(n, "is", "are"))),
+/// What an undecided result lacks.
+fn lacks(gate: &Gate, row: &ResultRow, delta: f64) -> Option<Lacks> {
+    let is_other = matches!(row.verdict, Verdict::Untrusted | Verdict::Baseline);
+    if is_other || row.withheld.is_some() {
+        return None;
     }
+    let of = match row.meaning.unit {
+        Unit::Launch => Repeated::Launch,
+        _ => Repeated::Block,
+    };
+    let missing = stats::MIN_BLOCKS.saturating_sub(row.blocks);
+    let needed = missing > 0;
+    let more = if needed {
+        missing
+    } else {
+        more_blocks(gate.limit, row, delta)?
+    };
+    Some(Lacks { more, of, needed })
 }
 
 /// The z of [`stats::GATE_ALPHA`] over that of an interval: 3.29 over 1.96.
@@ -210,8 +208,7 @@ const MOST_TIMES: f64 = 100.0;
 /// the problem.
 fn more_blocks(limit: Option<f64>, row: &ResultRow, delta: f64) -> Option<usize> {
     let ratio = row.ratio?;
-    let [low, high] = ratio.interval?;
-    let (at, half) = (ratio.estimate.ln(), (high / low).ln() / 2.0);
+    let (at, half) = (ratio.estimate.ln(), ratio.half_width()?);
     let most = limit.map_or(delta.ln_1p(), f64::ln);
     let wanted = match limit {
         _ if at > most => (at / GATE_WIDTHS).min(limit.map_or(at, |_| at - most)),
@@ -250,48 +247,17 @@ fn keeps_to(gate: &Gate, row: &ResultRow, p: f64, delta: f64) -> Option<bool> {
     }
 }
 
-/// `slower: 1.25x (1.21-1.29), at most 1.10x is allowed`.
-fn found(gate: &Gate, row: Option<&ResultRow>) -> String {
-    let Some(row) = row.filter(|r| r.trials > 0) else {
-        return "not measured".into();
-    };
-    let ratio = number::Written::in_row(row).map(|r| r.with_ends());
-    let word = Some(row.word()).filter(|word| !word.is_empty());
-    let average = row.ratio.filter(|_| row.has_stalls());
-    let average = average.and_then(|r| r.average).map(Estimate::from);
-    let average = average.map(|e| format!("{} on average", number::ratio_with(&e)));
-    let told = [word.map(str::to_owned), ratio, average]
-        .into_iter()
-        .flatten();
-    let allowed = gate.limit.map_or_else(String::new, |limit| {
-        format!(", at most {}x is allowed", number::ratio(limit))
-    });
-    format!("{}{allowed}", told.collect::<Vec<_>>().join(": "))
-}
-
-/// The statement about failed gates, with the most serious one.
-fn failed(gates: &[GateRow]) -> Option<Statement> {
+/// The failed gates. `None` without one.
+fn failed(gates: &[GateRow]) -> Option<FailedGates<'_>> {
     let failed = || gates.iter().filter(|g| g.state == GateState::Failed);
-    let first = failed().next()?;
-    let mut layers: Vec<String> = failed().map(|g| code(&g.layer)).collect();
-    layers.sort_unstable();
+    let mut layers: Vec<&str> = failed().map(|g| g.layer.as_str()).collect();
+    layers.sort_by_key(|layer| code(layer));
     layers.dedup();
-    Some(Statement {
-        layer: first.layer.clone(),
-        text: format!(
-            "{} of {} {}: {}, first at \u{201c}{}\u{201d}: {}.",
-            failed().count(),
-            count(gates.len(), "gated result"),
-            verb(failed().count(), "fails", "fail"),
-            if layers.len() > 3 {
-                count(layers.len(), "layer")
-            } else {
-                list(&layers)
-            },
-            first.point,
-            first.text
-        ),
-        evidence: Vec::new(),
+    Some(FailedGates {
+        failed: failed().count(),
+        of: gates.len(),
+        layers,
+        first: failed().next()?,
     })
 }
 
@@ -300,7 +266,7 @@ mod tests {
     use layermark_model::Meaning;
 
     use super::*;
-    use crate::types::Estimate;
+    use crate::{types::Estimate, words::said};
 
     fn launches(blocks: usize, estimate: f64, half: f64) -> ResultRow {
         let interval = (blocks >= stats::MIN_BLOCKS).then(|| [estimate / half, estimate * half]);
@@ -308,11 +274,7 @@ mod tests {
             trials: blocks,
             blocks,
             verdict: Verdict::Undecided,
-            ratio: Some(Estimate {
-                estimate,
-                interval,
-                average: None,
-            }),
+            ratio: Some(Estimate::new(estimate, interval)),
             meaning: Meaning {
                 unit: Unit::Launch,
                 ..Meaning::default()
@@ -323,11 +285,8 @@ mod tests {
 
     fn told(gate: &str, row: &ResultRow) -> String {
         let gate = gate.parse().unwrap();
-        let held = held(&gate, ("a", "b"), Some(row), 1.0, 0.05);
-        assert_eq!(held.state, GateState::Undecided, "{held:?}");
-        held.text
-            .split_once("; ")
-            .map_or_else(String::new, |t| t.1.to_owned())
+        assert_eq!(keeps_to(&gate, row, 1.0, 0.05), None);
+        lacks(&gate, row, 0.05).map_or_else(String::new, |lacks| said(&lacks))
     }
 
     #[test]

@@ -5,9 +5,10 @@ use layermark_stats as stats;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    analysis::{index::Index, results, sweep, trust},
+    analysis::{index::Index, results, sweep},
     build,
     code_span::in_baseline,
+    statements::checks,
     types::{Estimate, Verdict},
 };
 
@@ -76,11 +77,7 @@ impl Figure {
         let control = build::control(run, controls);
         let is_baseline = at == BASELINE;
         let value = if is_baseline {
-            Estimate {
-                estimate: row.op_us?,
-                interval: row.op_us_interval,
-                average: None,
-            }
+            row.op_time()?
         } else {
             row.ratio?
         };
@@ -90,7 +87,7 @@ impl Figure {
             is_baseline,
             stalls: row.has_stalls(),
             sound: run.status == RunStatus::Done
-                && trust::holds(run, trials, control.as_ref())
+                && checks::holds(run, trials, control.as_ref())
                 && row.verdict != Verdict::Untrusted
                 && row.withheld.is_none(),
             point: run.points[point].clone(),

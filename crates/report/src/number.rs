@@ -442,14 +442,27 @@ pub fn verb(n: usize, one: &'static str, more: &'static str) -> &'static str {
     if n == 1 { one } else { more }
 }
 
+/// A whole number in groups of three digits: `1,204`.
+pub fn thousands(n: f64) -> String {
+    let digits = format!("{n:.0}");
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// `a`, `a and b`, `a, b and c`.
-pub fn list<S: AsRef<str>>(items: &[S]) -> String {
+pub fn list<S: ToString>(items: &[S]) -> String {
     match items {
         [] => String::new(),
-        [one] => one.as_ref().to_owned(),
+        [one] => one.to_string(),
         [head @ .., last] => {
-            let head: Vec<&str> = head.iter().map(AsRef::as_ref).collect();
-            format!("{} and {}", head.join(", "), last.as_ref())
+            let head: Vec<String> = head.iter().map(ToString::to_string).collect();
+            format!("{} and {}", head.join(", "), last.to_string())
         }
     }
 }
@@ -684,5 +697,11 @@ mod tests {
             }),
             None
         );
+    }
+
+    #[test]
+    fn whole_numbers_are_grouped() {
+        let texts = [0.0, 7.0, 999.0, 1000.4, 9412.0, 1_234_567.0].map(thousands);
+        assert_eq!(texts, ["0", "7", "999", "1,000", "9,412", "1,234,567"]);
     }
 }

@@ -5,7 +5,7 @@ use layermark_stats::{self as stats, Comparison, Judgement};
 
 use crate::{
     analysis::{LEVEL, index::Index, results, sweep},
-    types::{AlternativeRow, ResultRow, Verdict},
+    types::{AlternativeRow, ResultRow},
 };
 
 /// A result and its reference.
@@ -64,8 +64,7 @@ fn row(c: &Compared, comparison: Option<&Comparison>, word: &Judgement) -> Alter
     let mut said = ResultRow::default();
     results::compare(&mut said, comparison, Some(word), here.meaning.under_way());
     if here.untrusted.is_some() || reference.untrusted.is_some() {
-        said.verdict = Verdict::Untrusted;
-        (said.probably, said.margin, said.more_blocks) = (None, None, None);
+        said.distrust();
     }
     AlternativeRow {
         result: here.id.clone(),

@@ -1,7 +1,6 @@
-//! Causes of a layer being faster or slower than the baseline, as far as the data shows them, with
-//! their sentences.
+//! Causes of a layer being faster or slower than the baseline, as far as the data shows them.
 
-use layermark_model::{Facts, Limit, Point, Quantity, Target, Unit};
+use layermark_model::{Facts, Point, Quantity, Target, Unit};
 
 use crate::{
     analysis::{
@@ -9,147 +8,8 @@ use crate::{
         settings::{self, Having},
         waiting,
     },
-    code_span::in_baseline,
-    number,
-    types::{Cause, Distrust, DurabilityVerdict, InTrials, ResultRow, ServedBy, Sides, Verdict},
+    types::{Cause, DurabilityVerdict, ResultRow, ServedBy, Sides, Verdict},
 };
-
-impl Cause {
-    /// The sentence, for every format. `baseline` is the baseline's name as in
-    /// [`code_span::baseline`].
-    pub fn words(&self, baseline: &str) -> String {
-        let natively = in_baseline(baseline);
-        match self {
-            Self::CopyUp => {
-                "copy-up, the whole file is copied before its first byte changes".into()
-            }
-            Self::NetworkFileSystem { fs, source } => {
-                format!("its data lies on a server ({fs} from {source})")
-            }
-            Self::KernelWorkers(n) => {
-                let threads = number::count(*n as usize, "kernel thread");
-                format!(
-                    "io_uring hands its requests to {threads} (iou-wrk), {natively} to none; --engine pread needs none"
-                )
-            }
-            Self::EmulatedCpu => "emulated CPU, which makes every instruction slower".into(),
-            Self::UserSpace => "each call goes through a program in user space".into(),
-            Self::HelperCpu(us) => {
-                format!(
-                    "that program uses {} of CPU an operation",
-                    number::time(*us)
-                )
-            }
-            Self::SeccompFilters(Sides { here, native }) => {
-                let filters = number::count(*here as usize, "seccomp filter");
-                let there = match native {
-                    0 => "none".into(),
-                    n => n.to_string(),
-                };
-                format!("each system call passes {filters}, {natively} {there}")
-            }
-            Self::CpuLimit(limit, times) => {
-                let times = number::count(*times as usize, "time");
-                format!("{}, and was stopped {times} in its turns", may(limit))
-            }
-            Self::Setting(setting) => setting.words(&natively),
-            Self::Memory => "its data lies in memory, not on a disk".into(),
-            Self::OfBaseline(cause) => format!("in {baseline}: {}", cause.words(baseline)),
-            Self::SkippedFlush {
-                flushes,
-                natively: Some(reference),
-                ..
-            } => {
-                format!(
-                    "it skips the flushes of its programs ({flushes} device flushes, {natively} {reference})"
-                )
-            }
-            Self::SkippedFlush { flushes, syncs, .. } => {
-                format!("it skips fsync ({flushes} device flushes for {syncs} syncs)")
-            }
-            Self::LateFlush => "it answers fsync before the device is flushed".into(),
-            Self::SuspectedFlush(how) => {
-                format!("fsync is suspected of not reaching the disk: {how}")
-            }
-            Self::Compression(with) => {
-                format!("it compresses ({with}), so less crosses the device")
-            }
-            Self::OtherDevice(Sides { here, native }) => {
-                let (here, there) = (here.join(" and "), native.join(" and "));
-                format!("it stands on another device ({here}, {natively} {there})")
-            }
-            Self::OtherSource(Sides { here, native }) => {
-                format!(
-                    "it read from {}, {baseline} from {}",
-                    here.word(),
-                    native.word()
-                )
-            }
-            Self::OtherFileSystem(Sides { here, native }) => {
-                format!(
-                    "it is another file system ({here}, {natively} {native}); nothing else in the data explains it"
-                )
-            }
-            Self::WriteBackDebt(Sides { here, native }) => {
-                let (here, there) = (number::time(*here), number::time(*native));
-                format!(
-                    "writing what it left when the clock stopped takes {here} an operation, {natively} {there}"
-                )
-            }
-            Self::WriteAmplification(Sides { here, native }) => {
-                let (here, there) = (number::sig3(*here), number::sig3(*native));
-                format!(
-                    "it writes {here} bytes to its device for each byte of the application, {baseline} {there}"
-                )
-            }
-            Self::FlushesPerSync(Sides { here, native }) => {
-                let (here, there) = (number::sig3(*here), number::sig3(*native));
-                format!("it flushes the device {here} times a sync, {baseline} {there}")
-            }
-            Self::WaitsForCpu { whole_us, waits_us } => waiting::waits(*whole_us, *waits_us, true),
-            Self::Small(delta) => {
-                format!(
-                    "no reason was found for so small a difference (below {})",
-                    number::percent(*delta)
-                )
-            }
-            Self::Unexplained => "no reason was found in the data, so do not count on it".into(),
-        }
-    }
-}
-
-/// What a limit allows the layer.
-fn may(limit: &Limit) -> String {
-    let who = if limit.helper { "its program" } else { "it" };
-    limits::words(limit, who)
-}
-
-impl Distrust {
-    /// The sentence, for every format. `baseline` is the baseline's name as in
-    /// [`code_span::baseline`].
-    pub fn words(&self, baseline: &str) -> String {
-        let (words, InTrials { with, all }) = match self {
-            Self::LayerLost => return "it was found gone after a trial".into(),
-            Self::WrongData(records) => {
-                let records = number::count(*records as usize, "record");
-                return format!("{records} came back with wrong data");
-            }
-            Self::UnknownPlace => return "nothing is known about where it ran".into(),
-            Self::UnlikePrograms => return "not all trials ran the same programs".into(),
-            Self::BaselineSkipsFlush => {
-                return format!("{baseline} skips the flush, this does not");
-            }
-            Self::Cache(of) => ("the cache was not as asked", of),
-            Self::CacheUnproved(InTrials { with, all }, why) => {
-                return format!(
-                    "nothing proves that the cache was cold in {with} of {all} trials: {why}"
-                );
-            }
-            Self::DirectIgnored(of) => ("O_DIRECT was accepted and ignored", of),
-        };
-        format!("{words} in {with} of {all} trials")
-    }
-}
 
 /// A result in a layer and in the baseline.
 pub struct Compared<'a> {

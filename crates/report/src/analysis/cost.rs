@@ -1,6 +1,6 @@
 //! Cost model: the fixed cost of an operation, and the cost of each byte.
 
-use layermark_model::{Run, format_size};
+use layermark_model::Run;
 use layermark_stats::{self as stats, CostLine, Line, Pair, Step};
 
 use crate::{
@@ -9,9 +9,9 @@ use crate::{
         index::Index,
         sweep::{self, Sweep},
     },
-    code_span::{self, code},
-    number,
+    statements::cost::{Added, CostModel, OperationCost},
     types::{CostRow, Estimate, ResultRow, Verdict},
+    words::{Names, Words},
 };
 
 /// Smallest ratio of the largest size to the smallest for a meaningful line.
@@ -21,6 +21,9 @@ pub const OFF: f64 = 0.25;
 
 /// Models of every sweep with enough record sizes, by sweep, then by layer.
 pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) -> Vec<CostRow> {
+    let names = Names {
+        baseline: run.baseline(),
+    };
     let mut rows = Vec::new();
     for sweep in sweep::request_sizes(run) {
         for (layer, of) in run.layers.iter().enumerate() {
@@ -44,7 +47,8 @@ pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) ->
                 .filter(|r| site.labels().any(|l| l == r.label))
                 .map(|r| r.id.clone())
                 .collect();
-            row.text = sentence(&row, layer == baseline, run.baseline());
+            let text = model(&row, layer == baseline).words(&names);
+            row.text = text.into();
             rows.push(row);
         }
     }
@@ -146,11 +150,8 @@ fn share(deviation: f64) -> f64 {
 }
 
 fn estimate(read: stats::Read, scale: f64) -> Estimate {
-    Estimate {
-        estimate: read.estimate * scale,
-        interval: read.interval.map(|i| [i.low * scale, i.high * scale]),
-        average: None,
-    }
+    let ends = read.interval.map(|i| [i.low * scale, i.high * scale]);
+    Estimate::new(read.estimate * scale, ends)
 }
 
 /// Bytes per second that no record size exceeds. Only known if bytes are at least half of the
@@ -160,87 +161,49 @@ fn ceiling(line: &CostLine, largest: f64) -> Option<f64> {
     (bytes >= line.layer.fixed && bytes > 0.0).then(|| 1e9 / line.layer.slope)
 }
 
-/// Whether it is certainly above 0 or, without an interval, above `least`.
-fn above(e: &Estimate, least: f64) -> bool {
-    e.interval.map_or(e.estimate > least, |i| i[0] > 0.0)
-}
-
-/// Whether it is certainly below 0.
-fn below(e: &Estimate) -> bool {
-    e.interval.is_some_and(|i| i[1] < 0.0)
-}
-
-/// Nanoseconds per byte: `0.31 ns (0.28 to 0.33 ns)`.
-pub fn per_byte(e: &Estimate) -> String {
-    number::time_with(&in_us(e))
-}
-
-fn in_us(ns: &Estimate) -> Estimate {
-    Estimate {
-        estimate: ns.estimate / 1e3,
-        interval: ns.interval.map(|i| i.map(|v| v / 1e3)),
-        average: None,
-    }
-}
-
-fn sentence(row: &CostRow, is_baseline: bool, baseline: &str) -> String {
-    let (Some(fixed), Some(bytes)) = (&row.fixed_us, &row.ns_per_byte) else {
-        return format!(
-            "{}, {}: no such model: records of {} lie {} off the best line",
-            code(&row.layer),
-            row.label,
-            format_size(row.worst_record),
-            number::percent(row.worst)
-        );
-    };
-    let cost = match (&row.extra_fixed_us, &row.extra_ns_per_byte) {
-        (Some(more), Some(more_bytes)) if !is_baseline => {
-            extra((fixed, more), (bytes, more_bytes), baseline)
+/// What a model says beside that of the baseline.
+fn model(row: &CostRow, is_baseline: bool) -> CostModel<'_> {
+    let cost = match (&row.fixed_us, &row.ns_per_byte) {
+        (Some(fixed), Some(bytes)) => {
+            let more = row
+                .extra_fixed_us
+                .as_ref()
+                .zip(row.extra_ns_per_byte.as_ref());
+            match more.filter(|_| !is_baseline) {
+                Some(more) => extra([fixed, bytes], more),
+                None => OperationCost::Whole(*fixed, *bytes),
+            }
         }
-        _ => format!(
-            "{} an operation and {} a byte",
-            number::time_with(fixed),
-            per_byte(bytes)
-        ),
+        _ => OperationCost::NoModel {
+            record: row.worst_record,
+            off: row.worst,
+        },
     };
-    let limit = row.ceiling.map_or_else(String::new, |c| {
-        let most = number::value(c, "B/s");
-        format!("; never above {most}, whatever the record")
-    });
-    format!("{}, {}: {cost}{limit}", code(&row.layer), row.label)
+    CostModel { row, cost }
 }
 
 /// What the layer adds per operation and per byte.
 fn extra(
-    (fixed, more): (&Estimate, &Estimate),
-    (bytes, more_bytes): (&Estimate, &Estimate),
-    baseline: &str,
-) -> String {
-    let mut parts = Vec::new();
+    [fixed, bytes]: [&Estimate; 2],
+    (more, more_bytes): (&Estimate, &Estimate),
+) -> OperationCost {
     // Without an interval, only a large part of the whole is reported.
-    if above(more, 0.1 * fixed.estimate) {
-        parts.push(format!(
-            "a constant {} more an operation: no record size helps, larger ones only spread it over more bytes",
-            number::time_with(more)
-        ));
-    }
-    if above(more_bytes, 0.1 * bytes.estimate) {
-        parts.push(format!("{} more a byte", per_byte(more_bytes)));
-    }
-    if below(more) {
-        parts.push(format!("{} an operation", number::time_with(more)));
-    }
-    if below(more_bytes) {
-        parts.push(format!("{} a byte", per_byte(more_bytes)));
-    }
+    let above = |e: &Estimate, whole: &Estimate| {
+        let large = e.estimate > 0.1 * whole.estimate;
+        e.interval.map_or(large, |[low, _]| low > 0.0)
+    };
+    let below = |e: &Estimate| e.interval.is_some_and(|[_, high]| high < 0.0);
+    let parts = [
+        above(more, fixed).then_some(Added::Constant(*more)),
+        above(more_bytes, bytes).then_some(Added::PerByte(*more_bytes)),
+        below(more).then_some(Added::LessConstant(*more)),
+        below(more_bytes).then_some(Added::LessPerByte(*more_bytes)),
+    ];
+    let parts: Vec<Added> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
-        let known = if more.interval.is_some() {
-            ""
-        } else {
-            " (too few blocks for an interval)"
+        return OperationCost::Nothing {
+            with_interval: more.interval.is_some(),
         };
-        let baseline = code_span::baseline(baseline);
-        return format!("no cost beside {baseline}'s that can be told from chance{known}");
     }
-    parts.join(", and ")
+    OperationCost::More(parts)
 }

@@ -1,6 +1,6 @@
 //! Where read data came from: device bytes against application bytes, and cached shares.
 
-use layermark_model::{CacheState, Direction, Facts, Meaning, Target, Trial, TrialRecord, flags};
+use layermark_model::{Direction, Facts, Meaning, Target, Trial, TrialRecord, flags};
 use layermark_stats::median;
 
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
         facts,
         others::{self, DeviceCounter},
     },
-    number,
-    types::{ResultRow, ServedBy},
+    statements::served::ServedBecause,
+    types::ServedBy,
 };
 
 /// From this many device bytes per application byte on, the device served; from this cached share
@@ -108,37 +108,17 @@ impl<'a> Seen<'a> {
     }
 
     /// The evidence for the label.
-    pub fn words(&self) -> String {
+    pub fn evidence(&self) -> ServedBecause {
         if self.facts.in_memory() {
-            return "its files live in memory".into();
+            return ServedBecause::FilesInMemory;
         }
-        let mut found = Vec::new();
-        if let Some(share) = self.device {
-            let share = number::sig3((share * 1e3).round() / 1e3);
-            found.push(format!("device bytes / bytes read {share}"));
+        ServedBecause::Counted {
+            device: self.device,
+            guest: self.guest,
+            resident: self.resident,
+            behind: self.behind,
+            in_image: !self.facts.backing.is_empty(),
         }
-        if let Some(share) = self.guest {
-            let share = number::sig3((share * 1e3).round() / 1e3);
-            found.push(format!("bytes from the guest's disk / bytes read {share}"));
-        }
-        if let Some(share) = self.resident {
-            found.push(format!(
-                "file {} cached before the clock",
-                number::percent(share)
-            ));
-        }
-        if let Some(share) = self.behind {
-            let what = if self.facts.backing.is_empty() {
-                "the file behind it"
-            } else {
-                "its place in the image"
-            };
-            found.push(format!("{what} {} in host memory", number::percent(share)));
-        }
-        if found.is_empty() {
-            return "nothing here counts device bytes or cached pages".into();
-        }
-        found.join("; ")
     }
 }
 
@@ -190,23 +170,10 @@ fn device_share(meaning: &Meaning, trials: &[&Trial]) -> Option<f64> {
     (bytes > 0).then(|| moved as f64 / bytes as f64)
 }
 
-/// The remark about a source of data other than the requested one.
-pub fn surprise(row: &ResultRow) -> Option<String> {
-    let direct = row.meaning.is_direct();
-    let expected = match (row.served_by?, row.meaning.cache) {
-        (ServedBy::Device, Some(CacheState::Warm)) => direct,
-        (ServedBy::Device, _) => true,
-        (ServedBy::HostMemory | ServedBy::GuestMemory, Some(CacheState::Warm)) => !direct,
-        (_, Some(_)) => false,
-        _ => !direct,
-    };
-    let (word, why) = (row.served_by?.word(), row.served_because.as_ref()?);
-    (!expected).then(|| format!("read from {word}: {why}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::said;
     use layermark_model::{Device, DeviceBytes, Mount, Pass};
 
     fn going(direction: Direction) -> Meaning {
@@ -372,7 +339,7 @@ mod tests {
         facts.backing.push("/x/image".into());
         let seen = seen(&facts, Some(0.000_04), [Some(0.03), Some(0.98)]);
         assert_eq!(
-            seen.words(),
+            said(&seen.evidence()),
             "device bytes / bytes read 0; file 3 % cached before the clock; its place in the image 98 % in host memory"
         );
     }

@@ -9,9 +9,11 @@ use layermark_model::{DeviceBackground, Facts, Meaning, Target, Trial};
 
 use crate::{
     analysis::facts,
-    code_span::{code, in_baseline},
-    number,
+    statements::durability::{
+        Agrees, Counted, Drops, Evidence, FlushCount, Seen, Suspicion, Undecided,
+    },
     types::{Durability, DurabilityVerdict, Estimate, LateFlushes},
+    words::{Names, Words},
 };
 
 /// Flushes below this share of the calls count as stray commits.
@@ -51,6 +53,8 @@ pub struct Case<'a> {
     pub is_baseline: bool,
     /// The baseline's name in a sentence.
     pub baseline: &'a str,
+    /// Names that sentences use.
+    pub names: Names<'a>,
     /// Name of the reference in a sentence. Without one, that of the layer that was to be it, if
     /// there is such a layer on the same device.
     pub reference: Option<&'a str>,
@@ -64,6 +68,12 @@ pub struct Case<'a> {
     /// Time per operation over the baseline's, if that is known, and if the baseline has nothing
     /// between it and the device that would make its flushes slow.
     pub ratio: Option<&'a Estimate>,
+}
+
+impl Case<'_> {
+    fn told(&self, statement: &impl Words) -> String {
+        statement.words(&self.names).into()
+    }
 }
 
 /// The evidence of one trial.
@@ -148,6 +158,23 @@ impl Sum {
     fn own(&self) -> f64 {
         self.flushes as f64 - self.others
     }
+
+    fn count(&self) -> FlushCount {
+        FlushCount {
+            flushes: self.flushes,
+            syncs: self.syncs,
+        }
+    }
+
+    /// These trials of so many.
+    fn told(&self, of: usize) -> Counted {
+        Counted {
+            count: self.count(),
+            others: self.others,
+            trials: self.trials,
+            of,
+        }
+    }
 }
 
 /// Whether the device counted a flush for each call of these trials, excluding others' flushes.
@@ -195,120 +222,103 @@ pub fn judge(case: &Case) -> Durability {
             ..Durability::default()
         };
     }
+    let drops = facts::passes_no_flush(case.facts, case.meaning);
     let mut durability = Durability {
         flushes,
         syncs,
-        configured: facts::passes_no_flush(case.facts, case.meaning),
+        configured: drops.as_ref().map(|how| case.told(how)),
         background: (!blind).then_some(all.others).filter(|n| *n > 0.0),
         late: case.late,
         disturbed_by: case.disturbers.to_vec(),
         ..Durability::default()
     };
-    account(case, &counts, &mut durability);
+    account(case, &counts, drops.as_ref(), &mut durability);
     if !matches!(
         durability.verdict,
         DurabilityVerdict::Honoured | DurabilityVerdict::Late
     ) {
-        durability.suspicion = suspicion(case);
+        durability.suspicion = suspicion(case).map(|s| case.told(&s));
     }
     durability
 }
 
-impl Durability {
-    /// The label in tables; empty if nothing is flushed.
-    pub fn words(&self) -> String {
-        match self.per_sync {
-            Some(share) => format!("{} flushes a sync", number::hundredths(share)),
-            None => self.verdict.words().into(),
-        }
-    }
-}
-
 /// What the device's cache, or the absence of a device, leaves unknown, and the level of the check.
-fn blind(facts: &Facts) -> Option<(&'static str, &'static str)> {
+fn blind(facts: &Facts) -> Option<(&'static str, Seen<'static>)> {
     Some(if facts.in_memory() {
-        ("L0", "the data lies in memory: there is no device to flush")
+        ("L0", Seen::InMemory)
     } else if facts::physical(facts).is_empty() {
-        ("L0", "no physical device is known below this layer")
+        ("L0", Seen::NoDevice)
     } else if facts::volatile_cache(facts) {
         return None;
     } else if facts::cache_known(facts) {
-        ("L2", "the device says it writes through and needs no flush")
+        ("L2", Seen::WritesThrough)
     } else {
-        (
-            "L2",
-            "the device does not say whether its cache is volatile",
-        )
+        ("L2", Seen::CacheUnknown)
     })
 }
 
-fn account(case: &Case, counts: &[Count], durability: &mut Durability) {
-    let configured = durability.configured.clone();
-    let mut decide = |verdict, level: &str, text: String| {
+fn account(case: &Case, counts: &[Count], drops: Option<&Drops>, durability: &mut Durability) {
+    let unsure = DurabilityVerdict::CannotTell;
+    let decide = |durability: &mut Durability, verdict, level: &str, seen| {
         durability.verdict = verdict;
         durability.level = Some(level.into());
-        durability.because = Some(match &configured {
-            Some(how) if verdict == DurabilityVerdict::CannotTell && !durability.contradicted => {
-                format!("{how}, which passes no flush on; {text}")
-            }
-            _ => text,
-        });
+        let alone = drops.filter(|_| verdict == unsure);
+        let configured = alone.map(|how| (how, Agrees::Alone));
+        durability.because = Some(case.told(&Evidence { seen, configured }));
     };
-    let unsure = DurabilityVerdict::CannotTell;
-    if let Some((level, text)) = blind(case.facts) {
-        return decide(unsure, level, text.into());
+    if let Some((level, seen)) = blind(case.facts) {
+        return decide(durability, unsure, level, seen);
     }
     if counts.is_empty() {
-        return decide(unsure, "L1", "the device's flushes were not counted".into());
+        return decide(durability, unsure, "L1", Seen::NotCounted);
     }
     let all = Sum::of(counts);
     if all.syncs < FEWEST_SYNCS {
-        let syncs = number::count(all.syncs as usize, "sync");
-        let text = format!("{syncs} in all are too few to tell: {FEWEST_SYNCS} are needed");
-        return decide(unsure, "L2", text);
+        let seen = Seen::FewSyncs(all.syncs, FEWEST_SYNCS);
+        return decide(durability, unsure, "L2", seen);
     }
-    if let Some(late) = &case.late {
-        return decide(DurabilityVerdict::Late, "L2", told_late(late));
+    if let Some(late) = case.late {
+        return decide(durability, DurabilityVerdict::Late, "L2", Seen::Late(late));
     }
-    if let Some(sum) = quiet_answers(counts) {
-        let text = told(&sum, counts.len());
+    let with = |durability: &mut Durability, sum: &Sum| {
         (durability.flushes, durability.syncs) = (Some(sum.flushes), sum.syncs);
         durability.background = Some(sum.others).filter(|n| *n > 0.0);
+    };
+    if let Some(sum) = quiet_answers(counts) {
+        with(durability, &sum);
         durability.level = Some("L2".into());
-        let Some(how) = configured else {
-            durability.verdict = DurabilityVerdict::Honoured;
-            durability.because = Some(text);
-            return;
+        durability.contradicted = drops.is_some();
+        durability.verdict = if durability.contradicted {
+            unsure
+        } else {
+            DurabilityVerdict::Honoured
         };
-        durability.verdict = unsure;
-        durability.contradicted = true;
-        durability.because = Some(format!(
-            "{text}, although {how}, which passes no flush on: counts and configuration disagree"
-        ));
+        durability.because = Some(case.told(&Evidence {
+            seen: Seen::Counted(sum.told(counts.len())),
+            configured: drops.map(|how| (how, Agrees::Not)),
+        }));
         return;
     }
     if let Some(sum) = absorbed(case) {
-        let text = told(&sum, counts.len());
-        (durability.flushes, durability.syncs) = (Some(sum.flushes), sum.syncs);
+        with(durability, &sum);
         durability.background = None;
         durability.verdict = DurabilityVerdict::Absorbed;
         durability.level = Some("L2".into());
-        let why = configured.map_or_else(String::new, |how| format!("; {how}"));
-        durability.because = Some(format!(
-            "{text}, on a device whose cache is volatile and that flushed nothing else meanwhile{why}"
-        ));
+        durability.because = Some(case.told(&Evidence {
+            seen: Seen::Silent(sum.told(counts.len())),
+            configured: drops.map(|how| (how, Agrees::Both)),
+        }));
         return;
     }
     if let Some(sum) = fewer(case, counts) {
-        let share = sum.own() / sum.syncs as f64;
-        let text = told(&sum, counts.len());
-        decide(unsure, "L2", text);
-        (durability.flushes, durability.syncs) = (Some(sum.flushes), sum.syncs);
-        durability.background = Some(sum.others).filter(|n| *n > 0.0);
-        durability.per_sync = Some(share);
+        let seen = Seen::Counted(sum.told(counts.len()));
+        decide(durability, unsure, "L2", seen);
+        with(durability, &sum);
+        durability.per_sync = Some(sum.own() / sum.syncs as f64);
         return;
     }
-    decide(unsure, "L2", open(case, counts, &all));
+    let seen = Seen::Open(all.count(), open(case, counts, &all));
+    decide(durability, unsure, "L2", seen);
 }
 
 /// Sum of the trials that show fewer flushes than calls, if most of them do. Calls of several threads may share a
@@ -327,78 +337,33 @@ fn fewer(case: &Case, counts: &[Count]) -> Option<Sum> {
 }
 
 /// Why counting decided nothing.
-fn open(case: &Case, counts: &[Count], all: &Sum) -> String {
+fn open<'a>(case: &Case<'a>, counts: &[Count], all: &Sum) -> Undecided<'a> {
     let quiet = Sum::of(counts.iter().filter(|c| c.is_quiet()));
     let noisy = counts.len() - quiet.trials;
-    let text = format!("{} device flushes for {} syncs", all.flushes, all.syncs);
     if noisy > 0 && (quiet.syncs < MANY_SYNCS || all.others > OTHERS * all.flushes as f64) {
         if counts.iter().all(|c| c.others.is_none()) {
-            return format!("{text}, and nobody looked what others flushed meanwhile");
+            return Undecided::Unwatched;
         }
-        let trials = number::count(counts.len(), "trial");
-        if !case.disturbers.is_empty() {
-            let late = case.disturbers.iter().map(|name| code(name));
-            let late = number::list(&late.collect::<Vec<_>>());
-            return format!(
-                "{text}, but the same device was also flushed by others in {noisy} of {trials}, and late, after its own turns, by {late}: measure without it"
-            );
+        let of = [noisy, counts.len()];
+        if case.disturbers.is_empty() {
+            return Undecided::Others(of);
         }
-        return format!(
-            "{text}, but other programs flushed the same device in {noisy} of {trials}: measure again when the disk is quiet"
-        );
+        return Undecided::LateOthers(of, case.disturbers);
     }
     if all.syncs < MANY_SYNCS {
-        return format!("{text}: too few to tell, {MANY_SYNCS} are needed");
+        return Undecided::TooFew(MANY_SYNCS);
     }
-    let none = all.flushes as f64 <= ABSORBED_BELOW * all.syncs as f64;
-    if none && facts::forces_unit_access(case.facts, case.meaning) {
-        return format!(
-            "{text}, and the device does not count writes that go past its cache (FUA)"
-        );
+    if all.flushes as f64 > ABSORBED_BELOW * all.syncs as f64 {
+        return Undecided::Some;
     }
-    if none && case.trials.iter().all(|(_, reference)| reference.is_none()) {
-        return match case.reference {
-            Some(name) => format!("{text}, and the device does not count {name}'s either"),
-            None => format!("{text}, and no other layer shows that the device counts flushes"),
-        };
+    if facts::forces_unit_access(case.facts, case.meaning) {
+        return Undecided::ForcedUnitAccess;
     }
-    if none {
-        return format!(
-            "{text}, in too few trials in which the device was silent otherwise and counted {}'s",
-            case.reference.unwrap_or(case.baseline)
-        );
+    if case.trials.iter().all(|(_, reference)| reference.is_none()) {
+        let reference = case.reference.map(Undecided::NorThoseOf);
+        return reference.unwrap_or(Undecided::NoReference);
     }
-    format!("{text}: only some were answered")
-}
-
-/// The evidence that a layer answers before the device is flushed.
-fn told_late(late: &LateFlushes) -> String {
-    let LateFlushes {
-        turns,
-        in_turns,
-        later,
-        within_ms,
-        other_turns,
-        after_others,
-    } = late;
-    format!(
-        "in {turns} turns between pauses the device was flushed {in_turns} times, in the {within_ms} ms after each of them {later} times together, and {after_others} times after {other_turns} such turns of other layers"
-    )
-}
-
-/// `203 device flushes for 200 syncs`, and in how many trials if not in all.
-fn told(sum: &Sum, all: usize) -> String {
-    let mut text = format!("{} device flushes for {} syncs", sum.flushes, sum.syncs);
-    if sum.others >= 0.5 {
-        text = format!("{text}, about {:.0} of them not its own", sum.others);
-    }
-    if sum.trials < all {
-        text = format!(
-            "{text}, in {} of {all} trials (others may have flushed in the rest)",
-            sum.trials
-        );
-    }
-    text
+    Undecided::FewSilent(case.reference.unwrap_or(case.baseline))
 }
 
 /// Sum of the trials that convict: no flush, or nearly none, while the device was otherwise silent
@@ -434,34 +399,33 @@ fn programs(case: &Case) -> Durability {
         .collect();
     let own = flushed_by_programs(case.trials.iter().map(|(here, _)| Some(*here)));
     let there = flushed_by_programs(case.trials.iter().map(|(_, there)| *there));
-    let configured = facts::passes_no_flush(case.facts, case.meaning);
+    let drops = facts::passes_no_flush(case.facts, case.meaning);
     // Another layer may flush when the programs do not, which proves nothing against the baseline.
     let of_own = case.is_baseline && own.flushes >= MANY_SYNCS;
-    let of_other = (!case.is_baseline || configured.is_some()) && there.flushes >= MANY_SYNCS;
+    let of_other = (!case.is_baseline || drops.is_some()) && there.flushes >= MANY_SYNCS;
     if !of_own && !of_other {
         return Durability::default();
     }
     let mut durability = Durability {
         verdict: DurabilityVerdict::CannotTell,
-        configured,
+        configured: drops.as_ref().map(|how| case.told(how)),
         ..Durability::default()
     };
-    let (level, because) = match blind(case.facts) {
-        Some((level, text)) => (level, text.to_owned()),
+    let (level, seen) = match blind(case.facts) {
+        Some(known) => known,
         None if case.is_baseline => ("L2", of_baseline_programs(&own, &mut durability)),
-        None => (
-            "L2",
-            of_layer_programs(&pairs, case.baseline, &mut durability),
-        ),
+        None => ("L2", of_layer_programs(&pairs, &mut durability)),
     };
     durability.level = Some(level.into());
-    durability.because = Some(match &durability.configured {
-        Some(how) if durability.contradicted => format!(
-            "{because}, although {how}, which passes no flush on: counts and configuration disagree"
-        ),
-        Some(how) => format!("{how}, which passes no flush on; {because}"),
-        None => because,
-    });
+    let agrees = if durability.contradicted {
+        Agrees::Not
+    } else {
+        Agrees::Alone
+    };
+    durability.because = Some(case.told(&Evidence {
+        seen,
+        configured: drops.as_ref().map(|how| (how, agrees)),
+    }));
     durability
 }
 
@@ -480,7 +444,7 @@ fn flushed_by_programs<'a>(trials: impl Iterator<Item = Option<&'a Trial>>) -> S
 }
 
 /// Whether the device below the baseline flushes while the programs run.
-fn of_baseline_programs(own: &Sum, durability: &mut Durability) -> String {
+fn of_baseline_programs(own: &Sum, durability: &mut Durability) -> Seen<'static> {
     durability.flushes = Some(own.flushes);
     if own.flushes >= MANY_SYNCS {
         durability.contradicted = durability.configured.is_some();
@@ -488,18 +452,14 @@ fn of_baseline_programs(own: &Sum, durability: &mut Durability) -> String {
             durability.verdict = DurabilityVerdict::Honoured;
         }
     }
-    format!(
-        "{} device flushes (the programs' own syncs are not counted)",
-        own.flushes
-    )
+    Seen::BaselinePrograms(own.flushes)
 }
 
 /// A layer's trials next to the baseline's of the same blocks.
 fn of_layer_programs(
     pairs: &[(Option<Count>, Count)],
-    baseline: &str,
     durability: &mut Durability,
-) -> String {
+) -> Seen<'static> {
     let counted = pairs
         .iter()
         .filter_map(|(here, there)| Some(((*here)?, *there)));
@@ -532,25 +492,14 @@ fn of_layer_programs(
         };
     durability.flushes = Some(here.flushes);
     durability.reference_flushes = Some(there.flushes);
-    format!(
-        "{} device flushes, {} {} in the same blocks (the programs' own syncs are not counted)",
-        here.flushes,
-        in_baseline(baseline),
-        there.flushes
-    )
+    Seen::LayerPrograms(here.flushes, there.flushes)
 }
 
 /// L1: faster than the flush below it can be.
-fn suspicion(case: &Case) -> Option<String> {
-    let ratio = case.ratio?;
+fn suspicion(case: &Case) -> Option<Suspicion> {
+    let ratio = *case.ratio?;
     let bound = ratio.interval.map_or(ratio.estimate, |[_, high]| high);
-    (bound < SUSPICIOUS_RATIO).then(|| {
-        format!(
-            "{}x as fast as {}'s flush",
-            crate::number::sig3(1.0 / ratio.estimate),
-            case.baseline
-        )
-    })
+    (bound < SUSPICIOUS_RATIO).then_some(Suspicion { ratio })
 }
 
 #[cfg(test)]

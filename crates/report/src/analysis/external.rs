@@ -1,11 +1,13 @@
 //! Results of another program next to ours: the numbers and the differences of their conditions,
 //! without a verdict.
 
-use layermark_model::{CacheState, Import, ImportedPoint, Quantity, Unit};
+use layermark_model::{Import, ImportedPoint, Quantity, Unit};
 
 use crate::{
     plain,
+    statements::external::{Condition, Imported},
     types::{ExternalResults, ExternalRow, Report, ResultRow},
+    words::{NO_NAMES, Words},
 };
 
 impl Report {
@@ -91,53 +93,26 @@ fn pair(row: &ResultRow, theirs: &ImportedPoint) -> Option<ExternalRow> {
 }
 
 fn differences(row: &ResultRow, theirs: &ImportedPoint) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut told = |what: &str, ours: &str, theirs: Option<&str>| {
-        if theirs != Some(ours) {
-            let theirs = theirs.unwrap_or("not told");
-            found.push(format!("{what}: ours {ours}, theirs {theirs}"));
-        }
-    };
     let said = &row.meaning;
-    if let Some(served) = row.served_by {
-        let cache = said.cache.map_or("", CacheState::word);
-        let ours = format!("{cache} ({})", served.word());
-        told("cache", ours.trim_start(), None);
-    }
-    let switch = |on: bool| if on { "on" } else { "off" };
-    if let Some(direct) = said.direct {
-        told("O_DIRECT", switch(direct), theirs.direct.map(switch));
-    }
-    if let Some(sync) = &said.sync {
-        told("flush", sync, theirs.sync.as_deref());
-    }
-    if let Some(engine) = &said.engine {
-        told("engine", engine, theirs.engine.as_deref());
-    }
-    if let Some(jobs) = theirs.one_of {
-        found.push(format!(
-            "rate: not compared, theirs is one of {jobs} jobs at once"
-        ));
-    }
-    if theirs.file_size.is_none() && theirs.op.as_deref() != Some("command") {
-        found.push("file size: theirs not told".into());
-    }
-    found
+    let cache = row
+        .served_by
+        .map(|served| Condition::Cache(said.cache, served));
+    let direct = said.direct.filter(|ours| theirs.direct != Some(*ours));
+    let direct = direct.map(|ours| Condition::Direct(ours, theirs.direct));
+    let (sync, engine) = (theirs.sync.as_deref(), theirs.engine.as_deref());
+    let flush = said.sync.as_deref().filter(|ours| sync != Some(*ours));
+    let flush = flush.map(|ours| Condition::Flush(ours, sync));
+    let own_engine = said.engine.as_deref().filter(|ours| engine != Some(*ours));
+    let engine = own_engine.map(|ours| Condition::Engine(ours, engine));
+    let one_of = theirs.one_of.map(Condition::OneOf);
+    let command = theirs.op.as_deref() == Some("command");
+    let size = (theirs.file_size.is_none() && !command).then_some(Condition::FileSize);
+    let all = [cache, direct, flush, engine, one_of, size];
+    let all = all.iter().flatten();
+    all.map(|c| c.words(&NO_NAMES).into()).collect()
 }
 
 /// A point of an import in words.
 pub(super) fn describe(point: &ImportedPoint) -> String {
-    let mut parts = vec![point.name.clone()];
-    parts.extend(point.op.clone().filter(|op| *op != point.name));
-    let sizes = [(point.record, "records"), (point.file_size, "file")];
-    for (size, what) in sizes {
-        parts.extend(size.map(|n| format!("{} {what}", layermark_model::format_size(n))));
-    }
-    for (n, what) in [
-        (point.queue_depth, "queue depth"),
-        (point.threads, "threads"),
-    ] {
-        parts.extend(n.filter(|n| *n > 1).map(|n| format!("{what} {n}")));
-    }
-    parts.join(", ")
+    Imported(point).words(&NO_NAMES).into()
 }

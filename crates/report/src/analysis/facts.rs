@@ -2,6 +2,8 @@
 
 use layermark_model::{Device, Facts, Meaning, Mount};
 
+use crate::{statements::durability::Drops, types::MountPlace};
+
 /// Names of the devices that store bytes themselves.
 pub fn physical(facts: &Facts) -> Vec<&str> {
     facts
@@ -70,10 +72,10 @@ pub fn cache_known(facts: &Facts) -> bool {
         .all(|d| !d.write_cache.trim().is_empty())
 }
 
-/// The setting by which the layer drops the flushes of this point, in words. `None` without one.
-pub fn passes_no_flush(facts: &Facts, meaning: &Meaning) -> Option<String> {
+/// The setting by which the layer drops the flushes of this point. `None` without one.
+pub fn passes_no_flush(facts: &Facts, meaning: &Meaning) -> Option<Drops> {
     if facts.notes.get("disk_cache").is_some_and(|c| c == "unsafe") {
-        return Some("its disk has `cache=unsafe`".into());
+        return Some(Drops::DiskCache);
     }
     // Overlayfs then ignores fsync(2), but passes on O_SYNC and O_DSYNC.
     let by_call = !by_open_flag(meaning);
@@ -84,12 +86,7 @@ pub fn passes_no_flush(facts: &Facts, meaning: &Meaning) -> Option<String> {
     };
     facts.mounts.iter().enumerate().find_map(|(depth, mount)| {
         let option = mount.options.split(',').find(skips)?;
-        let what = if depth == 0 {
-            "it".into()
-        } else {
-            format!("{} below it", mount.at.display())
-        };
-        Some(format!("{what} is mounted `{option}`"))
+        Some(Drops::Mounted(at(depth, mount), option.into()))
     })
 }
 
@@ -120,13 +117,13 @@ fn written_through(facts: &Facts) -> impl Iterator<Item = &Mount> {
     facts.mounts.iter().take(deep)
 }
 
-/// Which of these mounts has the option, in words: `it`, or `/srv below it`.
-pub fn mounted(facts: &Facts, option: &str) -> Option<String> {
+/// Which of these mounts has the option.
+pub fn mounted(facts: &Facts, option: &str) -> Option<MountPlace> {
     place(facts, |mount| mount.options.split(',').any(|o| o == option))
 }
 
 /// The same for `strictatime`, which the kernel shows by neither of its opposites, where a disk has the times.
-pub fn strict_atime(facts: &Facts) -> Option<String> {
+pub fn strict_atime(facts: &Facts) -> Option<MountPlace> {
     const ON_DISK: [&str; 6] = ["btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs"];
     const OTHERS: [&str; 4] = ["relatime", "noatime", "lazytime", "ro"];
     place(facts, |mount| {
@@ -135,11 +132,16 @@ pub fn strict_atime(facts: &Facts) -> Option<String> {
     })
 }
 
-fn place(facts: &Facts, has: impl Fn(&Mount) -> bool) -> Option<String> {
+fn place(facts: &Facts, has: impl Fn(&Mount) -> bool) -> Option<MountPlace> {
     let mut mounts = written_through(facts).enumerate();
     let (depth, mount) = mounts.find(|(_, mount)| has(mount))?;
-    Some(match depth {
-        0 => "it".into(),
-        _ => format!("{} below it", mount.at.display()),
-    })
+    Some(at(depth, mount))
+}
+
+/// The place of a mount below so many others.
+fn at(depth: usize, mount: &Mount) -> MountPlace {
+    match depth {
+        0 => MountPlace::Own,
+        _ => MountPlace::Below(mount.at.clone()),
+    }
 }

@@ -8,9 +8,9 @@ use layermark_stats::median;
 
 use crate::{
     analysis::index::Index,
-    code_span::code,
-    number,
+    statements::forecast::{Besides, CallAdvice, Lack, StepForecast},
     types::{Advice, Forecast, ForecastCall, ForecastRow, ResultRow, Verdict},
+    words::{Names, Words},
 };
 
 mod costs;
@@ -19,8 +19,6 @@ use costs::{KINDS, Kind, anchors, at, is_measured, lacking};
 
 /// Kinds with fewer calls than this share of all do not matter, except flushes.
 const FEW: f64 = 0.01;
-/// Kinds of calls that are named.
-pub const NAMED: usize = 3;
 /// A task with a smaller share of the calls has not made them one after the other.
 const ALONE: f64 = 0.8;
 /// Costs are of names that were asked for as long before as in the step, within this factor.
@@ -65,10 +63,13 @@ impl Counted {
 /// Forecasts of every step in every layer whose costs the run has.
 pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
     let mut forecast = Forecast::default();
+    let names = Names {
+        baseline: run.baseline(),
+    };
     // Steps whose calls were not counted, by the reason.
-    let (mut missing, mut untraced) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
+    let (mut missing, mut untraced) = (Vec::new(), BTreeMap::<String, Vec<&str>>::new());
     // Kinds that were measured, and yet have no trusted result in these layers.
-    let mut untrusted = BTreeMap::<&str, BTreeSet<String>>::new();
+    let mut untrusted = BTreeMap::<&str, BTreeSet<&str>>::new();
     for (point, at) in run.points.iter().enumerate() {
         if at.meaning.target != Target::Step || at.meaning.is_cold() {
             continue;
@@ -81,7 +82,7 @@ pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
             let why = notes.find_map(|note| note.strip_prefix(calls::NOT_TRACED));
             if let Some(why) = why {
                 let steps = untraced.entry(why.replacen("; hint: ", ": ", 1));
-                steps.or_default().push(code(&at.label));
+                steps.or_default().push(&at.label);
             }
             continue;
         };
@@ -92,31 +93,23 @@ pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
             .filter(|r| r.label == at.label && r.layer != run.baseline() && r.is_told());
         for row in steps {
             let every_s = every_s(run, index, row);
-            match forecast_of(row, &counted, every_s, results) {
+            match forecast_of(row, &counted, every_s, results, &names) {
                 Ok(found) => forecast.rows.extend(found),
                 Err(kind) if is_measured(run, kind) => {
                     let layers = untrusted.entry(kind.id).or_default();
-                    layers.insert(code(&row.layer));
+                    layers.insert(&row.layer);
                 }
                 Err(_) => {}
             }
         }
     }
-    forecast.lacks.extend(lacking(&missing));
-    forecast
-        .lacks
-        .extend(untrusted.into_iter().map(|(kind, layers)| {
-            let layers = number::list(&Vec::from_iter(layers));
-            format!(
-                "Some steps have no forecast: the cost of {kind} has no trusted result in {layers}"
-            )
-        }));
-    forecast
-        .lacks
-        .extend(untraced.into_iter().map(|(why, steps)| {
-            let steps = number::list(&steps);
-            format!("The system calls of {steps} were not counted: {why}")
-        }));
+    let costs = lacking(&missing).map(Lack::Costs).into_iter();
+    let untrusted = untrusted.into_iter();
+    let untrusted = untrusted.map(|(kind, layers)| Lack::Untrusted(kind, Vec::from_iter(layers)));
+    let untraced = untraced.iter();
+    let untraced = untraced.map(|(why, steps)| Lack::NotCounted(steps.clone(), why));
+    let lacks = costs.chain(untrusted).chain(untraced);
+    forecast.lacks = lacks.map(|lack| lack.words(&names).into()).collect();
     forecast
 }
 
@@ -152,6 +145,7 @@ fn forecast_of(
     counted: &Counted,
     every_s: f64,
     results: &[ResultRow],
+    names: &Names,
 ) -> Result<Option<ForecastRow>, &'static Kind> {
     let Some((measured_us, native_us)) = row.op_us.zip(row.native_us) else {
         return Ok(None);
@@ -185,106 +179,40 @@ fn forecast_of(
         busiest_task: counted.busiest,
         text: String::new(),
     };
-    forecast.text = sentence(&forecast, row);
+    let step = StepForecast {
+        row: &forecast,
+        besides: besides(&forecast, row),
+    };
+    forecast.text = step.words(names).into();
     Ok(Some(forecast))
 }
 
-/// `` `git status` in `sshfs`: 9,412 stat at +310 us = 2.9 s of the forecast's 3.1 s``, and what the calls do
-/// not explain.
-fn sentence(f: &ForecastRow, row: &ResultRow) -> String {
-    let named = costly(f).first().map(|call| {
-        format!(
-            ": {} of the forecast's {}",
-            terms(call),
-            number::time(f.forecast_us)
-        )
-    });
-    let head = format!(
-        "{} in {}{}",
-        code(&f.label),
-        code(&f.layer),
-        named.unwrap_or_default()
-    );
+/// What was measured besides the calls. `None` if they explain the time.
+fn besides(f: &ForecastRow, row: &ResultRow) -> Option<Vec<Besides>> {
     if f.is_explained() {
-        return head;
+        return None;
     }
-    let facts = unexplained(f, row);
-    let facts = if facts.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", facts.join("; "))
-    };
-    format!(
-        "{head}; the calls do not explain it: forecast {}, measured {}{facts}",
-        number::time(f.forecast_us),
-        number::time(f.measured_us),
-    )
-}
-
-/// The kinds of calls that cost most.
-pub fn costly(f: &ForecastRow) -> Vec<&ForecastCall> {
-    let costly = f.calls.iter().filter(|call| call.sum_us > 0.0);
-    costly.take(NAMED).collect()
-}
-
-/// `9,412 stat at +310 us = 2.9 s`.
-pub fn terms(call: &ForecastCall) -> String {
-    format!(
-        "{} {} at {} = {}",
-        grouped(call.calls),
-        call.kind,
-        number::extra(call.each_us),
-        number::time(call.sum_us)
-    )
-}
-
-/// A whole number in groups of three digits.
-fn grouped(n: f64) -> String {
-    let digits = format!("{n:.0}");
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// What was measured besides the calls.
-fn unexplained(f: &ForecastRow, row: &ResultRow) -> Vec<String> {
     let mut facts = Vec::new();
     // Caches that forget in between make the calls cheaper in one than in the other.
     let rested = f.calls.iter().filter_map(|call| call.rested_ms).max();
-    let rested_s = rested.unwrap_or(0) as f64 / 1e3;
-    if f.every_s > LONGER * rested_s.max(1.0) {
-        facts.push(format!(
-            "it was executed every {}, and the costs are of names that were asked for {}",
-            number::time(f.every_s * 1e6),
-            match rested {
-                None => "just before".into(),
-                Some(_) => format!("{} before", number::time(rested_s * 1e6)),
-            }
-        ));
+    let rested_s = rested.map(|ms| ms as f64 / 1e3);
+    if f.every_s > LONGER * rested_s.unwrap_or(0.0).max(1.0) {
+        facts.push(Besides::Rested(f.every_s, rested_s));
     }
     if f.busiest_task < ALONE {
-        facts.push(format!(
-            "one of its tasks made {} of the calls, and those of the others may overlap with them",
-            number::percent(f.busiest_task)
-        ));
+        facts.push(Besides::Tasks(f.busiest_task));
     }
     if let Some(cpu) = row.cpu_us_per_op.filter(|cpu| cpu.upkeep > 0.0) {
-        facts.push(format!(
-            "CPU time: {} in the step, {} in the layer's own processes",
-            number::time(cpu.probe),
-            number::time(cpu.upkeep)
-        ));
+        facts.push(Besides::Cpu(cpu.probe, cpu.upkeep));
     }
-    facts
+    Some(facts)
 }
 
 /// For each layer, the call that costs most in a step that the forecast explains.
-pub fn advice(forecast: &Forecast, results: &[ResultRow]) -> Vec<Advice> {
+pub fn advice(run: &Run, forecast: &Forecast, results: &[ResultRow]) -> Vec<Advice> {
+    let names = Names {
+        baseline: run.baseline(),
+    };
     let mut best: BTreeMap<&str, (&ForecastRow, &ForecastCall)> = BTreeMap::new();
     for row in &forecast.rows {
         let slower = |r: &&ResultRow| r.id == row.result && r.leaning() == Verdict::Slower;
@@ -305,21 +233,14 @@ pub fn advice(forecast: &Forecast, results: &[ResultRow]) -> Vec<Advice> {
         let kind = KINDS.iter().find(|kind| kind.id == call.kind)?;
         let mut evidence = vec![row.result.clone()];
         evidence.extend(call.evidence.clone());
+        let advice = CallAdvice {
+            row,
+            what: kind.advice,
+        };
         Some(Advice {
-            text: format!("{}: {}.", row.text, kind.advice),
+            text: advice.words(&names).into(),
             evidence,
         })
     });
     all.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        let texts = [0.0, 999.0, 1000.4, 9412.0, 1_234_567.0].map(grouped);
-        assert_eq!(texts, ["0", "999", "1,000", "9,412", "1,234,567"]);
-    }
 }

@@ -7,7 +7,9 @@ use layermark_model::{Import, ImportedPoint};
 use super::external::describe;
 use crate::{
     plain,
+    statements::external::ImportDifference,
     types::{ImportComparison, ImportPair, ImportSide},
+    words::{NO_NAMES, Words},
 };
 
 /// Name and version of the JSON.
@@ -148,12 +150,8 @@ fn differences(old: &ImportedPoint, new: &ImportedPoint) -> Vec<String> {
         ("file size", old_size.as_deref(), new_size.as_deref()),
     ];
     let differ = all.into_iter().filter(|(_, old, new)| old != new);
-    differ
-        .map(|(what, old, new)| {
-            let said = |text: Option<&str>| text.unwrap_or("not told").to_owned();
-            format!("{what}: older {}, newer {}", said(old), said(new))
-        })
-        .collect()
+    let differ = differ.map(|(what, old, new)| ImportDifference { what, old, new });
+    differ.map(|d| d.words(&NO_NAMES).into()).collect()
 }
 
 #[cfg(test)]

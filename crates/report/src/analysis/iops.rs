@@ -8,7 +8,9 @@ use layermark_model::{Point, Quantity, Run, Trial};
 
 use crate::{
     analysis::{index::Index, latency, sweep},
+    statements::depth::{Bend, DepthBend},
     types::{DepthCurve, DepthPoint, IopsRow, Knee, LatencyUs, ResultRow},
+    words::{NO_NAMES, Words},
 };
 
 const MIB: f64 = 1_048_576.0;
@@ -181,47 +183,26 @@ fn knee(points: &[DepthPoint], blocks: &[u64]) -> Option<Knee> {
     let at = (0..points.len()).max_by(|a, b| power(&points[*a]).total_cmp(&power(&points[*b])))?;
     let (knee, last) = (&points[at], points.last()?);
     let agree = blocks.iter().filter(|d| **d == knee.iodepth).count();
-    let text = if at + 1 == points.len() {
-        format!(
-            "no knee up to queue depth {}: IOPS still grow faster than the response time",
-            last.iodepth
-        )
-    } else {
-        let next = &points[at + 1];
-        let end = if next.iodepth == last.iodepth {
-            String::new()
-        } else {
-            format!("; at {} {}", last.iodepth, growth(knee, last))
-        };
-        format!(
-            "the knee is at queue depth {}{}: at {} {}{end}",
-            knee.iodepth,
-            if at == 0 {
-                ", the least that was measured"
-            } else {
-                ""
-            },
-            next.iodepth,
-            growth(knee, next)
-        )
+    let bend = points.get(at + 1).map_or(Bend::Beyond(last), |next| {
+        let at_next = next.iodepth == last.iodepth;
+        Bend::At {
+            knee,
+            is_least: at == 0,
+            next,
+            last: (!at_next).then_some(last),
+        }
+    });
+    let found = DepthBend {
+        bend,
+        agree,
+        blocks: blocks.len(),
     };
     Some(Knee {
         iodepth: (at + 1 < points.len()).then_some(knee.iodepth),
         agree,
         blocks: blocks.len(),
-        text: format!("{text} (in {agree} of {} blocks)", blocks.len()),
+        text: found.words(&NO_NAMES).into(),
     })
-}
-
-/// `IOPS are 3 % more and a response takes 4.1 times as long`.
-fn growth(from: &DepthPoint, to: &DepthPoint) -> String {
-    let more = (to.iops / from.iops - 1.0) * 100.0;
-    let longer = crate::number::sig3(to.response_ms / from.response_ms);
-    let word = if more < 0.0 { "fewer" } else { "more" };
-    format!(
-        "IOPS are {:.0} % {word} and a response takes {longer} times as long",
-        more.abs()
-    )
 }
 
 #[cfg(test)]

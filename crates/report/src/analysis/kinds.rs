@@ -2,12 +2,7 @@
 
 use layermark_model::{Latency, Trial};
 
-use crate::{
-    ServedBy,
-    analysis::latency::Histograms,
-    number,
-    types::{ResultRow, TwoKinds},
-};
+use crate::{analysis::latency::Histograms, types::TwoKinds};
 
 /// Bins per octave in which operations are counted.
 const STEPS: f64 = 4.0;
@@ -93,39 +88,10 @@ fn middle(bins: &[Bin]) -> f64 {
     bin.map_or(0.0, |bin| bin.sum / bin.count.max(1) as f64 / 1e3)
 }
 
-/// The sentence about a read that was served from memory and from the device. `None` for a
-/// sequential read, most of which is read ahead.
-pub fn words(row: &ResultRow) -> Option<String> {
-    match (row.served_by?, row.two_kinds) {
-        (ServedBy::Device, Some(_)) if row.meaning.in_order => None,
-        (ServedBy::Device | ServedBy::Mixed, Some(kinds)) => {
-            // With `O_DIRECT`, no data came from a known cache.
-            let [from_memory, from_device] = if row.meaning.is_direct() {
-                ["took", ""]
-            } else {
-                ["came from memory, in", "from the device, in "]
-            };
-            let share = number::percent(kinds.quick as f64 / kinds.operations as f64);
-            Some(format!(
-                "operations of two kinds: {} of {} ({share}) {from_memory} about {}, the others {from_device}about {}",
-                kinds.quick,
-                kinds.operations,
-                number::time(kinds.quick_us),
-                number::time(kinds.slow_us)
-            ))
-        }
-        (ServedBy::Mixed, None) => {
-            let from_memory = 1.0 - row.device_share?.clamp(0.0, 1.0);
-            let operations = number::percent(from_memory);
-            Some(format!("about {operations} of the data came from memory"))
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{statements::remarks, types::ServedBy, words};
 
     /// This many operations with about this many nanoseconds each.
     fn bins(parts: &[(u64, u64)]) -> Vec<Bin> {
@@ -159,7 +125,7 @@ mod tests {
         let mut said = |in_order, served, share| {
             row.meaning.in_order = in_order;
             (row.served_by, row.device_share) = (served, Some(share));
-            words(&row)
+            remarks::two_kinds(&row).map(|r| words::said(&r))
         };
         let random = said(false, Some(ServedBy::Device), 1.0).expect("words");
         assert!(
@@ -172,7 +138,7 @@ mod tests {
         assert_eq!(said(false, None, 1.0), None);
         row.two_kinds = None;
         (row.served_by, row.device_share) = (Some(ServedBy::Mixed), Some(0.76));
-        let words = words(&row).expect("words");
+        let words = words::said(&remarks::two_kinds(&row).expect("a remark"));
         assert_eq!(words, "about 24 % of the data came from memory");
     }
 

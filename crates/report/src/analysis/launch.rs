@@ -9,8 +9,9 @@ use crate::{
         LEVEL,
         index::{Index, cost},
     },
-    number,
+    statements::series::{CallKind, SeriesFinding, TracedCalls},
     types::{ChangePoint, Estimate, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace, ResultRow},
+    words::{Names, Words},
 };
 
 /// Fewest further launches for setting the first one apart.
@@ -213,7 +214,11 @@ impl SeriesSite<'_> {
             says: Vec::new(),
         };
         let typical_ms = row.op_us.map(|us| us / 1e3);
-        series.says = says(&series, typical_ms.unwrap_or_default());
+        let names = Names {
+            baseline: self.run.baseline(),
+        };
+        let found = findings(&series, typical_ms.unwrap_or_default());
+        series.says = found.iter().map(|f| f.words(&names).into()).collect();
         Some(series)
     }
 
@@ -309,11 +314,7 @@ impl SeriesSite<'_> {
             let compared = self.compared(&blocks);
             let native_ms = compared.as_ref().map(|c| c.cost / 1e6);
             let typical = compared.as_ref().map(|c| c.cost * c.ratio / 1e6);
-            let ratio = compared.map(|c| Estimate {
-                estimate: c.ratio,
-                interval: c.ratio_interval.map(span),
-                average: None,
-            });
+            let ratio = compared.map(|c| Estimate::new(c.ratio, c.ratio_interval.map(span)));
             (typical.unwrap_or(own_ms), native_ms, ratio)
         };
         LaunchLevel {
@@ -383,101 +384,54 @@ fn trace(records: &[&TrialRecord]) -> Option<LaunchTrace> {
     })
 }
 
-/// The series in sentences. `typical_ms` is the result's time.
-fn says(s: &LaunchSeries, typical_ms: f64) -> Vec<String> {
-    let mut all = Vec::new();
-    let time = |ms: f64| number::time(ms * 1e3);
-    if let (Some(why), Some(first)) = (&s.first_apart, s.runs.first()) {
-        all.push(format!(
-            "run 1 ({}) is set apart: {why}",
-            time(first.elapsed_ms)
-        ));
-    }
-    for c in &s.change_points {
-        let interval = c.interval.map_or(String::new(), |[low, high]| {
-            format!(
-                " (interval {} to {})",
-                number::extra(low * 1e3),
-                number::extra(high * 1e3)
-            )
-        });
-        all.push(format!(
-            "a step after run {}, at {}: from {} to {}{interval}",
-            c.at - 1,
-            c.time,
-            time(c.before.typical_ms),
-            time(c.after.typical_ms),
-        ));
-    }
-    all.extend(restarted(&s.runs));
-    all.extend(waited(&s.runs, typical_ms));
-    all.extend(s.trace.as_ref().and_then(slow));
-    all
+/// What the series shows. `typical_ms` is the result's time.
+fn findings(s: &LaunchSeries, typical_ms: f64) -> Vec<SeriesFinding<'_>> {
+    let first = s.first_apart.as_deref().zip(s.runs.first());
+    let first = first.map(|(why, first)| SeriesFinding::FirstApart(first, why));
+    let steps = s.change_points.iter().map(SeriesFinding::Step);
+    first
+        .into_iter()
+        .chain(steps)
+        .chain(restarted(&s.runs))
+        .chain(waited(&s.runs, typical_ms))
+        .chain(s.trace.as_ref().and_then(slow))
+        .collect()
 }
 
-/// A sentence about restarts of the layer, with the time they took.
-fn restarted(runs: &[LaunchRun]) -> Option<String> {
+/// Restarts of the layer, with the time they took.
+fn restarted(runs: &[LaunchRun]) -> Option<SeriesFinding<'static>> {
     let took = runs.iter().filter_map(|r| r.restarted);
     let ms: Vec<f64> = took.map(|r| r.ns as f64 / 1e6).collect();
-    let often = if ms.len() == runs.len() {
-        "each launch".into()
-    } else {
-        format!("{} of {} launches", ms.len(), runs.len())
-    };
-    let took = number::time(stats::median(&ms)? * 1e3);
-    Some(format!(
-        "the layer was set down and up again before {often}, in {took}"
-    ))
+    Some(SeriesFinding::Restarted {
+        launches: ms.len(),
+        of: runs.len(),
+        ms: stats::median(&ms)?,
+    })
 }
 
 /// How much of the launch time was waiting for I/O; `None` if it is too little. A wait is that of
 /// the median share of the launches, so that it is a part of the typical time.
-fn waited(runs: &[LaunchRun], all: f64) -> Option<String> {
+fn waited(runs: &[LaunchRun], all: f64) -> Option<SeriesFinding<'static>> {
     let share = |r: &LaunchRun| Some(r.io_wait_ms? / r.elapsed_ms);
     let shares: Vec<f64> = runs.iter().filter_map(share).collect();
-    let wait = stats::median(&shares)? * all;
-    let said = format!(
-        "waited for I/O: {} of {}",
-        number::time(wait * 1e3),
-        number::time(all * 1e3)
-    );
-    (wait >= WORTH * all).then_some(said)
+    let ms = stats::median(&shares)? * all;
+    (ms >= WORTH * all).then_some(SeriesFinding::WaitedForIo { ms, of_ms: all })
 }
 
 /// Waits below this share of the time are not reported.
 const WORTH: f64 = 0.05;
 
-/// What it waited for: `1,204 failed lookups, 0.9 ms each ...`. `None` if it is too little.
-fn slow(t: &LaunchTrace) -> Option<String> {
-    let mut parts = Vec::new();
-    let mut part = |n: u64, what: &str, ms: f64| {
-        if n > 0 && ms >= WORTH * t.elapsed_ms {
-            parts.push(format!(
-                "{} {what}, {} each: {} of {}",
-                thousands(n),
-                number::time(ms * 1e3 / n as f64),
-                number::time(ms * 1e3),
-                number::time(t.elapsed_ms * 1e3)
-            ));
-        }
-    };
-    part(t.failed, "failed lookups", t.failed_ms);
-    part(t.lookups - t.failed, "names found", t.lookup_ms);
-    part(t.reads, "reads of files", t.read_ms);
-    (!parts.is_empty()).then(|| format!("when traced: {}", parts.join("; ")))
-}
-
-/// `1204` as `1,204`.
-fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
+/// What it waited for. `None` if it is too little.
+fn slow(t: &LaunchTrace) -> Option<SeriesFinding<'static>> {
+    let all = [
+        (CallKind::FailedLookup, t.failed, t.failed_ms),
+        (CallKind::Lookup, t.lookups - t.failed, t.lookup_ms),
+        (CallKind::Read, t.reads, t.read_ms),
+    ];
+    let worth = |calls: &TracedCalls| calls.calls > 0 && calls.ms >= WORTH * t.elapsed_ms;
+    let all = all.map(|(kind, calls, ms)| TracedCalls { kind, calls, ms });
+    let slow: Vec<TracedCalls> = all.into_iter().filter(worth).collect();
+    (!slow.is_empty()).then_some(SeriesFinding::Traced(slow, t.elapsed_ms))
 }
 
 #[cfg(test)]

@@ -1,28 +1,9 @@
 //! Limits of control groups that refill: CPU quotas and rates of I/O. Turns are short, and while a layer rests
 //! its limit refills.
 
-use layermark_model::{
-    Direction, Facts, LayerStatus, Limit, Limited, Meaning, Run, Throttled, Trial,
-};
+use layermark_model::{Direction, Facts, Limit, Limited, Meaning, Throttled, Trial};
 
-use crate::{
-    code_span::code,
-    number::{self, sig3},
-    types::{Cause, ResultRow},
-};
-
-/// The limit in words: `it may use 0.05 CPUs (cpu.max)`.
-pub fn words(limit: &Limit, who: &str) -> String {
-    let device = limit.device.as_deref().unwrap_or("the device");
-    let may = match limit.of {
-        Limited::Cpu => format!("use {} CPUs", (limit.rate * 1e3).round() / 1e3),
-        Limited::ReadBytes => format!("read {}/s from {device}", number::bytes(limit.rate)),
-        Limited::WrittenBytes => format!("write {}/s to {device}", number::bytes(limit.rate)),
-        Limited::Reads => format!("make {} reads a second of {device}", sig3(limit.rate)),
-        Limited::Writes => format!("make {} writes a second to {device}", sig3(limit.rate)),
-    };
-    format!("{who} may {may} ({})", limit.file)
-}
+use crate::types::{Cause, ResultRow};
 
 /// The lowest CPU quota of a layer.
 pub fn of_cpu(facts: &Facts) -> Option<&Limit> {
@@ -63,42 +44,4 @@ pub fn cause([here, native]: [&ResultRow; 2], facts: &Facts) -> Option<Cause> {
     let more = stopped(here) > 1.5 * stopped(native) && stopped(here) > 0.0;
     let limit = of_cpu(facts).filter(|_| more)?;
     Some(Cause::CpuLimit(limit.clone(), here.throttled?.times))
-}
-
-/// The caveat about limits that the results may have met: each with the layers that have it.
-pub fn caveat(run: &Run, results: &[ResultRow]) -> Option<String> {
-    let met = |layer: &str, limit: &Limit| {
-        let mut rows = results.iter().filter(|r| r.layer == layer);
-        match limit.of {
-            Limited::Cpu => limit.uncounted || rows.any(|r| stopped(r) > 0.0),
-            _ => rows.any(|r| waits(&r.meaning, limit)),
-        }
-    };
-    let ready = run.layers.iter().filter(|l| l.status == LayerStatus::Ready);
-    let ready: Vec<_> = ready.filter(|l| !l.control).collect();
-    let mut told: Vec<(&Limit, Vec<String>)> = Vec::new();
-    for layer in &ready {
-        for limit in layer.facts.limits.iter().filter(|l| met(&layer.name, l)) {
-            match told.iter_mut().find(|(known, _)| *known == limit) {
-                Some((_, layers)) => layers.push(code(&layer.name)),
-                None => told.push((limit, vec![code(&layer.name)])),
-            }
-        }
-    }
-    let each = told.iter().map(|(limit, layers)| {
-        if layers.len() == ready.len() && ready.len() > 1 {
-            words(limit, "each probe")
-        } else {
-            let whose = if limit.helper { "program" } else { "probe" };
-            let who = format!("the {whose} of {}", number::list(layers));
-            words(limit, &who)
-        }
-    });
-    let each: Vec<String> = each.collect();
-    (!each.is_empty()).then(|| {
-        format!(
-            "Limits that refill: {}; they refill between short turns, so work without pauses may be slower than shown",
-            each.join("; ")
-        )
-    })
 }

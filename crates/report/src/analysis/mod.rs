@@ -27,11 +27,9 @@ pub mod scaling;
 pub mod settings;
 pub mod size_table;
 pub mod stalls;
-pub mod summary;
 pub mod sustained;
 pub mod sweep;
 pub mod threads;
-pub mod trust;
 pub mod waiting;
 
 /// Level of every interval.

@@ -4,11 +4,7 @@ use layermark_model::{
     Amount, DeviceBackground, DeviceBytes, Direction, Meaning, Quantity, Target, Trial, Unit,
 };
 
-use crate::{
-    code_span::code,
-    number,
-    types::{DurabilityVerdict, FewerBytes, ResultRow, ServedBy, WrittenBytes},
-};
+use crate::types::{DurabilityVerdict, FewerBytes, ResultRow, ServedBy, WrittenBytes};
 
 /// Up to this share of what a device counted, others are silent.
 pub const SILENT: f64 = 0.1;
@@ -163,36 +159,12 @@ fn written_again(meaning: &Meaning, trials: &[&Trial]) -> bool {
     covered.is_some_and(more)
 }
 
-/// `2.3 of 67 MB reached the device: this measures the data`.
-pub fn fewer_words(row: &ResultRow) -> Option<String> {
-    let FewerBytes {
-        device,
-        application,
-        mounted,
-    } = row.fewer_bytes.as_ref()?;
-    let how = mounted
-        .as_ref()
-        .map(|option| format!("its mount has {}", code(option)));
-    let counted = device.map(|device| {
-        let bytes = number::bytes_of(device, *application);
-        match row.meaning.direction {
-            Direction::Reads => format!("{bytes} came from the device"),
-            _ => format!("{bytes} reached the device"),
-        }
-    });
-    let told = if counted.is_some() {
-        "this measures the data"
-    } else {
-        "this may depend on the data"
-    };
-    let found: Vec<String> = counted.into_iter().chain(how).collect();
-    Some(format!("{}: {told}", found.join(", ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use layermark_model::{Facts, Mount, Pass};
+
+    use crate::{statements::remarks, words::said};
 
     /// 10 ms on the clock and 1 ms of windows.
     fn trial(written: u64, in_windows: u64) -> Trial {
@@ -291,7 +263,7 @@ mod tests {
         let plain = facts("rw,noatime");
         let mut words = |facts: &Facts, trial: &Trial| {
             row.fewer_bytes = fewer(&row, facts, &[trial]);
-            fewer_words(&row)
+            remarks::fewer_bytes(&row).map(|r| said(&r))
         };
         let zeros = trial(34, 0);
         let told = words(&plain, &zeros).unwrap();
@@ -332,7 +304,7 @@ mod tests {
             ..DeviceBytes::default()
         });
         row.fewer_bytes = fewer(&row, &plain, &[&read]);
-        let told = fewer_words(&row).unwrap();
+        let told = said(&remarks::fewer_bytes(&row).unwrap());
         assert_eq!(
             told,
             "2.3 of 67 MB came from the device: this measures the data"

@@ -1,4 +1,4 @@
-//! What power cuts say about each layer, and the sentence for the headline.
+//! What power cuts say about each layer.
 
 use layermark_model::{
     LayerRun, Run,
@@ -6,8 +6,8 @@ use layermark_model::{
 };
 
 use crate::{
-    code_span::code,
-    number::{count, list},
+    group,
+    statements::power_cuts::{ControlCut, ControlFault, Controls, Evidence, Lie, Loss, PowerCuts},
 };
 
 /// Trials of all layers.
@@ -18,13 +18,7 @@ pub fn of(run: &Run) -> Vec<WitnessTrial> {
 
 /// Names of the layers that were cut, or could not be, each once.
 pub fn layers(trials: &[WitnessTrial]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for trial in trials {
-        if !names.contains(&trial.layer.as_str()) {
-            names.push(&trial.layer);
-        }
-    }
-    names
+    group::distinct(trials.iter().map(|trial| trial.layer.as_str()))
 }
 
 /// All trials of a layer together.
@@ -99,156 +93,84 @@ pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
     sum
 }
 
-/// `12:00:03.413 UTC`.
-pub fn time(ms: i64) -> String {
-    let at = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
-    at.strftime("%H:%M:%S.%3f UTC").to_string()
-}
-
-/// What is said of a layer that lost acknowledged data in a power cut; absent where none was.
-pub fn lie(trials: &[WitnessTrial], layer: &str) -> Option<String> {
+/// What a layer lost that it had acknowledged before a power cut; absent where none was.
+pub fn lie<'a>(trials: &'a [WitnessTrial], layer: &'a str) -> Option<Lie<'a>> {
     let sum = sum(trials, layer);
     let worst = sum.worst?;
-    let first = worst.first.as_ref()?;
-    let flushes = sum.flushes.map_or_else(String::new, |n| {
-        format!(
-            "; {} acknowledged, {} below",
-            count(sum.records as usize, "record"),
-            flushed(n)
-        )
-    });
-    let names = only_names(trials, layer).unwrap_or_default();
-    let finding = &first.finding;
-    let of = format!(" of `{}`", worst.writer);
-    let record = finding.promised(&of, &time(first.at_ms));
-    Some(format!(
-        "{} lies: {record}, is {} after a power cut ({}); data was lost in {} of {}{flushes}{names}",
-        code(layer),
-        finding.outcome.state(),
-        finding.text,
-        worst.losing,
-        count(worst.cuts as usize, "cut"),
-    ))
+    Some(Lie {
+        layer,
+        worst,
+        first: worst.first.as_ref()?,
+        records: sum.records,
+        flushes: sum.flushes,
+        only: only_names(trials, layer),
+    })
 }
 
-/// What is said of a layer that lost files that were closed before a clean unmount.
-fn lost_after_unmount(trials: &[WitnessTrial], layer: &str) -> Option<String> {
+/// What a layer lost that was closed before a clean unmount.
+fn lost_after_unmount<'a>(trials: &'a [WitnessTrial], layer: &'a str) -> Option<Loss<'a>> {
     let sum = sum(trials, layer);
     let closed = sum.closed.filter(|_| sum.loses_closed())?;
-    Some(format!(
-        "{} loses what was closed just before a clean unmount: {} of {} ({})",
-        code(layer),
-        closed.lost.unwrap_or(0),
-        count(closed.files as usize, "file"),
-        closed.why.as_deref().unwrap_or_default()
-    ))
+    Some(Loss::Closed(layer, closed))
 }
 
 /// Files that were closed before a clean unmount, as evidence.
-pub fn closed(sum: &Sum) -> Option<String> {
-    let closed = sum.closed?;
-    let files = count(closed.files as usize, "file");
-    let why = closed.why.as_deref().unwrap_or_default();
-    Some(match closed.lost {
-        None => format!("what a clean unmount leaves is not known ({why})"),
-        Some(0) => format!("{files} that were closed just before a clean unmount are there"),
-        Some(n) => {
-            format!("{n} of {files} that were closed just before a clean unmount are lost ({why})")
-        }
-    })
+pub fn closed<'a>(sum: &Sum<'a>) -> Option<Evidence<'a>> {
+    sum.closed.map(Evidence::Closed)
 }
 
 /// Writers whose records depend on an fsync of a directory: of one with a new name, or without an old one.
 const SYNC_DIRECTORIES: [&str; 3] = ["create", "rename", "sqlite"];
 
-/// Says that only these lost data, while the other writers were cut as well and lost nothing.
-fn only_names(trials: &[WitnessTrial], layer: &str) -> Option<String> {
+/// These writers, if only they lost data, while others were cut as well and lost nothing.
+fn only_names<'a>(trials: &'a [WitnessTrial], layer: &str) -> Option<Vec<&'a str>> {
     let cut = trials.iter().filter(|t| t.layer == layer && t.cuts > 0);
     let (named, others): (Vec<_>, Vec<_>) =
         cut.partition(|t| SYNC_DIRECTORIES.contains(&t.writer.as_str()));
     let kept = !others.is_empty() && !others.iter().any(|t| t.lied());
     let lost = named.iter().filter(|t| t.lied());
-    let lost: Vec<String> = lost.map(|t| code(&t.writer)).collect();
-    kept.then(|| {
-        format!(
-            "; only writers that sync a directory lost data ({})",
-            list(&lost)
-        )
-    })
+    kept.then(|| lost.map(|t| t.writer.as_str()).collect())
 }
 
 /// What was there after only the guest was killed, and its host went on. Absent for other layers.
-pub fn killed(sum: &Sum) -> Option<String> {
-    match (sum.killed_lost, sum.killed_why) {
-        (Some(0), _) => Some("0 lost when only the guest was killed".into()),
-        (Some(n), _) => Some(format!("{n} lost when only the guest was killed")),
-        (None, Some(why)) => Some(format!(
-            "when only the guest was killed it could not be set up again ({why})"
-        )),
-        (None, None) => None,
-    }
+pub fn killed<'a>(sum: &Sum<'a>) -> Option<Evidence<'a>> {
+    let lost = sum.killed_lost.map(Evidence::LostWhenKilled);
+    lost.or(sum.killed_why.map(Evidence::NotSetUpWhenKilled))
 }
 
 /// What the layer refuses to do.
-pub fn refuses(sum: &Sum) -> Option<String> {
-    let refused = sum.refused?;
-    Some(format!(
-        "it refuses {refused}, so it promises no new name and no rename"
-    ))
+pub fn refuses<'a>(sum: &Sum<'a>) -> Option<Evidence<'a>> {
+    sum.refused.map(Evidence::Refuses)
 }
 
-fn flushed(n: u64) -> String {
-    if n == 1 {
-        "1 flush".into()
-    } else {
-        format!("{n} flushes")
-    }
-}
-
-/// The sentences about the layers that are measured because the answer is known.
-pub fn controls(trials: &[WitnessTrial]) -> String {
+/// The layers that are measured because the answer is known.
+pub fn controls(trials: &[WitnessTrial]) -> Controls<'_> {
     let of = |wanted: WitnessControl| {
         let names = layers(trials).into_iter();
         let mut all = names.map(|name| (name, sum(trials, name)));
-        all.find(|(_, sum)| sum.control == Some(wanted))
+        let (layer, sum) = all.find(|(_, sum)| sum.control == Some(wanted))?;
+        Some(ControlCut {
+            layer,
+            losing: sum.losing,
+            cuts: sum.cuts,
+            uncut: sum.uncut,
+        })
     };
-    let told = |what: &str, found: Option<(&str, Sum)>| match found {
-        None => format!("No {what} control was cut."),
-        Some((
-            name,
-            Sum {
-                uncut: Some(why), ..
-            },
-        )) => {
-            format!("The {what} control {} was not cut: {why}.", code(name))
-        }
-        Some((name, sum)) => format!(
-            "{} control {}: data was lost in {} of {}.",
-            if what == "honest" { "Honest" } else { "Lying" },
-            code(name),
-            sum.losing,
-            count(sum.cuts as usize, "cut")
-        ),
-    };
-    format!(
-        "{} {}",
-        told("honest", of(WitnessControl::Honest)),
-        told("lying", of(WitnessControl::Liar))
-    )
+    Controls {
+        honest: of(WitnessControl::Honest),
+        lying: of(WitnessControl::Liar),
+    }
 }
 
 /// What is wrong with the controls: then no acquittal and no conviction can be believed.
-pub fn controls_failed(trials: &[WitnessTrial]) -> Option<String> {
+pub fn controls_failed(trials: &[WitnessTrial]) -> Option<ControlFault<'_>> {
     layers(trials).into_iter().find_map(|name| {
         let sum = sum(trials, name);
         match sum.control? {
             WitnessControl::Liar if sum.cuts > 0 && sum.losing == 0 => {
-                Some(format!("{} is known to lie and was not caught", code(name)))
+                Some(ControlFault::LiarNotCaught(name))
             }
-            WitnessControl::Honest if sum.losing > 0 => Some(format!(
-                "{} is known to be honest and lost data",
-                code(name)
-            )),
+            WitnessControl::Honest if sum.losing > 0 => Some(ControlFault::HonestLost(name)),
             _ => None,
         }
     })
@@ -256,11 +178,9 @@ pub fn controls_failed(trials: &[WitnessTrial]) -> Option<String> {
 
 /// The sentence for the headline: a layer that is not a control lost what it had acknowledged or closed, or the
 /// controls say that nothing can be believed.
-pub fn sentence(trials: &[WitnessTrial]) -> Option<String> {
+pub fn sentence(trials: &[WitnessTrial]) -> Option<PowerCuts<'_>> {
     if let Some(why) = controls_failed(trials) {
-        return Some(format!(
-            "no verdict of the power cuts can be believed: {why}"
-        ));
+        return Some(PowerCuts::Unbelievable(why));
     }
     let (mut lies, mut closed) = (Vec::new(), Vec::new());
     for name in layers(trials) {
@@ -268,27 +188,18 @@ pub fn sentence(trials: &[WitnessTrial]) -> Option<String> {
             continue;
         }
         match lie(trials, name) {
-            Some(lie) => lies.push(lie),
+            Some(lie) => lies.push(Loss::Lie(lie)),
             None => closed.extend(lost_after_unmount(trials, name)),
         }
     }
-    let first = lies.first().or(closed.first())?;
-    let others = |n: usize, [one, many]: [&str; 2]| match n {
-        0 => String::new(),
-        1 => format!("; 1 other layer {one} as well"),
-        n => format!("; {n} other layers {many} as well"),
-    };
-    let more_lies = others(lies.len().saturating_sub(1), ["lies", "lie"]);
-    let more_losses = others(
-        closed.len() - usize::from(lies.is_empty()),
-        ["loses closed files", "lose closed files"],
-    );
-    let controls = controls(trials);
-    // The headline ends without a full stop.
-    Some(format!(
-        "{first}{more_lies}{more_losses}. {}",
-        controls.trim_end_matches('.')
-    ))
+    let more_lies = lies.len().saturating_sub(1);
+    let more_closed = closed.len() - usize::from(lies.is_empty() && !closed.is_empty());
+    Some(PowerCuts::Lost {
+        first: lies.into_iter().chain(closed).next()?,
+        more_lies,
+        more_closed,
+        controls: controls(trials),
+    })
 }
 
 #[cfg(test)]
@@ -296,6 +207,7 @@ mod tests {
     use layermark_model::witness::{LostRecord, Outcome, WitnessFinding};
 
     use super::*;
+    use crate::words::said;
 
     fn trial(layer: &str, control: Option<WitnessControl>, losing: u64) -> WitnessTrial {
         let first = LostRecord {
@@ -340,7 +252,7 @@ mod tests {
         let absent = Some("in the layer, mounted again, its file is absent");
         let lost = [with(Some(40), absent)];
         assert_eq!(
-            sentence(&lost).unwrap(),
+            said(&sentence(&lost).unwrap()),
             "`rclone mount` loses what was closed just before a clean unmount: 40 of 40 files (in the layer, mounted \
              again, its file is absent). No honest control was cut. No lying control was cut"
         );
@@ -354,12 +266,13 @@ mod tests {
             }));
             all
         };
-        let told = sentence(&as_well(&["sshfs"])).unwrap();
+        let all = as_well(&["sshfs"]);
+        let told = said(&sentence(&all).unwrap());
         let too = "its file is absent); 1 other layer loses closed files as well. No honest";
         assert!(told.contains(too), "{told}");
         let mut all = as_well(&["sshfs"]);
         all.push(trial("fuse", None, 2));
-        let told = sentence(&all).unwrap();
+        let told = said(&sentence(&all).unwrap());
         assert!(told.starts_with("`fuse` lies: record 137"), "{told}");
         let too = "0 flushes below; 2 other layers lose closed files as well. No honest";
         assert!(told.contains(too), "{told}");
@@ -367,12 +280,12 @@ mod tests {
         assert_eq!(sentence(&kept), None);
         let of = sum(&kept, "rclone mount");
         let there = "40 files that were closed just before a clean unmount are there";
-        assert_eq!(closed(&of).unwrap(), there);
+        assert_eq!(said(&closed(&of).unwrap()), there);
         let refused = "it refuses fsync of a directory: Invalid argument (os error 22), so it promises no new name and no rename";
-        assert_eq!(refuses(&of).unwrap(), refused);
+        assert_eq!(said(&refuses(&of).unwrap()), refused);
         let unknown = [with(None, Some("it lacks a key"))];
         assert_eq!(sentence(&unknown), None);
-        let words = closed(&sum(&unknown, "rclone mount")).unwrap();
+        let words = said(&closed(&sum(&unknown, "rclone mount")).unwrap());
         assert_eq!(
             words,
             "what a clean unmount leaves is not known (it lacks a key)"
@@ -387,14 +300,15 @@ mod tests {
         };
         let mut all = vec![of("append", 0), of("create", 0), of("rename", 2)];
         all.push(of("sqlite", 1));
-        let told = lie(&all, "vm:share=nfs").unwrap();
+        let told = said(&lie(&all, "vm:share=nfs").unwrap());
         let names = "; only writers that sync a directory lost data (`rename` and `sqlite`)";
         assert!(told.ends_with(names), "{told}");
         // Not where another writer lost data, or none was cut.
         all.push(of("mmap", 1));
-        let told = lie(&all, "vm:share=nfs").unwrap();
+        let told = said(&lie(&all, "vm:share=nfs").unwrap());
         assert!(told.ends_with("0 flushes below"), "{told}");
-        let told = lie(&[of("rename", 2)], "vm:share=nfs").unwrap();
+        let told = [of("rename", 2)];
+        let told = said(&lie(&told, "vm:share=nfs").unwrap());
         assert!(told.ends_with("0 flushes below"), "{told}");
     }
 
@@ -408,7 +322,7 @@ mod tests {
             liar.clone(),
         ];
         assert_eq!(
-            sentence(&all).unwrap(),
+            said(&sentence(&all).unwrap()),
             "`vm:cache=unsafe` lies: record 137 of `append`, fsync returned at 12:00:03.413 UTC, is lost after a \
              power cut (it is absent); data was lost in 38 of 38 cuts; 500 records acknowledged, 0 flushes below. Honest \
              control `native`: data was lost in 0 of 38 cuts. Lying control `overlay:volatile`: data was lost in \
@@ -416,7 +330,8 @@ mod tests {
         );
         // Controls that came out wrong convict nobody.
         let lost = trial("native", Some(WitnessControl::Honest), 1);
-        let told = sentence(&[lost, trial("fuse", None, 38)]).unwrap();
+        let told = [lost, trial("fuse", None, 38)];
+        let told = said(&sentence(&told).unwrap());
         assert!(
             told.ends_with("`native` is known to be honest and lost data"),
             "{told}"
@@ -428,7 +343,8 @@ mod tests {
             named: true,
             ..liar
         };
-        let told = sentence(&[honest, named]).unwrap();
+        let told = [honest, named];
+        let told = said(&sentence(&told).unwrap());
         assert!(
             told.starts_with("`overlay:volatile` lies: record 137"),
             "{told}"
@@ -441,11 +357,12 @@ mod tests {
             uncut: Some("it lacks root".into()),
             ..trial("native", Some(WitnessControl::Honest), 0)
         };
-        let told = controls(&[uncut]);
+        let told = [uncut];
+        let told = said(&controls(&told));
         assert!(
             told.starts_with("The honest control `native` was not cut: it lacks root."),
             "{told}"
         );
-        assert!(told.ends_with("No lying control was cut."), "{told}");
+        assert!(told.ends_with("No lying control was cut"), "{told}");
     }
 }

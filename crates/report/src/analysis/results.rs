@@ -21,6 +21,7 @@ use crate::{
         Average, BlockRatio, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate,
         InTrials, LateFlushes, ResultRow, Verdict, WaitingRow,
     },
+    words::{Names, Words},
 };
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -229,17 +230,10 @@ pub fn compare(
     row.outliers = c.outliers;
     // Without a steady state, no single number is printed.
     if c.steady {
-        row.ratio = Some(Estimate {
-            estimate: c.ratio,
-            interval: c.ratio_interval.map(span),
-            average: None,
-        });
+        row.ratio = Some(Estimate::new(c.ratio, c.ratio_interval.map(span)));
         let us = |ns: f64| ns * under_way / 1e3;
-        row.extra_us = Some(Estimate {
-            estimate: us(c.diff),
-            interval: c.diff_interval.map(|i| [us(i.low), us(i.high)]),
-            average: None,
-        });
+        let ends = c.diff_interval.map(|i| [us(i.low), us(i.high)]);
+        row.extra_us = Some(Estimate::new(us(c.diff), ends));
     } else {
         remark(row, flags::UNSTEADY, 1);
     }
@@ -278,6 +272,13 @@ struct ResultSite<'a> {
 impl<'a> ResultSite<'a> {
     fn point(&self) -> &'a Point {
         &self.run.points[self.point]
+    }
+
+    /// Names that sentences use.
+    fn names(&self) -> Names<'a> {
+        Names {
+            baseline: self.run.baseline(),
+        }
     }
 
     fn layer(&self) -> &'a LayerRun {
@@ -338,9 +339,7 @@ impl<'a> ResultSite<'a> {
         });
         let native = of(self.index.beside(self.layer, self.baseline, self.point));
         if let Some(why) = waiting::refusal(row, native.as_ref(), by_other.as_ref()) {
-            row.verdict = Verdict::Undecided;
-            (row.probably, row.margin) = (None, None);
-            row.withheld = Some(why);
+            row.withhold(why.words(&self.names()).into());
         }
     }
 
@@ -373,11 +372,8 @@ impl<'a> ResultSite<'a> {
         // Some turns waited for a CPU and others did not: those are no stalls of the layer.
         if found.stalls && row.withheld.is_none() {
             let more = |ratio: f64| us(found.native * (ratio - 1.0));
-            row.extra_us = Some(Estimate {
-                estimate: more(found.ratio),
-                interval: found.interval.map(|i| [more(i.low), more(i.high)]),
-                average: None,
-            });
+            let ends = found.interval.map(|i| [more(i.low), more(i.high)]);
+            row.extra_us = Some(Estimate::new(more(found.ratio), ends));
             let here = self.trials_of(self.layer).into_iter();
             let native = self.native_beside();
             // Latencies are with waiting for a CPU, so its slow operations may be those that waited.
@@ -436,7 +432,7 @@ impl<'a> ResultSite<'a> {
             written: others::written(&at.meaning, &trials),
             resident: seen.resident,
             backing_resident: seen.behind,
-            served_because: served.map(|_| seen.words()),
+            served_because: served.map(|_| seen.evidence().words(&self.names()).into()),
             two_kinds: served.and_then(|_| kinds::of(&trials)),
             filled_with: trials.iter().find_map(|t| t.filled_with),
             throttled: limits::throttled(&trials),
@@ -486,6 +482,7 @@ impl<'a> ResultSite<'a> {
             facts: &self.run.layers[layer].facts,
             is_baseline: layer == self.baseline,
             baseline: &baseline,
+            names: self.names(),
             reference: named.as_deref(),
             trials: &trials,
             ratio: ratio.filter(|_| facts::flushes_directly(&self.run.layers[self.baseline].facts)),
@@ -556,7 +553,6 @@ impl<'a> ResultSite<'a> {
             return;
         }
         let theirs = self.index.trials(self.baseline, self.point);
-        let name = code_span::baseline(self.run.baseline());
         let here = self.index.trials(self.layer, self.point);
         let meaning = &self.run.points[self.point].meaning;
         let suspect = |trials: &[&TrialRecord], layer: usize| {
@@ -566,29 +562,21 @@ impl<'a> ResultSite<'a> {
             lost.or_else(|| suspect(trials, self.run, layer, meaning))
         };
         let other = self.layer != self.baseline && !theirs.is_empty();
-        let own = suspect(&here, self.layer).map(|why| (why, why.words(&name)));
-        let unlike = self.unlike.as_ref().map(|names| {
-            let why = Distrust::UnlikePrograms;
-            let text = why.words(&name);
-            (why, format!("{text}: the hashes of {names} differ"))
-        });
-        let why = own.or(unlike).or_else(|| {
+        let unlike = self.unlike.clone().map(Distrust::UnlikePrograms);
+        let why = suspect(&here, self.layer).or(unlike).or_else(|| {
             let why = suspect(&theirs, self.baseline).filter(|_| other)?;
-            let place = code_span::in_baseline(&name);
-            Some((why, format!("{place}, {}", why.words(&name))))
+            Some(Distrust::OfBaseline(Box::new(why)))
         });
         let flushes = row.durability.verdict != DurabilityVerdict::NotAsked;
         let why = why.or_else(|| {
             let unlike = other && flushes && !row.durability.skips();
-            let why = Distrust::BaselineSkipsFlush;
             (unlike && self.durability_of(self.baseline, None).skips())
-                .then(|| (why, why.words(&name)))
+                .then_some(Distrust::BaselineSkipsFlush)
         });
-        if let Some((why, text)) = why {
-            row.verdict = Verdict::Untrusted;
-            (row.probably, row.margin, row.more_blocks) = (None, None, None);
-            row.withheld = None;
-            (row.distrust, row.untrusted) = (Some(why), Some(text));
+        if let Some(why) = why {
+            row.distrust();
+            row.untrusted = Some(why.words(&self.names()).into());
+            row.distrust = Some(why);
         }
     }
 }

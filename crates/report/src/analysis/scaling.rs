@@ -5,17 +5,15 @@ use layermark_stats::{Scaled, scaling};
 
 use crate::{
     analysis::{index::Index, sweep},
+    group,
+    statements::scaling::NotScaling,
     types::{ResultRow, ScalingRow},
+    words::{Names, Words},
 };
 
 /// A row for each trusted result of work that was done with several numbers of CPUs, by layer.
 pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<ScalingRow> {
-    let mut layers: Vec<&str> = Vec::new();
-    for row in results {
-        if !layers.contains(&row.layer.as_str()) {
-            layers.push(&row.layer);
-        }
-    }
+    let layers = group::distinct(results.iter().map(|row| row.layer.as_str()));
     let trusted = |r: &&ResultRow| r.untrusted.is_none() && r.value.is_some();
     let of_layer = |layer: &&str| {
         let own = results.iter().filter(|r| r.layer == *layer).filter(trusted);
@@ -56,12 +54,15 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<ScalingRow> {
     let here = had.chain([run.machine.cpus]).min()?;
     let both = cpus * guests(&run.layers[layer]);
     let not_scaling = if result.meaning.value(Quantity::OfferedRate).is_some() {
-        Some("its rate is given".to_owned())
+        Some(NotScaling::RateGiven)
     } else if here < cpus {
-        Some(format!("this machine has {here} of them"))
+        Some(NotScaling::FewCpus(here))
     } else {
         let machine = run.machine.cpus;
-        (machine < both).then(|| format!("two guests have {both}, and this machine has {machine}"))
+        (machine < both).then_some(NotScaling::TwoGuests([both, machine]))
+    };
+    let names = Names {
+        baseline: run.baseline(),
     };
     Some(ScalingRow {
         result: result.id.clone(),
@@ -75,7 +76,7 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<ScalingRow> {
         efficiency: None,
         mp_factor: None,
         ratio: result.ratio,
-        not_scaling,
+        not_scaling: not_scaling.map(|why| why.words(&names).into()),
     })
 }
 

@@ -14,29 +14,6 @@ const ACCESS_TIME_MOST: f64 = 20.0;
 const READ_AHEAD_FACTOR: u64 = 2;
 
 impl Setting {
-    /// The cause in words. `natively` means "in the baseline".
-    pub fn words(&self, natively: &str) -> String {
-        match self {
-            Self::MountOption(option, at) => {
-                let so = match *option {
-                    "sync" => "each write waits for its device",
-                    "dirsync" => "each change of a directory waits for its device",
-                    "discard" => "it tells its device of each block that becomes free",
-                    _ => "reading a file changes its time of access",
-                };
-                format!("{at} is mounted `{option}`, so {so}")
-            }
-            Self::ReadAhead(Sides { here, native }) => {
-                format!(
-                    "the kernel reads ahead {here} KiB, {natively} {native} KiB (read_ahead_kb)"
-                )
-            }
-            Self::Decompresses(with) => format!("what it reads has to be decompressed ({with})"),
-            Self::Compresses(with) => format!("it compresses what is written ({with})"),
-            Self::Encrypts(with) => format!("it encrypts its data ({with})"),
-        }
-    }
-
     /// Whether a layer with these facts has the setting, too.
     pub fn is_of(&self, facts: &Facts) -> bool {
         match self {

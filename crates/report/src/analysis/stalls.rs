@@ -1,4 +1,4 @@
-//! Rare operations that take much longer than the others: how many, how long, and their sentences.
+//! Rare operations that take much longer than the others: how many, and how long.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,13 @@ use layermark_model::{Trial, flags};
 
 use crate::{
     analysis::latency::Histograms,
-    number::{self, times},
-    types::{Average, Estimate, ResultRow, SlowOperations, Stalls, Verdict},
+    types::{Average, ResultRow, SlowOperations, Stalls, Verdict},
 };
 
 /// Smallest ratio of a slow operation's time to the median.
 const AT_LEAST: f64 = 2.0;
 /// Share of the mean's excess over the median that the slow operations have to explain.
 const EXPLAINED: f64 = 0.5;
-/// Slow operations get a single time if their longest is at most this much longer than their
-/// shortest.
-const ALIKE: f64 = 1.25;
-
 /// Operations by latency, nanoseconds.
 type Counts = BTreeMap<u64, u64>;
 
@@ -137,51 +132,6 @@ pub fn change(old: &ResultRow, new: &ResultRow, typical: f64) -> Option<Average>
     ((new - old - reach).exp() > beyond).then_some(average)
 }
 
-/// `usually 1.3x; 2.8x on average: 2 % of its operations take 20 ms, native's none above 1.5 ms`.
-pub fn words(row: &ResultRow, baseline: &str) -> Option<String> {
-    let ratio = row.ratio.filter(|_| row.has_stalls())?;
-    let average = ratio.average?;
-    let both = format!(
-        "usually {}; {} on average",
-        times(&ratio),
-        times(&Estimate::from(average))
-    );
-    Some(match &row.stalls {
-        Some(stalls) => format!("{both}: {}", counted(stalls, baseline)),
-        None => both,
-    })
-}
-
-/// Both sides in words, the one with the larger share first.
-fn counted(Stalls { here, native }: &Stalls, baseline: &str) -> String {
-    let theirs = format!("{baseline}'s");
-    let share = |of: &SlowOperations| of.slow as f64 / of.operations as f64;
-    let (stalls, other, name, than) = if share(here) >= share(native) {
-        (here, native, "its", theirs.as_str())
-    } else {
-        (native, here, theirs.as_str(), "its own")
-    };
-    let long = stalls.slow_us.map(|[least, middle, most]| {
-        if most <= ALIKE * least {
-            number::time_about(middle)
-        } else {
-            number::time_span([least, most])
-        }
-    });
-    let rest = match other.slow_us {
-        None => {
-            let most = other.longest_other_us.map(number::time);
-            format!("none above {}", most.unwrap_or_default())
-        }
-        Some(_) => number::percent_of(other.slow, other.operations),
-    };
-    format!(
-        "{} of {name} operations take {}, {than} {rest}",
-        number::percent_of(stalls.slow, stalls.operations),
-        long.unwrap_or_default()
-    )
-}
-
 /// Marks a result whose average differs from its typical time.
 pub fn mark(row: &mut ResultRow, stalls: Option<Stalls>) {
     row.stalls = stalls;
@@ -199,6 +149,12 @@ pub fn unmark(row: &mut ResultRow) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{statements::remarks::Remark, types::Estimate, words::said};
+
+    fn told(stalls: Stalls) -> String {
+        let [typical, average] = [1.0, 2.0].map(|ratio| Estimate::new(ratio, None));
+        said(&Remark::Stalls(typical, average, Some(stalls)))
+    }
 
     fn of(values: &[(u64, u64)]) -> Counts {
         values.iter().map(|(us, n)| (us * 1_000, *n)).collect()
@@ -222,16 +178,16 @@ mod tests {
             native: slow(&native, least).unwrap(),
         };
         assert_eq!(
-            counted(&stalls, "native"),
-            "2 % of its operations take 20 ms, native's none above 1.50 ms"
+            told(stalls),
+            "usually 1.00x; 2.0x on average: 2 % of its operations take 20 ms, native's none above 1.50 ms"
         );
         let turned = Stalls {
             here: slow(&native, least).unwrap(),
             native: slow(&of(&[(300, 990), (15_000, 6), (40_000, 4)]), 15_000_000).unwrap(),
         };
         assert_eq!(
-            counted(&turned, "native"),
-            "1 % of native's operations take 15.0 to 40.0 ms, its own none above 1.50 ms"
+            told(turned),
+            "usually 1.00x; 2.0x on average: 1 % of native's operations take 15.0 to 40.0 ms, its own none above 1.50 ms"
         );
     }
 

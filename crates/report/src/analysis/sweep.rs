@@ -5,7 +5,7 @@
 use layermark_model::{Meaning, Point, Quantity, Run, Unit};
 use serde_json::{Map, Value};
 
-use crate::ResultRow;
+use crate::{ResultRow, group};
 
 /// An item of a sweep.
 pub trait Swept {
@@ -141,22 +141,18 @@ fn common(
 
 /// Points that differ only in their alternatives (at least two), as indexes into the run.
 pub fn alternatives(run: &Run) -> Vec<Vec<usize>> {
-    let mut found: Vec<(String, Vec<usize>)> = Vec::new();
-    for (at, point) in run.points.iter().enumerate() {
+    let points = run.points.iter().enumerate();
+    let chosen = points.filter(|(_, point)| !point.meaning.alternatives.is_empty());
+    let keyed = chosen.map(|(at, point)| {
         let said = &point.meaning;
-        if said.alternatives.is_empty() {
-            continue;
-        }
         let params = common(&point.params, said, |key| {
             said.alternatives.iter().any(|a| a == key)
         });
-        let key = format!("{} {}", point.workload, Value::Object(params));
-        match found.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, members)) => members.push(at),
-            None => found.push((key, vec![at])),
-        }
-    }
-    let groups = found.into_iter().map(|(_, members)| members);
+        ((&point.workload, params), at)
+    });
+    let groups = group::grouped(keyed)
+        .into_iter()
+        .map(|(_, members)| members);
     groups.filter(|members| members.len() > 1).collect()
 }
 

@@ -1,15 +1,14 @@
-//! Time that waited for a CPU: how much of a result it is, when it takes a verdict away, and its sentences.
+//! Time that waited for a CPU: how much of a result it is, and when it takes a verdict away.
 //!
 //! In a layer that only the kernel serves it is left out of every time of a single thread. Where a process
 //! serves the layer, each request waits several times, so it is neither left out nor taken for a cost.
 
-use layermark_model::{Run, Trial, TrialRecord, flags};
+use layermark_model::{Trial, TrialRecord, flags};
 use layermark_stats as stats;
 
 use crate::{
-    analysis::{index::Index, limits},
-    number,
-    types::{Estimate, ResultRow, Verdict, WaitingRow},
+    analysis::limits,
+    types::{Estimate, ResultRow, Verdict, WaitedIn, WaitingRow, Withheld},
 };
 
 /// From this share of the time on, waiting takes the words *slower* and *faster* away.
@@ -49,11 +48,8 @@ pub fn of<'a>(
 
 /// A ratio by the time that its row does not use.
 pub fn by_other_time(found: &stats::Estimate) -> Estimate {
-    Estimate {
-        estimate: found.mean.exp(),
-        interval: found.interval.map(|i| [i.low.exp(), i.high.exp()]),
-        average: None,
-    }
+    let ends = found.interval.map(|i| [i.low.exp(), i.high.exp()]);
+    Estimate::new(found.mean.exp(), ends)
 }
 
 /// Why a result of a layer that a process serves is not called slower or faster beside other programs. Too much of
@@ -63,19 +59,18 @@ pub fn refusal(
     row: &ResultRow,
     native: Option<&WaitingRow>,
     without: Option<&Estimate>,
-) -> Option<String> {
+) -> Option<Withheld> {
     let leaning = row.leaning();
     let here = row.waiting.as_ref().filter(|w| !w.left_out)?;
     if !matches!(leaning, Verdict::Slower | Verdict::Faster) || !is_disturbed(row) {
         return None;
     }
     if here.all_share() > MOST {
-        return Some(waits(here.whole_us, here.all_us(), is_busy(row)));
+        return Some(waits(WaitedIn::Layer, here, is_busy(row)));
     }
     let native = native.filter(|w| w.all_share() > MOST);
     if let Some(native) = native {
-        let natively = waits(native.whole_us, native.all_us(), is_busy(row));
-        return Some(format!("natively, {natively}"));
+        return Some(waits(WaitedIn::Baseline, native, is_busy(row)));
     }
     let little = here.all_share() < LITTLE;
     let holds = |[low, high]: [f64; 2]| match leaning {
@@ -83,34 +78,31 @@ pub fn refusal(
         _ => high < 1.0,
     };
     let without = without.filter(|e| !little && !e.interval.is_some_and(holds))?;
-    Some(format!(
-        "without what it waited for a CPU: {}",
-        number::ratio_with(without)
-    ))
+    Some(Withheld::Without(*without))
 }
 
 /// Why a change from an old run to a new one may be nothing but waiting, in a layer that a process serves: the run
 /// that took longer waited for more than a third of its time, and would not have taken longer without that.
-pub fn of_change(change: &ResultRow, old: &ResultRow, new: &ResultRow) -> Option<String> {
+pub fn of_change(change: &ResultRow, old: &ResultRow, new: &ResultRow) -> Option<Withheld> {
     let [low, high] = change.ratio?.interval?;
-    let (longer, row, least) = match change.leaning() {
-        Verdict::Slower => ("new", new, low),
-        Verdict::Faster => ("old", old, 1.0 / high),
+    let (place, row, least) = match change.leaning() {
+        Verdict::Slower => (WaitedIn::NewRun, new, low),
+        Verdict::Faster => (WaitedIn::OldRun, old, 1.0 / high),
         _ => return None,
     };
     let waited = row.waiting.filter(|w| !w.left_out)?;
     let share = waited.all_share();
-    let why = waits(waited.whole_us, waited.all_us(), is_busy(row));
-    (share > MOST && least * (1.0 - share) <= 1.0).then(|| format!("in the {longer} run, {why}"))
+    let why = waits(place, &waited, is_busy(row));
+    (share > MOST && least * (1.0 - share) <= 1.0).then_some(why)
 }
 
-/// `of 3.10 ms, 2.90 ms wait for a CPU: the machine is busy`.
-pub fn waits(whole_us: f64, waits_us: f64, busy: bool) -> String {
-    let (whole, part) = (number::time(whole_us), number::time(waits_us));
-    let why = if busy { ": the machine is busy" } else { "" };
-    // Threads of a server may wait at the same time.
-    let most = if waits_us < whole_us { "" } else { "up to " };
-    format!("of {whole}, {most}{part} wait for a CPU{why}")
+fn waits(place: WaitedIn, waited: &WaitingRow, busy: bool) -> Withheld {
+    Withheld::Waits {
+        place,
+        whole_us: waited.whole_us,
+        waits_us: waited.all_us(),
+        busy,
+    }
 }
 
 /// Whether other programs used the CPUs during more than a few trials of a row.
@@ -124,34 +116,4 @@ pub fn is_busy(row: &ResultRow) -> bool {
     let disturbed = row.flag_counts.get(flags::CONTAMINATED).copied();
     // Who was stopped by a quota has waited for that as well.
     2 * disturbed.unwrap_or(0) > row.trials && limits::stopped(row) <= 0.0
-}
-
-/// The ratio with the time that waited, if it is so far from that without it that a reader should know:
-/// `1.40 ±40% with the time waited for a CPU`.
-pub fn beside(row: &ResultRow) -> Option<String> {
-    let (ratio, with) = row.ratio.zip(row.waiting?.ratio_with)?;
-    let [low, high] = ratio.interval?.map(f64::ln);
-    let apart = (with.estimate / ratio.estimate).ln().abs();
-    let shown = number::noisy(&with).unwrap_or_else(|| number::times(&with));
-    (apart > (high - low) / 2.0).then(|| format!("{shown} with the time that waited for a CPU"))
-}
-
-/// That times are without waiting, and how much of them it was.
-pub fn caveat(run: &Run, index: &Index, results: &[ResultRow]) -> Option<String> {
-    let is_left_out = |r: &&ResultRow| r.waiting.is_some_and(|w| w.left_out);
-    let sites = results
-        .iter()
-        .filter(is_left_out)
-        .filter_map(|r| run.site(&r.layer, &r.label));
-    let trials = sites.flat_map(|(layer, point)| index.trials(layer, point));
-    let share = of(trials, 1.0)?.share.filter(|share| *share >= TOLD)?;
-    let share = number::percent(share);
-    let which = if results.iter().all(|r| is_left_out(&r)) {
-        "Times"
-    } else {
-        "Times of one thread in layers that only the kernel serves"
-    };
-    Some(format!(
-        "{which} are without {share} of the time, which waited for a CPU"
-    ))
 }

@@ -8,12 +8,18 @@ use std::{
 
 use layermark_model::{Machine, RunStatus};
 
-use super::words;
 use crate::{
-    analysis::{summary::caveats, sweep},
-    number::{self, list},
-    types::{LeftOut, Report, ResultRow, TrustItem, TrustState, Verdict},
+    analysis::sweep,
+    number,
+    statements::{
+        self,
+        alike::{Difference, Holes, NotInBoth, OneRun},
+        caveats::BusyMachine,
+        compare::Drifted,
+    },
+    types::{LeftOut, Report, ResultRow, TrustItem, TrustState},
     views::rows::status,
+    words::{self, NO_NAMES, Names, Text, Words},
 };
 
 /// The checks of whether two runs are alike.
@@ -24,25 +30,28 @@ pub fn trust(
     baseline: Option<&str>,
 ) -> Vec<TrustItem> {
     let (a, b) = (&old.machine, &new.machine);
+    let names = Names {
+        baseline: baseline.unwrap_or("the baseline"),
+    };
     let version = differs("version", &old.run_version, &new.run_version);
-    vec![
-        item("machine", "Same machine", &machine(a, b)),
-        item(
-            "kernel",
-            "Same kernel",
-            &differs("kernel", &a.kernel, &b.kernel),
-        ),
-        item("system", "Same system", &system(a, b)),
-        item("version", "Same layermark", &version),
-        item("work", "Same work", &work(old, new)),
-        item("set-ups", "Set up more than once", &once(old, new)),
-        item("runs", "Runs to be trusted", &doubtful(old, new)),
-        drift(rows, baseline),
-    ]
+    let kernel = differs("kernel", &a.kernel, &b.kernel);
+    let all = [
+        ("machine", "Same machine", machine(a, b)),
+        ("kernel", "Same kernel", kernel),
+        ("system", "Same system", system(a, b)),
+        ("version", "Same layermark", version),
+        ("work", "Same work", work(old, new)),
+        ("set-ups", "Set up more than once", once(old, new)),
+        ("runs", "Runs to be trusted", doubtful(old, new)),
+    ];
+    let all = all.map(|(id, title, found)| item(id, title, &found, &names));
+    let drift = drift(rows, baseline, &names);
+    all.into_iter().chain([drift]).collect()
 }
 
-fn item(id: &str, title: &str, differences: &[String]) -> TrustItem {
+fn item(id: &str, title: &str, differences: &[Difference], names: &Names) -> TrustItem {
     let ok = differences.is_empty();
+    let words = differences.iter().map(|d| d.words(names));
     TrustItem {
         id: id.into(),
         title: title.into(),
@@ -50,22 +59,21 @@ fn item(id: &str, title: &str, differences: &[String]) -> TrustItem {
         text: if ok {
             "yes".into()
         } else {
-            differences.join("; ")
+            Text::joined(words, "; ").into()
         },
     }
 }
 
-fn differs(what: &str, old: &str, new: &str) -> Vec<String> {
-    let text = || format!("{what} {} then, {} now", named(old), named(new));
-    let text = (old != new).then(text).into_iter();
-    text.map(|text| text.trim_start().to_owned()).collect()
+fn differs(what: &'static str, old: &str, new: &str) -> Vec<Difference<'static>> {
+    let values = || Difference::Values {
+        what,
+        old: old.into(),
+        new: new.into(),
+    };
+    (old != new).then(values).into_iter().collect()
 }
 
-fn named(text: &str) -> &str {
-    if text.is_empty() { "unknown" } else { text }
-}
-
-fn machine(a: &Machine, b: &Machine) -> Vec<String> {
+fn machine(a: &Machine, b: &Machine) -> Vec<Difference<'static>> {
     let then = number::bytes(a.memory as f64);
     let now = if a.same_memory(b) {
         then.clone()
@@ -82,7 +90,7 @@ fn machine(a: &Machine, b: &Machine) -> Vec<String> {
     .concat()
 }
 
-fn system(a: &Machine, b: &Machine) -> Vec<String> {
+fn system(a: &Machine, b: &Machine) -> Vec<Difference<'static>> {
     [
         differs("", &a.os, &b.os),
         differs("directory on", &a.base, &b.base),
@@ -137,50 +145,32 @@ fn by_work<'a>(report: &'a Report, others: &BTreeSet<&str>) -> BTreeMap<String, 
         .collect()
 }
 
-/// Longer lists are only counted.
-const LISTED: usize = 4;
-
-fn names(all: &[&str]) -> String {
-    let mut names: Vec<String> = all.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
-    if all.len() > LISTED {
-        names.push(format!("{} more", all.len() - LISTED));
-    }
-    list(&names)
+fn work<'a>(old: &'a Report, new: &'a Report) -> Vec<Difference<'a>> {
+    let only = |then: BTreeSet<&'a str>, now: BTreeSet<&'a str>| {
+        let both = [
+            (OneRun::Old, only(&then, &now)),
+            (OneRun::New, only(&now, &then)),
+        ];
+        both.into_iter().filter(|(_, names)| !names.is_empty())
+    };
+    let layers = only(layers(old), layers(new)).map(|(run, names)| Difference::Layers(run, names));
+    let points = only(points(old), points(new)).map(|(run, names)| Difference::Points(run, names));
+    layers
+        .chain(points)
+        .chain(other_baseline(old, new))
+        .chain(other_work(old, new))
+        .chain(holes(old, new))
+        .collect()
 }
 
-fn work(old: &Report, new: &Report) -> Vec<String> {
-    let mut found = Vec::new();
-    let kinds = [
-        ("layer", layers(old), layers(new)),
-        ("point", points(old), points(new)),
-    ];
-    for (what, then, now) in &kinds {
-        for (run, one) in [("old", only(then, now)), ("new", only(now, then))] {
-            if !one.is_empty() {
-                let many = if one.len() > 1 { "s" } else { "" };
-                found.push(format!(
-                    "{what}{many} only in the {run} run: {}",
-                    names(&one)
-                ));
-            }
-        }
-    }
-    found.extend(other_baseline(old, new));
-    found.extend(other_work(old, new));
-    found.extend(holes(old, new));
-    found
-}
-
-/// The baselines, if they differ. Then times are compared, because ratios to two layers are not alike.
-fn other_baseline(old: &Report, new: &Report) -> Option<String> {
-    let (then, now) = (old.baseline(), new.baseline());
-    (then != now).then(|| {
-        format!("baseline `{then}` then, `{now}` now, so times are compared, not ratios to it")
-    })
+/// The baselines, if they differ.
+fn other_baseline<'a>(old: &'a Report, new: &'a Report) -> Option<Difference<'a>> {
+    let both = [old.baseline(), new.baseline()];
+    (both[0] != both[1]).then_some(Difference::Baselines(both))
 }
 
 /// Results of one run only, although both runs have the layer and the point.
-fn holes(old: &Report, new: &Report) -> Option<String> {
+fn holes<'a>(old: &'a Report, new: &'a Report) -> Option<Difference<'a>> {
     let has = |report: &Report, row: &ResultRow| {
         let mut rows = report.results.iter();
         rows.any(|r| r.layer == row.layer && r.label == row.label && r.op_us.is_some())
@@ -188,20 +178,20 @@ fn holes(old: &Report, new: &Report) -> Option<String> {
     let known = |report: &Report, row: &ResultRow| {
         layers(report).contains(&*row.layer) && points(report).contains(&*row.label)
     };
-    let of = |here: &'static str, one: &Report, other: &Report| {
+    let of = |run: OneRun, one: &'a Report, other: &'a Report| {
         let measured = one.results.iter().filter(|r| r.op_us.is_some());
         let mut holes = measured.filter(|r| known(other, r) && !has(other, r));
         let first = holes.next()?;
-        Some(format!(
-            "{} only in the {here} run, first `{}` in `{}`",
-            number::count(1 + holes.count(), "result"),
-            first.label,
-            first.layer
-        ))
+        Some(Holes {
+            run,
+            results: 1 + holes.count(),
+            point: &first.label,
+            layer: &first.layer,
+        })
     };
-    let both = [of("old", old, new), of("new", new, old)];
-    let both: Vec<String> = both.into_iter().flatten().collect();
-    (!both.is_empty()).then(|| both.join("; "))
+    let both = [of(OneRun::Old, old, new), of(OneRun::New, new, old)];
+    let both: Vec<Holes> = both.into_iter().flatten().collect();
+    (!both.is_empty()).then_some(Difference::Holes(both))
 }
 
 fn first<'a>(report: &'a Report, label: &str) -> Option<&'a ResultRow> {
@@ -209,98 +199,77 @@ fn first<'a>(report: &'a Report, label: &str) -> Option<&'a ResultRow> {
 }
 
 /// Points of one name that are different work, and the difference in the first of them.
-fn other_work(old: &Report, new: &Report) -> Option<String> {
+fn other_work<'a>(old: &'a Report, new: &'a Report) -> Option<Difference<'a>> {
     let both = points(new).into_iter().filter_map(|label| {
         let (then, now) = (first(old, label)?, first(new, label)?);
         Some((label, then, now, sweep::other_work(then, now)?))
     });
     let both: Vec<_> = both.collect();
     let (_, then, now, keys) = both.first()?;
-    let value = |row: &ResultRow, key: &str| row.point[key].to_string();
-    let other = |key: &String| format!("{key} {} then, {} now", value(then, key), value(now, key));
-    let why: Vec<String> = keys.iter().map(other).collect();
-    let why = if why.is_empty() {
-        "another workload".into()
-    } else {
-        list(&why)
-    };
-    let labels: Vec<&str> = both.iter().map(|(label, ..)| *label).collect();
-    Some(format!(
-        "of one name and other work: {} ({why})",
-        names(&labels)
-    ))
+    let values = |key: &String| [then, now].map(|row| row.point[key].clone());
+    let keys = keys.iter().map(|key| (key.clone(), values(key))).collect();
+    let labels = both.iter().map(|(label, ..)| *label).collect();
+    Some(Difference::OtherWork(labels, keys))
 }
 
 /// Runs whose layers were set up only once: their intervals exclude differences between setups.
-fn once(old: &Report, new: &Report) -> Vec<String> {
+fn once(old: &Report, new: &Report) -> Vec<Difference<'static>> {
     let one = |report: &Report| report.trials.iter().all(|t| t.session == 0);
-    let runs: Vec<&str> = [("the old run", one(old)), ("the new run", one(new))]
-        .into_iter()
-        .filter_map(|(run, once)| once.then_some(run))
-        .collect();
-    let text = || {
-        format!(
-            "layers were set up once in {}: what differs between set-ups is not in the intervals; \
-             --sessions 3 tells it",
-            list(&runs)
-        )
-    };
-    (!runs.is_empty()).then(text).into_iter().collect()
+    let runs = [(OneRun::Old, one(old)), (OneRun::New, one(new))].into_iter();
+    let runs: Vec<OneRun> = runs.filter_map(|(run, once)| once.then_some(run)).collect();
+    let found = (!runs.is_empty()).then_some(Difference::SetUpOnce(runs));
+    found.into_iter().collect()
 }
 
-fn doubtful(old: &Report, new: &Report) -> Vec<String> {
-    let doubts = |(run, report): (&str, &Report)| {
-        let untrusted = (!report.trustworthy()).then(|| {
-            let found = report.store.find(&report.run);
-            format!("the {run} run is not trustworthy: layermark report {found}")
-        });
-        let unfinished = (report.status != RunStatus::Done)
-            .then(|| format!("the {run} run is not complete ({})", status(report)));
-        let busy = caveats::busy_machine(&report.caveats);
-        let busy = busy.map(|why| format!("the {run} run had other programs beside it: {why}"));
+fn doubtful<'a>(old: &'a Report, new: &'a Report) -> Vec<Difference<'a>> {
+    let doubts = |(run, report): (OneRun, &'a Report)| {
+        let untrusted = !report.trustworthy();
+        let untrusted = untrusted.then_some(Difference::Untrusted(run, &report.run, &report.store));
+        let unfinished = report.status != RunStatus::Done;
+        let unfinished = unfinished.then(|| Difference::Unfinished(run, status(report)));
+        let busy = BusyMachine::of_report(report);
+        let busy = busy.map(|busy| Difference::Busy(run, busy));
         untrusted.into_iter().chain(unfinished).chain(busy)
     };
-    let runs = [("old", old), ("new", new)].into_iter();
+    let runs = [(OneRun::Old, old), (OneRun::New, new)].into_iter();
     runs.flat_map(doubts).collect()
 }
 
 /// How the machine itself changed.
-fn drift(rows: &[ResultRow], baseline: Option<&str>) -> TrustItem {
-    let own: Vec<&ResultRow> = rows
-        .iter()
-        .filter(|r| baseline == Some(&*r.layer))
-        .collect();
-    let changed = own
-        .iter()
-        .any(|r| matches!(r.leaning(), Verdict::Slower | Verdict::Faster));
-    let same = own.iter().filter(|r| r.verdict == Verdict::Same).count();
-    let (state, text) = match words::drift(rows, baseline) {
-        _ if own.is_empty() => (
-            TrustState::None,
-            "no baseline is in both runs: a change of the machine is in every ratio".into(),
-        ),
-        // What is not known to have changed may have.
-        Some(text) if changed || 2 * same < own.len() => (TrustState::Warn, text),
-        Some(text) => (TrustState::Ok, text),
-        None => (TrustState::Ok, "the machine itself did not change".into()),
+fn drift(rows: &[ResultRow], baseline: Option<&str>, names: &Names) -> TrustItem {
+    let (state, text) = match statements::compare::drift(rows, baseline) {
+        None => (TrustState::None, words::compare::no_baseline()),
+        Some(drift) => {
+            // What is not known to have changed may have.
+            let known = matches!(drift.how, Drifted::Same(same) if 2 * same >= drift.of);
+            let state = if known {
+                TrustState::Ok
+            } else {
+                TrustState::Warn
+            };
+            (state, drift.words(names))
+        }
     };
     TrustItem {
         id: "drift".into(),
         title: "The machine itself".into(),
         state,
-        text,
+        text: text.into(),
     }
 }
 
 /// What only one of the runs has.
 pub fn left_out(old: &Report, new: &Report) -> Vec<LeftOut> {
     let (then, now) = (layers(old), layers(new));
-    let runs = [("old", only(&then, &now)), ("new", only(&now, &then))];
+    let runs = [
+        (OneRun::Old, only(&then, &now)),
+        (OneRun::New, only(&now, &then)),
+    ];
     let each = runs.into_iter().flat_map(|(run, names)| {
         let out = move |name: &str| LeftOut {
             layer: name.into(),
             point: None,
-            reason: format!("only in the {run} run"),
+            reason: NotInBoth(run).words(&NO_NAMES).into(),
             hint: None,
         };
         names.into_iter().map(out).collect::<Vec<_>>()

@@ -2,21 +2,23 @@
 //! itself.
 
 mod alike;
-mod words;
 
 use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
 
 use crate::{
-    analysis::{
-        LEVEL, results, stalls,
-        summary::{caveats::is_busy, headline::qualified},
-        sweep, waiting,
-    },
+    analysis::{LEVEL, results, stalls, sweep, waiting},
     plain,
-    types::{
-        Compared, DurabilityVerdict, LayerReport, Missing, Report, ResultRow, SCHEMA, TrialRow,
-        Verdict,
+    statements::{
+        MOST,
+        alike::{CaveatOf, NotCompared, OneRun},
+        caveats::BusyMachine,
+        compare::{self as statements, ChangeFinding},
     },
+    types::{
+        Compared, DurabilityVerdict, LayerReport, Missing, Report, ResultRow, SCHEMA, Statement,
+        TrialRow, Verdict,
+    },
+    words::{NO_NAMES, Names, Words, headline::qualified},
 };
 
 impl Report {
@@ -68,11 +70,17 @@ impl Report {
         report.delta = delta;
         report.trust = alike::trust(old, self, &results, baseline);
         report.left_out = alike::left_out(old, self);
-        let busy = [old, self].iter().any(|run| is_busy(&run.caveats));
-        report.headline = qualified(&words::headline(&results, baseline), busy);
+        let busy = [old, self].map(BusyMachine::of_report);
+        let busy = busy.iter().any(Option::is_some);
+        let names = Names {
+            baseline: baseline.unwrap_or("the baseline"),
+        };
+        let headline = statements::headline(&results, baseline).words(&names);
+        report.headline = qualified(headline, busy).into();
         report.caveats = caveats(old, self);
-        report.verdicts = words::told(&report.trust, &results, baseline);
-        report.findings = words::findings(&report.verdicts);
+        let found = statements::findings(&report.trust, &results, baseline);
+        report.verdicts = found.iter().map(|f| statement(f, &names)).collect();
+        report.findings = most_serious(&report.verdicts);
         report.layers = layers(self, &results);
         report.results = results;
         report.compared = Some(Compared {
@@ -109,13 +117,33 @@ impl Report {
     }
 }
 
+fn statement(finding: &ChangeFinding, names: &Names) -> Statement {
+    let (layer, rows) = finding.evidence();
+    Statement {
+        layer: layer.into(),
+        text: finding.words(names).into(),
+        evidence: rows.iter().map(|r| r.id.clone()).collect(),
+    }
+}
+
+/// At most five of these, including the last.
+fn most_serious(told: &[Statement]) -> Vec<Statement> {
+    match told.split_last() {
+        Some((last, before)) if before.len() >= MOST => {
+            before[..MOST - 1].iter().chain([last]).cloned().collect()
+        }
+        _ => told.to_vec(),
+    }
+}
+
 /// The caveats of both runs.
 fn caveats(old: &Report, new: &Report) -> Vec<String> {
-    let of = |which: &'static str, run: &Report| -> Vec<String> {
+    let of = |one: OneRun, run: &Report| -> Vec<String> {
         let all = run.caveats.iter();
-        all.map(|c| format!("Of the {which} run: {c}")).collect()
+        all.map(|c| CaveatOf(one, c).words(&NO_NAMES).into())
+            .collect()
     };
-    [of("old", old), of("new", new)].concat()
+    [of(OneRun::Old, old), of(OneRun::New, new)].concat()
 }
 
 /// Results of the older run that are not compared.
@@ -271,46 +299,29 @@ impl<'a> Both<'a> {
             stalls::mark(&mut row, self.new.stalls);
         }
         if let Some(why) = waiting::of_change(&row, self.old, self.new) {
-            row.verdict = Verdict::Undecided;
-            (row.probably, row.margin) = (None, None);
-            row.withheld = Some(why);
+            row.withhold(why.words(&NO_NAMES).into());
         }
         if let Some(why) = self.distrust() {
-            row.withheld = None;
-            row.verdict = Verdict::Untrusted;
-            (row.probably, row.margin, row.more_blocks) = (None, None, None);
-            row.untrusted = Some(why);
+            row.distrust();
+            row.untrusted = Some(why.words(&NO_NAMES).into());
         }
         row
     }
 
     /// Why the two are not compared although both were measured.
-    fn distrust(&self) -> Option<String> {
-        let of = |row: &ResultRow, run: &str| {
-            let why = row.untrusted.as_ref()?;
-            Some(format!("in the {run} run, {why}"))
+    fn distrust(&self) -> Option<NotCompared<'_>> {
+        let of = |run: OneRun, row: &'a ResultRow| {
+            let why = row.untrusted.as_deref()?;
+            Some(NotCompared::Untrusted(run, why))
         };
         let kept = |row: &ResultRow| row.durability.verdict == DurabilityVerdict::Honoured;
         let unlike = |one: &ResultRow, two: &ResultRow| kept(one) && two.durability.skips();
-        let alone = (self.blocks == Blocks::Alone).then(|| {
-            "there is no baseline at this point in both runs, so a change of the machine is in it"
-                .into()
-        });
-        of(self.old, "old")
-            .or_else(|| of(self.new, "new"))
-            .or(alone)
-            .or_else(|| {
-                let lost = unlike(self.old, self.new);
-                lost.then(|| {
-                    "the flush reached the device in the old run, and is skipped in the new".into()
-                })
-            })
-            .or_else(|| {
-                let won = unlike(self.new, self.old);
-                won.then(|| {
-                    "the flush was skipped in the old run, and reaches the device in the new".into()
-                })
-            })
+        let alone = self.blocks == Blocks::Alone;
+        of(OneRun::Old, self.old)
+            .or_else(|| of(OneRun::New, self.new))
+            .or(alone.then_some(NotCompared::Alone))
+            .or_else(|| unlike(self.old, self.new).then_some(NotCompared::FlushLost))
+            .or_else(|| unlike(self.new, self.old).then_some(NotCompared::FlushWon))
     }
 }
 

@@ -5,13 +5,13 @@ use layermark_model::{Figure, FigureSource, FigureValue};
 use super::format;
 use crate::{
     Report, Verdict,
-    analysis::summary::some_of,
     code_span::{baseline, code, in_baseline},
     number::{self, sig3},
     types::{
         Axis, Cell, DataTable, FigureGroup, FigureRow, LineChart, Mark, ResultRow, Section, Series,
     },
     views::rows::{ON_AVERAGE, in_other_rounds, numbers},
+    words::lists::some_of,
 };
 
 impl Report {

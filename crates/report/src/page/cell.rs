@@ -4,7 +4,13 @@ use super::{
     shade::Shade,
     sign::{Sign, SignSet},
 };
-use crate::{ResultRow, Verdict, analysis::stalls, number};
+use crate::{
+    ResultRow, Verdict,
+    analysis::stalls,
+    number,
+    statements::remarks,
+    words::{Names, Words},
+};
 
 /// What the cells show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,7 +236,9 @@ fn words(row: Option<&ResultRow>, of: &str) -> String {
     } else {
         format!("{times} times {of}'s time")
     };
-    let stalls = stalls::words(row, of).map(|words| format!("; {words}"));
+    let names = Names { baseline: of };
+    let stalls = remarks::stalls(row).map(|remark| remark.words(&names).unmarked());
+    let stalls = stalls.map(|words| format!("; {words}"));
     format!(
         "{word}{joint}{ratio}{}{}",
         span.unwrap_or_default(),

@@ -4,8 +4,9 @@ use layermark_model::flags::CONTAMINATED;
 
 use crate::{
     Estimate, LatencyUs, Report, ResultRow, Verdict,
-    analysis::{data_source, size_table},
+    analysis::size_table,
     number::{self, count},
+    statements::remarks,
     views::rows::{self, Notes, Numbers},
 };
 
@@ -152,7 +153,7 @@ impl<'a> Line<'a> {
     /// A result without notes and remarks.
     pub fn new(row: &'a ResultRow) -> Self {
         let latency = row.latency_us.as_ref();
-        let said = data_source::surprise(row).is_some();
+        let said = remarks::read_from(row).is_some();
         Self {
             id: &row.id,
             label: &row.label,

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     analysis::stalls,
     code_span::code,
-    number as text,
+    group, number as text,
     types::{Cause, Conclusion, DurabilityVerdict, Holds, ResultRow, Verdict},
 };
 
@@ -35,14 +35,9 @@ pub fn conclusions(data: &Data) -> Vec<Conclusion> {
 
 /// Where the plan's claims were published, each once.
 pub fn sources(data: &Data) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for source in data.run.plan.claim.iter().filter_map(|c| c.source.as_ref()) {
-        let said = format!("Source: {source}");
-        if !all.contains(&said) {
-            all.push(said);
-        }
-    }
-    all
+    let claims = data.run.plan.claim.iter();
+    let sources = group::distinct(claims.filter_map(|c| c.source.as_ref()));
+    sources.iter().map(|s| format!("Source: {s}")).collect()
 }
 
 fn of_claim(data: &Data, claim: &Claim) -> Vec<Conclusion> {

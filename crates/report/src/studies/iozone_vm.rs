@@ -10,9 +10,9 @@ use super::{
     rows::{data_size, engine_used, heading, layers, request_size, usable, values},
 };
 use crate::{
-    analysis::summary::some_of,
     number as text,
     types::{Axis, Cell, DataTable, Holds, LineChart, Mark, ResultRow, Section, Series},
+    words::lists::some_of,
 };
 
 /// See the module.

@@ -10,10 +10,11 @@
 use layermark_model::{Run, StudyId};
 
 use crate::{
-    analysis::{index::Index, summary::some_of},
+    analysis::index::Index,
     code_span::{self, code},
     number::count,
     types::{BufferRow, Conclusion, CostRow, Holds, ResultRow, Section},
+    words::{Names, lists::some_of},
 };
 
 mod buffer_size;
@@ -48,6 +49,13 @@ impl Data<'_> {
     /// The baseline's name in a sentence.
     pub fn baseline_name(&self) -> String {
         code_span::baseline(self.run.baseline())
+    }
+
+    /// Names that sentences use.
+    pub fn names(&self) -> Names<'_> {
+        Names {
+            baseline: self.run.baseline(),
+        }
     }
 
     /// `natively`, or in which layer.

@@ -224,11 +224,7 @@ fn pairs_by(
 
 /// The ratio of a comparison with its interval.
 pub fn estimate(c: &Comparison) -> Estimate {
-    Estimate {
-        estimate: c.ratio,
-        interval: interval(Some(c)),
-        average: None,
-    }
+    Estimate::new(c.ratio, interval(Some(c)))
 }
 
 /// Of a ratio that does not change during the run: no number describes another one.

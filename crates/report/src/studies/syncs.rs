@@ -13,6 +13,7 @@ use crate::{
     code_span::code,
     number as text,
     types::{Conclusion, DurabilityVerdict, Holds, ResultRow},
+    words::Words,
 };
 
 /// Claim about flushes.
@@ -92,13 +93,13 @@ fn acknowledged(data: &Data, trials: &[WitnessTrial], layer: &str) -> Option<Con
     let evidence = || ids(rows.first().copied());
     match cut(trials, layer) {
         Cut::Lost => {
-            let mut what = loss(trials, layer)?;
+            let mut what = String::from(lie(trials, layer)?.loss());
             if let Some(killed) = killed(&sum) {
-                what = format!("{what}; {killed}");
+                what = format!("{what}; {}", killed.words(&data.names()));
             }
             Some(made(what, Holds::No, evidence()))
         }
-        Cut::Kept => Some(made(kept(&sum), Holds::Yes, evidence())),
+        Cut::Kept => Some(made(kept(data, &sum), Holds::Yes, evidence())),
         Cut::Unknown => {
             let (row, holds, what) = counted(data, &rows)?;
             let why = sum.uncut.or(sum.unrecovered_why);
@@ -110,21 +111,14 @@ fn acknowledged(data: &Data, trials: &[WitnessTrial], layer: &str) -> Option<Con
     }
 }
 
-/// The first lost record and the count of cuts, without the layer's name.
-fn loss(trials: &[WitnessTrial], layer: &str) -> Option<String> {
-    let told = lie(trials, layer)?;
-    let start = format!("{} lies: ", code(layer));
-    Some(told.strip_prefix(&start).unwrap_or(&told).to_owned())
-}
-
-fn kept(sum: &Sum) -> String {
+fn kept(data: &Data, sum: &Sum) -> String {
     let mut what = format!(
         "0 of {} lost in {}",
         text::count(sum.records as usize, "acknowledged record"),
         text::count(sum.cuts as usize, "power cut")
     );
     if let Some(killed) = killed(sum) {
-        what = format!("{what}; {killed}");
+        what = format!("{what}; {}", killed.words(&data.names()));
     }
     what
 }
@@ -201,7 +195,7 @@ fn fast_sync(data: &Data, trials: &[WitnessTrial]) -> Option<Conclusion> {
             code(&honest.1.layer),
             names_of(&lost),
             names_of(&kept),
-            controls(trials).trim_end_matches('.')
+            controls(trials).words(&data.names())
         ),
         holds: !Holds::when(faster && emulated.is_empty(), slower),
         evidence: ids([fast.1, honest.1]),

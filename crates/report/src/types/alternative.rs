@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, Verdict, result::word};
+use super::{Estimate, Verdict, comparison::word};
 
 /// A result compared with its reference: the first result of its layer that is equal otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,11 +1,12 @@
 //! Causes of being faster or slower than the baseline, and reasons not to trust a number.
 
+use std::path::PathBuf;
+
 use layermark_model::Limit;
 
 use super::ServedBy;
 
-/// A cause of a difference from the baseline, with its figures. `analysis/causes.rs` finds the causes and
-/// writes their sentences.
+/// A cause of a difference from the baseline, with its figures. `analysis/causes.rs` finds the causes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
     /// A lower file is copied before it is changed.
@@ -76,11 +77,20 @@ pub enum Cause {
     Unexplained,
 }
 
+/// Which mount of a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MountPlace {
+    /// The one that the probe worked on.
+    Own,
+    /// One below it.
+    Below(PathBuf),
+}
+
 /// A setting that costs something, of what lies below a layer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
-    /// A mount option, and which mount has it, in words.
-    MountOption(&'static str, String),
+    /// A mount option, and which mount has it.
+    MountOption(&'static str, MountPlace),
     /// How far the kernel reads ahead, KiB.
     ReadAhead(Sides<u64>),
     /// The method by which what is read is compressed.
@@ -101,7 +111,7 @@ pub struct WrittenBytes {
 }
 
 /// A value of the layer and of the baseline.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sides<T> {
     /// In the layer.
     pub here: T,
@@ -151,7 +161,7 @@ impl Cause {
 }
 
 /// Why a number is real but does not show what it claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Distrust {
     /// After a trial the layer was gone.
     LayerLost,
@@ -165,10 +175,22 @@ pub enum Distrust {
     CacheUnproved(InTrials, &'static str),
     /// `O_DIRECT` had no effect in most trials.
     DirectIgnored(InTrials),
-    /// The programs of user scripts differed between trials.
-    UnlikePrograms,
+    /// The programs of user scripts differed between trials: a list of them.
+    UnlikePrograms(String),
     /// The baseline skips flushes and the layer does not.
     BaselineSkipsFlush,
+    /// Why the baseline's number is not trusted.
+    OfBaseline(Box<Distrust>),
+}
+
+impl Distrust {
+    /// The reason, whichever side it is about.
+    pub fn reason(&self) -> &Self {
+        match self {
+            Self::OfBaseline(why) => why.reason(),
+            own => own,
+        }
+    }
 }
 
 /// Trials with a remark, of all trials.

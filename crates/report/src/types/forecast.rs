@@ -56,6 +56,14 @@ pub struct ForecastRow {
 impl ForecastRow {
     /// A forecast this close to the measured time explains it.
     pub const CLOSE: f64 = 0.25;
+    /// Kinds of calls that are named.
+    pub const NAMED: usize = 3;
+
+    /// The kinds of calls that cost most.
+    pub fn costly(&self) -> Vec<&ForecastCall> {
+        let costly = self.calls.iter().filter(|call| call.sum_us > 0.0);
+        costly.take(Self::NAMED).collect()
+    }
 
     /// Whether the calls explain the measured time: nearly, or within its interval.
     pub fn is_explained(&self) -> bool {

@@ -6,10 +6,13 @@ use layermark_model::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{group, words::Names};
+
 mod alternative;
 mod buffer;
 mod cause;
 mod compared;
+mod comparison;
 mod cost;
 mod external;
 mod figure;
@@ -24,8 +27,9 @@ mod waiting;
 
 pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
-pub use cause::{Cause, Distrust, InTrials, Setting, Sides, WrittenBytes};
+pub use cause::{Cause, Distrust, InTrials, MountPlace, Setting, Sides, WrittenBytes};
 pub use compared::{Compared, GateRow, GateState, Missing};
+pub use comparison::{Average, Estimate, Verdict};
 pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide};
 pub use figure::{FigureGroup, FigureRow};
@@ -34,16 +38,16 @@ pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use lock::{LockRow, LockVerdict};
 pub use result::{
-    Average, BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, Estimate, FewerBytes,
-    LateFlushes, LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail,
-    ThreadsRow, TwoKinds, Verdict,
+    BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, FewerBytes, LateFlushes,
+    LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail, ThreadsRow,
+    TwoKinds,
 };
 pub use scaling::ScalingRow;
 pub use section::{
     Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Sequence,
     SequenceLevel, SequenceOfLayer, Series, TextFile,
 };
-pub use waiting::WaitingRow;
+pub use waiting::{WaitedIn, WaitingRow, Withheld};
 
 /// Name and version of the JSON contract.
 pub const SCHEMA: &str = "layermark.report/1";
@@ -354,14 +358,15 @@ impl Report {
         own.map_or("the baseline", |l| l.name.as_str())
     }
 
+    /// Names that sentences use.
+    pub(crate) fn names(&self) -> Names<'_> {
+        Names {
+            baseline: self.baseline(),
+        }
+    }
+
     /// Labels of the points that have results, in the plan's order.
     pub fn points(&self) -> Vec<&str> {
-        let mut labels: Vec<&str> = Vec::new();
-        for row in &self.results {
-            if !labels.contains(&row.label.as_str()) {
-                labels.push(&row.label);
-            }
-        }
-        labels
+        group::distinct(self.results.iter().map(|row| row.label.as_str()))
     }
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Cause, Distrust, WaitingRow, WrittenBytes};
+use super::{Cause, Distrust, Estimate, Verdict, WaitingRow, WrittenBytes, comparison::word};
 
 /// Time per operation over the baseline's in long stretches, without the pauses that a layer has between turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -211,11 +211,7 @@ impl ResultRow {
 
     /// Microseconds per operation, with the interval.
     pub fn op_time(&self) -> Option<Estimate> {
-        Some(Estimate {
-            estimate: self.op_us?,
-            interval: self.op_us_interval,
-            average: None,
-        })
+        Some(Estimate::new(self.op_us?, self.op_us_interval))
     }
 
     /// The average result in `unit`: work over time, with rare long operations. Of a paced result,
@@ -229,15 +225,27 @@ impl ResultRow {
     /// Whether tables have its averages in a second line: they differ by more than 10 % from the
     /// typical numbers.
     pub fn has_two_lines(&self) -> bool {
-        let far = |a: f64, b: f64| (a / b).ln().abs() > layermark_stats::STALLS_BEYOND.ln_1p();
-        let average = self.ratio.and_then(|r| r.average);
-        let both = average.zip(self.ratio);
-        both.is_some_and(|(average, ratio)| far(average.estimate, ratio.estimate))
+        let apart = self.ratio.and_then(|r| r.average_apart());
+        apart.is_some_and(|apart| apart > layermark_stats::STALLS_BEYOND.ln_1p())
     }
 
     /// The verdict, or the probable one.
     pub fn leaning(&self) -> Verdict {
         self.probably.unwrap_or(self.verdict)
+    }
+
+    /// Takes its verdict away because of waiting for a CPU.
+    pub fn withhold(&mut self, why: String) {
+        self.verdict = Verdict::Undecided;
+        (self.probably, self.margin) = (None, None);
+        self.withheld = Some(why);
+    }
+
+    /// Takes its verdict away because something other than the layer was measured.
+    pub fn distrust(&mut self) {
+        self.verdict = Verdict::Untrusted;
+        (self.probably, self.margin, self.more_blocks) = (None, None, None);
+        self.withheld = None;
     }
 
     /// Whether a few operations take so long that the average differs from the typical time.
@@ -260,20 +268,6 @@ impl ResultRow {
     pub fn disturbed(&self) -> bool {
         let disturbed = self.flag_counts.get(flags::CONTAMINATED).copied();
         self.trials > 0 && disturbed.unwrap_or(0) >= self.trials
-    }
-}
-
-/// A verdict in a word or two, including the weaker ones.
-pub fn word(
-    verdict: Verdict,
-    probably: Option<Verdict>,
-    more_blocks: Option<usize>,
-) -> &'static str {
-    match probably {
-        Some(Verdict::Slower) => "probably slower",
-        Some(Verdict::Faster) => "probably faster",
-        _ if verdict == Verdict::Undecided && more_blocks.is_some() => "too few blocks",
-        _ => verdict.word(),
     }
 }
 
@@ -300,38 +294,6 @@ pub struct BlockRatio {
     pub ratio: f64,
 }
 
-/// A number with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Estimate {
-    /// The number.
-    pub estimate: f64,
-    /// Its interval at the report's level. Absent below three pairs.
-    pub interval: Option<[f64; 2]>,
-    /// For a ratio to the baseline: the ratio of the averages, including stalls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub average: Option<Average>,
-}
-
-/// Time over operations of all paired turns, here over the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Average {
-    /// The ratio.
-    pub estimate: f64,
-    /// Its interval at the report's level: `BCa` bootstrap of sessions, then of their blocks.
-    /// Absent below six blocks.
-    pub interval: Option<[f64; 2]>,
-}
-
-impl From<Average> for Estimate {
-    fn from(Average { estimate, interval }: Average) -> Self {
-        Self {
-            estimate,
-            interval,
-            average: None,
-        }
-    }
-}
-
 /// Operations that take much longer than the others, in the layer and in the baseline: those above one gap
 /// in the latencies of the side that has more of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -353,56 +315,6 @@ pub struct SlowOperations {
     pub slow_us: Option<[f64; 3]>,
     /// Longest of the others, microseconds. Absent if there are none.
     pub longest_other_us: Option<f64>,
-}
-
-/// Verdict on a ratio.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Within delta of the baseline.
-    Same,
-    /// Costs more.
-    Slower,
-    /// Costs less, which needs an explanation.
-    Faster,
-    /// The data does not decide.
-    #[default]
-    Undecided,
-    /// The layer is the baseline.
-    Baseline,
-    /// Something other than the layer was measured.
-    Untrusted,
-    /// The plan requested no verdict here; the interval shows what is known.
-    Descriptive,
-}
-
-impl Verdict {
-    /// Whether the comparison is certain.
-    pub fn is_decided(self) -> bool {
-        matches!(self, Self::Same | Self::Slower | Self::Faster)
-    }
-
-    /// The word in tables; empty if none was requested.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Undecided => "too noisy",
-            Self::Untrusted => "not trusted",
-            other => other.id(),
-        }
-    }
-
-    /// The id for programs; empty if none was requested.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Slower => "slower",
-            Self::Faster => "faster",
-            Self::Undecided => "undecided",
-            Self::Baseline => "baseline",
-            Self::Untrusted => "untrusted",
-            Self::Descriptive => "",
-        }
-    }
 }
 
 /// Latency of single operations over all trials, microseconds.

@@ -28,6 +28,37 @@ pub struct WaitingRow {
     pub ratio_with: Option<Estimate>,
 }
 
+/// Why a verdict is withheld because of waiting for a CPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Withheld {
+    /// Too much of the time of an operation waited.
+    Waits {
+        /// Whose time it is.
+        place: WaitedIn,
+        /// The time, microseconds.
+        whole_us: f64,
+        /// What of it waited.
+        waits_us: f64,
+        /// Whether other programs used the CPUs.
+        busy: bool,
+    },
+    /// The word does not hold for the ratio without what waited.
+    Without(Estimate),
+}
+
+/// Whose time waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitedIn {
+    /// The layer's.
+    Layer,
+    /// The baseline's.
+    Baseline,
+    /// That of the older of two runs.
+    OldRun,
+    /// That of the newer one.
+    NewRun,
+}
+
 impl WaitingRow {
     /// Microseconds an operation for which the thread or one that serves it waited, at most all of its
     /// time.

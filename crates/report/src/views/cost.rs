@@ -4,11 +4,12 @@ use layermark_model::{Quantity, format_size};
 
 use crate::{
     Report,
-    analysis::cost::{OFF, per_byte},
+    analysis::cost::OFF,
     number,
     types::{
         Axis, Cell, CostRow, DataTable, Estimate, LineChart, Mark, ResultRow, Section, Series,
     },
+    words::cost::per_byte,
 };
 
 /// Most charts: of a whole matrix only the first groups are drawn.

@@ -6,7 +6,7 @@ use layermark_model::witness::{Outcome, Storey, WitnessTrial};
 
 use crate::{
     analysis::power_cuts::{
-        closed, controls, controls_failed, killed, layers, lie, refuses, sentence, sum, time,
+        closed, controls, controls_failed, killed, layers, lie, refuses, sentence, sum,
     },
     code_span::code,
     number::count,
@@ -14,6 +14,7 @@ use crate::{
         Cell, Conclusion, DataTable, DurabilityVerdict, Holds, LayerReport, Report, ResultRow,
         Section,
     },
+    words::{Words, power_cuts::time},
 };
 
 const BY_HAND: &str = "whether it keeps them needs a real power cut: layermark durability record";
@@ -29,7 +30,8 @@ impl Report {
 
     /// What is wrong with the controls: then no acquittal and no conviction can be believed.
     pub fn controls_failed(&self) -> Option<String> {
-        controls_failed(&self.power_cuts)
+        let why = controls_failed(&self.power_cuts)?;
+        Some(why.words(&self.names()).into())
     }
 
     /// The level that was reached, what is not proven, and what was lost.
@@ -68,14 +70,17 @@ impl Report {
             return ["L3", "cannot tell", &evidence, "all"].map(str::to_owned);
         }
         let more = [killed(&sum), refuses(&sum), closed(&sum)];
-        let more: Vec<String> = more.into_iter().flatten().collect();
+        let names = self.names();
+        let more = more.iter().flatten().map(|m| m.words(&names).into());
+        let more: Vec<String> = more.collect();
         let and_more = |evidence: String| {
             let evidence = (!evidence.is_empty()).then_some(evidence);
             let all: Vec<String> = evidence.into_iter().chain(more.iter().cloned()).collect();
             all.join("; ")
         };
         if let Some(lie) = lie(&self.power_cuts, layer) {
-            return ["L3".into(), "lies".into(), and_more(lie), String::new()];
+            let lie = and_more(lie.words(&names).into());
+            return ["L3".into(), "lies".into(), lie, String::new()];
         }
         if sum.cuts > 0 {
             let mut evidence = and_more(format!(
@@ -147,7 +152,7 @@ impl Report {
         };
         DataTable {
             title: "The level reached".into(),
-            note: controls(&self.power_cuts),
+            note: format!("{}.", controls(&self.power_cuts).words(&self.names())),
             head: ["layer", "level", "verdict", "evidence", "not proven"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -267,7 +272,7 @@ fn timeline(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
     let row = |r: &layermark_model::witness::TimelineRecord| {
         let state = if r.kept { "kept" } else { "missing" };
         vec![
-            Cell::text(time(r.at_ms)),
+            Cell::text(time(r.at_ms).to_string()),
             Cell::number(r.sequence.to_string(), r.sequence as f64),
             Cell::number(r.block.to_string(), r.block as f64),
             Cell::text(state),

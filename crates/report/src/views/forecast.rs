@@ -6,10 +6,11 @@ use layermark_model::Run;
 
 use crate::{
     Report,
-    analysis::forecast::{costly, terms},
     code_span::{self, code},
     number,
+    statements::forecast::Terms,
     types::{Cell, DataTable, Forecast, ForecastRow, ResultRow, Section},
+    words::{Names, Text, Words},
 };
 
 /// Measured times of the points that decide a study's claims, a row for each point, with the forecast
@@ -80,7 +81,11 @@ pub fn section(report: &Report) -> Option<Section> {
         ]
         .map(str::to_owned)
         .to_vec(),
-        rows: forecast.rows.iter().map(line).collect(),
+        rows: forecast
+            .rows
+            .iter()
+            .map(|row| line(row, &report.names()))
+            .collect(),
     };
     let unexplained = forecast.rows.iter().filter(|row| !row.is_explained());
     let remarks = unexplained.map(|row| row.text.clone());
@@ -100,10 +105,13 @@ pub fn section(report: &Report) -> Option<Section> {
     })
 }
 
-fn line(row: &ForecastRow) -> Vec<Cell> {
+fn line(row: &ForecastRow, names: &Names) -> Vec<Cell> {
     let time = |us: f64| Cell::number(number::time(us), us);
     let sign = if row.gap > 0.0 { "+" } else { "" };
-    let calls: Vec<String> = costly(row).into_iter().map(terms).collect();
+    let calls = row
+        .costly()
+        .into_iter()
+        .map(|call| Terms(call).words(names));
     vec![
         Cell::text(code(&row.label)),
         Cell::text(code(&row.layer)),
@@ -111,6 +119,6 @@ fn line(row: &ForecastRow) -> Vec<Cell> {
         time(row.forecast_us),
         time(row.measured_us),
         Cell::number(format!("{sign}{}", number::percent(row.gap)), row.gap),
-        Cell::text(calls.join("; ")),
+        Cell::text(Text::joined(calls, "; ").to_string()),
     ]
 }

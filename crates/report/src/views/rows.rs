@@ -3,11 +3,11 @@
 use layermark_model::flags;
 
 use crate::{
-    DurabilityVerdict, Estimate, Report, ResultRow, ServedBy, TrustState, Verdict,
-    analysis::{data_source, kinds, others, stalls, waiting},
-    code_span, number,
+    DurabilityVerdict, Estimate, Report, ResultRow, ServedBy, TrustState, Verdict, number,
+    statements::remarks::{self, Remark},
     types::Cause,
     views::by_work,
+    words::{Names, Words},
 };
 
 /// The numbers of a result that stand beside each other, all of the same rounds and the same
@@ -189,9 +189,12 @@ impl<'a> Notes<'a> {
                 number::time(row.op_us.unwrap_or_default())
             ));
         }
-        let baseline = self.baseline.map_or("the baseline", |b| b.layer.as_str());
-        notes.extend(stalls::words(row, &code_span::baseline(baseline)));
-        notes.extend(waiting::beside(row));
+        let names = Names {
+            baseline: self.baseline.map_or("the baseline", |b| b.layer.as_str()),
+        };
+        let said = |remark: Option<Remark>| remark.map(|r| String::from(r.words(&names)));
+        notes.extend(said(remarks::stalls(row)));
+        notes.extend(said(remarks::with_waiting(row)));
         if row.trials == 0 {
             let why = row.error.as_deref().map(layermark_model::brief);
             notes.push(why.unwrap_or_else(|| "no number".into()));
@@ -199,7 +202,7 @@ impl<'a> Notes<'a> {
             notes.push(failed(row));
         }
         if row.trials > 0 && row.verdict == Verdict::Undecided && !self.brief {
-            notes.push(crate::analysis::summary::undecided::note(row));
+            notes.push(crate::words::verdicts::note(row).into());
         }
         if let Some((cause, reason)) = row.causes.first().zip(row.reasons.first()) {
             let layer = row.layer.as_str();
@@ -212,9 +215,9 @@ impl<'a> Notes<'a> {
                 notes.push(reason.clone());
             }
         }
-        notes.extend(data_source::surprise(row));
-        notes.extend(others::fewer_words(row));
-        notes.extend(kinds::words(row));
+        notes.extend(said(remarks::read_from(row)));
+        notes.extend(said(remarks::fewer_bytes(row)));
+        notes.extend(said(remarks::two_kinds(row)));
         let told = row
             .causes
             .iter()
@@ -222,7 +225,8 @@ impl<'a> Notes<'a> {
         let proved = row.durability.verdict == DurabilityVerdict::Absorbed;
         let suspicion = row.durability.suspicion.as_ref();
         let suspicion = suspicion.filter(|_| !told && !proved);
-        notes.extend(suspicion.map(|s| Cause::SuspectedFlush(s.clone()).words("")));
+        let suspicion = suspicion.map(|s| Cause::SuspectedFlush(s.clone()));
+        notes.extend(suspicion.map(|cause| String::from(cause.words(&names))));
         notes.extend(durability_words(row).map(str::to_owned));
         notes.extend(row.threads.as_ref().map(crate::analysis::threads::words));
         notes.extend(flush_tail(row));

@@ -126,7 +126,11 @@ fn what_the_machine_did_is_taken_out_of_the_layers() {
 #[test]
 fn the_headline_says_that_one_of_the_runs_was_on_a_busy_machine() {
     let mut busy = old();
-    busy.caveats = vec!["Busy machine: 95 % of trials were disturbed by other programs".into()];
+    for trial in &mut busy.trials {
+        trial
+            .flags
+            .push(layermark_model::flags::CONTAMINATED.into());
+    }
     let report = new().compare(&busy, 0.05).expect("points in common");
     let told = "Measured on a busy machine: `fuse` is slower than in the old run, 1.25x at";
     assert!(report.headline.starts_with(told), "{}", report.headline);

@@ -36,6 +36,7 @@ mod scaling;
 mod schema;
 mod sections;
 mod stalls;
+mod statements;
 mod stored;
 mod studies;
 mod sustained;

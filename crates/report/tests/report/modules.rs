@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Modules whose own modules must not form a circle either.
-const OPENED: [&str; 1] = ["analysis"];
+const OPENED: [&str; 3] = ["analysis", "statements", "words"];
 
 /// What each module uses, and in which file.
 type Uses = BTreeMap<String, BTreeMap<String, PathBuf>>;

@@ -6,15 +6,20 @@ use layermark_model::{LayerRun, Meaning, Run, Target, TrialRecord, Unit, flags};
 use layermark_testkit::sample::Sample;
 use proptest::{prelude::*, test_runner::TestCaseResult};
 
-use super::{Findings, Words, by_cause, caveats::is_busy, headline::BUSY};
+use super::Sentences;
 use crate::{
     Report, ResultRow, Verdict,
+    analysis::index::Index,
     code_span::{Part, parts},
     number::times,
     page::{cell::MatrixCell, matrix::Matrix, sign::Sign},
     render,
+    statements::{Selection, verdicts::by_cause},
     types::{Cause, DurabilityVerdict, Estimate, Sides},
+    words::{headline::BUSY, lists::name_all},
 };
+
+mod variants;
 
 const LAYERS: [&str; 4] = ["overlay:upper", "fuse", "tmpfs", "dir:/mnt/nas"];
 const POINTS: [&str; 5] = ["stat", "small read", "write, fsync", "untar", "first write"];
@@ -231,8 +236,8 @@ fn report(layers: usize, cells: &[Cell]) -> Report {
         row.id = format!("r{}", n + 1);
     }
     let disturbed: Vec<TrialRecord> = results.iter().flat_map(trials_of).collect();
-    let words = Words::of(
-        &Findings {
+    let words = Sentences::of(
+        &Selection {
             run: &run,
             results: &results,
             alternatives: &[],
@@ -240,6 +245,7 @@ fn report(layers: usize, cells: &[Cell]) -> Report {
             study: None,
         },
         &disturbed,
+        &Index::new(&run, &disturbed),
         false,
     );
     Report {
@@ -426,10 +432,14 @@ fn slows(report: &Report, part: &str, found: (usize, usize)) -> TestCaseResult {
 fn headline(report: &Report) -> TestCaseResult {
     let text = &report.headline;
     let busy = text.strip_prefix(BUSY);
+    let is_busy = report
+        .caveats
+        .iter()
+        .any(|c| c.starts_with("Busy machine: "));
     // What little was measured is no figure that could be disturbed.
     let without = ["Too little", "Nothing ", "Only ", "Every trial "];
     let has_figures = !without.iter().any(|start| text.starts_with(start));
-    prop_assert_eq!(busy.is_some(), has_figures && is_busy(&report.caveats));
+    prop_assert_eq!(busy.is_some(), has_figures && is_busy);
     let words = busy.unwrap_or(text).split_whitespace().count();
     prop_assert!(words <= 24, "{text}");
     // A semicolon in brackets does not end a part.
@@ -599,21 +609,22 @@ fn causes_are_merged_by_what_they_say_and_not_by_how_it_begins() {
         }))
     };
     let (first, second) = (on("nvme0n1"), on("nvme1n1"));
-    assert_eq!(by_cause(&[&first, &second]).len(), 2, "two devices");
-    assert_eq!(by_cause(&[&first, &first]).len(), 1, "one device");
+    let groups = |rows: [&ResultRow; 2]| by_cause(&rows, &rows).count();
+    assert_eq!(groups([&first, &second]), 2, "two devices");
+    assert_eq!(groups([&first, &first]), 1, "one device");
     let (few, many) = (with(Cause::HelperCpu(0.4)), with(Cause::HelperCpu(40.0)));
-    assert_eq!(by_cause(&[&few, &many]).len(), 1, "figures alone");
+    assert_eq!(groups([&few, &many]), 1, "figures alone");
 }
 
-fn words(run: &Run, results: &[ResultRow]) -> Words {
-    let findings = Findings {
+fn words(run: &Run, results: &[ResultRow]) -> Sentences {
+    let findings = Selection {
         run,
         results,
         alternatives: &[],
         locks: &[],
         study: None,
     };
-    Words::of(&findings, &[], false)
+    Sentences::of(&findings, &[], &Index::new(run, &[]), false)
 }
 
 #[test]
@@ -666,7 +677,7 @@ fn what_is_not_named_is_counted_by_operation() {
     let other = labelled(&["h"], "writes");
     let some: Vec<&ResultRow> = writes.iter().chain(&reads).collect();
     let all: Vec<&ResultRow> = some.iter().copied().chain(&other).collect();
-    let text = super::name_all(&all, &some);
+    let text = name_all(&all, &some).to_string();
     let named = text.matches('\u{201c}').count();
     let more: usize = text
         .split(" more")

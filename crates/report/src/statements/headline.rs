@@ -1,0 +1,619 @@
+//! The sentence for the whole run.
+
+use layermark_model::witness::WitnessTrial;
+
+use crate::{
+    analysis::power_cuts,
+    statements::{
+        Selection,
+        late::{Late, is_late},
+        locks::OpenLocks,
+    },
+    types::{AlternativeRow, DurabilityVerdict, Estimate, ResultRow, Verdict},
+};
+
+/// An interval that misses 1 by less than this share shows no relevant difference.
+const ALL_BUT: f64 = 0.01;
+/// If the typical time and the median of single operations have ratios that differ by this factor, a
+/// few operations make the cost, and both are said.
+const MEDIAN_DIFFERS: f64 = 2.0;
+/// From this ratio on, a cell with failed trials is reported although it is not certain.
+const MAY_FROM: f64 = 1.5;
+
+/// The sentence for the whole run.
+#[derive(Debug)]
+pub enum Headline<'a> {
+    /// Power cuts lost data: this comes before any cost.
+    LostData(Vec<WitnessTrial>),
+    /// Warnings, and the answer of the study.
+    Study {
+        /// Whether other programs disturbed the run.
+        busy: bool,
+        /// Warnings.
+        warnings: Vec<Part<'a>>,
+        /// The answer, which is not cut.
+        answer: &'a str,
+    },
+    /// Parts, most important first, as many as fit.
+    Parts {
+        /// Whether other programs disturbed the run.
+        busy: bool,
+        /// The parts.
+        parts: Vec<Part<'a>>,
+    },
+}
+
+/// A part of the headline.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// The control differed from the baseline.
+    ControlFailed,
+    /// The baseline skips flushes.
+    BaselineSkips,
+    /// Alternatives of the only layer, and how many have each word.
+    Choices(Vec<Choice<'a>>, Vec<(&'static str, usize)>),
+    /// No layer could be set up.
+    NoLayer,
+    /// No trial has a number.
+    NotMeasured,
+    /// Only the baseline has numbers.
+    OnlyBaseline,
+    /// Every trial of these layers failed; holds the first error.
+    AllFailed(Vec<&'a str>, &'a str),
+    /// Nothing that a verdict was asked on was measured.
+    NotAsked,
+    /// There are this many blocks; a verdict needs more.
+    TooLittle(usize),
+    /// The layer that slows most operations.
+    Slows(Slows<'a>),
+    /// A layer takes a multiple of the baseline's time.
+    Takes(Takes<'a>),
+    /// A layer takes the largest multiple, which is not the one that slows most operations.
+    TakesMost(Named<'a>, Ratio<'a>),
+    /// A larger ratio that is less certain.
+    Larger(Named<'a>, Sure, &'a ResultRow),
+    /// No cost is certain: the largest.
+    Uncertain(Named<'a>, Sure, Ratio<'a>),
+    /// Locks that exclude nobody.
+    Locks(OpenLocks<'a>),
+    /// Changes of the other side are seen later.
+    Late(Late<'a>),
+    /// A layer failed at some of its operations.
+    Failed(&'a str, usize, usize),
+    /// Layers that skip flushes.
+    Skip(Vec<&'a str>),
+    /// Layers that cost nothing.
+    Free(Vec<&'a str>),
+    /// Layers near the baseline, and delta.
+    Near(Vec<Near<'a>>, f64),
+    /// Layers whose data is in memory.
+    Memory(Vec<&'a str>),
+    /// Layers that are slower by an amount that changed.
+    SlowerUnsteady(Vec<&'a str>),
+    /// Faster layers, and whether a reason is known.
+    Faster(Vec<&'a str>, bool),
+    /// Probably faster layers.
+    ProbablyFaster(Vec<&'a str>),
+    /// Layers that waited too much for a CPU.
+    Wait(Vec<&'a str>),
+    /// Layers that are too noisy.
+    Open(Vec<&'a str>),
+    /// Layers that are not trusted.
+    Untrusted(Vec<&'a str>),
+}
+
+/// An alternative, compared with the first one.
+#[derive(Debug)]
+pub struct Choice<'a> {
+    /// Its label.
+    pub here: &'a str,
+    /// The label of the first one.
+    pub there: &'a str,
+    /// Its verdict, which may be probable.
+    pub verdict: Verdict,
+    /// Whether the verdict is only probable.
+    pub probably: bool,
+    /// Its time over that of the first one.
+    pub ratio: Option<Estimate>,
+}
+
+/// A layer, and whether its CPU is emulated, other than the baseline's: its ratio says nothing of a real CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a> {
+    /// The layer.
+    pub layer: &'a str,
+    /// Whether every instruction is emulated.
+    pub emulated: bool,
+}
+
+/// A row whose ratio is said, with the notes that it needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Ratio<'a> {
+    /// The row.
+    pub row: &'a ResultRow,
+    /// Ratio of the medians, if it is far from the typical one.
+    pub median: Option<f64>,
+}
+
+/// The layer that slows most operations.
+#[derive(Debug)]
+pub struct Slows<'a> {
+    /// The layer.
+    pub name: Named<'a>,
+    /// Operations that it slows for certain.
+    pub slowed: usize,
+    /// Operations that a verdict was asked on.
+    pub asked: usize,
+    /// Its largest ratio.
+    pub most: Most<'a>,
+}
+
+/// How much a layer slows operations.
+#[derive(Debug)]
+pub enum Most<'a> {
+    /// Not known to be the largest, or said of another layer.
+    Unknown,
+    /// Up to a ratio, without the operation.
+    UpTo(Estimate),
+    /// At an operation; whether nothing may take longer.
+    At(Ratio<'a>, bool),
+}
+
+/// A layer that takes a multiple of the baseline's time.
+#[derive(Debug)]
+pub struct Takes<'a> {
+    /// The layer.
+    pub name: Named<'a>,
+    /// The multiple.
+    pub ratio: Ratio<'a>,
+    /// Whether other layers are slower than the baseline as well, and by less.
+    pub slowest: bool,
+    /// Whether it takes no longer anywhere.
+    pub at_most: bool,
+}
+
+/// A layer within delta of the baseline, at some of its points.
+#[derive(Debug, Clone, Copy)]
+pub struct Near<'a> {
+    /// The layer.
+    pub layer: &'a str,
+    /// Points at which it is.
+    pub same: usize,
+    /// All points.
+    pub all: usize,
+}
+
+/// The sentence for the whole run. `busy`: other programs disturbed it.
+pub fn headline<'a>(f: &Selection<'a>, busy: bool, control_failed: bool) -> Headline<'a> {
+    // Lost data comes before any cost, and with its evidence.
+    let cuts = power_cuts::of(f.run);
+    if power_cuts::sentence(&cuts).is_some() {
+        return Headline::LostData(cuts);
+    }
+    let mut parts = Vec::new();
+    if control_failed {
+        parts.push(Part::ControlFailed);
+    }
+    if f.baseline_skips().next().is_some() {
+        parts.push(Part::BaselineSkips);
+    }
+    let nothing = nothing(f);
+    if let (Some(answer), None) = (f.study, &nothing) {
+        return Headline::Study {
+            busy,
+            warnings: parts,
+            answer,
+        };
+    }
+    let choices = choices(f);
+    // Without figures, nothing was disturbed.
+    let busy = busy && (choices.is_some() || nothing.is_none());
+    let known = choices.or(nothing).map(|part| vec![part]);
+    parts.extend(known.unwrap_or_else(|| gist(f)));
+    Headline::Parts { busy, parts }
+}
+
+/// How alternatives compare with the first of them, if no layer is compared with the baseline.
+fn choices<'a>(f: &Selection<'a>) -> Option<Part<'a>> {
+    let one_layer = f.results.iter().all(|r| f.is_baseline(&r.layer));
+    if !one_layer || f.alternatives.is_empty() {
+        return None;
+    }
+    let label = |id: &str| {
+        let row = f.results.iter().find(|r| r.id == id);
+        row.map_or("", |r| r.label.as_str())
+    };
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for word in f.alternatives.iter().map(AlternativeRow::word) {
+        match kinds.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, n)) => *n += 1,
+            None => kinds.push((word, 1)),
+        }
+    }
+    let choices = f.alternatives.iter().map(|a| Choice {
+        here: label(&a.result),
+        there: label(&a.reference),
+        verdict: a.probably.unwrap_or(a.verdict),
+        probably: a.probably.is_some(),
+        ratio: a.ratio,
+    });
+    let is_said = |c: &Choice| match c.verdict {
+        Verdict::Slower | Verdict::Faster => c.ratio.is_some(),
+        verdict => verdict == Verdict::Same,
+    };
+    Some(Part::Choices(choices.filter(is_said).collect(), kinds))
+}
+
+/// The headline if there are no verdicts.
+fn nothing<'a>(f: &Selection<'a>) -> Option<Part<'a>> {
+    if !f.run.layers.is_empty() && f.ready().next().is_none() {
+        return Some(Part::NoLayer);
+    }
+    if f.results.iter().all(|r| r.trials == 0) {
+        return Some(Part::NotMeasured);
+    }
+    let compared = f.measured();
+    if compared.is_empty() {
+        return Some(nothing_compared(f));
+    }
+    let asked = f.asked();
+    if asked.is_empty() {
+        return Some(Part::NotAsked);
+    }
+    let blocks = asked.iter().map(|r| r.blocks).max().unwrap_or(0);
+    let open = |r: &ResultRow| {
+        r.ratio.is_none_or(|e| e.interval.is_none())
+            && r.steady != Some(false)
+            && r.verdict == Verdict::Undecided
+    };
+    // What little was measured may be distrusted as well.
+    let few = |r: &ResultRow| {
+        open(r) || r.verdict == Verdict::Untrusted && r.blocks < layermark_stats::MIN_BLOCKS
+    };
+    let too_little = asked.iter().all(|r| few(r)) && asked.iter().any(|r| open(r));
+    too_little.then_some(Part::TooLittle(blocks))
+}
+
+/// The headline if only the baseline has a number.
+fn nothing_compared<'a>(f: &Selection<'a>) -> Part<'a> {
+    let mut failed = f.failures();
+    failed.retain(|r| r.trials == 0 && !f.is_baseline(&r.layer));
+    let Some(first) = failed.first() else {
+        return Part::OnlyBaseline;
+    };
+    let mut layers: Vec<&str> = failed.iter().map(|r| r.layer.as_str()).collect();
+    layers.sort_unstable();
+    layers.dedup();
+    Part::AllFailed(layers, first.error.as_deref().unwrap_or_default())
+}
+
+/// The state of a layer, for the headline.
+enum Standing {
+    /// Slower somewhere, certainly or probably.
+    Slower,
+    /// Its data is in memory, so being faster is not reported.
+    Memory,
+    /// It shows changes of the other side later, or not in time.
+    Late,
+    /// Slower somewhere, by an amount that changed during the run.
+    SlowerUnsteady,
+    /// No known difference from the baseline anywhere.
+    Free,
+    /// Within delta of the baseline at this many of this many points, and nowhere slower or faster.
+    Near(usize, usize),
+    /// Faster somewhere and slower nowhere.
+    Faster,
+    /// Probably faster somewhere, and slower nowhere.
+    ProbablyFaster,
+    /// It waited too much for a CPU somewhere, and nothing is known elsewhere.
+    Waits,
+    /// None of its figures is trusted.
+    Untrusted,
+    /// None of these.
+    Open,
+}
+
+/// Certainty of a row that costs more than the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sure {
+    /// Some trials failed, and the others are too few for a verdict.
+    May,
+    /// By the weaker rule.
+    Probably,
+    /// Certain.
+    Yes,
+}
+
+/// A row that costs more than the baseline, with amount and certainty.
+struct Slower<'a> {
+    row: &'a ResultRow,
+    ratio: f64,
+    sure: Sure,
+}
+
+impl<'a> Slower<'a> {
+    fn of(row: &'a ResultRow) -> Option<Self> {
+        let estimate = row.ratio.filter(|_| !is_late(row))?;
+        let sure = match (row.verdict, row.probably) {
+            (Verdict::Slower, _) => Sure::Yes,
+            (Verdict::Undecided, Some(Verdict::Slower)) => Sure::Probably,
+            (Verdict::Undecided, None)
+                if row.failed_trials > 0
+                    && row.withheld.is_none()
+                    && estimate.estimate >= MAY_FROM =>
+            {
+                Sure::May
+            }
+            _ => return None,
+        };
+        let ratio = estimate.estimate;
+        Some(Self { row, ratio, sure })
+    }
+}
+
+fn standing(f: &Selection, layer: &str, rows: &[&ResultRow]) -> Standing {
+    let has = |v: Verdict| rows.iter().filter(|r| r.verdict == v).count();
+    let leans = |v: Verdict| rows.iter().any(|r| r.leaning() == v);
+    if rows.iter().any(|r| Slower::of(r).is_some()) {
+        Standing::Slower
+    } else if rows.iter().any(|r| is_late(r)) {
+        Standing::Late
+    } else if f.in_memory(layer) {
+        Standing::Memory
+    } else if leans(Verdict::Slower) {
+        Standing::SlowerUnsteady
+    } else if has(Verdict::Faster) > 0 {
+        Standing::Faster
+    } else if leans(Verdict::Faster) {
+        Standing::ProbablyFaster
+    } else if rows
+        .iter()
+        .all(|r| r.verdict == Verdict::Same && holds_one(r))
+    {
+        Standing::Free
+    } else if has(Verdict::Same) > 0 {
+        Standing::Near(has(Verdict::Same), rows.len())
+    } else if rows.iter().any(|r| r.withheld.is_some()) {
+        Standing::Waits
+    } else if has(Verdict::Untrusted) == rows.len() {
+        Standing::Untrusted
+    } else {
+        Standing::Open
+    }
+}
+
+/// Whether the interval contains 1, or nearly does, so that no relevant difference is known.
+fn holds_one(row: &ResultRow) -> bool {
+    let interval = row.ratio.and_then(|e| e.interval);
+    interval.is_some_and(|[low, high]| low <= 1.0 + ALL_BUT && high >= 1.0 - ALL_BUT)
+}
+
+/// Layers by their state.
+#[derive(Default)]
+struct Gist<'a> {
+    near: Vec<Near<'a>>,
+    free: Vec<&'a str>,
+    memory: Vec<&'a str>,
+    faster: Vec<&'a str>,
+    perhaps_faster: Vec<&'a str>,
+    slower: Vec<Slower<'a>>,
+    unsteady: Vec<&'a str>,
+    untrusted: Vec<&'a str>,
+    open: Vec<&'a str>,
+    waits: Vec<&'a str>,
+    failed: Vec<Part<'a>>,
+    late: Vec<Late<'a>>,
+    open_locks: Vec<OpenLocks<'a>>,
+}
+
+impl<'a> Gist<'a> {
+    fn add(&mut self, f: &Selection<'a>, layer: &'a str) {
+        let rows = f.rows(layer);
+        let fails = f.never_succeeded(layer);
+        if fails > 0 {
+            let mut made = f.measured();
+            made.retain(|r| r.layer == layer);
+            let all = made.len() + fails;
+            self.failed.push(Part::Failed(layer, fails, all));
+        }
+        if rows.is_empty() {
+            return;
+        }
+        if f.in_memory(layer) {
+            self.memory.push(layer);
+        }
+        self.open_locks.extend(OpenLocks::of(f, layer));
+        let near = |same, all| Near { layer, same, all };
+        match standing(f, layer, &rows) {
+            Standing::Memory => {}
+            Standing::Slower => self
+                .slower
+                .extend(rows.iter().filter_map(|r| Slower::of(r))),
+            Standing::Late => self.late.extend(Late::of(f, layer)),
+            Standing::SlowerUnsteady => self.unsteady.push(layer),
+            // That it costs nothing is not the answer where it does not do everything.
+            Standing::Free | Standing::Near(..) if fails > 0 => {}
+            Standing::Free if f.differs_unasked(layer) => {
+                self.near.push(near(rows.len(), rows.len()));
+            }
+            Standing::Free => self.free.push(layer),
+            Standing::Near(same, all) => self.near.push(near(same, all)),
+            Standing::Faster => self.faster.push(layer),
+            Standing::ProbablyFaster => self.perhaps_faster.push(layer),
+            Standing::Waits => self.waits.push(layer),
+            Standing::Untrusted => self.untrusted.push(layer),
+            Standing::Open => self.open.push(layer),
+        }
+    }
+}
+
+/// A part about some layers, if there are any.
+fn about<T>(layers: Vec<T>) -> Option<Vec<T>> {
+    (!layers.is_empty()).then_some(layers)
+}
+
+fn gist<'a>(f: &Selection<'a>) -> Vec<Part<'a>> {
+    let mut all = Gist::default();
+    for layer in f.compared() {
+        all.add(f, layer);
+    }
+    let mut skips: Vec<&str> = Vec::new();
+    for row in f.measured() {
+        let absorbed = row.durability.verdict == DurabilityVerdict::Absorbed;
+        if absorbed && !skips.contains(&row.layer.as_str()) {
+            skips.push(&row.layer);
+        }
+    }
+    let mut known: Vec<Part> = all.open_locks.into_iter().map(Part::Locks).collect();
+    known.extend(slowest(f, &all.slower));
+    known.extend(all.late.into_iter().map(Part::Late));
+    known.extend(all.failed);
+    known.extend(about(skips).map(Part::Skip));
+    known.extend(about(all.free).map(Part::Free));
+    let delta = f.run.plan.delta;
+    known.extend(about(all.near).map(|near| Part::Near(near, delta)));
+    known.extend(about(all.memory).map(Part::Memory));
+    known.extend(about(all.unsteady).map(Part::SlowerUnsteady));
+    if !known.is_empty() {
+        // Probable costs are left out if there are certain ones.
+        return known;
+    }
+    let explained = |r: &&ResultRow| r.verdict == Verdict::Faster && !r.causes.is_empty();
+    let explained = f.measured().iter().any(explained);
+    let or = uncertain(f, &all.slower)
+        .or(about(all.faster).map(|layers| Part::Faster(layers, explained)))
+        .or(about(all.perhaps_faster).map(Part::ProbablyFaster))
+        .or(about(all.waits).map(Part::Wait))
+        .or(about(all.open).map(Part::Open))
+        .or(about(all.untrusted).map(Part::Untrusted));
+    or.into_iter().collect()
+}
+
+/// The rows with the largest cost, largest first.
+fn most<'a, 'b>(rows: impl Iterator<Item = &'b Slower<'a>>) -> Option<&'b Slower<'a>>
+where
+    'a: 'b,
+{
+    rows.max_by(|a, b| a.ratio.total_cmp(&b.ratio).then(a.sure.cmp(&b.sure)))
+}
+
+/// The layer that slows the most operations, if it slows more than one.
+struct Commonest<'a> {
+    layer: &'a str,
+    /// Operations that it slows for certain, including those without a single number.
+    slowed: usize,
+    /// Operations that a verdict was asked on.
+    asked: usize,
+    /// The largest certain ratio.
+    most: Option<&'a ResultRow>,
+}
+
+impl<'a> Commonest<'a> {
+    fn of(f: &Selection<'a>) -> Option<Self> {
+        let of_layer = |layer: &'a str| {
+            let rows = f.rows(layer);
+            let asked = rows.len();
+            let is_slower = |r: &&ResultRow| r.verdict == Verdict::Slower && !is_late(r);
+            let slower = rows.into_iter().filter(is_slower);
+            let slower: Vec<&ResultRow> = slower.collect();
+            let known = slower.iter().copied().filter(|r| r.ratio.is_some());
+            Self {
+                layer,
+                slowed: slower.len(),
+                asked,
+                most: known.max_by(|a, b| factor(a).total_cmp(&factor(b))),
+            }
+        };
+        let layers = f.compared().into_iter().map(of_layer);
+        let most = |c: &Self| c.most.map_or(0.0, factor);
+        let by = |a: &Self, b: &Self| a.slowed.cmp(&b.slowed).then(most(a).total_cmp(&most(b)));
+        layers.max_by(by).filter(|c| c.slowed > 1)
+    }
+
+    fn part(self, f: &Selection, most: Most<'a>) -> Part<'a> {
+        Part::Slows(Slows {
+            name: named(f, self.layer),
+            slowed: self.slowed,
+            asked: self.asked,
+            most,
+        })
+    }
+}
+
+fn named<'a>(f: &Selection, layer: &'a str) -> Named<'a> {
+    let emulated = |name: &str| {
+        let mut layers = f.run.layers.iter();
+        layers.any(|l| l.name == name && l.facts.emulated_cpu())
+    };
+    Named {
+        layer,
+        emulated: emulated(layer) && !emulated(f.run.baseline()),
+    }
+}
+
+fn factor(row: &ResultRow) -> f64 {
+    row.ratio.map_or(0.0, |e| e.estimate)
+}
+
+/// Whether a layer may take longer somewhere than this certain ratio. That may be at an operation with a
+/// less certain ratio, or at one without a steady state, whose largest ratio is unknown.
+fn goes_beyond(f: &Selection, slower: &[Slower], layer: &str, ratio: f64) -> bool {
+    let unknown = |r: &&ResultRow| r.leaning() == Verdict::Slower && r.ratio.is_none();
+    let larger = |s: &Slower| s.row.layer == layer && s.ratio > ratio;
+    slower.iter().any(larger) || f.rows(layer).iter().any(unknown)
+}
+
+/// The commonest cost, then the certain row with the largest ratio, then a larger one that is less
+/// certain. Empty if no row is certain.
+fn slowest<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Vec<Part<'a>> {
+    let Some(worst) = most(slower.iter().filter(|s| s.sure == Sure::Yes)) else {
+        return Vec::new();
+    };
+    let larger = most(slower.iter().filter(|s| s.ratio > worst.ratio));
+    let layer = worst.row.layer.as_str();
+    let at_most = !goes_beyond(f, slower, layer, worst.ratio);
+    let ratio = Ratio::of(worst.row);
+    let mut parts = match Commonest::of(f) {
+        Some(common) if common.layer == layer => vec![common.part(f, Most::At(ratio, at_most))],
+        Some(common) => {
+            let most = common
+                .most
+                .filter(|r| !goes_beyond(f, slower, &r.layer, factor(r)));
+            let most = most.and_then(|r| r.ratio).map_or(Most::Unknown, Most::UpTo);
+            vec![
+                common.part(f, most),
+                Part::TakesMost(named(f, layer), ratio),
+            ]
+        }
+        None => {
+            let alone = slower.iter().all(|s| s.row.layer == layer);
+            vec![Part::Takes(Takes {
+                name: named(f, layer),
+                ratio,
+                slowest: larger.is_none() && !alone,
+                at_most,
+            })]
+        }
+    };
+    parts.extend(larger.map(|s| Part::Larger(named(f, &s.row.layer), s.sure, s.row)));
+    parts
+}
+
+/// The part for probable costs, if no cost is certain.
+fn uncertain<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Option<Part<'a>> {
+    let worst = most(slower.iter())?;
+    let name = named(f, &worst.row.layer);
+    Some(Part::Uncertain(name, worst.sure, Ratio::of(worst.row)))
+}
+
+impl<'a> Ratio<'a> {
+    fn of(row: &'a ResultRow) -> Self {
+        let both = row.ratio.map(|e| e.estimate).zip(row.median_ratio);
+        let far = both
+            .filter(|(typical, median)| (median / typical).max(typical / median) >= MEDIAN_DIFFERS);
+        Self {
+            row,
+            median: far.map(|(_, median)| median),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What differs between two runs.
+
+use crate::{
+    number::{self, list},
+    statements::alike::{CaveatOf, Difference, Holes, NotCompared, NotInBoth, OneRun},
+    words::{Names, Text, Words, text},
+};
+
+/// Longer lists are only counted.
+const LISTED: usize = 4;
+
+fn which(run: OneRun) -> &'static str {
+    match run {
+        OneRun::Old => "old",
+        OneRun::New => "new",
+    }
+}
+
+fn named(names: &[&str]) -> Text {
+    let mut all: Vec<Text> = names.iter().take(LISTED).map(|n| text!("`{n}`")).collect();
+    if names.len() > LISTED {
+        all.push(text!("{} more", names.len() - LISTED));
+    }
+    list(&all).into()
+}
+
+impl Words for Difference<'_> {
+    fn words(&self, names: &Names) -> Text {
+        match self {
+            Self::Values { what, old, new } => {
+                let known = |value: &str| match value {
+                    "" => "unknown".to_owned(),
+                    value => value.to_owned(),
+                };
+                let joint = if what.is_empty() { "" } else { " " };
+                text!("{what}{joint}{} then, {} now", known(old), known(new))
+            }
+            Self::Layers(run, names) => only("layer", *run, names),
+            Self::Points(run, names) => only("point", *run, names),
+            Self::Baselines([then, now]) => text!(
+                "baseline `{then}` then, `{now}` now, so times are compared, not ratios to it"
+            ),
+            Self::OtherWork(labels, keys) => {
+                let other = keys.iter();
+                let other = other.map(|(key, [then, now])| text!("{key} {then} then, {now} now"));
+                let other: Vec<Text> = other.collect();
+                let why = match other.as_slice() {
+                    [] => "another workload".into(),
+                    other => list(other),
+                };
+                text!("of one name and other work: {} ({why})", named(labels))
+            }
+            Self::Holes(both) => Text::joined(both.iter().map(|h| h.words(names)), "; "),
+            Self::SetUpOnce(runs) => {
+                let runs: Vec<Text> = runs
+                    .iter()
+                    .map(|r| text!("the {} run", which(*r)))
+                    .collect();
+                text!(
+                    "layers were set up once in {}: what differs between set-ups is not in the intervals; \
+                     --sessions 3 tells it",
+                    list(&runs)
+                )
+            }
+            Self::Untrusted(run, id, store) => text!(
+                "the {} run is not trustworthy: layermark report {}",
+                which(*run),
+                store.find(id)
+            ),
+            Self::Unfinished(run, status) => {
+                text!("the {} run is not complete ({status})", which(*run))
+            }
+            Self::Busy(run, busy) => text!(
+                "the {} run had other programs beside it: {}",
+                which(*run),
+                busy.words(names)
+            ),
+        }
+    }
+}
+
+fn only(what: &str, run: OneRun, names: &[&str]) -> Text {
+    let many = if names.len() > 1 { "s" } else { "" };
+    text!(
+        "{what}{many} only in the {} run: {}",
+        which(run),
+        named(names)
+    )
+}
+
+impl Words for NotInBoth {
+    fn words(&self, _: &Names) -> Text {
+        text!("only in the {} run", which(self.0))
+    }
+}
+
+impl Words for NotCompared<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::Untrusted(run, why) => text!("in the {} run, {why}", which(*run)),
+            Self::Alone => {
+                "there is no baseline at this point in both runs, so a change of the machine is in it"
+                    .into()
+            }
+            Self::FlushLost => {
+                "the flush reached the device in the old run, and is skipped in the new".into()
+            }
+            Self::FlushWon => {
+                "the flush was skipped in the old run, and reaches the device in the new".into()
+            }
+        }
+    }
+}
+
+impl Words for CaveatOf<'_> {
+    fn words(&self, _: &Names) -> Text {
+        text!("Of the {} run: {}", which(self.0), self.1)
+    }
+}
+
+impl Words for Holes<'_> {
+    fn words(&self, _: &Names) -> Text {
+        text!(
+            "{} only in the {} run, first `{}` in `{}`",
+            number::count(self.results, "result"),
+            which(self.run),
+            self.point,
+            self.layer
+        )
+    }
+}

@@ -1,0 +1,25 @@
+//! Why work was not measured.
+
+use crate::{
+    statements::left_out::Reason,
+    words::{Names, Text, Words, text},
+};
+
+impl Words for Reason<'_> {
+    fn words(&self, names: &Names) -> Text {
+        match self {
+            Self::Reported(why) => (*why).into(),
+            Self::NotSetUp => "it could not be set up".into(),
+            Self::Failed => "it failed".into(),
+            Self::ReadOnly => "the layer is read-only".into(),
+            Self::NeverCold => "what lies in memory cannot be cold".into(),
+            Self::OfBaseline(why) => {
+                let (name, why) = (names.baseline(), why.words(names));
+                text!("{name}, the baseline, does not do it: {why}")
+            }
+            Self::NobodyElse => "no other layer does it, so there is nothing to compare".into(),
+            Self::Budget => "the budget was spent before it had a trial".into(),
+            Self::Ended => "no trial was made before the run ended".into(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The only sentences: each statement of [`crate::statements`] says here what it means. Lists, plurals, digits and marks
+//! of names are written here and in [`crate::number`], and nothing is decided.
+
+mod advice;
+mod alike;
+mod causes;
+mod caveats;
+mod checks;
+pub mod compare;
+pub mod cost;
+mod depth;
+mod durability;
+mod external;
+mod findings;
+mod forecast;
+mod gate;
+pub mod headline;
+mod late;
+mod left_out;
+pub mod limits;
+pub mod lists;
+mod locks;
+mod marked;
+#[cfg(test)]
+mod numbers;
+pub mod power_cuts;
+mod remarks;
+mod scaling;
+mod series;
+mod served;
+mod uses;
+pub mod verdicts;
+mod waiting;
+
+pub use marked::{Names, Text};
+
+/// A statement that can be said.
+pub trait Words {
+    /// What it says. A sentence has no full stop where its format adds one.
+    fn words(&self, names: &Names) -> Text;
+}
+
+/// A [`Text`] from a format string.
+macro_rules! text {
+    ($($part:tt)*) => { $crate::words::Text::from(format!($($part)*)) };
+}
+pub(crate) use text;
+
+/// Of a statement that names no layer.
+pub const NO_NAMES: Names = Names { baseline: "" };
+
+/// What a statement says in a run whose baseline is native.
+#[cfg(test)]
+pub fn said(statement: &impl Words) -> String {
+    statement.words(&Names { baseline: "native" }).into()
+}

@@ -1,0 +1,936 @@
+//! Each number that a sentence says is one of its data. Each variant of a statement has a generator here: the list
+//! `variants` of a kind does not compile without it.
+
+use std::{fmt::Debug, path::PathBuf};
+
+use layermark_model::{
+    Limit,
+    witness::{ClosedFiles, LostRecord, Outcome, WitnessFinding, WitnessTrial},
+};
+use layermark_testkit::fixtures;
+
+use crate::{
+    statements::{
+        compare::{ChangeFinding, ChangeHeadline, Drift, Drifted},
+        cost::{Added, CostModel, OperationCost},
+        depth::{Bend, DepthBend},
+        durability::{Agrees, Counted, Drops, Evidence, FlushCount, Seen, Suspicion, Undecided},
+        forecast::{Besides, CallAdvice, Lack, StepForecast, Terms},
+        gate::{FailedGates, Held, Lacks, Repeated},
+        power_cuts::{self, ControlCut, ControlFault, Controls, Lie, Loss, PowerCuts},
+        remarks::{self, Crossed, Quick, Remark},
+        scaling::NotScaling,
+        series::{CallKind, SeriesFinding, TracedCalls},
+        served::ServedBecause,
+    },
+    types::{
+        Average, Cause, ChangePoint, CostRow, DepthPoint, Distrust, Estimate, FewerBytes,
+        ForecastCall, ForecastRow, GateRow, GateState, InTrials, LateFlushes, LaunchLevel,
+        LaunchRun, MountPlace, Report, ResultRow, ServedBy, Setting, Sides, SlowOperations, Stalls,
+        TwoKinds, Verdict, WaitedIn, Withheld,
+    },
+    words::{Names, Text, Words},
+};
+
+/// Numbers for generators: the same on every machine.
+struct Draw(u64);
+
+impl Draw {
+    fn bits(&mut self) -> u64 {
+        // Knuth's MMIX generator; its high bits are good.
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    /// From 1 to 9,999.
+    fn n(&mut self) -> u64 {
+        1 + self.bits() % 9999
+    }
+
+    fn count(&mut self) -> usize {
+        self.n() as usize
+    }
+
+    /// From 0.01 to a million.
+    fn x(&mut self) -> f64 {
+        10f64.powf(-2.0 + 8.0 * (self.bits() as f64 / (1u64 << 31) as f64))
+    }
+
+    /// From 0 to 1.
+    fn share(&mut self) -> f64 {
+        self.bits() as f64 / (1u64 << 31) as f64
+    }
+
+    fn sides(&mut self) -> Sides<f64> {
+        Sides {
+            here: self.x(),
+            native: self.x(),
+        }
+    }
+
+    fn estimate(&mut self) -> Estimate {
+        let estimate = self.x();
+        Estimate::new(estimate, Some([estimate * 0.9, estimate * 1.1]))
+    }
+
+    fn row(&mut self) -> ResultRow {
+        let mut ratio = self.estimate();
+        let average = ratio.estimate * 1.5;
+        ratio.average = Some(Average {
+            estimate: average,
+            interval: Some([average * 0.9, average * 1.1]),
+        });
+        ResultRow {
+            layer: "fuse".into(),
+            label: "small read".into(),
+            trials: 9,
+            ratio: Some(ratio),
+            extra_us: Some(self.estimate()),
+            verdict: Verdict::Slower,
+            ..ResultRow::default()
+        }
+    }
+}
+
+/// Numbers of a text without its code spans: names are no numbers.
+fn numbers(text: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for c in text.chars().chain([' ']) {
+        let last = all.last_mut().expect("one");
+        if c.is_ascii_digit() || (matches!(c, '.' | ',') && !last.is_empty()) {
+            last.push(c);
+        } else if !last.is_empty() {
+            all.push(String::new());
+        }
+    }
+    let trimmed = all
+        .iter()
+        .map(|n| n.trim_end_matches(['.', ',']).replace(',', ""));
+    trimmed.filter(|n| !n.is_empty()).collect()
+}
+
+/// The words of a text that are not names.
+fn plain(text: &Text) -> String {
+    let parts = text.parts().into_iter();
+    let words = parts.map(|part| match part {
+        crate::code_span::Part::Words(words) => words,
+        crate::code_span::Part::Code(_) => " ",
+    });
+    words.collect()
+}
+
+/// Whether a written number is one of these, rounded, in another unit: a power of ten or of 1024, or a share in percent.
+fn is_of(written: &str, data: &[f64]) -> bool {
+    let shown: f64 = written.parse().expect("a number");
+    if shown == 0.0 {
+        return true;
+    }
+    let decimals = written.split_once('.').map_or(0, |(_, d)| d.len());
+    // Half of the last place, of two digits at least where a number is rounded to fewer.
+    let place = 10f64.powi(-i32::try_from(decimals).expect("few"));
+    let reach = (0.51 * place).max(0.051 * shown).max(1e-9);
+    let units = (-12..=12)
+        .map(|e| 10f64.powi(e))
+        .chain([1024.0, 1_048_576.0, 60.0]);
+    let scaled = |value: f64| {
+        units
+            .clone()
+            .any(|unit| (value.abs() * unit - shown).abs() <= reach)
+    };
+    let near = |value: f64| (value - shown).abs() < 1e-9;
+    data.iter().any(|value| near(*value) || scaled(*value))
+}
+
+/// Fails if a sentence says a number that neither its data nor `derived` has.
+fn check(words: &Text, data: &impl Debug, derived: &[f64]) {
+    let mut all: Vec<f64> = numbers(&exponents(&format!("{data:?}")))
+        .iter()
+        .filter_map(|n| n.parse().ok())
+        .collect();
+    all.extend(derived);
+    for written in numbers(&plain(words)) {
+        assert!(is_of(&written, &all), "{written} of {words}: {data:?}");
+    }
+}
+
+/// A Debug text whose numbers have no exponents.
+fn exponents(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || "[](){},:".contains(c));
+    let plain = words.map(|word| match word.parse::<f64>() {
+        Ok(value) if word.contains('e') => format!("{value}"),
+        _ => word.to_owned(),
+    });
+    plain.collect::<Vec<_>>().join(" ")
+}
+
+const NAMES: Names = Names { baseline: "native" };
+
+/// Checks each variant, in the order of `variant`, which says the place of each.
+fn each<T: Words + Debug>(all: Vec<(T, Vec<f64>)>, variant: fn(&T) -> usize, variants: usize) {
+    let found: Vec<usize> = all.iter().map(|(one, _)| variant(one)).collect();
+    assert_eq!(
+        found,
+        (0..variants).collect::<Vec<_>>(),
+        "a generator is missing"
+    );
+    for (one, derived) in all {
+        check(&one.words(&NAMES), &one, &derived);
+    }
+}
+
+/// The place of each variant of a kind, and how many there are.
+macro_rules! variants {
+    ($kind:ty: $($variant:pat),+ $(,)?) => {{
+        const NAMES: &[&str] = &[$(stringify!($variant)),+];
+        fn place(of: &$kind) -> usize {
+            let name = match of {
+                $( $variant => stringify!($variant), )+
+            };
+            NAMES.iter().position(|n| *n == name).expect("listed")
+        }
+        (place as fn(&$kind) -> usize, NAMES.len())
+    }};
+}
+
+/// Runs a check on a hundred draws.
+fn hundred(check: impl Fn(&mut Draw)) {
+    for seed in 0..100 {
+        check(&mut Draw(seed));
+    }
+}
+
+fn plain_data<T>(all: impl IntoIterator<Item = T>) -> Vec<(T, Vec<f64>)> {
+    all.into_iter().map(|one| (one, Vec::new())).collect()
+}
+
+#[test]
+fn causes() {
+    let (place, variants) = variants!(Cause:
+        Cause::CopyUp, Cause::NetworkFileSystem { .. }, Cause::KernelWorkers(_), Cause::EmulatedCpu,
+        Cause::UserSpace, Cause::HelperCpu(_), Cause::SeccompFilters(_), Cause::CpuLimit(..), Cause::Setting(_),
+        Cause::Memory, Cause::SkippedFlush { .. }, Cause::LateFlush, Cause::SuspectedFlush(_), Cause::Compression(_),
+        Cause::OtherDevice(_), Cause::OtherSource(_), Cause::OtherFileSystem(_), Cause::WriteBackDebt(_),
+        Cause::WriteAmplification(_), Cause::FlushesPerSync(_), Cause::WaitsForCpu { .. }, Cause::OfBaseline(_),
+        Cause::Small(_), Cause::Unexplained);
+    hundred(|d| {
+        let words = |text: &str| text.to_owned();
+        let all = [
+            Cause::CopyUp,
+            Cause::NetworkFileSystem {
+                fs: words("nfs"),
+                source: words("box"),
+            },
+            Cause::KernelWorkers(d.n()),
+            Cause::EmulatedCpu,
+            Cause::UserSpace,
+            Cause::HelperCpu(d.x()),
+            Cause::SeccompFilters(Sides {
+                here: d.n() as u32,
+                native: d.n() as u32 % 2,
+            }),
+            Cause::CpuLimit(Limit::of_probe(d.share()), d.n()),
+            Cause::Setting(Setting::ReadAhead(Sides {
+                here: d.n(),
+                native: d.n(),
+            })),
+            Cause::Memory,
+            Cause::SkippedFlush {
+                flushes: d.n(),
+                syncs: d.n(),
+                natively: (d.n() % 2 == 0).then(|| d.n()),
+            },
+            Cause::LateFlush,
+            Cause::SuspectedFlush(words("how")),
+            Cause::Compression(words("zstd")),
+            Cause::OtherDevice(Sides {
+                here: vec![words("vda")],
+                native: vec![words("vdb")],
+            }),
+            Cause::OtherSource(Sides {
+                here: ServedBy::Device,
+                native: ServedBy::HostMemory,
+            }),
+            Cause::OtherFileSystem(Sides {
+                here: words("xfs"),
+                native: words("btrfs"),
+            }),
+            Cause::WriteBackDebt(d.sides()),
+            Cause::WriteAmplification(d.sides()),
+            Cause::FlushesPerSync(d.sides()),
+            Cause::WaitsForCpu {
+                whole_us: d.x(),
+                waits_us: d.x(),
+            },
+            Cause::OfBaseline(Box::new(Cause::HelperCpu(d.x()))),
+            Cause::Small(d.share()),
+            Cause::Unexplained,
+        ];
+        each(plain_data(all), place, variants);
+    });
+}
+
+#[test]
+fn settings_and_reasons_of_distrust() {
+    let (place, variants) = variants!(Setting:
+        Setting::MountOption(..), Setting::ReadAhead(_), Setting::Decompresses(_), Setting::Compresses(_),
+        Setting::Encrypts(_));
+    let (distrust, reasons) = variants!(Distrust:
+        Distrust::LayerLost, Distrust::WrongData(_), Distrust::UnknownPlace, Distrust::Cache(_),
+        Distrust::CacheUnproved(..), Distrust::DirectIgnored(_), Distrust::UnlikePrograms(_),
+        Distrust::BaselineSkipsFlush, Distrust::OfBaseline(_));
+    hundred(|d| {
+        let below = MountPlace::Below(PathBuf::from("/srv"));
+        let all = [
+            Setting::MountOption("sync", below),
+            Setting::ReadAhead(Sides {
+                here: d.n(),
+                native: d.n(),
+            }),
+            Setting::Decompresses("zstd".into()),
+            Setting::Compresses("zstd".into()),
+            Setting::Encrypts("LUKS".into()),
+        ];
+        each(plain_data(all), place, variants);
+        let mut of = || InTrials {
+            with: d.count(),
+            all: d.count(),
+        };
+        let [cache, unproved, direct] = [of(), of(), of()];
+        let all = [
+            Distrust::LayerLost,
+            Distrust::WrongData(d.n()),
+            Distrust::UnknownPlace,
+            Distrust::Cache(cache),
+            Distrust::CacheUnproved(unproved, "nothing counts"),
+            Distrust::DirectIgnored(direct),
+            Distrust::UnlikePrograms("a and b".into()),
+            Distrust::BaselineSkipsFlush,
+            Distrust::OfBaseline(Box::new(Distrust::WrongData(d.n()))),
+        ];
+        each(plain_data(all), distrust, reasons);
+    });
+}
+
+#[test]
+fn waiting_and_sources() {
+    let (place, variants) = variants!(Withheld: Withheld::Waits { .. }, Withheld::Without(_));
+    let (served, sources) = variants!(ServedBecause:
+        ServedBecause::FilesInMemory, ServedBecause::Counted { .. });
+    let (scaling, reasons) = variants!(NotScaling:
+        NotScaling::RateGiven, NotScaling::FewCpus(_), NotScaling::TwoGuests(_));
+    hundred(|d| {
+        for at in [
+            WaitedIn::Layer,
+            WaitedIn::Baseline,
+            WaitedIn::OldRun,
+            WaitedIn::NewRun,
+        ] {
+            let waits = Withheld::Waits {
+                place: at,
+                whole_us: d.x(),
+                waits_us: d.x(),
+                busy: true,
+            };
+            let ratio = Estimate::new(1.5 + d.x(), None);
+            each(
+                plain_data([waits, Withheld::Without(ratio)]),
+                place,
+                variants,
+            );
+        }
+        let counted = ServedBecause::Counted {
+            device: Some(d.share()),
+            guest: Some(d.share()),
+            resident: Some(d.share()),
+            behind: Some(d.share()),
+            in_image: true,
+        };
+        let all = plain_data([ServedBecause::FilesInMemory, counted]);
+        each(all, served, sources);
+        let [here, both, machine] = [d.n(), d.n(), d.n()].map(|n| n as u32);
+        let all = [
+            NotScaling::RateGiven,
+            NotScaling::FewCpus(here),
+            NotScaling::TwoGuests([both, machine]),
+        ];
+        each(plain_data(all), scaling, reasons);
+    });
+}
+
+fn slow_side(d: &mut Draw, slow: bool) -> SlowOperations {
+    let us = d.x();
+    SlowOperations {
+        operations: 100_000,
+        slow: if slow { d.n() } else { 0 },
+        slow_us: slow.then_some([us, 2.0 * us, 3.0 * us]),
+        longest_other_us: Some(d.x()),
+    }
+}
+
+#[test]
+fn remarks_of_rows() {
+    let (place, variants) = variants!(Remark<'_>:
+        Remark::Stalls(..), Remark::WithWaiting(_), Remark::ReadFrom(..), Remark::FewerBytes(..),
+        Remark::TwoKinds(..), Remark::FromMemory(_));
+    hundred(|d| {
+        let stalls = Stalls {
+            here: slow_side(d, true),
+            native: slow_side(d, false),
+        };
+        let share = stalls.here.slow as f64 / stalls.here.operations as f64;
+        let kinds = TwoKinds {
+            operations: 10_000,
+            quick: d.n(),
+            quick_us: d.x(),
+            slow_us: d.x(),
+        };
+        let quick = kinds.quick as f64 / kinds.operations as f64;
+        let bytes = FewerBytes {
+            device: Some(d.n()),
+            application: 10_000 * d.n(),
+            mounted: Some("compress=zstd".into()),
+        };
+        let [typical, average] = [d.x() + 1.0, d.x() + 1.0].map(|r| Estimate::new(r, None));
+        let with = d.estimate();
+        let all = vec![
+            (Remark::Stalls(typical, average, Some(stalls)), vec![share]),
+            (Remark::WithWaiting(with), noise(&with)),
+            (Remark::ReadFrom(ServedBy::Device, "because"), vec![]),
+            (Remark::FewerBytes(&bytes, Crossed::To), vec![]),
+            (Remark::TwoKinds(kinds, Quick::FromMemory), vec![quick]),
+            (Remark::FromMemory(d.share()), vec![]),
+        ];
+        each(all, place, variants);
+    });
+}
+
+/// What a ratio may be written as: its inverse, and half of its interval in percent.
+fn noise(e: &Estimate) -> Vec<f64> {
+    let mut all = vec![e.estimate, 1.0 / e.estimate];
+    if let Some([low, high]) = e.interval {
+        all.extend([1.0 / low, 1.0 / high]);
+        let [low, high] = [e.estimate - low, high - e.estimate].map(|part| part / e.estimate);
+        let half = low.max(high);
+        all.extend([half, (100.0 * half).ceil(), 100.0]);
+        let inverse = (1.0 / (1.0 - low) - 1.0).max(1.0 - 1.0 / (1.0 + high));
+        all.push((100.0 * inverse).ceil());
+    }
+    all
+}
+
+#[test]
+fn evidence_of_flushes() {
+    let (place, variants) = variants!(Seen<'_>:
+        Seen::InMemory, Seen::NoDevice, Seen::WritesThrough, Seen::CacheUnknown, Seen::NotCounted,
+        Seen::FewSyncs(..), Seen::Late(_), Seen::Counted(_), Seen::Silent(_), Seen::Open(..),
+        Seen::BaselinePrograms(_), Seen::LayerPrograms(..));
+    let late_layers = ["nfs".to_owned()];
+    hundred(|d| {
+        let mut counted = || Counted {
+            count: FlushCount {
+                flushes: d.n(),
+                syncs: d.n(),
+            },
+            others: d.x(),
+            trials: 3,
+            of: 7,
+        };
+        let [some, silent] = [counted(), counted()];
+        let late = LateFlushes {
+            turns: d.count(),
+            in_turns: d.n(),
+            later: d.n(),
+            within_ms: d.n(),
+            other_turns: d.count(),
+            after_others: d.n(),
+        };
+        let all = [
+            Seen::InMemory,
+            Seen::NoDevice,
+            Seen::WritesThrough,
+            Seen::CacheUnknown,
+            Seen::NotCounted,
+            Seen::FewSyncs(d.n(), d.n()),
+            Seen::Late(late),
+            Seen::Counted(some),
+            Seen::Silent(silent),
+            Seen::Open(some.count, Undecided::Unwatched),
+            Seen::BaselinePrograms(d.n()),
+            Seen::LayerPrograms(d.n(), d.n()),
+        ];
+        each(plain_data(all), place, variants);
+        let of = [d.count(), d.count()];
+        let (open, reasons) = variants!(Undecided<'_>:
+            Undecided::Unwatched, Undecided::Others(_), Undecided::LateOthers(..), Undecided::TooFew(_),
+            Undecided::ForcedUnitAccess, Undecided::NorThoseOf(_), Undecided::NoReference,
+            Undecided::FewSilent(_), Undecided::Some);
+        let all = [
+            Undecided::Unwatched,
+            Undecided::Others(of),
+            Undecided::LateOthers(of, &late_layers),
+            Undecided::TooFew(d.n()),
+            Undecided::ForcedUnitAccess,
+            Undecided::NorThoseOf("native"),
+            Undecided::NoReference,
+            Undecided::FewSilent("native"),
+            Undecided::Some,
+        ];
+        let found: Vec<usize> = all.iter().map(open).collect();
+        assert_eq!(found, (0..reasons).collect::<Vec<_>>());
+        let drops = [
+            Drops::DiskCache,
+            Drops::Mounted(MountPlace::Own, "volatile".into()),
+        ];
+        let (dropped, ways) = variants!(Drops: Drops::DiskCache, Drops::Mounted(..));
+        each(plain_data(drops.clone()), dropped, ways);
+        for why in all {
+            let seen = Seen::Open(some.count, why);
+            for agrees in [Agrees::Alone, Agrees::Both, Agrees::Not] {
+                let evidence = Evidence {
+                    seen: seen.clone(),
+                    configured: Some((&drops[1], agrees)),
+                };
+                check(&evidence.words(&NAMES), &evidence, &[]);
+            }
+        }
+        let ratio = Estimate::new(d.share() / 2.0 + 0.001, None);
+        let suspicion = Suspicion { ratio };
+        check(
+            &suspicion.words(&NAMES),
+            &suspicion,
+            &[1.0 / ratio.estimate],
+        );
+    });
+}
+
+fn cut(d: &mut Draw) -> (WitnessTrial, LostRecord) {
+    let first = LostRecord {
+        finding: WitnessFinding {
+            outcome: Outcome::Lost,
+            sequence: d.n(),
+            block: d.n(),
+            text: "it is absent".into(),
+            permitted: false,
+        },
+        at_ms: 0,
+        timeline: Vec::new(),
+    };
+    let trial = WitnessTrial {
+        layer: "fuse".into(),
+        writer: "append".into(),
+        cuts: d.n(),
+        losing: d.n(),
+        ..WitnessTrial::default()
+    };
+    (trial, first)
+}
+
+#[test]
+fn power_cuts_and_their_controls() {
+    let (place, variants) =
+        variants!(PowerCuts<'_>: PowerCuts::Unbelievable(_), PowerCuts::Lost { .. });
+    let (seen, kinds) = variants!(power_cuts::Evidence<'_>:
+        power_cuts::Evidence::Closed(_), power_cuts::Evidence::LostWhenKilled(_),
+        power_cuts::Evidence::NotSetUpWhenKilled(_), power_cuts::Evidence::Refuses(_));
+    let (faults, wrong) = variants!(ControlFault<'_>:
+        ControlFault::LiarNotCaught(_), ControlFault::HonestLost(_));
+    let (losses, ways) = variants!(Loss<'_>: Loss::Lie(_), Loss::Closed(..));
+    hundred(|d| {
+        let (worst, first) = cut(d);
+        let control = ControlCut {
+            layer: "native",
+            losing: d.n(),
+            cuts: d.n(),
+            uncut: None,
+        };
+        let closed = ClosedFiles {
+            files: d.n(),
+            lost: Some(d.n()),
+            why: Some("it is absent".into()),
+        };
+        let lie = Loss::Lie(Lie {
+            layer: "fuse",
+            worst: &worst,
+            first: &first,
+            records: d.n(),
+            flushes: Some(d.n()),
+            only: Some(vec!["create"]),
+        });
+        let closed_files = Loss::Closed("rclone", &closed);
+        each(plain_data([lie.clone(), closed_files]), losses, ways);
+        let fault = ControlFault::LiarNotCaught("liar");
+        each(
+            plain_data([fault, ControlFault::HonestLost("native")]),
+            faults,
+            wrong,
+        );
+        let lost = PowerCuts::Lost {
+            first: lie,
+            more_lies: d.count(),
+            more_closed: d.count(),
+            controls: Controls {
+                honest: Some(control),
+                lying: None,
+            },
+        };
+        each(
+            plain_data([PowerCuts::Unbelievable(fault), lost]),
+            place,
+            variants,
+        );
+        let all = [
+            power_cuts::Evidence::Closed(&closed),
+            power_cuts::Evidence::LostWhenKilled(d.n()),
+            power_cuts::Evidence::NotSetUpWhenKilled("it lacks a key"),
+            power_cuts::Evidence::Refuses("fsync of a directory"),
+        ];
+        each(plain_data(all), seen, kinds);
+    });
+}
+
+fn forecast_row(d: &mut Draw) -> ForecastRow {
+    let call = ForecastCall {
+        kind: "stat".into(),
+        calls: d.n() as f64,
+        each_us: d.x(),
+        sum_us: d.x(),
+        rested_ms: Some(d.n()),
+        evidence: Vec::new(),
+    };
+    ForecastRow {
+        result: String::new(),
+        label: "git status".into(),
+        layer: "sshfs".into(),
+        native_us: d.x(),
+        forecast_us: d.x(),
+        measured_us: d.x(),
+        measured_interval_us: None,
+        gap: 1.0,
+        calls: vec![call],
+        every_s: d.x(),
+        busiest_task: d.share(),
+        text: "what the calls cost".into(),
+    }
+}
+
+#[test]
+fn forecasts() {
+    let (place, variants) =
+        variants!(Besides: Besides::Rested(..), Besides::Tasks(_), Besides::Cpu(..));
+    let (lack, lacks) =
+        variants!(Lack<'_>: Lack::Costs(_), Lack::Untrusted(..), Lack::NotCounted(..));
+    hundred(|d| {
+        let besides = vec![
+            Besides::Rested(d.x(), Some(d.x())),
+            Besides::Tasks(d.share()),
+            Besides::Cpu(d.x(), d.x()),
+        ];
+        each(plain_data(besides.clone()), place, variants);
+        let row = forecast_row(d);
+        for besides in [None, Some(Vec::new()), Some(besides)] {
+            let step = StepForecast { row: &row, besides };
+            check(&step.words(&NAMES), &step, &[]);
+        }
+        let terms = Terms(&row.calls[0]);
+        check(&terms.words(&NAMES), &row, &[]);
+        let advice = CallAdvice {
+            row: &row,
+            what: "ask less",
+        };
+        check(&advice.words(&NAMES), &row, &[]);
+        let all = [
+            Lack::Costs([vec!["stat"], vec!["small-write"]]),
+            Lack::Untrusted("stat", vec!["fuse"]),
+            Lack::NotCounted(vec!["unpack"], "strace is missing"),
+        ];
+        each(plain_data(all), lack, lacks);
+    });
+}
+
+fn launch_level(d: &mut Draw) -> LaunchLevel {
+    LaunchLevel {
+        from: 1,
+        to: 9,
+        runs: 9,
+        min_ms: d.x(),
+        max_ms: d.x(),
+        mean_ms: d.x(),
+        median_ms: d.x(),
+        typical_ms: d.x(),
+        native_ms: None,
+        interval_ms: None,
+        ratio: None,
+    }
+}
+
+#[test]
+fn series_of_launches_and_depths() {
+    let (place, variants) = variants!(SeriesFinding<'_>:
+        SeriesFinding::FirstApart(..), SeriesFinding::Step(_), SeriesFinding::Restarted { .. },
+        SeriesFinding::WaitedForIo { .. }, SeriesFinding::Traced(..));
+    let (bend, bends) = variants!(Bend<'_>: Bend::Beyond(_), Bend::At { .. });
+    let (run, trials) = layermark_testkit::sample::launches(&[1400.0; 6]);
+    let launches = Report::build(&run, &trials).series.remove(0).runs;
+    hundred(|d| {
+        let first = LaunchRun {
+            elapsed_ms: d.x(),
+            ..launches[0].clone()
+        };
+        let change = ChangePoint {
+            at: d.count() + 1,
+            time: "noon".into(),
+            before: launch_level(d),
+            after: launch_level(d),
+            step_ms: d.x(),
+            interval: Some([-d.x(), d.x()]),
+        };
+        let calls = TracedCalls {
+            kind: CallKind::FailedLookup,
+            calls: d.n(),
+            ms: d.x(),
+        };
+        let all = vec![
+            (SeriesFinding::FirstApart(&first, "cold"), vec![1.0]),
+            (SeriesFinding::Step(&change), vec![change.at as f64 - 1.0]),
+            (
+                SeriesFinding::Restarted {
+                    launches: d.count(),
+                    of: d.count(),
+                    ms: d.x(),
+                },
+                vec![],
+            ),
+            (
+                SeriesFinding::WaitedForIo {
+                    ms: d.x(),
+                    of_ms: d.x(),
+                },
+                vec![],
+            ),
+            (
+                SeriesFinding::Traced(vec![calls], d.x()),
+                vec![calls.ms / calls.calls as f64],
+            ),
+        ];
+        each(all, place, variants);
+        let mut point = || DepthPoint {
+            iodepth: d.n(),
+            iops: 1000.0 + d.x(),
+            response_ms: d.x(),
+            result: String::new(),
+        };
+        let [knee, next] = [point(), point()];
+        let growth = vec![
+            (next.iops / knee.iops - 1.0) * 100.0,
+            next.response_ms / knee.response_ms,
+        ];
+        let at = Bend::At {
+            knee: &knee,
+            is_least: true,
+            next: &next,
+            last: None,
+        };
+        let beyond = Bend::Beyond(&next);
+        let whole = DepthBend {
+            bend: beyond.clone(),
+            agree: d.count(),
+            blocks: d.count(),
+        };
+        check(&whole.words(&NAMES), &whole, &[]);
+        each(vec![(beyond, vec![]), (at, growth)], bend, bends);
+    });
+}
+
+#[test]
+fn costs() {
+    let (place, variants) = variants!(OperationCost:
+        OperationCost::NoModel { .. }, OperationCost::Whole(..), OperationCost::More(_),
+        OperationCost::Nothing { .. });
+    let (added, parts) = variants!(Added:
+        Added::Constant(_), Added::PerByte(_), Added::LessConstant(_), Added::LessPerByte(_));
+    let (run, trials) = layermark_testkit::sample::full().build();
+    let model = Report::build(&run, &trials).cost.into_iter().next();
+    hundred(|d| {
+        let all = [
+            Added::Constant(d.estimate()),
+            Added::PerByte(d.estimate()),
+            Added::LessConstant(d.estimate()),
+            Added::LessPerByte(d.estimate()),
+        ];
+        each(plain_data(all), added, parts);
+        let all = [
+            OperationCost::NoModel {
+                record: 1024 * d.n(),
+                off: d.share(),
+            },
+            OperationCost::Whole(d.estimate(), d.estimate()),
+            OperationCost::More(all.to_vec()),
+            OperationCost::Nothing {
+                with_interval: false,
+            },
+        ];
+        let record = |cost: &OperationCost| match cost {
+            OperationCost::NoModel { record, .. } => vec![*record as f64 / 1024.0],
+            _ => Vec::new(),
+        };
+        let all = all.map(|cost| (cost.clone(), record(&cost)));
+        each(all.to_vec(), place, variants);
+        if let Some(row) = &model {
+            let row = CostRow {
+                label: "read".into(),
+                ceiling: Some(1e6 * d.x()),
+                ..row.clone()
+            };
+            let cost = OperationCost::Whole(d.estimate(), d.estimate());
+            let model = CostModel { row: &row, cost };
+            check(&model.words(&NAMES), &model, &[]);
+        }
+    });
+}
+
+#[test]
+fn gates_and_changes_between_runs() {
+    let (place, variants) = variants!(ChangeHeadline<'_>:
+        ChangeHeadline::Slower(..), ChangeHeadline::NewStalls(_), ChangeHeadline::Faster(..),
+        ChangeHeadline::ProbablySlower(_), ChangeHeadline::Unchanged(_), ChangeHeadline::Unknown(_),
+        ChangeHeadline::NothingKnown { .. });
+    let (finding, findings) = variants!(ChangeFinding<'_>:
+        ChangeFinding::NotAlike(_), ChangeFinding::OnlyBaseline(..), ChangeFinding::NoBaseline(_),
+        ChangeFinding::Drift(..), ChangeFinding::Changed { .. }, ChangeFinding::NewStalls(..),
+        ChangeFinding::Open { .. });
+    hundred(|d| {
+        let row = d.row();
+        let inverse = noise(&row.ratio.expect("a ratio"));
+        let with = |headline| (headline, inverse.clone());
+        let all = vec![
+            with(ChangeHeadline::Slower(vec!["fuse", "nfs"], &row)),
+            with(ChangeHeadline::NewStalls(&row)),
+            with(ChangeHeadline::Faster(vec!["fuse"], &row)),
+            with(ChangeHeadline::ProbablySlower(&row)),
+            with(ChangeHeadline::Unchanged(d.count())),
+            with(ChangeHeadline::Unknown(d.count())),
+            with(ChangeHeadline::NothingKnown {
+                same: d.count(),
+                of: d.count(),
+            }),
+        ];
+        // How many layers there are, is the length of a list.
+        let all = all.into_iter().map(|(h, mut derived)| {
+            derived.push(2.0);
+            (h, derived)
+        });
+        each(all.collect(), place, variants);
+        let drift = Drift {
+            baseline: "native",
+            of: d.count(),
+            how: Drifted::Changed(d.count(), &row),
+        };
+        let same = Drift {
+            how: Drifted::Same(d.count()),
+            ..drift
+        };
+        check(&same.words(&NAMES), &same, &[]);
+        let rows = vec![&row];
+        let all = [
+            ChangeFinding::NotAlike(vec!["other kernel"]),
+            ChangeFinding::OnlyBaseline("native", rows.clone()),
+            ChangeFinding::NoBaseline(""),
+            ChangeFinding::Drift(drift, rows.clone()),
+            ChangeFinding::Changed {
+                rows: rows.clone(),
+                of: d.count(),
+                most: &row,
+            },
+            ChangeFinding::NewStalls(rows.clone(), &row),
+            ChangeFinding::Open {
+                undecided: rows.clone(),
+                untrusted: rows,
+                of: d.count(),
+            },
+        ];
+        let counted = [inverse.clone(), vec![1.0]].concat();
+        let all = all.map(|finding| (finding, counted.clone()));
+        each(all.to_vec(), finding, findings);
+        for (of, needed) in [(Repeated::Block, true), (Repeated::Launch, false)] {
+            let more = d.count();
+            let held = Held {
+                row: Some(&row),
+                limit: Some(d.x()),
+                lacks: Some(Lacks { more, of, needed }),
+            };
+            check(&held.words(&NAMES), &held, &inverse);
+        }
+        let first = GateRow {
+            gate: "slower=10%".into(),
+            layer: "fuse".into(),
+            point: "small read".into(),
+            limit: None,
+            state: GateState::Failed,
+            text: "slower".into(),
+        };
+        let failed = FailedGates {
+            failed: d.count(),
+            of: d.count(),
+            layers: vec!["fuse"; 4],
+            first: &first,
+        };
+        check(&failed.words(&NAMES), &failed, &[4.0]);
+    });
+}
+
+/// The stored runs: their causes, remarks, series, and what two of them and gates say.
+#[test]
+fn stored_runs() {
+    let reports = fixtures::ALL.iter().map(|fixture| {
+        let kept = fixture.read();
+        Report::build(&kept.run, &kept.trials)
+    });
+    let mut checked = 0;
+    for mut report in reports {
+        let gate = "slower=10%".parse().expect("a gate");
+        report.hold_to(&[gate], false);
+        for row in &report.results {
+            let derived: Vec<f64> = row.ratio.iter().flat_map(noise).collect();
+            let all = [
+                remarks::stalls(row),
+                remarks::with_waiting(row),
+                remarks::fewer_bytes(row),
+            ];
+            for remark in all.iter().flatten() {
+                let share = row.stalls.map_or(Vec::new(), |s| {
+                    [s.here, s.native]
+                        .map(|of| of.slow as f64 / of.operations as f64)
+                        .to_vec()
+                });
+                let derived = [derived.clone(), share].concat();
+                check(&remark.words(&NAMES), remark, &derived);
+                checked += 1;
+            }
+            for cause in &row.causes {
+                check(&cause.words(&NAMES), cause, &[]);
+                checked += 1;
+            }
+            for gate in report
+                .gates
+                .iter()
+                .filter(|g| (&g.layer, &g.point) == (&row.layer, &row.label))
+            {
+                let said = Text::from(gate.text.as_str());
+                // What further blocks may tell follows from the interval and the number of blocks.
+                if gate.state != GateState::Undecided {
+                    check(&said, &(row.ratio, gate.limit), &derived);
+                    checked += 1;
+                }
+            }
+        }
+        for row in &report.forecast.rows {
+            let cpu = report.result(&row.result).and_then(|r| r.cpu_us_per_op);
+            check(&Text::from(row.text.as_str()), &(row, cpu), &[]);
+            checked += 1;
+        }
+    }
+    assert!(checked > 100, "{checked}");
+}

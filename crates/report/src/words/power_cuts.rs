@@ -1,0 +1,167 @@
+//! What power cuts show.
+
+use layermark_model::witness::ClosedFiles;
+
+use crate::{
+    number::{count, list},
+    statements::power_cuts::{ControlCut, ControlFault, Controls, Evidence, Lie, Loss, PowerCuts},
+    words::{Names, Text, Words, text},
+};
+
+/// `12:00:03.413 UTC`.
+pub fn time(ms: i64) -> Text {
+    let at = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
+    text!("{}", at.strftime("%H:%M:%S.%3f UTC"))
+}
+
+impl Words for PowerCuts<'_> {
+    fn words(&self, names: &Names) -> Text {
+        match self {
+            Self::Unbelievable(why) => text!(
+                "no verdict of the power cuts can be believed: {}",
+                why.words(names)
+            ),
+            Self::Lost {
+                first,
+                more_lies,
+                more_closed,
+                controls,
+            } => {
+                let lies = others(*more_lies, ["lies", "lie"]);
+                let closed = others(*more_closed, ["loses closed files", "lose closed files"]);
+                text!(
+                    "{}{lies}{closed}. {}",
+                    first.words(names),
+                    controls.words(names)
+                )
+            }
+        }
+    }
+}
+
+fn others(n: usize, [one, many]: [&str; 2]) -> Text {
+    match n {
+        0 => Text::default(),
+        1 => text!("; 1 other layer {one} as well"),
+        n => text!("; {n} other layers {many} as well"),
+    }
+}
+
+impl Words for Loss<'_> {
+    fn words(&self, names: &Names) -> Text {
+        match self {
+            Self::Lie(lie) => lie.words(names),
+            Self::Closed(layer, closed) => text!(
+                "{} loses what was closed just before a clean unmount: {} of {} ({})",
+                Text::code(layer),
+                closed.lost.unwrap_or(0),
+                count(closed.files as usize, "file"),
+                closed.why.as_deref().unwrap_or_default()
+            ),
+        }
+    }
+}
+
+impl Words for Lie<'_> {
+    fn words(&self, _: &Names) -> Text {
+        text!("{} lies: {}", Text::code(self.layer), self.loss())
+    }
+}
+
+impl Lie<'_> {
+    /// The first lost record and the count of cuts, without the layer's name.
+    pub fn loss(&self) -> Text {
+        let flushes = self.flushes.map(|n| {
+            let records = count(self.records as usize, "record");
+            text!("; {records} acknowledged, {} below", flushed(n))
+        });
+        let only = self.only.as_ref().map(|writers| {
+            let writers: Vec<Text> = writers.iter().map(|w| Text::code(w)).collect();
+            let writers = list(&writers);
+            text!("; only writers that sync a directory lost data ({writers})")
+        });
+        let finding = &self.first.finding;
+        let of = format!(" of `{}`", self.worst.writer);
+        text!(
+            "{}, is {} after a power cut ({}); data was lost in {} of {}{}{}",
+            finding.promised(&of, &time(self.first.at_ms).to_string()),
+            finding.outcome.state(),
+            finding.text,
+            self.worst.losing,
+            count(self.worst.cuts as usize, "cut"),
+            flushes.unwrap_or_default(),
+            only.unwrap_or_default()
+        )
+    }
+}
+
+fn flushed(n: u64) -> Text {
+    match n {
+        1 => "1 flush".into(),
+        n => text!("{n} flushes"),
+    }
+}
+
+impl Words for Evidence<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::Closed(files) => closed(files),
+            Self::LostWhenKilled(n) => text!("{n} lost when only the guest was killed"),
+            Self::NotSetUpWhenKilled(why) => {
+                text!("when only the guest was killed it could not be set up again ({why})")
+            }
+            Self::Refuses(call) => {
+                text!("it refuses {call}, so it promises no new name and no rename")
+            }
+        }
+    }
+}
+
+fn closed(closed: &ClosedFiles) -> Text {
+    let files = count(closed.files as usize, "file");
+    let why = closed.why.as_deref().unwrap_or_default();
+    match closed.lost {
+        None => text!("what a clean unmount leaves is not known ({why})"),
+        Some(0) => text!("{files} that were closed just before a clean unmount are there"),
+        Some(n) => {
+            text!("{n} of {files} that were closed just before a clean unmount are lost ({why})")
+        }
+    }
+}
+
+/// Two sentences, without the last full stop.
+impl Words for Controls<'_> {
+    fn words(&self, _: &Names) -> Text {
+        let honest = control(["honest", "Honest"], self.honest.as_ref());
+        let lying = control(["lying", "Lying"], self.lying.as_ref());
+        text!("{honest}. {lying}")
+    }
+}
+
+fn control([what, first]: [&str; 2], cut: Option<&ControlCut>) -> Text {
+    let Some(cut) = cut else {
+        return text!("No {what} control was cut");
+    };
+    let layer = Text::code(cut.layer);
+    match cut.uncut {
+        Some(why) => text!("The {what} control {layer} was not cut: {why}"),
+        None => text!(
+            "{first} control {layer}: data was lost in {} of {}",
+            cut.losing,
+            count(cut.cuts as usize, "cut")
+        ),
+    }
+}
+
+impl Words for ControlFault<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::LiarNotCaught(layer) => {
+                text!("{} is known to lie and was not caught", Text::code(layer))
+            }
+            Self::HonestLost(layer) => {
+                text!("{} is known to be honest and lost data", Text::code(layer))
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a series of launches shows.
+
+use crate::{
+    number::{self, thousands},
+    statements::series::{CallKind, SeriesFinding, TracedCalls},
+    types::ChangePoint,
+    words::{Names, Text, Words, text},
+};
+
+fn time(ms: f64) -> String {
+    number::time(ms * 1e3)
+}
+
+impl Words for SeriesFinding<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::FirstApart(first, why) => {
+                text!("run 1 ({}) is set apart: {why}", time(first.elapsed_ms))
+            }
+            Self::Step(change) => step(change),
+            Self::Restarted { launches, of, ms } => {
+                let often = if launches == of {
+                    "each launch".into()
+                } else {
+                    format!("{launches} of {of} launches")
+                };
+                text!(
+                    "the layer was set down and up again before {often}, in {}",
+                    time(*ms)
+                )
+            }
+            Self::WaitedForIo { ms, of_ms } => {
+                text!("waited for I/O: {} of {}", time(*ms), time(*of_ms))
+            }
+            Self::Traced(calls, of_ms) => {
+                let each = calls.iter().map(|calls| traced(calls, *of_ms));
+                text!("when traced: {}", Text::joined(each, "; "))
+            }
+        }
+    }
+}
+
+fn step(change: &ChangePoint) -> Text {
+    let ends = change.interval.map(|[low, high]| {
+        let [low, high] = [low, high].map(|ms| number::extra(ms * 1e3));
+        text!(" (interval {low} to {high})")
+    });
+    text!(
+        "a step after run {}, at {}: from {} to {}{}",
+        change.at - 1,
+        change.time,
+        time(change.before.typical_ms),
+        time(change.after.typical_ms),
+        ends.unwrap_or_default()
+    )
+}
+
+/// `1,204 failed lookups, 0.9 ms each: ...`.
+fn traced(calls: &TracedCalls, of_ms: f64) -> Text {
+    let what = match calls.kind {
+        CallKind::FailedLookup => "failed lookups",
+        CallKind::Lookup => "names found",
+        CallKind::Read => "reads of files",
+    };
+    text!(
+        "{} {what}, {} each: {} of {}",
+        thousands(calls.calls as f64),
+        time(calls.ms / calls.calls as f64),
+        time(calls.ms),
+        time(of_ms)
+    )
+}
