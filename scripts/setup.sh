@@ -32,8 +32,10 @@ DEVLOAD="make:make ed:ed cpio:cpio ps:procps awk:mawk cmp:diffutils"
 SHELLS="zsh:zsh fish:fish"
 # Servers and clients of the workloads http and ftp; nginx is listed above.
 SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
+# The bridge of podman's containers.
+BRIDGE=containernetworking-plugins
 # Places behind a command, and containers.
-PLACES="podman:podman dockerd:docker.io crun:crun runc:runc runsc:runsc bwrap:bubblewrap systemd-nspawn:systemd-container script:bsdutils ssh:openssh-client sshd:openssh-server"
+PLACES="podman:podman slirp4netns:slirp4netns iptables:iptables dockerd:docker.io crun:crun runc:runc runsc:runsc bwrap:bubblewrap systemd-nspawn:systemd-container script:bsdutils ssh:openssh-client sshd:openssh-server"
 # File systems in user space by programs of others. bindfs is also a layer of the user's in tests.
 SERVED="bindfs:bindfs gocryptfs:gocryptfs fuse-overlayfs:fuse-overlayfs sshfs:sshfs rclone:rclone"
 # A clean root for `make test-dist`.
@@ -137,7 +139,11 @@ case " $wanted " in
 *" $ARM64 "*) [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing="$missing $ARM64_LIBC" ;;
 esac
 case $1 in
-test) python3 -c 'import ensurepip' 2>/dev/null || missing="$missing $VENV" ;;
+test)
+    python3 -c 'import ensurepip' 2>/dev/null || missing="$missing $VENV"
+    # podman's bridge: its plugins are no programs of PATH.
+    [ -e /usr/lib/cni/bridge ] || [ -e /usr/lib/podman/netavark ] || missing="$missing $BRIDGE"
+    ;;
 esac
 if ! command -v cargo >/dev/null; then
     # Debian 13, Ubuntu 24.04 and newer have rustup; older ones have a Rust that is too old.

@@ -76,9 +76,11 @@ pub enum LabError {
     )]
     PassedBy {
         /// The layer.
-        layer: Spec,
+        layer: String,
         /// The workload.
         workload: String,
+        /// The same layer with a network.
+        other: Option<String>,
     },
     /// Work on both sides of a directory, in a layer that shows one.
     #[error("`{workload}` is not for layer `{layer}`: {why}")]
@@ -288,6 +290,9 @@ impl LabError {
                      end its name with a slash: {near}..{far}/"
                 ))
             }
+            Self::PassedBy {
+                other: Some(other), ..
+            } => Some(format!("this layer with a network of its own: -l {other}")),
             Self::PassedBy { layer, .. } => Some(format!(
                 "layers with a network: -l netns, -l vm:nic=virtio-net; ports that a container publishes: layermark http \
                  URL1 URL2; files in it: layermark file -l {layer}"

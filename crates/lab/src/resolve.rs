@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use layermark_layers::{Missing, OtherSide, PathEnd, PathEnds, Storage};
+use layermark_layers::{Missing, OtherSide, PathEnd, Storage};
 use layermark_model::{
     BASELINE, Environment, Facts, LayerRun, LayerStatus, NearEnd, Plan, PlanError, Point, Run,
     SelfTest, Spec, Target, TrialRecord, random,
@@ -228,7 +228,11 @@ fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
     let mut points: Vec<Point> = Vec::new();
     for settings in &plan.work {
         let workload = catalog.workload(&settings.workload)?;
-        points.extend(workloads::points(workload, settings, plan.scale)?);
+        let mut own = workloads::points(workload, settings, plan.scale)?;
+        // Several works may add the same point of another workload.
+        let known: BTreeSet<String> = points.iter().map(Point::key).collect();
+        own.retain(|p| p.workload == settings.workload || !known.contains(&p.key()));
+        points.extend(own);
         if points.len() > MOST_POINTS {
             return Err(LabError::Plan(PlanError::Range {
                 key: "work",
@@ -379,15 +383,10 @@ pub(crate) fn has_no_files(spec: &Spec, catalog: Catalog) -> bool {
 /// Whether no point would touch a layer: all have two ends, which meet on this host's loopback, and none
 /// has a file in it.
 fn is_passed_by(spec: &Spec, points: &[Point], catalog: Catalog) -> bool {
-    let Some(PathEnds {
-        with_host,
-        with_layer,
-        ..
-    }) = catalog.describe(spec).map(|layer| layer.path)
-    else {
+    let Some(path) = catalog.describe(spec).map(|layer| layer.path) else {
         return false;
     };
-    let on_loopback = with_host == PathEnd::Yes && with_layer != PathEnd::Yes;
+    let on_loopback = path.with_host == PathEnd::Yes && !path.has_network();
     let of_network = |point: &Point| {
         let needs = &point.needs;
         point.meaning.target == Target::Network && needs.near.has_two() && needs.space == 0
@@ -404,8 +403,11 @@ fn check_ends(
 ) -> Result<(), LabError> {
     if let Some(layer) = layers.iter().find(|l| is_passed_by(l, points, catalog)) {
         return Err(LabError::PassedBy {
-            layer: layer.clone(),
+            layer: layer.to_string(),
             workload: points[0].workload.clone(),
+            other: catalog
+                .describe(layer)
+                .and_then(|info| Some(info.path.given_network(layer)?.to_string())),
         });
     }
     let one_side = |layer: &Spec| work.not_on_both_sides(layer, catalog);

@@ -18,7 +18,8 @@ use layermark_model::{CONTAINER, KEPT_IN_MEMORY, Missing, Spec, random_name};
 
 use crate::{
     Base, Group, LayerError, LayerInfo, OtherSide, PathEnd, PathEnds, Place, PowerCut, Programs,
-    Storage, Undo, child,
+    Storage, Undo,
+    child::{self, Change},
     entered::{self, Own, Start, Way},
     host::HostPlace,
     kind::LayerKind,
@@ -30,12 +31,14 @@ use crate::{
 
 mod bubblewrap;
 mod docker;
+mod network;
 mod nspawn;
 mod oci;
 mod oci_image;
 mod podman;
 mod root;
 
+use network::Network;
 use root::Root;
 
 /// A container.
@@ -61,6 +64,9 @@ layer_options! {
         /// they stay in gVisor's memory; default: as runsc does without the flag. One of May 2023 or later keeps them in
         /// a file that it maps
         overlay: Overlay = "default",
+        /// how podman's container is connected, for work with two ends. none: both are on its loopback; slirp4netns: a
+        /// network in user space, whose ports podman publishes; bridge: podman's bridge (CNI or netavark; root)
+        network: Network = "none",
     }
 }
 
@@ -146,6 +152,7 @@ struct Bundle<'a> {
     at: At,
     rm: bool,
     overlay: Overlay,
+    network: Network,
     /// The agent's command line in the container.
     agent: [&'a str; 4],
 }
@@ -186,8 +193,12 @@ impl LayerKind for Container {
         };
         info.path = PathEnds::none(entered::NO_PATH);
         if on_this_kernel {
-            // Both ends meet on the loopback of the container.
+            // Both ends meet on the loopback of the container, or through its network.
             info.path.with_host = PathEnd::Yes;
+        }
+        info.path.network = options.network != Network::None;
+        if options.variant.name == podman::PODMAN.name && !info.path.network {
+            info.path.network_by = Some(("network", "slirp4netns"));
         }
         if options.at == At::Volume && on_this_kernel {
             info.other_side = OtherSide::Yes;
@@ -220,6 +231,10 @@ impl LayerKind for Container {
                 let must = "is an option of podman and docker: -l container:podman".to_owned();
                 return Err(bad(spec, option, its, must));
             }
+        }
+        if options.network != Network::None && options.variant.program.0 != "podman" {
+            let must = "is an option of podman: -l container:podman".to_owned();
+            return Err(bad(spec, "network", &options.network.to_string(), must));
         }
         let elsewhere = match () {
             () if options.overlay == Overlay::Default => None,
@@ -267,13 +282,14 @@ impl LayerKind for Container {
         let crun = (program == "podman").then(|| needs::program("crun", "crun"));
         // Images are those of root's podman.
         let right = match options.image {
-            None if runtime.rootless => sandbox::no_mounts(),
+            None if runtime.rootless && options.network != Network::Bridge => sandbox::no_mounts(),
             _ => sandbox::not_root(),
         };
         let mut missing: Vec<Missing> = right
             .into_iter()
             .chain(needs::program(program, package))
             .chain(crun.flatten())
+            .chain(options.network.missing())
             .chain(needs::static_binary())
             .collect();
         if options.rootfs.is_some() {
@@ -310,7 +326,16 @@ impl LayerKind for Container {
         }
         base.emptied(undo);
         let root = Root::of(spec, &options)?;
-        let view = root.prepare(base, spec, at, undo)?;
+        let mut view = root.prepare(base, spec, at, undo)?;
+        let io = LayerError::io(&layer, "make a network for", &base.dir);
+        let outside = options.network.outside().map_err(io)?;
+        for dir in options.network.hidden() {
+            let io = LayerError::io(&layer, "hide", dir);
+            view.push(Change::Empty(
+                Change::path(dir).map_err(io)?,
+                c"mode=755".into(),
+            ));
+        }
         let token = random_name("");
         let agent = agent_in(&token);
         let bundle = Bundle {
@@ -320,6 +345,7 @@ impl LayerKind for Container {
             at,
             rm: options.rm,
             overlay: options.overlay,
+            network: options.network,
             agent: [&agent[0], &agent[1], &agent[2], entered::MOUNTED],
         };
         let (program, package) = runtime.program;
@@ -334,6 +360,7 @@ impl LayerKind for Container {
                 view: Some(view),
                 on_device_of: stored.then(|| base.dir.clone()),
                 volume: (at == At::Volume).then(|| base.dir.join("volume")),
+                outside: outside.clone(),
             }),
             drop_caches: Vec::new(),
             dir: work_dir(at),
@@ -376,6 +403,7 @@ fn notes(options: &ContainerOptions, root: &Root) -> Vec<(String, String)> {
         let ids = "that of the run";
         notes.push(("user_namespace".into(), ids.into()));
     }
+    notes.extend(options.network.notes());
     notes.extend(root::note(options, root.id()));
     let hidden = runtime.kernel.filter(|_| !options.in_memory());
     notes.extend(hidden.map(|why| ("not_proved".into(), why.into())));

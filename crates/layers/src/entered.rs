@@ -29,6 +29,7 @@ use crate::{
     child::{self, Change, PROGRAM_PATH, Process, SEEN_AT},
     fd::{self, Held},
     host::{HostPlace, start_probe},
+    net::space::Net,
     process_tree::{GuestWork, ProcessTree},
 };
 
@@ -121,6 +122,16 @@ pub(crate) struct Own {
     pub(crate) on_device_of: Option<PathBuf>,
     /// The directory of this host in which the place's files are, too: a volume.
     pub(crate) volume: Option<PathBuf>,
+    /// The network in which it runs. `None`: this host's.
+    pub(crate) outside: Option<Outside>,
+}
+
+/// A network namespace around a place, in which the near end of work with two ends is.
+#[derive(Clone)]
+pub(crate) struct Outside {
+    pub(crate) net: Net,
+    /// The near end's address there, and the place's as both name it.
+    pub(crate) addresses: [IpAddr; 2],
 }
 
 /// A command of layermark's own, which sees changed files and none of the user's configuration.
@@ -187,6 +198,9 @@ impl Line {
             Some(view) => own_command(words, view).map_err(failed)?,
             None => users_command(words),
         };
+        if let Some(outside) = own.and_then(|own| own.outside.as_ref()) {
+            outside.net.enter(&mut command);
+        }
         command
             .stdin(OwnedFd::from(input))
             .stdout(OwnedFd::from(output))
@@ -213,6 +227,8 @@ pub(crate) struct EnteredPlace {
     own: bool,
     /// The disk of its files, if its kernel is another one on this host.
     disk: Option<HostPlace>,
+    /// The network around it.
+    outside: Option<Outside>,
     exe_path: PathBuf,
     trees: Mutex<Vec<ProcessTree>>,
     master: PathBuf,
@@ -264,9 +280,13 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
         }
         Err(why) => return Err(failed(&layer, &mut process, "make a directory", &why)),
     };
-    let (below, volume) = match &way.start {
-        Start::Own(own) => (own.on_device_of.as_deref(), own.volume.as_deref()),
-        _ => (None, None),
+    let (below, volume, outside) = match &way.start {
+        Start::Own(own) => (
+            own.on_device_of.as_deref(),
+            own.volume.as_deref(),
+            own.outside.clone(),
+        ),
+        _ => (None, None, None),
     };
     let here = Here::find(&token, base, spec, (&secret, held), below);
     let runs = here.as_ref().map(|here| here.runs(&base.exe)).transpose();
@@ -307,6 +327,7 @@ pub(crate) fn enter(base: &Base, spec: &Spec, way: Way) -> Result<EnteredPlace, 
         here,
         own: matches!(way.start, Start::Own(_)),
         disk,
+        outside,
         exe_path: base.exe.clone(),
         master: base.packaged.clone(),
         notes: way.notes,
@@ -478,6 +499,11 @@ impl Place for EnteredPlace {
             let started = self.agent.start(self.exe.clone(), self.quick);
             return started.map_err(self.broken("start"));
         }
+        if let Some(outside) = self.outside.clone() {
+            return start_probe(&self.layer, &self.exe_path, |command| {
+                outside.net.enter(command);
+            });
+        }
         let network = self.here.as_ref().map(Here::network).transpose();
         let io = LayerError::io(&self.layer, "find the network of", &self.info.dir);
         let network = network.map_err(io)?;
@@ -488,8 +514,11 @@ impl Place for EnteredPlace {
         })
     }
 
-    /// Both ends are in the network of the agent: its loopback.
+    /// Without a network around it, both ends are in that of the agent: its loopback.
     fn link(&mut self) -> Result<[IpAddr; 2], LayerError> {
+        if let Some(outside) = &self.outside {
+            return Ok(outside.addresses);
+        }
         match &self.here {
             Some(_) if self.own => Ok([Ipv4Addr::LOCALHOST.into(); 2]),
             _ => Err(NO_PATH.error(&self.layer)),

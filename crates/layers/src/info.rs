@@ -195,6 +195,10 @@ pub struct PathEnds {
     pub with_host: PathEnd,
     /// Whether another layer can be, in a network of both.
     pub with_layer: PathEnd,
+    /// Whether this host is reached through a network of its own. Otherwise both ends meet on a loopback.
+    pub network: bool,
+    /// The option that gives it one.
+    pub network_by: Option<(&'static str, &'static str)>,
     /// Options that it gets for such work.
     pub options: Vec<(&'static str, String)>,
 }
@@ -208,18 +212,33 @@ impl Default for PathEnds {
                 why: "cannot be in a network with another layer",
                 hint: "name it alone: -l {layer}; netns and vm can be both ends of a path",
             }),
+            network: false,
+            network_by: None,
             options: Vec::new(),
         }
     }
 }
 
 impl PathEnds {
+    /// Whether two ends reach each other through a network of its own.
+    pub fn has_network(&self) -> bool {
+        self.network || self.with_layer == PathEnd::Yes
+    }
+
+    /// The same layer with a network of its own, if an option gives it one.
+    pub fn given_network(&self, spec: &Spec) -> Option<Spec> {
+        let (option, value) = self.network_by?;
+        let mut spec = spec.clone();
+        spec.options.insert(option.into(), value.into());
+        Some(spec)
+    }
+
     /// No end of any path.
     pub(crate) fn none(why: NoPath) -> Self {
         Self {
             with_host: PathEnd::No(why),
             with_layer: PathEnd::No(why),
-            options: Vec::new(),
+            ..Self::default()
         }
     }
 

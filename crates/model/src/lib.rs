@@ -63,8 +63,8 @@ pub use random::{random, random_name, try_random};
 pub use reach::{Reach, Reached};
 pub use run::{BASELINE, Cell, Cut, LayerRun, LayerStatus, Run, RunStatus, Sustained, TrialRecord};
 pub use size::{
-    SizeError, format_milliseconds, format_size, parse_counts, parse_duration, parse_milliseconds,
-    parse_size, parse_sizes,
+    SizeError, binary_size, format_milliseconds, format_size, parse_counts, parse_duration,
+    parse_milliseconds, parse_size, parse_sizes,
 };
 pub use spec::{LABEL, LAYERS, Spec, SpecError, layers_command, split_layer};
 pub use stopped::Stopped;

@@ -122,6 +122,8 @@ pub enum Target {
     Network,
     /// A directory that this host and the layer share.
     SharedDirectory,
+    /// A lock in such a directory.
+    SharedLock,
     /// Files and programs of users, each with a script.
     Script,
     /// A command that does a step of somebody's work, from start to end.
@@ -463,13 +465,18 @@ impl Meaning {
             (Target::Names, _) => WorkGroup::Names,
             (Target::Lock, _) => WorkGroup::Locking,
             (Target::Network, _) => WorkGroup::Networking,
-            (Target::SharedDirectory, _) => WorkGroup::Seeing,
+            (Target::SharedDirectory | Target::SharedLock, _) => WorkGroup::Seeing,
             (Target::Data, Direction::Reads) => WorkGroup::Reading,
             (Target::Data, Direction::Both) => WorkGroup::Mixed,
             (Target::Data, Direction::Writes) if self.flushes => WorkGroup::Flushing,
             (Target::Data, Direction::Writes) => WorkGroup::Writing,
             (Target::Data, Direction::Neither) => WorkGroup::Unknown,
         }
+    }
+
+    /// Its time is how long the other side of a shared directory takes to see a change.
+    pub fn is_seeing(&self) -> bool {
+        self.group() == WorkGroup::Seeing
     }
 
     /// The caches are emptied before the clock starts.

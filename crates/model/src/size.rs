@@ -52,6 +52,24 @@ const UNITS: &[(&str, u64)] = &[
     ("TB", 1_000_000_000_000),
 ];
 
+/// A size as fio and other programs write it: `4k`, `1m`, `4KiB`, `65536`. All units are powers of 1024.
+pub fn binary_size(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase();
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
 fn split(text: &str) -> (&str, &str) {
     let at = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))
@@ -253,6 +271,30 @@ mod tests {
             let _ = parse_sizes(&text);
             let _ = parse_counts(&text);
             let _ = parse_milliseconds(&text);
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_as_fio_reads_them() {
+        for (text, expected) in [
+            ("4k", 4096),
+            ("4KiB", 4096),
+            ("65536", 65536),
+            ("1M", 1 << 20),
+        ] {
+            assert_eq!(binary_size(text), Some(expected), "{text}");
+        }
+        for bad in [
+            "",
+            "k",
+            "4q",
+            "-4k",
+            "4k-8k",
+            "50%",
+            "99999999999999999999",
+            "18446744073709551615k",
+        ] {
+            assert_eq!(binary_size(bad), None, "{bad}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         causes::{self, Compared},
         cost, facts, forecast,
         index::{self, Index},
-        iops, launch, power_cuts, recommend,
+        iops, launch, locks, power_cuts, recommend,
         results::{self, Placed},
         scaling, waiting,
     },
@@ -61,10 +61,16 @@ impl Report {
             cost: &cost,
             buffer: &buffer,
         });
+<<<<<<< HEAD
         let selection = Selection {
+=======
+        let locks = locks::rows(run, &index, &results);
+        let findings = Findings {
+>>>>>>> main
             run,
             results: &results,
             alternatives: &alternatives,
+            locks: &locks,
             study: study.as_ref().and_then(|s| s.headline.as_deref()),
         };
         let said = Sentences::of(&selection, trials, &index, control_failed);
@@ -109,6 +115,7 @@ impl Report {
             scaling: scaling::rows(run, &index, &results),
             left_out: left_out(run, &index),
             alternatives,
+            locks,
             power_cuts: power_cuts::of(run),
             series: launch::series(run, &index, baseline, &results),
             control,
@@ -324,7 +331,7 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
     let point = run.points.get(record.cell.point)?;
     let under_way = point.meaning.under_way();
     let waited = waiting::of(std::iter::once(record), under_way);
-    let cost = trial.and_then(Cost::of);
+    let time = trial.and_then(Cost::of).map(|cost| cost.time());
     Some(TrialRow {
         seq: record.seq,
         session: record.cell.session,
@@ -333,8 +340,11 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
         layer: run.layers.get(record.cell.layer)?.name.clone(),
         point: point.label.clone(),
         op_us: index::cost(record).map(|ns| ns * under_way / 1e3),
+        typical_us: time
+            .and_then(|time| index::typical_by(time, record))
+            .map(|ns| ns * under_way / 1e3),
         waited_us: waited.and_then(|w| w.us),
-        waiting_left_out: cost.is_some_and(|cost| cost.time() == ClockTime::Net),
+        waiting_left_out: time == Some(ClockTime::Net),
         helpers_waited_us: waited.and_then(|w| w.helpers_us),
         ops: trial.map_or(0, layermark_model::Trial::ops),
         bytes: trial.map_or(0, layermark_model::Trial::bytes),

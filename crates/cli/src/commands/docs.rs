@@ -156,7 +156,11 @@ mod tests {
             .split("](")
             .skip(1)
             .filter_map(|rest| rest.split_once(".md)"));
-        let linked: Vec<&str> = linked.map(|(name, _)| name).collect();
+        // What `make docs` makes is not in the sources.
+        let linked = linked
+            .map(|(name, _)| name)
+            .filter(|name| !name.starts_with("made/"));
+        let linked: Vec<&str> = linked.collect();
         let pages: Vec<&str> = PAGES.iter().map(|(name, _)| *name).collect();
         assert_eq!(pages, linked);
         assert!(

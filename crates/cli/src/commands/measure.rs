@@ -9,7 +9,7 @@ use std::{
 
 use layermark_lab::{Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{LayerError, janitor, keeper, sandbox, served};
-use layermark_model::{Cut, Environment, Run};
+use layermark_model::{Cut, Environment, LayerRun, LayerStatus, Run};
 use layermark_report::Report;
 use layermark_store::Store;
 use signal_hook::iterator::Signals;
@@ -298,21 +298,8 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
     if outcome.exit_code() != 0 {
         return Code::Layer.into();
     }
-    if outcome.trials == 0
-        && let Some(cut) = &outcome.run.cut
-    {
-        return Failure::failed(
-            "nothing was measured: the budget was spent before a block was complete",
-        )
-        .hint(enough_for(cut, &format!("{id}{store}")))
-        .print(false);
-    }
     if outcome.trials == 0 {
-        return Failure::failed("nothing was measured: no layer supports the requested work")
-            .hint(
-                "the report lists what was left out and why; what a layer can do: layermark layers",
-            )
-            .print(false);
+        return nothing_measured(&outcome.run, &format!("{id}{store}")).print(false);
     }
     if let Some(failure) = output::all_failed(report) {
         let hint = format!("layermark report {id}{store}");
@@ -320,6 +307,35 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
     }
     ExitCode::SUCCESS
 }
+
+/// Why a run that has ended has no trial.
+fn nothing_measured(run: &Run, name: &str) -> Failure {
+    if let Some(cut) = &run.cut {
+        return Failure::failed(
+            "nothing was measured: the budget was spent before a block was complete",
+        )
+        .hint(enough_for(cut, name));
+    }
+    let could = |layer: &LayerRun| {
+        let mut points = run.points.iter();
+        layer.status == LayerStatus::Ready && points.any(|p| !layer.skips.contains_key(&p.label))
+    };
+    let budget = run.plan.budget().ok().flatten();
+    if let Some(budget) = budget.filter(|_| run.layers.iter().any(could)) {
+        let more = budget.as_secs().max(1) * MORE_TIME;
+        return Failure::failed(
+            "nothing was measured: the budget was spent before a block was begun",
+        )
+        .hint(format!(
+            "give it more time: layermark run --resume {name} --budget {more}s"
+        ));
+    }
+    Failure::failed("nothing was measured: no layer supports the requested work")
+        .hint("the report lists what was left out and why; what a layer can do: layermark layers")
+}
+
+/// How many times the budget is offered where how long a block takes is not known.
+const MORE_TIME: u64 = 10;
 
 /// What to do about a run whose budget was spent before anything was measured.
 fn enough_for(cut: &Cut, run: &str) -> String {
@@ -445,6 +461,23 @@ mod tests {
         // With two blocks nothing is known, which fails only where it is asked for.
         exits("gate-held", 2, "slower=100000x", false, ExitCode::SUCCESS);
         exits("gate-held", 2, "slower=100000x", true, failed());
+    }
+
+    /// "No layer supports the requested work" was said of a budget of 3 s on a busy machine.
+    #[test]
+    fn a_run_without_time_for_a_block_is_not_for_want_of_a_layer() {
+        let mut run = fixture("scripted").read().run;
+        (run.plan.budget, run.cut) = (Some("3s".into()), None);
+        let said = nothing_measured(&run, "RUN");
+        assert!(said.message.contains("the budget was spent"), "{said:?}");
+        let hint = "give it more time: layermark run --resume RUN --budget 30s";
+        assert_eq!(said.hint.as_deref(), Some(hint));
+        for layer in &mut run.layers {
+            let labels = run.points.iter().map(|p| p.label.clone());
+            layer.skips = labels.map(|label| (label, "it cannot".into())).collect();
+        }
+        let said = nothing_measured(&run, "RUN");
+        assert!(said.message.contains("no layer supports"), "{said:?}");
     }
 
     /// A set-up that took all of the budget was answered with more budget alone.

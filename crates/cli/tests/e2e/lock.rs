@@ -39,6 +39,51 @@ fn locks_are_timed_and_proved_in_a_layer() {
     assert_eq!(why["reason"], "the layer is read-only", "{why:#}");
 }
 
+/// Our own file system keeps locks in the kernel of its one client; a bind mount has those of the directory below.
+#[test]
+fn two_clients_are_asked_where_a_layer_has_two_sides() {
+    let args = ["lock", "--threads", "1", "--blocks", "3", "--json"];
+    let layers = ["bind:rw", "fuse", "overlay:upper"];
+    let said = Lm::new().work_with(&args, &layers).run().left_nothing();
+    if said.stderr.contains("the right to mount") || said.stderr.contains("/dev/fuse") {
+        return skipped("nothing can be mounted here");
+    }
+    let report = said.json();
+    let rows = report["locks"].as_array().expect("locks");
+    let verdicts = |layer: &str| -> Vec<(&str, &str)> {
+        let own = rows.iter().filter(|r| r["layer"] == layer);
+        own.map(|r| {
+            let text = |key: &str| r[key].as_str().expect("a text");
+            assert!(!text("because").is_empty(), "{r:#}");
+            (text("kind"), text("verdict"))
+        })
+        .collect()
+    };
+    for layer in ["native", "bind:rw"] {
+        let all = ["fcntl", "flock", "ofd"].map(|kind| (kind, "excludes"));
+        assert_eq!(verdicts(layer), all, "{layer}");
+    }
+    let none = ["fcntl", "flock", "ofd"].map(|kind| (kind, "does-not-exclude"));
+    assert_eq!(verdicts("fuse"), none);
+    assert!(
+        verdicts("overlay:upper").is_empty(),
+        "this kernel keeps its locks, and it has one side"
+    );
+    let headline = report["headline"].as_str().expect("a headline");
+    assert!(
+        headline.contains("`fuse` does not exclude the other side by fcntl, flock and ofd locks"),
+        "{headline}"
+    );
+    let left_out = report["left_out"].as_array().expect("left out");
+    let one_sided = left_out.iter().any(|l| {
+        l["layer"] == "overlay:upper"
+            && l["reason"]
+                .as_str()
+                .is_some_and(|r| r.contains("no second directory"))
+    });
+    assert!(one_sided, "{left_out:#?}");
+}
+
 #[test]
 fn a_kind_that_does_not_exist_is_a_usage_error() {
     Lm::new()

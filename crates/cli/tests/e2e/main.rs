@@ -24,6 +24,7 @@ mod durability_guests;
 mod files_made;
 mod first_times;
 mod forecast;
+mod format5;
 mod ftp;
 mod guests;
 mod hanging;

@@ -65,6 +65,71 @@ fn each_end_of_a_path_proves_where_it_is() {
 fn layers_without_a_network_are_refused() {
     let said = Lm::new().work_with(RR, &["overlay:upper"]).run();
     said.fails(2, &["`overlay:upper`", "no network of its own", "-l netns"]);
+    let said = Lm::new().work_with(RR, &["container:podman"]).run();
+    let words = [
+        "no network of its own",
+        "-l container:podman,network=slirp4netns",
+    ];
+    said.fails(2, &words);
+    let crun = ["container:crun,network=bridge"];
+    Lm::new()
+        .work_with(RR, &crun)
+        .run()
+        .fails(2, &["is an option of podman"]);
+}
+
+/// Transactions, streams and a web server, each with ports that the container has chosen itself.
+#[test]
+fn a_container_is_reached_through_its_network() {
+    const WORK: &str = r#"
+name = "containers"
+control = false
+blocks = 2
+sessions = 1
+
+[[work]]
+workload = "net"
+op = "rr,stream"
+
+[[work]]
+workload = "http"
+body = "1K"
+"#;
+    let layers = [
+        ("container:podman,network=slirp4netns", ["10.0.2.100"; 2]),
+        (
+            "container:podman,network=bridge",
+            ["10.88.0.1", "10.88.0.2"],
+        ),
+    ];
+    let list = layers.map(|(layer, _)| format!("'{layer}'")).join(", ");
+    let plan = format!("layers = [{list}]\n{WORK}");
+    let said = Lm::new().plan(&plan).args(["--json"]).run().left_nothing();
+    if said.code == Some(3) {
+        return skipped(&said.stderr);
+    }
+    let report = said.json();
+    for (layer, addresses) in layers {
+        let all = report["layers"].as_array().expect("layers");
+        let its = all.iter().find(|l| l["name"] == layer).expect("a layer");
+        if its["status"] != "ready" {
+            skipped(&format!("{layer}: {}", its["reason"]));
+            continue;
+        }
+        let facts = notes(&report, layer);
+        assert_eq!(
+            [&facts["near_address"], &facts["address"]],
+            addresses,
+            "{facts:#}"
+        );
+        let rows = report["results"].as_array().expect("results");
+        let rows: Vec<&Value> = rows.iter().filter(|r| r["layer"] == layer).collect();
+        assert_eq!(rows.len(), 3, "{rows:#?}");
+        for row in rows {
+            assert!(row["value"].as_f64() > Some(0.0), "{row:#}");
+            assert_eq!(row["failed_trials"], 0, "{row:#}");
+        }
+    }
 }
 
 #[test]

@@ -2,48 +2,23 @@
 
 use layermark_model::{ImportedPoint, mix_name};
 
-use super::{Format, Found, short_lines, some};
+use super::{Found, Results};
 use crate::{
     lines::{self, Section},
     values,
 };
 
-pub struct CrystalDiskMark;
+pub const CRYSTAL_DISK_MARK: Results = Results {
+    id: "crystaldiskmark",
+    about: "CrystalDiskMark 3 to 8: the text that it copies and saves",
+    example: "in CrystalDiskMark: File, Save (text)",
+    begins,
+    read,
+    needs: "line with MB/s",
+};
 
 fn begins(line: &str) -> bool {
     line.starts_with("CrystalDiskMark ") && line.contains("(C)")
-}
-
-impl Format for CrystalDiskMark {
-    fn id(&self) -> &'static str {
-        "crystaldiskmark"
-    }
-
-    fn about(&self) -> &'static str {
-        "CrystalDiskMark 3 to 8: the text that it copies and saves"
-    }
-
-    fn example(&self) -> &'static str {
-        "in CrystalDiskMark: File, Save (text)"
-    }
-
-    fn knows(&self, text: &str) -> bool {
-        text.lines().any(|l| begins(l.trim()))
-    }
-
-    fn parse(&self, text: &str) -> Result<Found, String> {
-        short_lines(text)?;
-        let mut found = Found::default();
-        for run in lines::sections(text, begins) {
-            let tool: Vec<&str> = run.lines[0].split(' ').take(2).collect();
-            found.tool = values::clean(&tool.join(" "));
-            if let Some(date) = said(&run, "Date") {
-                found.measured = Some(values::clean(date));
-            }
-            read(&run, &mut found)?;
-        }
-        some(found, "line with MB/s")
-    }
 }
 
 /// What stands at the end behind a word: `Test: 1 GiB (x5)`, `Test : 1024 MiB [`.
@@ -53,6 +28,11 @@ fn said<'a>(run: &Section<'a>, label: &str) -> Option<&'a str> {
 }
 
 fn read(run: &Section, found: &mut Found) -> Result<(), String> {
+    let tool: Vec<&str> = run.lines[0].split(' ').take(2).collect();
+    found.tool = values::clean(&tool.join(" "));
+    if let Some(date) = said(run, "Date") {
+        found.measured = Some(values::clean(date));
+    }
     let test = said(run, "Test").unwrap_or_default();
     let file_size = size(test);
     let times = test.split_once("(x").and_then(|(_, n)| lines::number(n));

@@ -2,47 +2,23 @@
 
 use layermark_model::{ImportedPoint, mix_name};
 
-use super::{Format, Found, short_lines, some};
+use super::{Found, Results};
 use crate::{
     lines::{self, Section},
     values,
 };
 
-pub struct Ior;
+pub const IOR: Results = Results {
+    id: "ior",
+    about: "IOR 3 and 4: the text that it prints",
+    example: "mpirun -np 4 ior -F -b 64m -t 1m > FILE",
+    begins,
+    read,
+    needs: "line of \"Summary of all tests\"",
+};
 
 fn begins(line: &str) -> bool {
     line.starts_with("IOR-") && line.contains(": MPI Coordinated Test of Parallel I/O")
-}
-
-impl Format for Ior {
-    fn id(&self) -> &'static str {
-        "ior"
-    }
-
-    fn about(&self) -> &'static str {
-        "IOR 3 and 4: the text that it prints"
-    }
-
-    fn example(&self) -> &'static str {
-        "mpirun -np 4 ior -F -b 64m -t 1m > FILE"
-    }
-
-    fn knows(&self, text: &str) -> bool {
-        text.lines().any(|l| begins(l.trim()))
-    }
-
-    fn parse(&self, text: &str) -> Result<Found, String> {
-        short_lines(text)?;
-        let mut found = Found::default();
-        for run in lines::sections(text, begins) {
-            let version = run.lines[0].split(':').next().unwrap_or_default();
-            found.tool = values::clean(&version.replacen('-', " ", 1));
-            let began = run.after("Began").map(|t| t.trim_start_matches([':', ' ']));
-            found.measured = began.map(values::clean).or(found.measured);
-            read(&run, &mut found)?;
-        }
-        some(found, "line of \"Summary of all tests\"")
-    }
 }
 
 /// An option as it is printed above the results: `xfersize            : 1 MiB`, with `=` in IOR 3.0.
@@ -53,6 +29,11 @@ fn option<'a>(run: &Section<'a>, label: &str) -> Option<&'a str> {
 }
 
 fn read(run: &Section, found: &mut Found) -> Result<(), String> {
+    let version = run.lines[0].split(':').next().unwrap_or_default();
+    found.tool = values::clean(&version.replacen('-', " ", 1));
+    if let Some(began) = run.after("Began") {
+        found.measured = Some(values::clean(began.trim_start_matches([':', ' '])));
+    }
     let Some(begin) = run
         .lines
         .iter()

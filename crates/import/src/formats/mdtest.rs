@@ -2,48 +2,26 @@
 
 use layermark_model::ImportedPoint;
 
-use super::{Format, Found, short_lines, some};
+use super::{Found, Results};
 use crate::{
     lines::{self, Section},
     values,
 };
 
-pub struct Mdtest;
+pub const MDTEST: Results = Results {
+    id: "mdtest",
+    about: "mdtest 1.9 to 4: the text that it prints",
+    example: "mpirun -np 4 mdtest -n 1000 -d DIR > FILE",
+    begins,
+    read,
+    needs: "rate in a table \"SUMMARY\"",
+};
 
 /// Bytes that an option gives the files of an operation.
 const SIZES: &[(&str, char)] = &[("File creation", 'w'), ("File read", 'e')];
 
 fn begins(line: &str) -> bool {
     line.starts_with("mdtest-") && line.contains(" was launched with ")
-}
-
-impl Format for Mdtest {
-    fn id(&self) -> &'static str {
-        "mdtest"
-    }
-
-    fn about(&self) -> &'static str {
-        "mdtest 1.9 to 4: the text that it prints"
-    }
-
-    fn example(&self) -> &'static str {
-        "mpirun -np 4 mdtest -n 1000 -d DIR > FILE"
-    }
-
-    fn knows(&self, text: &str) -> bool {
-        text.lines().any(|l| begins(l.trim()))
-    }
-
-    fn parse(&self, text: &str) -> Result<Found, String> {
-        short_lines(text)?;
-        let mut found = Found::default();
-        for run in lines::sections(text, begins) {
-            let version = run.lines[0].split(' ').next().unwrap_or_default();
-            found.tool = values::clean(&version.replacen('-', " ", 1));
-            read(&run, &mut found)?;
-        }
-        some(found, "rate in a table \"SUMMARY\"")
-    }
 }
 
 /// `SUMMARY rate (in ops/sec): (of 1 iterations)`, without its first words in older versions. Another
@@ -103,6 +81,8 @@ fn shares(operation: &str, tasks: f64, options: Option<&Options>) -> Option<(f64
 }
 
 fn read(run: &Section, found: &mut Found) -> Result<(), String> {
+    let version = run.lines[0].split(' ').next().unwrap_or_default();
+    found.tool = values::clean(&version.replacen('-', " ", 1));
     let missing = || {
         let times = run.lines.iter().any(|l| l.starts_with("SUMMARY time"));
         let why = ["it is cut off", "it has times only, as with `-Z`"][usize::from(times)];

@@ -8,7 +8,7 @@ use serde::{
     de::{Error as _, SeqAccess, Visitor},
 };
 
-use crate::lines;
+use crate::lines::{self, Section};
 
 mod ab;
 mod crystaldiskmark;
@@ -149,6 +149,46 @@ pub trait Format: Sync {
     fn parse(&self, text: &str) -> Result<Found, String>;
 }
 
+/// A format of texts in which a line of a kind begins each result.
+pub struct Results {
+    id: &'static str,
+    about: &'static str,
+    example: &'static str,
+    /// Whether a line begins a result.
+    begins: fn(&str) -> bool,
+    /// Adds a result.
+    read: fn(&Section, &mut Found) -> Result<(), String>,
+    /// What a file without points lacks.
+    needs: &'static str,
+}
+
+impl Format for Results {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn example(&self) -> &'static str {
+        self.example
+    }
+
+    fn knows(&self, text: &str) -> bool {
+        text.lines().any(|l| (self.begins)(l.trim()))
+    }
+
+    fn parse(&self, text: &str) -> Result<Found, String> {
+        short_lines(text)?;
+        let mut found = Found::default();
+        for result in lines::sections(text, self.begins) {
+            (self.read)(&result, &mut found)?;
+        }
+        some(found, self.needs)
+    }
+}
+
 /// Every format.
 pub const ALL: &[&dyn Format] = &[
     &fio::Fio,
@@ -158,13 +198,13 @@ pub const ALL: &[&dyn Format] = &[
     &pgbench::Pgbench,
     &sysbench::Sysbench,
     &ab::Ab,
-    &wrk::Wrk,
+    &wrk::WRK,
     &iperf3::Iperf3,
     &netperf::Netperf,
-    &ior::Ior,
-    &mdtest::Mdtest,
+    &ior::IOR,
+    &mdtest::MDTEST,
     &diskspd::Diskspd,
-    &crystaldiskmark::CrystalDiskMark,
+    &crystaldiskmark::CRYSTAL_DISK_MARK,
     &elbencho::Elbencho,
     &dd::Dd,
 ];

@@ -2,13 +2,20 @@
 
 use layermark_model::ImportedPoint;
 
-use super::{Format, Found, short_lines, some};
+use super::{Found, Results};
 use crate::{
     lines::{self, Section},
     values,
 };
 
-pub struct Wrk;
+pub const WRK: Results = Results {
+    id: "wrk",
+    about: "wrk, wrk2: the text that they print, with --latency for percentiles",
+    example: "wrk --latency -c 16 -d 10 http://127.0.0.1:8080/ > FILE",
+    begins,
+    read,
+    needs: "result of wrk",
+};
 
 /// Units of its times, microseconds.
 const TIMES: &[(&str, f64)] = &[
@@ -23,37 +30,10 @@ fn begins(line: &str) -> bool {
     line.starts_with("Running ") && line.contains(" test @ ")
 }
 
-impl Format for Wrk {
-    fn id(&self) -> &'static str {
-        "wrk"
+fn read(run: &Section, found: &mut Found) -> Result<(), String> {
+    if found.tool.is_empty() {
+        found.tool = "wrk".into();
     }
-
-    fn about(&self) -> &'static str {
-        "wrk, wrk2: the text that they print, with --latency for percentiles"
-    }
-
-    fn example(&self) -> &'static str {
-        "wrk --latency -c 16 -d 10 http://127.0.0.1:8080/ > FILE"
-    }
-
-    fn knows(&self, text: &str) -> bool {
-        text.lines().any(|l| begins(l.trim()))
-    }
-
-    fn parse(&self, text: &str) -> Result<Found, String> {
-        short_lines(text)?;
-        let mut found = Found {
-            tool: "wrk".into(),
-            ..Found::default()
-        };
-        for run in lines::sections(text, begins) {
-            found_in(&run, &mut found)?;
-        }
-        some(found, "result of wrk")
-    }
-}
-
-fn found_in(run: &Section, found: &mut Found) -> Result<(), String> {
     let (_, url) = run.lines[0].split_once(" test @ ").unwrap_or_default();
     // Two servers have the same path and another host.
     let path = url.split_once("://").map_or(url, |(_, rest)| rest);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use layermark_layers::{OtherSide, PathEnd, Programs};
+use layermark_layers::{OtherSide, Programs};
 use layermark_model::{LayerRun, NearEnd, Point, Spec};
 
 use crate::{Catalog, cpus};
@@ -123,11 +123,11 @@ fn one_side(spec: &Spec, catalog: Catalog) -> Option<String> {
 /// Why a layer that is named alone cannot be reached through a network of its own.
 fn no_network(spec: &Spec, catalog: Catalog) -> Option<String> {
     let layer = catalog.describe(spec)?;
-    if matches!(layer.path.with_layer, PathEnd::No(_)) {
-        return Some(
-            "it is given no network of its own: both ends would meet on a loopback, as without a layer"
-                .into(),
-        );
+    if !layer.path.has_network() {
+        let why = "it is given no network of its own: both ends would meet on a loopback, as without a layer";
+        let other = layer.path.given_network(spec);
+        let other = other.map_or_else(String::new, |spec| format!("; {spec} has one"));
+        return Some(format!("{why}{other}"));
     }
     layer.linked(spec, None).err().map(|e| e.to_string())
 }
@@ -205,6 +205,9 @@ mod tests {
             ("tmpfs", &["rr"]),
             ("dir:/tmp", &["rr"]),
             ("vm:backend=user", &["rr"]),
+            ("container:podman", &["rr"]),
+            ("container:podman,network=slirp4netns", &[]),
+            ("container:podman,network=bridge", &[]),
             ("native..netns", &["read"]),
             ("vm..vm", &["read"]),
             ("native..native", &[]),

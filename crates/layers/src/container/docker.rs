@@ -198,6 +198,7 @@ pub(super) fn open(
             view: None,
             on_device_of: None,
             volume: (options.at == At::Volume).then(|| base.dir.join("volume")),
+            outside: None,
         }),
         drop_caches: Vec::new(),
         dir: work_dir(options.at),

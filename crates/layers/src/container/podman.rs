@@ -71,7 +71,7 @@ impl Image {
 }
 
 /// podman as it is called for each of its commands.
-fn podman(root: &Root) -> Vec<OsString> {
+fn podman(bundle: &Bundle) -> Vec<OsString> {
     // podman sets it in the user namespace that it makes for a user without root. Here it is in ours.
     let rootless = match sandbox::privilege() {
         Privilege::Root => "",
@@ -88,9 +88,10 @@ fn podman(root: &Root) -> Vec<OsString> {
         "--cgroup-manager=cgroupfs",
         "--events-backend=none",
         "--storage-driver",
-        root.driver().unwrap_or(DRIVER),
+        bundle.root.driver().unwrap_or(DRIVER),
     ]);
-    if let Root::Image(image) = root {
+    podman.extend(bundle.network.global());
+    if let Root::Image(image) = bundle.root {
         let images = format!("{}.imagestore=/mnt/{IMAGES}", image.driver);
         let options = image.options.iter().chain([&images]);
         podman.extend(options.map(|option| format!("--storage-opt={option}").into()));
@@ -127,7 +128,6 @@ fn command(bundle: &Bundle) -> Result<Vec<OsString>, LayerError> {
         "--quiet",
         "--interactive",
         "--pull=never",
-        "--network=none",
         "--cgroups=disabled",
         "--log-driver=none",
         "--user=0:0",
@@ -149,7 +149,8 @@ fn command(bundle: &Bundle) -> Result<Vec<OsString>, LayerError> {
         Vec::new()
     };
     let last = [root, words(bundle.agent)].concat();
-    Ok([podman(bundle.root), run, limits(), at, rm, last].concat())
+    let network = bundle.network.words();
+    Ok([podman(bundle), run, network, limits(), at, rm, last].concat())
 }
 
 /// This process's own limits: podman's defaults are higher than some users, and root without

@@ -239,6 +239,9 @@ impl FaultWork {
             let mut opened = File::open(&path).map_err(|e| fail("open", &e))?;
             // How fast pages are found depends on the memory that they have got: each trial gets others.
             evict(&opened).map_err(|e| fail("sync", &e))?;
+            // Without readahead the cache gets single pages: a fault maps all of a large one.
+            let random = rustix::fs::fadvise(&opened, 0, None, Advice::Random);
+            random.map_err(|e| fail("advise on", &e.into()))?;
             io::copy(&mut opened, &mut io::sink()).map_err(|e| fail("read", &e))?;
             file = Some(opened);
         }

@@ -38,7 +38,7 @@ pub struct Compared<'a> {
 /// explains at most what it costs there.
 pub fn find(compared: &Compared) -> Vec<Cause> {
     // Nothing waits until a change of the other side is seen, so it is not a cost of each call.
-    if compared.point.meaning.target == Target::SharedDirectory {
+    if compared.point.meaning.is_seeing() {
         return Vec::new();
     }
     match compared.here.leaning() {

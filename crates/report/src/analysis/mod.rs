@@ -18,6 +18,7 @@ pub mod late;
 pub mod latency;
 pub mod launch;
 pub mod limits;
+pub mod locks;
 pub mod others;
 pub mod power_cuts;
 pub mod recommend;

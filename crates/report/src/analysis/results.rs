@@ -656,7 +656,7 @@ fn centre(costs: &[f64]) -> (Option<f64>, Option<[f64; 2]>) {
 }
 
 /// Sets the time that the ratio is of. What follows from it keeps its relative width.
-fn retime(row: &mut ResultRow, us: f64) {
+pub fn retime(row: &mut ResultRow, us: f64) {
     let Some(before) = row.op_us.replace(us) else {
         return;
     };

@@ -230,18 +230,28 @@ impl<'a> Both<'a> {
     }
 
     fn samples(&self, old: &Report, new: &Report) -> TwoRuns {
-        let values = |report: &Report, row: &ResultRow| match self.blocks {
-            Blocks::Ratios => {
-                let ratios = row.block_ratios.iter();
-                ratios.map(|b| (b.session, b.ratio.ln())).collect()
+        let values = |report: &Report, row: &ResultRow| -> Vec<(u32, f64)> {
+            match self.blocks {
+                Blocks::Ratios => {
+                    let ratios = row.block_ratios.iter();
+                    ratios.map(|b| (b.session, b.ratio.ln())).collect()
+                }
+                Blocks::Times | Blocks::Alone | Blocks::Baseline => {
+                    times(report, row, self.is_mixed())
+                }
             }
-            Blocks::Times | Blocks::Alone | Blocks::Baseline => times(report, row, self.is_mixed()),
+        };
+        let was = values(old, self.old);
+        let old_us = match self.blocks {
+            Blocks::Ratios => self.old.op_us,
+            // Of what the ratio is of.
+            Blocks::Times | Blocks::Alone | Blocks::Baseline => centre(&was),
         };
         TwoRuns {
-            old: values(old, self.old),
             new: values(new, self.new),
+            old: was,
             // In nanoseconds, like the costs of one run.
-            cost: self.old.op_us.map_or(f64::NAN, |us| us * 1e3),
+            cost: old_us.map_or(f64::NAN, |us| us * 1e3),
             steady: [self.old, self.new].iter().all(|r| r.steady != Some(false)),
         }
     }
@@ -277,6 +287,10 @@ impl<'a> Both<'a> {
         };
         row.durability.suspicion = None;
         results::compare(&mut row, c, j, 1.0);
+        if let Some(c) = c.filter(|_| self.blocks != Blocks::Ratios) {
+            row.old_us = Some(c.cost / 1e3);
+            results::retime(&mut row, c.cost * c.ratio / 1e3);
+        }
         stalls::unmark(&mut row);
         if let Some(ratio) = &mut row.ratio
             && let Some(change) = stalls::change(self.old, self.new, ratio.estimate)
@@ -311,14 +325,26 @@ impl<'a> Both<'a> {
     }
 }
 
-/// Session and logarithm of the time of each block that counts; `with_waiting`: of the whole time.
+/// The time in the centre of these, microseconds.
+fn centre(times: &[(u32, f64)]) -> Option<f64> {
+    let logs: Vec<f64> = times.iter().map(|(_, ln)| *ln).collect();
+    Some(stats::Trimmed::of(&logs)?.mean.exp())
+}
+
+/// Session and logarithm of the typical time of each block that counts; `with_waiting`: of the whole time.
 fn times(report: &Report, row: &ResultRow, with_waiting: bool) -> Vec<(u32, f64)> {
     let of_row = |t: &&TrialRow| row.seqs.binary_search(&t.seq).is_ok();
     let trials = report.trials.iter().filter(of_row);
     trials
         .filter_map(|t| {
-            let waited = t.waited_us.filter(|_| with_waiting && t.waiting_left_out);
-            Some((t.session, (t.op_us? + waited.unwrap_or(0.0)).ln()))
+            let us = if with_waiting {
+                let waited = t.waited_us.filter(|_| t.waiting_left_out);
+                t.op_us? + waited.unwrap_or(0.0)
+            } else {
+                // Reports of earlier versions have no typical time.
+                t.typical_us.or(t.op_us)?
+            };
+            Some((t.session, us.ln()))
         })
         .collect()
 }

@@ -18,7 +18,8 @@ impl Report {
     /// A section for each workload with figures, in the order of the results.
     pub(crate) fn figure_sections(&self) -> Vec<Section> {
         let mut sections: Vec<Section> = Vec::new();
-        for group in &self.figures {
+        let has_columns = |g: &&FigureGroup| g.declared.figures.iter().any(|f| !f.head.is_empty());
+        for group in self.figures.iter().filter(has_columns) {
             let known = sections.iter().position(|s| s.name == group.workload);
             let at = known.unwrap_or(sections.len());
             if known.is_none() {

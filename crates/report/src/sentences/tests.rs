@@ -241,6 +241,7 @@ fn report(layers: usize, cells: &[Cell]) -> Report {
             run: &run,
             results: &results,
             alternatives: &[],
+            locks: &[],
             study: None,
         },
         &disturbed,
@@ -620,6 +621,7 @@ fn words(run: &Run, results: &[ResultRow]) -> Sentences {
         run,
         results,
         alternatives: &[],
+        locks: &[],
         study: None,
     };
     Sentences::of(&findings, &[], &Index::new(run, &[]), false)

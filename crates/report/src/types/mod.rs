@@ -19,6 +19,7 @@ mod figure;
 mod forecast;
 mod iops;
 mod launch;
+mod lock;
 mod result;
 mod scaling;
 mod section;
@@ -35,6 +36,7 @@ pub use figure::{FigureGroup, FigureRow};
 pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
+pub use lock::{LockRow, LockVerdict};
 pub use result::{
     BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, FewerBytes, LateFlushes,
     LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail, ThreadsRow,
@@ -128,6 +130,9 @@ pub struct Report {
     /// Times of steps as the costs of their system calls predict them.
     #[serde(default, skip_serializing_if = "Forecast::is_empty")]
     pub forecast: Forecast,
+    /// Whether locks exclude two clients, for each kind of lock in each layer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<LockRow>,
     /// What power cuts did to the layers, a trial for each writer in each layer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power_cuts: Vec<WitnessTrial>,
@@ -310,6 +315,10 @@ pub struct TrialRow {
     pub point: String,
     /// Microseconds per operation as seen by one thread. Absent if the trial failed.
     pub op_us: Option<f64>,
+    /// The same without its slowest and fastest turns: the trimmed mean of their logarithms. Absent if the trial
+    /// failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical_us: Option<f64>,
     /// Operations.
     pub ops: u64,
     /// Application bytes.

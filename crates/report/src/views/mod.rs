@@ -11,6 +11,7 @@ pub mod forecast;
 mod iops;
 pub mod iozone;
 mod launches;
+mod locks;
 pub mod rows;
 mod scaling;
 mod seek;
@@ -49,6 +50,7 @@ impl Report {
         let beside = self.beside.iter().map(external::section);
         let study = self.study.iter().cloned();
         let study = study.chain(self.durability_section());
+        let study = study.chain(locks::section(self));
         study.chain(others).chain(beside).collect()
     }
 }

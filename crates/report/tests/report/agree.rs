@@ -459,3 +459,20 @@ fn typical_and_average_have_a_line_each_where_they_differ() {
     let even = random(7, 3.5, 0.1, [0, 0], 20.0);
     assert!(!exported(&even, "terminal").contains("on average"));
 }
+
+/// An old time without its stalls stood beside a ratio of whole trials.
+#[test]
+fn times_of_two_runs_have_their_ratio() {
+    for seed in 0..20 {
+        let [old, new] = [0, 1].map(|n| random(2 * seed + n, 2.0, 0.3, [8, 8], 40.0));
+        let both = new.compare(&old, 0.05).expect("points in common");
+        let rows = both.results.iter().filter(|r| r.layer == "native");
+        for row in rows {
+            let (us, was) = (row.op_us.unwrap(), row.old_us.unwrap());
+            let ratio = row.ratio.unwrap().estimate;
+            assert!((us / was / ratio - 1.0).abs() < 1e-9, "{row:#?}");
+            // With the stalls it is 400 us.
+            assert!((60.0..170.0).contains(&was), "{was}");
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! The verdict in words follows the data.
 
-use layermark_model::{Debt, GuestFacts, Run, TrialRecord, flags};
-use layermark_report::{DurabilityVerdict, Report, ServedBy, TrustState, Verdict, render};
+use layermark_model::{Debt, GuestFacts, Run, Target, TrialRecord, flags};
+use layermark_report::{
+    DurabilityVerdict, LockVerdict, Report, ServedBy, TrustState, Verdict, render,
+};
 use layermark_testkit::sample::Sample;
 
 pub fn made(layers: &[&'static str], change: impl Fn(&mut Run, &mut Vec<TrialRecord>)) -> Report {
@@ -529,13 +531,85 @@ fn proved_not_proved_and_refuted_trials_are_counted_apart() {
 #[test]
 fn locks_of_one_client_are_not_proved_between_machines() {
     let report = made(&["overlay:upper", "fuse"], |run, _| {
-        run.points[0].meaning.target = layermark_model::Target::Lock;
+        run.points[0].meaning.target = Target::Lock;
     });
-    let words = "Locks in `fuse` are not proved between machines: ";
+    let words = "Locks in `fuse` are not proved between machines: one client";
     let said = |c: &&String| c.starts_with(words);
     assert_eq!(report.caveats.iter().filter(said).count(), 1);
+    let told: Vec<_> = report
+        .locks
+        .iter()
+        .map(|l| (l.layer.as_str(), l.verdict))
+        .collect();
+    assert_eq!(told, [("fuse", LockVerdict::NotProved)]);
     let others = made(&["fuse"], |_, _| {});
-    assert!(!others.caveats.iter().any(|c| c.contains("Locks")));
+    assert!(!others.caveats.iter().any(|c| c.contains("Locks")) && others.locks.is_empty());
+}
+
+/// "0.99, same" for sshfs, whose locks exclude the threads of one client only.
+#[test]
+fn two_clients_prove_whether_locks_exclude() {
+    let asked = |refused: u64, taken: u64| {
+        made(&["fuse"], |run, trials| {
+            run.points.truncate(2);
+            for (point, target) in run
+                .points
+                .iter_mut()
+                .zip([Target::Lock, Target::SharedLock])
+            {
+                point.meaning.target = target;
+                point.meaning.operation = "flock".into();
+            }
+            trials.retain(|t| t.cell.point < 2);
+            for t in trials.iter_mut().filter(|t| t.cell.point == 1) {
+                let (refused, taken) = if t.cell.layer == 0 {
+                    (9, 0)
+                } else {
+                    (refused, taken)
+                };
+                let Some(trial) = &mut t.trial else { continue };
+                trial.not_seen = refused == 0;
+                trial.figures.set("seen", refused);
+                trial.figures.set("absent", taken);
+                if refused > 0 {
+                    trial.figures.set("longest_ns", 2e6);
+                }
+            }
+        })
+    };
+    let of = |report: &Report, layer: &str| {
+        let row = report.locks.iter().find(|l| l.layer == layer).unwrap();
+        (row.verdict, row.longest_us, row.because.clone())
+    };
+    let told = |report: &Report| {
+        format!(
+            "{} {:?} {:?} {:?}",
+            report.headline, report.findings, report.verdicts, report.advice
+        )
+    };
+    let closed = asked(4, 0);
+    for layer in ["native", "fuse"] {
+        let (verdict, longest, because) = of(&closed, layer);
+        assert_eq!((verdict, longest), (LockVerdict::Excludes, Some(2000.0)));
+        assert!(
+            because.starts_with("the other side was refused "),
+            "{because}"
+        );
+    }
+    assert!(!closed.caveats.iter().any(|c| c.contains("Locks")));
+    assert!(!told(&closed).contains("exclude"), "{}", told(&closed));
+    for (refused, taken) in [(0, 1), (3, 1)] {
+        let open = asked(refused, taken);
+        let (verdict, _, because) = of(&open, "fuse");
+        assert_eq!(verdict, LockVerdict::DoesNotExclude);
+        assert!(because.starts_with("the other side took "), "{because}");
+        assert_eq!(of(&open, "native").0, LockVerdict::Excludes);
+        assert!(
+            told(&open).contains("does not exclude the other side"),
+            "{}",
+            told(&open)
+        );
+    }
 }
 
 #[test]

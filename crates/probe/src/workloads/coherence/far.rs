@@ -97,6 +97,7 @@ impl Shared {
                 done(lines, ())
             }
             Ask::Make { n } => {
+                side.release();
                 side.make(n)?;
                 done(lines, true)
             }

@@ -19,7 +19,22 @@ pub struct Changes {
     pub wait: String,
 }
 
-/// The table of figures.
+/// Figures of locks. The report has a table of its own for them, with a verdict.
+pub fn of_locks() -> FigureTable {
+    let about =
+        "A lock is taken on one side, and the other side tries to take it until it is refused.";
+    FigureTable::new("Locks of two clients", about).with([
+        Figure::sum("seen"),
+        Figure::sum("absent"),
+        Figure::new(
+            "longest_us",
+            FigureUnit::Time,
+            FigureSource::Most(Amount::Nanoseconds("longest_ns".into())),
+        ),
+    ])
+}
+
+/// Figures of changes.
 pub fn table() -> FigureTable {
     let time = |name: &str, source| Figure::new(name, FigureUnit::Time, source);
     let of = |name: &str| Amount::Nanoseconds(name.into());

@@ -12,7 +12,7 @@ use crate::{
 
 mod far;
 mod figures;
-mod params;
+pub(super) mod params;
 mod protocol;
 mod side;
 #[cfg(test)]
@@ -28,8 +28,7 @@ const SPACE: u64 = 1 << 20;
 pub static WORKLOAD: Of<CoherenceParams> = param::of();
 
 impl Runs for CoherenceParams {
-    const ABOUT: &'static str =
-        "when a change is seen on the other side of a shared directory: in the layer, on this host";
+    const ABOUT: &'static str = "when a change, or a lock, is seen on the other side of a shared directory: in the layer, on this host";
     const EXAMPLES: [&'static str; 2] = [
         "layermark coherence -l fuse -l sshfs --wait 30s",
         "layermark coherence --op rename,notify --seen layer --wait 30s -l vm:share=virtiofs",

@@ -6,7 +6,10 @@ use layermark_model::{Meaning, PointError, Target, parse_duration};
 use serde::{Deserialize, Serialize};
 
 use super::figures;
-use crate::param::{self, Means, Params, words};
+use crate::{
+    param::{self, Means, Params, words},
+    workloads::lock::params::LockOp,
+};
 
 words! {
     /// A change, and how the other side looks for it.
@@ -29,6 +32,37 @@ words! {
         Rename = "rename",
         /// A file is removed; the other side asks for its name.
         Remove = "remove",
+        /// A file is locked by flock(2); the other side tries to lock it.
+        Flock = "flock",
+        /// A file is locked by the record locks of a process; the other side tries to lock it.
+        Fcntl = "fcntl",
+        /// A file is locked by the record locks of an open file; the other side tries to lock it.
+        Ofd = "ofd",
+    }
+}
+
+impl Change {
+    /// The lock that is taken.
+    pub fn lock(self) -> Option<LockOp> {
+        match self {
+            Self::Flock => Some(LockOp::Flock),
+            Self::Fcntl => Some(LockOp::Fcntl),
+            Self::Ofd => Some(LockOp::Ofd),
+            Self::Create
+            | Self::List
+            | Self::Notify
+            | Self::Append
+            | Self::AppendOpen
+            | Self::Overwrite
+            | Self::Held
+            | Self::Rename
+            | Self::Remove => None,
+        }
+    }
+
+    fn label(self) -> String {
+        let lock = if self.lock().is_some() { " lock" } else { "" };
+        format!("{}{lock}", self.id())
     }
 }
 
@@ -73,11 +107,11 @@ impl Params for CoherenceParams {
         Row::word(
             "op",
             Change::WORDS,
-            "create,list,notify,append,append-open,overwrite,overwrite-held,rename,remove",
+            "create,list,notify,append,append-open,overwrite,overwrite-held,rename,remove,flock,fcntl,ofd",
         )
         .list()
-        .help("what one side changes")
-        .says(|p| Some(p.op.id().into())),
+        .help("what one side changes, or the lock that it takes")
+        .says(|p| Some(p.op.label())),
         Row::word("seen", Watcher::WORDS, "layer,host")
             .list()
             .help("the side that has to see it: the layer sees changes of this host, or the host those of the layer")
@@ -106,11 +140,18 @@ impl Means for CoherenceParams {
     fn meaning(&self) -> Result<Meaning, PointError> {
         let said = Meaning {
             operation: self.op.id().into(),
-            target: Target::SharedDirectory,
+            target: match self.op.lock() {
+                Some(_) => Target::SharedLock,
+                None => Target::SharedDirectory,
+            },
             changes: true,
             ..Meaning::default()
         };
-        Ok(self.described(said).figures(figures::table()))
+        let figures = match self.op.lock() {
+            Some(_) => figures::of_locks(),
+            None => figures::table(),
+        };
+        Ok(self.described(said).figures(figures))
     }
 }
 

@@ -13,6 +13,7 @@ use std::{
 use rustix::{fs::inotify, io::Errno};
 
 use super::params::Change;
+use crate::workloads::lock::sys::try_lock;
 
 /// The file of changes that are all made to the same one.
 const FILE: &str = "file";
@@ -22,6 +23,8 @@ const NEXT: &str = "next";
 const AT_ONCE: Duration = Duration::from_millis(2);
 /// Its rest between two looks later on.
 const REST: Duration = Duration::from_micros(200);
+/// How long a side tries to take a lock that the other one has only to try it.
+const FREE: Duration = Duration::from_secs(2);
 /// How often the one who waits for an answer hears that the other still looks.
 const BUSY: Duration = Duration::from_millis(500);
 
@@ -35,6 +38,8 @@ pub struct Side {
     writer: Option<File>,
     /// Events in the directory.
     events: Option<OwnedFd>,
+    /// The file that is locked.
+    locked: Option<File>,
 }
 
 impl Side {
@@ -45,6 +50,7 @@ impl Side {
             held: None,
             writer: None,
             events: None,
+            locked: None,
         }
     }
 
@@ -62,8 +68,16 @@ impl Side {
             | Change::AppendOpen
             | Change::Overwrite
             | Change::Held
-            | Change::Rename => self.dir.join(FILE),
+            | Change::Rename
+            | Change::Flock
+            | Change::Fcntl
+            | Change::Ofd => self.dir.join(FILE),
         }
+    }
+
+    /// Ends the change before, if that can be: the lock is let go.
+    pub fn release(&mut self) {
+        self.locked = None;
     }
 
     /// Makes what the change is made to.
@@ -75,7 +89,10 @@ impl Side {
             | Change::AppendOpen
             | Change::Overwrite
             | Change::Held
-            | Change::Rename => n == 0,
+            | Change::Rename
+            | Change::Flock
+            | Change::Fcntl
+            | Change::Ofd => n == 0,
         };
         if is_made {
             fs::write(self.file(n), number(0))?;
@@ -112,6 +129,7 @@ impl Side {
                 fs::rename(next, file)
             }
             Change::Remove => fs::remove_file(file),
+            Change::Flock | Change::Fcntl | Change::Ofd => self.lock(),
         }
     }
 
@@ -128,6 +146,7 @@ impl Side {
                 self.has(n)
             }
             Change::Create | Change::List => Ok(!self.sees(n)?),
+            Change::Flock | Change::Fcntl | Change::Ofd => Ok(self.can_lock()? == Some(true)),
             Change::Remove => Ok(there(fs::metadata(self.file(n)))?.is_some()),
             Change::Append
             | Change::AppendOpen
@@ -152,6 +171,7 @@ impl Side {
                 Ok(false)
             }
             Change::Notify => self.events(),
+            Change::Flock | Change::Fcntl | Change::Ofd => Ok(self.can_lock()? == Some(false)),
             Change::Append
             | Change::AppendOpen
             | Change::Overwrite
@@ -181,6 +201,42 @@ impl Side {
                 file.as_ref().map_or(Ok(false), read)
             }
         }
+    }
+
+    /// Takes the lock and keeps it. The other side may have it for a moment, because it tries.
+    fn lock(&mut self) -> io::Result<()> {
+        let Some(file) = self.to_lock()? else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        if !until(FREE, &mut || Ok(()), || self.try_lock(&file))? {
+            return Err(io::Error::other(format!(
+                "the {} lock was not to be had within {FREE:?}, though nobody keeps it",
+                self.op.id()
+            )));
+        }
+        self.locked = Some(file);
+        Ok(())
+    }
+
+    /// Whether the lock can be taken; it is let go at once. `None` if the file is not seen.
+    fn can_lock(&self) -> io::Result<Option<bool>> {
+        let file = self.to_lock()?;
+        file.map(|file| self.try_lock(&file)).transpose()
+    }
+
+    fn to_lock(&self) -> io::Result<Option<File>> {
+        there(
+            File::options()
+                .read(true)
+                .write(true)
+                .open(self.dir.join(FILE)),
+        )
+    }
+
+    fn try_lock(&self, file: &File) -> io::Result<bool> {
+        self.op
+            .lock()
+            .map_or(Ok(false), |kind| try_lock(kind, file))
     }
 
     fn watch(&mut self) -> io::Result<()> {

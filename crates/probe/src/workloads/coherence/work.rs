@@ -148,6 +148,7 @@ impl CoherenceWork {
 
     /// Has what is changed made in the layer, as a program there does that works on it, and waits until it is seen here.
     fn make(&mut self, n: u64, tick: &mut dyn FnMut()) -> Result<(), ProbeError> {
+        self.here.release();
         let _: bool = self.ask(&Ask::Make { n }, tick)?;
         let before = self.looks(tick, |here| here.sees_before(n))?;
         self.has_seen(before, Watcher::Host)

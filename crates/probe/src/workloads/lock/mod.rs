@@ -13,8 +13,8 @@ use crate::{
 
 mod contenders;
 mod ops;
-mod params;
-mod sys;
+pub(super) mod params;
+pub(super) mod sys;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -25,7 +25,7 @@ use params::LockParams;
 pub static WORKLOAD: Of<LockParams> = param::of();
 
 impl Runs for LockParams {
-    const ABOUT: &'static str = "threads that contend for a lock on a file: flock, fcntl, OFD";
+    const ABOUT: &'static str = "threads that contend for a lock on a file, and whether it excludes a second client: flock, fcntl, OFD";
     const EXAMPLES: [&'static str; 2] = [
         "layermark lock -l overlay:upper",
         "layermark lock --threads 4 -l fuse",

@@ -1,12 +1,14 @@
 //! Parameters of the workload `lock`.
 
-use layermark_model::{Divided, Meaning, PointError, Quantity, Target, TurnCost};
+use layermark_model::{Divided, Meaning, Point, PointError, Quantity, Settings, Target, TurnCost};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::BLOCK;
 use crate::{
     limits,
     param::{self, Means, Params, words},
+    workloads::coherence::params::CoherenceParams,
 };
 
 words! {
@@ -50,6 +52,41 @@ impl Params for LockParams {
             .help("time every operation; false leaves the clock out of the loop")
             .label(|p| (!p.latency).then(|| "no latency".into())),
     ];
+
+    fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError> {
+        let mut points = param::points::<Self>(settings, scale)?;
+        points.extend(two_clients(settings, scale, &points)?);
+        Ok(points)
+    }
+}
+
+/// How long the other client tries to take a lock that is held.
+const TRIES: &str = "1s";
+
+/// Points of `coherence` for each kind of lock: the threads of a trial are all on one client, whose locks may be
+/// unknown to others.
+fn two_clients(
+    settings: &Settings,
+    scale: f64,
+    points: &[Point],
+) -> Result<Vec<Point>, PointError> {
+    let mut kinds: Vec<Value> = Vec::new();
+    for kind in points.iter().filter_map(|p| p.params.get("op")) {
+        if !kinds.contains(kind) {
+            kinds.push(kind.clone());
+        }
+    }
+    let params = [
+        ("op", kinds.into()),
+        ("seen", "host".into()),
+        ("wait", TRIES.into()),
+    ];
+    let both = Settings {
+        workload: CoherenceParams::ID.into(),
+        label: settings.label.as_ref().map(|l| format!("{l}, two clients")),
+        params: Map::from_iter(params.map(|(name, value)| (name.to_owned(), value))),
+    };
+    CoherenceParams::points(&both, scale)
 }
 
 impl Means for LockParams {

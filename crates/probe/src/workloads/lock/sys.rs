@@ -19,6 +19,20 @@ pub fn lock(op: LockOp, file: &File) -> io::Result<()> {
     }
 }
 
+/// Takes the lock on the whole file without waiting; `false`: somebody else has it.
+pub fn try_lock(op: LockOp, file: &File) -> io::Result<bool> {
+    let taken = match op {
+        LockOp::Flock => again(|| Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)),
+        LockOp::Fcntl => record(file, libc::F_SETLK, libc::F_WRLCK),
+        LockOp::Ofd => record(file, libc::F_OFD_SETLK, libc::F_WRLCK),
+    };
+    match taken {
+        Ok(()) => Ok(true),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
 pub fn unlock(op: LockOp, file: &File) -> io::Result<()> {
     match op {
         LockOp::Flock => again(|| Ok(flock(file, FlockOperation::Unlock)?)),

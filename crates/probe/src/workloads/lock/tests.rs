@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{
     WORKLOAD,
     params::{LockOp, LockParams},
+    sys,
     work::LockWork,
 };
 use crate::{Context, TurnRequest, Work, Workload, run::Repeated};
@@ -28,15 +29,30 @@ fn points(params: serde_json::Value) -> Result<Vec<Point>, PointError> {
 #[test]
 fn points_are_kinds_by_threads() {
     let all = points(json!({"workload": "lock", "threads": "1,8", "op": "ofd,flock"})).unwrap();
-    assert_eq!(all.len(), 4);
-    assert_eq!(all[0].label, "ofd lock, 1 thread");
-    assert_eq!(all[3].label, "flock lock, 8 threads");
+    let labels: Vec<&str> = all.iter().map(|p| p.label.as_str()).collect();
+    let clients = [
+        "ofd lock, seen on the host, within 1s",
+        "flock lock, seen on the host, within 1s",
+    ];
+    assert_eq!(labels[4..], clients);
+    assert_eq!(
+        (labels[0], labels[3]),
+        ("ofd lock, 1 thread", "flock lock, 8 threads")
+    );
+    assert!(all[4..].iter().all(|p| p.workload == "coherence"));
     let said = &all[3].meaning;
     assert_eq!((said.group(), said.concurrency), (WorkGroup::Locking, 8));
     assert!(said.changes, "nothing of it is done in a read-only layer");
     let e = points(json!({"workload": "lock", "threads": 0})).unwrap_err();
     assert!(e.message.contains("`threads` = 0"), "{}", e.message);
     assert!(points(json!({"workload": "lock", "op": "lockf"})).is_err());
+    let named = json!({"workload": "lock", "op": "ofd", "label": "mine"});
+    let named: Vec<String> = points(named)
+        .unwrap()
+        .into_iter()
+        .map(|p| p.label)
+        .collect();
+    assert_eq!(named, ["mine", "mine, two clients"]);
 }
 
 #[test]
@@ -72,6 +88,30 @@ fn every_kind_excludes_and_is_timed() {
             drop(work);
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         }
+    }
+}
+
+/// A thread with its own descriptors owns its record locks as a process would.
+#[test]
+fn a_lock_that_somebody_has_is_not_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("locked");
+    File::create(&path).unwrap();
+    let open = || File::options().read(true).write(true).open(&path).unwrap();
+    for op in [LockOp::Flock, LockOp::Fcntl, LockOp::Ofd] {
+        let tries = || {
+            let tried = || {
+                sys::own_descriptors().unwrap();
+                sys::try_lock(op, &open()).unwrap()
+            };
+            std::thread::scope(|scope| scope.spawn(tried).join().unwrap())
+        };
+        let holder = open();
+        assert!(tries(), "{op:?}: nobody has it");
+        assert!(sys::try_lock(op, &holder).unwrap());
+        assert!(!tries(), "{op:?}");
+        sys::unlock(op, &holder).unwrap();
+        assert!(tries(), "{op:?}: it was let go");
     }
 }
 
