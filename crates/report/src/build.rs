@@ -61,12 +61,8 @@ impl Report {
             cost: &cost,
             buffer: &buffer,
         });
-<<<<<<< HEAD
-        let selection = Selection {
-=======
         let locks = locks::rows(run, &index, &results);
-        let findings = Findings {
->>>>>>> main
+        let selection = Selection {
             run,
             results: &results,
             alternatives: &alternatives,
@@ -119,12 +115,7 @@ impl Report {
             power_cuts: power_cuts::of(run),
             series: launch::series(run, &index, baseline, &results),
             control,
-            layers: run
-                .layers
-                .iter()
-                .enumerate()
-                .map(|(i, l)| layer(l, i == baseline))
-                .collect(),
+            layers: layers(run, baseline),
             reproduce: reproduce(run),
             fidelity: crate::analysis::fidelity::notes(&run.plan),
             trials: trial_rows(run, trials),
@@ -235,6 +226,11 @@ pub fn control(run: &Run, rows: Vec<ResultRow>) -> Option<Control> {
         text: found.words(&names(run)).into(),
         results,
     })
+}
+
+fn layers(run: &Run, baseline: usize) -> Vec<LayerReport> {
+    let all = run.layers.iter().enumerate();
+    all.map(|(at, l)| layer(l, at == baseline)).collect()
 }
 
 fn layer(l: &LayerRun, baseline: bool) -> LayerReport {

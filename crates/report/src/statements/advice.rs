@@ -8,6 +8,7 @@ use crate::{
         Selection,
         findings::layers_of,
         late::{Late, is_late},
+        locks::OpenLocks,
         stalls,
     },
     types::{Cause, Distrust, DurabilityVerdict, ResultRow, ServedBy, Verdict},
@@ -47,6 +48,8 @@ pub enum Advised<'a> {
     StallsHere(&'a ResultRow),
     /// The worst stalls of the baseline.
     StallsOfBaseline(&'a ResultRow),
+    /// Locks that exclude nobody on the other side.
+    OpenLocks(OpenLocks<'a>),
     /// A layer that shows changes late, and a spec of it that may show them sooner.
     Fresher(&'a str, Box<Spec>),
     /// A layer served by a program.
@@ -100,6 +103,10 @@ pub fn advice<'a>(f: &Selection<'a>, busy: bool) -> Vec<Advice<'a>> {
     advice.extend(stalling(f));
     for layer in f.compared() {
         let rows = f.rows(layer);
+        advice.extend(OpenLocks::of(f, layer).map(|locks| Advice {
+            rows: locks.rows.clone(),
+            what: Advised::OpenLocks(locks),
+        }));
         advice.extend(fresher(f, layer));
         advice.extend(fuse(f, layer, &rows));
         advice.extend(cached(f, layer, &rows));

@@ -1,13 +1,14 @@
 //! Limits of all other sentences, printed next to the headline.
 
-use layermark_model::{
-    Cut, Limit, Limited as LimitKind, Run, RunStatus, Target, TrialRecord, flags,
-};
+use layermark_model::{Cut, Limit, Limited as LimitKind, Run, RunStatus, TrialRecord, flags};
 
 use crate::{
     Report, ResultRow,
-    analysis::{facts, index::Index, limits, waiting},
-    statements::Selection,
+    analysis::{index::Index, limits, waiting},
+    statements::{
+        Selection,
+        locks::{self, UnprovedLocks},
+    },
 };
 
 /// Up to this share of disturbed trials, the trimmed means exclude them.
@@ -20,8 +21,8 @@ pub enum Caveat<'a> {
     Busy(BusyMachine),
     /// Limits of control groups that the results may have met.
     Limits(Vec<Limited<'a>>),
-    /// Layers with locks of one client only.
-    Locks(Vec<&'a str>),
+    /// Layers whose locks are not proved.
+    Locks(UnprovedLocks<'a>),
     /// The run ended before its time.
     CutShort(&'a Run, Ended),
     /// The budget was spent.
@@ -77,7 +78,7 @@ pub fn all<'a>(f: &Selection<'a>, trials: &[TrialRecord], index: &Index) -> Vec<
     let busy = BusyMachine::of_run(f, trials).map(Caveat::Busy);
     busy.into_iter()
         .chain(limits(f))
-        .chain(locks(f))
+        .chain(locks::unproved(f.locks).into_iter().map(Caveat::Locks))
         .chain(cut_short(f.run, trials))
         .chain(cut_by_budget(f.run))
         .chain(waited(f, index))
@@ -146,19 +147,6 @@ fn limits<'a>(f: &Selection<'a>) -> Option<Caveat<'a>> {
     });
     let each: Vec<Limited> = each.collect();
     (!each.is_empty()).then_some(Caveat::Limits(each))
-}
-
-/// Locks in what a program or another machine serves: one client took them all, and it may have answered by itself.
-fn locks<'a>(f: &Selection<'a>) -> Option<Caveat<'a>> {
-    let served = |name: &str| {
-        let mut layers = f.run.layers.iter();
-        layers.any(|l| l.name == name && facts::is_served(&l.facts))
-    };
-    let rows = f.measured().into_iter();
-    let rows = rows.filter(|r| r.meaning.target == Target::Lock && served(&r.layer));
-    let mut names: Vec<&str> = rows.map(|r| r.layer.as_str()).collect();
-    names.dedup();
-    (!names.is_empty()).then_some(Caveat::Locks(names))
 }
 
 /// What was at work when the budget was spent.

@@ -11,7 +11,12 @@ use crate::{
 /// Whether a result is the time until a change is seen, and certainly or probably longer than in the baseline.
 pub fn is_late(row: &ResultRow) -> bool {
     let later = row.not_seen() || row.leaning() == Verdict::Slower;
-    row.meaning.target == Target::SharedDirectory && row.is_told() && later
+    row.meaning.is_seeing() && row.is_told() && later
+}
+
+/// Whether a result is a lock that was held on one side while the other one took it: see [`super::locks`].
+fn is_open(row: &ResultRow) -> bool {
+    row.meaning.target == Target::SharedLock && row.not_seen()
 }
 
 /// Late changes of a layer.
@@ -35,9 +40,9 @@ impl<'a> Late<'a> {
         Self::among(layer, &f.rows(layer))
     }
 
-    /// Of a layer's rows with a requested verdict.
+    /// Of a layer's rows with a requested verdict. Without locks that exclude nobody.
     pub fn among(layer: &'a str, rows: &[&'a ResultRow]) -> Option<Self> {
-        let late = rows.iter().copied().filter(|r| is_late(r));
+        let late = rows.iter().copied().filter(|r| is_late(r) && !is_open(r));
         let (mut unseen, delayed): (Vec<&ResultRow>, Vec<&ResultRow>) =
             late.partition(|r| r.not_seen());
         let (mut slower, probably): (Vec<&ResultRow>, Vec<&ResultRow>) = delayed
@@ -49,7 +54,7 @@ impl<'a> Late<'a> {
         unseen.sort_by(|a, b| wait(a).total_cmp(&wait(b)));
         let late = Self {
             layer,
-            asked: rows.len(),
+            asked: rows.iter().filter(|r| r.meaning.is_seeing()).count(),
             slower,
             probably,
             unseen,

@@ -5,7 +5,7 @@
 
 use layermark_model::{LayerRun, LayerStatus, Run};
 
-use crate::types::{AlternativeRow, ResultRow, Verdict};
+use crate::types::{AlternativeRow, LockRow, ResultRow, Verdict};
 
 pub mod advice;
 pub mod alike;
@@ -22,6 +22,7 @@ pub mod gate;
 pub mod headline;
 pub mod late;
 pub mod left_out;
+pub mod locks;
 pub mod power_cuts;
 pub mod remarks;
 pub mod scaling;
@@ -44,6 +45,8 @@ pub struct Selection<'a> {
     pub results: &'a [ResultRow],
     /// Results that are compared with others of their layer.
     pub alternatives: &'a [AlternativeRow],
+    /// Whether locks exclude two clients.
+    pub locks: &'a [LockRow],
     /// The answer of the study that the plan repeats.
     pub study: Option<&'a str>,
 }

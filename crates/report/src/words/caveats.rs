@@ -18,13 +18,7 @@ impl Words for Caveat<'_> {
                     "Limits that refill: {each}; they refill between short turns, so work without pauses may be slower than shown"
                 )
             }
-            Self::Locks(layers) => {
-                let layers: Vec<Text> = layers.iter().map(|l| Text::code(l)).collect();
-                text!(
-                    "Locks in {} are not proved between machines: one client took them all, and a file system such as sshfs keeps them there",
-                    list(&layers)
-                )
-            }
+            Self::Locks(unproved) => unproved.words(names),
             Self::CutShort(run, ended) => {
                 let why = match ended {
                     Ended::ByUser => "Stopped by the user",

@@ -112,6 +112,7 @@ mod tests {
             run,
             results,
             alternatives: &[],
+            locks: &[],
             study: None,
         };
         uses(&f).map(|uses| {

@@ -24,8 +24,8 @@ use crate::{
         verdicts::{self, Clause},
     },
     types::{
-        AlternativeRow, Average, Control, DebtRow, Distrust, FewerBytes, InTrials, ServedBy,
-        SlowOperations, Stalls, SustainedRatio, WaitingRow,
+        AlternativeRow, Average, Control, DebtRow, Distrust, FewerBytes, InTrials, LockRow,
+        LockVerdict, ServedBy, SlowOperations, Stalls, SustainedRatio, WaitingRow,
     },
     words::{Names, Text, Words},
 };
@@ -53,14 +53,14 @@ macro_rules! kinds {
 
 kinds!(Headline: LostData, Study, Parts);
 kinds!(Part: ControlFailed, BaselineSkips, Choices, NoLayer, NotMeasured, OnlyBaseline, AllFailed, NotAsked, TooLittle,
-    Slows, Takes, TakesMost, Larger, Uncertain, Late, Failed, Skip, Free, Near, Memory, SlowerUnsteady,
+    Slows, Takes, TakesMost, Larger, Uncertain, OpenLocks, Late, Failed, Skip, Free, Near, Memory, SlowerUnsteady,
     Faster, ProbablyFaster, Wait, Open, Untrusted);
 kinds!(Finding: BaselineSkips, SkipsFlushes, AnsweredEarly, Contradicted, Sustained, FewerBytes, Failures, Uses,
-    Stalls, Late, Slower, Near, Unexplained, Open);
-kinds!(Clause: Same, CostsMore, SlowerToo, Adds, Faster, Late, Stalls, Changed, SkipsFlush, FewerFlushes, Withheld,
+    Stalls, OpenLocks, Late, Slower, Near, Unexplained, Open);
+kinds!(Clause: Same, CostsMore, SlowerToo, Adds, Faster, OpenLocks, Late, Stalls, Changed, SkipsFlush, FewerFlushes, Withheld,
     ProbablySlower, ProbablyFaster, Noisy, TooNoisy, TooFew, Drifts, Untrusted, Failed);
 kinds!(Advised: OtherBaseline, KeepNothing, KeepNothingLate, Suspected, FewerFlushes, FastFlush, BusyDisk, Memory,
-    CopyUp, StallsHere, StallsOfBaseline, Fresher, FewerOperations, Cached, Unexplained, Owes, NotKnown, RunAsRoot,
+    CopyUp, StallsHere, StallsOfBaseline, OpenLocks, Fresher, FewerOperations, Cached, Unexplained, Owes, NotKnown, RunAsRoot,
     NameTheDisk);
 kinds!(Caveat: Busy, Limits, Locks, CutShort, CutByBudget, Waited);
 kinds!(Check: NoControl, Control, Drift, Contamination, Cache, Verified, Proof, Family, Direct, Emulated, Trials,
@@ -584,6 +584,26 @@ fn made_trials(draw: &mut Draw, run: &mut Run, rows: &[ResultRow]) -> Vec<TrialR
     trials
 }
 
+/// Locks of some results, with each answer.
+fn locks(rows: &[ResultRow]) -> Vec<LockRow> {
+    let with_locks = rows.iter().filter(|r| r.meaning.target == Target::Lock);
+    let row = |(row, verdict): (&ResultRow, LockVerdict)| LockRow {
+        layer: row.layer.clone(),
+        kind: "flock".into(),
+        verdict,
+        because: "the other side took 3 of 40 locks that this side held".into(),
+        tried: 40,
+        excluded: 37,
+        longest_us: None,
+        evidence: vec![row.id.clone()],
+    };
+    let verdicts = [LockVerdict::DoesNotExclude, LockVerdict::NotProved];
+    with_locks
+        .zip(verdicts.into_iter().cycle())
+        .map(row)
+        .collect()
+}
+
 /// Results of the baseline, compared with its first one.
 fn alternatives(rows: &[ResultRow]) -> Vec<AlternativeRow> {
     let own: Vec<&ResultRow> = rows.iter().filter(|r| r.layer == "native").collect();
@@ -621,6 +641,7 @@ fn every_statement_is_made_and_says_what_its_data_say() {
             run: &kept.run,
             results: &report.results,
             alternatives: &report.alternatives,
+            locks: &report.locks,
             study: report.study.as_ref().and_then(|s| s.headline.as_deref()),
         };
         statements(&mut made, &f, &kept.trials, report.control.as_ref());
@@ -641,6 +662,7 @@ fn every_statement_is_made_and_says_what_its_data_say() {
             run: &run,
             results: &results,
             alternatives: &alternatives(&results),
+            locks: &locks(&results),
             study: None,
         };
         statements(&mut made, &f, &trials, control);
