@@ -48,8 +48,8 @@ pub enum Advised<'a> {
     StallsHere(&'a ResultRow),
     /// The worst stalls of the baseline.
     StallsOfBaseline(&'a ResultRow),
-    /// Locks that exclude nobody on the other side.
-    OpenLocks(OpenLocks<'a>),
+    /// A layer with locks that exclude nobody.
+    Locks(OpenLocks<'a>),
     /// A layer that shows changes late, and a spec of it that may show them sooner.
     Fresher(&'a str, Box<Spec>),
     /// A layer served by a program.
@@ -103,9 +103,9 @@ pub fn advice<'a>(f: &Selection<'a>, busy: bool) -> Vec<Advice<'a>> {
     advice.extend(stalling(f));
     for layer in f.compared() {
         let rows = f.rows(layer);
-        advice.extend(OpenLocks::of(f, layer).map(|locks| Advice {
-            rows: locks.rows.clone(),
-            what: Advised::OpenLocks(locks),
+        advice.extend(OpenLocks::of(f, layer).map(|open| Advice {
+            rows: open.rows.clone(),
+            what: Advised::Locks(open),
         }));
         advice.extend(fresher(f, layer));
         advice.extend(fuse(f, layer, &rows));

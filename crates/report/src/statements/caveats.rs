@@ -5,10 +5,9 @@ use layermark_model::{Cut, Limit, Limited as LimitKind, Run, RunStatus, TrialRec
 use crate::{
     Report, ResultRow,
     analysis::{index::Index, limits, waiting},
-    statements::{
-        Selection,
-        locks::{self, UnprovedLocks},
-    },
+    group,
+    statements::Selection,
+    types::LockVerdict,
 };
 
 /// Up to this share of disturbed trials, the trimmed means exclude them.
@@ -21,8 +20,8 @@ pub enum Caveat<'a> {
     Busy(BusyMachine),
     /// Limits of control groups that the results may have met.
     Limits(Vec<Limited<'a>>),
-    /// Layers whose locks are not proved.
-    Locks(UnprovedLocks<'a>),
+    /// Layers whose locks are not proved between machines, for one reason.
+    Locks(&'a str, Vec<&'a str>),
     /// The run ended before its time.
     CutShort(&'a Run, Ended),
     /// The budget was spent.
@@ -78,7 +77,7 @@ pub fn all<'a>(f: &Selection<'a>, trials: &[TrialRecord], index: &Index) -> Vec<
     let busy = BusyMachine::of_run(f, trials).map(Caveat::Busy);
     busy.into_iter()
         .chain(limits(f))
-        .chain(locks::unproved(f.locks).into_iter().map(Caveat::Locks))
+        .chain(locks(f))
         .chain(cut_short(f.run, trials))
         .chain(cut_by_budget(f.run))
         .chain(waited(f, index))
@@ -147,6 +146,17 @@ fn limits<'a>(f: &Selection<'a>) -> Option<Caveat<'a>> {
     });
     let each: Vec<Limited> = each.collect();
     (!each.is_empty()).then_some(Caveat::Limits(each))
+}
+
+/// The layers whose locks are not proved, by reason.
+fn locks<'a>(f: &Selection<'a>) -> impl Iterator<Item = Caveat<'a>> + use<'a> {
+    let open = f
+        .locks
+        .iter()
+        .filter(|r| r.verdict == LockVerdict::NotProved);
+    let each = open.map(|r| (r.because.as_str(), r.layer.as_str()));
+    let by_reason = group::grouped(each).into_iter();
+    by_reason.map(|(why, layers)| Caveat::Locks(why, group::distinct(layers)))
 }
 
 /// What was at work when the budget was spent.

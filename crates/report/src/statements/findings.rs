@@ -33,8 +33,8 @@ pub enum Finding<'a> {
     Uses(Uses<'a>),
     /// Of a layer with stalls, the result whose average differs most from its typical ratio, and all.
     Stalls(&'a ResultRow, Vec<&'a ResultRow>),
-    /// Locks that exclude nobody on the other side.
-    OpenLocks(OpenLocks<'a>),
+    /// Locks of a layer that exclude nobody.
+    Locks(OpenLocks<'a>),
     /// Changes that are seen later.
     Late(Late<'a>),
     /// The result of a layer that is slower by most, all that are slower, and of how many.
@@ -88,7 +88,7 @@ impl<'a> Finding<'a> {
             | Self::Failures(row, _)
             | Self::Stalls(row, _)
             | Self::Slower(row, ..) => vec![&row.layer],
-            Self::OpenLocks(locks) => vec![locks.layer],
+            Self::Locks(open) => vec![open.layer],
             Self::Late(late) => vec![late.layer],
             Self::Near(layers, ..) | Self::Unexplained(layers, _) => layers.clone(),
             Self::Uses(_) | Self::Open(_) => Vec::new(),
@@ -108,7 +108,7 @@ impl<'a> Finding<'a> {
             | Self::Near(_, rows, _)
             | Self::Unexplained(_, rows) => rows.clone(),
             Self::Uses(uses) => uses.rows(),
-            Self::OpenLocks(locks) => locks.rows.clone(),
+            Self::Locks(open) => open.rows.clone(),
             Self::Late(late) => late.rows(),
             Self::Open(open) => open.rows(),
         }
@@ -128,8 +128,11 @@ pub fn findings<'a>(f: &Selection<'a>) -> Vec<Finding<'a>> {
     found.extend(uses::uses(f).map(Finding::Uses));
     found.extend(stalls_of_layers(f));
     let locks = f.compared().into_iter();
-    let locks = locks.filter_map(|layer| OpenLocks::of(f, layer));
-    found.extend(locks.map(Finding::OpenLocks));
+    found.extend(
+        locks
+            .filter_map(|layer| OpenLocks::of(f, layer))
+            .map(Finding::Locks),
+    );
     let late = f.compared().into_iter();
     found.extend(
         late.filter_map(|layer| Late::of(f, layer))

@@ -74,8 +74,8 @@ pub enum Part<'a> {
     Larger(Named<'a>, Sure, &'a ResultRow),
     /// No cost is certain: the largest.
     Uncertain(Named<'a>, Sure, Ratio<'a>),
-    /// Locks that exclude nobody on the other side.
-    OpenLocks(OpenLocks<'a>),
+    /// Locks that exclude nobody.
+    Locks(OpenLocks<'a>),
     /// Changes of the other side are seen later.
     Late(Late<'a>),
     /// A layer failed at some of its operations.
@@ -403,7 +403,7 @@ struct Gist<'a> {
     waits: Vec<&'a str>,
     failed: Vec<Part<'a>>,
     late: Vec<Late<'a>>,
-    locks: Vec<OpenLocks<'a>>,
+    open_locks: Vec<OpenLocks<'a>>,
 }
 
 impl<'a> Gist<'a> {
@@ -422,7 +422,7 @@ impl<'a> Gist<'a> {
         if f.in_memory(layer) {
             self.memory.push(layer);
         }
-        self.locks.extend(OpenLocks::of(f, layer));
+        self.open_locks.extend(OpenLocks::of(f, layer));
         let near = |same, all| Near { layer, same, all };
         match standing(f, layer, &rows) {
             Standing::Memory => {}
@@ -464,7 +464,7 @@ fn gist<'a>(f: &Selection<'a>) -> Vec<Part<'a>> {
             skips.push(&row.layer);
         }
     }
-    let mut known: Vec<Part> = all.locks.into_iter().map(Part::OpenLocks).collect();
+    let mut known: Vec<Part> = all.open_locks.into_iter().map(Part::Locks).collect();
     known.extend(slowest(f, &all.slower));
     known.extend(all.late.into_iter().map(Part::Late));
     known.extend(all.failed);

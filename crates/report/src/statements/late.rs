@@ -1,10 +1,8 @@
 //! Changes that the other side of a shared directory sees later, or not in time. Nothing waits for them, so the delay is
 //! not a cost of an operation.
 
-use layermark_model::Target;
-
 use crate::{
-    statements::Selection,
+    statements::{Selection, locks::is_open},
     types::{ResultRow, Verdict},
 };
 
@@ -14,17 +12,12 @@ pub fn is_late(row: &ResultRow) -> bool {
     row.meaning.is_seeing() && row.is_told() && later
 }
 
-/// Whether a result is a lock that was held on one side while the other one took it: see [`super::locks`].
-fn is_open(row: &ResultRow) -> bool {
-    row.meaning.target == Target::SharedLock && row.not_seen()
-}
-
 /// Late changes of a layer.
 #[derive(Debug)]
 pub struct Late<'a> {
     /// The layer.
     pub layer: &'a str,
-    /// Changes that a verdict was asked on.
+    /// Changes and locks that a verdict was asked on.
     pub asked: usize,
     /// Changes that are seen later, the most delayed first.
     pub slower: Vec<&'a ResultRow>,
@@ -40,9 +33,10 @@ impl<'a> Late<'a> {
         Self::among(layer, &f.rows(layer))
     }
 
-    /// Of a layer's rows with a requested verdict. Without locks that exclude nobody.
+    /// Of a layer's rows with a requested verdict, without locks that exclude nobody.
     pub fn among(layer: &'a str, rows: &[&'a ResultRow]) -> Option<Self> {
-        let late = rows.iter().copied().filter(|r| is_late(r) && !is_open(r));
+        let late = rows.iter().copied();
+        let late = late.filter(|r| is_late(r) && !is_open(r));
         let (mut unseen, delayed): (Vec<&ResultRow>, Vec<&ResultRow>) =
             late.partition(|r| r.not_seen());
         let (mut slower, probably): (Vec<&ResultRow>, Vec<&ResultRow>) = delayed

@@ -40,8 +40,8 @@ pub enum Clause<'a> {
     Adds(Group<'a>),
     /// Faster, for one reason.
     Faster(Group<'a>),
-    /// Locks that exclude nobody on the other side.
-    OpenLocks(OpenLocks<'a>),
+    /// Locks that exclude nobody.
+    Locks(OpenLocks<'a>),
     /// Changes that are seen later.
     Late(Late<'a>),
     /// An operation with stalls.
@@ -131,7 +131,7 @@ fn verdict<'a>(f: &Selection<'a>, layer: &'a str) -> Option<LayerVerdict<'a>> {
     clauses.extend(same.map(Clause::Same));
     clauses.extend(slower(&all, having(Verdict::Slower)));
     clauses.extend(by_cause(&all, &having(Verdict::Faster)).map(Clause::Faster));
-    clauses.extend(OpenLocks::of(f, layer).map(Clause::OpenLocks));
+    clauses.extend(OpenLocks::of(f, layer).map(Clause::Locks));
     clauses.extend(Late::among(layer, &all).map(Clause::Late));
     let stalling = rest
         .iter()

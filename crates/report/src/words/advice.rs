@@ -42,7 +42,7 @@ impl Words for Advised<'_> {
                 "The baseline itself, {baseline}, stalls at {}: look at its disk, and at what its programs do now and then, before a layer is judged by that average.",
                 quoted(&row.label)
             ),
-            Self::OpenLocks(locks) => locks.advice(),
+            Self::Locks(open) => open.advice(),
             Self::Fresher(layer, spec) => text!(
                 "Do not rely on {} showing changes of the other side at once. Measure whether other options help: layermark coherence -l {spec}",
                 Text::code(layer)

@@ -18,7 +18,11 @@ impl Words for Caveat<'_> {
                     "Limits that refill: {each}; they refill between short turns, so work without pauses may be slower than shown"
                 )
             }
-            Self::Locks(unproved) => unproved.words(names),
+            Self::Locks(why, layers) => {
+                let layers: Vec<Text> = layers.iter().map(|l| Text::code(l)).collect();
+                let layers = list(&layers);
+                text!("Locks in {layers} are not proved between machines: {why}")
+            }
             Self::CutShort(run, ended) => {
                 let why = match ended {
                     Ended::ByUser => "Stopped by the user",

@@ -49,7 +49,7 @@ impl Words for Finding<'_> {
                 let (name, at) = (Text::code(&row.layer), quoted(&row.label));
                 text!("{name} at {at}: {times}.")
             }
-            Self::OpenLocks(locks) => text!("{}.", locks.part(names)),
+            Self::Locks(open) => text!("{}.", open.part(names)),
             Self::Late(late) => text!("{}.", late.part()),
             Self::Slower(worst, rows, all) => slower(worst, rows.len(), *all),
             Self::Near(near, _, delta) => {

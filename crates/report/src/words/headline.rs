@@ -157,7 +157,7 @@ fn one(part: &Part, names: &Names) -> Said {
             let text = text!("no cost is certain; {name} {verb} {times} {baseline}'s time");
             return Said::new(text, ratio.at());
         }
-        Part::OpenLocks(locks) => locks.part(names),
+        Part::Locks(open) => open.part(names),
         Part::Late(late) => late.part(),
         Part::Failed(layer, fails, all) => {
             let of = count(*all, "operation");

@@ -1,8 +1,8 @@
-//! Locks that exclude nobody on the other side, and those that are not proved.
+//! Locks that exclude nobody on the other side of a layer's directory.
 
 use crate::{
     number::{list, verb},
-    statements::locks::{OpenLocks, UnprovedLocks},
+    statements::locks::OpenLocks,
     words::{Names, Text, Words, text},
 };
 
@@ -15,8 +15,8 @@ impl Words for OpenLocks<'_> {
 
 impl OpenLocks<'_> {
     fn kinds(&self) -> Text {
-        let names: Vec<&str> = self.kinds.iter().map(|r| r.kind.as_str()).collect();
-        text!("{} {}", list(&names), verb(names.len(), "lock", "locks"))
+        let locks = verb(self.kinds.len(), "lock", "locks");
+        text!("{} {locks}", list(&self.kinds))
     }
 
     /// The part of the headline about the layer.
@@ -24,21 +24,12 @@ impl OpenLocks<'_> {
         text!("{} {}", Text::code(self.layer), self.words(names))
     }
 
-    /// Where not to rely on locks.
+    /// Where not to rely on them.
     pub fn advice(&self) -> Text {
         text!(
-            "Do not let both sides of {} rely on {}: keep files that both write, such as databases and mail boxes, \
-             where locks exclude.",
+            "Do not let both sides of {} rely on {}: keep files that both write, such as databases and mail boxes, where locks exclude.",
             Text::code(self.layer),
             self.kinds()
         )
-    }
-}
-
-impl Words for UnprovedLocks<'_> {
-    fn words(&self, _: &Names) -> Text {
-        let layers: Vec<Text> = self.layers.iter().map(|l| Text::code(l)).collect();
-        let (layers, why) = (list(&layers), self.why);
-        text!("Locks in {layers} are not proved between machines: {why}")
     }
 }

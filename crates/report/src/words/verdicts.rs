@@ -39,7 +39,7 @@ impl Words for Clause<'_> {
             Self::SlowerToo(rows) => text!("is slower at {}", labels(rows)),
             Self::Adds(group) => group.adds(names),
             Self::Faster(group) => group.faster(names),
-            Self::OpenLocks(locks) => locks.words(names),
+            Self::Locks(open) => open.words(names),
             Self::Late(late) => late.words(names),
             Self::Stalls(row) => {
                 let verb = match row.ratio {

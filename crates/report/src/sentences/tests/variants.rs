@@ -24,8 +24,8 @@ use crate::{
         verdicts::{self, Clause},
     },
     types::{
-        AlternativeRow, Average, Control, DebtRow, Distrust, FewerBytes, InTrials, LockRow,
-        LockVerdict, ServedBy, SlowOperations, Stalls, SustainedRatio, WaitingRow,
+        Average, Control, DebtRow, Distrust, FewerBytes, InTrials, LockRow, LockVerdict, ServedBy,
+        SlowOperations, Stalls, SustainedRatio,
     },
     words::{Names, Text, Words},
 };
@@ -53,14 +53,14 @@ macro_rules! kinds {
 
 kinds!(Headline: LostData, Study, Parts);
 kinds!(Part: ControlFailed, BaselineSkips, Choices, NoLayer, NotMeasured, OnlyBaseline, AllFailed, NotAsked, TooLittle,
-    Slows, Takes, TakesMost, Larger, Uncertain, OpenLocks, Late, Failed, Skip, Free, Near, Memory, SlowerUnsteady,
+    Slows, Takes, TakesMost, Larger, Uncertain, Locks, Late, Failed, Skip, Free, Near, Memory, SlowerUnsteady,
     Faster, ProbablyFaster, Wait, Open, Untrusted);
 kinds!(Finding: BaselineSkips, SkipsFlushes, AnsweredEarly, Contradicted, Sustained, FewerBytes, Failures, Uses,
-    Stalls, OpenLocks, Late, Slower, Near, Unexplained, Open);
-kinds!(Clause: Same, CostsMore, SlowerToo, Adds, Faster, OpenLocks, Late, Stalls, Changed, SkipsFlush, FewerFlushes, Withheld,
+    Stalls, Locks, Late, Slower, Near, Unexplained, Open);
+kinds!(Clause: Same, CostsMore, SlowerToo, Adds, Faster, Locks, Late, Stalls, Changed, SkipsFlush, FewerFlushes, Withheld,
     ProbablySlower, ProbablyFaster, Noisy, TooNoisy, TooFew, Drifts, Untrusted, Failed);
 kinds!(Advised: OtherBaseline, KeepNothing, KeepNothingLate, Suspected, FewerFlushes, FastFlush, BusyDisk, Memory,
-    CopyUp, StallsHere, StallsOfBaseline, OpenLocks, Fresher, FewerOperations, Cached, Unexplained, Owes, NotKnown, RunAsRoot,
+    CopyUp, StallsHere, StallsOfBaseline, Locks, Fresher, FewerOperations, Cached, Unexplained, Owes, NotKnown, RunAsRoot,
     NameTheDisk);
 kinds!(Caveat: Busy, Limits, Locks, CutShort, CutByBudget, Waited);
 kinds!(Check: NoControl, Control, Drift, Contamination, Cache, Verified, Proof, Family, Direct, Emulated, Trials,
@@ -346,12 +346,6 @@ impl Draw {
             }
             13 => row.causes = vec![self.pick(&[&Cause::CopyUp, &Cause::UserSpace]).clone()],
             14 => row.causes = vec![Cause::Unexplained],
-            15 if self.once_in(2) => {
-                row.waiting = Some(WaitingRow {
-                    left_out: true,
-                    ..WaitingRow::default()
-                });
-            }
             _ => row.median_ratio = Some(40.0),
         }
         match row.durability.verdict {
@@ -450,12 +444,8 @@ fn random(seed: u64) -> (Run, Vec<ResultRow>, Vec<TrialRecord>) {
     for (n, row) in rows.iter_mut().enumerate() {
         row.id = format!("r{}", n + 1);
     }
-    let mut trials = made_trials(&mut draw, &mut run, &rows);
+    let trials = made_trials(&mut draw, &mut run, &rows);
     change(&mut draw, &mut run);
-    let up = |l: &LayerRun| l.status == LayerStatus::Ready;
-    if !run.layers.iter().any(up) && draw.once_in(2) {
-        trials.clear();
-    }
     (run, rows, trials)
 }
 
@@ -563,7 +553,6 @@ fn made_trials(draw: &mut Draw, run: &mut Run, rows: &[ResultRow]) -> Vec<TrialR
             };
             trial.passes.push(layermark_model::Pass {
                 elapsed_ns: 1000 * (1 + u64::from(block / 5) * 4),
-                waited_ns: Some(170),
                 ops: 1,
                 ..layermark_model::Pass::default()
             });
@@ -584,51 +573,26 @@ fn made_trials(draw: &mut Draw, run: &mut Run, rows: &[ResultRow]) -> Vec<TrialR
     trials
 }
 
-/// Locks of some results, with each answer.
+/// Every third result is a lock that the other side took, and every fourth one that it did not try.
 fn locks(rows: &[ResultRow]) -> Vec<LockRow> {
-    let with_locks = rows.iter().filter(|r| r.meaning.target == Target::Lock);
-    let row = |(row, verdict): (&ResultRow, LockVerdict)| LockRow {
-        layer: row.layer.clone(),
-        kind: "flock".into(),
-        verdict,
-        because: "the other side took 3 of 40 locks that this side held".into(),
-        tried: 40,
-        excluded: 37,
-        longest_us: None,
-        evidence: vec![row.id.clone()],
+    let of = |(at, row): (usize, &ResultRow)| {
+        let verdict = match at {
+            at if at % 3 == 1 => LockVerdict::DoesNotExclude,
+            at if at % 4 == 3 => LockVerdict::NotProved,
+            _ => return None,
+        };
+        Some(LockRow {
+            layer: row.layer.clone(),
+            kind: ["flock", "fcntl", "ofd"][at % 3].into(),
+            verdict,
+            because: "one client took them all".into(),
+            tried: 9,
+            excluded: 0,
+            longest_us: None,
+            evidence: vec![row.id.clone()],
+        })
     };
-    let verdicts = [LockVerdict::DoesNotExclude, LockVerdict::NotProved];
-    with_locks
-        .zip(verdicts.into_iter().cycle())
-        .map(row)
-        .collect()
-}
-
-/// Results of the baseline, compared with its first one.
-fn alternatives(rows: &[ResultRow]) -> Vec<AlternativeRow> {
-    let own: Vec<&ResultRow> = rows.iter().filter(|r| r.layer == "native").collect();
-    let verdicts = [Verdict::Slower, Verdict::Same, Verdict::Undecided];
-    let others = own.iter().skip(1).zip(verdicts);
-    let row = |(row, verdict): (&&ResultRow, Verdict)| AlternativeRow {
-        result: row.id.clone(),
-        reference: own[0].id.clone(),
-        layer: row.layer.clone(),
-        what: String::new(),
-        blocks: 9,
-        ratio: Some(Estimate {
-            estimate: 1.73,
-            interval: Some([1.7, 1.76]),
-            average: None,
-        }),
-        extra_us: None,
-        p: None,
-        p_adjusted: None,
-        verdict,
-        probably: None,
-        margin: None,
-        more_blocks: None,
-    };
-    others.map(row).collect()
+    rows.iter().enumerate().filter_map(of).collect()
 }
 
 #[test]
@@ -658,11 +622,16 @@ fn every_statement_is_made_and_says_what_its_data_say() {
             1 => failed.as_ref(),
             _ => sound,
         };
+        let locks = if seed % 5 == 0 {
+            locks(&results)
+        } else {
+            Vec::new()
+        };
         let f = Selection {
             run: &run,
             results: &results,
-            alternatives: &alternatives(&results),
-            locks: &locks(&results),
+            alternatives: &[],
+            locks: &locks,
             study: None,
         };
         statements(&mut made, &f, &trials, control);
