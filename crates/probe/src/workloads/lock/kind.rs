@@ -1,7 +1,5 @@
 //! Kinds of lock.
 
-use serde::{Deserialize, Serialize};
-
 use crate::param::words;
 
 words! {
