@@ -98,7 +98,9 @@ pub fn command() -> Command {
         plans::names()
     );
     let command = Cli::command()
-        .mut_subcommand("compare", |c| c.mut_arg("output", |arg| arg.help(of_two)))
+        .mut_subcommand("compare", |c| {
+            c.mut_arg("output", |arg| arg.help(of_two.clone()).long_help(of_two))
+        })
         .mut_subcommand("run", |c| c.mut_arg("plan", |arg| arg.help(plan)))
         .subcommands(workloads)
         .mut_subcommands(examples::with);

@@ -32,7 +32,7 @@ pub struct StoreArg {
 
 #[derive(Debug, Args)]
 pub struct OutArgs {
-    #[arg(short, long = "output", value_name = "FILE", help = output_help())]
+    #[arg(short, long = "output", value_name = "FILE", help = OUTPUT, long_help = output_help())]
     pub output: Vec<PathBuf>,
     /// Print the whole report, not only the answer
     #[arg(long, conflicts_with = "json")]
@@ -48,6 +48,9 @@ pub struct OutArgs {
     #[command(flatten)]
     pub store: StoreArg,
 }
+
+const OUTPUT: &str = "Write the report to a file in the format of its ending, such as x.html, x.md, x.csv, x.json, x.card.png; \
+    x.lm is the run itself; repeatable";
 
 fn output_help() -> String {
     output_help_of(|_| true) + "; x.lm is the run itself, to be kept or sent"
@@ -128,9 +131,10 @@ pub struct CommonArgs {
     /// How thorough: sessions and precision
     #[arg(long, value_enum)]
     pub profile: Option<ProfileArg>,
-    /// How long the run may take, from start to end: 90s, 2m. What does not fit is refused before anything
-    /// is measured, and what is still at work at the end is cut [default: the plan's; 13s for one
-    /// workload, unless --blocks, --precision or --profile is given]
+    /// How long the run may take, from start to end: 90s, 2m [default: the plan's; 13s for one workload]
+    ///
+    /// What does not fit is refused before anything is measured, and what is still at work at the end is cut. The plan
+    /// of one workload has no budget if --blocks, --precision or --profile is given.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
     /// Let a budget that is too short leave out layers that -l names, the last ones first

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use clap::Command;
+use layermark_probe::workloads;
 
-/// Commands in the order in which they are shown.
+/// Commands in the order in which they are shown. Workloads that are in none of these groups have one of their own.
 const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Ask a question",
@@ -14,21 +15,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Look at results",
         &["report", "compare", "history", "serve", "import"],
     ),
-    (
-        "Measure one kind of work",
-        &[
-            "file",
-            "meta",
-            "iops",
-            "lock",
-            "db",
-            "coherence",
-            "net",
-            "http",
-            "ftp",
-            "devload",
-        ],
-    ),
+    ("Measure one kind of work", &[]),
     (
         "More",
         &["docs", "man", "help", "schema", "completions", "selftest"],
@@ -44,11 +31,11 @@ pub fn with(command: Command) -> Command {
     let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
     for (title, names) in GROUPS {
         let _ = writeln!(text, "\n{title}:");
-        for name in names {
-            let found = command.get_subcommands().find(|c| c.get_name() == *name);
+        for name in members(names) {
+            let found = command.get_subcommands().find(|c| c.get_name() == name);
             // clap makes `help` when it builds the command.
             let about = found.and_then(Command::get_about).map_or_else(
-                || "Print the help of a command, or of all commands as data".into(),
+                || "print the help of a command, or of all commands as data".into(),
                 ToString::to_string,
             );
             text += &entry(name, &about);
@@ -57,9 +44,21 @@ pub fn with(command: Command) -> Command {
     command.help_template(text + "\nOptions:\n{options}{after-help}")
 }
 
+/// The commands of a group.
+fn members(names: &'static [&'static str]) -> Vec<&'static str> {
+    if !names.is_empty() {
+        return names.to_vec();
+    }
+    let elsewhere = |id: &str| GROUPS.iter().any(|(_, names)| names.contains(&id));
+    let rest = workloads::ALL.iter().map(|w| w.info().id);
+    rest.filter(|id| !elsewhere(id)).collect()
+}
+
 /// The line of a command, and more below it where its text is longer.
 fn entry(name: &str, about: &str) -> String {
     let (mut text, mut line) = (String::new(), format!("  {name:<NAME$}"));
+    let mut about = about.to_owned();
+    about[..1].make_ascii_uppercase();
     for word in about.split_whitespace() {
         if line.len() + word.len() > WIDTH {
             let _ = writeln!(text, "{}", line.trim_end());

@@ -108,7 +108,10 @@ fn argument(arg: &Arg) -> Value {
     let takes = arg.get_action().takes_values();
     let value_names = arg.get_value_names().unwrap_or_default();
     let name = value_names.first().map(ToString::to_string);
-    let help = arg.get_help().map(ToString::to_string);
+    let help = arg
+        .get_long_help()
+        .or(arg.get_help())
+        .map(ToString::to_string);
     json!({
         "name": arg.get_id().as_str(),
         "long": arg.get_long().map(|l| format!("--{l}")),

@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use layermark_model::{Run, StoreOption, TrialRecord};
 use layermark_probe::workloads;
 use layermark_report::Report;
-use layermark_store::{Archive, Filter, Store, StoreError, Summary, is_archive};
+use layermark_store::{Archive, Store, StoreError, is_archive};
 
 use crate::{
     failure::{Code, Failure},
@@ -86,8 +86,7 @@ pub fn sent(path: &Path) -> Result<Archive, Failure> {
 /// Stores a run that was sent.
 pub fn keep(store: &mut Store, kept: Archive) -> Result<Archive, Failure> {
     let run = &kept.run.id;
-    let is_here = |found: &Summary| found.id == *run;
-    if store.list(Filter::default())?.iter().any(is_here) {
+    if store.load(run).is_ok_and(|(found, _)| found.id == *run) {
         let text = format!("run {run} is in the store already");
         let hint = format!("layermark report {run}{}", store.option());
         return Err(Failure::usage(text).hint(hint));

@@ -198,10 +198,7 @@ fn what_is_no_run_is_refused() {
         ),
     ] {
         fs::write(dir.join(name), text).unwrap();
-        refused(
-            compare(name),
-            &[name, why, "layermark report RUN -o x.json"],
-        );
+        refused(compare(name), &[name, why, "layermark report RUN -o x.lm"]);
     }
     refused(compare("gone.json"), &["gone.json", "No such file"]);
     refused(compare("./work"), &["work", "directory"]);

@@ -232,6 +232,19 @@ impl Scratch {
             let said = scratch.run(&["run", "seed.toml", "--dir", "work", "-o", report], &[]);
             assert!(matches!(said.code, Some(0 | 3 | 4)), "{}", said.stderr);
         }
+        // A run of somebody else's store.
+        let sent = [
+            "run",
+            "seed.toml",
+            "--dir",
+            "work",
+            "-o",
+            "x.lm",
+            "--store",
+            "their.db",
+        ];
+        let said = scratch.run(&sent, &[]);
+        assert!(matches!(said.code, Some(0 | 3 | 4)), "{}", said.stderr);
         scratch.run(&["import", "fio.json"], &[]).code(0);
         scratch
     }

@@ -377,8 +377,7 @@ impl Drop for RunningLayer {
 /// Processes on this host whose limits of CPU time and transfers hold for the layer: its helpers, or the server that
 /// somebody else has started for a file system in user space.
 fn servers(info: &PlaceInfo, facts: &Facts, ground: Option<(u64, i64)>) -> Vec<u32> {
-    let mount = facts.mounts.first().filter(|_| info.on_this_host);
-    let is_fuse = mount.is_some_and(|mount| mount.fs.split('.').next() == Some("fuse"));
+    let is_fuse = info.on_this_host && facts.is_fuse();
     if !info.helpers.is_empty() || !is_fuse {
         return info.helpers.clone();
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::figures;
 use crate::{
     param::{self, Means, Params, words},
-    workloads::lock::params::LockOp,
+    workloads::lock::kind::LockOp,
 };
 
 words! {

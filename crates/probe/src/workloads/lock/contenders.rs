@@ -10,8 +10,9 @@ use std::{
 use layermark_model::Latency;
 
 use super::{
+    kind::LockOp,
     ops::{Count, LockUnlock},
-    params::{LockOp, LockParams},
+    params::LockParams,
 };
 use crate::{
     ProbeError,

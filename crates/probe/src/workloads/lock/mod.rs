@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod contenders;
+pub(super) mod kind;
 mod ops;
 pub(super) mod params;
 pub(super) mod sys;

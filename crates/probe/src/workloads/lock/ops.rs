@@ -3,7 +3,7 @@
 use std::{fs::File, io, os::unix::fs::FileExt};
 
 use super::{
-    params::LockOp,
+    kind::LockOp,
     sys::{lock, unlock},
 };
 use crate::run::drive::Step;

@@ -4,24 +4,12 @@ use layermark_model::{Divided, Meaning, Point, PointError, Quantity, Settings, T
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::BLOCK;
+use super::{BLOCK, kind::LockOp};
 use crate::{
     limits,
-    param::{self, Means, Params, words},
+    param::{self, Means, Params},
     workloads::coherence::params::CoherenceParams,
 };
-
-words! {
-    /// A kind of lock. Each excludes others of its kind.
-    pub enum LockOp {
-        /// flock(2): belongs to the open file.
-        Flock = "flock",
-        /// The record locks of POSIX, `F_SETLKW` of fcntl(2): belong to the process.
-        Fcntl = "fcntl",
-        /// `F_OFD_SETLKW` of fcntl(2): record locks that belong to the open file.
-        Ofd = "ofd",
-    }
-}
 
 type Row = param::Row<LockParams>;
 

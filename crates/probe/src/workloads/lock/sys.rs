@@ -8,7 +8,7 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-use super::params::LockOp;
+use super::kind::LockOp;
 
 /// Waits for the lock on the whole file.
 pub fn lock(op: LockOp, file: &File) -> io::Result<()> {

@@ -5,12 +5,7 @@ use hdrhistogram::{Histogram, serialization::Deserializer};
 use layermark_model::{Point, PointError, Settings, Trial, WorkGroup};
 use serde_json::json;
 
-use super::{
-    WORKLOAD,
-    params::{LockOp, LockParams},
-    sys,
-    work::LockWork,
-};
+use super::{WORKLOAD, kind::LockOp, params::LockParams, sys, work::LockWork};
 use crate::{Context, TurnRequest, Work, Workload, run::Repeated};
 
 fn params(op: LockOp, threads: u64) -> LockParams {

@@ -10,8 +10,9 @@ use layermark_model::{Trial, Verified};
 
 use super::{
     contenders::{Contenders, Open, What},
+    kind::LockOp,
     ops::counter,
-    params::{LockOp, LockParams},
+    params::LockParams,
     sys,
 };
 use crate::{

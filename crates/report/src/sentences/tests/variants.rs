@@ -24,8 +24,8 @@ use crate::{
         verdicts::{self, Clause},
     },
     types::{
-        Average, Control, DebtRow, Distrust, FewerBytes, InTrials, LockRow, LockVerdict, ServedBy,
-        SlowOperations, Stalls, SustainedRatio,
+        AlternativeRow, Average, Control, DebtRow, Distrust, FewerBytes, InTrials, LockRow,
+        LockVerdict, ServedBy, SlowOperations, Stalls, SustainedRatio, WaitingRow,
     },
     words::{Names, Text, Words},
 };
@@ -346,6 +346,12 @@ impl Draw {
             }
             13 => row.causes = vec![self.pick(&[&Cause::CopyUp, &Cause::UserSpace]).clone()],
             14 => row.causes = vec![Cause::Unexplained],
+            15 if self.once_in(2) => {
+                row.waiting = Some(WaitingRow {
+                    left_out: true,
+                    ..WaitingRow::default()
+                });
+            }
             _ => row.median_ratio = Some(40.0),
         }
         match row.durability.verdict {
@@ -444,8 +450,12 @@ fn random(seed: u64) -> (Run, Vec<ResultRow>, Vec<TrialRecord>) {
     for (n, row) in rows.iter_mut().enumerate() {
         row.id = format!("r{}", n + 1);
     }
-    let trials = made_trials(&mut draw, &mut run, &rows);
+    let mut trials = made_trials(&mut draw, &mut run, &rows);
     change(&mut draw, &mut run);
+    let up = |l: &LayerRun| l.status == LayerStatus::Ready;
+    if !run.layers.iter().any(up) && draw.once_in(2) {
+        trials.clear();
+    }
     (run, rows, trials)
 }
 
@@ -553,6 +563,7 @@ fn made_trials(draw: &mut Draw, run: &mut Run, rows: &[ResultRow]) -> Vec<TrialR
             };
             trial.passes.push(layermark_model::Pass {
                 elapsed_ns: 1000 * (1 + u64::from(block / 5) * 4),
+                waited_ns: Some(170),
                 ops: 1,
                 ..layermark_model::Pass::default()
             });
@@ -595,6 +606,36 @@ fn locks(rows: &[ResultRow]) -> Vec<LockRow> {
     rows.iter().enumerate().filter_map(of).collect()
 }
 
+/// Results of the baseline, compared with its first one.
+fn alternatives(rows: &[ResultRow]) -> Vec<AlternativeRow> {
+    let own: Vec<&ResultRow> = rows
+        .iter()
+        .filter(|r| r.verdict == Verdict::Baseline)
+        .collect();
+    let verdicts = [Verdict::Slower, Verdict::Same, Verdict::Undecided];
+    let others = own.iter().skip(1).zip(verdicts);
+    let row = |(row, verdict): (&&ResultRow, Verdict)| AlternativeRow {
+        result: row.id.clone(),
+        reference: own[0].id.clone(),
+        layer: row.layer.clone(),
+        what: String::new(),
+        blocks: 9,
+        ratio: Some(Estimate {
+            estimate: 1.73,
+            interval: Some([1.7, 1.76]),
+            average: None,
+        }),
+        extra_us: None,
+        p: None,
+        p_adjusted: None,
+        verdict,
+        probably: None,
+        margin: None,
+        more_blocks: None,
+    };
+    others.map(row).collect()
+}
+
 #[test]
 fn every_statement_is_made_and_says_what_its_data_say() {
     let mut made = Made::default();
@@ -630,7 +671,7 @@ fn every_statement_is_made_and_says_what_its_data_say() {
         let f = Selection {
             run: &run,
             results: &results,
-            alternatives: &[],
+            alternatives: &alternatives(&results),
             locks: &locks,
             study: None,
         };
