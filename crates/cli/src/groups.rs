@@ -83,8 +83,7 @@ mod tests {
         let mut names: Vec<&str> = all.get_subcommands().map(Command::get_name).collect();
         let mut grouped: Vec<&str> = GROUPS
             .iter()
-            .flat_map(|(_, names)| *names)
-            .copied()
+            .flat_map(|(_, names)| members(names))
             .collect();
         names.sort_unstable();
         grouped.sort_unstable();

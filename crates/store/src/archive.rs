@@ -102,7 +102,9 @@ impl ArchiveError {
         match self {
             Self::Read { path, .. } => format!("ls -l {}", path.display()),
             Self::Bad { .. } => "write one: layermark report RUN -o x.lm".into(),
-            Self::Newer { .. } => "read it with the layermark that wrote it, or a newer one".into(),
+            Self::Newer { .. } => {
+                "install the version of it that wrote the file, or a newer one".into()
+            }
         }
     }
 }

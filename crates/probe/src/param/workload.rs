@@ -49,7 +49,7 @@ pub trait Runs: Sized {
 
     /// See [`Workload::serve`].
     fn serve(self, _dir: &Path, _context: &Context) -> Result<Box<dyn FarEnd>, ProbeError> {
-        Err(ProbeError::new("the workload has no far end"))
+        Err(ProbeError::new(format!("`{}` has no far end", Self::ID)))
     }
 
     /// See [`Workload::prepare`].

@@ -89,7 +89,7 @@ fn what_is_no_run_is_refused_and_says_why() {
     );
     refused(&format!("{HEAD}\n"), "no run");
     refused(&format!("{HEAD}\n{good}{good}"), "a second run");
-    refused(&format!("{HEAD}\n{good}x\n"), "line 8");
+    refused(&format!("{HEAD}\n{good}x\n"), "line 9");
     let newer = HEAD.replace(":1,", ":2,");
     refused(&format!("{newer}\n{good}"), "newer layermark (format 2");
     let other = good.replacen("01RUN", "../x", 1);

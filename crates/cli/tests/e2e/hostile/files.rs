@@ -241,6 +241,7 @@ const WRITERS: &[&[&str]] = &[
     &["file", "-l", "mock", "--dir", "work", "--events"],
     &["iops", "-l", "mock", "--dir", "work", "-o"],
     &["meta", "-l", "mock", "--dir", "work", "-o"],
+    &["mmap-fault", "-l", "mock", "--dir", "work", "-o"],
     &["lock", "-l", "mock", "--dir", "work", "-o"],
     &["db", "-l", "mock", "--dir", "work", "-o"],
     &["coherence", "-l", "mock", "--dir", "work", "-o"],
