@@ -48,7 +48,10 @@ pub trait Runs: Sized {
     }
 
     /// See [`Workload::serve`].
-    fn serve(self, _dir: &Path, _context: &Context) -> Result<Box<dyn FarEnd>, ProbeError> {
+    fn serve(self, _dir: &Path, _context: &Context) -> Result<Box<dyn FarEnd>, ProbeError>
+    where
+        Self: Params,
+    {
         Err(ProbeError::new(format!("`{}` has no far end", Self::ID)))
     }
 
