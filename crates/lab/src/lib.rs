@@ -103,6 +103,7 @@ pub fn run(
         points: resolved.points,
         cut: None,
         sustained: Vec::new(),
+        sent: false,
         store: store.option(),
     };
     store.begin(&run)?;

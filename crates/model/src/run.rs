@@ -37,6 +37,9 @@ pub struct Run {
     /// Work without pauses, measured at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sustained: Vec<Sustained>,
+    /// Whether it was made by somebody else, and came in a file: what it reaches is not the user's choice.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sent: bool,
     /// How commands name its store.
     #[serde(skip)]
     pub store: StoreOption,

@@ -6,6 +6,7 @@
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -18,8 +19,9 @@ use serde::{Deserialize, Serialize};
 
 /// The format that is written, and the newest that is read.
 const FORMAT: u32 = 1;
-/// The most bytes that an archive may have unpacked: some hundred thousand trials.
-const LARGEST: u64 = 512 << 20;
+/// The most bytes that an archive may have unpacked: about a hundred thousand trials. In memory they take several times as
+/// much.
+const LARGEST: u64 = 128 << 20;
 /// The most bytes of one line. The longest are a run's plan and a trial with its blocks.
 const LONGEST: u64 = 16 << 20;
 /// The largest window of a frame, bytes: what unpacking needs in memory at least. Ours is smaller.
@@ -100,7 +102,9 @@ impl ArchiveError {
     /// A hint: what to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Read { path, .. } => format!("ls -l {}", path.display()),
+            Self::Read { path, .. } => {
+                format!("ls -l {}", shell_words::quote(&path.to_string_lossy()))
+            }
             Self::Bad { .. } => "write one: layermark report RUN -o x.lm".into(),
             Self::Newer { .. } => {
                 "install the version of it that wrote the file, or a newer one".into()
@@ -125,9 +129,17 @@ impl Archive {
             path: path.into(),
             source,
         };
-        let mut file = BufReader::new(File::open(path).map_err(read)?);
-        // A directory can be opened, and not read.
-        file.fill_buf().map_err(read)?;
+        // The open of a FIFO would wait for who writes.
+        let how = libc::O_NONBLOCK;
+        let file = File::options().read(true).custom_flags(how).open(path);
+        let file = file.map_err(read)?;
+        if !file.metadata().map_err(read)?.is_file() {
+            return Err(ArchiveError::Bad {
+                path: path.into(),
+                reason: "this is not a file".into(),
+            });
+        }
+        let file = BufReader::new(file);
         let mut archive = Self::unpack(file).map_err(|wrong| match wrong {
             Wrong::Newer(found) => ArchiveError::Newer {
                 path: path.into(),
@@ -168,7 +180,7 @@ impl Archive {
     /// The bytes of a file.
     ///
     /// # Errors
-    /// If a value cannot be written as JSON.
+    /// If it is larger than what is read, or a value cannot be written as JSON.
     pub fn packed(&self) -> io::Result<Vec<u8>> {
         let head = Line::Layermark(Head {
             archive: FORMAT,
@@ -177,6 +189,15 @@ impl Archive {
         let mut text = serde_json::to_vec(&head)?;
         text.push(b'\n');
         self.write(&mut text)?;
+        let longest = text.split(|byte| *byte == b'\n').map(<[u8]>::len).max();
+        if text.len() as u64 > LARGEST || longest.is_some_and(|n| n as u64 >= LONGEST) {
+            let text = format!(
+                "it has more than {} MiB, or a line of more than {} MiB",
+                LARGEST >> 20,
+                LONGEST >> 20
+            );
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
         Ok(compress_to_vec(text.as_slice(), CompressionLevel::Fastest))
     }
 
@@ -203,9 +224,9 @@ impl Archive {
             number += 1;
         }
         let run = run.ok_or("it has no run")?;
-        // Commands that are printed name it.
-        if run.id.is_empty() || !run.id.bytes().all(|b| b.is_ascii_alphanumeric()) {
-            return Err("the run's id is none".into());
+        let ids = imports.iter().map(|import| &import.id);
+        if let Some(id) = ids.chain([&run.id]).find(|id| !is_id(id)) {
+            return Err(format!("{:?} is no id", layermark_model::brief(id)));
         }
         Ok(Self {
             run: Run {
@@ -237,6 +258,11 @@ impl Archive {
         }
         Ok(())
     }
+}
+
+/// Whether a text is a ULID, as commands and messages name runs and imports.
+fn is_id(text: &str) -> bool {
+    text.len() == 26 && text.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 /// The next line, or nothing at the end.

@@ -24,6 +24,13 @@ pub struct ImportSummary {
     pub points: u64,
 }
 
+/// Whether there is an import of this id.
+pub(crate) async fn has(c: &mut AnyConnection, id: &str) -> Result<bool, Inner> {
+    let found = sqlx::query_scalar("SELECT count(*) FROM imports WHERE id = $1").bind(id);
+    let found: i64 = found.fetch_one(c).await?;
+    Ok(found > 0)
+}
+
 pub(crate) async fn put(c: &mut AnyConnection, import: &Import) -> Result<(), Inner> {
     sqlx::query(
         "INSERT INTO imports (id, imported_ms, file, format, tool, measured, notes, points, point_count)

@@ -263,7 +263,10 @@ impl Store {
                 write::trial(&mut tx, &run.id, record).await?;
             }
             for import in imports {
-                imports::put(&mut tx, import).await?;
+                // It may have come with another run.
+                if !imports::has(&mut tx, &import.id).await? {
+                    imports::put(&mut tx, import).await?;
+                }
             }
             Ok(tx.commit().await?)
         })

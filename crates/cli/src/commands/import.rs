@@ -100,7 +100,10 @@ fn keep_run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let mut store = stored::open_store(args.out.store.store.as_deref())?;
     let kept = stored::keep(&mut store, kept)?;
     say(format!("import: {}", kept.run.id));
-    let report = stored::build(&kept.run, &kept.trials);
+    let mut report = stored::build(&kept.run, &kept.trials);
+    kept.imports
+        .iter()
+        .for_each(|import| report.set_beside(import));
     output::deliver(&report, Some(&kept), &targets, args.out.stdout(), false)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -36,10 +36,12 @@ pub fn refuse_run(what: &str, run: &Run) -> Result<(), Failure> {
     refuse(&changeable(what), all)
 }
 
-/// The same for a run in a file, whoever owns the file: nobody reads what is packed in it.
-pub fn refuse_sent(path: &Path, run: &Run) -> Result<(), Failure> {
-    let what = format!("the run in {} was made by somebody", path.display());
-    refuse(&what, reached_by(run)?)
+/// The same for a run that came in a file, whoever owns the file: nobody reads what is packed in it.
+pub fn refuse_sent(name: &str, run: &Run) -> Result<(), Failure> {
+    refuse(
+        &format!("{name} was made by somebody else"),
+        reached_by(run)?,
+    )
 }
 
 fn changeable(what: &str) -> String {

@@ -25,7 +25,10 @@ pub fn again(ReportArgs { run, beside, out }: &ReportArgs) -> Result<ExitCode, F
     let mut store = stored::Opened::new(out.store.store.as_deref());
     let mut kept = store.find(run)?;
     for import in beside {
-        kept.imports.push(store.get()?.load_import(import)?);
+        let found = store.get()?.load_import(import)?;
+        if kept.imports.iter().all(|known| known.id != found.id) {
+            kept.imports.push(found);
+        }
     }
     let mut report = stored::build(&kept.run, &kept.trials);
     kept.imports

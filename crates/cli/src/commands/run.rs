@@ -59,8 +59,8 @@ pub struct RunArgs {
     /// NAME=VALUE, or NAME to copy it from layermark's own environment; repeatable
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
-    /// Allow what a plan or a store that other users can change reaches beyond the run's directory:
-    /// programs, kernels, other files, addresses, secrets
+    /// Allow what a plan or a store that other users can change, or a run that was sent, reaches beyond the run's
+    /// directory: programs, kernels, other files, addresses, secrets
     #[arg(long)]
     pub allow_programs: bool,
     #[command(flatten)]
@@ -73,13 +73,13 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
     let env = environment(&args.env)?;
     let order = match (args.resume, args.replay) {
         (Some(run), _) if layermark_store::is_archive(Path::new(&run)) => {
-            let text = format!("--resume {run}: a run continues in the store where it was begun");
-            let run = shell_words::quote(&run);
-            let hint = format!("make it anew: layermark run --replay {run}");
-            return Err(Failure::usage(text).hint(hint));
+            return Err(not_begun_here(&shell_words::quote(&run)));
         }
         (Some(run), _) => {
-            let store = stored::read_store(common.out.store.store.as_deref())?;
+            let mut store = stored::read_store(common.out.store.store.as_deref())?;
+            if stored::load(&mut store, &run)?.0.sent {
+                return Err(not_begun_here(&format!("{run}{}", store.option())));
+            }
             let theirs = store.is_shared() && !args.allow_programs;
             let seen = theirs.then(|| stored(store, &run, false)).transpose()?;
             let run = seen.as_ref().map_or(run, |seen| seen.id.clone());
@@ -88,12 +88,16 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
         (_, Some(run)) => {
             let path = Path::new(&run);
             let run = if layermark_store::is_archive(path) {
-                sent(path, args.allow_programs)?
+                sent(stored::sent(path)?.run, &run, args.allow_programs)?
             } else {
                 let store = stored::read_store(common.out.store.store.as_deref())?;
                 stored(store, &run, args.allow_programs)?
             };
             let mut request = Request::replay(&run, exe()?);
+            if run.sent {
+                // What could not be done there may be done here.
+                request.left_out = None;
+            }
             if common.budget.is_some() {
                 request.plan.budget.clone_from(&common.budget);
                 request.left_out = None;
@@ -137,6 +141,10 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
 /// Loads a stored run. Refuses what it reaches if other users can change the store, unless `allowed`.
 fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
     let (run, _) = stored::load(&mut store, run)?;
+    if run.sent {
+        let name = format!("run {}", run.id);
+        return sent(run, &name, allowed);
+    }
     if store.is_shared() && !allowed {
         run.plan.check().map_err(Failure::usage)?;
         let what = format!("run {} in the store {}", run.id, store.path().display());
@@ -145,16 +153,20 @@ fn stored(mut store: Store, run: &str, allowed: bool) -> Result<Run, Failure> {
     Ok(run)
 }
 
-/// The run of a file that somebody has sent, to be made in the current directory. Refuses what it reaches, unless
-/// `allowed`.
-fn sent(path: &Path, allowed: bool) -> Result<Run, Failure> {
-    let mut run = stored::sent(path)?.run;
+/// A run that somebody has sent, to be made in the current directory. Refuses what it reaches, unless `allowed`.
+fn sent(mut run: Run, name: &str, allowed: bool) -> Result<Run, Failure> {
     run.plan.check().map_err(Failure::usage)?;
     if !allowed {
-        programs::refuse_sent(path, &run)?;
+        programs::refuse_sent(name, &run)?;
     }
     ".".clone_into(&mut run.dir);
     Ok(run)
+}
+
+/// A run that was sent cannot be continued.
+fn not_begun_here(run: &str) -> Failure {
+    let text = format!("--resume {run}: a run continues in the store where it was begun");
+    Failure::usage(text).hint(format!("make it anew: layermark run --replay {run}"))
 }
 
 /// Environment variables of launched programs. Those copied from layermark's own environment need

@@ -76,9 +76,13 @@ pub fn kept(store: &mut Store, id: &str) -> Result<Archive, Failure> {
     })
 }
 
-/// A run that somebody has sent, in a file of its own.
+/// A run that somebody has sent, in a file of its own. The hints in it are of that machine, and somebody else's words.
 pub fn sent(path: &Path) -> Result<Archive, Failure> {
     let mut kept = Archive::open(path).map_err(|e| Failure::usage(&e).hint(e.hint()))?;
+    kept.run.sent = true;
+    for layer in &mut kept.run.layers {
+        layer.hint = None;
+    }
     workloads::complete(&mut kept.run.points);
     Ok(kept)
 }

@@ -94,9 +94,15 @@ fn a_run_writes_the_file_and_another_machine_makes_the_run_again_where_it_stands
 /// Nobody reads what is packed in a file, so it is the file of somebody else, whoever owns it.
 #[test]
 fn what_a_sent_run_reaches_is_allowed_or_refused_and_it_is_not_continued() {
-    let words = ["was made by somebody", "program", "--allow-programs"];
+    let words = ["was made by somebody else", "program", "--allow-programs"];
     let said = sent("steps").args(["run", "--replay", "x.lm"]).run();
     let said = said.fails(2, &words);
+    // A store of one's own does not make it one's own.
+    let kept = said.then().args(["import", "x.lm"]).run().code(0);
+    let again = kept.then().args(["run", "--replay", "last"]).run();
+    let again = again.fails(2, &words);
+    let resume = again.then().args(["run", "--resume", "last"]).run();
+    let said = resume.fails(2, &["in the store where it was begun", "run --replay last"]);
     let resume = said.then().args(["run", "--resume", "x.lm"]).run();
     let resume = resume.fails(2, &["in the store where it was begun", "run --replay x.lm"]);
     let path = resume.dir.path().join("x.lm");

@@ -59,6 +59,7 @@ pub fn run(id: &str, started_ms: i64) -> Run {
         ],
         cut: None,
         sustained: Vec::new(),
+        sent: false,
         store: layermark_model::StoreOption::default(),
     }
 }

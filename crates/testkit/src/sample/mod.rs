@@ -313,6 +313,7 @@ fn done(id: &str, seed: u64, layers: Vec<LayerRun>, points: Vec<Point>, ms: i64)
         points,
         cut: None,
         sustained: Vec::new(),
+        sent: false,
         store: StoreOption::default(),
     }
 }

@@ -60,6 +60,7 @@ impl Made {
             points: Vec::new(),
             cut: None,
             sustained: Vec::new(),
+            sent: false,
             store: StoreOption::default(),
         };
         Self {
