@@ -128,9 +128,16 @@ impl CoherenceWork {
         self.make(n, tick)?;
         let before = self.ask(&Ask::Before { n }, tick)?;
         self.has_seen(before, Watcher::Layer)?;
-        let _: bool = self.ask(&Ask::Watch { n }, tick)?;
+        // A change is waited for before it is made. A lock is tried once it is held, or it would be free.
+        let is_lock = self.p.op.lock().is_some();
+        if !is_lock {
+            let _: bool = self.ask(&Ask::Watch { n }, tick)?;
+        }
         self.here.change(n).map_err(self.here("change a file in"))?;
         let changed = Instant::now();
+        if is_lock {
+            let _: bool = self.ask(&Ask::Watch { n }, tick)?;
+        }
         let seen: bool = self.control.answer(tick)?;
         Ok(seen.then(|| changed.elapsed().as_nanos() as u64))
     }
@@ -140,9 +147,17 @@ impl CoherenceWork {
         self.make(n, tick)?;
         let asked = Instant::now();
         self.control.say(&Ask::Change { n })?;
+        // As in `change_here`.
+        let is_lock = self.p.op.lock().is_some();
+        let held = is_lock
+            .then(|| self.control.answer(&mut *tick))
+            .transpose()?;
         let seen = self.looks(tick, |here| here.sees(n))?;
         let passed = asked.elapsed().as_nanos() as u64;
-        let took: u64 = self.control.answer(tick)?;
+        let took: u64 = match held {
+            Some(took) => took,
+            None => self.control.answer(tick)?,
+        };
         Ok(seen.then(|| passed.saturating_sub(took)))
     }
 
