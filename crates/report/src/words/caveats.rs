@@ -1,6 +1,6 @@
 //! Limits of all other sentences.
 
-use layermark_model::{Cut, Run};
+use layermark_model::{Cut, Run, StoreOption};
 
 use crate::{
     number::{self, count, list},
@@ -29,8 +29,7 @@ impl Words for Caveat<'_> {
                     Ended::ByError => "Ended by an error",
                     Ended::Interrupted => "Interrupted",
                 };
-                let command = format!("layermark run --resume {}", run.store.find(&run.id));
-                text!("{why}: {} continues it", Text::code(&command))
+                text!("{why}: {}", go_on(run, ""))
             }
             Self::CutByBudget(run, cut) => cut_by_budget(run, cut),
             Self::Waited(waited) => waited.words(names),
@@ -90,15 +89,22 @@ fn cut_by_budget(run: &Run, cut: &Cut) -> Text {
     } else {
         String::new()
     };
-    let command = format!(
-        "layermark run --resume {} --budget {}s",
-        run.store.find(&run.id),
-        cut.enough_s
-    );
     text!(
-        "The budget of {budget} was spent: {at}was cut after {} s, while {}; {smaller}{} continues it",
+        "The budget of {budget} was spent: {at}was cut after {} s, while {}; {smaller}{}",
         cut.at_s,
         cut.during,
-        Text::code(&command)
+        go_on(run, &format!(" --budget {}s", cut.enough_s))
     )
+}
+
+/// The command that continues a run. One that was sent can only be made anew.
+fn go_on(run: &Run, more: &str) -> Text {
+    let sent = run.sent || matches!(run.store, StoreOption::Archive(_));
+    let (flag, does) = if sent {
+        ("--replay", "makes it anew")
+    } else {
+        ("--resume", "continues it")
+    };
+    let command = format!("layermark run {flag} {}{more}", run.store.find(&run.id));
+    text!("{} {does}", Text::code(&command))
 }

@@ -17,7 +17,6 @@ pub fn waits([whole_us, waits_us]: [f64; 2], busy: bool) -> Text {
 
 impl Words for Withheld {
     fn words(&self, names: &Names) -> Text {
-        let _ = names;
         match self {
             Self::Waits {
                 place,
@@ -28,7 +27,7 @@ impl Words for Withheld {
                 let waits = waits([*whole_us, *waits_us], *busy);
                 match place {
                     WaitedIn::Layer => waits,
-                    WaitedIn::Baseline => text!("natively, {waits}"),
+                    WaitedIn::Baseline => text!("{}, {waits}", names.natively()),
                     WaitedIn::OldRun => text!("in the old run, {waits}"),
                     WaitedIn::NewRun => text!("in the new run, {waits}"),
                 }

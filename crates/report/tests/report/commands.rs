@@ -81,3 +81,19 @@ fn the_command_for_all_trials_of_a_long_run_names_the_store() {
     let command = format!("layermark report {} --store /srv/s.db -o", run.id);
     assert!(String::from_utf8(page).unwrap().contains(&command));
 }
+
+/// It is in no store of the reader's, so nothing continues it.
+#[test]
+fn a_run_that_was_sent_is_named_by_its_file_and_made_anew() {
+    let (mut run, trials) = sample::full().build();
+    run.status = RunStatus::Stopped;
+    run.store = StoreOption::archive(Path::new("x.lm"));
+    for (name, text) in texts(&Report::build(&run, &trials)) {
+        let text = text.replace("\n  ", " ");
+        let found = commands(&text, "x.lm");
+        assert!(!found.is_empty(), "no command in {name}: {text}");
+        assert!(found.iter().all(|c| !c.contains("--resume")), "{found:?}");
+        let of_id = commands(&text, &run.id);
+        assert!(of_id.is_empty(), "{of_id:?}");
+    }
+}
