@@ -230,6 +230,7 @@ impl<'a> Both<'a> {
     }
 
     fn samples(&self, old: &Report, new: &Report) -> TwoRuns {
+        let typical = have_typical([(old, self.old), (new, self.new)]);
         let values = |report: &Report, row: &ResultRow| -> Vec<(u32, f64)> {
             match self.blocks {
                 Blocks::Ratios => {
@@ -237,7 +238,7 @@ impl<'a> Both<'a> {
                     ratios.map(|b| (b.session, b.ratio.ln())).collect()
                 }
                 Blocks::Times | Blocks::Alone | Blocks::Baseline => {
-                    times(report, row, self.is_mixed())
+                    times(report, row, self.is_mixed(), typical)
                 }
             }
         };
@@ -331,8 +332,19 @@ fn centre(times: &[(u32, f64)]) -> Option<f64> {
     Some(stats::Trimmed::of(&logs)?.mean.exp())
 }
 
-/// Session and logarithm of the typical time of each block that counts; `with_waiting`: of the whole time.
-fn times(report: &Report, row: &ResultRow, with_waiting: bool) -> Vec<(u32, f64)> {
+/// Whether each trial of both rows has a typical time. Reports of earlier versions have none.
+fn have_typical([old, new]: [(&Report, &ResultRow); 2]) -> bool {
+    [old, new].iter().all(|(report, row)| {
+        let mut trials = report.trials.iter();
+        trials.all(|t| {
+            row.seqs.binary_search(&t.seq).is_err() || t.op_us.is_none() || t.typical_us.is_some()
+        })
+    })
+}
+
+/// Session and logarithm of the time of each block that counts; `with_waiting`: of the whole time; `typical`: without
+/// stalls.
+fn times(report: &Report, row: &ResultRow, with_waiting: bool, typical: bool) -> Vec<(u32, f64)> {
     let of_row = |t: &&TrialRow| row.seqs.binary_search(&t.seq).is_ok();
     let trials = report.trials.iter().filter(of_row);
     trials
@@ -341,8 +353,7 @@ fn times(report: &Report, row: &ResultRow, with_waiting: bool) -> Vec<(u32, f64)
                 let waited = t.waited_us.filter(|_| t.waiting_left_out);
                 t.op_us? + waited.unwrap_or(0.0)
             } else {
-                // Reports of earlier versions have no typical time.
-                t.typical_us.or(t.op_us)?
+                t.typical_us.filter(|_| typical).or(t.op_us)?
             };
             Some((t.session, us.ln()))
         })
