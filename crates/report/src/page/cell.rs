@@ -8,8 +8,8 @@ use crate::{
     ResultRow, Verdict,
     analysis::stalls,
     number,
-    statements::remarks,
-    words::{Names, Words},
+    statements::{locks::is_open, remarks},
+    words::{Names, Words, locks},
 };
 
 /// What the cells show.
@@ -143,6 +143,8 @@ impl<'a> MatrixCell<'a> {
 
 /// Shown where nothing came in time: the number would be the wait.
 const NOT_SEEN: [&str; 2] = ["not", "seen"];
+/// The cell of a lock that the other side took as well.
+const TAKEN: &str = "taken";
 
 /// The ratio, or one sign for the verdict. With stalls, a sign follows.
 fn signs(row: Option<&ResultRow>) -> (Shown, SignSet) {
@@ -151,6 +153,9 @@ fn signs(row: Option<&ResultRow>) -> (Shown, SignSet) {
     let Some(row) = row else {
         return alone(Sign::Missing);
     };
+    if is_open(row) {
+        return (Shown::plain(TAKEN), signs);
+    }
     if row.not_seen() {
         let [number, words] = NOT_SEEN.map(str::to_owned);
         return (Shown { number, words }, signs);
@@ -219,9 +224,8 @@ fn words(row: Option<&ResultRow>, of: &str) -> String {
         return "not measured".into();
     };
     let word = row.word();
-    if row.not_seen() {
-        let wait = number::time(row.op_us.unwrap_or_default());
-        return format!("not seen within {wait}");
+    if let Some(never) = locks::never(row) {
+        return never.into();
     }
     let Some(written) = number::Written::in_row(row) else {
         return word.into();

@@ -1,15 +1,22 @@
 //! Changes that the other side of a shared directory sees later, or not in time. Nothing waits for them, so the delay is
 //! not a cost of an operation.
 
+use layermark_model::Target;
+
 use crate::{
     statements::{Selection, locks::is_open},
     types::{ResultRow, Verdict},
 };
 
-/// Whether a result is the time until a change is seen, and certainly or probably longer than in the baseline.
+/// Whether a result is the time until a change is seen, and certainly or probably longer than in the baseline; or a lock
+/// that excludes nobody, whose time is none.
 pub fn is_late(row: &ResultRow) -> bool {
     let later = row.not_seen() || row.leaning() == Verdict::Slower;
-    row.meaning.is_seeing() && row.is_told() && later
+    row.is_told() && (is_open(row) || is_change(row) && later)
+}
+
+fn is_change(row: &ResultRow) -> bool {
+    row.meaning.target == Target::SharedDirectory
 }
 
 /// Late changes of a layer.
@@ -17,7 +24,7 @@ pub fn is_late(row: &ResultRow) -> bool {
 pub struct Late<'a> {
     /// The layer.
     pub layer: &'a str,
-    /// Changes and locks that a verdict was asked on.
+    /// Changes that a verdict was asked on.
     pub asked: usize,
     /// Changes that are seen later, the most delayed first.
     pub slower: Vec<&'a ResultRow>,
@@ -48,7 +55,7 @@ impl<'a> Late<'a> {
         unseen.sort_by(|a, b| wait(a).total_cmp(&wait(b)));
         let late = Self {
             layer,
-            asked: rows.iter().filter(|r| r.meaning.is_seeing()).count(),
+            asked: rows.iter().filter(|r| is_change(r)).count(),
             slower,
             probably,
             unseen,

@@ -91,15 +91,11 @@ impl<'a> Selection<'a> {
 
     /// Whether a layer is known to differ by more than delta at a point on which no verdict was asked.
     pub fn differs_unasked(&self, layer: &str) -> bool {
-        let beyond = 1.0 + self.run.plan.delta;
-        let differs = |r: &&ResultRow| {
-            let ends = r.ratio.and_then(|e| e.interval);
-            let apart = ends.is_some_and(|[low, high]| low > beyond || high < 1.0 / beyond);
-            r.verdict == Verdict::Descriptive && apart
-        };
+        let delta = self.run.plan.delta;
+        let differs = |r: &ResultRow| r.ratio.is_some_and(|e| e.differs_by_more_than(delta));
         let mut rows = self.measured();
-        rows.retain(|r| r.layer == layer);
-        rows.iter().any(differs)
+        rows.retain(|r| r.layer == layer && r.verdict == Verdict::Descriptive);
+        rows.iter().any(|r| differs(r))
     }
 
     /// Names of the layers compared with the baseline that have results with a requested verdict.

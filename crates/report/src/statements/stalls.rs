@@ -22,8 +22,6 @@ pub fn worst<'a>(rows: &[&'a ResultRow]) -> Option<&'a ResultRow> {
 
 /// Distance of the average from the typical ratio, as |ln|.
 fn apart(row: &ResultRow) -> f64 {
-    let both = row
-        .ratio
-        .and_then(|r| Some((r.average?.estimate, r.estimate)));
-    both.map_or(0.0, |(average, typical)| (average / typical).ln().abs())
+    let apart = row.ratio.and_then(|r| r.average_apart());
+    apart.unwrap_or_default()
 }

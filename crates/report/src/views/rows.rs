@@ -7,7 +7,7 @@ use crate::{
     statements::remarks::{self, Remark},
     types::Cause,
     views::by_work,
-    words::{Names, Words},
+    words::{Names, Words, locks},
 };
 
 /// The numbers of a result that stand beside each other, all of the same rounds and the same
@@ -183,12 +183,7 @@ impl<'a> Notes<'a> {
             self.baseline = Some(row);
         }
         notes.extend(row.untrusted.clone());
-        if row.not_seen() {
-            notes.push(format!(
-                "not seen within {}",
-                number::time(row.op_us.unwrap_or_default())
-            ));
-        }
+        notes.extend(locks::never(row).map(String::from));
         let names = Names {
             baseline: self.baseline.map_or("the baseline", |b| b.layer.as_str()),
         };

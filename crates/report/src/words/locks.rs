@@ -1,8 +1,9 @@
 //! Locks that exclude nobody on the other side of a layer's directory.
 
 use crate::{
-    number::{list, verb},
-    statements::locks::OpenLocks,
+    number::{self, list, verb},
+    statements::locks::{OpenLocks, is_open},
+    types::ResultRow,
     words::{Names, Text, Words, text},
 };
 
@@ -11,6 +12,15 @@ impl Words for OpenLocks<'_> {
     fn words(&self, _: &Names) -> Text {
         text!("does not exclude the other side by {}", self.kinds())
     }
+}
+
+/// What a result is that never came: a change that was not seen, or a lock that excluded nobody.
+pub fn never(row: &ResultRow) -> Option<Text> {
+    if is_open(row) {
+        return Some("the other side took it".into());
+    }
+    let wait = number::time(row.op_us.unwrap_or_default());
+    row.not_seen().then(|| text!("not seen within {wait}"))
 }
 
 impl OpenLocks<'_> {

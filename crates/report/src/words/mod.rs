@@ -19,7 +19,7 @@ mod late;
 mod left_out;
 pub mod limits;
 pub mod lists;
-mod locks;
+pub mod locks;
 mod marked;
 #[cfg(test)]
 mod numbers;
