@@ -191,7 +191,10 @@ impl LayerKind for Container {
             At::Root | At::Named if by_daemon => Storage::Elsewhere,
             _ => Storage::Base,
         };
-        info.path = PathEnds::none(entered::NO_PATH);
+        info.path = PathEnds::none(match options.network {
+            Network::None => entered::NO_PATH,
+            _ => entered::ALONE,
+        });
         if on_this_kernel {
             // Both ends meet on the loopback of the container, or through its network.
             info.path.with_host = PathEnd::Yes;

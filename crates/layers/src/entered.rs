@@ -611,6 +611,12 @@ pub(crate) const NO_PATH: NoPath = NoPath {
     hint: "netns and vm can be: layermark net -l netns",
 };
 
+/// Why a place that has a network of its own is in none with another layer.
+pub(crate) const ALONE: NoPath = NoPath {
+    why: "cannot be an end of a path to another layer: its network has no other",
+    hint: "name it alone, as in layermark net -l container:podman,network=bridge",
+};
+
 #[cfg(test)]
 mod tests {
     use std::{fs, os::unix::fs::PermissionsExt};

@@ -105,17 +105,20 @@ body = "1K"
     let list = layers.map(|(layer, _)| format!("'{layer}'")).join(", ");
     let plan = format!("layers = [{list}]\n{WORK}");
     let said = Lm::new().plan(&plan).args(["--json"]).run().left_nothing();
-    if said.code == Some(3) {
+    // What can be installed may be missing. All else has to work for root.
+    let missing = |text: &str| !is_root() || text.contains("apt-get install");
+    if said.code == Some(3) && missing(&said.stderr) {
         return skipped(&said.stderr);
     }
     let report = said.json();
     for (layer, addresses) in layers {
         let all = report["layers"].as_array().expect("layers");
         let its = all.iter().find(|l| l["name"] == layer).expect("a layer");
-        if its["status"] != "ready" {
+        if its["status"] != "ready" && missing(&its["hint"].to_string()) {
             skipped(&format!("{layer}: {}", its["reason"]));
             continue;
         }
+        assert_eq!(its["status"], "ready", "{its:#}");
         let facts = notes(&report, layer);
         assert_eq!(
             [&facts["near_address"], &facts["address"]],
