@@ -59,7 +59,7 @@ check: ## Before a commit, in minutes: format, clippy, what needs no guest and n
 
 test: ## All tests: Rust, as an unprivileged user, the report in a browser, the packages in a clean root
 	@scripts/setup.sh test
-	@scripts/test.sh test-build 'test-rust test-unprivileged test-browser test-python test-dist' test-quiet
+	@scripts/test.sh test-build test-rust 'test-unprivileged test-browser test-python test-dist' test-quiet
 
 test-build:
 	$(NEXTEST) --no-run --cargo-quiet
@@ -94,7 +94,7 @@ soak: export LAYERMARK_HANGS ?= 200
 soak: export LAYERMARK_PAGES ?= all
 soak: export LAYERMARK_GUESTS ?= all
 soak: export LAYERMARK_FUZZ_SECONDS ?= 3600
-soak: ## What takes hours: 300 kills, 200 hangs, an hour of fuzzing, every documented command, 20 self-comparisons
+soak: ## What takes hours: 300 kills, 200 hangs, an hour of fuzzing, every documented command, 20 self-comparisons, arm64
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory test-arm64
 	$(NEXTEST) --profile soak

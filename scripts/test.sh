@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs targets of the Makefile in stages, those of a stage beside each other. Prints the time of each, and a summary of the
-# tests: the slowest, the skipped and the flaky ones. After a stage that is one target, such as a build, nothing runs if it
-# failed; else all stages do, so that one run says everything that is wrong.
-# usage: scripts/test.sh 'TARGET...'...
+# tests: the slowest, the skipped and the flaky ones. If the first stage fails, which builds, nothing else runs. All other
+# stages do, so that one run says everything that is wrong.
+# usage: scripts/test.sh BUILD 'TARGET...'...
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=${CARGO_TARGET_DIR:-target}/nextest
@@ -24,16 +24,11 @@ run() {
     return "$status"
 }
 set -m
+run "$1"
+shift
 failed=
 for stage; do
     read -ra targets <<<"$stage"
-    if [ ${#targets[@]} = 1 ]; then
-        run "$stage" || {
-            echo "test: failed:$failed $stage"
-            exit 1
-        }
-        continue
-    fi
     declare -A process=()
     # The first is the longest, and is seen at work.
     for target in "${targets[@]:1}"; do
