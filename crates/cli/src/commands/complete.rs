@@ -108,10 +108,19 @@ pub fn runs() -> ArgValueCompleter {
     })
 }
 
-/// Completes the runs of the default store, and reports in JSON files.
-pub fn reports() -> ArgValueCompleter {
+/// Completes the runs of the default store, and those in files of their own.
+pub fn runs_and_files() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let mut all = runs().complete(current);
+        all.extend(files(current, "lm"));
+        all
+    })
+}
+
+/// The same, and reports in JSON files.
+pub fn reports() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let mut all = runs_and_files().complete(current);
         all.extend(files(current, "json"));
         all
     })

@@ -10,7 +10,7 @@ use crate::{common_args::OutArgs, failure::Failure};
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// The run: its id or the beginning of it, `last`, `last~1`, `#12`, or a file x.lm
-    #[arg(default_value = "last", add = complete::runs())]
+    #[arg(default_value = "last", add = complete::runs_and_files())]
     run: String,
     /// Show an import next to it: its id, its first letters, or `last`; repeatable
     #[arg(long, value_name = "IMPORT", add = complete::imports())]

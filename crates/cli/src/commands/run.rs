@@ -53,7 +53,7 @@ pub struct RunArgs {
     pub resume: Option<String>,
     /// Repeat an earlier run's plan, seed and order as a new run; that of a file x.lm in the current directory. Leaves out the layers that its
     /// budget left out; with --budget, takes those that fit the new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = KEPT, add = complete::runs())]
+    #[arg(long, value_name = "RUN", conflicts_with_all = KEPT, add = complete::runs_and_files())]
     pub replay: Option<String>,
     /// An environment variable of launched programs that the plan or the earlier run names:
     /// NAME=VALUE, or NAME to copy it from layermark's own environment; repeatable

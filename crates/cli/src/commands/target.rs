@@ -42,8 +42,9 @@ impl What {
             return Ok(Self::Run);
         }
         let found = render::for_path(path);
-        let found =
-            found.map_err(|e| Failure::usage(e).hint("layermark report last -o report.html"));
+        let found = found.map_err(|e| {
+            Failure::usage(format!("{e} .lm")).hint("layermark report last -o report.html")
+        });
         found.map(Self::Report)
     }
 
