@@ -4,7 +4,7 @@ use layermark_model::{Facts, Target};
 
 use crate::{
     Report,
-    analysis::facts::{self, is_served},
+    facts::storage::{self, is_served},
     types::{
         DurabilityVerdict, LayerReport, LockRow, LockVerdict, ResultRow, SafeQuestion, SafeTopic,
         SafeVerdict,
@@ -151,7 +151,7 @@ impl<'a> Asked<'a> {
         if is_served(self.facts) {
             return SafeSecond::Process;
         }
-        SafeSecond::Alone(facts::file_system(self.facts))
+        SafeSecond::Alone(storage::file_system(self.facts))
     }
 
     /// The row of flushed writes.
@@ -238,7 +238,7 @@ impl<'a> Asked<'a> {
     }
 
     fn of_other_machines(&self) -> (SafeVerdict, SafeBecause<'a>) {
-        let because = SafeBecause::OtherMachines(facts::file_system(self.facts));
+        let because = SafeBecause::OtherMachines(storage::file_system(self.facts));
         (SafeVerdict::NotProved, because)
     }
 
@@ -298,9 +298,9 @@ impl<'a> Asked<'a> {
         });
         let advice = if found.0 == SafeVerdict::No {
             SafeAdvice::SurviveElsewhere
-        } else if facts::physical(self.facts).is_empty() {
+        } else if storage::physical(self.facts).is_empty() {
             SafeAdvice::Below(self.dir)
-        } else if facts::volatile_cache(self.facts) {
+        } else if storage::volatile_cache(self.facts) {
             SafeAdvice::Quiet(self.dir)
         } else {
             SafeAdvice::CutByHand(self.dir)
