@@ -35,7 +35,7 @@ impl Use {
     fn holds(self, r: &ResultRow) -> bool {
         let meaning = &r.meaning;
         match self {
-            Self::Code => meaning.target == Target::Step && meaning.operation.starts_with("git "),
+            Self::Code => meaning.program() == Some("git"),
             Self::Database => meaning.unit == Unit::Transaction && meaning.flushes,
             Self::Reading => {
                 matches!(meaning.target, Target::Data | Target::Names) && !meaning.changes

@@ -24,10 +24,12 @@ mod marked;
 #[cfg(test)]
 mod numbers;
 pub mod power_cuts;
+mod record_size;
 mod remarks;
 mod scaling;
 mod series;
 mod served;
+mod threads;
 mod uses;
 pub mod verdicts;
 mod waiting;
