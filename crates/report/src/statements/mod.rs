@@ -29,6 +29,7 @@ pub mod scaling;
 pub mod series;
 pub mod served;
 pub mod stalls;
+pub mod studies;
 pub mod uses;
 pub mod verdicts;
 

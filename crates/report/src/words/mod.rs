@@ -29,6 +29,7 @@ mod remarks;
 mod scaling;
 mod series;
 mod served;
+pub mod studies;
 mod threads;
 mod uses;
 pub mod verdicts;

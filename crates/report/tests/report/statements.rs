@@ -71,7 +71,7 @@ fn facts_and_studies_write_no_text() {
     let makes = [
         "format!", "text!", "write!", "writeln!", "concat!", "push_str",
     ];
-    for folder in ["facts", "statements"] {
+    for folder in ["facts", "statements", "studies"] {
         let all = files(folder);
         assert!(all.len() > 5, "{folder}: {}", all.len());
         for (file, lines) in all {
