@@ -15,26 +15,23 @@ use crate::execute::{
 pub(crate) struct ActiveTrial<'a> {
     pub request: &'a TrialRequest<'a>,
     pub attempt: Attempt,
-    /// The step in which it was cut off, in words.
-    pub cut_in: Option<&'static str>,
 }
 
 impl<'a> ActiveTrial<'a> {
     pub(crate) fn new(request: &'a TrialRequest<'a>) -> Self {
         Self {
             request,
-            attempt: Attempt::new(),
-            cut_in: None,
+            attempt: Attempt::new(request.layer),
         }
     }
 
     fn is_cut_off(&self) -> bool {
-        self.attempt.failure == Some(Failure::CutOff)
+        self.attempt.made.failure == Some(Failure::CutOff)
     }
 
     /// Whether it has not failed.
     pub(crate) fn is_well(&self) -> bool {
-        self.attempt.failure.is_none()
+        self.attempt.made.failure.is_none()
     }
 
     /// Does a step of the trial. The processes that serve the layer are watched meanwhile.
@@ -74,7 +71,7 @@ impl<'a> ActiveTrial<'a> {
     ) {
         let request = self.request;
         if request.stop.at_once() {
-            self.attempt.failure = Some(Failure::CutOff);
+            self.attempt.made.failure = Some(Failure::CutOff);
         }
         let (begun, before) = (request.stop.now(), self.is_cut_off());
         if let Some(up) = &mut layers[self.request.layer] {
@@ -86,9 +83,9 @@ impl<'a> ActiveTrial<'a> {
                 self.attempt.lose(lost);
             }
         }
-        self.attempt.took += request.stop.now() - begun;
+        self.attempt.made.took += request.stop.now() - begun;
         if !before && self.is_cut_off() {
-            self.cut_in = Some(what);
+            self.attempt.made.cut_in = Some(what);
         }
     }
 }

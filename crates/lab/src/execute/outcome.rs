@@ -4,9 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use layermark_model::{BASELINE, Cell, Trial, TrialRecord};
 
-use crate::execute::{
-    active_trial::ActiveTrial, cpu::Usage, progress::Progress, trial_request::Failure,
-};
+use crate::execute::{cpu::Usage, progress::Progress, trial_request::Failure};
 
 /// The outcome of a block at one point.
 pub(crate) struct BlockOutcome {
@@ -34,22 +32,6 @@ pub(crate) struct TrialOutcome {
     pub failure: Option<Failure>,
     /// The step in which it was cut off, in words.
     pub cut_in: Option<&'static str>,
-}
-
-impl From<ActiveTrial<'_>> for TrialOutcome {
-    fn from(of: ActiveTrial<'_>) -> Self {
-        Self {
-            layer: of.request.layer,
-            started_ms: of.attempt.started_ms,
-            took: of.attempt.took,
-            trial: of.attempt.trial,
-            usage: of.attempt.usage,
-            backing: of.attempt.backing,
-            flags: of.attempt.flags,
-            failure: of.attempt.failure,
-            cut_in: of.cut_in,
-        }
-    }
 }
 
 impl BlockOutcome {

@@ -33,7 +33,7 @@ const RESTED_PART: u32 = 2;
 /// Rounds end, whatever the minimum, after this many shares, including the time between turns.
 const MOST_SHARES: u64 = 3;
 
-/// See [`ActiveTrial::cut_in`].
+/// Step of a trial, in words.
 const TURN: &str = "it had its turn";
 
 /// Rounds that were made.

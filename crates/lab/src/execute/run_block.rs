@@ -40,7 +40,7 @@ pub(crate) fn run_block(
     let kernel = machine.meter.kernel();
     let mut windows = control_windows(machine, block);
     let made = rounds(fixed, machine, block, &mut trials, &mut windows);
-    if !made.whole && trials.iter().all(|this| this.attempt.failure.is_none()) {
+    if !made.whole && trials.iter().all(ActiveTrial::is_well) {
         // Too few rounds for a decision: no outcome, so that `--resume` runs all of them again.
         return Ok(BlockOutcome {
             point: block.point,
@@ -66,7 +66,7 @@ pub(crate) fn run_block(
         this.step(ENDING, machine, Attempt::end);
     }
     for this in &mut trials {
-        if let Some(made) = &mut this.attempt.trial {
+        if let Some(made) = &mut this.attempt.made.trial {
             made.restarted = block.restarted;
         }
     }
@@ -74,7 +74,7 @@ pub(crate) fn run_block(
         point: block.point,
         next_round: made.next,
         rested: made.rested,
-        trials: trials.into_iter().map(TrialOutcome::from).collect(),
+        trials: trials.into_iter().map(|this| this.attempt.made).collect(),
     })
 }
 
@@ -149,5 +149,5 @@ pub(crate) fn run_stretches(
             attempt.end(up, request)
         });
     }
-    trials.into_iter().map(TrialOutcome::from).collect()
+    trials.into_iter().map(|this| this.attempt.made).collect()
 }

@@ -3,12 +3,11 @@
 mod end;
 mod job;
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use layermark_layers::{BackingExtents, KernelCaches, LayerError};
 use layermark_model::{
     CpuTime, DeviceBackground, DeviceBytes, DroppedCaches, Limited, Point, RestedTurn, Throttled,
-    Trial,
     flags::LAYER_LOST,
     protocol::{FromProbe, ToProbe, TurnRequest},
 };
@@ -19,9 +18,10 @@ use layermark_probe::{
 
 use crate::{
     execute::{
-        cpu::{Meter, Moment, Usage, Used},
+        cpu::{Meter, Moment, Used},
         layer_failure::LayerFailure,
         others::Written,
+        outcome::TrialOutcome,
         session::{End, RunningLayer},
         talk::{hear, say, unexpected},
         trial_request::{Failure, TrialRequest},
@@ -35,15 +35,8 @@ use job::{ready, send_job, serve};
 
 /// A layer's trial in progress.
 pub(crate) struct Attempt {
-    /// Start of the first turn, milliseconds since 1970.
-    pub started_ms: i64,
-    /// Time spent so far, without that of other layers.
-    pub took: Duration,
-    pub trial: Option<Trial>,
-    pub usage: Usage,
-    pub backing: Option<f64>,
-    pub flags: Vec<String>,
-    pub failure: Option<Failure>,
+    /// What is known of it so far.
+    pub made: TrialOutcome,
     /// Whether there is work for another turn.
     pub more: bool,
     /// Whether the probe has unmeasured work between its turns.
@@ -84,15 +77,13 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(layer: usize) -> Self {
         Self {
-            started_ms: now_ms(),
-            took: Duration::ZERO,
-            trial: None,
-            usage: Usage::default(),
-            backing: None,
-            flags: Vec::new(),
-            failure: None,
+            made: TrialOutcome {
+                layer,
+                started_ms: now_ms(),
+                ..TrialOutcome::default()
+            },
             more: true,
             between: false,
             elapsed_ns: 0,
@@ -121,7 +112,7 @@ impl Attempt {
         up: &mut RunningLayer,
         step: impl FnOnce(&mut Self, &mut RunningLayer) -> Result<(), Failure>,
     ) {
-        if self.failure.is_some() {
+        if self.made.failure.is_some() {
             return;
         }
         let done = if let Some(why) = up.is_lost() {
@@ -130,7 +121,7 @@ impl Attempt {
         } else {
             step(self, up)
         };
-        self.failure = match done {
+        self.made.failure = match done {
             // If the layer is gone, it counts as lost, whatever its probe answered.
             Ok(()) | Err(Failure::Work { .. }) => match up.check_mount() {
                 Err(lost) => Some(Failure::Lost(lost)),
@@ -140,10 +131,10 @@ impl Attempt {
             // restarted.
             broken => broken.err(),
         };
-        match &self.failure {
+        match &self.made.failure {
             Some(Failure::Lost(_)) => {
-                self.trial = None;
-                self.flags = vec![LAYER_LOST.to_owned()];
+                self.made.trial = None;
+                self.made.flags = vec![LAYER_LOST.to_owned()];
             }
             // Its remaining work would disturb the turns of the other layers.
             Some(Failure::Broken(_)) => up.end_failed(),
@@ -153,9 +144,9 @@ impl Attempt {
 
     /// Records that the processes that serve the layer were ended.
     pub(crate) fn lose(&mut self, lost: LayerFailure) {
-        self.trial = None;
-        self.flags = vec![LAYER_LOST.to_owned()];
-        self.failure = Some(Failure::Lost(lost));
+        self.made.trial = None;
+        self.made.flags = vec![LAYER_LOST.to_owned()];
+        self.made.failure = Some(Failure::Lost(lost));
     }
 
     /// Makes the probe prepare the point. `meanwhile` runs while it does.
@@ -200,7 +191,7 @@ impl Attempt {
 
     /// Checks what is cached. From here to the end of the last turn the clock is watched.
     pub(crate) fn begin(&mut self, up: &mut RunningLayer) -> Result<(), Failure> {
-        self.backing = backing_share(&self.behind);
+        self.made.backing = backing_share(&self.behind);
         self.helpers_waited_ns = up.helpers_waited_ns();
         keeps_time(up)
     }
@@ -246,7 +237,7 @@ impl Attempt {
         (meter, moment): (&Meter, &mut Moment),
     ) -> Result<(), Failure> {
         if self.elapsed_ns == 0 {
-            self.started_ms = now_ms();
+            self.made.started_ms = now_ms();
         }
         self.between(up, request, true, (meter, moment))?;
         let upkeep_before = upkeep(up, request)?;

@@ -38,8 +38,8 @@ impl Attempt {
             other => return Err(unexpected(&other, "trial")),
         };
         let meaning = &request.point.meaning;
-        self.usage = self.used.usage(&self.beside);
-        self.usage.contaminated |= self.recent.is_contaminated();
+        self.made.usage = self.used.usage(&self.beside);
+        self.made.usage.contaminated |= self.recent.is_contaminated();
         self.add_device_counts(&mut trial, meaning);
         self.add_lab_counts(&mut trial, up, request);
         self.add_busy(&mut trial);
@@ -52,19 +52,19 @@ impl Attempt {
         let context = TrialContext {
             reads: !meaning.changes,
             facts: &up.facts,
-            backing: self.backing,
+            backing: self.made.backing,
             cooled: &self.cooled,
             served: remote_layer::has_server(&up.facts),
         };
-        self.flags = flags::of(meaning, &context, &trial);
-        if self.usage.contaminated {
-            self.flags.push(CONTAMINATED.to_owned());
+        self.made.flags = flags::of(meaning, &context, &trial);
+        if self.made.usage.contaminated {
+            self.made.flags.push(CONTAMINATED.to_owned());
         }
         let extra = request.point.needs.extra.as_ref();
         if let Some(extra) = extra.filter(|_| request.traces) {
             beside(up, request, extra, &mut trial)?;
         }
-        self.trial = Some(trial);
+        self.made.trial = Some(trial);
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl Attempt {
             if meaning.is_direct() && trial.direct.is_none() {
                 trial.direct = trial.direct_io(None, meaning.direction);
             }
-            self.usage.upkeep_ns = self.usage.upkeep_ns.saturating_sub(self.cpu_ns);
+            self.made.usage.upkeep_ns = self.made.usage.upkeep_ns.saturating_sub(self.cpu_ns);
         }
         // The probe sees that its kernel cached nothing, but a program in user space may have.
         if let Some((_, read)) = &self.host
@@ -91,7 +91,7 @@ impl Attempt {
             trial.notes.push(read);
         }
         // Also read around the lead-ins, in which helpers and devices do the same work.
-        self.usage.upkeep_ns = self.of_turns(self.usage.upkeep_ns);
+        self.made.usage.upkeep_ns = self.of_turns(self.made.usage.upkeep_ns);
         trial.own_device = self.own.as_ref().map(|(_, sum)| DeviceBytes {
             read: self.of_turns(sum.read),
             written: self.of_turns(sum.written),
@@ -129,10 +129,10 @@ impl Attempt {
 
     /// Adds the busy time of all CPUs, without what a waiting probe has spun.
     fn add_busy(&self, trial: &mut Trial) {
-        let spun = trial.spun_ns as f64 / 1e9 / self.usage.cpu_s.max(1e-9);
-        let busy = (self.usage.busy - spun).max(0.0);
+        let spun = trial.spun_ns as f64 / 1e9 / self.made.usage.cpu_s.max(1e-9);
+        let busy = (self.made.usage.busy - spun).max(0.0);
         trial.busy = Some(busy);
-        let busy_ns = (busy * self.usage.cpu_s * 1e9) as u64;
+        let busy_ns = (busy * self.made.usage.cpu_s * 1e9) as u64;
         trial.busy_ns = Some(self.of_turns(busy_ns));
     }
 
