@@ -26,6 +26,7 @@ mod numbers;
 pub mod power_cuts;
 mod record_size;
 mod remarks;
+mod safe;
 mod scaling;
 mod series;
 mod served;
@@ -34,6 +35,7 @@ mod threads;
 mod uses;
 pub mod verdicts;
 mod waiting;
+pub mod why;
 
 pub use marked::{Names, Text};
 
