@@ -103,6 +103,7 @@ const ORDER: &[&[Part]] = &[
     &[Part::Study],
     &[Part::Results],
     &[Part::Headline],
+    &[Part::InShort],
     &[Part::Layers],
     &[Part::Findings],
     &[Part::Answer],
@@ -119,7 +120,7 @@ fn complete(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::R
     let blocks = document.in_order(ORDER).filter(|b| !is_empty(b));
     for (n, of) in blocks.enumerate() {
         // The layers' paragraphs explain the headline above them.
-        if n > 0 && of.part != Part::Layers {
+        if n > 0 && !matches!(of.part, Part::InShort | Part::Layers) {
             writeln!(out)?;
         }
         block(of, style, out)?;
@@ -138,7 +139,7 @@ fn block(block: &Block, style: Style, out: &mut dyn Write) -> anyhow::Result<()>
         }
         Content::Line(text) => wrapped(out, style, "", "  ", text),
         Content::List(items) => {
-            if block.part != Part::Layers {
+            if !matches!(block.part, Part::InShort | Part::Layers) {
                 writeln!(out, "{}", block.title)?;
             }
             items.iter().try_for_each(|of| item(of, style, out))

@@ -15,11 +15,13 @@ pub mod compare;
 pub mod cost;
 pub mod depth;
 pub mod durability;
+pub mod everyday;
 pub mod external;
 pub mod findings;
 pub mod forecast;
 pub mod gate;
 pub mod headline;
+pub mod in_short;
 pub mod late;
 pub mod left_out;
 pub mod locks;
@@ -29,7 +31,6 @@ pub mod scaling;
 pub mod series;
 pub mod served;
 pub mod stalls;
-pub mod uses;
 pub mod verdicts;
 
 /// Most findings.

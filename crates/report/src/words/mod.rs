@@ -15,6 +15,7 @@ mod findings;
 mod forecast;
 mod gate;
 pub mod headline;
+mod in_short;
 mod late;
 mod left_out;
 pub mod limits;
@@ -28,7 +29,6 @@ mod remarks;
 mod scaling;
 mod series;
 mod served;
-mod uses;
 pub mod verdicts;
 mod waiting;
 
