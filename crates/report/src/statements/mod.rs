@@ -32,6 +32,7 @@ pub mod scaling;
 pub mod series;
 pub mod served;
 pub mod stalls;
+pub mod studies;
 pub mod verdicts;
 pub mod why;
 
