@@ -291,7 +291,7 @@ fn reproduce(run: &Run) -> Reproduce {
 }
 
 /// Quotes a word for a POSIX shell, if necessary.
-fn quote(word: &str) -> String {
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.into()

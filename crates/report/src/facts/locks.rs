@@ -31,11 +31,17 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<LockRow> {
             .partition(|r| r.meaning.target == Target::SharedLock);
         let told = Told::of(run, index, &both);
         let is_served = storage::is_served(&run.layers[layer].facts);
-        let is_proved = told.tried() > 0;
+        // Two processes of one client prove nothing about other clients of a server.
+        let is_one = is_served && run.layers[layer].facts.one_client();
+        let is_proved = told.tried() > 0 && (!is_one || told.taken > 0);
         (is_proved || is_served || !both.is_empty()).then(|| LockRow {
             layer: run.layers[layer].name.clone(),
             kind: kind.to_owned(),
-            verdict: told.verdict(),
+            verdict: if is_proved {
+                told.verdict()
+            } else {
+                LockVerdict::NotProved
+            },
             because: if is_proved {
                 told.because()
             } else {

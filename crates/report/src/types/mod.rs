@@ -21,9 +21,11 @@ mod iops;
 mod launch;
 mod lock;
 mod result;
+mod safe;
 mod scaling;
 mod section;
 mod waiting;
+mod why;
 
 pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
@@ -42,12 +44,14 @@ pub use result::{
     LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail, ThreadsRow,
     TwoKinds,
 };
+pub use safe::{SafeAnswer, SafeQuestion, SafeTopic, SafeVerdict, Safety};
 pub use scaling::ScalingRow;
 pub use section::{
     Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Sequence,
     SequenceLevel, SequenceOfLayer, Series, TextFile,
 };
 pub use waiting::{WaitedIn, WaitingRow, Withheld};
+pub use why::{Why, WhyLayer};
 
 /// Name and version of the JSON contract.
 pub const SCHEMA: &str = "layermark.report/1";

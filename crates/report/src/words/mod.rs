@@ -25,12 +25,14 @@ mod marked;
 mod numbers;
 pub mod power_cuts;
 mod remarks;
+mod safe;
 mod scaling;
 mod series;
 mod served;
 mod uses;
 pub mod verdicts;
 mod waiting;
+pub mod why;
 
 pub use marked::{Names, Text};
 
