@@ -285,7 +285,6 @@ impl Sequence {
         let path = self.links.follow(whole.clone(), follows);
         let relative = below(&self.root, &path)?.to_vec();
         let is_absolute = name.starts_with(b"/");
-        self.absolute |= is_absolute;
         let dir = base
             .and_then(descriptor)
             .and_then(|number| self.opened(id, number));

@@ -43,8 +43,6 @@ pub struct TraceOf {
 pub struct Converted {
     /// The recording. Command, seed and version are empty.
     pub recording: Recording,
-    /// Whether the program named files of the tree by absolute paths.
-    pub absolute: bool,
     /// Lines that were read.
     pub lines: u64,
 }
@@ -100,7 +98,6 @@ pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String>
         ..Head::default()
     };
     Ok(Converted {
-        absolute: sequence.absolute,
         lines: read_lines,
         recording: Recording {
             head,

@@ -100,7 +100,6 @@ pub struct Sequence {
     pub last_write: After,
     pub wakes: HashMap<(u32, String), After>,
     pub left_out: BTreeMap<String, u64>,
-    pub absolute: bool,
     pub inferred: Option<Inferred>,
     /// Where open files are, as far as reads and seeks show it. Only to infer the tree.
     pub offsets: HashMap<u32, u64>,
@@ -131,7 +130,6 @@ impl Sequence {
             last_write: After::new(),
             wakes: HashMap::new(),
             left_out: BTreeMap::new(),
-            absolute: false,
             inferred: infer.then(Inferred::default),
             offsets: HashMap::new(),
         }
