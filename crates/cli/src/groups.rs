@@ -9,7 +9,16 @@ use layermark_probe::workloads;
 const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Ask a question",
-        &["run", "plans", "layers", "steps", "launch", "durability"],
+        &[
+            "run",
+            "plans",
+            "layers",
+            "steps",
+            "record",
+            "replay",
+            "launch",
+            "durability",
+        ],
     ),
     (
         "Look at results",

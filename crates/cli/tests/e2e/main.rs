@@ -49,6 +49,7 @@ mod plans;
 mod power_cut;
 mod printed_commands;
 mod real_bad_days;
+mod replay;
 mod serve;
 mod served;
 mod setup;
