@@ -6,14 +6,14 @@ use layermark_model::{
 };
 
 use crate::{
-    analysis::{
+    facts::{
         self, alternatives,
         causes::{self, Compared},
-        cost, facts, forecast,
+        cost, forecast,
         index::{self, Index},
         iops, launch, locks, power_cuts, recommend,
         results::{self, Placed},
-        scaling, waiting,
+        scaling, storage, waiting,
     },
     figures, plain,
     sentences::{self, Sentences},
@@ -94,7 +94,7 @@ impl Report {
             dir: run.dir.clone(),
             machine: run.machine.clone(),
             delta: run.plan.delta,
-            level: analysis::LEVEL,
+            level: facts::LEVEL,
             headline: said.headline,
             caveats: said.caveats,
             findings: said.findings,
@@ -117,7 +117,7 @@ impl Report {
             control,
             layers: layers(run, baseline),
             reproduce: reproduce(run),
-            fidelity: crate::analysis::fidelity::notes(&run.plan),
+            fidelity: facts::fidelity::notes(&run.plan),
             trials: trial_rows(run, trials),
             beside: Vec::new(),
             compared: None,
@@ -188,7 +188,7 @@ fn explain(
     let others = others.map(|(_, l, row)| (row, &run.layers[*l].facts));
     let base = &run.layers[baseline];
     let is_bare = base.spec.is_native()
-        || facts::flushes_directly(&base.facts) && !facts::is_overlay(&base.facts);
+        || storage::flushes_directly(&base.facts) && !storage::is_overlay(&base.facts);
     native.map_or_else(Vec::new, |(_, _, native)| {
         causes::find(&Compared {
             point: &run.points[point],

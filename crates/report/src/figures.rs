@@ -10,7 +10,7 @@ use layermark_model::{
 use layermark_stats::median;
 
 use crate::{
-    analysis::{
+    facts::{
         index::Index,
         latency::Histograms,
         others::{self, DeviceCounter},

@@ -5,9 +5,9 @@ use layermark_stats as stats;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    analysis::{index::Index, results, sweep},
     build,
     code_span::in_baseline,
+    facts::{index::Index, results, sweep},
     statements::checks,
     types::{Estimate, Verdict},
 };

@@ -3,10 +3,10 @@
 //! [`Report::build`] is pure. To add a format, write `render/NAME.rs` and its line in
 //! [`render::ALL`].
 
-mod analysis;
 mod build;
 mod code_span;
 mod compare;
+mod facts;
 mod figures;
 mod gate;
 mod group;
@@ -23,7 +23,7 @@ mod types;
 mod views;
 mod words;
 
-pub use analysis::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
+pub use facts::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
 pub use history::{Change, Figure, Series, TALLY_RULES, Tally, Trend, TrendRun, changes};
 pub use number::{count, ratio_with, time_with};
 pub use types::*;

@@ -3,7 +3,7 @@
 use layermark_model::TrialRecord;
 
 use crate::{
-    analysis::index::Index,
+    facts::index::Index,
     statements::{
         Selection,
         advice::{self, Advice},

@@ -9,7 +9,7 @@ use std::{
 use layermark_model::{Machine, RunStatus};
 
 use crate::{
-    analysis::sweep,
+    facts::sweep,
     number,
     statements::{
         self,

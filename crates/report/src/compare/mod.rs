@@ -6,7 +6,7 @@ mod alike;
 use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
 
 use crate::{
-    analysis::{LEVEL, results, stalls, sweep, waiting},
+    facts::{LEVEL, results, stalls, sweep, waiting},
     plain,
     statements::{
         MOST,

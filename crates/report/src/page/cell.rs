@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     ResultRow, Verdict,
-    analysis::stalls,
+    facts::stalls,
     number,
     statements::{locks::is_open, remarks},
     words::{Names, Words, locks},

@@ -4,7 +4,7 @@ use layermark_model::flags::CONTAMINATED;
 
 use crate::{
     Estimate, LatencyUs, Report, ResultRow, Verdict,
-    analysis::size_table,
+    facts::size_table,
     number::{self, count},
     statements::remarks,
     views::rows::{self, Notes, Numbers},

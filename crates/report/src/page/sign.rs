@@ -1,6 +1,6 @@
 //! Signs of the matrix, and what each means.
 
-use crate::analysis::stalls;
+use crate::facts::stalls;
 
 /// A sign that replaces a ratio, or stands beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

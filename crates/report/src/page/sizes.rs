@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Report,
-    analysis::size_table::{self, LayerTable, SizeTable},
+    facts::size_table::{self, LayerTable, SizeTable},
     views::iozone,
 };
 

@@ -10,7 +10,7 @@ use std::io::Write;
 use super::{Exporter, Files, PartNames};
 use crate::{
     Report,
-    analysis::size_table::SizeTable,
+    facts::size_table::SizeTable,
     views::iozone::{TableSet, TitledTable, kib_per_s, table_sets, tests},
 };
 

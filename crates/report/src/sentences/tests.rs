@@ -9,8 +9,8 @@ use proptest::{prelude::*, test_runner::TestCaseResult};
 use super::Sentences;
 use crate::{
     Report, ResultRow, Verdict,
-    analysis::index::Index,
     code_span::{Part, parts},
+    facts::index::Index,
     number::times,
     page::{cell::MatrixCell, matrix::Matrix, sign::Sign},
     render,

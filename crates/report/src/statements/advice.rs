@@ -3,7 +3,7 @@
 use layermark_model::{BASELINE, FRESHER, Spec};
 
 use crate::{
-    analysis::facts,
+    facts::storage,
     statements::{
         Selection,
         findings::layers_of,
@@ -185,8 +185,8 @@ fn is_on_baselines_disk(f: &Selection, name: &str) -> bool {
         return false;
     };
     let mut layers = f.run.layers.iter().filter(|l| l.name == name);
-    let on_it = layers.any(|l| facts::share_device(&l.facts, &baseline.facts));
-    on_it && facts::flushes_directly(&baseline.facts)
+    let on_it = layers.any(|l| storage::share_device(&l.facts, &baseline.facts));
+    on_it && storage::flushes_directly(&baseline.facts)
 }
 
 /// Whether a program in user space serves a layer.
@@ -339,5 +339,5 @@ fn lacks_proof(f: &Selection, row: &ResultRow) -> bool {
 /// Whether the layer is known to lie on a device.
 fn counts(f: &Selection, row: &ResultRow) -> bool {
     let mut layers = f.run.layers.iter();
-    layers.any(|l| l.name == row.layer && !facts::physical(&l.facts).is_empty())
+    layers.any(|l| l.name == row.layer && !storage::physical(&l.facts).is_empty())
 }

@@ -4,7 +4,7 @@ use layermark_model::{Cut, Limit, Limited as LimitKind, Run, RunStatus, TrialRec
 
 use crate::{
     Report, ResultRow,
-    analysis::{index::Index, limits, waiting},
+    facts::{index::Index, limits, waiting},
     group,
     statements::Selection,
     types::LockVerdict,

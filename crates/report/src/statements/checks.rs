@@ -6,9 +6,10 @@ use layermark_model::{DirectIo, LayerStatus, Point, Run, Target, TrialRecord, fl
 use layermark_stats::{self as stats, MIN_BLOCKS_FOR_CHANGE};
 
 use crate::{
-    analysis::{
-        data_source, facts,
+    facts::{
+        data_source,
         index::{Index, cost},
+        storage,
     },
     types::{Control, ResultRow, TrustState},
 };
@@ -468,8 +469,10 @@ fn proof<'a>(run: &'a Run, trials: &[TrialRecord]) -> Check<'a> {
     if !bare.is_empty() {
         return Check::Proof(Proof::Bare(bare));
     }
-    let below = facts::physical(&first.facts);
-    let apart = ready.iter().filter(|l| facts::physical(&l.facts) != below);
+    let below = storage::physical(&first.facts);
+    let apart = ready
+        .iter()
+        .filter(|l| storage::physical(&l.facts) != below);
     let apart = apart.map(|l| l.name.as_str()).collect();
     // As many as everywhere else: the baseline and the control are not counted.
     let others = ready.iter().skip(1).filter(|l| !l.control).count();

@@ -1,7 +1,7 @@
 //! Key findings: at most five short sentences, most serious first.
 
 use crate::{
-    analysis::sustained,
+    facts::sustained,
     statements::{
         MOST, Selection,
         late::{Late, is_late},

@@ -3,7 +3,7 @@
 use layermark_model::witness::WitnessTrial;
 
 use crate::{
-    analysis::power_cuts,
+    facts::power_cuts,
     statements::{
         Selection,
         late::{Late, is_late},

@@ -2,7 +2,7 @@
 
 use layermark_model::{BASELINE, LayerRun, LayerStatus, Point, Run, RunStatus};
 
-use crate::analysis::index::Index;
+use crate::facts::index::Index;
 
 /// Requested work that was not measured.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use super::{
     virtual_io::is_kind,
 };
 use crate::{
-    analysis::stalls,
     code_span::code,
+    facts::stalls,
     group, number as text,
     types::{Cause, Conclusion, DurabilityVerdict, Holds, ResultRow, Verdict},
 };

@@ -14,7 +14,7 @@ use super::{
     rows::{cache_asked, capital, compared, comparison, estimate, heading, is_emulated, layers},
 };
 use crate::{
-    analysis::index::cost,
+    facts::index::cost,
     number as text,
     types::{Cell, DataTable, ResultRow, Section},
 };

@@ -10,8 +10,8 @@
 use layermark_model::{Run, StudyId};
 
 use crate::{
-    analysis::index::Index,
     code_span::{self, code},
+    facts::index::Index,
     number::count,
     types::{BufferRow, Conclusion, CostRow, Holds, ResultRow, Section},
     words::{Names, lists::some_of},

@@ -4,7 +4,7 @@ use layermark_model::TrialRecord;
 
 use super::Data;
 use crate::{
-    analysis::data_source::Seen,
+    facts::data_source::Seen,
     number,
     types::{ResultRow, ServedBy, Verdict},
 };

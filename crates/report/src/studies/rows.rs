@@ -5,8 +5,8 @@ use layermark_stats::{self as stats, Comparison, Interval, Pair, compare_all};
 
 use super::Data;
 use crate::{
-    analysis::LEVEL,
     code_span::code,
+    facts::LEVEL,
     number as text,
     types::{Estimate, ResultRow, Verdict},
 };

@@ -9,8 +9,8 @@ use super::{
     rows::{ids, is_emulated, judged, usable},
 };
 use crate::{
-    analysis::power_cuts::{self, Sum, controls, controls_failed, killed, lie, sum},
     code_span::code,
+    facts::power_cuts::{self, Sum, controls, controls_failed, killed, lie, sum},
     number as text,
     types::{Conclusion, DurabilityVerdict, Holds, ResultRow},
     words::Words,

@@ -6,7 +6,7 @@ use layermark_model::Limit;
 
 use super::ServedBy;
 
-/// A cause of a difference from the baseline, with its figures. `analysis/causes.rs` finds the causes.
+/// A cause of a difference from the baseline, with its figures. `facts/causes.rs` finds the causes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
     /// A lower file is copied before it is changed.

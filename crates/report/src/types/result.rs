@@ -357,7 +357,7 @@ pub struct LatencyUs {
     pub p9999_interval: Option<[f64; 2]>,
     /// Largest.
     pub max: f64,
-    /// What each share of operations in `analysis::latency::SLOWER` exceeds, where ten or more
+    /// What each share of operations in `facts::latency::SLOWER` exceeds, where ten or more
     /// operations do. For charts.
     #[serde(skip)]
     pub slower: [Option<f64>; 15],

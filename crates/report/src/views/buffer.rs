@@ -1,7 +1,7 @@
 //! The recommended record sizes as a table.
 
 use crate::{
-    analysis::recommend::{NEARLY, chosen},
+    facts::recommend::{NEARLY, chosen},
     number,
     types::{BufferRow, Cell, DataTable, Pick, Section},
 };

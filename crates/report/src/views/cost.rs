@@ -4,7 +4,7 @@ use layermark_model::{Quantity, format_size};
 
 use crate::{
     Report,
-    analysis::cost::OFF,
+    facts::cost::OFF,
     number,
     types::{
         Axis, Cell, CostRow, DataTable, Estimate, LineChart, Mark, ResultRow, Section, Series,

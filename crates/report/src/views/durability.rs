@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use layermark_model::witness::{Outcome, Storey, WitnessTrial};
 
 use crate::{
-    analysis::power_cuts::{
+    code_span::code,
+    facts::power_cuts::{
         closed, controls, controls_failed, killed, layers, lie, refuses, sentence, sum,
     },
-    code_span::code,
     number::count,
     types::{
         Cell, Conclusion, DataTable, DurabilityVerdict, Holds, LayerReport, Report, ResultRow,

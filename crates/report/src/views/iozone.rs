@@ -4,7 +4,7 @@ use layermark_model::{IozoneTable, iozone_tables};
 
 use crate::{
     Report, ResultRow,
-    analysis::size_table::{LayerTable, SizeTable, tables_of},
+    facts::size_table::{LayerTable, SizeTable, tables_of},
 };
 
 /// Tables of file sizes and record sizes in whole kB (1,024 bytes).

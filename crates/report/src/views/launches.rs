@@ -1,7 +1,7 @@
 //! Series of launches as a part of the report.
 //!
 //! They are no figures of a result: their order counts, as a first launch may be cold and a step has a place.
-//! So they are analysed apart (`analysis/launch.rs`), and this is the only place that shows them.
+//! So they are analysed apart (`facts/launch.rs`), and this is the only place that shows them.
 
 use crate::{
     LaunchLevel, LaunchRun, LaunchSeries, Report, ResultRow, Verdict,

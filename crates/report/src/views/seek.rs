@@ -3,7 +3,7 @@
 use layermark_model::{Quantity, format_size};
 
 use crate::{
-    analysis::sweep::{self, Sweep},
+    facts::sweep::{self, Sweep},
     number,
     types::{Axis, Cell, DataTable, LineChart, Mark, ResultRow, Section, Series},
 };

@@ -4,7 +4,7 @@ use layermark_model::brief;
 use layermark_stats::MIN_BLOCKS;
 
 use crate::{
-    analysis::power_cuts,
+    facts::power_cuts,
     number::{self, count, list, times, verb},
     statements::headline::{Choice, Headline, Most, Named, Near, Part, Ratio, Slows, Sure, Takes},
     types::{ResultRow, Verdict},

@@ -10,9 +10,9 @@ const CRATES: [&str; 6] = ["cli", "lab", "layers", "model", "report", "store"];
 /// Views of one workload, which may name it and its own parameters.
 const VIEWS: [&str; 4] = [
     "cli/src/launch.rs",
-    "report/src/analysis/fidelity.rs",
-    "report/src/analysis/iops.rs",
-    "report/src/analysis/launch.rs",
+    "report/src/facts/fidelity.rs",
+    "report/src/facts/iops.rs",
+    "report/src/facts/launch.rs",
 ];
 
 /// How a parameter is looked up, or a workload asked for.
@@ -55,7 +55,7 @@ const ASKED: [(&str, &[&str], &str); 12] = [
         "names of file systems of the kernel",
     ),
     (
-        "analysis/facts.rs",
+        "facts/storage.rs",
         &["overlay", "fuse"],
         "names of file systems of the kernel",
     ),
@@ -80,11 +80,11 @@ const ASKED: [(&str, &[&str], &str); 12] = [
         "a study of the devices of guests",
     ),
     (
-        "analysis/external.rs",
+        "facts/external.rs",
         &["command"],
         "the operation of an imported result",
     ),
-    ("analysis/iops.rs", &["iops"], "the view of that workload"),
+    ("facts/iops.rs", &["iops"], "the view of that workload"),
     (
         "forecast/costs.rs",
         &["file", "meta"],

@@ -32,7 +32,7 @@ const ROWS: [&str; 6] = [
     "ResultRow",
     "LaunchSeries",
     "SizeTable",
-    "analysis",
+    "facts",
 ];
 
 /// How text is looked into.

@@ -10,7 +10,7 @@ use kuva::prelude::{
 use super::{Chart, Group, Table, label, svg};
 use crate::{
     Report, ResultRow, Verdict,
-    analysis::{size_table, stalls},
+    facts::{size_table, stalls},
     number::{self, Written},
     page::matrix::Matrix,
 };

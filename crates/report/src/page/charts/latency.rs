@@ -3,7 +3,7 @@
 use super::{Chart, Group, SERIES, lines};
 use crate::{
     Report, ResultRow,
-    analysis::latency::SLOWER,
+    facts::latency::SLOWER,
     number,
     types::{Axis, LineChart, Mark, Series},
 };

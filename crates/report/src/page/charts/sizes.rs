@@ -7,7 +7,7 @@ use layermark_model::{Quantity, Unit};
 use super::{Chart, Group, lines};
 use crate::{
     Report, ResultRow,
-    analysis::sweep::{self, Sweep},
+    facts::sweep::{self, Sweep},
     number,
     types::{Axis, LineChart, Mark, Series},
 };

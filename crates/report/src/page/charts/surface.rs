@@ -10,7 +10,7 @@ use layermark_model::format_size;
 use super::{Chart, Group, Table, svg};
 use crate::{
     Report, ResultRow,
-    analysis::size_table::{self, LayerTable, SizeTable},
+    facts::size_table::{self, LayerTable, SizeTable},
     number,
 };
 

@@ -3,7 +3,7 @@
 use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ReferenceLine, ScatterPlot, TickFormat};
 
 use super::{Chart, Table, svg};
-use crate::{Change, Trend, TrendRun, analysis::stalls, number};
+use crate::{Change, Trend, TrendRun, facts::stalls, number};
 
 /// The trend's only chart.
 pub fn chart(title: &str, trend: &Trend) -> Chart {

@@ -12,8 +12,8 @@ use layermark_testkit::fixtures;
 
 use super::*;
 use crate::{
-    analysis::index::Index,
     code_span::Part as Span,
+    facts::index::Index,
     statements::{
         advice::{self, Advised},
         caveats::{self, Caveat},

@@ -8,7 +8,7 @@ use layermark_model::{Latency, Trial};
 use layermark_stats::{self as stats, Operations, Pooled};
 
 use crate::{
-    analysis::LEVEL,
+    facts::LEVEL,
     types::{LatencyUs, Tail},
 };
 

@@ -4,7 +4,7 @@ use layermark_model::Run;
 use layermark_stats::{self as stats, CostLine, Line, Pair, Step};
 
 use crate::{
-    analysis::{
+    facts::{
         LEVEL,
         index::Index,
         sweep::{self, Sweep},

@@ -4,9 +4,9 @@ use layermark_model::{Direction, Facts, Meaning, Target, Trial, TrialRecord, fla
 use layermark_stats::median;
 
 use crate::{
-    analysis::{
-        facts,
+    facts::{
         others::{self, DeviceCounter},
+        storage,
     },
     statements::served::ServedBecause,
     types::ServedBy,
@@ -72,7 +72,7 @@ impl<'a> Seen<'a> {
         // Double caching: the file's own pages may be gone while those of its image are cached.
         let cached = [self.resident, self.behind];
         let in_memory = cached.iter().any(|share| share.is_some_and(|s| s >= MOST));
-        let counted = !facts::physical(self.facts).is_empty();
+        let counted = !storage::physical(self.facts).is_empty();
         Some(match self.device {
             Some(share) if share >= MOST => ServedBy::Device,
             // Data in memory is not read from a device: bytes that crossed the device belong to
@@ -124,11 +124,11 @@ impl<'a> Seen<'a> {
 
 /// Why a layer's trials do not prove that its caches were cold, or warm.
 pub fn why_unproved(facts: &Facts, is_cold: bool, privileged: bool) -> &'static str {
-    if facts::physical(facts).is_empty() {
+    if storage::physical(facts).is_empty() {
         "nothing below it counts what was read"
     } else if !is_cold {
         "other programs may have read from the device meanwhile"
-    } else if facts::is_served(facts) {
+    } else if storage::is_served(facts) {
         "the program or machine that serves it may have answered from its memory"
     } else if privileged {
         "the kernel's name caches could not be emptied"

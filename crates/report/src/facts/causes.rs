@@ -3,10 +3,10 @@
 use layermark_model::{Facts, Point, Quantity, Target, Unit};
 
 use crate::{
-    analysis::{
-        facts, limits, others,
+    facts::{
+        limits, others,
         settings::{self, Having},
-        waiting,
+        storage, waiting,
     },
     types::{Cause, DurabilityVerdict, ResultRow, ServedBy, Sides, Verdict},
 };
@@ -85,8 +85,8 @@ fn has_datum(cause: &Cause, row: &ResultRow, facts: &Facts, point: &Point) -> bo
         Cause::UserSpace => facts.is_fuse(),
         Cause::Setting(setting) => setting.is_of(facts),
         Cause::CpuLimit(..) => limits::of_cpu(facts).is_some() && limits::stopped(row) > 0.0,
-        Cause::SeccompFilters(sides) => facts::seccomp_filters(facts) >= sides.here,
-        Cause::OtherDevice(sides) => facts::physical(facts) == sides.here,
+        Cause::SeccompFilters(sides) => storage::seccomp_filters(facts) >= sides.here,
+        Cause::OtherDevice(sides) => storage::physical(facts) == sides.here,
         Cause::OtherSource(sides) => row.served_by == Some(sides.here),
         Cause::WriteAmplification(sides) => at_least(row.written.map(|w| w.typical), sides.here),
         Cause::FlushesPerSync(sides) => at_least(flushes_per_sync(row), sides.here),
@@ -119,7 +119,7 @@ fn faster(compared: &Compared) -> Vec<Cause> {
     // Fewer bytes cross the device than in the baseline.
     let fewer = here.device_share.zip(native.device_share);
     let fewer = fewer.filter(|_| is_silent(here) && is_silent(native));
-    if let Some(with) = facts::compression(compared.facts)
+    if let Some(with) = storage::compression(compared.facts)
         && fewer.is_some_and(|(a, b)| a < 0.9 * b)
     {
         found.push(Cause::Compression(with.into()));
@@ -138,8 +138,8 @@ fn faster(compared: &Compared) -> Vec<Cause> {
         return vec![Cause::Small(compared.delta)];
     }
     let (fs, native_fs) = (
-        facts::file_system(compared.facts),
-        facts::file_system(compared.native_facts),
+        storage::file_system(compared.facts),
+        storage::file_system(compared.native_facts),
     );
     // A program in user space stands above the same directory, and adds its own time.
     let kernels = !fs.is_empty() && !compared.facts.is_fuse();
@@ -325,7 +325,7 @@ fn answered_by_cache(row: &ResultRow) -> bool {
 const FILTERS_MOST: f64 = 2.0;
 
 fn more_filters(compared: &Compared) -> Option<Cause> {
-    let [here, native] = [compared.facts, compared.native_facts].map(facts::seccomp_filters);
+    let [here, native] = [compared.facts, compared.native_facts].map(storage::seccomp_filters);
     let extra = compared.here.extra_us?.estimate;
     (here > native && extra < FILTERS_MOST).then_some(Cause::SeccompFilters(Sides { here, native }))
 }
@@ -348,8 +348,8 @@ fn copied(point: &Point, row: &ResultRow, facts: &Facts) -> bool {
 
 fn other_device(compared: &Compared) -> Option<Cause> {
     let (here, native) = (
-        facts::physical(compared.facts),
-        facts::physical(compared.native_facts),
+        storage::physical(compared.facts),
+        storage::physical(compared.native_facts),
     );
     let apart = !here.is_empty() && !native.is_empty() && !here.iter().any(|d| native.contains(d));
     let named = |devices: Vec<&str>| devices.into_iter().map(str::to_owned).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use layermark_model::{Quantity, Unit};
 
-use crate::{LayerReport, Report, ResultRow, analysis::sweep};
+use crate::{LayerReport, Report, ResultRow, facts::sweep};
 
 /// Points that share everything except the sizes, in all layers.
 pub struct SizeTable<'a> {

@@ -2,7 +2,7 @@
 
 use layermark_model::{Latency, Trial};
 
-use crate::{analysis::latency::Histograms, types::TwoKinds};
+use crate::{facts::latency::Histograms, types::TwoKinds};
 
 /// Bins per octave in which operations are counted.
 const STEPS: f64 = 4.0;

@@ -8,7 +8,7 @@
 use layermark_model::{DeviceBackground, Facts, Meaning, Target, Trial};
 
 use crate::{
-    analysis::facts,
+    facts::storage,
     statements::durability::{
         Agrees, Counted, Drops, Evidence, FlushCount, Seen, Suspicion, Undecided,
     },
@@ -222,7 +222,7 @@ pub fn judge(case: &Case) -> Durability {
             ..Durability::default()
         };
     }
-    let drops = facts::passes_no_flush(case.facts, case.meaning);
+    let drops = storage::passes_no_flush(case.facts, case.meaning);
     let mut durability = Durability {
         flushes,
         syncs,
@@ -246,11 +246,11 @@ pub fn judge(case: &Case) -> Durability {
 fn blind(facts: &Facts) -> Option<(&'static str, Seen<'static>)> {
     Some(if facts.in_memory() {
         ("L0", Seen::InMemory)
-    } else if facts::physical(facts).is_empty() {
+    } else if storage::physical(facts).is_empty() {
         ("L0", Seen::NoDevice)
-    } else if facts::volatile_cache(facts) {
+    } else if storage::volatile_cache(facts) {
         return None;
-    } else if facts::cache_known(facts) {
+    } else if storage::cache_known(facts) {
         ("L2", Seen::WritesThrough)
     } else {
         ("L2", Seen::CacheUnknown)
@@ -324,7 +324,7 @@ fn account(case: &Case, counts: &[Count], drops: Option<&Drops>, durability: &mu
 /// Sum of the trials that show fewer flushes than calls, if most of them do. Calls of several threads may share a
 /// flush, and writes past the cache need none.
 fn fewer(case: &Case, counts: &[Count]) -> Option<Sum> {
-    if case.meaning.under_way() > 1.0 || facts::forces_unit_access(case.facts, case.meaning) {
+    if case.meaning.under_way() > 1.0 || storage::forces_unit_access(case.facts, case.meaning) {
         return None;
     }
     let quiet = counts.iter().filter(|c| c.syncs > 0 && c.is_quiet());
@@ -356,7 +356,7 @@ fn open<'a>(case: &Case<'a>, counts: &[Count], all: &Sum) -> Undecided<'a> {
     if all.flushes as f64 > ABSORBED_BELOW * all.syncs as f64 {
         return Undecided::Some;
     }
-    if facts::forces_unit_access(case.facts, case.meaning) {
+    if storage::forces_unit_access(case.facts, case.meaning) {
         return Undecided::ForcedUnitAccess;
     }
     if case.trials.iter().all(|(_, reference)| reference.is_none()) {
@@ -369,7 +369,7 @@ fn open<'a>(case: &Case<'a>, counts: &[Count], all: &Sum) -> Undecided<'a> {
 /// Sum of the trials that convict: no flush, or nearly none, while the device was otherwise silent
 /// and counted the reference's.
 fn absorbed(case: &Case) -> Option<Sum> {
-    if facts::forces_unit_access(case.facts, case.meaning) {
+    if storage::forces_unit_access(case.facts, case.meaning) {
         return None;
     }
     let silent = case.trials.iter().filter_map(|(here, reference)| {
@@ -399,7 +399,7 @@ fn programs(case: &Case) -> Durability {
         .collect();
     let own = flushed_by_programs(case.trials.iter().map(|(here, _)| Some(*here)));
     let there = flushed_by_programs(case.trials.iter().map(|(_, there)| *there));
-    let drops = facts::passes_no_flush(case.facts, case.meaning);
+    let drops = storage::passes_no_flush(case.facts, case.meaning);
     // Another layer may flush when the programs do not, which proves nothing against the baseline.
     let of_own = case.is_baseline && own.flushes >= MANY_SYNCS;
     let of_other = (!case.is_baseline || drops.is_some()) && there.flushes >= MANY_SYNCS;

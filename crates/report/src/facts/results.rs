@@ -9,14 +9,14 @@ use layermark_model::{
 use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
 
 use crate::{
-    analysis::{
+    code_span,
+    facts::{
         LEVEL, data_source,
         durability::{self, Case, WithReference},
-        facts,
         index::{Index, typical_by},
-        kinds, late, latency, limits, others, stalls, sustained, threads, waiting,
+        kinds, late, latency, limits, others, stalls, storage, sustained, threads, waiting,
     },
-    code_span, figures,
+    figures,
     types::{
         Average, BlockRatio, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate,
         InTrials, LateFlushes, ResultRow, Verdict, WaitingRow,
@@ -485,7 +485,8 @@ impl<'a> ResultSite<'a> {
             names: self.names(),
             reference: named.as_deref(),
             trials: &trials,
-            ratio: ratio.filter(|_| facts::flushes_directly(&self.run.layers[self.baseline].facts)),
+            ratio: ratio
+                .filter(|_| storage::flushes_directly(&self.run.layers[self.baseline].facts)),
         })
     }
 
@@ -507,7 +508,7 @@ impl<'a> ResultSite<'a> {
 
     /// Whether two layers have a device in common.
     fn share_device(&self, a: usize, b: usize) -> bool {
-        facts::share_device(&self.run.layers[a].facts, &self.run.layers[b].facts)
+        storage::share_device(&self.run.layers[a].facts, &self.run.layers[b].facts)
     }
 
     /// The layer whose flushes the device does not count either: the baseline, on the same device.

@@ -351,7 +351,7 @@ fn overlayfs_passes_o_dsync_on_whatever_it_does_with_fsync() {
             sync: Some(sync.into()),
             ..flushing()
         };
-        facts::passes_no_flush(&mounted(options), &meaning)
+        storage::passes_no_flush(&mounted(options), &meaning)
     };
     assert_eq!(of("odsync", "rw,volatile"), None);
     let drops = of("each", "rw,volatile").map(|how| said(&how));

@@ -5,7 +5,7 @@ use layermark_stats as stats;
 use serde::Deserialize;
 
 use crate::{
-    analysis::{
+    facts::{
         LEVEL,
         index::{Index, cost},
     },

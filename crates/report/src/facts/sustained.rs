@@ -3,7 +3,7 @@
 use layermark_model::{Limit, Limited, Run, Sustained, Turn};
 
 use crate::{
-    analysis::limits,
+    facts::limits,
     types::{ResultRow, SustainedRatio, Verdict},
 };
 

@@ -4,7 +4,7 @@ use layermark_model::{LayerRun, Quantity, Run};
 use layermark_stats::{Scaled, scaling};
 
 use crate::{
-    analysis::{index::Index, sweep},
+    facts::{index::Index, sweep},
     group,
     statements::scaling::NotScaling,
     types::{ResultRow, ScalingRow},

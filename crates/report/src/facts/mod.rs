@@ -1,4 +1,4 @@
-//! Analysis: from trials to rows. What was measured, whether it can be trusted, its causes, and
+//! Facts: from trials to rows. What was measured, whether it can be trusted, its causes, and
 //! what follows. Independent of output formats.
 
 pub mod alternatives;
@@ -7,7 +7,6 @@ pub mod cost;
 pub mod data_source;
 pub mod durability;
 pub mod external;
-pub mod facts;
 pub mod fidelity;
 pub mod forecast;
 pub mod imports;
@@ -27,6 +26,7 @@ pub mod scaling;
 pub mod settings;
 pub mod size_table;
 pub mod stalls;
+pub mod storage;
 pub mod sustained;
 pub mod sweep;
 pub mod threads;

@@ -7,7 +7,7 @@
 use layermark_model::{Point, Quantity, Run, Trial};
 
 use crate::{
-    analysis::{index::Index, latency, sweep},
+    facts::{index::Index, latency, sweep},
     statements::depth::{Bend, DepthBend},
     types::{DepthCurve, DepthPoint, IopsRow, Knee, LatencyUs, ResultRow},
     words::{NO_NAMES, Words},

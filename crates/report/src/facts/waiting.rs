@@ -7,7 +7,7 @@ use layermark_model::{Trial, TrialRecord, flags};
 use layermark_stats as stats;
 
 use crate::{
-    analysis::limits,
+    facts::limits,
     types::{Estimate, ResultRow, Verdict, WaitedIn, WaitingRow, Withheld},
 };
 

@@ -7,7 +7,7 @@ use layermark_model::{Run, Target, TrialRecord, calls};
 use layermark_stats::median;
 
 use crate::{
-    analysis::index::Index,
+    facts::index::Index,
     statements::forecast::{Besides, CallAdvice, Lack, StepForecast},
     types::{Advice, Forecast, ForecastCall, ForecastRow, ResultRow, Verdict},
     words::{Names, Words},

@@ -4,7 +4,7 @@ use layermark_model::{Run, TrialRecord, format_size};
 use layermark_stats::{self as stats, Pair, Step};
 
 use crate::{
-    analysis::{
+    facts::{
         LEVEL,
         cost::trusted,
         index::{Index, cost},

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use layermark_model::{Run, Target, Trial};
 
 use crate::{
-    analysis::{facts, index::Index},
+    facts::{index::Index, storage},
     number::{self, count},
     types::{LockRow, LockVerdict, ResultRow},
 };
@@ -30,7 +30,7 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<LockRow> {
             .into_iter()
             .partition(|r| r.meaning.target == Target::SharedLock);
         let told = Told::of(run, index, &both);
-        let is_served = facts::is_served(&run.layers[layer].facts);
+        let is_served = storage::is_served(&run.layers[layer].facts);
         let is_proved = told.tried() > 0;
         (is_proved || is_served || !both.is_empty()).then(|| LockRow {
             layer: run.layers[layer].name.clone(),

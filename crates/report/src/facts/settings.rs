@@ -4,7 +4,7 @@
 use layermark_model::{Direction, ENCRYPTION, Facts, Meaning, Quantity, Target, TurnCost, Unit};
 
 use crate::{
-    analysis::facts,
+    facts::storage,
     types::{ResultRow, ServedBy, Setting, Sides},
 };
 
@@ -17,11 +17,11 @@ impl Setting {
     /// Whether a layer with these facts has the setting, too.
     pub fn is_of(&self, facts: &Facts) -> bool {
         match self {
-            Self::MountOption("strictatime", _) => facts::strict_atime(facts).is_some(),
-            Self::MountOption(option, _) => facts::mounted(facts, option).is_some(),
+            Self::MountOption("strictatime", _) => storage::strict_atime(facts).is_some(),
+            Self::MountOption(option, _) => storage::mounted(facts, option).is_some(),
             Self::ReadAhead(sides) => facts.read_ahead_kb.is_some_and(|kb| kb <= sides.here),
             Self::Decompresses(with) | Self::Compresses(with) => {
-                facts::compression(facts) == Some(with)
+                storage::compression(facts) == Some(with)
             }
             Self::Encrypts(with) => facts.notes.get(ENCRYPTION) == Some(with),
         }
@@ -41,7 +41,8 @@ pub struct Having<'a> {
 /// Mount options that make a write or a change wait, or write more.
 pub fn mount_options(of: &Having) -> Vec<Setting> {
     let own = |option: &str| {
-        facts::mounted(of.facts, option).filter(|_| facts::mounted(of.without, option).is_none())
+        storage::mounted(of.facts, option)
+            .filter(|_| storage::mounted(of.without, option).is_none())
     };
     let costs = [
         ("sync", waits_for_sync(&of.row.meaning)),
@@ -53,7 +54,7 @@ pub fn mount_options(of: &Having) -> Vec<Setting> {
         .filter_map(|(option, _)| Some(Setting::MountOption(option, own(option)?)))
         .collect();
     let strict =
-        facts::strict_atime(of.facts).filter(|_| facts::strict_atime(of.without).is_none());
+        storage::strict_atime(of.facts).filter(|_| storage::strict_atime(of.without).is_none());
     let extra = of.row.extra_us.map_or(f64::MAX, |e| e.estimate.abs());
     if let Some(at) = strict.filter(|_| opens_many(&of.row.meaning) && extra < ACCESS_TIME_MOST) {
         found.push(Setting::MountOption("strictatime", at));
@@ -107,7 +108,8 @@ pub fn read_ahead(here: &Having, less: bool) -> Option<Setting> {
 
 /// The data is compressed on its way, and the operation waits for that.
 pub fn compresses(of: &Having) -> Option<Setting> {
-    let with = facts::compression(of.facts).filter(|_| facts::compression(of.without).is_none())?;
+    let with =
+        storage::compression(of.facts).filter(|_| storage::compression(of.without).is_none())?;
     let meaning = &of.row.meaning;
     let flushed = meaning.direction == Direction::Writes && meaning.flushes;
     let fetched = meaning.direction == Direction::Reads

@@ -4,7 +4,7 @@ use layermark_model::{Run, Site};
 use layermark_stats::{self as stats, Comparison, Judgement};
 
 use crate::{
-    analysis::{LEVEL, index::Index, results, sweep},
+    facts::{LEVEL, index::Index, results, sweep},
     types::{AlternativeRow, ResultRow},
 };
 

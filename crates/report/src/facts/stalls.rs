@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use layermark_model::{Trial, flags};
 
 use crate::{
-    analysis::latency::Histograms,
+    facts::latency::Histograms,
     types::{Average, ResultRow, SlowOperations, Stalls, Verdict},
 };
 
