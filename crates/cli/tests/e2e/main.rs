@@ -51,6 +51,7 @@ mod power_cut;
 mod printed_commands;
 mod real_bad_days;
 mod safe;
+mod replay;
 mod serve;
 mod served;
 mod setup;
