@@ -97,6 +97,7 @@ impl Report {
             level: facts::LEVEL,
             headline: said.headline,
             caveats: said.caveats,
+            in_short: said.in_short,
             findings: said.findings,
             verdicts: said.verdicts,
             trust,

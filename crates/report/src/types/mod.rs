@@ -93,6 +93,10 @@ pub struct Report {
     /// headline; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<String>,
+    /// A line for each layer, the slowest first: what everyday work costs there, or where most time is lost, and
+    /// whether flushed data reaches the disk. Empty if the headline says as much, and in comparisons of two runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_short: Vec<Statement>,
     /// Key findings: at most five short sentences, most serious first.
     #[serde(default)]
     pub findings: Vec<Statement>,

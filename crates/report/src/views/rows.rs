@@ -257,9 +257,9 @@ fn durability_words(row: &ResultRow) -> Option<&str> {
     }
 }
 
-/// `1 of 5 trials failed: tar: read error`.
+/// `1 of 5 measurements failed: tar: read error`.
 fn failed(row: &ResultRow) -> String {
-    let all = number::count(row.trials + row.failed_trials, "trial");
+    let all = number::count(row.trials + row.failed_trials, "measurement");
     let why = layermark_model::brief(row.error.as_deref().unwrap_or_default());
     format!("{} of {all} failed: {why}", row.failed_trials)
 }
@@ -311,7 +311,7 @@ pub fn about(report: &Report) -> String {
         report.label,
         status(report),
         number::count(measured, "layer"),
-        number::count(report.trials.len(), "trial"),
+        number::count(report.trials.len(), "measurement"),
         report.seed
     )
 }
