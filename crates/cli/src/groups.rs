@@ -11,6 +11,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Ask a question",
         &[
             "run",
+            "why",
+            "safe",
             "plans",
             "layers",
             "steps",
@@ -27,7 +29,15 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure one kind of work", &[]),
     (
         "More",
-        &["docs", "man", "help", "schema", "completions", "selftest"],
+        &[
+            "docs",
+            "config",
+            "man",
+            "help",
+            "schema",
+            "completions",
+            "selftest",
+        ],
     ),
 ];
 /// Columns of a command's name.

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod common_args;
+mod config;
 mod events;
 mod examples;
 mod failure;

@@ -44,6 +44,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "layermark selftest durability",
         "it does so for minutes; power_cut.rs has fewer layers",
     ),
+    (
+        "layermark safe",
+        "a directory of the reader's; safe.rs asks about some",
+    ),
     ("git add ", "a repository of the reader's"),
     ("createdb ", "a server of the reader's; team.rs starts one"),
     ("postgres://", "the same"),
@@ -140,6 +144,7 @@ const MEASURE: &[&str] = &[
     "ftp",
     "http",
     "devload",
+    "why",
 ];
 
 /// A plan whose point and layers the pages name.

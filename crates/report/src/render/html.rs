@@ -57,6 +57,7 @@ fn page(document: &Document) -> Markup {
     let body = html! {
         main #answer {
             (headline(document))
+            (in_short(document))
             (sections::open(document, &[Part::Study]))
             (overview::section(document))
             (findings(document))
@@ -83,6 +84,12 @@ fn headline(document: &Document) -> Markup {
             }
         }
     }
+}
+
+/// A line for each layer.
+fn in_short(document: &Document) -> Markup {
+    let items = document.items(Part::InShort);
+    html! { @if !items.is_empty() { ul.in-short aria-label="Each layer in short" { @for item in items { (sentence(item)) } } } }
 }
 
 fn believe(checks: &[TrustItem], note: &str) -> Markup {

@@ -15,22 +15,26 @@ pub mod compare;
 pub mod cost;
 pub mod depth;
 pub mod durability;
+pub mod everyday;
 pub mod external;
 pub mod findings;
 pub mod forecast;
 pub mod gate;
 pub mod headline;
+pub mod in_short;
 pub mod late;
 pub mod left_out;
 pub mod locks;
 pub mod power_cuts;
 pub mod remarks;
+pub mod safe;
 pub mod scaling;
 pub mod series;
 pub mod served;
 pub mod stalls;
-pub mod uses;
+pub mod studies;
 pub mod verdicts;
+pub mod why;
 
 /// Most findings.
 pub const MOST: usize = 5;

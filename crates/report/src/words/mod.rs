@@ -15,6 +15,7 @@ mod findings;
 mod forecast;
 mod gate;
 pub mod headline;
+mod in_short;
 mod late;
 mod left_out;
 pub mod limits;
@@ -24,13 +25,17 @@ mod marked;
 #[cfg(test)]
 mod numbers;
 pub mod power_cuts;
+mod record_size;
 mod remarks;
+mod safe;
 mod scaling;
 mod series;
 mod served;
-mod uses;
+pub mod studies;
+mod threads;
 pub mod verdicts;
 mod waiting;
+pub mod why;
 
 pub use marked::{Names, Text};
 
