@@ -9,6 +9,7 @@ use layermark_probe::{Workload, workloads};
 use crate::{
     commands::{
         compare::{self, CompareArgs},
+        config::ConfigArgs,
         docs::DocsArgs,
         durability::{DurabilityArgs, selftest::SelftestArgs},
         extras::SchemaOf,
@@ -16,16 +17,18 @@ use crate::{
         import::ImportArgs,
         layers::LayersArgs,
         plans::{self, PlansArgs},
+        record::RecordArgs,
         report::ReportArgs,
         run::RunArgs,
+        safe::SafeArgs,
         serve::ServeArgs,
     },
     common_args::{CommonArgs, output_help_of},
-    examples,
+    config, examples,
     failure::Failure,
     groups, launch,
     refused::{help_of, refused},
-    steps, workload_args,
+    replay, steps, workload_args,
 };
 
 /// What does a virtual layer cost an application's I/O, and can its answers be trusted?
@@ -46,6 +49,8 @@ pub struct Cli {
 pub enum Cmd {
     /// Compare layers as a plan says; without one, fifteen everyday operations in two to three minutes
     Run(Box<RunArgs>),
+    /// Ask whether a directory can be relied on: locks, shared mappings, fsync, names, changes of others
+    Safe(SafeArgs),
     /// List the plans that come with layermark, and what each answers
     Plans(PlansArgs),
     /// List what can be set up here, what is missing, and the command that installs it
@@ -56,6 +61,8 @@ pub enum Cmd {
     Report(Box<ReportArgs>),
     /// Store results of fio, pgbench, wrk, iperf3 or another program, for comparison with ours
     Import(Box<ImportArgs>),
+    /// Record what a program does with files, to replay it in any layer
+    Record(Box<RecordArgs>),
     /// Runs and imports made so far, newest first
     History(HistoryArgs),
     /// Browse stored and running runs in a browser
@@ -64,6 +71,8 @@ pub enum Cmd {
     Durability(Box<DurabilityArgs>),
     /// Show that layermark's own checks catch what they have to
     Selftest(SelftestArgs),
+    /// Show what your configuration file says: the usual directory, budget and layers
+    Config(ConfigArgs),
     /// Print a JSON schema
     Schema { what: SchemaOf },
     /// Print a shell's completions
@@ -85,6 +94,8 @@ pub enum Parsed {
     Cli(Box<Cli>),
     /// One workload with its own flags.
     Workload(Settings, Box<CommonArgs>),
+    /// `layermark why`: the command as a step.
+    Why(Settings, Box<CommonArgs>),
     /// `layermark launch`, and the file for its times in hyperfine's format.
     Launch(Settings, Box<CommonArgs>, Option<PathBuf>),
 }
@@ -103,6 +114,7 @@ pub fn command() -> Command {
         })
         .mut_subcommand("run", |c| c.mut_arg("plan", |arg| arg.help(plan)))
         .subcommands(workloads)
+        .subcommand(why_command())
         .mut_subcommands(examples::with);
     groups::with(command)
 }
@@ -122,6 +134,8 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
     {
         let mut common = CommonArgs::from_arg_matches(sub)
             .map_err(|e| refused(&e, &command(), Some(name), &line))?;
+        let here = sub.try_get_many::<String>("url").ok().flatten().is_some();
+        common.usual_from(config::load()?, sub, !here);
         if name == "launch" {
             let mut made = workload_args::settings(workload, sub);
             launch::settings(sub, &mut made)?;
@@ -134,16 +148,57 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
             steps::settings(sub, &mut settings)?;
             launch::defaults(&mut common);
         }
+        if name == "replay" {
+            replay::settings(sub, &mut settings)?;
+            launch::defaults(&mut common);
+        }
         workload_args::of_url(&settings, &mut common)?;
         return Ok(Parsed::Workload(settings, Box::new(common)));
     }
-    let cli = Cli::from_arg_matches(&matches).map_err(|e| refused(&e, &command(), None, &line))?;
+    if let Some((WHY, sub)) = matches.subcommand() {
+        let mut common = CommonArgs::from_arg_matches(sub)
+            .map_err(|e| refused(&e, &command(), Some(WHY), &line))?;
+        common.usual_from(config::load()?, sub, true);
+        let mut settings = workload_args::settings(&workloads::steps::WORKLOAD, sub);
+        steps::one(sub, &mut settings)?;
+        return Ok(Parsed::Why(settings, Box::new(common)));
+    }
+    let mut cli =
+        Cli::from_arg_matches(&matches).map_err(|e| refused(&e, &command(), None, &line))?;
+    let sub = matches.subcommand().map(|(_, sub)| sub);
+    match (&mut cli.command, sub) {
+        // A plan has layers of its own.
+        (Cmd::Run(args), Some(sub)) => args.common.usual_dir(config::load()?, sub),
+        (Cmd::Durability(args), Some(sub)) if args.by_hand.is_none() => {
+            let layers = args.servers.is_empty();
+            args.common.usual_from(config::load()?, sub, layers);
+        }
+        _ => {}
+    }
     Ok(Parsed::Cli(Box::new(cli)))
 }
 
 /// Adds a hint to the help of a command, as typed, if a usage error has no hint.
 pub fn with_help(failure: Failure, asked: Option<&str>) -> Failure {
     failure.or_hint(|| help_of(&command(), asked))
+}
+
+/// The command `why`.
+const WHY: &str = "why";
+
+/// `layermark why` has the flags of `steps`, of which it measures one.
+fn why_command() -> Command {
+    let command = Command::new(WHY)
+        .about("Why a command is slow in a layer, and in which it is not: its time, and that of the calls it makes")
+        .args(workload_args::flags(&workloads::steps::WORKLOAD))
+        .next_help_heading("Measuring and reporting");
+    let command = CommonArgs::augment_args(command);
+    // What it says is not a report.
+    let hidden = ["trace", "full", "show", "count", "unit", "cache"];
+    steps::augment_one(command).mut_args(|arg| {
+        let hide = hidden.contains(&arg.get_id().as_str());
+        arg.hide(hide)
+    })
 }
 
 fn workload_command(workload: &'static dyn Workload) -> Command {
@@ -155,6 +210,7 @@ fn workload_command(workload: &'static dyn Workload) -> Command {
     match workload.id() {
         "launch" => launch::augment(command),
         "steps" => steps::augment(command),
+        "replay" => replay::augment(command),
         _ => command,
     }
 }

@@ -1,17 +1,20 @@
 //! Arguments that several commands have.
 
 use std::{
+    ffi::OsStr,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
-use clap::{Args, ValueEnum};
+use clap::{ArgMatches, Args, Parser, ValueEnum, parser::ValueSource};
 use layermark_model::{Profile, Spec};
 use layermark_report::render;
 
 use crate::{
     commands::complete,
+    config::Config,
     events::{EventsTarget, parse_target},
+    failure::Failure,
 };
 
 #[derive(Debug, Args)]
@@ -49,7 +52,7 @@ pub struct OutArgs {
     pub store: StoreArg,
 }
 
-const OUTPUT: &str = "Write the report to a file in the format of its ending, such as x.html, x.md, x.csv, x.json, x.card.png; \
+const OUTPUT: &str = "Write the report to a file in the format of its ending, such as x.html, x.md, x.csv, x.json, x.png; \
     x.lm is the run itself; repeatable";
 
 fn output_help() -> String {
@@ -88,6 +91,8 @@ pub enum Stdout {
     /// All of the report as text.
     Full,
     Json,
+    /// Something else was printed.
+    Nothing,
 }
 
 impl OutArgs {
@@ -181,6 +186,55 @@ pub struct CommonArgs {
     pub gates: GateArgs,
     #[command(flatten)]
     pub out: OutArgs,
+    /// What the user's configuration file says.
+    #[arg(skip)]
+    pub usual: Config,
+}
+
+/// For clap, which knows the defaults.
+#[derive(Debug, Parser)]
+struct Alone {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+impl CommonArgs {
+    /// Takes the usual directory where no flag names one, and keeps the rest for the plan.
+    pub fn usual_dir(&mut self, config: Config, matches: &ArgMatches) {
+        let given = matches.value_source("dir") == Some(ValueSource::CommandLine);
+        if let Some(dir) = config.dir.as_ref().filter(|_| !given) {
+            self.dir.clone_from(dir);
+        }
+        self.usual = config;
+    }
+
+    /// Takes the usual values of a command for one workload where no flag gives them, its layers if it can have any.
+    pub fn usual_from(&mut self, config: Config, matches: &ArgMatches, layers: bool) {
+        self.usual_dir(config, matches);
+        if layers && self.layers.is_empty() {
+            self.layers.clone_from(&self.usual.layers);
+        }
+        self.usual_budget();
+    }
+
+    /// Takes the usual budget where no flag says how long a run may take.
+    pub fn usual_budget(&mut self) {
+        let free = self.blocks.is_none() && self.precision.is_none() && self.profile.is_none();
+        if free && self.budget.is_none() {
+            self.budget.clone_from(&self.usual.budget);
+        }
+    }
+
+    /// As if no flag was given but `--dir`, for a command without these flags.
+    pub fn usual(dir: &Path) -> Result<Self, Failure> {
+        let line = [
+            OsStr::new("layermark"),
+            OsStr::new("--dir"),
+            dir.as_os_str(),
+        ];
+        let alone = Alone::try_parse_from(line).map_err(Failure::usage)?;
+        Ok(alone.common)
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -202,7 +256,7 @@ impl From<ProfileArg> for Profile {
 
 /// Parses `--silence`. A probe reports each second, so a shorter limit would give up on working
 /// probes.
-fn silence(text: &str) -> Result<std::time::Duration, String> {
+pub fn silence(text: &str) -> Result<std::time::Duration, String> {
     let limit = layermark_model::parse_duration(text).map_err(|e| e.to_string())?;
     if limit.as_secs() < 1 {
         return Err("it has to be 1s or more: a probe at work reports each second".to_owned());

@@ -13,6 +13,20 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
             "layermark run buffer-size --scale 0.1",
         ],
     ),
+    (
+        "safe",
+        [
+            "layermark safe /mnt/nas",
+            "layermark safe /mnt/nas --other /mnt/nas2 --only locks,coherence",
+        ],
+    ),
+    (
+        "why",
+        [
+            "layermark why 'git status' --tree . -l overlay:upper -l fuse",
+            "layermark why 'tar xf small.tar' --material archive -l overlay:upper -l fuse",
+        ],
+    ),
     ("plans", ["layermark plans", "layermark plans daily"]),
     ("layers", ["layermark layers", "layermark layers overlay"]),
     (
@@ -37,6 +51,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     (
+        "record",
+        [
+            "layermark record -o status.lmrec -- git status",
+            "layermark record --private -- make -j2",
+        ],
+    ),
+    (
         "history",
         [
             "layermark history --since 7d --layer fuse",
@@ -55,6 +76,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         "completions",
         ["layermark completions bash", "layermark completions fish"],
     ),
+    ("config", ["layermark config", "layermark config --json"]),
     ("docs", ["layermark docs", "layermark docs tutorial"]),
     ("man", ["layermark man", "layermark man man1"]),
     (

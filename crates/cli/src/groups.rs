@@ -9,7 +9,18 @@ use layermark_probe::workloads;
 const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Ask a question",
-        &["run", "plans", "layers", "steps", "launch", "durability"],
+        &[
+            "run",
+            "why",
+            "safe",
+            "plans",
+            "layers",
+            "steps",
+            "record",
+            "replay",
+            "launch",
+            "durability",
+        ],
     ),
     (
         "Look at results",
@@ -18,7 +29,15 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Measure one kind of work", &[]),
     (
         "More",
-        &["docs", "man", "help", "schema", "completions", "selftest"],
+        &[
+            "docs",
+            "config",
+            "man",
+            "help",
+            "schema",
+            "completions",
+            "selftest",
+        ],
     ),
 ];
 /// Columns of a command's name.

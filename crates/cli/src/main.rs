@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod common_args;
+mod config;
 mod events;
 mod examples;
 mod failure;
@@ -11,6 +12,7 @@ mod launch;
 mod limits;
 mod progress;
 mod refused;
+mod replay;
 mod say;
 mod signals;
 mod steps;

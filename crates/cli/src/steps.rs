@@ -26,6 +26,41 @@ pub fn augment(command: Command) -> Command {
         )))
 }
 
+/// Adds the argument for the one command of `why`.
+pub fn augment_one(command: Command) -> Command {
+    let own = |arg: Arg| arg.help_heading("Workload");
+    command
+        .mut_arg("layers", |arg| {
+            arg.help("A layer in which to measure it; repeatable")
+        })
+        .arg(own(Arg::new("command").value_name("COMMAND").help(
+            "The command in one argument, split into words without running a shell",
+        )))
+        .arg(own(Arg::new("argv")
+            .last(true)
+            .num_args(1..)
+            .value_name("PROGRAM")
+            .help(
+                "After --: the program and its arguments, as they are",
+            )))
+}
+
+/// Adds the command of `why` to the parameters' settings.
+pub fn one(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Failure> {
+    let argv: Vec<String> = texts(matches, "argv").collect();
+    let run = texts(matches, "command").next();
+    let run = run.or_else(|| match argv.as_slice() {
+        [] => None,
+        [line] => Some(line.clone()),
+        program => Some(words(program)),
+    });
+    let run = run.ok_or_else(|| {
+        Failure::usage("why: no command").hint("layermark why 'git status' -l overlay:upper")
+    })?;
+    settings.params.insert("run".into(), run.into());
+    Ok(())
+}
+
 /// Adds the commands to the parameters' settings.
 pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<(), Failure> {
     let mut commands: Vec<String> = texts(matches, "command").collect();

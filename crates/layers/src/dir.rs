@@ -1,13 +1,13 @@
 use std::path::Path;
 
-use layermark_model::{Missing, Spec};
+use layermark_model::{CLIENTS, Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, Place, PowerCut, Storage, Undo, WorkDir,
+    Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Storage, Undo, WorkDir,
     host::HostPlace,
     kind::LayerKind,
     options::{bad, layer_options},
-    workdir,
+    workdir::{self, OtherPath},
 };
 
 /// A directory that the user names, on any file system.
@@ -20,6 +20,9 @@ layer_options! {
         /// a directory on the disk where the data ends up, for a file system that does not say: its device's flushes
         /// and bytes are counted. Nothing is written there
         below: String = "" reaches Path,
+        /// another path of the directory, such as a second mount of the same share, or the path itself for a second
+        /// process: the other side of locks and changes
+        other: String = "" reaches Path,
     }
 }
 
@@ -33,6 +36,13 @@ impl LayerKind for Dir {
             power_cut: PowerCut::No(
                 "it is on a disk of yours, and only a power cut by hand can cut that",
             ),
+            other_side: if options.other.is_empty() {
+                OtherSide::No(
+                    "its other side is not known: dir:DIR,other=DIR names another path of it",
+                )
+            } else {
+                OtherSide::Yes
+            },
             ..LayerInfo::new(
                 Group::ThisKernel,
                 "a directory of yours, on whatever is mounted there (dir:/mnt/nas)",
@@ -45,14 +55,9 @@ impl LayerKind for Dir {
             let must = "is not the absolute path of a directory".into();
             return Err(bad(spec, "below", &dir.to_string_lossy(), must));
         }
-        workdir::check(Path::new(&options.variant)).map_err(|e| match e {
-            LayerError::BadDir { path, why, .. } => LayerError::BadDir {
-                layer: Some(spec.to_string()),
-                path,
-                why,
-            },
-            e => e,
-        })
+        let mut dirs = std::iter::once(Path::new(&options.variant)).chain(other(options));
+        dirs.try_for_each(workdir::check)
+            .map_err(|e| of_layer(e, spec))
     }
 
     fn missing(_: &Spec, _: &DirOptions) -> Vec<Missing> {
@@ -69,18 +74,41 @@ impl LayerKind for Dir {
             return Err(bad(spec, "variant", "", "has to be given".into()));
         }
         let mut work = WorkDir::shared(Path::new(&options.variant))?;
-        let (dir, what) = (
-            work.path().to_owned(),
-            format!("remove {}", work.named().display()),
-        );
-        undo.push(what, move || work.remove());
-        let mut place = HostPlace::new(base, spec, dir);
+        let mut place = HostPlace::new(base, spec, work.path().to_owned());
         if let Some(dir) = below(&options) {
             place = place.on_device_of(dir);
+        }
+        let side = other(&options).map(|dir| OtherPath::of(&work, dir));
+        let what = format!("remove {}", work.named().display());
+        undo.push(what, move || work.remove());
+        if let Some(side) = side {
+            let side = side.map_err(|e| of_layer(e, spec))?;
+            let clients = if side.is_one_client() { "1" } else { "2" };
+            place = place.other_side(side.path()).note(CLIENTS, clients);
+            undo.push(format!("unmount {}", side.path().display()), move || {
+                side.close()
+            });
         }
         place.package()?;
         Ok(Box::new(place))
     }
+}
+
+/// The error with the layer in which the directory was named.
+fn of_layer(e: LayerError, spec: &Spec) -> LayerError {
+    match e {
+        LayerError::BadDir { path, why, .. } => LayerError::BadDir {
+            layer: Some(spec.to_string()),
+            path,
+            why,
+        },
+        e => e,
+    }
+}
+
+/// The other path of the directory, if the user names it.
+fn other(options: &DirOptions) -> Option<&Path> {
+    (!options.other.is_empty()).then(|| Path::new(&options.other))
 }
 
 /// The directory of the disk that holds the data, if the user names it.

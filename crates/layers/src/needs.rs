@@ -3,6 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use layermark_model::Missing;
+use layermark_sys::packages;
 
 use crate::{LayerError, child};
 
@@ -60,7 +61,7 @@ pub(crate) fn guest_cpu() -> Option<Missing> {
 pub(crate) fn program(name: &str, package: &str) -> Option<Missing> {
     child::program(name).is_none().then(|| Missing {
         what: name.into(),
-        hint: format!("sudo apt-get install {package}"),
+        hint: packages::sudo_install(package),
         installable: true,
     })
 }

@@ -3,7 +3,7 @@
 
 use std::{
     fs, io,
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -31,8 +31,8 @@ pub(crate) struct View {
 
 impl View {
     /// Mounts `dir`, which the user knows as `named`.
-    pub(crate) fn of(dir: &Fresh, named: &Path, foreign: Option<&Foreign>) -> io::Result<Self> {
-        let open = fd::path_of(&dir.dir);
+    pub(crate) fn of(dir: &OwnedFd, named: &Path, foreign: Option<&Foreign>) -> io::Result<Self> {
+        let open = fd::path_of(dir);
         let mounted = match foreign {
             Some(foreign) => foreign.holding(&open)?.at,
             None => mounts::holding(&open)?.at,
@@ -43,14 +43,14 @@ impl View {
             match foreign {
                 None => mount_bind(&open, fd::path_of(&view.point.dir))?,
                 Some(foreign) => {
-                    let copy = foreign.copy_mount(dir.dir.as_fd())?;
+                    let copy = foreign.copy_mount(dir.as_fd())?;
                     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH
                         | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
                     move_mount(copy, "", &view.point.dir, "", flags)?;
                 }
             }
             mount_change(&view.path, MountPropagationFlags::PRIVATE)?;
-            if fd::is_at(CWD, &view.path, &dir.dir) {
+            if fd::is_at(CWD, &view.path, dir) {
                 return Ok(());
             }
             Err(io::Error::other("it is not there after it was mounted"))

@@ -36,6 +36,10 @@ use crate::{
     view::View,
 };
 
+mod other_path;
+
+pub(crate) use other_path::OtherPath;
+
 /// How long a file system may take to answer before the work directory on it is removed.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
@@ -107,7 +111,7 @@ impl WorkDir {
             removed: false,
         };
         if sandbox::privilege() != Privilege::None {
-            let view = View::of(&work.dir, &work.named, parent.foreign.as_ref());
+            let view = View::of(&work.dir.dir, &work.named, parent.foreign.as_ref());
             work.view = Some(view.map_err(|source| LayerError::Sandbox {
                 what: format!("mount {}", work.named.display()),
                 source,

@@ -53,8 +53,16 @@ pub const ENCRYPTION: &str = "encryption";
 /// The note with the options with which a layer sees changes of the other side sooner, such as `cache=none`. Absent where
 /// it has none.
 pub const FRESHER: &str = "sees_changes_sooner_with";
+/// The note of a directory of the user with a second path: "1" if both are of one file system of this kernel, so that its
+/// two sides are processes of one client, "2" otherwise.
+pub const CLIENTS: &str = "clients";
 
 impl Facts {
+    /// Whether both sides of the directory are processes of one client ([`CLIENTS`]).
+    pub fn one_client(&self) -> bool {
+        self.notes.get(CLIENTS).is_some_and(|n| n == "1")
+    }
+
     /// The probe's files are in memory: on a tmpfs, on devices backed by memory, or as the layer says
     /// ([`KEPT_IN_MEMORY`]).
     pub fn in_memory(&self) -> bool {

@@ -37,8 +37,8 @@ mod words;
 pub use brief::{IT_SAID, brief};
 pub use claim::{Claim, Layers, Predicate, Quotient, Relation, Share, Words};
 pub use facts::{
-    BELOW_OVERLAY, CONTAINER, CpuTime, DELAY_UNKNOWN, Device, DroppedCaches, ENCRYPTION, FRESHER,
-    Facts, GuestFacts, KEPT_IN_MEMORY, Limit, Limited, Missing, Mount,
+    BELOW_OVERLAY, CLIENTS, CONTAINER, CpuTime, DELAY_UNKNOWN, Device, DroppedCaches, ENCRYPTION,
+    FRESHER, Facts, GuestFacts, KEPT_IN_MEMORY, Limit, Limited, Missing, Mount,
 };
 pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,

@@ -15,12 +15,14 @@ mod number;
 pub mod page;
 mod plain;
 pub mod render;
+mod safe;
 mod sentences;
 mod statements;
 mod studies;
 mod tables;
 mod types;
 mod views;
+mod why;
 mod words;
 
 pub use facts::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
@@ -31,6 +33,16 @@ pub use types::*;
 /// JSON schema of two imports next to each other, as published in `docs/schema/imports.json`.
 pub fn imports_schema() -> serde_json::Value {
     schemars::schema_for!(ImportComparison).to_value()
+}
+
+/// JSON schema of `layermark safe --json`, as published in `docs/schema/safe.json`.
+pub fn safe_schema() -> serde_json::Value {
+    schemars::schema_for!(Safety).to_value()
+}
+
+/// JSON schema of `layermark why --json`, as published in `docs/schema/why.json`.
+pub fn why_schema() -> serde_json::Value {
+    schemars::schema_for!(Why).to_value()
 }
 
 /// JSON schema of the report, as published in `docs/schema/report.json`.

@@ -38,6 +38,7 @@ pages![
     "howto/container",
     "howto/durability",
     "howto/package",
+    "howto/replay",
     "compare",
     "serve",
     "howto/team",

@@ -26,6 +26,10 @@ pub enum SchemaOf {
     Events,
     /// `compare IMPORT IMPORT --json`
     Imports,
+    /// `safe --json`
+    Safe,
+    /// `why --json`
+    Why,
 }
 
 /// `layermark schema`
@@ -35,6 +39,8 @@ pub fn schema(what: SchemaOf) -> Result<ExitCode, Failure> {
         SchemaOf::Report => layermark_report::schema(),
         SchemaOf::Events => events::schema(),
         SchemaOf::Imports => layermark_report::imports_schema(),
+        SchemaOf::Safe => layermark_report::safe_schema(),
+        SchemaOf::Why => layermark_report::why_schema(),
     };
     let text = serde_json::to_string_pretty(&schema).map_err(Failure::failed)?;
     stdout::print(&(text + "\n"))?;

@@ -23,7 +23,7 @@ use super::{
     target::{self, Target},
 };
 use crate::{
-    common_args::CommonArgs,
+    common_args::{CommonArgs, Stdout},
     events::Events,
     failure::{Code, Failure},
     progress::Progress,
@@ -87,15 +87,27 @@ fn watch(silence: Duration) {
 /// Measures, then writes the results so far, even after a failure: to the targets in the flags, and
 /// to `more`.
 pub fn go(order: Order, common: &CommonArgs, more: Option<Target>) -> Result<ExitCode, Failure> {
-    go_on(order, common, more, &[])
+    go_on(order, common, more, &Special::default())
 }
 
-/// The same. If the plan has power cuts, `servers` are commands of file systems that are cut as well.
+/// What some commands do otherwise.
+#[derive(Default)]
+pub struct Special<'a> {
+    /// Commands of file systems that are cut as well, if the plan has power cuts.
+    pub servers: &'a [Vec<String>],
+    /// Shows the report in place of the answer and the page.
+    pub show: Option<Show<'a>>,
+}
+
+/// Shows a report. Returns the exit code of a run that was not stopped, if it is not the usual one.
+pub type Show<'a> = &'a dyn Fn(&Report) -> Result<Option<ExitCode>, Failure>;
+
+/// Like [`go`].
 pub fn go_on(
     mut order: Order,
     common: &CommonArgs,
     more: Option<Target>,
-    servers: &[Vec<String>],
+    special: &Special,
 ) -> Result<ExitCode, Failure> {
     let gates = gate::read(&common.gates)?;
     if let Order::New(request) | Order::Replay(request) = &mut order {
@@ -150,7 +162,13 @@ pub fn go_on(
         && outcome.ended != Ended::Stopped
         && let Some(stop) = time_for_cuts(outcome, common, &stop, begun)
     {
-        let done = cuts::after(&mut outcome.run, &exe, common.silence, servers, &stop);
+        let done = cuts::after(
+            &mut outcome.run,
+            &exe,
+            common.silence,
+            special.servers,
+            &stop,
+        );
         if let Err(error) = done.and_then(|()| Ok(store.update(&outcome.run)?)) {
             result = Err(error);
         }
@@ -160,12 +178,22 @@ pub fn go_on(
         history::keep_tally(&mut store, &kept.run, &kept.trials);
         let mut report = stored::build(&kept.run, &kept.trials);
         report.hold_to(&gates, common.gates.fail_undecided);
-        output::deliver(&report, Some(&kept), &targets, stdout, true)?;
-        Ok(report)
+        if let Some(show) = special.show {
+            let shown = show(&report)?;
+            output::deliver(&report, Some(&kept), &targets, Stdout::Nothing, false)?;
+            return Ok((shown, report));
+        }
+        // Nobody opens the page of a run that measured nothing.
+        let page = !kept.trials.is_empty();
+        output::deliver(&report, Some(&kept), &targets, stdout, page)?;
+        Ok((None, report))
     });
     let whole = matches!(&result, Ok(outcome) if outcome.ended != Ended::Stopped);
     let code = match (result, delivered) {
-        (Ok(outcome), Ok(report)) => Ok(ended(&outcome, &report)),
+        (Ok(outcome), Ok((shown, report))) => {
+            let shown = shown.filter(|_| whole);
+            Ok(shown.unwrap_or_else(|| ended(&outcome, &report)))
+        }
         (Ok(_), Err(failure)) => Err(failure),
         // The report has been printed; the error still decides the exit code.
         (Err(error), Ok(_)) => Ok(Failure::from(error).print(false)),

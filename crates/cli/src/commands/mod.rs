@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod complete;
+pub mod config;
 mod dir_journal;
 pub mod docs;
 pub mod durability;
@@ -16,12 +17,15 @@ mod measure;
 mod output;
 pub mod plans;
 mod programs;
+pub mod record;
 pub mod report;
 pub mod run;
+pub mod safe;
 pub mod serve;
 mod stdout;
 mod stored;
 pub mod target;
+pub mod why;
 mod written;
 
 use std::{env, process::ExitCode};
@@ -61,7 +65,7 @@ pub fn main() -> ExitCode {
 /// Whether a command sets layers up.
 fn measures(command: &Cmd) -> bool {
     match command {
-        Cmd::Run(_) | Cmd::Selftest(_) => true,
+        Cmd::Run(_) | Cmd::Safe(_) | Cmd::Selftest(_) => true,
         Cmd::Durability(args) => args.by_hand.is_none(),
         _ => false,
     }
@@ -72,23 +76,27 @@ fn carry_out(parsed: Parsed) -> ExitCode {
         Parsed::Workload(settings, common) => {
             (common.out.json.json, run::workload(settings, &common))
         }
+        Parsed::Why(settings, common) => (common.out.json.json, why::command(settings, &common)),
         Parsed::Launch(settings, common, times) => (
             common.out.json.json,
             run::launch(settings, &common, times.as_deref()),
         ),
         Parsed::Cli(cli) => match cli.command {
             Cmd::Run(args) => (args.common.out.json.json, run::plan(*args)),
+            Cmd::Safe(args) => (args.json.json, safe::directory(&args)),
             Cmd::Plans(args) => (args.json.json, plans::show(&args)),
             Cmd::Layers(args) => (args.json.json, layers::show(&args)),
             Cmd::Compare(args) => (args.out.json.json, compare::runs(&args)),
             Cmd::Report(args) => (args.out.json.json, report::again(&args)),
             Cmd::Import(args) => (args.out.json.json, import::keep(&args)),
+            Cmd::Record(args) => (false, record::record(&args)),
             Cmd::History(args) => (args.json.json, history::show(&args)),
             Cmd::Serve(args) => (false, serve::forever(&args)),
             Cmd::Durability(args) => (durability::wants_json(&args), durability::main(&args)),
             Cmd::Selftest(args) => (args.json.json, durability::selftest::run(&args)),
             Cmd::Schema { what } => (false, extras::schema(what)),
             Cmd::Completions { shell } => (false, extras::completions(shell)),
+            Cmd::Config(args) => (args.json.json, config::show(&args)),
             Cmd::Docs(args) => (false, docs::show(&args)),
             Cmd::Man { dir, force } => (false, extras::man(args::command(), dir.as_deref(), force)),
         },

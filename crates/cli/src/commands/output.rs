@@ -90,7 +90,7 @@ pub fn style(unit: render::Unit) -> render::Style {
 fn to_stdout(report: &Report, what: Stdout) -> Result<(), Failure> {
     let style = style(match what {
         Stdout::Short(unit) => unit,
-        Stdout::Full | Stdout::Json => render::Unit::Ratio,
+        Stdout::Full | Stdout::Json | Stdout::Nothing => render::Unit::Ratio,
     });
     let mut text = Vec::new();
     let printed = match what {
@@ -98,6 +98,7 @@ fn to_stdout(report: &Report, what: Stdout) -> Result<(), Failure> {
             .and_then(|json| json.write(report, &mut text)),
         Stdout::Full => render::print_full(report, style, &mut text),
         Stdout::Short(_) => render::print(report, style, &mut text),
+        Stdout::Nothing => Ok(()),
     };
     printed.map_err(Failure::failed)?;
     stdout::write(&text)

@@ -69,7 +69,7 @@ pub struct RunArgs {
 
 /// `layermark run`
 pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
-    let common = args.common;
+    let mut common = args.common;
     let env = environment(&args.env)?;
     let order = match (args.resume, args.replay) {
         (Some(run), _) if layermark_store::is_archive(Path::new(&run)) => {
@@ -116,7 +116,16 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
         }
         _ => {
             let name = args.plan.as_deref().unwrap_or("card");
-            let (plan, shared) = read_plan(name)?;
+            let (mut plan, shared) = read_plan(name)?;
+            if plan.layers.is_empty() {
+                plan.layers.clone_from(&common.usual.layers);
+            }
+            // A budget that nobody has asked for.
+            let ours =
+                PLANS.iter().any(|(known, _)| *known == name) || fio_job::is_job_file(name, "");
+            if ours {
+                common.usual_budget();
+            }
             let theirs = (shared && !args.allow_programs).then(|| plan.clone());
             let plan = with_flags(plan, &common)?;
             if let Some(theirs) = theirs {
@@ -124,9 +133,6 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
                 theirs.scale = plan.scale;
                 programs::refuse_plan(&format!("plan {name}"), &theirs)?;
             }
-            // A budget that nobody has asked for.
-            let ours =
-                PLANS.iter().any(|(known, _)| *known == name) || fio_job::is_job_file(name, "");
             let request = request(plan, &common)?;
             Order::New(Box::new(Request {
                 env,
@@ -231,7 +237,7 @@ pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failu
 }
 
 /// A plan of this work, with nothing else said.
-fn of_work(name: &str, work: Vec<Settings>) -> Plan {
+pub fn of_work(name: &str, work: Vec<Settings>) -> Plan {
     Plan {
         name: name.into(),
         about: String::new(),
@@ -353,7 +359,7 @@ fn without_flags(mut plan: Plan, common: &CommonArgs) -> Plan {
 }
 
 /// Applies the flags to the plan. Flags win.
-fn with_flags(plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
+pub fn with_flags(plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     let mut plan = without_flags(plan, common);
     plan.layers.extend(common.layers.iter().cloned());
     // What the user has named stays, unless they say otherwise.
@@ -396,7 +402,7 @@ fn with_flags(plan: Plan, common: &CommonArgs) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-fn request(plan: Plan, common: &CommonArgs) -> Result<Request, Failure> {
+pub fn request(plan: Plan, common: &CommonArgs) -> Result<Request, Failure> {
     let mut request = Request::new(plan, &common.dir, exe()?);
     request.allow_tmpfs = common.allow_tmpfs;
     request.silence = common.silence;

@@ -44,6 +44,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "layermark selftest durability",
         "it does so for minutes; power_cut.rs has fewer layers",
     ),
+    (
+        "layermark safe",
+        "a directory of the reader's; safe.rs asks about some",
+    ),
     ("git add ", "a repository of the reader's"),
     ("createdb ", "a server of the reader's; team.rs starts one"),
     ("postgres://", "the same"),
@@ -135,10 +139,12 @@ const MEASURE: &[&str] = &[
     "iops",
     "launch",
     "steps",
+    "replay",
     "net",
     "ftp",
     "http",
     "devload",
+    "why",
 ];
 
 /// A plan whose point and layers the pages name.
@@ -246,6 +252,12 @@ impl Scratch {
         let said = scratch.run(&sent, &[]);
         assert!(matches!(said.code, Some(0 | 3 | 4)), "{}", said.stderr);
         scratch.run(&["import", "fio.json"], &[]).code(0);
+        // A recording, and a log of strace.
+        let recorded = ["record", "-o", "app.lmrec", "--", "ls", "-l", "mnt"];
+        scratch.run(&recorded, &[]).code(0);
+        let project = scratch.path().join("mnt/share");
+        let log = format!("1 mkdir(\"{}/d\", 0755) = 0\n", project.display());
+        fs::write(scratch.path().join("trace.log"), log).unwrap();
         scratch
     }
 

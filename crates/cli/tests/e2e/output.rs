@@ -26,7 +26,8 @@ fn every_format_is_written_where_it_was_asked_for() {
         "iozone.txt",
         "r.xlsx",
         "c.svg",
-        "c.png",
+        "c.charts.png",
+        "result.png",
     ];
     let outputs = names.iter().flat_map(|n| ["-o", n]);
     let said = Lm::new()
@@ -62,7 +63,9 @@ fn every_format_is_written_where_it_was_asked_for() {
         let own = |l: &&str| l.starts_with("c-") && l.ends_with(ending);
         lines.filter(own).map(str::to_owned).collect()
     };
-    let (drawings, pictures) = (charts(".svg"), charts(".png"));
+    let picture = fs::read(said.dir.path().join("result.png")).expect("one picture");
+    assert!(picture.starts_with(b"\x89PNG"), "the card");
+    let (drawings, pictures) = (charts(".svg"), charts(".charts.png"));
     assert!(
         drawings.len() >= 2 && drawings.len() == pictures.len(),
         "{drawings:?}"
@@ -508,7 +511,7 @@ fn manual_pages_are_printed_and_written() {
 
 #[test]
 fn schemas_are_those_that_are_published() {
-    for what in ["plan", "report", "events", "imports"] {
+    for what in ["plan", "report", "events", "imports", "safe", "why"] {
         let said = Lm::new().args(["schema", what]).run().code(0);
         let path = root().join(format!("docs/schema/{what}.json"));
         if std::env::var_os("UPDATE_SCHEMA").is_some() {

@@ -12,6 +12,7 @@ use std::{
 };
 
 use layermark_model::Missing;
+use layermark_sys::packages;
 
 use super::words;
 use crate::{
@@ -104,7 +105,7 @@ impl Network {
                 let none = !plugins.iter().any(|path| Path::new(path).is_file());
                 let plugins = none.then(|| Missing {
                     what: "podman's bridge: netavark, or the plugins of CNI".into(),
-                    hint: "sudo apt-get install containernetworking-plugins".into(),
+                    hint: packages::sudo_install("containernetworking-plugins"),
                     installable: true,
                 });
                 plugins

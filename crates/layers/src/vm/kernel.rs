@@ -7,6 +7,7 @@ use std::{
 };
 
 use layermark_model::{Missing, hex};
+use layermark_sys::packages;
 use rustix::fs::CWD;
 use sha2::{Digest, Sha256};
 
@@ -234,9 +235,10 @@ fn version(release: &str) -> Vec<u64> {
 pub(crate) fn choose(named: &str, modules: &[&str]) -> Result<Kernel, Missing> {
     let lacks = |what: String| Missing {
         what,
-        hint: "sudo apt-get install linux-image-amd64, or fetch it without installing: \
-               scripts/fetch-kernel.sh"
-            .into(),
+        hint: format!(
+            "{}, or fetch it without installing: scripts/fetch-kernel.sh",
+            packages::sudo_install("linux-image-amd64")
+        ),
         installable: true,
     };
     let kernels = match named {

@@ -63,7 +63,7 @@ pub static CARD: Card = Card {
 /// As pixels.
 pub static PICTURE: Card = Card {
     id: "card_png",
-    endings: &["card.png"],
+    endings: &["png", "card.png"],
     as_pixels: true,
 };
 

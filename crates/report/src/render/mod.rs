@@ -8,7 +8,11 @@ use std::{
 use anyhow::bail;
 use maud::Markup;
 
-use crate::{ImportComparison, Report, page::Document, views::external};
+use crate::{
+    ImportComparison, Report, Safety, Why,
+    page::Document,
+    views::{external, why},
+};
 
 mod bencher;
 mod card;
@@ -63,6 +67,16 @@ pub fn print(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Resu
 /// Prints the complete report.
 pub fn print_full(report: &Report, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     terminal::print_full(&Document::new(report), style, out)
+}
+
+/// Prints the answers about a directory, a line each.
+pub fn print_safety(of: &Safety, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    terminal::print_safety(of, style, out)
+}
+
+/// Prints why a command is slow in layers.
+pub fn print_why(of: &Why, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    terminal::print_section(&why::section(of), style, out)
 }
 
 /// Prints two imports next to each other.

@@ -12,7 +12,7 @@ impl Renderer for Png {
     }
 
     fn extensions(&self) -> &'static [&'static str] {
-        &["png"]
+        &["charts.png"]
     }
 
     fn draw(&self, document: &Document, out: &mut dyn Files) -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ impl Renderer for Svg {
     }
 
     fn extensions(&self) -> &'static [&'static str] {
-        &["svg"]
+        &["svg", "charts.svg"]
     }
 
     fn draw(&self, document: &Document, out: &mut dyn Files) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::{Files, Renderer};
 use crate::{
-    Section, TrustItem, TrustState, Verdict,
+    Safety, Section, TrustItem, TrustState, Verdict,
     code_span::unmarked,
     page::{
         self, Block, Content, Document, Item, Part,
@@ -98,6 +98,27 @@ pub fn print_section(section: &Section, style: Style, out: &mut dyn Write) -> an
     sections::print(section, style.clamped(), out)
 }
 
+/// Prints the answers about a directory: a line each, and below it what to do.
+pub fn print_safety(of: &Safety, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    let style = style.clamped();
+    let head = format!("{} ({})", of.dir, of.file_system);
+    writeln!(out, "{}", plain_name(&head))?;
+    let titles = of.answers.iter().map(|a| a.question.title().len());
+    let width = titles.max().unwrap_or(0);
+    for answer in &of.answers {
+        let (title, word) = (answer.question.title(), answer.answer.word());
+        let first = format!("  {title:<width$}  {word:<10}  ");
+        let rest = " ".repeat(first.len());
+        let because = format!("because {}", answer.because);
+        wrapped(out, style, &first, &rest, &plain(&because))?;
+        if let Some(advice) = &answer.advice {
+            let (first, rest) = (format!("{rest}do: "), format!("{rest}    "));
+            wrapped(out, style, &first, &rest, &plain(advice))?;
+        }
+    }
+    Ok(())
+}
+
 /// The parts of the complete report. The answer is near its end, where the prompt is.
 const ORDER: &[&[Part]] = &[
     &[Part::Study],
@@ -117,7 +138,11 @@ const ORDER: &[&[Part]] = &[
 
 fn complete(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let is_empty = |b: &&Block| matches!(&b.content, Content::Results(of) if of.is_empty());
-    let blocks = document.in_order(ORDER).filter(|b| !is_empty(b));
+    // Where nothing was measured there is nothing to trust.
+    let none = document.results().is_none_or(Results::is_empty);
+    let blocks = document
+        .in_order(ORDER)
+        .filter(|b| !(is_empty(b) || none && b.part == Part::Trust));
     for (n, of) in blocks.enumerate() {
         // The layers' paragraphs explain the headline above them.
         if n > 0 && !matches!(of.part, Part::InShort | Part::Layers) {

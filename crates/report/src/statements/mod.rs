@@ -27,11 +27,14 @@ pub mod left_out;
 pub mod locks;
 pub mod power_cuts;
 pub mod remarks;
+pub mod safe;
 pub mod scaling;
 pub mod series;
 pub mod served;
 pub mod stalls;
+pub mod studies;
 pub mod verdicts;
+pub mod why;
 
 /// Most findings.
 pub const MOST: usize = 5;

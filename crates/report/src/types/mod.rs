@@ -21,9 +21,11 @@ mod iops;
 mod launch;
 mod lock;
 mod result;
+mod safe;
 mod scaling;
 mod section;
 mod waiting;
+mod why;
 
 pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
@@ -36,18 +38,20 @@ pub use figure::{FigureGroup, FigureRow};
 pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
-pub use lock::{LockRow, LockVerdict};
+pub use lock::{LockReason, LockRow, LockVerdict};
 pub use result::{
     BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, FewerBytes, LateFlushes,
     LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail, ThreadsRow,
     TwoKinds,
 };
+pub use safe::{SafeAnswer, SafeQuestion, SafeTopic, SafeVerdict, Safety};
 pub use scaling::ScalingRow;
 pub use section::{
     Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Sequence,
     SequenceLevel, SequenceOfLayer, Series, TextFile,
 };
 pub use waiting::{WaitedIn, WaitingRow, Withheld};
+pub use why::{Why, WhyLayer};
 
 /// Name and version of the JSON contract.
 pub const SCHEMA: &str = "layermark.report/1";
@@ -373,4 +377,9 @@ impl Report {
     pub fn points(&self) -> Vec<&str> {
         group::distinct(self.results.iter().map(|row| row.label.as_str()))
     }
+}
+
+/// Id of the n-th row of a kind, from 1: `r1`.
+pub(crate) fn numbered(kind: char, n: usize) -> String {
+    format!("{kind}{n}")
 }

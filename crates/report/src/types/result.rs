@@ -318,7 +318,7 @@ pub struct SlowOperations {
 }
 
 /// Latency of single operations over all trials, microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyUs {
     /// Number of operations.
     pub operations: u64,

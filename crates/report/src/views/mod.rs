@@ -15,6 +15,7 @@ mod locks;
 pub mod rows;
 mod scaling;
 mod seek;
+pub mod why;
 
 impl Report {
     /// The sections besides the results, in order; the study comes first.

@@ -223,7 +223,7 @@ impl<'a> Notes<'a> {
         let suspicion = suspicion.map(|s| Cause::SuspectedFlush(s.clone()));
         notes.extend(suspicion.map(|cause| String::from(cause.words(&names))));
         notes.extend(durability_words(row).map(str::to_owned));
-        notes.extend(row.threads.as_ref().map(crate::facts::threads::words));
+        notes.extend(row.threads.as_ref().map(|t| String::from(t.words(&names))));
         notes.extend(flush_tail(row));
         notes.retain(|n| !n.is_empty());
         notes.join("; ")

@@ -21,7 +21,10 @@ impl Words for Caveat<'_> {
             Self::Locks(why, layers) => {
                 let layers: Vec<Text> = layers.iter().map(|l| Text::code(l)).collect();
                 let layers = list(&layers);
-                text!("Locks in {layers} are not proved between machines: {why}")
+                text!(
+                    "Locks in {layers} are not proved between machines: {}",
+                    why.words(names)
+                )
             }
             Self::CutShort(run, ended) => {
                 let why = match ended {

@@ -25,12 +25,17 @@ mod marked;
 #[cfg(test)]
 mod numbers;
 pub mod power_cuts;
+mod record_size;
 mod remarks;
+mod safe;
 mod scaling;
 mod series;
 mod served;
+pub mod studies;
+mod threads;
 pub mod verdicts;
 mod waiting;
+pub mod why;
 
 pub use marked::{Names, Text};
 

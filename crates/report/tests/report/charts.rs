@@ -238,7 +238,7 @@ fn one_chart_is_the_file_that_was_named_and_none_is_said() {
     };
     assert_eq!(names(&charts(&sample(&few), "c.svg")), [""]);
     let none = Sample { blocks: 0, ..one };
-    for name in ["c.svg", "c.png"] {
+    for name in ["c.svg", "c.charts.png"] {
         let made = charts(&sample(&none), name);
         assert_eq!(names(&made), [""]);
         assert!(!made[0].1.is_empty());

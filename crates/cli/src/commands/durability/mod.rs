@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use self::{check::CheckArgs, record::RecordArgs};
 use super::{
-    measure::{Order, go_on},
+    measure::{Order, Special, go_on},
     run::new_order,
 };
 use crate::{common_args::CommonArgs, failure::Failure};
@@ -82,7 +82,11 @@ fn of_layers(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
             also: Vec::new(),
         });
     }
-    go_on(order, &args.common, None, &servers)
+    let special = Special {
+        servers: &servers,
+        ..Special::default()
+    };
+    go_on(order, &args.common, None, &special)
 }
 
 /// The words of each command.

@@ -12,6 +12,7 @@ use layermark_model::{
     Spec, nearest, random,
     witness::{WitnessControl, WitnessTrial},
 };
+use layermark_sys::packages;
 use serde_json::json;
 
 use crate::{
@@ -107,14 +108,16 @@ impl Below {
     }
 
     /// The command of its file system, if it has one.
-    fn server(self) -> Result<Vec<String>, &'static str> {
+    fn server(self) -> Result<Vec<String>, String> {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
         match self {
             Self::Disk | Self::Lying(_) => Ok(Vec::new()),
             Self::Bindfs => Ok(words("bindfs -f")),
             Self::NoSync => {
-                let library =
-                    no_sync().ok_or("it lacks libeatmydata: sudo apt-get install eatmydata")?;
+                let library = no_sync().ok_or_else(|| {
+                    let install = packages::sudo_install("eatmydata");
+                    format!("it lacks libeatmydata: {install}")
+                })?;
                 let preload = format!("LD_PRELOAD={}", library.display());
                 Ok([vec!["env".into(), preload], words("bindfs -f")].concat())
             }
@@ -235,7 +238,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
             }
             Err(lacks) => vec![WitnessTrial {
                 layer: name.to_owned(),
-                uncut: Some(lacks.into()),
+                uncut: Some(lacks),
                 ..WitnessTrial::default()
             }],
         };

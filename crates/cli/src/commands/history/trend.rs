@@ -1,8 +1,11 @@
 //! One figure over many runs.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
-use layermark_model::{Spec, StoreOption, nearest};
+use layermark_model::{Point, Spec, StoreOption, nearest};
 use layermark_report::{
     Change, Estimate, Figure, STALLS, STALLS_MEANING, Series, TrendRun, changes, ratio_with,
     time_with,
@@ -33,14 +36,20 @@ pub fn of<'a>(
     // Runs store the options of a layer in alphabetical order.
     let spec = layer.parse::<Spec>().map(|spec| spec.to_string());
     let layer = &spec.unwrap_or_else(|_| layer.to_owned());
-    let mut labels: Vec<String> = Vec::new();
+    let mut points: Vec<Point> = Vec::new();
     // Runs of other versions may have the point under another label.
-    let like = runs.iter().find_map(|run| {
+    let named = runs.iter().find_map(|run| {
         let (loaded, _) = stored::load(store, &run.id).ok()?;
         let named = loaded.points.iter().find(|p| p.label == point).cloned();
-        labels.extend(loaded.points.into_iter().map(|p| p.label));
+        points.extend(loaded.points);
         named
     });
+    let like = match named {
+        Some(named) => Some(named),
+        None => begins_with(&points, point)?,
+    };
+    let labels: Vec<String> = points.iter().map(|p| p.label.clone()).collect();
+    let point = like.as_ref().map_or(point, |like| like.label.as_str());
     let figures = runs.iter().filter_map(|run| {
         // A run that cannot be read is not part of the trend.
         let like = like.as_ref()?;
@@ -62,6 +71,30 @@ pub fn of<'a>(
         changes: changes(&values),
         series,
     })
+}
+
+/// The point whose label begins with this one, as the matrix and people shorten them: `small read` is `small read, warm`.
+/// `None` if there is none. An error if there are several.
+fn begins_with(points: &[Point], short: &str) -> Result<Option<Point>, Failure> {
+    let rest = |p: &&Point| {
+        let rest = p.label.strip_prefix(short);
+        rest.is_some_and(|rest| rest.starts_with(", "))
+    };
+    let found: BTreeMap<&str, &Point> = points
+        .iter()
+        .filter(rest)
+        .map(|p| (p.label.as_str(), p))
+        .collect();
+    let mut all = found.values();
+    match (all.next(), all.next()) {
+        (Some(one), None) => Ok(Some((*one).clone())),
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => {
+            let names: Vec<String> = found.keys().map(|label| format!("\"{label}\"")).collect();
+            let text = format!("\"{short}\" is the beginning of several points");
+            Err(Failure::usage(text).hint(format!("name one of them: {}", names.join(", "))))
+        }
+    }
 }
 
 fn counted(n: usize) -> String {

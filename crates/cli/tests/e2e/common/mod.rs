@@ -283,6 +283,7 @@ impl Lm {
             .env("W", self.work())
             .env("L", binary())
             .env("XDG_DATA_HOME", self.dir.path().join("data"))
+            .env("XDG_CONFIG_HOME", self.dir.path().join("config"))
             .env("NO_COLOR", "1")
             .envs(self.env.iter().map(|(n, v)| (n, v)))
             .current_dir(self.dir.path())

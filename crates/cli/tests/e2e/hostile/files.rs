@@ -252,6 +252,16 @@ const WRITERS: &[&[&str]] = &[
     &["launch", "true", "--dir", "work", "-o"],
     &["launch", "true", "--dir", "work", "--export-json"],
     &["steps", "true", "--dir", "work", "-o"],
+    &["why", "true", "-l", "mock", "--dir", "work", "-o"],
+    &["replay", "--recording", "", "--dir", "work", "-o"],
+    &[
+        "record",
+        "--from-strace",
+        "times.json",
+        "--tree",
+        "work",
+        "-o",
+    ],
     &["durability", "-l", "mock", "--dir", "work", "-o"],
     &["durability", "record", "work", "--records", "1", "--to"],
     &["compare", "last", "last", "-o"],
@@ -267,7 +277,9 @@ const WRITERS: &[&[&str]] = &[
     &["man"],
 ];
 /// Commands that write none.
-const NO_WRITERS: [&str; 8] = [
+const NO_WRITERS: [&str; 10] = [
+    "safe",
+    "config",
     "plans",
     "layers",
     "serve",

@@ -8,6 +8,7 @@ use std::{
 };
 
 use layermark_model::Missing;
+use layermark_sys::packages;
 
 use super::{DIR, Serve, ShareProtocol};
 use crate::{
@@ -48,7 +49,7 @@ impl ShareProtocol for Nfs {
         if !module_there() {
             missing.push(Missing {
                 what: "ganesha's module for local file systems".into(),
-                hint: "sudo apt-get install nfs-ganesha-vfs".into(),
+                hint: packages::sudo_install("nfs-ganesha-vfs"),
                 installable: true,
             });
         }

@@ -3,6 +3,7 @@
 use std::{os::unix::process::CommandExt, path::PathBuf, process::Stdio};
 
 use layermark_model::Missing;
+use layermark_sys::packages;
 
 use super::{DIR, Serve, ShareProtocol, TAG};
 use crate::{
@@ -44,7 +45,10 @@ impl ShareProtocol for Virtiofs {
     fn missing(&self) -> Vec<Missing> {
         let daemon = program().is_none().then(|| Missing {
             what: "virtiofsd".into(),
-            hint: "sudo apt-get install qemu-system-common (virtiofsd from Debian 13 on)".into(),
+            hint: format!(
+                "{} (in Debian before 13: qemu-system-common)",
+                packages::sudo_install("virtiofsd")
+            ),
             installable: true,
         });
         // QEMU's own virtiofsd isolates itself with namespaces.

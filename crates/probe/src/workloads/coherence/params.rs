@@ -28,6 +28,9 @@ words! {
         Overwrite = "overwrite",
         /// Bytes of a file are overwritten; the other side has it open and reads it.
         Held = "overwrite-held",
+        /// Bytes of a file are overwritten in a shared mapping that is kept, as databases do; the other side has it mapped
+        /// too.
+        Mapped = "mapped",
         /// A file takes the name of another, as editors save; the other side opens and reads it.
         Rename = "rename",
         /// A file is removed; the other side asks for its name.
@@ -55,6 +58,7 @@ impl Change {
             | Self::AppendOpen
             | Self::Overwrite
             | Self::Held
+            | Self::Mapped
             | Self::Rename
             | Self::Remove => None,
         }
@@ -110,7 +114,7 @@ impl Params for CoherenceParams {
             "create,list,notify,append,append-open,overwrite,overwrite-held,rename,remove,flock,fcntl,ofd",
         )
         .list()
-        .help("what one side changes, or the lock that it takes")
+        .help("what one side changes, or the lock that it takes; mapped, a shared mapping, is not among the defaults, since not every layer has it")
         .says(|p| Some(p.op.label())),
         Row::word("seen", Watcher::WORDS, "layer,host")
             .list()

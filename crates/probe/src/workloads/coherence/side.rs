@@ -13,7 +13,7 @@ use std::{
 use rustix::{fs::inotify, io::Errno};
 
 use super::params::Change;
-use crate::workloads::lock::sys::try_lock;
+use crate::{engines::mapping::Mapping, workloads::lock::sys::try_lock};
 
 /// The file of changes that are all made to the same one.
 const FILE: &str = "file";
@@ -34,6 +34,8 @@ pub struct Side {
     op: Change,
     /// The file that is held open to look into it.
     held: Option<File>,
+    /// The file's first bytes as this side has them mapped.
+    mapped: Option<Mapping>,
     /// The file that is held open to write to it.
     writer: Option<File>,
     /// Events in the directory.
@@ -48,6 +50,7 @@ impl Side {
             dir,
             op,
             held: None,
+            mapped: None,
             writer: None,
             events: None,
             locked: None,
@@ -68,6 +71,7 @@ impl Side {
             | Change::AppendOpen
             | Change::Overwrite
             | Change::Held
+            | Change::Mapped
             | Change::Rename
             | Change::Flock
             | Change::Fcntl
@@ -89,6 +93,7 @@ impl Side {
             | Change::AppendOpen
             | Change::Overwrite
             | Change::Held
+            | Change::Mapped
             | Change::Rename
             | Change::Flock
             | Change::Fcntl
@@ -123,6 +128,15 @@ impl Side {
                 .write(true)
                 .open(file)?
                 .write_all_at(&number(n + 1), 0),
+            Change::Mapped => {
+                if !self.map()? {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+                let mapped = self.mapped.as_mut();
+                mapped.map_or(Ok(()), |map| {
+                    map.write(0, &number(n + 1)).map(drop).map_err(lost)
+                })
+            }
             Change::Rename => {
                 let next = self.dir.join(NEXT);
                 fs::write(&next, number(n + 1))?;
@@ -145,6 +159,7 @@ impl Side {
                 self.held = there(File::open(self.file(n)))?;
                 self.has(n)
             }
+            Change::Mapped => Ok(self.map()? && self.has(n)?),
             Change::Create | Change::List => Ok(!self.sees(n)?),
             Change::Flock | Change::Fcntl | Change::Ofd => Ok(self.can_lock()? == Some(true)),
             Change::Remove => Ok(there(fs::metadata(self.file(n)))?.is_some()),
@@ -176,6 +191,7 @@ impl Side {
             | Change::AppendOpen
             | Change::Overwrite
             | Change::Held
+            | Change::Mapped
             | Change::Rename => self.has(n + 1),
         }
     }
@@ -186,6 +202,11 @@ impl Side {
         if matches!(self.op, Change::Append | Change::AppendOpen) {
             let found = there(fs::metadata(path))?;
             return Ok(found.is_some_and(|m| m.len() == (changes + 1) * number(0).len() as u64));
+        }
+        if let Some(map) = &self.mapped {
+            let mut found = number(0);
+            let length = map.read(0, &mut found).map_err(lost)?;
+            return Ok(length == found.len() && found == number(changes));
         }
         let read = |file: &File| {
             let mut found = number(0);
@@ -203,9 +224,23 @@ impl Side {
         }
     }
 
+    /// Maps the file, if it is seen; `false` if not.
+    fn map(&mut self) -> io::Result<bool> {
+        if self.mapped.is_none() {
+            let Some(file) = self.to_write()? else {
+                return Ok(false);
+            };
+            let map = Mapping::new(&file, number(0).len(), true);
+            self.mapped = map.map_err(|e| {
+                io::Error::new(e.kind(), format!("a shared mapping (mmap) is refused: {e}"))
+            })?;
+        }
+        Ok(true)
+    }
+
     /// Takes the lock and keeps it. The other side may have it for a moment, because it tries.
     fn lock(&mut self) -> io::Result<()> {
-        let Some(file) = self.to_lock()? else {
+        let Some(file) = self.to_write()? else {
             return Err(io::ErrorKind::NotFound.into());
         };
         if !until(FREE, &mut || Ok(()), || self.try_lock(&file))? {
@@ -220,11 +255,11 @@ impl Side {
 
     /// Whether the lock can be taken; it is let go at once. `None` if the file is not seen.
     fn can_lock(&self) -> io::Result<Option<bool>> {
-        let file = self.to_lock()?;
+        let file = self.to_write()?;
         file.map(|file| self.try_lock(&file)).transpose()
     }
 
-    fn to_lock(&self) -> io::Result<Option<File>> {
+    fn to_write(&self) -> io::Result<Option<File>> {
         there(
             File::options()
                 .read(true)
@@ -265,6 +300,13 @@ impl Side {
             }
         }
     }
+}
+
+/// The error of a page of a mapping that could not be loaded.
+fn lost(at: usize) -> io::Error {
+    io::Error::other(format!(
+        "the page at {at} of a shared mapping cannot be loaded"
+    ))
 }
 
 fn name(n: u64) -> String {

@@ -20,6 +20,7 @@ use crate::{
     workloads::ends::testing::{Ends, LOOPBACK, context, points},
 };
 
+/// The defaults.
 const ALL: [Change; 12] = [
     Change::Create,
     Change::List,
@@ -34,6 +35,12 @@ const ALL: [Change; 12] = [
     Change::Fcntl,
     Change::Ofd,
 ];
+
+/// All that one process can see of itself.
+fn with_mapped() -> impl Iterator<Item = Change> {
+    let defaults = ALL.into_iter().filter(|op| *op != Change::Fcntl);
+    defaults.chain([Change::Mapped])
+}
 
 #[test]
 fn points_are_changes_by_the_side_that_sees_them() {
@@ -85,7 +92,7 @@ fn a_lock_that_excludes_nobody_is_a_result() {
 
 #[test]
 fn each_change_is_seen_from_either_side_of_one_directory() {
-    for op in ALL.into_iter().filter(|op| *op != Change::Fcntl) {
+    for op in with_mapped() {
         for seen in ["layer", "host"] {
             let name = op.id();
             let mut ends = Ends::start(&WORKLOAD, json!({"op": name, "seen": seen})).expect(name);
@@ -105,7 +112,7 @@ fn each_change_is_seen_from_either_side_of_one_directory() {
 /// Each kind of look tells the state before from the state after, and neither is assumed.
 #[test]
 fn no_change_is_seen_before_it_is_made() {
-    for op in ALL.into_iter().filter(|op| *op != Change::Fcntl) {
+    for op in with_mapped() {
         let dir = tempfile::tempdir().unwrap();
         let [mut changer, mut watcher] = [(); 2].map(|()| Side::new(dir.path().to_owned(), op));
         for n in 0..3 {

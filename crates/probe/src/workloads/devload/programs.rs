@@ -9,6 +9,8 @@ use std::{
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use layermark_sys::packages;
+
 use super::params::JobSet;
 use crate::{
     ProbeError,
@@ -93,7 +95,7 @@ fn search(job_set: JobSet, path: &str) -> Result<BTreeMap<&'static str, PathBuf>
         return Ok(found);
     }
     let names: Vec<&str> = packages.iter().map(|p| p.0).collect();
-    let install = format!("apt-get install {}", names.join(" "));
+    let install = packages::install(&names.join(" "));
     let hint = if missing.contains(&"sh") {
         format!("{ELSEWHERE}; elsewhere: {install}")
     } else if packages.iter().all(|p| p.1) {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use layermark_model::{protocol::Peer, random_name};
+use layermark_sys::packages;
 
 use super::{
     content::{Content, Sum, Tick, sum_of_file, touched},
@@ -138,7 +139,8 @@ pub fn program(p: &FtpParams, found: Option<PathBuf>) -> Result<Option<PathBuf>,
             "vsftpd is not installed where the far end is",
         )
         .hint(format!(
-            "apt-get install vsftpd; {ELSEWHERE}; or use `server` = own"
+            "{}; {ELSEWHERE}; or use `server` = own",
+            packages::install("vsftpd")
         ))),
         ServerChoice::Vsftpd => Ok(found),
     }

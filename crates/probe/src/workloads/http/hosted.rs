@@ -11,6 +11,8 @@ use std::{
 
 use tempfile::TempDir;
 
+use layermark_sys::packages;
+
 use super::params::Server;
 use crate::{
     ProbeError,
@@ -65,7 +67,8 @@ pub fn find(server: Server, path: &str) -> Result<PathBuf, ProbeError> {
     found.ok_or_else(|| {
         let names = names.join(" or ");
         ProbeError::new(format!("http: {names} was not found in {path}")).hint(format!(
-            "apt-get install {package}; {ELSEWHERE}; or --server own"
+            "{}; {ELSEWHERE}; or --server own",
+            packages::install(package)
         ))
     })
 }

@@ -15,6 +15,7 @@ use std::{
 };
 
 use layermark_model::random;
+use layermark_sys::packages;
 use rustix::mount::{MountFlags, mount};
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 
@@ -55,7 +56,7 @@ impl Display {
         let number = 1000 + (random() & 0xffff) as u32;
         let server = serve(size, number, &authority, private).map_err(|e| {
             ProbeError::new(format!("a private X server (Xvfb) is needed: {e}"))
-                .hint("apt-get install xvfb xfonts-base")
+                .hint(packages::install("xvfb xfonts-base"))
         })?;
         let mut display = Self {
             server,
@@ -78,7 +79,7 @@ impl Display {
         }
         Err(
             ProbeError::new("a private X server (Xvfb) is needed: it ended at once")
-                .hint("apt-get install xvfb xfonts-base"),
+                .hint(packages::install("xvfb xfonts-base")),
         )
     }
 

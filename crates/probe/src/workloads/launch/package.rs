@@ -17,6 +17,7 @@ use layermark_model::{
     Environment, FigureValue, PointError,
     protocol::{FromProbe, Job, ToProbe},
 };
+use layermark_sys::packages;
 
 use super::params::{LaunchCache, LaunchParams};
 use crate::{
@@ -128,7 +129,10 @@ fn capture(p: &LaunchParams, env: &Environment) -> Result<Vec<String>, PointErro
 /// The hint for a launch that could not be traced.
 fn untraced(command: &str) -> String {
     match which("strace", PATH) {
-        None => "a package is found by tracing a native launch: apt-get install strace".into(),
+        None => format!(
+            "a package is found by tracing a native launch: {}",
+            packages::install("strace")
+        ),
         Some(_) => format!("see that it works here: {command}"),
     }
 }

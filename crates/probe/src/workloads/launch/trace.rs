@@ -9,6 +9,7 @@ use std::{
 };
 
 use layermark_model::random_name;
+use layermark_sys::packages;
 
 use super::figures::Trace;
 use crate::{
@@ -76,7 +77,7 @@ impl Tracer {
     pub fn read(&self, elapsed_ns: u64) -> Result<Trace, ProbeError> {
         let mut reading = Reading::default();
         strace::read(&self.outside, |pid, text| reading.line(pid, text))
-            .map_err(|e| e.hint("apt-get install strace"))?;
+            .map_err(|e| e.hint(packages::install("strace")))?;
         Ok(Trace {
             elapsed_ns,
             ..reading.end(self.listing)

@@ -8,6 +8,7 @@ use std::{
 };
 
 use layermark_model::{FigureValues, calls, random_name};
+use layermark_sys::packages;
 
 use crate::{
     ProbeError,
@@ -125,7 +126,7 @@ impl CallTracer {
     pub fn new(root: &Path, start: &Path, home: &Path) -> Result<Self, ProbeError> {
         if which("strace", PATH).is_none() {
             let missing = ProbeError::new("`strace` is not installed");
-            return Err(missing.hint("apt-get install strace"));
+            return Err(missing.hint(packages::install("strace")));
         }
         // As strace shows paths of descriptors: without links.
         let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

@@ -9,6 +9,7 @@ use std::{
 };
 
 use layermark_model::{Environment, Needs, PointError, Spec};
+use layermark_sys::packages;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
@@ -65,7 +66,7 @@ impl Runs for StepParams {
         let found = |program: &str| p.has_path() || which(program, PATH).is_some();
         if let Some(missing) = p.needs.iter().find(|name| !found(name)) {
             return Err(ProbeError::new(format!("`{missing}` is not installed"))
-                .hint(format!("apt-get install {}", presets::package(missing))));
+                .hint(packages::install(presets::package(missing))));
         }
         let missing = p
             .programs()

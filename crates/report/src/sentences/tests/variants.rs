@@ -25,8 +25,8 @@ use crate::{
         verdicts::{self, Clause},
     },
     types::{
-        AlternativeRow, Average, Control, DebtRow, Distrust, FewerBytes, InTrials, LockRow,
-        LockVerdict, ServedBy, SlowOperations, Stalls, SustainedRatio, WaitingRow,
+        AlternativeRow, Average, Control, DebtRow, Distrust, FewerBytes, InTrials, LockReason,
+        LockRow, LockVerdict, ServedBy, SlowOperations, Stalls, SustainedRatio, WaitingRow,
     },
     words::{Names, Text, Words},
 };
@@ -611,6 +611,7 @@ fn locks(rows: &[ResultRow]) -> Vec<LockRow> {
             kind: ["flock", "fcntl", "ofd"][at % 3].into(),
             verdict,
             because: "one client took them all".into(),
+            why: LockReason::OneClient,
             tried: 9,
             excluded: 0,
             longest_us: None,

@@ -1,0 +1,76 @@
+//! `layermark why`: why a command is slow in layers, and in which it is not.
+
+use std::process::ExitCode;
+
+use layermark_model::Settings;
+use layermark_report::{Report, Why, render};
+use serde_json::{Value, json};
+
+use super::{
+    measure::{Order, Special, go_on},
+    output,
+    run::{of_work, request, with_flags},
+    safe::settings,
+    stdout,
+};
+use crate::{common_args::CommonArgs, failure::Failure};
+
+/// How long it may take, unless the user says otherwise: the command and its calls in two or three layers.
+const BUDGET: &str = "60s";
+
+/// Measures a command natively and in each layer, and the calls that it makes.
+pub fn command(command: Settings, common: &CommonArgs) -> Result<ExitCode, Failure> {
+    if common.layers.is_empty() {
+        return Err(Failure::usage("why: no layer").hint(
+            "layermark why 'git status' -l overlay:upper -l fuse; all layers: layermark layers",
+        ));
+    }
+    let mut command = command;
+    command.params.insert("trace".into(), Value::Bool(true));
+    let mut work = vec![command];
+    work.extend(calls());
+    let mut plan = of_work("why", work);
+    plan.about = "Why a command is slow in a layer.".into();
+    plan.control = false;
+    let free = common.budget.is_none() && common.blocks.is_none() && common.precision.is_none();
+    plan.budget = free.then(|| BUDGET.into());
+    let order = Order::New(Box::new(request(with_flags(plan, common)?, common)?));
+    let show = |report: &Report| show(report, common.out.json.json);
+    let special = Special {
+        show: Some(&show),
+        ..Special::default()
+    };
+    go_on(order, common, None, &special)
+}
+
+/// The operations whose costs are those of the calls.
+fn calls() -> [Settings; 2] {
+    const NAMES: &str = "stat,open-stat,list,create,unlink,set-attr,small-read,small-write";
+    [
+        settings(
+            "meta",
+            &json!({"op": NAMES, "file_size": "4K", "files": "50"}),
+        ),
+        settings(
+            "meta",
+            &json!({"op": "small-write", "sync": "fsync", "file_size": "4K", "files": "20"}),
+        ),
+    ]
+}
+
+/// Prints the answer. The exit code is that of the run.
+fn show(report: &Report, json: bool) -> Result<Option<ExitCode>, Failure> {
+    let Some(why) = Why::of(report) else {
+        return Ok(None);
+    };
+    if json {
+        let text = serde_json::to_string_pretty(&why).map_err(Failure::failed)?;
+        stdout::print(&(text + "\n"))?;
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    let style = output::style(render::Unit::Ratio);
+    render::print_why(&why, style, &mut text).map_err(Failure::failed)?;
+    stdout::write(&text)?;
+    Ok(None)
+}

@@ -1,0 +1,62 @@
+//! Why a command is slow in layers, as a section: the answer, and a table of its calls.
+
+use crate::{
+    code_span::code,
+    number,
+    types::{Cell, DataTable, ForecastCall, Section, Why},
+    words::why::calls,
+};
+
+/// The section.
+pub fn section(why: &Why) -> Section {
+    let time = why.native_us.map(number::time);
+    let title = time.map_or_else(
+        || code(&why.command),
+        |time| format!("{}: {time} natively", code(&why.command)),
+    );
+    let texts = why.layers.iter().map(|layer| layer.text.clone());
+    let answer = std::iter::once(why.answer.clone());
+    Section {
+        name: "why".into(),
+        title,
+        tables: table(why).into_iter().collect(),
+        remarks: texts
+            .chain(why.lacks.iter().cloned())
+            .chain(answer)
+            .collect(),
+        ..Section::default()
+    }
+}
+
+/// A row for each kind of call, a column for each layer. `None` if no costs are known.
+fn table(why: &Why) -> Option<DataTable> {
+    let known: Vec<_> = why.layers.iter().filter(|l| !l.calls.is_empty()).collect();
+    let most = known.first()?;
+    let kinds = most.calls.iter().map(|call| {
+        let of = |calls: &[ForecastCall]| {
+            let found = calls.iter().find(|c| c.kind == call.kind);
+            found.map_or_else(Cell::default, cost)
+        };
+        let costs = known.iter().map(|layer| of(&layer.calls));
+        let made = Cell::number(number::thousands(call.calls), call.calls);
+        let kind = Cell::text(calls(&call.kind));
+        [kind, made].into_iter().chain(costs).collect()
+    });
+    let names = known.iter().map(|layer| layer.layer.clone());
+    let head = ["calls", "number"].map(str::to_owned).into_iter();
+    Some(DataTable {
+        title: "What its calls cost".into(),
+        note: "Each call, and all of them, more than natively.".into(),
+        head: head.chain(names).collect(),
+        rows: kinds.collect(),
+    })
+}
+
+fn cost(call: &ForecastCall) -> Cell {
+    let text = format!(
+        "{} each, {}",
+        number::extra(call.each_us),
+        number::extra(call.sum_us)
+    );
+    Cell::number(text, call.sum_us)
+}
