@@ -17,6 +17,7 @@ use crate::{
         import::ImportArgs,
         layers::LayersArgs,
         plans::{self, PlansArgs},
+        record::RecordArgs,
         report::ReportArgs,
         run::RunArgs,
         safe::SafeArgs,
@@ -27,7 +28,7 @@ use crate::{
     failure::Failure,
     groups, launch,
     refused::{help_of, refused},
-    steps, workload_args,
+    replay, steps, workload_args,
 };
 
 /// What does a virtual layer cost an application's I/O, and can its answers be trusted?
@@ -60,6 +61,8 @@ pub enum Cmd {
     Report(Box<ReportArgs>),
     /// Store results of fio, pgbench, wrk, iperf3 or another program, for comparison with ours
     Import(Box<ImportArgs>),
+    /// Record what a program does with files, to replay it in any layer
+    Record(Box<RecordArgs>),
     /// Runs and imports made so far, newest first
     History(HistoryArgs),
     /// Browse stored and running runs in a browser
@@ -145,6 +148,10 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
             steps::settings(sub, &mut settings)?;
             launch::defaults(&mut common);
         }
+        if name == "replay" {
+            replay::settings(sub, &mut settings)?;
+            launch::defaults(&mut common);
+        }
         workload_args::of_url(&settings, &mut common)?;
         return Ok(Parsed::Workload(settings, Box::new(common)));
     }
@@ -198,6 +205,7 @@ fn workload_command(workload: &'static dyn Workload) -> Command {
     match workload.id() {
         "launch" => launch::augment(command),
         "steps" => steps::augment(command),
+        "replay" => replay::augment(command),
         _ => command,
     }
 }

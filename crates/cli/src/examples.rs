@@ -51,6 +51,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     (
+        "record",
+        [
+            "layermark record -o status.lmrec -- git status",
+            "layermark record --private -- make -j2",
+        ],
+    ),
+    (
         "history",
         [
             "layermark history --since 7d --layer fuse",

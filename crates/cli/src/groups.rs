@@ -16,6 +16,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "plans",
             "layers",
             "steps",
+            "record",
+            "replay",
             "launch",
             "durability",
         ],

@@ -12,6 +12,7 @@ mod launch;
 mod limits;
 mod progress;
 mod refused;
+mod replay;
 mod say;
 mod signals;
 mod steps;

@@ -16,6 +16,10 @@ use layermark_probe::{
     Purpose,
     workloads::{self, fio_job},
 };
+use layermark_recording::{
+    Recording,
+    strace::{self, TraceOf},
+};
 use layermark_report::{Report, render};
 use layermark_store::Archive;
 use layermark_testkit::sample::Sample;
@@ -26,7 +30,7 @@ pub use store::store;
 pub type Target = fn(&[u8]);
 
 /// All targets: the name, which is also that of the corpus, and the function.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("plan", plan),
     ("spec", spec),
     ("to_probe", to_probe),
@@ -34,6 +38,7 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("import", import),
     ("store", store),
     ("archive", archive),
+    ("recording", recording),
 ];
 
 /// The smallest run that has intervals and verdicts: most of an input's time is spent on its
@@ -177,6 +182,29 @@ pub fn archive(data: &[u8]) {
         .iter()
         .for_each(|import| report.set_beside(import));
     texts(&report);
+}
+
+/// A recording that somebody has sent, packed or as lines, or a log of strace: it must be read within its limits, or
+/// refused. What is accepted is written and read again the same.
+pub fn recording(data: &[u8]) {
+    let found = Recording::unpack(data).or_else(|_| Recording::read(&mut &*data));
+    let of = TraceOf {
+        root: b"/r".to_vec(),
+        cwd: b"/r/d".to_vec(),
+        tree: None,
+    };
+    let converted = strace::convert(data, &of).map(|converted| converted.recording);
+    let accepted = found.ok().into_iter().chain(converted.ok());
+    for mut recording in accepted {
+        // Names of a log may be too long for a recording, and its calls too large.
+        let Ok(packed) = recording.packed() else {
+            continue;
+        };
+        let again = Recording::unpack(packed.as_slice()).expect("it is read again");
+        assert_eq!(again, recording);
+        recording.make_private(7);
+        recording.packed().expect("it is private");
+    }
 }
 
 /// Endings of formats that take a second each without optimisation.

@@ -29,7 +29,7 @@ use decide::{
     guess::Speed,
     skips,
 };
-use execute::{drive, rehearse};
+use execute::{drive::Lab, fixed::Setup, rehearse};
 
 pub use decide::{schedule::Schedule, stop::MAX_BLOCKS};
 pub use error::LabError;
@@ -107,7 +107,7 @@ pub fn run(
         store: store.option(),
     };
     store.begin(&run)?;
-    let setup = drive::Setup {
+    let setup = Setup {
         exe: request.exe,
         silence: request.silence,
         catalog: request.catalog,
@@ -121,7 +121,7 @@ pub fn run(
         speed,
         usual_budget: request.usual_budget,
     };
-    drive::Lab::new(run, Vec::new(), setup, work, store, stop, on_event)?.go()
+    Lab::new(run, Vec::new(), setup, work, store, stop, on_event)?.go()
 }
 
 /// Continues a run that was stopped or cut off, or, given another budget, one that had spent its
@@ -177,7 +177,7 @@ pub fn resume(
     store.hold(&run.id)?;
     let work = WorkDir::create(&dir)?;
     store.update(&run)?;
-    let setup = drive::Setup {
+    let setup = Setup {
         exe: again.exe,
         silence: again.silence,
         catalog: again.catalog,
@@ -191,5 +191,5 @@ pub fn resume(
         speed: Speed::default(),
         usual_budget: !named,
     };
-    drive::Lab::new(run, trials, setup, work, store, stop, on_event)?.go()
+    Lab::new(run, trials, setup, work, store, stop, on_event)?.go()
 }

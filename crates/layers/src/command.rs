@@ -13,8 +13,8 @@ use rustix::fs::CWD;
 use serde::Deserialize;
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, PathEnds, Place, PowerCut, Storage, Undo, child,
-    entered::{self, Start, Way},
+    Base, Group, LayerError, LayerInfo, Place, Undo, child,
+    entered::{self, Start, Way, describe},
     fd,
     kind::LayerKind,
     options::{bad, layer_options},
@@ -233,24 +233,16 @@ impl LayerKind for Command {
     type Options = CommandOptions;
 
     fn describe(_: &Spec, _: &CommandOptions) -> LayerInfo {
-        LayerInfo {
-            storage: Storage::Elsewhere,
-            path: PathEnds::none(entered::NO_PATH),
-            power_cut: PowerCut::No("its disk belongs to a place of yours"),
-            ..LayerInfo::new(
-                Group::Yours,
-                "a place of yours, described by a file (-l command:FILE.toml)",
-            )
-        }
+        describe::info(
+            Group::Yours,
+            "a place of yours, described by a file (-l command:FILE.toml)",
+            "its disk belongs to a place of yours",
+        )
     }
 
     fn check(spec: &Spec, options: &CommandOptions) -> Result<(), LayerError> {
         Commands::read(spec, options)?;
-        let dir = &options.dir;
-        if !Path::new(dir).is_absolute() {
-            return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
-        }
-        Ok(())
+        describe::check_dir(spec, &options.dir)
     }
 
     fn missing(spec: &Spec, options: &CommandOptions) -> Vec<Missing> {
@@ -259,12 +251,8 @@ impl LayerKind for Command {
         let mut missing: Vec<Missing> = sandbox::not_root().into_iter().collect();
         for program in programs {
             let is_new = missing.iter().all(|m| m.what != program);
-            if is_new && !entered::is_found(Path::new(program)) {
-                missing.push(Missing {
-                    what: program.into(),
-                    hint: "install it, or write its absolute path".into(),
-                    installable: false,
-                });
+            if is_new {
+                missing.extend(describe::missing_program(program));
             }
         }
         missing

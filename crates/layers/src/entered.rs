@@ -34,6 +34,7 @@ use crate::{
 };
 
 mod agent;
+pub(crate) mod describe;
 mod greeting;
 mod here;
 mod limits;

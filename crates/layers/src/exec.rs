@@ -1,10 +1,10 @@
-use std::{ffi::OsString, path::Path};
+use std::ffi::OsString;
 
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, PathEnds, Place, PowerCut, Storage, Undo,
-    entered::{self, Start, Way},
+    Base, Group, LayerError, LayerInfo, Place, Undo,
+    entered::{self, Start, Way, describe},
     kind::LayerKind,
     options::{bad, layer_options},
     sandbox,
@@ -28,35 +28,23 @@ impl LayerKind for Exec {
     type Options = ExecOptions;
 
     fn describe(_: &Spec, _: &ExecOptions) -> LayerInfo {
-        LayerInfo {
-            storage: Storage::Elsewhere,
-            path: PathEnds::none(entered::NO_PATH),
-            power_cut: PowerCut::No("its disk belongs to a place of yours"),
-            ..LayerInfo::new(
-                Group::Yours,
-                "any place behind a command of yours (-l 'exec:podman exec -i ID,dir=/data')",
-            )
-        }
+        describe::info(
+            Group::Yours,
+            "any place behind a command of yours (-l 'exec:podman exec -i ID,dir=/data')",
+            "its disk belongs to a place of yours",
+        )
     }
 
     fn check(spec: &Spec, options: &ExecOptions) -> Result<(), LayerError> {
         words(spec, options)?;
-        let dir = &options.dir;
-        if !Path::new(dir).is_absolute() {
-            return Err(bad(spec, "dir", dir, "is not an absolute path".into()));
-        }
-        Ok(())
+        describe::check_dir(spec, &options.dir)
     }
 
     /// Without root, layermark is in a user namespace, where the command would not be the user's.
     fn missing(spec: &Spec, options: &ExecOptions) -> Vec<Missing> {
         let words = words(spec, options).unwrap_or_default();
-        let program = words.first().filter(|p| !entered::is_found(Path::new(p)));
-        let program = program.map(|program| Missing {
-            what: program.to_string_lossy().into_owned(),
-            hint: "install it, or write its absolute path".into(),
-            installable: false,
-        });
+        let program = words.first().map(|program| program.to_string_lossy());
+        let program = program.and_then(|program| describe::missing_program(&program));
         sandbox::not_root().into_iter().chain(program).collect()
     }
 

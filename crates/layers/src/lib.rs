@@ -80,10 +80,7 @@ pub use child::cpu_ns;
 pub use entered::place;
 pub use error::LayerError;
 pub use fuse::fuse_serve;
-pub use info::{
-    Group, LayerInfo, NamedNetwork, NoPath, OtherSide, PathEnd, PathEnds, PowerCut, Programs,
-    Storage,
-};
+pub use info::*;
 pub use kernel_caches::{KernelCaches, drop_kernel_caches};
 pub use known_paths::{in_facts, in_words, tell};
 pub use options::{LayerOption, NAMED, check, listed, reaches, unknown};

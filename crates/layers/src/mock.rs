@@ -8,7 +8,7 @@ use layermark_model::{CpuTime, DroppedCaches, Facts, Missing, Spec, parse_durati
 use crate::{
     Base, End, Group, KernelCaches, LayerError, LayerInfo, Place, PlaceInfo, Storage, Undo, Wire,
     kind::LayerKind,
-    mock_probe::{self, Script},
+    mock_probe::MockScript,
     options::{bad, layer_options},
     place, scripted,
 };
@@ -106,11 +106,11 @@ impl LayerKind for Mock {
     }
 }
 
-fn script(spec: &Spec, options: &MockOptions) -> Result<Script, LayerError> {
+fn script(spec: &Spec, options: &MockOptions) -> Result<MockScript, LayerError> {
     let take = parse_duration(&options.take)
         .map_err(|e| bad(spec, "take", &options.take, format!("cannot be read: {e}")))?;
     let count = |name, text| count(spec, name, text);
-    Ok(Script {
+    Ok(MockScript {
         ns: positive(spec, "ns", &options.ns)?.unwrap_or(1000.0),
         noise: positive(spec, "noise", &options.noise)?.unwrap_or(0.0),
         step: step(spec, &options.step)?,
@@ -120,6 +120,7 @@ fn script(spec: &Spec, options: &MockOptions) -> Result<Script, LayerError> {
         silent_after: count("silent-after", &options.silent_after)?,
         error_after: count("error-after", &options.error_after)?,
         protocol: count("protocol", &options.protocol)?,
+        done: 0,
     })
 }
 
@@ -169,7 +170,7 @@ struct MockPlace {
     spec: Spec,
     options: MockOptions,
     info: PlaceInfo,
-    script: Script,
+    script: MockScript,
 }
 
 impl Place for MockPlace {
@@ -188,14 +189,9 @@ impl Place for MockPlace {
                 e,
             ));
         }
-        let script = self.script.clone();
-        let serve = move |input, output| mock_probe::serve(&script, input, output);
-        let (wire, _) = scripted::connect(&["mock: last words"], serve).map_err(LayerError::io(
-            &name,
-            "start the mock probe in",
-            &self.info.dir,
-        ))?;
-        Ok(wire)
+        let connected = scripted::connect(&["mock: last words"], self.script.clone());
+        let failed = LayerError::io(&name, "start the mock probe in", &self.info.dir);
+        Ok(connected.map_err(failed)?.0)
     }
 
     fn facts(&self) -> Result<Facts, LayerError> {

@@ -1,22 +1,17 @@
-//! The scripted probe's end of the connection.
+//! The script of the `mock` layer's probe.
 
-use std::{
-    io::{self, BufRead, BufReader, Read, Write},
-    thread,
-    time::Duration,
-};
+use std::{io, thread, time::Duration};
 
 use layermark_model::{
-    CpuUse, Pass, Quantity, SelfTest, Trial, Turn,
-    protocol::{FromProbe, Job, MAX_LINE, ToProbe, Turned, VERSION},
+    CpuUse, Quantity, SelfTest, Trial, Turn,
+    protocol::{FromProbe, Job, TurnRequest, Turned, VERSION},
 };
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::scripted::say;
+use crate::scripted::{Lab, Next, Script, count, normal};
 
-/// Behaviour of the scripted probe.
+/// Behaviour of the probe.
 #[derive(Debug, Clone)]
-pub(crate) struct Script {
+pub(crate) struct MockScript {
     pub(crate) ns: f64,
     pub(crate) noise: f64,
     pub(crate) step: Option<(u64, f64)>,
@@ -26,9 +21,93 @@ pub(crate) struct Script {
     pub(crate) silent_after: Option<u64>,
     pub(crate) error_after: Option<u64>,
     pub(crate) protocol: Option<u64>,
+    /// Trials that are over.
+    pub(crate) done: u64,
 }
 
-impl Script {
+impl Script for MockScript {
+    fn hello(&self) -> FromProbe {
+        FromProbe::Hello {
+            protocol: self.protocol.map_or(VERSION, |p| p as u32),
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            self_test: SelfTest {
+                clock_ns: 20.0,
+                loop_ns: 30.0,
+                null_ns: 35.0,
+                ..SelfTest::default()
+            },
+        }
+    }
+
+    /// A failure, if any, happens in the first turn of the trial.
+    fn turn(
+        &mut self,
+        job: &Job,
+        trial: &mut Trial,
+        ask: TurnRequest,
+        lab: &mut Lab<'_>,
+    ) -> io::Result<Next> {
+        let first = trial.passes.is_empty();
+        if first {
+            let now = Some(self.done);
+            if self.die_after == now {
+                return Ok(Next::End("exit code 101"));
+            }
+            if self.silent_after == now {
+                return Ok(Next::Silence);
+            }
+            if self.rubbish_after == now {
+                lab.write("rubbish, as the mock was asked to")?;
+                return Ok(Next::Message);
+            }
+            self.wait(job.id, lab)?;
+            if self.error_after == now {
+                self.done += 1;
+                lab.say(&FromProbe::Error {
+                    id: Some(job.id),
+                    message: "an error, as the mock was asked to".into(),
+                    hint: Some("use another layer".into()),
+                    errno: Some(libc::EIO),
+                })?;
+                return Ok(Next::Message);
+            }
+            let cold = job.point.meaning.is_cold();
+            trial.resident = Some(if cold { 0.0 } else { 1.0 });
+        }
+        let turn = Turn {
+            round: ask.round,
+            ..self.work(job, ask.ns)
+        };
+        let cpu = CpuUse {
+            user_ns: turn.elapsed_ns / 4,
+            sys_ns: turn.elapsed_ns / 2,
+        };
+        count(trial, turn);
+        trial.cpu.user_ns += cpu.user_ns;
+        trial.cpu.sys_ns += cpu.sys_ns;
+        if ask.ns > 0 {
+            trial.turns.push(turn);
+        }
+        lab.say(&FromProbe::Turned {
+            id: job.id,
+            turned: Turned {
+                turn,
+                cpu,
+                more: ask.ns > 0,
+                ..Turned::default()
+            },
+            probe_ns: cpu.user_ns + cpu.sys_ns,
+        })?;
+        Ok(Next::Message)
+    }
+
+    fn end(&mut self) {
+        self.done += 1;
+    }
+}
+
+impl MockScript {
     /// Value of the trial with this number (from 0), ns per operation.
     fn value(&self, trial: u64, seed: u64) -> f64 {
         let factor = match self.step {
@@ -37,233 +116,52 @@ impl Script {
         };
         self.ns * factor * (self.noise * normal(seed, trial)).exp()
     }
-}
 
-/// A standard normal deviate: the sum of twelve uniform ones, less six.
-fn normal(seed: u64, trial: u64) -> f64 {
-    let sum: f64 = (0..12u64)
-        .map(|n| {
-            let bytes = [trial.to_le_bytes(), n.to_le_bytes()].concat();
-            (xxh3_64_with_seed(&bytes, seed) >> 11) as f64 / (1u64 << 53) as f64
-        })
-        .sum();
-    sum - 6.0
-}
-
-/// Speaks the protocol until its input ends. Returns how the probe ended, in words.
-pub(crate) fn serve(script: &Script, input: impl Read, output: impl Write) -> String {
-    match speak(script, BufReader::new(input), output) {
-        Ok(how) => how.into(),
-        Err(e) => format!("exit code 1 ({e})"),
-    }
-}
-
-fn speak(
-    script: &Script,
-    mut input: impl BufRead,
-    mut out: impl Write,
-) -> io::Result<&'static str> {
-    say(&mut out, &hello(script))?;
-    let mut job: Option<(Box<Job>, Trial)> = None;
-    let mut done = 0;
-    while let Some(line) = read_line(&mut input)? {
-        let said = serde_json::from_str(&line).map_err(io::Error::other)?;
-        match said {
-            ToProbe::Job(new) => {
-                say(&mut out, &FromProbe::Ready { id: new.id })?;
-                job = Some((new, Trial::default()));
-            }
-            ToProbe::Serve(job) => return Err(not_ready("serve", job.id)),
-            ToProbe::Quit => {
-                say(&mut out, &FromProbe::Done)?;
-                return Ok("exit code 0");
-            }
-            ToProbe::Turn { id, ask } => {
-                let Some((job, trial)) = job.as_mut().filter(|(j, _)| j.id == id) else {
-                    return Err(not_ready("turn", id));
-                };
-                if trial.passes.is_empty() && script.die_after == Some(done) {
-                    return Ok("exit code 101");
-                }
-                let turn = Asked {
-                    round: ask.round,
-                    ns: ask.ns,
-                    number: done,
-                };
-                if script.error_after == Some(done) && trial.passes.is_empty() {
-                    fail(script, id, &mut out)?;
-                    done += 1;
-                } else {
-                    take(script, job, trial, turn, &mut input, &mut out)?;
-                }
-            }
-            ToProbe::Settle { id } if job.as_ref().is_some_and(|(j, _)| j.id == id) => {
-                say(&mut out, &FromProbe::Settled { id })?;
-            }
-            ToProbe::End { id } => {
-                let Some((_, trial)) = job.take().filter(|(j, _)| j.id == id) else {
-                    return Err(not_ready("end", id));
-                };
-                let trial = Box::new(trial);
-                say(&mut out, &FromProbe::Trial { id, trial })?;
-                done += 1;
-            }
-            ToProbe::Settle { id } | ToProbe::Between { id, .. } | ToProbe::Write { id } => {
-                return Err(not_ready("settle", id));
-            }
-            ToProbe::Witness(job) | ToProbe::Look(job) => {
-                return Err(not_ready("witness", job.id));
-            }
-        }
-    }
-    Ok("exit code 0")
-}
-
-fn not_ready(what: &str, id: u64) -> io::Error {
-    io::Error::other(format!("{what} for job {id}, which is not ready"))
-}
-
-fn hello(script: &Script) -> FromProbe {
-    FromProbe::Hello {
-        protocol: script.protocol.map_or(VERSION, |p| p as u32),
-        version: env!("CARGO_PKG_VERSION").into(),
-        pid: std::process::id(),
-        self_test: SelfTest {
-            clock_ns: 20.0,
-            loop_ns: 30.0,
-            null_ns: 35.0,
-            ..SelfTest::default()
-        },
-    }
-}
-
-/// A turn of the trial with this number.
-#[derive(Clone, Copy)]
-struct Asked {
-    round: u32,
-    ns: u64,
-    number: u64,
-}
-
-fn fail(script: &Script, id: u64, out: &mut impl Write) -> io::Result<()> {
-    wait(script, id, out)?;
-    let error = FromProbe::Error {
-        id: Some(id),
-        message: "an error, as the mock was asked to".into(),
-        hint: Some("use another layer".into()),
-        errno: Some(libc::EIO),
-    };
-    say(out, &error)
-}
-
-/// Runs a turn. The script's failure, if any, happens in the first turn of the trial.
-fn take(
-    script: &Script,
-    job: &Job,
-    trial: &mut Trial,
-    Asked { round, ns, number }: Asked,
-    input: &mut impl BufRead,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let first = trial.passes.is_empty();
-    if first && script.silent_after == Some(number) {
-        // Until the lab has given up and closes its end.
-        io::copy(input, &mut io::sink())?;
-        return Ok(());
-    }
-    if first && script.rubbish_after == Some(number) {
-        out.write_all(b"rubbish, as the mock was asked to\n")?;
-        return out.flush();
-    }
-    if first {
-        wait(script, job.id, out)?;
-    }
-    let turn = Turn {
-        round,
-        ..work(script, job, number, ns)
-    };
-    let cpu = CpuUse {
-        user_ns: turn.elapsed_ns / 4,
-        sys_ns: turn.elapsed_ns / 2,
-    };
-    if first {
-        let cold = job.point.meaning.is_cold();
-        trial.resident = Some(if cold { 0.0 } else { 1.0 });
-        trial.passes.push(Pass::default());
-    }
-    let sum = &mut trial.passes[0];
-    sum.elapsed_ns += turn.elapsed_ns;
-    sum.ops += turn.ops;
-    sum.bytes += turn.bytes;
-    trial.cpu.user_ns += cpu.user_ns;
-    trial.cpu.sys_ns += cpu.sys_ns;
-    if ns > 0 {
-        trial.turns.push(turn);
-    }
-    let turned = FromProbe::Turned {
-        id: job.id,
-        turned: Turned {
-            turn,
-            cpu,
-            more: ns > 0,
-            ..Turned::default()
-        },
-        probe_ns: cpu.user_ns + cpu.sys_ns,
-    };
-    say(out, &turned)
-}
-
-fn wait(script: &Script, id: u64, out: &mut impl Write) -> io::Result<()> {
-    const BEAT: Duration = Duration::from_millis(200);
-    let mut left = script.take;
-    while !left.is_zero() {
-        let nap = left.min(BEAT);
-        thread::sleep(nap);
-        left -= nap;
-        if !left.is_zero() {
-            say(
-                out,
-                &FromProbe::Progress {
+    /// Takes the time of a trial, with signs of life.
+    fn wait(&self, id: u64, lab: &mut Lab<'_>) -> io::Result<()> {
+        const BEAT: Duration = Duration::from_millis(200);
+        let mut left = self.take;
+        while !left.is_zero() {
+            let nap = left.min(BEAT);
+            thread::sleep(nap);
+            left -= nap;
+            if !left.is_zero() {
+                lab.say(&FromProbe::Progress {
                     id,
                     ops: 0,
                     bytes: 0,
-                },
-            )?;
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Operations in this many nanoseconds; 0: in a whole trial.
+    fn work(&self, job: &Job, length_ns: u64) -> Turn {
+        let ns = self.value(self.done, job.seed).max(1e-3);
+        let (least_ns, least_ops) = match length_ns {
+            0 => (job.min_ms * 1_000_000, job.min_ops),
+            length => (length, 1),
+        };
+        let ops = least_ops.max((least_ns as f64 / ns).ceil() as u64).max(1);
+        let record = job.point.meaning.value(Quantity::RequestSize);
+        Turn {
+            round: 0,
+            elapsed_ns: (ops as f64 * ns).round().max(1.0) as u64,
+            ops,
+            bytes: ops.saturating_mul(record.unwrap_or(4096)),
+            ..Turn::default()
         }
     }
-    Ok(())
-}
-
-/// Operations in this many nanoseconds; 0: in a whole trial.
-fn work(script: &Script, job: &Job, number: u64, length_ns: u64) -> Turn {
-    let ns = script.value(number, job.seed).max(1e-3);
-    let (least_ns, least_ops) = match length_ns {
-        0 => (job.min_ms * 1_000_000, job.min_ops),
-        length => (length, 1),
-    };
-    let ops = least_ops.max((least_ns as f64 / ns).ceil() as u64).max(1);
-    let record = job.point.meaning.value(Quantity::RequestSize);
-    Turn {
-        round: 0,
-        elapsed_ns: (ops as f64 * ns).round().max(1.0) as u64,
-        ops,
-        bytes: ops.saturating_mul(record.unwrap_or(4096)),
-        ..Turn::default()
-    }
-}
-
-fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
-    let mut line = String::new();
-    let got = input.by_ref().take(MAX_LINE as u64).read_line(&mut line)?;
-    Ok((got > 0).then_some(line))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use layermark_model::protocol::TurnRequest;
+    use crate::scripted::serve;
+    use layermark_model::protocol::ToProbe;
 
-    fn run(script: &Script, jobs: u64) -> (Vec<String>, String) {
+    fn run(script: &MockScript, jobs: u64) -> (Vec<String>, String) {
         let mut input = String::new();
         for id in 0..jobs {
             let point = layermark_model::Point {
@@ -305,7 +203,7 @@ mod tests {
             }
         }
         let mut out = Vec::new();
-        let how = serve(script, input.as_bytes(), &mut out);
+        let how = serve(&mut script.clone(), input.as_bytes(), &mut out);
         let lines = String::from_utf8(out)
             .unwrap()
             .lines()
@@ -314,8 +212,8 @@ mod tests {
         (lines, how)
     }
 
-    fn script() -> Script {
-        Script {
+    fn script() -> MockScript {
+        MockScript {
             ns: 1200.0,
             noise: 0.0,
             step: Some((2, 1.5)),
@@ -325,6 +223,7 @@ mod tests {
             silent_after: None,
             error_after: None,
             protocol: None,
+            done: 0,
         }
     }
 
@@ -352,7 +251,7 @@ mod tests {
 
     #[test]
     fn noise_has_the_width_that_was_asked_for() {
-        let noisy = Script {
+        let noisy = MockScript {
             noise: 0.05,
             step: None,
             ..script()
@@ -370,18 +269,18 @@ mod tests {
 
     #[test]
     fn fails_in_the_trial_it_was_asked_to() {
-        let dies = Script {
+        let dies = MockScript {
             die_after: Some(1),
             ..script()
         };
         let (lines, how) = run(&dies, 3);
         assert_eq!((values(&lines).len(), how.as_str()), (1, "exit code 101"));
-        let rubbish = Script {
+        let rubbish = MockScript {
             rubbish_after: Some(0),
             ..script()
         };
         assert!(run(&rubbish, 1).0[2].starts_with("rubbish"));
-        let silent = Script {
+        let silent = MockScript {
             silent_after: Some(0),
             ..script()
         };

@@ -5,9 +5,9 @@ use std::{ffi::OsString, fs, path::Path, slice};
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, PathEnds, Place, PowerCut, Storage, Undo, child,
+    Base, Group, LayerError, LayerInfo, Place, Undo, child,
     command::text,
-    entered::{self, Start, Way},
+    entered::{self, Start, Way, describe},
     kind::LayerKind,
     needs,
     options::{bad, layer_options},
@@ -138,15 +138,11 @@ impl LayerKind for Ssh {
     type Options = SshOptions;
 
     fn describe(_: &Spec, _: &SshOptions) -> LayerInfo {
-        LayerInfo {
-            storage: Storage::Elsewhere,
-            path: PathEnds::none(entered::NO_PATH),
-            power_cut: PowerCut::No("its disk belongs to another machine"),
-            ..LayerInfo::new(
-                Group::Network,
-                "a directory on another machine, through ssh (-l ssh:user@host:/srv/x)",
-            )
-        }
+        describe::info(
+            Group::Network,
+            "a directory on another machine, through ssh (-l ssh:user@host:/srv/x)",
+            "its disk belongs to another machine",
+        )
     }
 
     fn check(spec: &Spec, options: &SshOptions) -> Result<(), LayerError> {

@@ -494,6 +494,12 @@ impl Meaning {
         matches!(self.target, Target::Program | Target::Script | Target::Step)
     }
 
+    /// The program of a step: its operation is the command.
+    pub fn program(&self) -> Option<&str> {
+        let command = (self.target == Target::Step).then_some(&self.operation)?;
+        command.split_whitespace().next()
+    }
+
     /// Whether the state of its caches is proved by the faults and blocks of the program that it starts, and
     /// not by the bytes that crossed a device.
     pub fn proves_cache_by_faults(&self) -> bool {
@@ -509,6 +515,23 @@ impl Meaning {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_step_has_a_program() {
+        let of = |target, operation: &str| {
+            let meaning = Meaning {
+                target,
+                operation: operation.into(),
+                ..Meaning::default()
+            };
+            meaning.program().map(str::to_owned)
+        };
+        let git = of(Target::Step, "git -C work status");
+        assert_eq!(git.as_deref(), Some("git"));
+        assert_eq!(of(Target::Step, "gitk").as_deref(), Some("gitk"));
+        assert_eq!(of(Target::Step, ""), None);
+        assert_eq!(of(Target::Data, "git"), None);
+    }
 
     #[test]
     fn a_description_leaves_out_what_a_sweep_varies() {

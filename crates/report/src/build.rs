@@ -24,7 +24,7 @@ use crate::{
     },
     studies,
     types::{
-        Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
+        self, Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
         TrustItem, TrustState,
     },
     words::{Names, Words},
@@ -97,6 +97,7 @@ impl Report {
             level: facts::LEVEL,
             headline: said.headline,
             caveats: said.caveats,
+            in_short: said.in_short,
             findings: said.findings,
             verdicts: said.verdicts,
             trust,
@@ -166,7 +167,7 @@ fn all_rows(run: &Run, baseline: usize, mut rows: Vec<Placed>) -> Vec<ResultRow>
     let numbered = rows.into_iter().zip(found).enumerate();
     numbered
         .map(|(n, ((_, _, mut row), causes))| {
-            row.id = format!("r{}", n + 1);
+            row.id = types::numbered('r', n + 1);
             row.reasons = causes.iter().map(|c| c.words(&names).into()).collect();
             row.causes = causes;
             row
@@ -215,7 +216,7 @@ pub fn control(run: &Run, rows: Vec<ResultRow>) -> Option<Control> {
     run.layers.iter().find(|l| is_ready(l))?;
     let mut results = rows;
     for (n, row) in results.iter_mut().enumerate() {
-        row.id = format!("c{}", n + 1);
+        row.id = types::numbered('c', n + 1);
     }
     let found = AgainstItself::of(&results, run.plan.delta);
     Some(Control {

@@ -303,7 +303,10 @@ mod tests {
         );
         let mut blocks = within.clone();
         blocks.meaning.unit = Unit::Operation;
-        assert_eq!(told("slower=10%", &blocks), "about 27 more blocks may tell");
+        assert_eq!(
+            told("slower=10%", &blocks),
+            "about 27 more repeats may tell"
+        );
         // At the limit itself no number helps, and for untrusted results more launches are not the
         // solution.
         assert_eq!(told("slower=10%", &launches(10, 1.1, 1.2)), "");

@@ -120,6 +120,15 @@ pub fn time_about(us: f64) -> String {
     time_in(us, last_place(us, 2))
 }
 
+/// Two times in microseconds with this many digits, in one unit if they have the same: `2.1 -> 6.4 ms`.
+pub fn from_to(from: f64, to: f64, digits: i32) -> String {
+    let [first, second] = [from, to].map(|us| time_in(us, last_place(us, digits)));
+    match (first.split_once(' '), second.split_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} -> {second}"),
+        _ => format!("{first} -> {second}"),
+    }
+}
+
 /// A time in microseconds with the digits that its interval supports: `41.2 ms`, `0.0 ns`.
 pub fn time_of(e: &Estimate) -> String {
     time_in(e.estimate, step(e))
@@ -281,6 +290,14 @@ impl Written {
     pub fn estimate(&self) -> String {
         let x = if self.is_inverse() { "x" } else { "" };
         format!("{}{x}", self.digits())
+    }
+
+    /// Whether the longer half of the interval is larger than the estimate.
+    pub fn is_wild(&self) -> bool {
+        let e = self.shown;
+        let half = |[low, high]: [f64; 2]| (high - e.estimate).max(e.estimate - low);
+        e.interval
+            .is_some_and(|ends| half(ends) / e.estimate > WIDEST)
     }
 
     /// The longer half of the interval as a share of the estimate, rounded up: `5%`, `>100%`.
@@ -531,6 +548,13 @@ mod tests {
             ]
         );
         assert_eq!(sig3(f64::NAN), "-");
+    }
+
+    #[test]
+    fn two_times_share_a_unit() {
+        assert_eq!(from_to(2_100.0, 6_400.0, 2), "2.1 -> 6.4 ms");
+        assert_eq!(from_to(0.881, 23.7, 2), "880 ns -> 24 us");
+        assert_eq!(from_to(2_103.0, 2_354.0, 3), "2.10 -> 2.35 ms");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::{
         checks::{self, Check, Evidence},
         findings::{self, Finding},
         headline,
+        in_short::{self, Line},
         verdicts::{self, LayerVerdict},
     },
     types::{self, ResultRow, Statement, TrustItem},
@@ -23,6 +24,8 @@ pub struct Sentences {
     pub headline: String,
     /// Limits of all other sentences.
     pub caveats: Vec<String>,
+    /// A line for each layer.
+    pub in_short: Vec<Statement>,
     /// Key findings.
     pub findings: Vec<Statement>,
     /// One sentence for each layer.
@@ -47,6 +50,10 @@ impl Sentences {
                 .words(names)
                 .into(),
             caveats: caveats.iter().map(|c| c.words(names).into()).collect(),
+            in_short: in_short::in_short(f)
+                .iter()
+                .map(|l| line(l, names))
+                .collect(),
             findings: findings.iter().map(|f| finding(f, names)).collect(),
             verdicts: verdicts.iter().map(|v| verdict(v, names)).collect(),
             advice: advice.iter().map(|a| advised(a, names)).collect(),
@@ -59,6 +66,14 @@ fn ids(rows: &[&ResultRow]) -> Vec<String> {
 }
 
 fn finding(of: &Finding, names: &Names) -> Statement {
+    Statement {
+        layer: of.layers().join(", "),
+        text: of.words(names).into(),
+        evidence: ids(&of.rows()),
+    }
+}
+
+fn line(of: &Line, names: &Names) -> Statement {
     Statement {
         layer: of.layers().join(", "),
         text: of.words(names).into(),

@@ -40,6 +40,7 @@ pages![
     "howto/container",
     "howto/durability",
     "howto/package",
+    "howto/replay",
     "compare",
     "serve",
     "howto/team",

@@ -17,6 +17,7 @@ mod measure;
 mod output;
 pub mod plans;
 mod programs;
+pub mod record;
 pub mod report;
 pub mod run;
 pub mod safe;
@@ -88,6 +89,7 @@ fn carry_out(parsed: Parsed) -> ExitCode {
             Cmd::Compare(args) => (args.out.json.json, compare::runs(&args)),
             Cmd::Report(args) => (args.out.json.json, report::again(&args)),
             Cmd::Import(args) => (args.out.json.json, import::keep(&args)),
+            Cmd::Record(args) => (false, record::record(&args)),
             Cmd::History(args) => (args.json.json, history::show(&args)),
             Cmd::Serve(args) => (false, serve::forever(&args)),
             Cmd::Durability(args) => (durability::wants_json(&args), durability::main(&args)),

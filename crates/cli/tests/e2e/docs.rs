@@ -139,6 +139,7 @@ const MEASURE: &[&str] = &[
     "iops",
     "launch",
     "steps",
+    "replay",
     "net",
     "ftp",
     "http",
@@ -251,6 +252,12 @@ impl Scratch {
         let said = scratch.run(&sent, &[]);
         assert!(matches!(said.code, Some(0 | 3 | 4)), "{}", said.stderr);
         scratch.run(&["import", "fio.json"], &[]).code(0);
+        // A recording, and a log of strace.
+        let recorded = ["record", "-o", "app.lmrec", "--", "ls", "-l", "mnt"];
+        scratch.run(&recorded, &[]).code(0);
+        let project = scratch.path().join("mnt/share");
+        let log = format!("1 mkdir(\"{}/d\", 0755) = 0\n", project.display());
+        fs::write(scratch.path().join("trace.log"), log).unwrap();
         scratch
     }
 

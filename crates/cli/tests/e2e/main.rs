@@ -50,6 +50,7 @@ mod plans;
 mod power_cut;
 mod printed_commands;
 mod real_bad_days;
+mod replay;
 mod safe;
 mod serve;
 mod served;

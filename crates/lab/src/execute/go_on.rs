@@ -5,13 +5,13 @@ use std::time::Duration;
 use layermark_model::{BASELINE, Site, Unit};
 use layermark_stats::{Pair, Verdict, compare_all, judge};
 
-use crate::{decide::stop::LEVEL, execute::drive::Lab};
+use crate::{decide::stop::LEVEL, execute::progress::Progress};
 
 /// A run that only launches programs takes at least this long. Launches vary more than their first ones
 /// show.
 const LAUNCHING: Duration = Duration::from_secs(3);
 
-impl Lab<'_> {
+impl Progress {
     /// Asks for narrower intervals where there is no word yet, if there is time. Returns whether there is
     /// more to do.
     pub(crate) fn go_on(&mut self) -> bool {

@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, time::Duration};
 use layermark_model::{BASELINE, Cut, LayerStatus};
 
 use crate::{
-    Event, LabError,
+    LabError,
     decide::{
         budget::{Ask, Omitted},
         fewer::{fewest_blocks, in_steps, least_blocks},
     },
-    execute::{drive::Lab, layer_failure::LayerFailure, rounds::ActiveTrial},
+    execute::{drive::Lab, layer_failure::LayerFailure, outcome::BlockOutcome},
 };
 
 /// Nothing is left out from this block on. The first block makes files that later ones use, so only
@@ -26,7 +26,9 @@ const SMALLER: &str = "make the files that it takes in smaller: --scale 0.1";
 impl Lab<'_> {
     /// Tells the clock how long the run has taken.
     pub(crate) fn tick(&mut self) {
-        self.clock.pass_to(self.stop.now() - self.setup.begun);
+        self.progress
+            .clock
+            .pass_to(self.fixed.stop.now() - self.fixed.setup.begun);
     }
 
     /// Leaves out what does not fit into the budget. Reports and stores that.
@@ -34,26 +36,26 @@ impl Lab<'_> {
     /// Called before anything is set up, after each set-up, after each point of the first block,
     /// and after the first two blocks.
     pub(crate) fn within_budget(&mut self) -> Result<(), LabError> {
-        let Some(budget) = self.clock.budget() else {
+        let Some(budget) = self.progress.clock.budget() else {
             return Ok(());
         };
         self.tick();
-        if !self.setup.may_leave_out || self.block >= CHOICES {
+        if !self.fixed.setup.may_leave_out || self.progress.block >= CHOICES {
             return Ok(());
         }
-        let Omitted { layers, mut points } = self.clock.left_out(&Ask {
-            due: &self.due(),
-            wanted: self.to_come_of(fewest_blocks(&self.run.plan)),
-            least: self.to_come_of(least_blocks(&self.run.plan)),
-            control: self.run.layers.iter().position(|l| l.control),
+        let Omitted { layers, mut points } = self.progress.clock.left_out(&Ask {
+            due: &self.progress.due(&self.fixed),
+            wanted: self.to_come_of(fewest_blocks(&self.progress.run.plan)),
+            least: self.to_come_of(least_blocks(&self.progress.run.plan)),
+            control: self.progress.run.layers.iter().position(|l| l.control),
         });
-        if self.clock.knows_nothing() {
+        if self.progress.clock.knows_nothing() {
             // Points are tried first. The time tells how many fit.
             points.clear();
         }
         let budget = budget.as_secs_f64();
         if !layers.is_empty() {
-            let blocks = fewest_blocks(&self.run.plan);
+            let blocks = fewest_blocks(&self.progress.run.plan);
             let needed = self.budget_for_all(blocks);
             let s = if blocks == 1 { "" } else { "s" };
             let why = format!("{blocks} block{s} of all layers would take about {needed} s");
@@ -63,17 +65,21 @@ impl Lab<'_> {
                 &format!("{why}, and the budget is {budget} s"),
                 &hint,
             )?;
-            let names = layers.iter().map(|l| self.run.layers[*l].name.as_str());
+            let names = layers
+                .iter()
+                .map(|l| self.progress.run.layers[*l].name.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
             self.tell_left_out(&format!("left out, because {why}: {names}"), needed);
         }
         if !points.is_empty() {
-            let blocks = least_blocks(&self.run.plan);
+            let blocks = least_blocks(&self.progress.run.plan);
             let needed = self.budget_for_all(blocks);
             let s = if blocks == 1 { "" } else { "s" };
             let why = format!("{blocks} block{s} of all points would take about {needed} s");
             self.leave_points_out(&points, &format!("{why}, and the budget is {budget} s"))?;
-            let labels = points.iter().map(|p| self.run.points[*p].label.as_str());
+            let labels = points
+                .iter()
+                .map(|p| self.progress.run.points[*p].label.as_str());
             let labels = labels.collect::<Vec<_>>().join("`, `");
             self.tell_left_out(&format!("left out, because {why}: `{labels}`"), needed);
         }
@@ -82,38 +88,55 @@ impl Lab<'_> {
 
     /// Blocks to come of a number in all.
     fn to_come_of(&self, blocks: u32) -> u32 {
-        if self.block <= 1 && !self.clock.knows_nothing() {
+        if self.progress.block <= 1 && !self.progress.clock.knows_nothing() {
             // If the first block took more than half of that, nothing would be left for the others.
             blocks.div_ceil(2)
         } else {
-            blocks.saturating_sub(self.block)
+            blocks.saturating_sub(self.progress.block)
         }
     }
 
     /// Leaves a layer out whose set-up would begin when half of the budget is spent on set-ups.
     pub(crate) fn leave_time_for_rounds(&mut self, index: usize) -> Result<(), LabError> {
-        let Some(budget) = self.clock.budget().filter(|_| !self.setup.usual_budget) else {
+        let Some(budget) = self
+            .progress
+            .clock
+            .budget()
+            .filter(|_| !self.fixed.setup.usual_budget)
+        else {
             return Ok(());
         };
-        let ready = self.run.layers[index].status == LayerStatus::Ready;
-        let others = self.running.iter().skip(BASELINE + 1).any(Option::is_some);
-        if !ready || !others || self.clock.spent() <= budget / 2 {
+        let ready = self.progress.run.layers[index].status == LayerStatus::Ready;
+        let others = self
+            .machine
+            .layers
+            .iter()
+            .skip(BASELINE + 1)
+            .any(Option::is_some);
+        if !ready || !others || self.progress.clock.spent() <= budget / 2 {
             return Ok(());
         }
-        let up = self.running.iter().filter(|up| up.is_some()).count() as u32;
+        let up = self.machine.layers.iter().filter(|up| up.is_some()).count() as u32;
         // One that was named stays while there is time for it, and as much for rounds.
-        let each = self.clock.spent() / up;
-        let named = self.clock.stay().any(|layer| layer == index);
-        if named && self.clock.left().is_some_and(|left| each * 2 <= left) {
+        let each = self.progress.clock.spent() / up;
+        let named = self.progress.clock.stay().any(|layer| layer == index);
+        if named
+            && self
+                .progress
+                .clock
+                .left()
+                .is_some_and(|left| each * 2 <= left)
+        {
             return Ok(());
         }
         let ready = self
+            .progress
             .run
             .layers
             .iter()
             .filter(|l| l.status == LayerStatus::Ready);
         let set_ups = each * ready.count() as u32;
-        let needed = in_steps(set_ups.max(self.clock.spent()) * 2);
+        let needed = in_steps(set_ups.max(self.progress.clock.spent()) * 2);
         let why = format!(
             "half of the budget of {} s was spent when {up} layers were up",
             budget.as_secs_f64()
@@ -124,12 +147,12 @@ impl Lab<'_> {
             self.replay("", needed)
         );
         self.leave_layers_out(&[index], &why, &hint)?;
-        let name = self.run.layers[index].name.clone();
-        let command = self.replay(&self.store.option().to_string(), needed);
-        (self.on_event)(Event::Warning {
-            text: format!("left out, because {why}: {name}"),
-            hint: Some(format!("{SMALLER}, or for all of them: {command}")),
-        });
+        let name = self.progress.run.layers[index].name.clone();
+        let command = self.replay(&self.out.store.option().to_string(), needed);
+        self.out.warn(
+            format!("left out, because {why}: {name}"),
+            Some(format!("{SMALLER}, or for all of them: {command}")),
+        );
         Ok(())
     }
 
@@ -140,98 +163,92 @@ impl Lab<'_> {
         hint: &str,
     ) -> Result<(), LabError> {
         for layer in layers {
-            self.running[*layer] = None;
-            let layer = &mut self.run.layers[*layer];
+            self.machine.layers[*layer] = None;
+            let layer = &mut self.progress.run.layers[*layer];
             layer.status = LayerStatus::LeftOut;
             layer.reason = Some(reason.to_owned());
             layer.hint = Some(hint.to_owned());
         }
-        self.clock.leave_out(layers);
-        self.forecast.leave_out(layers);
-        Ok(self.store.update(&self.run)?)
+        self.progress.clock.leave_out(layers);
+        self.progress.forecast.leave_out(layers);
+        self.out.update(&self.progress.run)
     }
 
     fn leave_points_out(&mut self, points: &[usize], reason: &str) -> Result<(), LabError> {
         for point in points {
-            let label = &self.run.points[*point].label;
-            for layer in &mut self.run.layers {
+            let label = &self.progress.run.points[*point].label;
+            for layer in &mut self.progress.run.layers {
                 let skip = layer.skips.entry(label.clone());
                 skip.or_insert_with(|| reason.to_owned());
             }
         }
-        self.forecast.leave_points_out(points);
-        Ok(self.store.update(&self.run)?)
+        self.progress.forecast.leave_points_out(points);
+        self.out.update(&self.progress.run)
     }
 
     fn tell_left_out(&mut self, text: &str, needed: u64) {
-        let command = self.replay(&self.store.option().to_string(), needed);
-        (self.on_event)(Event::Warning {
-            text: text.to_owned(),
-            hint: Some(format!("for all of them: {command}")),
-        });
+        let command = self.replay(&self.out.store.option().to_string(), needed);
+        let hint = format!("for all of them: {command}");
+        self.out.warn(text.to_owned(), Some(hint));
     }
 
     /// What is stored does not name the store, which may be moved.
     fn replay(&self, store: &str, needed: u64) -> String {
         format!(
             "layermark run --replay {}{store} --budget {needed}s",
-            self.run.id
+            self.progress.run.id
         )
-    }
-
-    /// Whether a layer is left out for the budget.
-    pub(crate) fn is_left_out(&self, layer: usize) -> bool {
-        self.run.layers[layer].status == LayerStatus::LeftOut
     }
 
     /// Seconds needed for this many blocks of all that was asked for, as far as known now.
     fn budget_for_all(&self, blocks: u32) -> u64 {
-        let layers = self.run.layers.iter().enumerate();
+        let layers = self.progress.run.layers.iter().enumerate();
         let layers = layers.filter(|(_, l)| l.status != LayerStatus::Failed);
         let layers = layers.map(|(layer, _)| layer);
-        let points = 0..self.run.points.len();
+        let points = 0..self.progress.run.points.len();
         let cells = |layer| points.clone().map(move |point| (layer, point));
         let block = layers
             .clone()
             .flat_map(cells)
-            .map(|(layer, point)| self.clock.estimate(layer, point))
+            .map(|(layer, point)| self.progress.clock.estimate(layer, point))
             .sum();
-        in_steps(self.clock.needed(blocks, block, layers))
+        in_steps(self.progress.clock.needed(blocks, block, layers))
     }
 
     /// Records what was at work when the time was over.
-    pub(crate) fn note_cut_of(&mut self, point: usize, trials: &[ActiveTrial<'_>]) {
-        if !self.stop.is_over() || self.stop.asked() {
+    pub(crate) fn note_cut_of(&mut self, outcome: &BlockOutcome) {
+        if !self.fixed.stop.is_over() || self.fixed.stop.asked() {
             return;
         }
-        let at_work = trials.iter().find_map(|t| Some((t.layer, t.cut_in?)));
-        let (layer, during) = at_work.unzip();
+        let (layer, during) = outcome.cut_in().unzip();
+        let run = &self.progress.run;
         self.cut(
-            Some(self.run.points[point].label.clone()),
-            layer.map(|layer| self.run.layers[layer].name.clone()),
+            Some(run.points[outcome.point].label.clone()),
+            layer.map(|layer| run.layers[layer].name.clone()),
             during.unwrap_or("another layer was to work"),
         );
     }
 
     /// The same before there was a trial.
     pub(crate) fn note_cut(&mut self) {
-        if self.run.cut.is_none() {
+        if self.progress.run.cut.is_none() {
             self.cut(None, None, "the layers were set up");
         }
     }
 
     fn cut(&mut self, point: Option<String>, layer: Option<String>, during: &str) {
         self.tick();
-        let least = least_blocks(&self.run.plan);
+        let least = least_blocks(&self.progress.run.plan);
         let enough = Duration::from_secs(self.budget_for_all(least));
-        let at_s = self.clock.spent().as_secs();
-        self.run.cut = Some(Cut {
+        let at_s = self.progress.clock.spent().as_secs();
+        self.progress.run.cut = Some(Cut {
             at_s,
             block: self
-                .running
+                .machine
+                .layers
                 .iter()
                 .any(Option::is_some)
-                .then_some(self.block + 1),
+                .then_some(self.progress.block + 1),
             point,
             layer,
             during: during.to_owned(),
@@ -243,17 +260,18 @@ impl Lab<'_> {
     /// Gives a layer up whose first trials have all failed for one reason, in more than one operation if
     /// the plan has several. The time goes to the others.
     pub(crate) fn give_hopeless_up(&mut self) -> Result<(), LabError> {
-        for layer in BASELINE + 1..self.run.layers.len() {
-            if self.running[layer].is_none() {
+        for layer in BASELINE + 1..self.progress.run.layers.len() {
+            if self.machine.layers[layer].is_none() {
                 continue;
             }
-            let Some(failed) = self.tally.only_failed(layer) else {
+            let Some(failed) = self.progress.tally.only_failed(layer) else {
                 continue;
             };
-            let operation = |point: &usize| self.run.points[*point].meaning.operation.as_str();
+            let operation =
+                |point: &usize| self.progress.run.points[*point].meaning.operation.as_str();
             let tried: BTreeMap<&str, usize> =
                 failed.points.iter().map(|p| (operation(p), *p)).collect();
-            let can = (0..self.run.points.len()).filter(|p| self.can(layer, *p));
+            let can = (0..self.progress.run.points.len()).filter(|p| self.progress.can(layer, *p));
             let can: Vec<usize> = can.collect();
             let untried = can.iter().any(|p| !tried.contains_key(operation(p)));
             // A single point is given up by itself.

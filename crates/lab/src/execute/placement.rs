@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path};
 use layermark_model::{BASELINE, Divided, Point};
 
 use crate::{
-    Event, check,
+    check,
     decide::{
         budget::Due,
         parts::{FileId, Member, divide},
     },
-    execute::{drive::Lab, session::RunningLayer},
+    execute::drive::Lab,
 };
 
 impl Lab<'_> {
@@ -22,25 +22,25 @@ impl Lab<'_> {
     /// process serves are separated from those that can be kept on one CPU: see
     /// [`OneCpu`](crate::execute::pin::OneCpu).
     pub(crate) fn parts_that_fit(&mut self, due: &Due, divided: Divided) -> Vec<Vec<usize>> {
-        let at = &self.run.points[due.point];
-        let needs = at.needs.clone();
+        let at = &self.progress.run.points[due.point];
+        let needs = &at.needs;
         let in_memory = if divided.in_memory {
             divided.working_set
         } else {
             0
         };
-        let most = check::fit(self.run.dir.as_ref(), in_memory, needs.space);
-        let one_cpu = Self::fits_one_cpu(at);
+        let most = check::fit(self.progress.run.dir.as_ref(), in_memory, needs.space);
+        let one_cpu = fits_one_cpu(at);
         let mut members: Vec<Member> = due
             .layers
             .iter()
             .map(|layer| {
-                let up = self.running[*layer].as_ref().filter(|_| divided.uses_up);
+                let up = self.machine.up(*layer).filter(|_| divided.uses_up);
                 let behind = up.map(|up| up.place.backing_extents(&needs.open_before));
                 let files = behind.unwrap_or_default();
                 Member {
                     layer: *layer,
-                    served: one_cpu && self.is_served(*layer),
+                    served: one_cpu && self.machine.is_served(*layer),
                     files: files.iter().filter_map(|f| file_id(&f.path)).collect(),
                 }
             })
@@ -49,7 +49,7 @@ impl Lab<'_> {
         // every layer is served.
         if members
             .iter()
-            .all(|m| m.served || self.is_baseline(m.layer))
+            .all(|m| m.served || self.progress.is_baseline(m.layer))
         {
             for member in &mut members {
                 member.served = true;
@@ -58,36 +58,24 @@ impl Lab<'_> {
         let parts = divide(&members, most);
         let others = members.iter().filter(|m| m.layer != BASELINE);
         let kinds = others.map(|m| m.served).collect::<BTreeSet<_>>().len();
-        if parts.len() > kinds.max(1) && self.divided.insert(due.point) {
+        if parts.len() > kinds.max(1) && self.progress.divided.insert(due.point) {
             let text = format!(
                 "`{}` is measured in {} parts, each with {}: the files of all layers do not fit into memory or on the disk at once, or are shared",
                 at.label,
                 parts.len(),
-                self.run.layers[BASELINE].name
+                self.progress.run.layers[BASELINE].name
             );
-            (self.on_event)(Event::Note(text));
+            self.out.note(text);
         }
         parts
     }
+}
 
-    /// Whether a point can run on one CPU. Both ends of work with two ends run at the same time,
-    /// and a point that requests a number of CPUs is meant to show their effect.
-    pub(crate) fn fits_one_cpu(at: &Point) -> bool {
-        let divided = at.meaning.divided.is_some_and(|d| d.on_one_cpu());
-        divided && at.meaning.cpus().is_none() && !at.needs.near.has_two()
-    }
-
-    /// The baseline, or the control.
-    fn is_baseline(&self, layer: usize) -> bool {
-        layer == BASELINE || self.run.layers[layer].control
-    }
-
-    /// [`RunningLayer::is_served`] of a layer that is up.
-    pub(crate) fn is_served(&self, layer: usize) -> bool {
-        self.running[layer]
-            .as_ref()
-            .is_some_and(RunningLayer::is_served)
-    }
+/// Whether a point can run on one CPU. Both ends of work with two ends run at the same time,
+/// and a point that requests a number of CPUs is meant to show their effect.
+pub(crate) fn fits_one_cpu(at: &Point) -> bool {
+    let divided = at.meaning.divided.is_some_and(|d| d.on_one_cpu());
+    divided && at.meaning.cpus().is_none() && !at.needs.near.has_two()
 }
 
 fn file_id(path: &Path) -> Option<FileId> {

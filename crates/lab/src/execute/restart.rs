@@ -1,12 +1,9 @@
 //! Removes a layer and sets it up again between two trials, as one restarts a service to have it
 //! cold.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::Instant;
 
-use layermark_layers::{Base, Content, in_facts, workdir::WorkDir};
+use layermark_layers::in_facts;
 use layermark_model::Restarted;
 
 use crate::{
@@ -18,8 +15,8 @@ impl Lab<'_> {
     /// Unwinds a layer and builds it again with the same files. `None` when it cannot be torn down,
     /// or is lost.
     pub(crate) fn set_up_again(&mut self, index: usize) -> Result<Option<Restarted>, LabError> {
-        let base = self.base(index);
-        let Some(up) = self.running[index].take_if(|up| up.is_set_up(&base.dir)) else {
+        let base = self.machine.base(&self.fixed, self.progress.session, index);
+        let Some(up) = self.machine.layers[index].take_if(|up| up.is_set_up(&base.dir)) else {
             return Ok(None);
         };
         let started = Instant::now();
@@ -36,7 +33,7 @@ impl Lab<'_> {
                     index,
                     LayerFailure {
                         reason: why,
-                        cut_off: lost.cut_off || self.stop.is_over(),
+                        cut_off: lost.cut_off || self.fixed.stop.is_over(),
                         ..lost
                     },
                 )?;
@@ -49,30 +46,14 @@ impl Lab<'_> {
             self.drop_layer(index, LayerFailure::new(why))?;
             return Ok(None);
         }
-        self.run.layers[index].facts = in_facts(up.facts.clone());
-        self.running[index] = Some(up);
+        self.progress.run.layers[index].facts = in_facts(up.facts.clone());
+        self.machine.layers[index] = Some(up);
         // A file system may have kernel threads of its own.
-        self.meter.refresh();
+        self.machine.meter.refresh();
         Ok(Some(Restarted {
             ns: started.elapsed().as_nanos() as u64,
             mount_before: before,
             mount_after: after,
         }))
-    }
-
-    /// The base directory and options with which a layer of this session is built.
-    pub(crate) fn base(&self, index: usize) -> Base {
-        let work = self.work.as_ref().map(WorkDir::path);
-        let work = work.unwrap_or(Path::new(""));
-        let left = self.stop.left();
-        Base {
-            dir: work.join(format!("s{}-{index}", self.session)),
-            packaged: work.join("packaged"),
-            exe: self.setup.exe.clone(),
-            // A layer that takes longer to answer has missed the end.
-            silence: self.setup.silence.min(left.unwrap_or(Duration::MAX)),
-            until: left.and_then(|left| Instant::now().checked_add(left)),
-            content: Content::Fresh,
-        }
     }
 }

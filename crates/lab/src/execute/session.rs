@@ -1,15 +1,14 @@
 //! One layer that is up: it is built and proved, and its probe is ready.
 
+mod proof;
+
 use std::{mem, net::IpAddr, path::Path, time::Duration};
 
 pub(crate) use layermark_layers::End;
 use layermark_layers::{
-    Base, Kernel, LayerError, Place, PlaceInfo, Undo, Wire, cpu_ns, served, spread, tell,
+    Base, Kernel, LayerError, Place, PlaceInfo, Undo, cpu_ns, served, spread, tell,
 };
-use layermark_model::{
-    CpuTime, DELAY_UNKNOWN, Facts, NearEnd, SelfTest, Spec,
-    protocol::{FromProbe, VERSION},
-};
+use layermark_model::{CpuTime, DELAY_UNKNOWN, Facts, NearEnd, SelfTest, Spec};
 
 use layermark_probe::motion;
 use layermark_sys::{cgroup::Throttles, fuse_servers, process::Schedstat};
@@ -22,11 +21,14 @@ use crate::{
     execute::{
         layer_failure::LayerFailure,
         limits, path,
-        probe_client::{Broken, ProbeClient},
+        probe_client::ProbeClient,
         remote_layer::{self, Looks, RemoteLayer},
         watch::Watch,
     },
 };
+
+use proof::proof;
+pub(crate) use proof::start;
 
 /// How long a file system may take to report that its server has ended.
 const LAST_WORD: Duration = Duration::from_secs(2);
@@ -394,64 +396,5 @@ fn end_all(helpers: &[u32]) {
             // It may have ended by itself.
             let _ = kill_process(pid, Signal::KILL);
         }
-    }
-}
-
-/// Facts about the mount that the probe works on; an error when there are none.
-fn proof(place: &dyn Place, looks: &Looks) -> Result<Facts, LayerFailure> {
-    let facts = place.facts()?;
-    if facts.is_empty() {
-        return Err(LayerFailure::new(
-            "nothing proves what would be measured: its facts are empty",
-        ));
-    }
-    let below = |at: &Path| {
-        let dir = looks.real_dir(place.info());
-        dir.is_some_and(|dir| dir.starts_with(at))
-    };
-    if let Some(mount) = facts.mounts.first().filter(|m| !below(&m.at)) {
-        return Err(LayerFailure::new(format!(
-            "the probe would work in {}, which is not on the mount {}",
-            place.info().dir.display(),
-            mount.at.display()
-        )));
-    }
-    Ok(facts)
-}
-
-/// Waits for the `hello` of a probe that was started.
-pub(crate) fn start(
-    wire: Result<Wire, LayerError>,
-    silence: Duration,
-    stop: &Stop,
-) -> Result<(ProbeClient, SelfTest), LayerFailure> {
-    let mut probe = ProbeClient::new(wire?, silence);
-    let said = |probe: &ProbeClient, e: Broken| LayerFailure {
-        cut_off: e == Broken::CutOff,
-        ..LayerFailure::new(format!("{e}{}", probe.last_words()))
-    };
-    match probe.receive(stop, None) {
-        Ok(FromProbe::Hello {
-            protocol: VERSION,
-            self_test,
-            ..
-        }) => Ok((probe, self_test)),
-        Ok(FromProbe::Hello {
-            protocol, version, ..
-        }) => Err(LayerFailure {
-            hint: Some("install the same layermark on both sides".into()),
-            ..LayerFailure::new(format!(
-                "its probe (layermark {version}) speaks version {protocol} of the protocol, this one {VERSION}"
-            ))
-        }),
-        Ok(FromProbe::Error { message, hint, .. }) => Err(LayerFailure {
-            hint,
-            ..LayerFailure::new(message)
-        }),
-        Ok(_) => Err(said(
-            &probe,
-            Broken::OutOfTurn("it must say hello first".into()),
-        )),
-        Err(e) => Err(said(&probe, e)),
     }
 }

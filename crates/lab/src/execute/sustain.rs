@@ -6,8 +6,11 @@ use std::time::Duration;
 use layermark_model::{BASELINE, LayerStatus, Sustained};
 
 use crate::{
-    Ended, Event,
-    execute::{drive::Lab, rounds::ActiveTrial, trial, turn::Length},
+    Ended,
+    execute::{
+        block::RoundOptions, drive::Lab, outcome::TrialOutcome, run_block::run_stretches,
+        turn::Length,
+    },
 };
 
 /// Length of a stretch: some periods of a CPU quota (100 ms by default), and more than devices and servers keep.
@@ -30,20 +33,20 @@ impl Lab<'_> {
     pub(crate) fn reserve_for_stretches(&mut self) {
         let limited = self.stretched().filter(|layer| self.is_limited(*layer));
         let trials = match limited.count() {
-            _ if !self.run.sustained.is_empty() => 0,
+            _ if !self.progress.run.sustained.is_empty() => 0,
             0 => 0,
             n => (n + 1) * self.lasting_points().count(),
         };
-        self.clock.reserve(cost(trials).min(LONGEST));
+        self.progress.clock.reserve(cost(trials).min(LONGEST));
     }
 
     /// Measures the points that wait for a device without pauses: in layers with a known limit, and in all
     /// if that takes little time. What fails here is left out, and fails nothing else.
     pub(crate) fn sustain(&mut self, ended: Ended) {
         self.tick();
-        let spent = self.clock.spent();
-        let kept = self.clock.kept_for_the_end().max(spent / PART);
-        let allowed = kept.min(LONGEST).min(self.clock.left_at_the_end());
+        let spent = self.progress.clock.spent();
+        let kept = self.progress.clock.kept_for_the_end().max(spent / PART);
+        let allowed = kept.min(LONGEST).min(self.progress.clock.left_at_the_end());
         let points: Vec<usize> = self.lasting_points().collect();
         let mut layers: Vec<usize> = self.stretched().collect();
         if cost((layers.len() + 1) * points.len()) > allowed {
@@ -52,12 +55,13 @@ impl Lab<'_> {
         if ended == Ended::Stopped || layers.is_empty() {
             return;
         }
-        let seq = self.seq;
+        let seq = self.progress.seq;
         let mut took = Duration::ZERO;
         for point in points {
-            let known = self.run.sustained.iter().any(|s| s.point == point);
+            let known = self.progress.run.sustained.iter().any(|s| s.point == point);
             let able = |layer: &usize| {
-                self.can(*layer, point) && !self.stopping.known(*layer, point).given_up
+                self.progress.can(*layer, point)
+                    && !self.progress.stopping.known(*layer, point).given_up
             };
             let here: Vec<usize> = [BASELINE]
                 .iter()
@@ -70,12 +74,11 @@ impl Lab<'_> {
             }
             let before = took;
             took += cost(here.len());
-            if took > allowed || self.stop.asked() || self.stop.is_spent() {
+            if took > allowed || self.fixed.stop.asked() || self.fixed.stop.is_spent() {
                 break;
             }
             if (before..took).contains(&NOTICED) {
-                let text = "work without pauses is measured at the end";
-                (self.on_event)(Event::Note(text.into()));
+                self.out.note("work without pauses is measured at the end");
             }
             let failed = self.stretch(&here, point);
             if failed.contains(&BASELINE) {
@@ -84,69 +87,60 @@ impl Lab<'_> {
             layers.retain(|layer| !failed.contains(layer));
         }
         // Stretches are no trials.
-        self.seq = seq;
+        self.progress.seq = seq;
     }
 
     /// The layers that are compared and up.
     fn stretched(&self) -> impl Iterator<Item = usize> {
-        let compared = self.compared().filter(|layer| *layer != BASELINE);
+        let compared = self.progress.compared().filter(|layer| *layer != BASELINE);
         compared.filter(|layer| {
-            let of = &self.run.layers[*layer];
-            !of.control && of.status == LayerStatus::Ready && self.running[*layer].is_some()
+            let of = &self.progress.run.layers[*layer];
+            !of.control && of.status == LayerStatus::Ready && self.machine.layers[*layer].is_some()
         })
     }
 
     fn is_limited(&self, layer: usize) -> bool {
-        !self.run.layers[layer].facts.limits.is_empty()
+        !self.progress.run.layers[layer].facts.limits.is_empty()
     }
 
     /// Points whose operations wait for what is below: flushed and direct ones.
     fn lasting_points(&self) -> impl Iterator<Item = usize> {
         let lasts = |point: &usize| {
-            let meaning = &self.run.points[*point].meaning;
+            let meaning = &self.progress.run.points[*point].meaning;
             let divided = meaning
                 .divided
                 .is_some_and(|d| !d.uses_up && !d.cost.has_tasks());
             divided && (meaning.flushes || meaning.is_direct())
         };
-        (0..self.run.points.len()).filter(lasts)
+        (0..self.progress.run.points.len()).filter(lasts)
     }
 
     /// The stretches of a point, by which nothing is decided. Returns the layers that failed.
     fn stretch(&mut self, layers: &[usize], point: usize) -> Vec<usize> {
-        let mut trials = self.start_trials(layers, point);
-        // The probes tell jobs apart by it.
-        self.seq += trials.len() as u64;
         let length = Length {
             ns: STRETCH.as_nanos() as u64,
             ..Length::WHOLE
         };
-        let (watch, running) = (&self.watch, &mut self.running);
-        for this in &mut trials {
-            this.step(STRETCHING, watch, running, |attempt, up, request| {
-                attempt.prepare(up, request, &mut || {})?;
-                attempt.begin(up)
-            });
-        }
-        for round in 0..STRETCHES {
-            for this in &mut trials {
-                let (meter, mut moment) = (&self.meter, self.meter.moment());
-                this.step(STRETCHING, watch, running, |attempt, up, request| {
-                    attempt.turn(up, request, (round, length), (meter, &mut moment))
-                });
-            }
-        }
-        for this in &mut trials {
-            this.step(STRETCHING, watch, running, |attempt, up, request| {
-                trial::settle(up, request)?;
-                attempt.end(up, request)
-            });
-        }
+        let options = RoundOptions {
+            length,
+            ..RoundOptions::WHOLE
+        };
+        let progress = &mut self.progress;
+        let block = progress.plan_block(&self.fixed, &self.machine, layers, point, options);
+        // The probes tell jobs apart by it.
+        progress.seq += block.requests.len() as u64;
         let mut failed = Vec::new();
-        for ActiveTrial { layer, attempt, .. } in trials {
-            let made = attempt.trial.filter(|_| attempt.failure.is_none());
+        let all = run_stretches(&mut self.machine, &block, STRETCHES, STRETCHING);
+        for TrialOutcome {
+            layer,
+            trial,
+            failure,
+            ..
+        } in all
+        {
+            let made = trial.filter(|_| failure.is_none());
             match made.filter(|made| made.turns.len() == STRETCHES as usize) {
-                Some(made) => self.run.sustained.push(Sustained {
+                Some(made) => progress.run.sustained.push(Sustained {
                     layer,
                     point,
                     apart: made.waiting.is_some_and(|waiting| waiting.apart),

@@ -1,14 +1,15 @@
 //! One trial: a layer prepares a point, takes its turns, flushes and proves it.
 
-use std::{path::PathBuf, time::Duration};
+mod end;
+mod job;
+
+use std::path::PathBuf;
 
 use layermark_layers::{BackingExtents, KernelCaches, LayerError};
 use layermark_model::{
-    CpuTime, DeviceBackground, DeviceBytes, DirectIo, DroppedCaches, Limited, Point, RestedTurn,
-    Throttled, Trial, Waiting, calls,
-    flags::{CONTAMINATED, LAYER_LOST},
-    protocol::{FromProbe, Job, JobCpus, Peer, ToProbe, TurnRequest},
-    random,
+    CpuTime, DeviceBackground, DeviceBytes, DroppedCaches, Limited, Point, RestedTurn, Throttled,
+    flags::LAYER_LOST,
+    protocol::{FromProbe, ToProbe, TurnRequest},
 };
 use layermark_probe::{
     counters::{self, Devices},
@@ -16,38 +17,26 @@ use layermark_probe::{
 };
 
 use crate::{
-    cpus,
-    decide::{
-        flags::{self, TrialContext},
-        guess::MIN_MS,
-    },
     execute::{
-        cpu::{Meter, Moment, Usage, Used},
+        cpu::{Meter, Moment, Used},
         layer_failure::LayerFailure,
-        others::{self, Own, Written},
-        remote_layer,
+        others::Written,
+        outcome::TrialOutcome,
         session::{End, RunningLayer},
-        talk::{hear, hear_from, say, say_to, unexpected},
+        talk::{hear, say, unexpected},
         trial_request::{Failure, TrialRequest},
         turn::Length,
     },
     machine::now_ms,
 };
 
-/// Minimum number of operations of a trial in one stretch.
-const MIN_OPS: u64 = 200;
+pub(crate) use end::settle;
+use job::{ready, send_job, serve};
 
 /// A layer's trial in progress.
 pub(crate) struct Attempt {
-    /// Start of the first turn, milliseconds since 1970.
-    pub started_ms: i64,
-    /// Time spent so far, without that of other layers.
-    pub took: Duration,
-    pub trial: Option<Trial>,
-    pub usage: Usage,
-    pub backing: Option<f64>,
-    pub flags: Vec<String>,
-    pub failure: Option<Failure>,
+    /// What is known of it so far.
+    pub made: TrialOutcome,
     /// Whether there is work for another turn.
     pub more: bool,
     /// Whether the probe has unmeasured work between its turns.
@@ -88,15 +77,13 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(layer: usize) -> Self {
         Self {
-            started_ms: now_ms(),
-            took: Duration::ZERO,
-            trial: None,
-            usage: Usage::default(),
-            backing: None,
-            flags: Vec::new(),
-            failure: None,
+            made: TrialOutcome {
+                layer,
+                started_ms: now_ms(),
+                ..TrialOutcome::default()
+            },
             more: true,
             between: false,
             elapsed_ns: 0,
@@ -125,7 +112,7 @@ impl Attempt {
         up: &mut RunningLayer,
         step: impl FnOnce(&mut Self, &mut RunningLayer) -> Result<(), Failure>,
     ) {
-        if self.failure.is_some() {
+        if self.made.failure.is_some() {
             return;
         }
         let done = if let Some(why) = up.is_lost() {
@@ -134,7 +121,7 @@ impl Attempt {
         } else {
             step(self, up)
         };
-        self.failure = match done {
+        self.made.failure = match done {
             // If the layer is gone, it counts as lost, whatever its probe answered.
             Ok(()) | Err(Failure::Work { .. }) => match up.check_mount() {
                 Err(lost) => Some(Failure::Lost(lost)),
@@ -144,10 +131,10 @@ impl Attempt {
             // restarted.
             broken => broken.err(),
         };
-        match &self.failure {
+        match &self.made.failure {
             Some(Failure::Lost(_)) => {
-                self.trial = None;
-                self.flags = vec![LAYER_LOST.to_owned()];
+                self.made.trial = None;
+                self.made.flags = vec![LAYER_LOST.to_owned()];
             }
             // Its remaining work would disturb the turns of the other layers.
             Some(Failure::Broken(_)) => up.end_failed(),
@@ -157,9 +144,9 @@ impl Attempt {
 
     /// Records that the processes that serve the layer were ended.
     pub(crate) fn lose(&mut self, lost: LayerFailure) {
-        self.trial = None;
-        self.flags = vec![LAYER_LOST.to_owned()];
-        self.failure = Some(Failure::Lost(lost));
+        self.made.trial = None;
+        self.made.flags = vec![LAYER_LOST.to_owned()];
+        self.made.failure = Some(Failure::Lost(lost));
     }
 
     /// Makes the probe prepare the point. `meanwhile` runs while it does.
@@ -204,7 +191,7 @@ impl Attempt {
 
     /// Checks what is cached. From here to the end of the last turn the clock is watched.
     pub(crate) fn begin(&mut self, up: &mut RunningLayer) -> Result<(), Failure> {
-        self.backing = backing_share(&self.behind);
+        self.made.backing = backing_share(&self.behind);
         self.helpers_waited_ns = up.helpers_waited_ns();
         keeps_time(up)
     }
@@ -250,7 +237,7 @@ impl Attempt {
         (meter, moment): (&Meter, &mut Moment),
     ) -> Result<(), Failure> {
         if self.elapsed_ns == 0 {
-            self.started_ms = now_ms();
+            self.made.started_ms = now_ms();
         }
         self.between(up, request, true, (meter, moment))?;
         let upkeep_before = upkeep(up, request)?;
@@ -318,140 +305,12 @@ impl Attempt {
         self.between = turned.between;
         self.between(up, request, false, (meter, moment))
     }
-
-    /// Collects the proof of what was done. What the layer does meanwhile does not count as cost of
-    /// the trial.
-    pub(crate) fn end(
-        &mut self,
-        up: &mut RunningLayer,
-        request: &TrialRequest<'_>,
-    ) -> Result<(), Failure> {
-        say(up, request, &ToProbe::End { id: request.id })?;
-        let mut trial = match hear(up, request)? {
-            FromProbe::Trial { id, trial } if id == request.id => *trial,
-            other => return Err(unexpected(&other, "trial")),
-        };
-        self.usage = self.used.usage(&self.beside);
-        self.usage.contaminated |= self.recent.is_contaminated();
-        if let Some((_, crossed)) = &self.below {
-            // A device of the guest may be in this host's memory, so the devices of this host
-            // count.
-            trial.guest_device = trial.device.take();
-            trial.device = *crossed;
-            // A kernel that does not report what it has cached.
-            let meaning = &request.point.meaning;
-            if meaning.is_direct() && trial.direct.is_none() {
-                trial.direct = trial.direct_io(None, meaning.direction);
-            }
-            self.usage.upkeep_ns = self.usage.upkeep_ns.saturating_sub(self.cpu_ns);
-        }
-        trial.throttled = self.throttled;
-        // The probe sees that its kernel cached nothing, but a program in user space may have.
-        if let Some((_, read)) = &self.host
-            && trial.direct == Some(DirectIo::Honoured)
-            && (*read as f64) <= flags::SLACK * trial.bytes() as f64
-        {
-            trial.direct = Some(DirectIo::Ignored);
-            let read = format!("{read} of {} bytes were read from a device", trial.bytes());
-            trial.notes.push(read);
-        }
-        // Also read around the lead-ins, in which helpers and devices do the same work.
-        let turns = |all| of_turns(all, self.elapsed_ns, self.uncounted_ns);
-        self.usage.upkeep_ns = turns(self.usage.upkeep_ns);
-        trial.own_device = self.own.as_ref().map(|(_, sum)| DeviceBytes {
-            read: turns(sum.read),
-            written: turns(sum.written),
-            flushes: turns(sum.flushes),
-        });
-        let meaning = &request.point.meaning;
-        let reads = !meaning.changes;
-        let own = (!reads).then(|| Own {
-            files: request.point.needs.space,
-            under_way: meaning.divided.map_or(0, |d| d.under_way),
-        });
-        // The amount that programs write is not known.
-        if !meaning.runs_programs() {
-            trial.foreign_writes = others::wrote(&self.written, own, &trial);
-        }
-        trial.cpus = request.cpus.map(|count| {
-            if up.info().on_this_host {
-                cpus::at_hand(count)
-            } else {
-                count
-            }
-        });
-        trial.background = self.background;
-        let helpers_ns = self.helpers_waited_ns;
-        trial.waiting = Some(Waiting {
-            // The kernel counts what a quota has stopped as waiting, and that is the layer's cost.
-            apart: up.has_only_this_kernel() && !self.may_be_throttled(up),
-            helpers_ns: helpers_ns.map(|ns| of_turns(ns, self.elapsed_ns, self.uncounted_ns)),
-        });
-        trial.rested = self.rested;
-        let spun = trial.spun_ns as f64 / 1e9 / self.usage.cpu_s.max(1e-9);
-        let busy = (self.usage.busy - spun).max(0.0);
-        trial.busy = Some(busy);
-        let busy_ns = (busy * self.usage.cpu_s * 1e9) as u64;
-        trial.busy_ns = Some(of_turns(busy_ns, self.elapsed_ns, self.uncounted_ns));
-        if trial.ns_per_op().is_none_or(|ns| ns <= 0.0) {
-            return Err(Failure::Work {
-                message: "the trial has no operation on its clock".into(),
-                errno: None,
-            });
-        }
-        let context = TrialContext {
-            reads,
-            facts: &up.facts,
-            backing: self.backing,
-            cooled: &self.cooled,
-            served: remote_layer::has_server(&up.facts),
-        };
-        self.flags = flags::of(meaning, &context, &trial);
-        if self.usage.contaminated {
-            self.flags.push(CONTAMINATED.to_owned());
-        }
-        if let Some(extra) = request
-            .point
-            .needs
-            .extra
-            .as_ref()
-            .filter(|_| request.traces)
-        {
-            beside(up, request, extra, &mut trial)?;
-        }
-        self.trial = Some(trial);
-        Ok(())
-    }
 }
 
 /// A file system in user space that names neither a device nor a server.
 fn unknown_device(up: &RunningLayer) -> bool {
     let facts = &up.facts;
     facts.is_fuse() && facts.devices.is_empty() && facts.network().is_none()
-}
-
-/// The part of `used_ns` that belongs to the counted time.
-fn of_turns(used_ns: u64, counted_ns: u64, uncounted_ns: u64) -> u64 {
-    let all = u128::from(counted_ns) + u128::from(uncounted_ns);
-    let part = (u128::from(used_ns) * u128::from(counted_ns)).checked_div(all);
-    part.map_or(used_ns, |part| part as u64)
-}
-
-/// After the last turn: makes the probe flush its own files.
-pub(crate) fn settle(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<(), Failure> {
-    keeps_time(up)?;
-    // The far end must exist while the near one works.
-    let ends: &[End] = match request.end() {
-        End::Near => &[End::Near, End::Far],
-        End::Far => &[End::Far],
-    };
-    ends.iter().try_for_each(|end| {
-        say_to(up, request, *end, &ToProbe::Settle { id: request.id })?;
-        match hear_from(up, request, *end)? {
-            FromProbe::Settled { id } if id == request.id => Ok(()),
-            other => Err(unexpected(&other, "settled")),
-        }
-    })
 }
 
 /// Refuses a trial whose clock runs fast or slow.
@@ -463,51 +322,6 @@ fn keeps_time(up: &mut RunningLayer) -> Result<(), Failure> {
         },
         e => Failure::Broken(e.to_string()),
     })
-}
-
-/// Makes the far end listen for the near one. Returns its address.
-fn serve(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<Peer, Failure> {
-    let address = up
-        .far_address()
-        .ok_or_else(|| Failure::Broken("it was set up for work with one end".into()))?;
-    let mut peer = Peer {
-        address,
-        port: 0,
-        // For this trial's far end only: a later owner of the port learns nothing of use.
-        secret: format!("{:016x}{:016x}", random(), random()),
-    };
-    let job = Job {
-        peer: Some(peer.clone()),
-        ..job(up, request, &request.point, End::Far)?
-    };
-    say_to(up, request, End::Far, &ToProbe::Serve(Box::new(job)))?;
-    match hear_from(up, request, End::Far)? {
-        FromProbe::Serving { id, port } if id == request.id => peer.port = port,
-        other => return Err(unexpected(&other, "serving")),
-    }
-    Ok(peer)
-}
-
-/// Makes the probe prepare a point.
-fn send_job(
-    up: &mut RunningLayer,
-    request: &TrialRequest<'_>,
-    point: &Point,
-    peer: Option<Peer>,
-) -> Result<(), Failure> {
-    let job = Job {
-        peer,
-        ..job(up, request, point, request.end())?
-    };
-    say(up, request, &ToProbe::Job(Box::new(job)))
-}
-
-/// Waits until the probe is ready.
-fn ready(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<(), Failure> {
-    match hear(up, request)? {
-        FromProbe::Ready { id } if id == request.id => Ok(()),
-        other => Err(unexpected(&other, "ready")),
-    }
 }
 
 /// Drops the caches for a point that requires it.
@@ -523,92 +337,9 @@ fn cooled(
     cooled.map_err(|e| Failure::Broken(e.to_string()))
 }
 
-/// Runs a trial that is not counted, for its additional facts. A failure is only a remark.
-fn beside(
-    up: &mut RunningLayer,
-    request: &TrialRequest<'_>,
-    point: &Point,
-    of: &mut Trial,
-) -> Result<(), Failure> {
-    let made = (|| {
-        send_job(up, request, point, None)?;
-        ready(up, request)?;
-        cooled(up, point, KernelCaches::Now)?;
-        let mut said = FromProbe::Ready { id: request.id };
-        while let Some(next) = ToProbe::in_one_stretch(&said) {
-            say(up, request, &next)?;
-            said = hear(up, request)?;
-        }
-        match said {
-            FromProbe::Trial { id, trial } if id == request.id => Ok(*trial),
-            other => Err(unexpected(&other, "trial")),
-        }
-    })();
-    match made {
-        Ok(extra) => {
-            of.figures.extend(extra.figures);
-            Ok(())
-        }
-        Err(Failure::Work { message, .. }) => {
-            of.notes.push(format!("{}{message}", calls::NOT_TRACED));
-            Ok(())
-        }
-        Err(other) => Err(other),
-    }
-}
-
 fn upkeep(up: &RunningLayer, request: &TrialRequest<'_>) -> Result<CpuTime, Failure> {
     let upkeep = up.upkeep(request.end());
     upkeep.map_err(|e| Failure::Broken(e.to_string()))
-}
-
-/// The job for the probe at this end.
-fn job(
-    up: &RunningLayer,
-    request: &TrialRequest<'_>,
-    point: &Point,
-    end: End,
-) -> Result<Job, Failure> {
-    let no_side = || Failure::Work {
-        message: "this host has its files in no second directory".into(),
-        errno: None,
-    };
-    let physical = up.physical();
-    let guest = up.facts.guest.as_ref().filter(|_| !up.info().is_here(end));
-    // A layer without a device below has nothing to write back, and a guest cannot see the host's
-    // devices.
-    let below = if physical.is_empty() || !up.info().is_here(end) {
-        Vec::new()
-    } else {
-        vec![request.base.clone()]
-    };
-    Ok(Job {
-        id: request.id,
-        dir: up.dir(end, request.point.needs.near).ok_or_else(no_side)?,
-        point: point.clone(),
-        seed: request.seed,
-        min_ms: MIN_MS,
-        min_ops: MIN_OPS,
-        devices: guest.map_or(physical, |guest| {
-            let disks = guest.devices.iter().filter(|d| d.physical);
-            disks.map(|d| d.number.clone()).collect()
-        }),
-        below,
-        cpus: cpus_of(up, request.cpus, end),
-        peer: None,
-        env: request.env.clone(),
-    })
-}
-
-/// CPUs of the probe at this end. A near end on this host that drives a layer is not limited.
-fn cpus_of(up: &RunningLayer, asked: Option<u32>, end: End) -> Option<JobCpus> {
-    if end == End::Near && up.info().near.is_none() {
-        return None;
-    }
-    if up.info().owns_kernel(end) {
-        return Some(JobCpus::Online(asked));
-    }
-    asked.map(|count| JobCpus::Kept(cpus::at_hand(count)))
 }
 
 /// The files of this host that hold the data the point reads; otherwise all image files of the
@@ -637,14 +368,6 @@ fn backing_share(files: &[BackingExtents]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_lead_in_costs_what_the_same_time_of_a_turn_costs() {
-        assert_eq!(of_turns(110, 1_000_000, 100_000), 100);
-        assert_eq!(of_turns(110, 1_000_000, 0), 110);
-        assert_eq!(of_turns(u64::MAX, u64::MAX, u64::MAX), u64::MAX / 2);
-        assert_eq!(of_turns(110, 0, 0), 110);
-    }
 
     #[test]
     fn the_cached_share_is_of_all_files_together() {

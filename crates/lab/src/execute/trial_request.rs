@@ -10,6 +10,10 @@ use crate::{
 /// The work of a trial.
 pub(crate) struct TrialRequest<'a> {
     pub id: u64,
+    /// Index of the layer.
+    pub layer: usize,
+    /// Whether it is the control, which shows what the baseline does.
+    pub control: bool,
     /// The point as it is run in the layer.
     pub point: Point,
     /// Whether the extra trial of its needs is run after it.

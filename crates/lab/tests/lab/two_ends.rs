@@ -55,8 +55,8 @@ fn both_ends_are_told_of_each_other_and_turns_go_to_the_near_one() {
 fn a_broken_far_end_is_a_broken_layer_in_words() {
     for (far, why) in [
         ("silent", "far end: the probe was silent for 1s"),
-        ("dies", "far end: the probe ended (ended)"),
-        ("fails", "far end: the probe ended (ended)"),
+        ("dies", "far end: the probe ended (exit code 0)"),
+        ("fails", "far end: the probe ended (exit code 0)"),
         ("stays", "far end: the probe was silent for 1s"),
     ] {
         let (bench, run, trials) = beside(far);

@@ -22,6 +22,7 @@ pub mod lock;
 pub mod meta;
 pub mod mmap_fault;
 pub mod net;
+pub mod replay;
 pub mod steps;
 mod work_dir;
 
@@ -39,6 +40,7 @@ pub const ALL: &[&dyn Workload] = &[
     &http::WORKLOAD,
     &launch::WORKLOAD,
     &steps::WORKLOAD,
+    &replay::WORKLOAD,
     &devload::WORKLOAD,
 ];
 

@@ -138,7 +138,7 @@ pub fn renamed<'a>(old: &'a Report, new: &Report) -> Cow<'a, Report> {
 }
 
 /// Labels that the other run does not have, by their work.
-fn by_work<'a>(report: &'a Report, others: &BTreeSet<&str>) -> BTreeMap<String, &'a str> {
+fn by_work<'a>(report: &'a Report, others: &BTreeSet<&str>) -> BTreeMap<(String, String), &'a str> {
     let own = report.results.iter();
     let own = own.filter(|r| !others.contains(&*r.label));
     own.map(|r| (sweep::work_key(&r), r.label.as_str()))

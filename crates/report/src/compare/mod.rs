@@ -11,14 +11,13 @@ use crate::{
     statements::{
         MOST,
         alike::{CaveatOf, NotCompared, OneRun},
-        caveats::BusyMachine,
         compare::{self as statements, ChangeFinding},
     },
     types::{
         Compared, DurabilityVerdict, LayerReport, Missing, Report, ResultRow, SCHEMA, Statement,
         TrialRow, Verdict,
     },
-    words::{NO_NAMES, Names, Words, headline::qualified},
+    words::{NO_NAMES, Names, Words},
 };
 
 impl Report {
@@ -70,13 +69,11 @@ impl Report {
         report.delta = delta;
         report.trust = alike::trust(old, self, &results, baseline);
         report.left_out = alike::left_out(old, self);
-        let busy = [old, self].map(BusyMachine::of_report);
-        let busy = busy.iter().any(Option::is_some);
         let names = Names {
             baseline: baseline.unwrap_or("the baseline"),
         };
         let headline = statements::headline(&results, baseline).words(&names);
-        report.headline = qualified(headline, busy).into();
+        report.headline = headline.capitalised().into();
         report.caveats = caveats(old, self);
         let found = statements::findings(&report.trust, &results, baseline);
         report.verdicts = found.iter().map(|f| statement(f, &names)).collect();
@@ -108,6 +105,7 @@ impl Report {
             scaling: Vec::new(),
             alternatives: Vec::new(),
             advice: Vec::new(),
+            in_short: Vec::new(),
             series: Vec::new(),
             trials: Vec::new(),
             beside: Vec::new(),

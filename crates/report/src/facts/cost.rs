@@ -10,7 +10,7 @@ use crate::{
         sweep::{self, Sweep},
     },
     statements::cost::{Added, CostModel, OperationCost},
-    types::{CostRow, Estimate, ResultRow, Verdict},
+    types::{self, CostRow, Estimate, ResultRow, Verdict},
     words::{Names, Words},
 };
 
@@ -39,7 +39,7 @@ pub fn rows(run: &Run, index: &Index, baseline: usize, results: &[ResultRow]) ->
                 run,
             };
             let Some(mut row) = site.row() else { continue };
-            row.id = format!("k{}", rows.len() + 1);
+            row.id = types::numbered('k', rows.len() + 1);
             row.layer.clone_from(&of.name);
             row.evidence = results
                 .iter()

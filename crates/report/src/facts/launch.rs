@@ -362,7 +362,7 @@ fn step(before: &LaunchLevel, after: &LaunchLevel, ms: &[f64], runs: &[LaunchRun
 /// RFC 3339 with milliseconds, UTC.
 fn stamp(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms)
-        .map(|t| format!("{t:.3}"))
+        .map(|t| t.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
         .unwrap_or_default()
 }
 

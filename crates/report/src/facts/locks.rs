@@ -6,13 +6,9 @@ use layermark_model::{Run, Target, Trial};
 
 use crate::{
     facts::{index::Index, storage},
-    number::{self, count},
-    types::{LockRow, LockVerdict, ResultRow},
+    types::{LockReason, LockRow, LockVerdict, ResultRow},
+    words::{NO_NAMES, Words},
 };
-
-/// Where no reason is stored why the other side was not asked.
-const ONE_CLIENT: &str =
-    "one client took them all, and a file system such as sshfs keeps them there";
 
 /// A row for each kind of lock in each layer that both sides were asked about, or whose locks a program or another
 /// machine keeps.
@@ -34,6 +30,11 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<LockRow> {
         // Two processes of one client prove nothing about other clients of a server.
         let is_one = is_served && run.layers[layer].facts.one_client();
         let is_proved = told.tried() > 0 && (!is_one || told.taken > 0);
+        let why = if is_proved {
+            told.why()
+        } else {
+            why_not(run, layer, kind, &both)
+        };
         (is_proved || is_served || !both.is_empty()).then(|| LockRow {
             layer: run.layers[layer].name.clone(),
             kind: kind.to_owned(),
@@ -42,11 +43,8 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<LockRow> {
             } else {
                 LockVerdict::NotProved
             },
-            because: if is_proved {
-                told.because()
-            } else {
-                why_not(run, layer, kind, &both)
-            },
+            because: why.words(&NO_NAMES).into(),
+            why,
             tried: told.tried(),
             excluded: told.excluded,
             longest_us: told.longest_us,
@@ -60,9 +58,9 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<LockRow> {
 }
 
 /// Why the other side of a layer did not try: its error, or why the points were left out.
-fn why_not(run: &Run, layer: usize, kind: &str, both: &[&ResultRow]) -> String {
+fn why_not(run: &Run, layer: usize, kind: &str, both: &[&ResultRow]) -> LockReason {
     if let Some(error) = both.iter().find_map(|r| r.error.as_deref()) {
-        return layermark_model::brief(error);
+        return LockReason::Stored(layermark_model::brief(error));
     }
     let asks = |p: &&layermark_model::Point| {
         p.meaning.target == Target::SharedLock && p.meaning.operation == kind
@@ -70,7 +68,7 @@ fn why_not(run: &Run, layer: usize, kind: &str, both: &[&ResultRow]) -> String {
     let skips = &run.layers[layer].skips;
     let mut points = run.points.iter().filter(asks);
     let why = points.find_map(|p| skips.get(&p.label).cloned());
-    why.unwrap_or_else(|| ONE_CLIENT.into())
+    why.map_or(LockReason::OneClient, LockReason::Stored)
 }
 
 /// What the trials of a kind in a layer have counted.
@@ -118,21 +116,16 @@ impl Told {
         }
     }
 
-    fn because(&self) -> String {
-        let tries = count(self.tried() as usize, "lock");
-        if self.taken > 0 {
-            return format!(
-                "the other side took {} of {tries} that this side held",
-                self.taken
-            );
+    fn why(&self) -> LockReason {
+        match self.taken {
+            0 => LockReason::Refused {
+                tried: self.tried(),
+                longest_us: self.longest_us,
+            },
+            taken => LockReason::Took {
+                taken,
+                tried: self.tried(),
+            },
         }
-        let within = self
-            .longest_us
-            .map(|us| format!(", the slowest after {}", number::time(us)));
-        format!(
-            "the other side was refused {tries} of {}{}",
-            self.tried(),
-            within.unwrap_or_default()
-        )
     }
 }

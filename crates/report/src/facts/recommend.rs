@@ -1,6 +1,6 @@
 //! Recommended record size: the smallest that is nearly as good as the best.
 
-use layermark_model::{Run, TrialRecord, format_size};
+use layermark_model::{Run, TrialRecord};
 use layermark_stats::{self as stats, Pair, Step};
 
 use crate::{
@@ -88,16 +88,4 @@ fn pick(steps: &[Step], limit: f64, seed: u64) -> Option<Pick> {
         seconds_per_byte: seconds(choice.step)?,
         best_seconds_per_byte: seconds(choice.best)?,
     })
-}
-
-/// `1K (512 to 2K)`.
-pub fn chosen(pick: &Pick) -> String {
-    let size = format_size(pick.record);
-    match pick.between {
-        Some([low, high]) if low != high => {
-            format!("{size} ({} to {})", format_size(low), format_size(high))
-        }
-        Some(_) => format!("{size} (in every resample)"),
-        None => size,
-    }
 }

@@ -46,11 +46,11 @@ pub fn other_work<S: Swept + Copy>(old: S, new: S) -> Option<Vec<String>> {
 /// The work of a point for the clock, whatever its label, which versions may word differently. A parameter without a
 /// value is none: older points lack it. One with a value is other work, because some are left out where they are the
 /// default.
-pub fn work_key(of: &impl Swept) -> String {
+pub fn work_key(of: &impl Swept) -> (String, String) {
     let (workload, params, said) = of.work();
     let mut params = common(params, said, |_| false);
     params.retain(|_, value| !is_unset(value));
-    format!("{workload} {}", Value::Object(params))
+    (workload.to_owned(), Value::Object(params).to_string())
 }
 
 fn is_unset(value: &Value) -> bool {
@@ -109,7 +109,10 @@ pub fn over<const N: usize, S: Swept, T>(
         let params = common(params, said, |key| {
             axes.iter().any(|(axis, _)| *axis == key)
         });
-        let key = format!("{workload} {}", Value::Object(params.clone()));
+        let key = (
+            workload.to_owned(),
+            Value::Object(params.clone()).to_string(),
+        );
         let at = *known.entry(key).or_insert_with(|| {
             found.push(Sweep {
                 workload: workload.to_owned(),

@@ -3,7 +3,7 @@
 use layermark_model::{ThreadRates, Trial};
 use layermark_stats::median;
 
-use crate::{number, types::ThreadsRow};
+use crate::types::ThreadsRow;
 
 /// Medians over the trials that had several threads.
 pub fn of(trials: &[&Trial]) -> Option<ThreadsRow> {
@@ -20,20 +20,6 @@ pub fn of(trials: &[&Trial]) -> Option<ThreadsRow> {
         stonewall: middle(|r| r.stonewall)?,
         least_done: middle(|r| r.least_done)?,
     })
-}
-
-/// The sentence next to a result.
-pub fn words(row: &ThreadsRow) -> String {
-    let rate = |bytes| number::value(bytes, "B/s");
-    format!(
-        "{} threads at {} to {}, mean {}; together {} until the first was through, when the last had done {}",
-        row.count,
-        rate(row.slowest),
-        rate(row.fastest),
-        rate(row.mean),
-        rate(row.stonewall),
-        number::percent(row.least_done)
-    )
 }
 
 #[cfg(test)]
@@ -55,7 +41,7 @@ mod tests {
         let row = of(&[&a, &b, &c, &Trial::default()]).unwrap();
         assert_eq!((row.count, row.slowest, row.fastest), (2, 1.5e9, 3e9));
         assert_eq!((row.mean, row.stonewall), (2.25e9, 4e9));
-        let text = words(&row);
+        let text = crate::words::said(&row);
         for part in ["2 threads", "1.50 GB/s", "3.00 GB/s", "50 %"] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -12,6 +12,8 @@ use crate::{LayerReport, Reproduce, Section, TrialRow, TrustItem};
 pub enum Part {
     /// The answer in a sentence, with its caveats.
     Headline,
+    /// A line for each layer.
+    InShort,
     /// The run in one line.
     About,
     /// The study that the plan repeats.

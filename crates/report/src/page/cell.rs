@@ -124,6 +124,12 @@ impl<'a> MatrixCell<'a> {
         }
     }
 
+    /// Whether its number is the time of a flush that does not wait for the disk. Such a cell is hatched: being fast is
+    /// no merit there.
+    pub fn is_hatched(&self) -> bool {
+        self.signs.has(Sign::Unflushed)
+    }
+
     /// The cell as text.
     pub fn text(&self, unit: Unit) -> String {
         match unit {
@@ -182,6 +188,7 @@ fn signs(row: Option<&ResultRow>) -> (Shown, SignSet) {
         // The estimate, although it is not known on which side of 1 the ratio is.
         Verdict::Undecided => match written.map(|written| (written, written.noise())) {
             None => alone(Sign::Drifts),
+            Some((written, Some(_))) if written.is_wild() => alone(Sign::Wild),
             Some((written, Some(noise))) => (noisy(written, &noise), with_ratio.with(Sign::Noisy)),
             Some((_, None)) => {
                 let sign = Sign::Open;
@@ -193,10 +200,15 @@ fn signs(row: Option<&ResultRow>) -> (Shown, SignSet) {
             (ratio.before("(").after(")"), with_ratio.with(Sign::Unasked))
         }
     };
-    match stalls::sign(row) {
+    let (shown, signs) = match stalls::sign(row) {
         "" => (shown, signs),
         sign => (shown.after(sign), signs.with(Sign::Stalls)),
+    };
+    if !row.durability.skips() {
+        return (shown, signs);
     }
+    let sign = Sign::Unflushed;
+    (shown.before(sign.shown()), signs.with(sign))
 }
 
 fn of_ratio(written: number::Written) -> Shown {
@@ -243,8 +255,13 @@ fn words(row: Option<&ResultRow>, of: &str) -> String {
     let names = Names { baseline: of };
     let stalls = remarks::stalls(row).map(|remark| remark.words(&names).unmarked());
     let stalls = stalls.map(|words| format!("; {words}"));
+    let unflushed = if row.durability.skips() {
+        "; fsync does not wait for the disk"
+    } else {
+        ""
+    };
     format!(
-        "{word}{joint}{ratio}{}{}",
+        "{word}{joint}{ratio}{}{}{unflushed}",
         span.unwrap_or_default(),
         stalls.unwrap_or_default()
     )

@@ -66,6 +66,8 @@ impl<'a> Document<'a> {
             results(report),
         ];
         let left_out_by_reason = left_out::by_reason(&report.left_out);
+        // No evidence: the matrix below them has all results.
+        let in_short = report.in_short.iter().map(|line| said(line, &[]));
         let findings = report.findings.iter().map(|f| said(f, &f.evidence));
         // No evidence: a verdict sums up all results of its layer.
         let layers = report.verdicts.iter().map(|v| said(v, &[]));
@@ -76,6 +78,7 @@ impl<'a> Document<'a> {
         let fidelity = report.fidelity.iter().map(Item::new);
         let differs = "Where this differs from iozone on purpose";
         let lists = [
+            Block::list(Part::InShort, "In short", in_short.collect()),
             Block::list(Part::Findings, "Findings", findings.collect()),
             Block::list(Part::Layers, "Layer by layer", layers.collect()).map(|b| {
                 b.note(count(report.verdicts.len(), "layer"))

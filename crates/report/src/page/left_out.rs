@@ -60,11 +60,11 @@ pub fn by_reason(all: &[LeftOut]) -> Vec<String> {
         let is_equal = layers.len() > 1 && first > 0 && layers.iter().all(|(_, n)| *n == first);
         let named = layers.iter().map(|(name, points)| match points {
             n if is_equal || *n == 0 => (*name).to_owned(),
-            n => format!("{name} ({})", count(*n, "point")),
+            n => format!("{name} ({})", count(*n, "operation")),
         });
         let mut named = named.collect::<Vec<_>>().join(", ");
         if is_equal {
-            named = format!("{named} ({} each)", count(first, "point"));
+            named = format!("{named} ({} each)", count(first, "operation"));
         }
         let hint = left.hint.as_ref().map(|hint| format!("; hint: {hint}"));
         let reason = layermark_model::brief(&left.reason);

@@ -1,13 +1,13 @@
 //! The answer in one table: operations as rows, layers as columns. Every format draws this one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     cell::{MatrixCell, Unit},
     names::short_names,
     sign::{Sign, SignSet},
 };
-use crate::{Report, code_span::in_baseline};
+use crate::{Report, code_span::in_baseline, statements::everyday::Everyday};
 
 /// Two such numbers may be of different rounds, and of the baseline on other CPUs. Their quotient can be
 /// far from the ratio.
@@ -46,6 +46,8 @@ pub struct MatrixColumn<'a> {
 pub struct MatrixRow<'a> {
     /// Its label.
     pub label: &'a str,
+    /// Whether it is the work of an application as a whole. These come first.
+    pub is_application: bool,
     /// Its results.
     pub cells: Vec<MatrixCell<'a>>,
 }
@@ -86,10 +88,18 @@ impl<'a> Matrix<'a> {
             });
             MatrixRow {
                 label,
+                is_application: false,
                 cells: cells.collect(),
             }
         };
-        let rows = report.points().into_iter().map(row).collect();
+        let applications = report.results.iter();
+        let applications = applications.filter(|r| Everyday::is_application(&r.meaning));
+        let applications: HashSet<&str> = applications.map(|r| r.label.as_str()).collect();
+        let mut rows: Vec<MatrixRow> = report.points().into_iter().map(row).collect();
+        for row in &mut rows {
+            row.is_application = applications.contains(row.label);
+        }
+        rows.sort_by_key(|row| !row.is_application);
         Self {
             columns,
             rows,
@@ -180,8 +190,8 @@ impl<'a> Matrix<'a> {
         explanations(explained(order))
     }
 
-    /// Keeps at most `most` points: those with a layer's largest decided difference, then those with the
-    /// next largest of any layer, in the plan's order. Otherwise a layer that is slow at a few points
+    /// Keeps at most `most` points: the applications, those with a layer's largest decided difference, then those with
+    /// the next largest of any layer, in this order. Otherwise a layer that is slow at a few points
     /// would look free beside one that is very slow at others.
     pub fn largest(mut self, most: usize) -> Self {
         let sizes: Vec<f64> = self.rows.iter().map(MatrixRow::size).collect();
@@ -195,6 +205,7 @@ impl<'a> Matrix<'a> {
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         order.sort_by(|a, b| sizes[*b].total_cmp(&sizes[*a]));
         order.sort_by_key(|point| !worst.contains(point));
+        order.sort_by_key(|point| !self.rows[*point].is_application);
         order.truncate(most);
         let kept: Vec<bool> = (0..sizes.len()).map(|n| order.contains(&n)).collect();
         keep(&mut self.rows, &kept);
@@ -276,6 +287,7 @@ mod tests {
                 .zip(&ratios)
                 .map(|(label, of)| MatrixRow {
                     label,
+                    is_application: label == "c",
                     cells: of
                         .iter()
                         .map(|r| MatrixCell::new(Some(r), "native"))
@@ -284,8 +296,17 @@ mod tests {
                 .collect(),
             ..all
         };
-        let kept: Vec<&str> = all.largest(2).rows.iter().map(|row| row.label).collect();
-        assert_eq!(kept, ["a", "c"]);
+        let mut plain = all.clone();
+        plain
+            .rows
+            .iter_mut()
+            .for_each(|row| row.is_application = false);
+        let kept = |all: Matrix, most: usize| -> Vec<String> {
+            let kept = all.largest(most).rows;
+            kept.iter().map(|row| row.label.to_owned()).collect()
+        };
+        assert_eq!(kept(plain, 2), ["a", "c"]);
+        assert_eq!(kept(all, 1), ["c"], "an application is always shown");
     }
 
     #[test]
@@ -310,7 +331,7 @@ mod tests {
         for unit in [Unit::Time, Unit::Throughput] {
             let all = Matrix::new(&report).in_unit(unit);
             assert_eq!(all.columns[0].name, "native");
-            for MatrixRow { label, cells } in &all.rows {
+            for MatrixRow { label, cells, .. } in &all.rows {
                 let row = report
                     .results
                     .iter()

@@ -27,15 +27,20 @@ pub enum Sign {
     Unasked,
     /// Typical time and average differ.
     Stalls,
+    /// Faster or not, its flushes do not reach the device.
+    Unflushed,
+    /// The half-width of an interval is larger than its estimate.
+    Wild,
 }
 
 impl Sign {
     /// In the order of legends.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Faster,
         Self::Probably,
         Self::Same,
         Self::Noisy,
+        Self::Wild,
         Self::Open,
         Self::Drifts,
         Self::Waits,
@@ -43,6 +48,7 @@ impl Sign {
         Self::Missing,
         Self::Unasked,
         Self::Stalls,
+        Self::Unflushed,
     ];
 
     /// The sign as a cell shows it, or an example.
@@ -59,6 +65,8 @@ impl Sign {
             Self::Missing => "-",
             Self::Unasked => "(1.80x)",
             Self::Stalls => stalls::SIGN,
+            Self::Unflushed => "#",
+            Self::Wild => "?noise",
         }
     }
 
@@ -69,7 +77,7 @@ impl Sign {
             Self::Probably => "probably",
             Self::Same => "same",
             Self::Noisy => "too noisy for a verdict",
-            Self::Open => "no verdict: too few blocks",
+            Self::Open => "no verdict: measured too few times",
             Self::Drifts => "no steady state, so no number",
             Self::Waits => "no verdict: too much of the time waited for a CPU",
             Self::Untrusted => "not trusted",
@@ -78,6 +86,8 @@ impl Sign {
             Self::Stalls => {
                 "usual time alone: a few operations take so long that the average is far from it"
             }
+            Self::Unflushed => "fsync does not wait for the disk: a power cut may lose the data",
+            Self::Wild => "too noisy for a number",
         }
     }
 }

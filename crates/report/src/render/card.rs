@@ -32,10 +32,14 @@ const EDGE: f64 = 36.0;
 /// Most columns and rows that are readable.
 const LAYERS: usize = 14;
 const POINTS: usize = 15;
+/// Most layers with a line of their own.
+const IN_SHORT: usize = 4;
 /// Lines of the headline.
 const LINES: usize = 3;
 /// Height of the scale, the legend and the two lines about the run.
 const FOOT: f64 = 88.0;
+/// Between two lines of a hatched cell.
+const HATCH: f64 = 6.0;
 /// Width of the labels.
 const LABEL: f64 = 264.0;
 
@@ -162,6 +166,22 @@ impl Page {
             let text = format!("! {}.", unmarked(caveat));
             self.bold(EDGE, y, &cut(&text, room / 1.12, 16), 16, WARNING);
         }
+        let items = document.items(Part::InShort);
+        // All of a few layers; of many, the line that counts the others takes the place of one.
+        let shown = if items.len() > IN_SHORT {
+            IN_SHORT - 1
+        } else {
+            items.len()
+        };
+        let mut lines: Vec<String> = items[..shown]
+            .iter()
+            .map(|item| unmarked(&item.text))
+            .collect();
+        lines.extend((items.len() > shown).then(|| count(items.len() - shown, "more layer")));
+        for line in lines {
+            y += 21.0;
+            self.text(EDGE, y, &cut(&line, room, 14), 14, INK);
+        }
         y
     }
 
@@ -184,7 +204,7 @@ impl Page {
             }
         }
         let letters = (row * 0.55).clamp(9.0, 15.0) as u32;
-        for (n, MatrixRow { label, cells }) in all.rows.iter().enumerate() {
+        for (n, MatrixRow { label, cells, .. }) in all.rows.iter().enumerate() {
             let y = top + head + row * n as f64;
             let base = y + row / 2.0 + f64::from(letters) * 0.36;
             self.text(EDGE, base, &cut(label, LABEL, letters), letters, INK);
@@ -200,10 +220,32 @@ impl Page {
         let fill = fill(cell.shade.unwrap_or(Shade::Open));
         self.0
             .push(rect(x + 1.0, y + 1.0, width - 2.0, height - 2.0, fill));
+        if cell.is_hatched() {
+            self.hatch([x + 1.0, y + 1.0, width - 2.0, height - 2.0]);
+        }
         let unknown = matches!(cell.verdict, None | Some(Verdict::Undecided));
         let ink = if unknown { MUTED } else { INK };
         let size = fitting(text, width, size);
         self.centred(x + width / 2.0, base, text, size, ink);
+    }
+
+    /// Thin lines through a rectangle, from its lower to its upper edge.
+    fn hatch(&mut self, [x, y, width, height]: [f64; 4]) {
+        let mut start = x - height;
+        while start < x + width {
+            // The part of the line that is inside.
+            let (from, to) = (start.max(x), (start + height).min(x + width));
+            self.0.push(Primitive::Line {
+                x1: from,
+                y1: y + height - (from - start),
+                x2: to,
+                y2: y + height - (to - start),
+                stroke: Color::Rgb(0x7a, 0x83, 0x8d),
+                stroke_width: 0.7,
+                stroke_dasharray: None,
+            });
+            start += HATCH;
+        }
     }
 
     /// The time of each operation, where nothing is compared.
@@ -432,7 +474,15 @@ mod tests {
     /// Texts of the drawing, in their order.
     fn texts(report: &Report) -> Vec<String> {
         let svg = String::from_utf8(written(report, "card.svg")).expect("a text");
-        let text = |t: &str| Some(t.split_once('>')?.1.split_once("</text>")?.0.to_owned());
+        let text = |t: &str| {
+            Some(
+                t.split_once('>')?
+                    .1
+                    .split_once("</text>")?
+                    .0
+                    .replace("&apos;", "'"),
+            )
+        };
         svg.split("<text").skip(1).filter_map(text).collect()
     }
 

@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{Files, Renderer};
 use crate::{
     TrustItem, TrustState,
+    number::count,
     page::{Block, Content, Document, Item, Part},
 };
 
@@ -57,6 +58,7 @@ fn page(document: &Document) -> Markup {
     let body = html! {
         main #answer {
             (headline(document))
+            (in_short(document))
             (sections::open(document, &[Part::Study]))
             (overview::section(document))
             (findings(document))
@@ -80,6 +82,24 @@ fn headline(document: &Document) -> Markup {
                 }
                 Content::Checks(checks) if !checks.is_empty() => (believe(checks, &block.note)),
                 _ => {}
+            }
+        }
+    }
+}
+
+/// A line for each layer; of many layers the others are folded.
+fn in_short(document: &Document) -> Markup {
+    const SHOWN: usize = 8;
+    let all = document.items(Part::InShort);
+    let (first, rest) = all.split_at(all.len().min(SHOWN));
+    html! {
+        @if !first.is_empty() {
+            ul.in-short aria-label="Each layer in short" { @for item in first { (sentence(item)) } }
+        }
+        @if !rest.is_empty() {
+            details.in-short-rest {
+                summary { (count(rest.len(), "more layer")) }
+                ul.in-short { @for item in rest { (sentence(item)) } }
             }
         }
     }

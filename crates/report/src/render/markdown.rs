@@ -65,6 +65,7 @@ impl Renderer for Markdown {
 /// The parts of the complete report.
 const ORDER: &[&[Part]] = &[
     &[Part::Headline],
+    &[Part::InShort],
     &[Part::Layers],
     &[Part::Findings],
     &[Part::About],
@@ -83,7 +84,9 @@ fn block(block: &Block) -> String {
         Content::Caveats(_) => return headline(block),
         Content::Line(text) => return prose(text) + "\n\n",
         // The layers' paragraphs explain the headline above them.
-        Content::List(items) if block.part == Part::Layers => return list(items) + "\n",
+        Content::List(items) if matches!(block.part, Part::InShort | Part::Layers) => {
+            return list(items) + "\n";
+        }
         Content::Results(of) if of.is_empty() => return String::new(),
         Content::List(items) => list(items) + "\n",
         Content::Checks(items) => checks(items),

@@ -124,6 +124,7 @@ const ORDER: &[&[Part]] = &[
     &[Part::Study],
     &[Part::Results],
     &[Part::Headline],
+    &[Part::InShort],
     &[Part::Layers],
     &[Part::Findings],
     &[Part::Answer],
@@ -144,7 +145,7 @@ fn complete(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::R
         .filter(|b| !(is_empty(b) || none && b.part == Part::Trust));
     for (n, of) in blocks.enumerate() {
         // The layers' paragraphs explain the headline above them.
-        if n > 0 && of.part != Part::Layers {
+        if n > 0 && !matches!(of.part, Part::InShort | Part::Layers) {
             writeln!(out)?;
         }
         block(of, style, out)?;
@@ -163,7 +164,7 @@ fn block(block: &Block, style: Style, out: &mut dyn Write) -> anyhow::Result<()>
         }
         Content::Line(text) => wrapped(out, style, "", "  ", text),
         Content::List(items) => {
-            if block.part != Part::Layers {
+            if !matches!(block.part, Part::InShort | Part::Layers) {
                 writeln!(out, "{}", block.title)?;
             }
             items.iter().try_for_each(|of| item(of, style, out))

@@ -45,6 +45,15 @@ fn workbook(document: &Document, rows: u32) -> Result<Workbook> {
     let mut book = Workbook::new();
     book.set_properties(&properties(document)?);
     let mut names = SheetNames::default();
+    // The answer first: the matrix, or the claims of a study.
+    let has_study = document.sections(&[Part::Study]).next().is_some();
+    let write_overview = |book: &mut Workbook, names: &mut SheetNames| {
+        let name = names.next("Overview");
+        overview::write(document, || sheet(book, name))
+    };
+    if !has_study {
+        write_overview(&mut book, &mut names)?;
+    }
     let write_section = |book: &mut Workbook, names: &mut SheetNames, of: &Section| {
         section::write(sheet(book, names.next(document.short_title(of)))?, of)
     };
@@ -63,8 +72,9 @@ fn workbook(document: &Document, rows: u32) -> Result<Workbook> {
         let name = names.next(&format!("iozone {}", layer.layer));
         matrix::iozone(sheet(&mut book, name)?, &layer)?;
     }
-    let name = names.next("Overview");
-    overview::write(document, || sheet(&mut book, name))?;
+    if has_study {
+        write_overview(&mut book, &mut names)?;
+    }
     let mut list =
         |name: &str, table| lists::write(streamed(&mut book, names.next(name))?, table, rows);
     for (name, table) in document.lists() {

@@ -7,7 +7,7 @@ use crate::{
     facts::{index::Index, limits, waiting},
     group,
     statements::Selection,
-    types::LockVerdict,
+    types::{LockReason, LockVerdict},
 };
 
 /// Up to this share of disturbed trials, the trimmed means exclude them.
@@ -21,7 +21,7 @@ pub enum Caveat<'a> {
     /// Limits of control groups that the results may have met.
     Limits(Vec<Limited<'a>>),
     /// Layers whose locks are not proved between machines, for one reason.
-    Locks(&'a str, Vec<&'a str>),
+    Locks(&'a LockReason, Vec<&'a str>),
     /// The run ended before its time.
     CutShort(&'a Run, Ended),
     /// The budget was spent.
@@ -154,7 +154,7 @@ fn locks<'a>(f: &Selection<'a>) -> impl Iterator<Item = Caveat<'a>> + use<'a> {
         .locks
         .iter()
         .filter(|r| r.verdict == LockVerdict::NotProved);
-    let each = open.map(|r| (r.because.as_str(), r.layer.as_str()));
+    let each = open.map(|r| (&r.why, r.layer.as_str()));
     let by_reason = group::grouped(each).into_iter();
     by_reason.map(|(why, layers)| Caveat::Locks(why, group::distinct(layers)))
 }

@@ -7,7 +7,6 @@ use crate::{
         late::{Late, is_late},
         locks::OpenLocks,
         stalls,
-        uses::{self, Uses},
     },
     types::{Cause, DurabilityVerdict, ResultRow, Verdict},
 };
@@ -29,8 +28,6 @@ pub enum Finding<'a> {
     FewerBytes(&'a ResultRow),
     /// The cell with the most failed trials, and all with some.
     Failures(&'a ResultRow, Vec<&'a ResultRow>),
-    /// What layers are for.
-    Uses(Uses<'a>),
     /// Of a layer with stalls, the result whose average differs most from its typical ratio, and all.
     Stalls(&'a ResultRow, Vec<&'a ResultRow>),
     /// Locks of a layer that exclude nobody.
@@ -91,7 +88,7 @@ impl<'a> Finding<'a> {
             Self::Locks(open) => vec![open.layer],
             Self::Late(late) => vec![late.layer],
             Self::Near(layers, ..) | Self::Unexplained(layers, _) => layers.clone(),
-            Self::Uses(_) | Self::Open(_) => Vec::new(),
+            Self::Open(_) => Vec::new(),
         }
     }
 
@@ -107,7 +104,6 @@ impl<'a> Finding<'a> {
             | Self::Slower(_, rows, _)
             | Self::Near(_, rows, _)
             | Self::Unexplained(_, rows) => rows.clone(),
-            Self::Uses(uses) => uses.rows(),
             Self::Locks(open) => open.rows.clone(),
             Self::Late(late) => late.rows(),
             Self::Open(open) => open.rows(),
@@ -125,7 +121,6 @@ pub fn findings<'a>(f: &Selection<'a>) -> Vec<Finding<'a>> {
     found.extend(slower_at_a_stretch(f));
     found.extend(fewer_bytes(f));
     found.extend(failures(f));
-    found.extend(uses::uses(f).map(Finding::Uses));
     found.extend(stalls_of_layers(f));
     let locks = f.compared().into_iter();
     found.extend(

@@ -6,6 +6,7 @@ use crate::{
     facts::power_cuts,
     statements::{
         Selection,
+        everyday::{Everyday, factor, lost},
         late::{Late, is_late},
         locks::OpenLocks,
     },
@@ -27,20 +28,13 @@ pub enum Headline<'a> {
     LostData(Vec<WitnessTrial>),
     /// Warnings, and the answer of the study.
     Study {
-        /// Whether other programs disturbed the run.
-        busy: bool,
         /// Warnings.
         warnings: Vec<Part<'a>>,
         /// The answer, which is not cut.
         answer: &'a str,
     },
     /// Parts, most important first, as many as fit.
-    Parts {
-        /// Whether other programs disturbed the run.
-        busy: bool,
-        /// The parts.
-        parts: Vec<Part<'a>>,
-    },
+    Parts(Vec<Part<'a>>),
 }
 
 /// A part of the headline.
@@ -64,16 +58,10 @@ pub enum Part<'a> {
     NotAsked,
     /// There are this many blocks; a verdict needs more.
     TooLittle(usize),
-    /// The layer that slows most operations.
-    Slows(Slows<'a>),
-    /// A layer takes a multiple of the baseline's time.
-    Takes(Takes<'a>),
-    /// A layer takes the largest multiple, which is not the one that slows most operations.
-    TakesMost(Named<'a>, Ratio<'a>),
-    /// A larger ratio that is less certain.
-    Larger(Named<'a>, Sure, &'a ResultRow),
+    /// What a layer costs where it loses most time.
+    Costs(Costs<'a>),
     /// No cost is certain: the largest.
-    Uncertain(Named<'a>, Sure, Ratio<'a>),
+    Uncertain(Costs<'a>),
     /// Locks that exclude nobody.
     Locks(OpenLocks<'a>),
     /// Changes of the other side are seen later.
@@ -100,6 +88,8 @@ pub enum Part<'a> {
     Open(Vec<&'a str>),
     /// Layers that are not trusted.
     Untrusted(Vec<&'a str>),
+    /// On a busy machine: how many results are not decided, and of how many.
+    Undecided(usize, usize),
 }
 
 /// An alternative, compared with the first one.
@@ -135,41 +125,19 @@ pub struct Ratio<'a> {
     pub median: Option<f64>,
 }
 
-/// The layer that slows most operations.
+/// What a layer costs.
 #[derive(Debug)]
-pub struct Slows<'a> {
+pub struct Costs<'a> {
     /// The layer.
     pub name: Named<'a>,
+    /// Where it loses most time, of the work that people do if it slows any.
+    pub ratio: Ratio<'a>,
+    /// How certain that is.
+    pub sure: Sure,
     /// Operations that it slows for certain.
     pub slowed: usize,
     /// Operations that a verdict was asked on.
     pub asked: usize,
-    /// Its largest ratio.
-    pub most: Most<'a>,
-}
-
-/// How much a layer slows operations.
-#[derive(Debug)]
-pub enum Most<'a> {
-    /// Not known to be the largest, or said of another layer.
-    Unknown,
-    /// Up to a ratio, without the operation.
-    UpTo(Estimate),
-    /// At an operation; whether nothing may take longer.
-    At(Ratio<'a>, bool),
-}
-
-/// A layer that takes a multiple of the baseline's time.
-#[derive(Debug)]
-pub struct Takes<'a> {
-    /// The layer.
-    pub name: Named<'a>,
-    /// The multiple.
-    pub ratio: Ratio<'a>,
-    /// Whether other layers are slower than the baseline as well, and by less.
-    pub slowest: bool,
-    /// Whether it takes no longer anywhere.
-    pub at_most: bool,
 }
 
 /// A layer within delta of the baseline, at some of its points.
@@ -200,17 +168,24 @@ pub fn headline<'a>(f: &Selection<'a>, busy: bool, control_failed: bool) -> Head
     let nothing = nothing(f);
     if let (Some(answer), None) = (f.study, &nothing) {
         return Headline::Study {
-            busy,
             warnings: parts,
             answer,
         };
     }
-    let choices = choices(f);
-    // Without figures, nothing was disturbed.
-    let busy = busy && (choices.is_some() || nothing.is_none());
-    let known = choices.or(nothing).map(|part| vec![part]);
-    parts.extend(known.unwrap_or_else(|| gist(f)));
-    Headline::Parts { busy, parts }
+    match choices(f).or(nothing) {
+        Some(known) => parts.push(known),
+        None => {
+            parts.extend(gist(f, busy));
+        }
+    }
+    Headline::Parts(parts)
+}
+
+/// How many results are not decided.
+fn undecided<'a>(f: &Selection) -> Option<Part<'a>> {
+    let asked = f.asked();
+    let open = asked.iter().filter(|r| !r.leaning().is_decided()).count();
+    (open > 0).then_some(Part::Undecided(open, asked.len()))
 }
 
 /// How alternatives compare with the first of them, if no layer is compared with the baseline.
@@ -324,10 +299,10 @@ pub enum Sure {
     Yes,
 }
 
-/// A row that costs more than the baseline, with amount and certainty.
+/// A row that costs more than the baseline, with its certainty.
+#[derive(Clone, Copy)]
 struct Slower<'a> {
     row: &'a ResultRow,
-    ratio: f64,
     sure: Sure,
 }
 
@@ -346,8 +321,11 @@ impl<'a> Slower<'a> {
             }
             _ => return None,
         };
-        let ratio = estimate.estimate;
-        Some(Self { row, ratio, sure })
+        Some(Self { row, sure })
+    }
+
+    fn layer(&self) -> &'a str {
+        &self.row.layer
     }
 }
 
@@ -452,7 +430,7 @@ fn about<T>(layers: Vec<T>) -> Option<Vec<T>> {
     (!layers.is_empty()).then_some(layers)
 }
 
-fn gist<'a>(f: &Selection<'a>) -> Vec<Part<'a>> {
+fn gist<'a>(f: &Selection<'a>, busy: bool) -> Vec<Part<'a>> {
     let mut all = Gist::default();
     for layer in f.compared() {
         all.add(f, layer);
@@ -465,7 +443,7 @@ fn gist<'a>(f: &Selection<'a>) -> Vec<Part<'a>> {
         }
     }
     let mut known: Vec<Part> = all.open_locks.into_iter().map(Part::Locks).collect();
-    known.extend(slowest(f, &all.slower));
+    known.extend(costs(f, &all.slower));
     known.extend(all.late.into_iter().map(Part::Late));
     known.extend(all.failed);
     known.extend(about(skips).map(Part::Skip));
@@ -475,13 +453,13 @@ fn gist<'a>(f: &Selection<'a>) -> Vec<Part<'a>> {
     known.extend(about(all.memory).map(Part::Memory));
     known.extend(about(all.unsteady).map(Part::SlowerUnsteady));
     if !known.is_empty() {
-        // Probable costs are left out if there are certain ones.
+        known.extend(busy.then(|| undecided(f)).flatten());
         return known;
     }
     let explained = |r: &&ResultRow| r.verdict == Verdict::Faster && !r.causes.is_empty();
     let explained = f.measured().iter().any(explained);
     let or = uncertain(f, &all.slower)
-        .or(about(all.faster).map(|layers| Part::Faster(layers, explained)))
+        .or_else(|| about(all.faster).map(|layers| Part::Faster(layers, explained)))
         .or(about(all.perhaps_faster).map(Part::ProbablyFaster))
         .or(about(all.waits).map(Part::Wait))
         .or(about(all.open).map(Part::Open))
@@ -489,58 +467,63 @@ fn gist<'a>(f: &Selection<'a>) -> Vec<Part<'a>> {
     or.into_iter().collect()
 }
 
-/// The rows with the largest cost, largest first.
-fn most<'a, 'b>(rows: impl Iterator<Item = &'b Slower<'a>>) -> Option<&'b Slower<'a>>
-where
-    'a: 'b,
-{
-    rows.max_by(|a, b| a.ratio.total_cmp(&b.ratio).then(a.sure.cmp(&b.sure)))
+/// The row that loses most time: of the work that people do, if it is slower anywhere. Of other operations a large
+/// ratio may be a time that nobody notices.
+fn worst<'a>(rows: impl Iterator<Item = Slower<'a>> + Clone) -> Option<Slower<'a>> {
+    let is_work = |s: &Slower| Everyday::is_application(&s.row.meaning);
+    let most = |a: &Slower, b: &Slower| {
+        let by_time = lost(a.row).total_cmp(&lost(b.row));
+        by_time.then(factor(a.row).total_cmp(&factor(b.row)))
+    };
+    let work = rows.clone().filter(is_work).max_by(most);
+    work.or_else(|| rows.max_by(most))
 }
 
-/// The layer that slows the most operations, if it slows more than one.
-struct Commonest<'a> {
-    layer: &'a str,
-    /// Operations that it slows for certain, including those without a single number.
-    slowed: usize,
-    /// Operations that a verdict was asked on.
-    asked: usize,
-    /// The largest certain ratio.
-    most: Option<&'a ResultRow>,
-}
-
-impl<'a> Commonest<'a> {
-    fn of(f: &Selection<'a>) -> Option<Self> {
-        let of_layer = |layer: &'a str| {
-            let rows = f.rows(layer);
-            let asked = rows.len();
-            let is_slower = |r: &&ResultRow| r.verdict == Verdict::Slower && !is_late(r);
-            let slower = rows.into_iter().filter(is_slower);
-            let slower: Vec<&ResultRow> = slower.collect();
-            let known = slower.iter().copied().filter(|r| r.ratio.is_some());
-            Self {
-                layer,
-                slowed: slower.len(),
-                asked,
-                most: known.max_by(|a, b| factor(a).total_cmp(&factor(b))),
-            }
-        };
-        let layers = f.compared().into_iter().map(of_layer);
-        let most = |c: &Self| c.most.map_or(0.0, factor);
-        let by = |a: &Self, b: &Self| a.slowed.cmp(&b.slowed).then(most(a).total_cmp(&most(b)));
-        layers.max_by(by).filter(|c| c.slowed > 1)
+/// Where most time is lost; then a layer that takes a larger multiple; then what is certain, if neither is. Empty if no
+/// row is certain.
+fn costs<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Vec<Part<'a>> {
+    let all = slower.iter().copied();
+    let certain = all.clone().filter(|s| s.sure == Sure::Yes);
+    let (Some(first), Some(sure)) = (worst(all.clone()), worst(certain)) else {
+        return Vec::new();
+    };
+    let of_work = Everyday::is_application(&first.row.meaning);
+    let others = all.filter(|s| s.layer() != first.layer());
+    let larger = others
+        .filter(|s| Everyday::is_application(&s.row.meaning) == of_work)
+        .filter(|s| factor(s.row) > factor(first.row))
+        .max_by(|a, b| factor(a.row).total_cmp(&factor(b.row)));
+    let mut said = vec![first];
+    said.extend(larger);
+    if said.iter().all(|s| s.sure != Sure::Yes) {
+        said.push(sure);
     }
+    let part = |s: Slower<'a>| Part::Costs(Costs::of(f, s));
+    said.into_iter().map(part).collect()
+}
 
-    fn part(self, f: &Selection, most: Most<'a>) -> Part<'a> {
-        Part::Slows(Slows {
-            name: named(f, self.layer),
-            slowed: self.slowed,
-            asked: self.asked,
-            most,
-        })
+/// The part for probable costs, if no cost is certain.
+fn uncertain<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Option<Part<'a>> {
+    let worst = worst(slower.iter().copied())?;
+    Some(Part::Uncertain(Costs::of(f, worst)))
+}
+
+impl<'a> Costs<'a> {
+    fn of(f: &Selection<'a>, Slower { row, sure }: Slower<'a>) -> Self {
+        let rows = f.rows(&row.layer);
+        let is_slower = |r: &&&ResultRow| r.verdict == Verdict::Slower && !is_late(r);
+        Self {
+            name: named(f, &row.layer),
+            ratio: Ratio::of(row),
+            sure,
+            slowed: rows.iter().filter(is_slower).count(),
+            asked: rows.len(),
+        }
     }
 }
 
-fn named<'a>(f: &Selection, layer: &'a str) -> Named<'a> {
+/// A layer with what a sentence has to say of its CPU.
+pub fn named<'a>(f: &Selection, layer: &'a str) -> Named<'a> {
     let emulated = |name: &str| {
         let mut layers = f.run.layers.iter();
         layers.any(|l| l.name == name && l.facts.emulated_cpu())
@@ -549,61 +532,6 @@ fn named<'a>(f: &Selection, layer: &'a str) -> Named<'a> {
         layer,
         emulated: emulated(layer) && !emulated(f.run.baseline()),
     }
-}
-
-fn factor(row: &ResultRow) -> f64 {
-    row.ratio.map_or(0.0, |e| e.estimate)
-}
-
-/// Whether a layer may take longer somewhere than this certain ratio. That may be at an operation with a
-/// less certain ratio, or at one without a steady state, whose largest ratio is unknown.
-fn goes_beyond(f: &Selection, slower: &[Slower], layer: &str, ratio: f64) -> bool {
-    let unknown = |r: &&ResultRow| r.leaning() == Verdict::Slower && r.ratio.is_none();
-    let larger = |s: &Slower| s.row.layer == layer && s.ratio > ratio;
-    slower.iter().any(larger) || f.rows(layer).iter().any(unknown)
-}
-
-/// The commonest cost, then the certain row with the largest ratio, then a larger one that is less
-/// certain. Empty if no row is certain.
-fn slowest<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Vec<Part<'a>> {
-    let Some(worst) = most(slower.iter().filter(|s| s.sure == Sure::Yes)) else {
-        return Vec::new();
-    };
-    let larger = most(slower.iter().filter(|s| s.ratio > worst.ratio));
-    let layer = worst.row.layer.as_str();
-    let at_most = !goes_beyond(f, slower, layer, worst.ratio);
-    let ratio = Ratio::of(worst.row);
-    let mut parts = match Commonest::of(f) {
-        Some(common) if common.layer == layer => vec![common.part(f, Most::At(ratio, at_most))],
-        Some(common) => {
-            let most = common
-                .most
-                .filter(|r| !goes_beyond(f, slower, &r.layer, factor(r)));
-            let most = most.and_then(|r| r.ratio).map_or(Most::Unknown, Most::UpTo);
-            vec![
-                common.part(f, most),
-                Part::TakesMost(named(f, layer), ratio),
-            ]
-        }
-        None => {
-            let alone = slower.iter().all(|s| s.row.layer == layer);
-            vec![Part::Takes(Takes {
-                name: named(f, layer),
-                ratio,
-                slowest: larger.is_none() && !alone,
-                at_most,
-            })]
-        }
-    };
-    parts.extend(larger.map(|s| Part::Larger(named(f, &s.row.layer), s.sure, s.row)));
-    parts
-}
-
-/// The part for probable costs, if no cost is certain.
-fn uncertain<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Option<Part<'a>> {
-    let worst = most(slower.iter())?;
-    let name = named(f, &worst.row.layer);
-    Some(Part::Uncertain(name, worst.sure, Ratio::of(worst.row)))
 }
 
 impl<'a> Ratio<'a> {

@@ -2,25 +2,21 @@
 //! bytes. It has wall time and CPU time of each. The study's word is "block", which is a round of the
 //! schedule here.
 
-use std::fmt::Write;
-
-use layermark_model::{Quantity, StudyId, format_size};
+use layermark_model::{Quantity, StudyId};
 
 use super::{
-    Data, Study,
+    Data, Study, conclusion,
     rows::{cpu_seconds, data_size, layers, request_size, seconds, usable, values},
 };
 use crate::{
-    code_span::code,
     number as text,
+    statements::studies::buffer_size::{BufferAnswer, EnoughBytes, RECOMMENDED, Saved},
     types::{
         Axis, BufferRow, Cell, Conclusion, DataTable, Holds, LineChart, Mark, Pick, ResultRow,
         Section, Series, TextFile,
     },
+    words::{Text, Words, studies::buffer_size as words},
 };
-
-/// The record size that the study recommends, chosen by eye.
-const RECOMMENDED: u64 = 1024;
 
 /// See the module.
 pub struct BufferSize;
@@ -30,28 +26,25 @@ impl Study for BufferSize {
         StudyId::BufferSize
     }
 
-    fn title(&self) -> &'static str {
-        "buffer size for read and write"
-    }
-
     fn section(&self, data: &Data) -> Section {
         let ops = ["write", "read"].map(|op| Op { data, op });
         Section {
-            name: self.id().id().into(),
-            title: self.heading(),
-            about: "One file, written and then read record by record with write() and read(). Wall time and CPU time of the program for each record size. The study chose 1024 bytes by eye.".into(),
             tables: ops.iter().map(Op::table).collect(),
             charts: ops.iter().flat_map(Op::charts).collect(),
-            conclusions: data.buffer.iter().flat_map(|b| conclusions(data, b)).collect(),
+            conclusions: data
+                .buffer
+                .iter()
+                .flat_map(|b| conclusions(data, b))
+                .collect(),
             files: layers(data)
                 .iter()
                 .flat_map(|l| ops.iter().filter_map(|op| op.lines(l)))
                 .collect(),
-            ..Section::default()
+            ..self.head(data)
         }
     }
 
-    fn headline(&self, data: &Data, _: &Section) -> Option<String> {
+    fn headline(&self, data: &Data, _: &Section) -> Option<Text> {
         let native = data.run.layers[data.baseline].name.as_str();
         let ops = ["write", "read"].map(|op| Op { data, op });
         let picks: Vec<&BufferRow> = data.buffer.iter().filter(|b| b.layer == native).collect();
@@ -60,27 +53,20 @@ impl Study for BufferSize {
         pick.between?;
         // The claims of this page.
         let holds: Vec<Holds> = picks.iter().map(|b| enough_of(data, b)).collect();
-        let size = said(&pick, &row.records);
         if holds.contains(&Holds::Open) && !holds.contains(&Holds::No) {
-            return Some(format!(
-                "not decided whether {RECOMMENDED} bytes are enough: the smallest size within 5 % of the best throughput is {size}"
-            ));
+            return Some(BufferAnswer::Open(row).words(&data.names()));
         }
         let smaller = RECOMMENDED.min(pick.record);
-        let costs: Vec<String> = ops
+        let costs: Vec<(f64, &str)> = ops
             .iter()
-            .filter_map(|op| Some((op, op.times(native, smaller, pick.record)?)))
-            .map(|(op, times)| format!("{}x ({})", text::ratio(times), op.op))
+            .filter_map(|op| Some((op.times(native, smaller, pick.record)?, op.op)))
             .collect();
-        if smaller == pick.record || costs.is_empty() {
-            return Some(format!(
-                "{size} are enough: within 5 % of the best throughput"
-            ));
-        }
-        Some(format!(
-            "use {size}; {RECOMMENDED} costs {}",
-            costs.join(", ")
-        ))
+        let answer = if smaller == pick.record || costs.is_empty() {
+            BufferAnswer::Enough(row)
+        } else {
+            BufferAnswer::Costs(row, costs)
+        };
+        Some(answer.words(&data.names()))
     }
 }
 
@@ -112,7 +98,7 @@ impl<'a> Op<'a> {
         let layers = layers(self.data);
         let mut head = vec!["record".to_owned()];
         for layer in &layers {
-            head.extend([format!("{layer}, time"), format!("{layer}, CPU")]);
+            head.extend(words::heads(layer));
         }
         let cell = |value: Option<f64>| {
             value.map_or_else(Cell::default, |s| Cell::number(text::time(s * 1e6), s))
@@ -127,7 +113,7 @@ impl<'a> Op<'a> {
         };
         let size = self.rows().next().map_or(0, data_size);
         DataTable {
-            title: format!("{}, {}: seconds for the file", self.op, format_size(size)),
+            title: words::title(self.op, size).into(),
             note: String::new(),
             head,
             rows: values(self.rows(), request_size).iter().map(line).collect(),
@@ -135,8 +121,8 @@ impl<'a> Op<'a> {
     }
 
     fn charts(&self) -> Vec<LineChart> {
-        let chart = |what: &str, value: fn(&ResultRow) -> Option<f64>, spans: bool| {
-            let axis = |label: &str, unit: &str| Axis {
+        let chart = |what: Saved, value: fn(&ResultRow) -> Option<f64>, spans: bool| {
+            let axis = |label: Text, unit: &str| Axis {
                 label: label.into(),
                 unit: unit.into(),
             };
@@ -156,41 +142,32 @@ impl<'a> Op<'a> {
                 let own = self.rows().filter(|r| r.layer == **layer);
                 Series::along(layer, own.filter_map(of))
             };
+            let [title, y] = words::chart(self.op, what);
             LineChart {
-                title: format!("{}: {what} over record size", self.op),
-                x: axis("record size", "B"),
-                y: axis(what, "s"),
+                title: title.into(),
+                x: axis(words::RECORD.into(), "B"),
+                y: axis(y, "s"),
                 series: layers(self.data).iter().map(series).collect(),
             }
         };
         vec![
-            chart("time for the file", seconds, true),
-            chart("CPU time for the file", cpu_seconds, false),
+            chart(Saved::Throughput, seconds, true),
+            chart(Saved::CpuTime, cpu_seconds, false),
         ]
     }
 
     /// The lines of the study's own program.
     fn lines(&self, layer: &str) -> Option<TextFile> {
-        let mut text = String::new();
-        for record in values(self.rows(), request_size) {
-            let Some(row) = self.find(layer, record) else {
-                continue;
-            };
-            let (Some(time), Some(clock)) = (seconds(row), cpu_seconds(row)) else {
-                continue;
-            };
-            let size = data_size(row);
-            // Writing to a String cannot fail.
-            let _ = writeln!(
-                text,
-                "block={record} size={size} time={time:.6} clock={clock:.3}s"
-            );
-        }
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        let layer: String = layer.chars().map(plain).collect();
-        (!text.is_empty()).then(|| TextFile {
-            name: format!("{layer}-{}.txt", self.op),
-            text,
+        let line = |record: u64| {
+            let row = self.find(layer, record)?;
+            let times = [seconds(row)?, cpu_seconds(row)?];
+            Some(words::line([record, data_size(row)], times))
+        };
+        let sizes = values(self.rows(), request_size).into_iter();
+        let lines: Vec<Text> = sizes.filter_map(line).collect();
+        (!lines.is_empty()).then(|| TextFile {
+            name: words::file_name(layer, self.op).into(),
+            text: Text::joined(lines, "").into(),
         })
     }
 }
@@ -219,7 +196,7 @@ fn enough_of(data: &Data, row: &BufferRow) -> Holds {
 /// The study's claims about 1024 bytes, for one kind of work in one layer.
 fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
     let op = operation(data, row);
-    let evidence = |records: &[u64]| {
+    let evidence = |records: &[u64]| -> Vec<String> {
         let own = data
             .results
             .iter()
@@ -229,54 +206,27 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
             .collect()
     };
     let absent = absent(data, row);
-    let about = |what: &str| format!("{RECOMMENDED} bytes are enough for the {what} of {op}");
-    let wall = Conclusion {
-        claim: about("throughput"),
-        layer: row.layer.clone(),
-        text: format!(
-            "records of {RECOMMENDED} bytes are enough for the throughput of {op} in {}: the smallest within 5 % of the best is {}{}",
-            code(&row.layer),
-            said(&row.wall, &row.records),
-            open(&row.wall, &absent)
-        ),
-        holds: enough_of(data, row),
-        evidence: evidence(&[row.wall.record, row.wall.best]),
+    let names = data.names();
+    let of = |what, pick, holds: Holds| {
+        let said = EnoughBytes {
+            what,
+            op,
+            row,
+            pick,
+            absent: &absent,
+        };
+        conclusion(
+            &said,
+            &row.layer,
+            holds,
+            evidence(&[pick.record, pick.best]),
+            &names,
+        )
     };
-    let cpu = row.cpu.as_ref().map(|cpu| Conclusion {
-        claim: about("CPU time"),
-        layer: row.layer.clone(),
-        text: format!(
-            "records of {RECOMMENDED} bytes are enough for the CPU time of {op} in {}: the smallest within 5 % of the least is {}{}",
-            code(&row.layer),
-            said(cpu, &row.records),
-            open(cpu, &absent)
-        ),
-        holds: enough(cpu, &row.records, &absent),
-        evidence: evidence(&[cpu.record, cpu.best]),
-    });
+    let wall = of(Saved::Throughput, &row.wall, enough_of(data, row));
+    let cpu = row.cpu.as_ref();
+    let cpu = cpu.map(|cpu| of(Saved::CpuTime, cpu, enough(cpu, &row.records, &absent)));
     std::iter::once(wall).chain(cpu).collect()
-}
-
-/// `2048 bytes (1024 to 2048)`, of the sizes that were measured.
-fn said(pick: &Pick, records: &[u64]) -> String {
-    let size = match pick.between {
-        Some([low, high]) if low < high => format!("{} bytes ({low} to {high})", pick.record),
-        _ => format!("{} bytes", pick.record),
-    };
-    if records.iter().max() == Some(&pick.record) {
-        return format!("{size} or more (no larger size was measured)");
-    }
-    size
-}
-
-/// Why a choice decides nothing, if so.
-fn open(pick: &Pick, absent: &[u64]) -> String {
-    let sizes: Vec<String> = absent.iter().map(u64::to_string).collect();
-    match (sizes.is_empty(), pick.between) {
-        (false, _) => format!(" of those measured; {} were not", text::list(&sizes)),
-        (true, None) => ", in too few blocks to be certain".into(),
-        (true, Some(_)) => String::new(),
-    }
 }
 
 /// Decided by the interval, which has to lie on one side. A size that was not measured may be better.
@@ -304,16 +254,10 @@ mod tests {
         let small = pick(512, Some([256, 1024]));
         let all = [512, 1024, 2048];
         assert_eq!(enough(&small, &all, &[]), Holds::Yes);
-        assert_eq!(open(&small, &[]), "");
         // Stopped before the larger sizes: one of them may be better.
         assert_eq!(enough(&small, &all[..2], &[2048, 4096]), Holds::Open);
-        assert_eq!(
-            open(&small, &[2048, 4096]),
-            " of those measured; 2048 and 4096 were not"
-        );
         let unsure = pick(512, None);
         assert_eq!(enough(&unsure, &all, &[]), Holds::Open);
-        assert_eq!(open(&unsure, &[]), ", in too few blocks to be certain");
         let large = pick(2048, Some([2048, 2048]));
         assert_eq!(enough(&large, &all, &[4096]), Holds::No);
         assert_eq!(enough(&large, &all[2..], &[]), Holds::Open);

@@ -7,14 +7,13 @@ use std::collections::BTreeSet;
 use layermark_stats::Verdict;
 
 use super::{
-    Data,
+    Data, conclusion,
     parts::{Part, pairs},
-    rows::{geometric_mean, ids, is_emulated, judged, layers, marked, request_size},
+    rows::{geometric_mean, ids, is_emulated, judged, layers, mark, request_size},
     syncs::{self, flushed, is_kept, is_lost},
 };
 use crate::{
-    code_span::code,
-    number as text,
+    statements::studies::iozone_vm::{IozoneClaim, LibraryTimes, Than},
     types::{Conclusion, CostRow, Estimate, Holds, ResultRow, ServedBy},
 };
 
@@ -25,8 +24,7 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
     let each = |make: &dyn Fn(&str) -> Option<Conclusion>| -> Vec<Conclusion> {
         others.iter().filter_map(|l| make(l)).collect()
     };
-    let base = data.baseline_name();
-    let mut all = each(&|l| ceiling(charts, (native, &base), l));
+    let mut all = each(&|l| ceiling(data, charts, native, l));
     all.extend(each(&|l| constant(data, l)));
     all.extend(each(&|l| caches(data, charts, l)));
     all.extend(syncs::conclusions(data, &others));
@@ -37,9 +35,7 @@ pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
             .iter()
             .filter_map(|op| library(data, native, op)),
     );
-    for conclusion in &mut all {
-        conclusion.text = marked(data, std::mem::take(&mut conclusion.text));
-    }
+    mark(data, &mut all);
     all
 }
 
@@ -60,7 +56,7 @@ fn best<'a>(rows: &[&'a ResultRow]) -> Option<&'a ResultRow> {
 
 /// Whether a layer reaches half of native's best at some record size, for the chart where it is
 /// furthest behind.
-fn ceiling(charts: &[Part], (native, base): (&str, &str), layer: &str) -> Option<Conclusion> {
+fn ceiling(data: &Data, charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
     let lowest = charts
         .iter()
         .filter_map(|p| {
@@ -72,25 +68,13 @@ fn ceiling(charts: &[Part], (native, base): (&str, &str), layer: &str) -> Option
     let sure = here.interval.zip(there.interval);
     let below = sure.is_some_and(|(h, t)| h[1] < 0.5 * t[0]);
     let above = sure.is_some_and(|(h, t)| h[0] > 0.5 * t[1]) || share >= 0.5 && sure.is_none();
-    Some(Conclusion {
-        claim: format!("reaches half of {base}'s best"),
-        layer: layer.into(),
-        text: format!(
-            "{} reaches half of {base}'s best: at most {} whatever the record ({}; {base} {})",
-            code(layer),
-            text::result_value(here),
-            part.words(),
-            text::result_value(there)
-        ),
-        holds: Holds::when(above, below),
-        evidence: ids([here, there]),
-    })
+    let said = IozoneClaim::Ceiling(here, there, part.said());
+    let (holds, evidence) = (Holds::when(above, below), ids([here, there]));
+    Some(conclusion(&said, layer, holds, evidence, &data.names()))
 }
 
 /// Share of an operation's constant cost that does not matter.
 const LITTLE: f64 = 0.1;
-
-const CONSTANT: &str = "costs nothing per operation";
 
 /// Whether there is no constant cost per operation, for the work where it is largest.
 fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
@@ -101,28 +85,18 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
     };
     let known: Vec<_> = own.clone().filter_map(|c| Some((c, surely(&c)?))).collect();
     let most = known.iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0));
+    let of = |row: &CostRow, said, holds| {
+        let said = IozoneClaim::Constant(layer, said);
+        let evidence = row.evidence.clone();
+        conclusion(&said, layer, holds, evidence, &data.names())
+    };
     let Some((row, (_, [low, high]))) = most else {
-        let row = own.clone().next()?;
-        return Some(Conclusion {
-            claim: CONSTANT.into(),
-            layer: layer.into(),
-            text: format!(
-                "{} {CONSTANT}: no line fits its record sizes, or there are too few blocks for an interval",
-                code(layer)
-            ),
-            holds: Holds::Open,
-            evidence: row.evidence.clone(),
-        });
+        return Some(of(own.clone().next()?, None, Holds::Open));
     };
     // Yes: the possible extra cost is small compared with the cost itself.
     let little = |all: Estimate| *high <= LITTLE * all.estimate;
-    Some(Conclusion {
-        claim: CONSTANT.into(),
-        layer: layer.into(),
-        text: format!("{} {CONSTANT}: {}", code(layer), row.text),
-        holds: !Holds::when(*low > 0.0, row.fixed_us.is_some_and(little)),
-        evidence: row.evidence.clone(),
-    })
+    let holds = !Holds::when(*low > 0.0, row.fixed_us.is_some_and(little));
+    Some(of(row, Some(row), holds))
 }
 
 /// Whether a guest serves reads of a large file from its own memory, by the cached pages and not by
@@ -139,38 +113,24 @@ fn caches(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
         ServedBy::ServerMemory,
         ServedBy::Device,
     ];
-    let elsewhere: Vec<String> = others
+    let elsewhere: Vec<(ServedBy, usize)> = others
         .into_iter()
-        .filter(|s| by(*s) > 0)
-        .map(|s| format!("{} at {}", s.word(), by(s)))
+        .map(|s| (s, by(s)))
+        .filter(|(_, n)| *n > 0)
         .collect();
     let known = own + others.into_iter().map(by).sum::<usize>();
     if rows.is_empty() {
         return None;
     }
-    let rest = if elsewhere.is_empty() {
-        String::new()
-    } else {
-        format!(", from {}", text::list(&elsewhere))
+    let said = IozoneClaim::Cached {
+        layer,
+        part: part.said(),
+        own: [own, rows.len()],
+        elsewhere,
     };
-    Some(Conclusion {
-        claim: "is cached by the guest".into(),
-        layer: layer.into(),
-        text: format!(
-            "{} is cached by the guest: its memory served {} at {own} of {}{rest}",
-            code(layer),
-            part.words(),
-            text::count(rows.len(), "record size")
-        ),
-        holds: Holds::when(2 * own > rows.len(), 2 * (known - own) >= rows.len()),
-        evidence: ids(rows),
-    })
+    let holds = Holds::when(2 * own > rows.len(), 2 * (known - own) >= rows.len());
+    Some(conclusion(&said, layer, holds, ids(rows), &data.names()))
 }
-
-/// Claim about the place of a database.
-pub const DATABASE: &str = "keep the database here";
-/// Claim about the layer that reads best.
-pub const READING: &str = "prefer it for reading";
 
 /// Whether a database can stay in the layer.
 fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
@@ -179,7 +139,7 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
         let mut rows = flushed(data, layer).into_iter();
         rows.find(|r| r.label == row.label)
     };
-    let time = format!("a synced random write takes {}", text::time(row.op_us?));
+    let us = row.op_us?;
     let (slower, than, other) = if is_emulated(data, layer) {
         // Native's CPU is different, so the layer is compared with the other guests on an emulated
         // CPU.
@@ -192,44 +152,37 @@ fn database(data: &Data, native: &str, layer: &str) -> Option<Conclusion> {
             Verdict::Same | Verdict::Faster => Holds::No,
             _ => Holds::Open,
         };
-        let than = format!(", {} {}", data.natively(), text::time(there.op_us?));
-        (slower, than, there)
+        (slower, Than::Baseline(there.op_us?), there)
     };
-    let (holds, what) = if is_lost(data, row) {
-        let what = format!("it loses what it has acknowledged when the power goes; {time}{than}");
-        (Holds::Yes, what)
-    } else {
-        (slower, format!("{time}{than}"))
+    let loses = is_lost(data, row);
+    let said = IozoneClaim::Database {
+        layer,
+        loses,
+        us,
+        than,
     };
-    Some(Conclusion {
-        claim: DATABASE.into(),
-        layer: layer.into(),
-        text: format!("keep the database in {}: {what}", code(layer)),
-        holds: !holds,
-        evidence: ids([row, other]),
-    })
+    let holds = !if loses { Holds::Yes } else { slower };
+    let evidence = ids([row, other]);
+    Some(conclusion(&said, layer, holds, evidence, &data.names()))
 }
 
-/// Whether a guest's synced writes are slower than those of the fastest guest that flushes, in
-/// words. Also returns that guest's row, or the guest's own without such a guest.
+/// Whether a guest's synced writes are slower than those of the fastest guest that flushes. Also returns that guest's row, or the guest's own without such a guest.
 fn among_guests<'a>(
     data: &Data,
     row: &'a ResultRow,
     guests: impl Iterator<Item = &'a ResultRow>,
-) -> (Holds, String, &'a ResultRow) {
+) -> (Holds, Than<'a>, &'a ResultRow) {
     let honest = guests.filter(|r| is_kept(data, r));
     let timed = honest.filter_map(|r| Some((r.op_us?, r)));
     let Some((least, best)) = timed.min_by(|a, b| a.0.total_cmp(&b.0)) else {
-        return (Holds::Open, String::new(), row);
+        return (Holds::Open, Than::Nothing, row);
     };
     if best.layer == row.layer {
-        let than = ", the least of all layers on such a CPU that flush";
-        return (Holds::No, than.into(), best);
+        return (Holds::No, Than::Fastest, best);
     }
     let both = best.op_us_interval.zip(row.op_us_interval);
     let slower = Holds::when(both.is_some_and(|(best, own)| best[1] < own[0]), false);
-    let than = format!(", in {} {}", code(&best.layer), text::time(least));
-    (slower, than, best)
+    (slower, Than::Guest(&best.layer, least), best)
 }
 
 /// The layer that reads best, among those that keep written data.
@@ -277,21 +230,11 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
             .count()
     };
     let (wins, losses) = (surely(&first.2, &second.2), surely(&second.2, &first.2));
-    Some(Conclusion {
-        claim: READING.into(),
-        layer: first.1.into(),
-        text: format!(
-            "prefer {} for reading: {} in the mean of all reads, {} {}, {} {}",
-            code(first.1),
-            text::of_baseline(first.0, &data.baseline_name()),
-            code(second.1),
-            text::times_about(second.0),
-            code(order[order.len() - 1].1),
-            text::times_about(order[order.len() - 1].0)
-        ),
-        holds: Holds::when(2 * wins > first.2.len() && losses == 0, false),
-        evidence: ids(first.2.iter().copied().chain(second.2.iter().copied())),
-    })
+    let last = &order[order.len() - 1];
+    let said = IozoneClaim::Reading([first, second, last].map(|of| (of.1, of.0)));
+    let holds = Holds::when(2 * wins > first.2.len() && losses == 0, false);
+    let evidence = ids(first.2.iter().copied().chain(second.2.iter().copied()));
+    Some(conclusion(&said, first.1, holds, evidence, &data.names()))
 }
 
 /// Whether the C library's buffer makes a difference in the baseline.
@@ -306,8 +249,7 @@ fn library(data: &Data, native: &str, op: &str) -> Option<Conclusion> {
         };
         if s[0] > c[1] || s[1] < c[0] {
             let ratio = stream.op_us? / call.op_us?;
-            let record = layermark_model::format_size(request_size(call));
-            slower.push(format!("{}x at {record}", text::ratio(ratio)));
+            slower.push((ratio, request_size(call)));
         }
     }
     if pairs.is_empty() {
@@ -316,27 +258,12 @@ fn library(data: &Data, native: &str, op: &str) -> Option<Conclusion> {
     let known = pairs
         .iter()
         .all(|(c, s)| c.op_us_interval.is_some() && s.op_us_interval.is_some());
-    let what = if !known {
-        "too few blocks for intervals".into()
-    } else if slower.is_empty() {
-        format!(
-            "the intervals overlap at all {}",
-            text::count(pairs.len(), "pair")
-        )
-    } else {
-        format!(
-            "f{op}() takes {} of the time of {op}()",
-            text::list(&slower)
-        )
+    let holds = Holds::when(known && slower.is_empty(), known);
+    let times = match slower.is_empty() {
+        _ if !known => LibraryTimes::Unknown,
+        true => LibraryTimes::Same(pairs.len()),
+        false => LibraryTimes::Apart(slower),
     };
-    Some(Conclusion {
-        claim: format!("f{op}() takes as long as {op}()"),
-        layer: native.into(),
-        text: format!(
-            "f{op}() takes as long as {op}() {}: {what}",
-            data.natively()
-        ),
-        holds: Holds::when(known && slower.is_empty(), known),
-        evidence,
-    })
+    let said = IozoneClaim::Library(op, times);
+    Some(conclusion(&said, native, holds, evidence, &data.names()))
 }

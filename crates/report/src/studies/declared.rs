@@ -5,21 +5,22 @@ use layermark_model::{Claim, Layers, Predicate, Quotient, Relation, Share};
 use layermark_stats::{self as stats, Comparison, judge};
 
 use super::{
-    Data,
-    rows::{compared, comparison, interval, is_emulated, layers, marked, usable},
+    Data, conclusion,
+    rows::{
+        compared, comparison, estimate, geometric_mean, host_cpu, interval, is_emulated, layers,
+        mark, usable,
+    },
     virtual_io::is_kind,
 };
 use crate::{
-    code_span::code,
-    facts::stalls,
-    group, number as text,
+    group,
+    statements::studies::declared::{
+        ClaimPoint, ClaimPoints, DeclaredClaim, Missing, MissingWhy, NoReference, Why,
+    },
     types::{Cause, Conclusion, DurabilityVerdict, Holds, ResultRow, Verdict},
+    words,
 };
 
-mod words;
-
-/// Most ratios that a sentence lists one by one.
-const LISTED: usize = 4;
 /// Difference from the number that a ratio *near* it may have, as a share.
 const NEARLY: f64 = 0.1;
 
@@ -27,9 +28,7 @@ const NEARLY: f64 = 0.1;
 pub fn conclusions(data: &Data) -> Vec<Conclusion> {
     let claims = data.run.plan.claim.iter();
     let mut all: Vec<Conclusion> = claims.flat_map(|claim| of_claim(data, claim)).collect();
-    for conclusion in &mut all {
-        conclusion.text = marked(data, std::mem::take(&mut conclusion.text));
-    }
+    mark(data, &mut all);
     all
 }
 
@@ -37,7 +36,8 @@ pub fn conclusions(data: &Data) -> Vec<Conclusion> {
 pub fn sources(data: &Data) -> Vec<String> {
     let claims = data.run.plan.claim.iter();
     let sources = group::distinct(claims.filter_map(|c| c.source.as_ref()));
-    sources.iter().map(|s| format!("Source: {s}")).collect()
+    let said = sources.iter().map(|s| words::studies::source(s).into());
+    said.collect()
 }
 
 fn of_claim(data: &Data, claim: &Claim) -> Vec<Conclusion> {
@@ -55,15 +55,15 @@ fn of_claim(data: &Data, claim: &Claim) -> Vec<Conclusion> {
     }
     // In the column of the first of its layers, whatever was measured there.
     let first = data.results.iter().find(|r| named(r));
-    let (layer, why) = first.map_or(("", "none of its layers was measured"), |r| {
-        (r.layer.as_str(), "not measured")
-    });
-    let against = claim.against.as_ref().map_or("native", |l| l.as_str());
-    let claim = claim.says.fill(|_| against.into());
-    vec![Conclusion {
-        text: format!("{claim}: cannot be decided: {why}"),
-        ..open(claim, layer, "")
-    }]
+    let said = DeclaredClaim::NotMeasured(claim, first.is_some());
+    let layer = first.map_or("", |r| r.layer.as_str());
+    vec![conclusion(
+        &said,
+        layer,
+        Holds::Open,
+        Vec::new(),
+        &data.names(),
+    )]
 }
 
 /// The conclusion on a layer; `None` for the layer that the others are compared with.
@@ -71,35 +71,25 @@ fn in_layer(data: &Data, claim: &Claim, layer: &str, rows: &[&ResultRow]) -> Opt
     Some(match against(data, claim, layer, rows)? {
         Ok(against) => Sides::of(data, claim, [layer, against], rows).conclusion(),
         Err(why) => {
-            let against = claim.against.as_ref().map_or("native", |l| l.as_str());
-            open(claim.says.fill(|_| against.into()), layer, &why)
+            let said = DeclaredClaim::NoReference(claim, layer, why);
+            conclusion(&said, layer, Holds::Open, Vec::new(), &data.names())
         }
     })
-}
-
-fn open(claim: String, layer: &str, why: &str) -> Conclusion {
-    Conclusion {
-        text: format!("{claim} in {}: cannot be decided: {why}", code(layer)),
-        claim,
-        layer: layer.into(),
-        holds: Holds::Open,
-        evidence: Vec::new(),
-    }
 }
 
 /// The layer that a claim compares a layer with, or why there is none. `None`: it is the layer itself.
 fn against<'a>(
     data: &'a Data,
-    claim: &Claim,
+    claim: &'a Claim,
     layer: &'a str,
     rows: &[&ResultRow],
-) -> Option<Result<&'a str, String>> {
+) -> Option<Result<&'a str, NoReference<'a>>> {
     if is_proof(claim) || !claim.against_work.is_empty() {
         return Some(Ok(layer));
     }
     let Some(named) = &claim.against else {
         // A claim says "natively", whatever the run's baseline is.
-        let native = native(data).ok_or_else(|| "native was not measured".to_owned());
+        let native = native(data).ok_or(NoReference::Native);
         return (native != Ok(layer)).then_some(native);
     };
     let with = |found: &dyn Fn(&ResultRow) -> bool| -> Vec<&'a str> {
@@ -111,7 +101,7 @@ fn against<'a>(
         let first = with(&|r| r.trials > 0 && is_emulated(data, &r.layer) == emulated);
         return match first.first() {
             Some(first) => (*first != layer).then_some(Ok(first)),
-            None => Some(Err("no layer with its kind of CPU was measured".into())),
+            None => Some(Err(NoReference::OfItsCpu)),
         };
     }
     let mut found = with(&|r| is_named(data, named, r));
@@ -121,15 +111,8 @@ fn against<'a>(
     found.retain(|l| *l != layer);
     Some(match found[..] {
         [one] => Ok(one),
-        [] => Err(format!("{} was not measured", code(named.as_str()))),
-        _ => {
-            let all: Vec<String> = found.iter().map(|l| code(l)).collect();
-            Err(format!(
-                "{} is each of {}",
-                code(named.as_str()),
-                text::list(&all)
-            ))
-        }
+        [] => Err(NoReference::Named(named.as_str())),
+        _ => Err(NoReference::Several(named.as_str(), found)),
     })
 }
 
@@ -144,12 +127,12 @@ fn counterpart<'a>(
     claim: &Claim,
     against: &str,
     row: &'a ResultRow,
-) -> Result<&'a ResultRow, Missing> {
+) -> Result<&'a ResultRow, Missing<'a>> {
     let measured = |row: &'a ResultRow| {
-        let missing = |why| Err(Missing(why, row.label.clone()));
+        let missing = |why| Err(Missing(why, row.label.as_str()));
         match row.op_us {
-            None => missing("not measured"),
-            Some(_) if !usable(row) => missing("not trusted"),
+            None => missing(MissingWhy::NotMeasured),
+            Some(_) if !usable(row) => missing(MissingWhy::NotTrusted),
             Some(_) => Ok(row),
         }
     };
@@ -167,13 +150,12 @@ fn counterpart<'a>(
         r.layer == against && r.id != row.id && paired
     };
     let mut others = data.results.iter().filter(is_other);
+    let missing = |why| Err(Missing(why, row.label.as_str()));
     match (others.next(), others.next()) {
         (Some(other), None) => measured(other),
-        (None, _) if claim.against_work.is_empty() => {
-            Err(Missing("not measured", row.label.clone()))
-        }
-        (None, _) => Err(Missing("without a counterpart", row.label.clone())),
-        _ => Err(Missing("with several counterparts", row.label.clone())),
+        (None, _) if claim.against_work.is_empty() => missing(MissingWhy::NotMeasured),
+        (None, _) => missing(MissingWhy::NoCounterpart),
+        _ => missing(MissingWhy::SeveralCounterparts),
     }
 }
 
@@ -200,16 +182,12 @@ struct Sides<'a> {
     claim: &'a Claim,
     layer: &'a str,
     against: &'a str,
-    rows: Vec<(&'a ResultRow, Result<&'a ResultRow, Missing>)>,
+    rows: Vec<(&'a ResultRow, Result<&'a ResultRow, Missing<'a>>)>,
     /// Points of the plan that have no result in the layer.
-    absent: Vec<Missing>,
+    absent: Vec<Missing<'a>>,
     compared: Vec<Option<Comparison>>,
     verdicts: Vec<Verdict>,
 }
-
-/// Why a point counts as open, and the name of the point.
-#[derive(Clone, PartialEq)]
-struct Missing(&'static str, String);
 
 impl<'a> Sides<'a> {
     fn of(
@@ -224,7 +202,7 @@ impl<'a> Sides<'a> {
         let planned = data.run.points.iter();
         let planned = planned.filter(|p| claim.is_about(&p.workload, &p.label, &p.params));
         let absent = planned.filter(|p| rows.iter().all(|(r, _)| r.label != p.label));
-        let absent = absent.map(|p| Missing("not measured", p.label.clone()));
+        let absent = absent.map(|p| Missing(MissingWhy::NotMeasured, p.label.as_str()));
         let absent = absent.collect();
         let of = match &claim.holds {
             Predicate::Ratio(of, ..) => of,
@@ -267,11 +245,15 @@ impl<'a> Sides<'a> {
     }
 
     fn conclusion(&self) -> Conclusion {
-        let claim = self.claim.says.fill(|_| self.against.to_owned());
-        let missing = self.missing();
-        if self.rows.iter().all(|(_, other)| other.is_err()) {
-            return open(claim, self.layer, &missing);
-        }
+        let unknown = self.rows.iter().all(|(_, other)| other.is_err());
+        let holds = if unknown { Holds::Open } else { self.holds() };
+        let said = DeclaredClaim::Points(Box::new(self.said(holds)));
+        let evidence = if unknown { Vec::new() } else { self.evidence() };
+        conclusion(&said, self.layer, holds, evidence, &self.data.names())
+    }
+
+    /// Whether the claim holds in the layer.
+    fn holds(&self) -> Holds {
         let each: Vec<Holds> = (0..self.rows.len()).map(|at| self.at(at)).collect();
         let of = |holds: Holds| each.iter().filter(|h| **h == holds).count();
         let (n, yes, mut no) = (self.points(), of(Holds::Yes), of(Holds::No));
@@ -280,43 +262,43 @@ impl<'a> Sides<'a> {
             // Half of them slower and half faster is not a difference.
             no = self.count(Verdict::Slower).max(self.count(Verdict::Faster));
         }
-        let undecidable = self.undecidable();
-        let holds = match self.claim.of {
-            _ if undecidable.is_some() => Holds::Open,
+        match self.claim.of {
+            _ if self.undecidable().is_some() => Holds::Open,
             Share::All => Holds::when(yes == n, no > 0),
             Share::Any => Holds::when(yes > 0, no == n),
             Share::Most => Holds::when(2 * yes > n, 2 * no >= n),
             Share::Undisputed => Holds::when(2 * yes > n && !disputed, 2 * no >= n),
-        };
-        let needed = undecidable.is_some() || !missing.is_empty();
-        let mut why = self.why(holds, undecidable);
-        if !missing.is_empty() {
-            why = format!("{why}; {missing}");
         }
-        let refuted = (0..each.len()).filter(|at| each[*at] == Holds::No);
-        let refuted: Vec<String> = refuted.map(|at| code(&self.rows[at].0.label)).collect();
-        let fill = |word: &str| self.figure(word, yes, &why);
-        Conclusion {
-            text: match &self.claim.text {
-                Some(text) if needed && !text.has("why") => text.fill(fill) + &why,
-                Some(text) => text.fill(fill),
-                None if n > LISTED && !refuted.is_empty() => {
-                    let refuted = match refuted.len() {
-                        1..=3 => text::list(&refuted),
-                        n => format!("{n} of them"),
-                    };
-                    format!(
-                        "{claim} in {}: {}, not at {refuted}{why}",
-                        code(self.layer),
-                        fill("ratios")
-                    )
-                }
-                None => format!("{claim} in {}: {}{why}", code(self.layer), fill("ratios")),
-            },
-            claim,
-            layer: self.layer.into(),
-            holds,
-            evidence: self.evidence(),
+    }
+
+    /// The claim with its figures.
+    fn said(&self, holds: Holds) -> ClaimPoints<'a> {
+        let asks = |word| self.claim.text.as_ref().is_some_and(|text| text.has(word));
+        let cpu = |(row, other): &(&ResultRow, Result<&ResultRow, Missing>)| {
+            let here = host_cpu(self.data, other.as_ref().unwrap_or(row))?;
+            Some([here, host_cpu(self.data, row)?])
+        };
+        let point = |at: usize| ClaimPoint {
+            row: self.rows[at].0,
+            other: self.rows[at].1.clone(),
+            ratio: self.compared[at].as_ref().map(estimate),
+            verdict: self.verdicts[at],
+            cpu: cpu(&self.rows[at]).filter(|_| asks("costs")),
+            holds: self.at(at),
+        };
+        let points: Vec<ClaimPoint> = (0..self.rows.len()).map(point).collect();
+        let why = self.undecidable().or_else(|| self.why(holds));
+        let is_missing = points.iter().any(|p| p.other.is_err()) || !self.absent.is_empty();
+        let ratios = self.compared.iter().flatten().map(|c| c.ratio);
+        ClaimPoints {
+            claim: self.claim,
+            layer: self.layer,
+            against: self.against,
+            mean: geometric_mean(&ratios.collect::<Vec<_>>()),
+            points,
+            absent: self.absent.clone(),
+            why,
+            why_is_needed: is_missing || why.is_some_and(|w| w.is_undecidable()),
         }
     }
 
@@ -328,37 +310,6 @@ impl<'a> Sides<'a> {
         let mut all: Vec<String> = known.flatten().map(|r| r.id.clone()).collect();
         all.dedup();
         all
-    }
-
-    /// ``not measured: `a` and `b` ``; empty if no point is missing.
-    fn missing(&self) -> String {
-        let all: Vec<&Missing> = self
-            .rows
-            .iter()
-            .filter_map(|(_, r)| r.as_ref().err())
-            .chain(&self.absent)
-            .collect();
-        let mut reasons: Vec<&str> = all.iter().map(|m| m.0).collect();
-        reasons.sort_unstable();
-        reasons.dedup();
-        let told = reasons.into_iter().map(|why| {
-            let mut points: Vec<String> = Vec::new();
-            for Missing(_, label) in all.iter().filter(|m| m.0 == why) {
-                if !points.contains(&code(label)) {
-                    points.push(code(label));
-                }
-            }
-            let points = match points.len() {
-                1..=LISTED => text::list(&points),
-                n => text::count(n, self.each()),
-            };
-            format!("{why}: {points}")
-        });
-        told.collect::<Vec<_>>().join("; ")
-    }
-
-    fn each(&self) -> &str {
-        self.claim.each.as_deref().unwrap_or("point")
     }
 
     /// Whether it holds at a point.
@@ -390,15 +341,15 @@ impl<'a> Sides<'a> {
     }
 
     /// Why the ratio of a point does not decide, though it is known.
-    fn unsure(&self, at: usize) -> Option<&'static str> {
+    fn unsure(&self, at: usize) -> Option<Why<'a>> {
         let (row, other) = &self.rows[at];
         let either = |is: fn(&ResultRow) -> bool| is(row) || other.as_ref().is_ok_and(|r| is(r));
         match &self.claim.holds {
             Predicate::Ratio(Quotient::Cpu, ..) if either(ResultRow::disturbed) => {
-                Some("other programs used the CPUs as well")
+                Some(Why::OtherPrograms)
             }
             Predicate::Ratio(Quotient::Time, ..) if either(ResultRow::has_stalls) => {
-                Some(stalls::MEANING)
+                Some(Why::Stalls)
             }
             _ => None,
         }
@@ -409,42 +360,34 @@ impl<'a> Sides<'a> {
     }
 
     /// Why the figures do not give an answer.
-    fn undecidable(&self) -> Option<String> {
+    fn undecidable(&self) -> Option<Why<'a>> {
         if is_proof(self.claim) {
             return None;
         }
         let cpus = self.data.run.machine.cpus;
         let asked = |(row, _): &(&ResultRow, _)| row.meaning.cpus().is_some_and(|n| n > cpus);
         if self.rows.iter().any(asked) {
-            return Some(format!("this machine has {cpus} CPUs"));
+            return Some(Why::Cpus(cpus));
         }
         let [here, there] = [self.layer, self.against].map(|l| is_emulated(self.data, l));
         let other = if here { self.against } else { self.layer };
-        (here != there).then(|| format!("its CPU is emulated (TCG), and {other}'s is not"))
+        (here != there).then_some(Why::Emulated(other))
     }
 
-    fn why(&self, holds: Holds, undecidable: Option<String>) -> String {
-        if let Some(why) = undecidable {
-            return format!("; cannot be decided: {why}");
-        }
+    /// Why the figures decide nothing, as far as a reason is known.
+    fn why(&self, holds: Holds) -> Option<Why<'a>> {
+        let mut rows = self.rows.iter().map(|(row, _)| *row);
         match self.claim.holds {
-            _ if holds != Holds::Open => String::new(),
+            _ if holds != Holds::Open => None,
             Predicate::Flushes => {
-                let rows = self.rows.iter();
-                let because = rows.filter_map(|(r, _)| r.durability.because.as_deref());
-                because.map(|b| format!("; {b}")).next().unwrap_or_default()
+                let because = rows.find_map(|r| r.durability.because.as_deref());
+                because.map(Why::Flushes)
             }
-            _ if let Some(why) = (0..self.rows.len()).find_map(|at| self.unsure(at)) => {
-                format!("; {why}")
-            }
-            _ if self.known().any(|c| c.is_some_and(|c| !c.steady)) => {
-                "; the ratio changes late in the run".into()
-            }
-            _ if self.known().any(|c| interval(c).is_none()) => {
-                "; too few blocks for an interval".into()
-            }
-            Predicate::InPlace => "; nothing shows that the file was copied".into(),
-            _ => String::new(),
+            _ if let Some(why) = (0..self.rows.len()).find_map(|at| self.unsure(at)) => Some(why),
+            _ if self.known().any(|c| c.is_some_and(|c| !c.steady)) => Some(Why::Changes),
+            _ if self.known().any(|c| interval(c).is_none()) => Some(Why::FewBlocks),
+            Predicate::InPlace => Some(Why::NoCopy),
+            _ => None,
         }
     }
 

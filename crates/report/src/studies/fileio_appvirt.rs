@@ -5,14 +5,19 @@
 use layermark_model::{StudyId, format_size};
 
 use super::{
-    Data, Study,
-    repeats::{Apart, Repeats},
-    rows::{cache_asked, capital, data_size, layers, request_size, usable, values},
+    Data, Study, conclusion,
+    repeats::Repeats,
+    rows::{cache_asked, data_size, ids, layers, request_size, usable, values},
 };
 use crate::{
-    code_span::code,
-    number as text,
+    statements::studies::fileio_appvirt::{
+        Apart, FileioClaim, LeftToWrite, OneRepeat, RepeatsVerdict,
+    },
     types::{Cause, Cell, Conclusion, DataTable, Holds, ResultRow, Section, ServedBy},
+    words::{
+        Words,
+        studies::fileio_appvirt::{self as words, WORKS},
+    },
 };
 
 /// See the module.
@@ -21,10 +26,6 @@ pub struct FileioAppvirt;
 impl Study for FileioAppvirt {
     fn id(&self) -> StudyId {
         StudyId::FileioAppvirt
-    }
-
-    fn title(&self) -> &'static str {
-        "file I/O of virtualised applications"
     }
 
     fn section(&self, data: &Data) -> Section {
@@ -49,26 +50,12 @@ impl Study for FileioAppvirt {
         conclusions.extend(layers.iter().filter_map(|l| write_back(data, l)));
         conclusions.extend(layers.iter().filter_map(|l| copy_up(data, l)));
         Section {
-            name: self.id().id().into(),
-            title: self.heading(),
-            about: format!(
-                "One file written and read from start to end, {natively} and through each layer. Seconds: mean and range of the repeats. The report's own rule decides whether a layer differs from {base}.",
-                base = data.baseline_name(),
-                natively = data.natively()
-            ),
             tables,
             conclusions,
-            ..Section::default()
+            ..self.head(data)
         }
     }
 }
-
-/// Operation, state of the cache, and title of each part.
-const WORKS: [(&str, &str, &str); 3] = [
-    ("write", "", "write"),
-    ("read", "cold", "read, the first time"),
-    ("read", "warm", "read, again"),
-];
 
 /// One part of the study.
 struct StudyWork<'a> {
@@ -108,27 +95,23 @@ impl<'a> StudyWork<'a> {
             .iter()
             .filter(|l| self.rows().any(|r| r.layer == **l))
             .collect();
+        let names = self.data.names();
         let line = |record: &u64| {
             let first = Cell::number(format_size(*record), *record as f64);
             let rest = own.iter().map(|layer| {
                 self.at(layer, *record).map_or_else(Cell::default, |r| {
-                    let mut words = r.words();
-                    if **layer != self.native() {
-                        words.push_str(", ");
-                        words.push_str(&verdict(&r));
-                    }
-                    Cell::number(words, r.mean())
+                    let verdict = (**layer != self.native()).then(|| verdict(&r));
+                    let said = words::summary_cell(&r.said(), verdict, &names);
+                    Cell::number(said, r.mean())
                 })
             });
             std::iter::once(first).chain(rest).collect()
         };
         let size = self.rows().next().map_or(0, data_size);
+        let [title, note] = words::summary(self.title, size, &names);
         DataTable {
-            title: format!("{}, {}: seconds", capital(self.title), format_size(size)),
-            note: format!(
-                "Mean and range of the repeats, and the report's verdict against {}.",
-                self.data.baseline_name()
-            ),
+            title: title.into(),
+            note: note.into(),
             head: std::iter::once("record".to_owned())
                 .chain(own.iter().map(|l| (**l).to_owned()))
                 .collect(),
@@ -144,40 +127,31 @@ impl<'a> StudyWork<'a> {
             .filter_map(|record| Some((record, self.at(layer, record)?)))
             .collect();
         let most = rows.iter().map(|(_, r)| r.all.len()).max()?;
-        let seconds = |s: f64| text::time(s * 1e6);
+        let names = self.data.names();
+        let seconds = words::seconds;
         let line = |(record, repeats): &(u64, Repeats)| {
             let mut line = vec![Cell::number(format_size(*record), *record as f64)];
             let source = repeats.source();
             line.extend((0..most).map(|n| {
                 repeats.all.get(n).map_or_else(Cell::default, |(s, from)| {
-                    let apart = from.filter(|_| *from != source);
-                    let from = apart.map_or_else(String::new, |f| format!(", {}", f.word()));
-                    Cell::number(format!("{}{from}", seconds(*s)), *s)
+                    let one = OneRepeat {
+                        seconds: *s,
+                        apart: from.filter(|_| *from != source),
+                    };
+                    Cell::number(one.words(&names), *s)
                 })
             }));
             line.push(Cell::number(seconds(repeats.mean()), repeats.mean()));
-            line.push(Cell::text(text::time_span(
-                repeats.range().map(|s| s * 1e6),
-            )));
-            line.push(Cell::text(source.map_or("", ServedBy::word)));
+            line.push(Cell::text(words::range(repeats.range())));
+            line.push(Cell::text(words::source(source)));
             line
         };
         let apart: usize = rows.iter().map(|(_, r)| r.set_apart()).sum();
-        let note = if apart > 0 {
-            format!(
-                "{} came from elsewhere than the others and are not in the mean.",
-                text::count(apart, "repeat")
-            )
-        } else {
-            String::new()
-        };
-        let mut head = vec!["record".to_owned()];
-        head.extend((1..=most).map(|n| format!("repeat {n}")));
-        head.extend(["mean", "range", "data came from"].map(str::to_owned));
+        let [title, note] = words::repeats(layer, self.title, apart);
         Some(DataTable {
-            title: format!("{layer}: {}, each repeat", self.title),
-            note,
-            head,
+            title: title.into(),
+            note: note.into(),
+            head: words::repeats_head(most),
             rows: rows.iter().map(line).collect(),
         })
     }
@@ -202,18 +176,15 @@ impl<'a> StudyWork<'a> {
         let line = |record: &u64| {
             let first = Cell::number(format_size(*record), *record as f64);
             let rest = own.iter().map(|l| {
-                find(l, *record).map_or_else(Cell::default, |d| {
-                    let bytes = d
-                        .bytes
-                        .map_or_else(String::new, |b| format!(", {}", text::bytes(b)));
-                    Cell::number(format!("{}{bytes}", text::time(d.seconds * 1e6)), d.seconds)
-                })
+                find(l, *record)
+                    .map_or_else(Cell::default, |d| Cell::number(words::left(&d), d.seconds))
             });
             std::iter::once(first).chain(rest).collect()
         };
+        let [title, note] = words::LEFT;
         Some(DataTable {
-            title: "Written after the program had ended: seconds".into(),
-            note: "From the last close until everything was on the device, and the bytes that crossed to it meanwhile; medians of the repeats.".into(),
+            title: title.into(),
+            note: note.into(),
             head: std::iter::once("record".to_owned())
                 .chain(own.iter().map(|l| (**l).to_owned()))
                 .collect(),
@@ -222,14 +193,10 @@ impl<'a> StudyWork<'a> {
     }
 }
 
-/// As the result has it: `probably slower 1.18x`.
-fn verdict(of: &Repeats) -> String {
-    let word = of.row.word();
-    match of.against_native() {
-        Apart::No => "the same".into(),
-        Apart::Open => "too noisy".into(),
-        Apart::Slower(ratio) => format!("{word} {}x", text::ratio(ratio)),
-        Apart::Faster(ratio) => format!("{word} {}x", text::ratio(1.0 / ratio)),
+fn verdict<'a>(of: &Repeats<'a>) -> RepeatsVerdict<'a> {
+    RepeatsVerdict {
+        row: of.row,
+        apart: of.against_native(),
     }
 }
 
@@ -238,10 +205,6 @@ fn of<'a>(data: &Data<'a>, layer: &str, op: &str) -> Vec<&'a ResultRow> {
     let rows = data.results.iter();
     rows.filter(|r| r.layer == layer && r.meaning.operation == op && usable(r))
         .collect()
-}
-
-fn ids(rows: &[&ResultRow]) -> Vec<String> {
-    rows.iter().map(|r| r.id.clone()).collect()
 }
 
 fn total(data: &Data, rows: &[&ResultRow]) -> f64 {
@@ -280,31 +243,15 @@ fn memory(data: &Data, layer: &str) -> Option<Conclusion> {
     } else {
         Holds::Open
     };
-    let mut text = format!(
-        "in {} the first read comes from the device ({fetched} of {} by proof) and later ones from memory ({kept} of {})",
-        code(layer),
-        first.len(),
-        again.len()
-    );
     let (slow, quick) = (total(data, &first), total(data, &again));
-    if holds == Holds::Yes && quick > 0.0 {
-        text.push_str(": ");
-        text.push_str(&text::time(slow * 1e6));
-        text.push_str(" against ");
-        text.push_str(&text::time(quick * 1e6));
-        text.push_str(" for all record sizes, so the two are told apart and never averaged");
-    }
-    Some(Conclusion {
-        claim: "later reads come from memory, the first from the device".into(),
-        layer: layer.into(),
-        text,
-        holds,
-        evidence: ids(&reads),
-    })
+    let said = FileioClaim::LaterReads {
+        layer,
+        first: [fetched, first.len()],
+        again: [kept, again.len()],
+        seconds: (holds == Holds::Yes && quick > 0.0).then_some([slow, quick]),
+    };
+    Some(conclusion(&said, layer, holds, ids(reads), &data.names()))
 }
-
-/// Claim about the data that was left.
-const WRITTEN: &str = "has written nearly everything when the application ends";
 
 /// Whether everything is written when the application has ended.
 fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
@@ -317,42 +264,22 @@ fn write_back(data: &Data, layer: &str) -> Option<Conclusion> {
     let bytes: Option<f64> = debts.iter().map(|d| d.bytes).sum();
     let written: u64 = writes.iter().map(|r| data_size(r)).sum();
     let spent = total(data, &writes);
-    let (holds, what) = match bytes {
-        _ if debts.is_empty() => (Holds::Open, "nothing is known of what was left".into()),
-        None => (Holds::Open, "no device counts what was left".into()),
-        Some(b) if b >= 0.1 * written as f64 => (
+    let all = written as f64;
+    let (holds, left) = match bytes {
+        _ if debts.is_empty() => (Holds::Open, LeftToWrite::Unknown),
+        None => (Holds::Open, LeftToWrite::NotCounted),
+        Some(bytes) if bytes >= 0.1 * all => (
             Holds::No,
-            format!(
-                "{} of {} were still to be written when the program had ended after {}, and took {} more",
-                text::bytes(b),
-                text::bytes(written as f64),
-                text::time(spent * 1e6),
-                text::time(seconds * 1e6)
-            ),
+            LeftToWrite::Much {
+                bytes: [bytes, all],
+                seconds: [spent, seconds],
+            },
         ),
-        Some(b) => (
-            Holds::Yes,
-            format!(
-                "only {} of {} were left",
-                text::bytes(b),
-                text::bytes(written as f64)
-            ),
-        ),
+        Some(bytes) => (Holds::Yes, LeftToWrite::Little([bytes, all])),
     };
-    Some(Conclusion {
-        claim: WRITTEN.into(),
-        layer: layer.into(),
-        text: format!(
-            "{} {WRITTEN}: {what} (all record sizes together)",
-            code(layer)
-        ),
-        holds,
-        evidence: ids(&writes),
-    })
+    let said = FileioClaim::Written { layer, left };
+    Some(conclusion(&said, layer, holds, ids(writes), &data.names()))
 }
-
-/// Claim about a first write.
-const IN_PLACE: &str = "changes a file without a copy of it";
 
 /// Whether a first write to an existing file leaves the rest of it where it is.
 fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
@@ -367,24 +294,18 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
     let (here, there) = (*here.first()?, *there.first()?);
     let (mine, natively) = (Repeats::of(data, here)?, Repeats::of(data, there)?);
     let copies = here.causes.contains(&Cause::CopyUp);
-    let (holds, what) = match mine.against_native() {
-        Apart::Slower(_) if copies => (Holds::No, String::new()),
+    let (holds, verdict) = match mine.against_native() {
+        Apart::Slower(_) if copies => (Holds::No, None),
         // A copy that was not recognised may be the reason.
-        Apart::Slower(_) | Apart::Open => (Holds::Open, format!(", {}", verdict(&mine))),
-        _ => (Holds::Yes, format!(", {}", verdict(&mine))),
+        Apart::Slower(_) | Apart::Open => (Holds::Open, Some(verdict(&mine))),
+        _ => (Holds::Yes, Some(verdict(&mine))),
     };
-    Some(Conclusion {
-        claim: IN_PLACE.into(),
-        layer: layer.into(),
-        text: format!(
-            "{} {IN_PLACE} ({}): {} for the first write, {} {}{what}",
-            code(layer),
-            format_size(data_size(here)),
-            text::time(mine.mean() * 1e6),
-            data.natively(),
-            text::time(natively.mean() * 1e6)
-        ),
-        holds,
-        evidence: vec![here.id.clone(), there.id.clone()],
-    })
+    let said = FileioClaim::InPlace {
+        layer,
+        size: data_size(here),
+        seconds: [mine.mean(), natively.mean()],
+        verdict,
+    };
+    let evidence = ids([here, there]);
+    Some(conclusion(&said, layer, holds, evidence, &data.names()))
 }

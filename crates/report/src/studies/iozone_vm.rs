@@ -10,9 +10,11 @@ use super::{
     rows::{data_size, engine_used, heading, layers, request_size, usable, values},
 };
 use crate::{
-    number as text,
-    types::{Axis, Cell, DataTable, Holds, LineChart, Mark, ResultRow, Section, Series},
-    words::lists::some_of,
+    statements::studies::iozone_vm::IozoneAnswer,
+    types::{
+        Axis, Cell, Conclusion, DataTable, Holds, LineChart, Mark, ResultRow, Section, Series,
+    },
+    words::{Text, Words, studies::iozone_vm as words},
 };
 
 /// See the module.
@@ -21,10 +23,6 @@ pub struct IozoneVm;
 impl Study for IozoneVm {
     fn id(&self) -> StudyId {
         StudyId::IozoneVm
-    }
-
-    fn title(&self) -> &'static str {
-        "file systems of development machines"
     }
 
     fn section(&self, data: &Data) -> Section {
@@ -46,42 +44,34 @@ impl Study for IozoneVm {
                 .filter_map(|op| stream_chart(data, native, op)),
         );
         Section {
-            name: self.id().id().into(),
-            title: self.heading(),
-            about: format!(
-                "iozone's tests {} and through each layer. Throughput is in KB/s of 1024 bytes, as in iozone. Files were read just after they had been written or read, so reads come from memory if the layer allows it.",
-                data.natively()
-            ),
             tables,
             charts: lines,
             conclusions: claims::conclusions(data, &charts),
-            ..Section::default()
+            ..self.head(data)
         }
     }
 
     /// Which layers lose acknowledged writes, where a database should not be, and where to read.
-    fn headline(&self, _: &Data, section: &Section) -> Option<String> {
-        let all = &section.conclusions;
-        let layers = |claim, holds| super::layers_where(all, claim, holds);
-        let said = |layers: Vec<String>, text: &dyn Fn(String) -> String| {
-            (!layers.is_empty()).then(|| text(some_of(&layers)))
+    fn headline(&self, data: &Data, section: &Section) -> Option<Text> {
+        let of = |claim: &str, holds| {
+            let is_it = |c: &&Conclusion| c.claim == claim && c.holds == holds;
+            let all = section.conclusions.iter().filter(is_it);
+            all.map(|c| c.layer.as_str()).collect::<Vec<_>>()
         };
-        let parts = [
-            said(layers(super::syncs::HONEST, Holds::No), &|l| {
-                format!("acknowledged writes can be lost in {l}")
-            }),
-            said(layers(claims::DATABASE, Holds::No), &|l| {
-                format!("keep databases off {l}")
-            }),
-            said(layers(claims::DATABASE, Holds::Yes), &|l| {
-                format!("a database can be in {l}")
-            }),
-            said(layers(claims::READING, Holds::Yes), &|l| {
-                format!("prefer {l} for reading")
-            }),
-        ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| parts.join("; "))
+        let answer = IozoneAnswer {
+            lose: of(words::HONEST, Holds::No),
+            off: of(words::DATABASE, Holds::No),
+            database: of(words::DATABASE, Holds::Yes),
+            reading: of(words::READING, Holds::Yes),
+        };
+        let IozoneAnswer {
+            lose,
+            off,
+            database,
+            reading,
+        } = &answer;
+        let none = [lose, off, database, reading].iter().all(|l| l.is_empty());
+        (!none).then(|| answer.words(&data.names()))
     }
 }
 
@@ -116,8 +106,7 @@ fn tests(data: &Data) -> Vec<DataTable> {
                 .filter(|r| data_size(r) == file)
                 .collect();
             if !own {
-                let title = format!("{title}, {} file: KB/s", format_size(file));
-                tables.push(by_record(data, title, &of));
+                tables.push(by_record(data, words::test(title, file), &of));
             }
         }
     }
@@ -125,7 +114,7 @@ fn tests(data: &Data) -> Vec<DataTable> {
 }
 
 /// Record sizes as rows, layers as columns.
-fn by_record(data: &Data, title: String, rows: &[&ResultRow]) -> DataTable {
+fn by_record(data: &Data, title: Text, rows: &[&ResultRow]) -> DataTable {
     let has = |layer: &&str| rows.iter().any(|r| r.layer == *layer);
     let layers: Vec<&str> = layers(data).into_iter().filter(has).collect();
     let line = |record: &u64| {
@@ -139,10 +128,10 @@ fn by_record(data: &Data, title: String, rows: &[&ResultRow]) -> DataTable {
             .collect()
     };
     DataTable {
-        title,
+        title: title.into(),
         note: String::new(),
         head: std::iter::once("record".to_owned())
-            .chain(layers.iter().map(|l| heading(data, l)))
+            .chain(layers.iter().map(|l| heading(data, l).into()))
             .collect(),
         rows: values(rows.iter().copied(), request_size)
             .iter()
@@ -156,37 +145,35 @@ const STREAMS: [&str; 2] = ["read", "write"];
 
 fn table_of(part: &Part) -> DataTable {
     let rows: Vec<&ResultRow> = part.rows().collect();
-    by_record(part.data, format!("{}: KB/s", part.words()), &rows)
+    let [title, _] = words::part(&part.said(), &part.data.names());
+    by_record(part.data, title, &rows)
 }
 
 fn chart_of(part: &Part) -> LineChart {
     let series = |layer: &str| {
         let rows = part.of(layer);
-        (!rows.is_empty()).then(|| line(&heading(part.data, layer), &rows))
+        (!rows.is_empty()).then(|| line(heading(part.data, layer), &rows))
     };
     let all = layers(part.data);
-    chart(
-        format!("Throughput over record size: {}", part.words()),
-        all.into_iter().filter_map(series).collect(),
-    )
+    let [_, title] = words::part(&part.said(), &part.data.names());
+    chart(title, all.into_iter().filter_map(series).collect())
 }
 
-fn chart(title: String, series: Vec<Series>) -> LineChart {
+fn chart(title: Text, series: Vec<Series>) -> LineChart {
+    let [x, y] = words::AXES;
+    let axis = |label: &str, unit: &str| Axis {
+        label: label.into(),
+        unit: unit.into(),
+    };
     LineChart {
-        title,
-        x: Axis {
-            label: "record size".into(),
-            unit: "B".into(),
-        },
-        y: Axis {
-            label: "throughput".into(),
-            unit: "B/s".into(),
-        },
+        title: title.into(),
+        x: axis(x, "B"),
+        y: axis(y, "B/s"),
         series,
     }
 }
 
-fn line(name: &str, rows: &[&ResultRow]) -> Series {
+fn line(name: impl Into<String>, rows: &[&ResultRow]) -> Series {
     let marks = rows.iter().filter_map(|r| {
         Some(Mark {
             x: request_size(r) as f64,
@@ -194,14 +181,13 @@ fn line(name: &str, rows: &[&ResultRow]) -> Series {
             interval: r.interval,
         })
     });
-    Series::along(name, marks)
+    Series::along(&name.into(), marks)
 }
 
 /// Throughput in iozone's unit.
 fn kilobytes(row: Option<&ResultRow>) -> Cell {
-    row.and_then(|r| r.value).map_or_else(Cell::default, |v| {
-        Cell::number(format!("{:.0}", v / 1024.0), v / 1024.0)
-    })
+    let rate = row.and_then(|r| r.value).map(|v| v / 1024.0);
+    rate.map_or_else(Cell::default, |v| Cell::number(words::kilobytes(v), v))
 }
 
 fn streams(data: &Data, layer: &str, op: &str) -> Option<DataTable> {
@@ -216,19 +202,14 @@ fn streams(data: &Data, layer: &str, op: &str) -> Option<DataTable> {
             Cell::number(format_size(request_size(call)), request_size(call) as f64),
             kilobytes(Some(call)),
             kilobytes(Some(stream)),
-            ratio.map_or_else(Cell::default, |r| Cell::number(text::ratio(r), r)),
+            ratio.map_or_else(Cell::default, |r| Cell::number(words::quotient(r), r)),
         ]
     };
+    let [title, _] = words::streams(op, &heading(data, layer));
     Some(DataTable {
-        title: format!("{}: {op}() against f{op}(), KB/s", heading(data, layer)),
+        title: title.into(),
         note: String::new(),
-        head: vec![
-            "file".into(),
-            "record".into(),
-            format!("{op}()"),
-            format!("f{op}()"),
-            "time of the second over the first".into(),
-        ],
+        head: words::streams_head(op),
         rows: pairs.iter().map(line).collect(),
     })
 }
@@ -240,11 +221,10 @@ fn stream_chart(data: &Data, layer: &str, op: &str) -> Option<LineChart> {
     if calls.is_empty() {
         return None;
     }
+    let [_, title] = words::streams(op, &layer.into());
+    let [call, stream] = words::calls(op);
     Some(chart(
-        format!("{op}() against f{op}() in {layer}"),
-        vec![
-            line(&format!("{op}()"), &calls),
-            line(&format!("f{op}()"), &streams),
-        ],
+        title,
+        vec![line(call, &calls), line(stream, &streams)],
     ))
 }

@@ -11,12 +11,13 @@ use layermark_stats::{Comparison, mean};
 
 use super::{
     Data, Study,
-    rows::{cache_asked, capital, compared, comparison, estimate, heading, is_emulated, layers},
+    rows::{cache_asked, compared, comparison, estimate, heading, is_emulated, layers},
 };
 use crate::{
     facts::index::cost,
     number as text,
     types::{Cell, DataTable, ResultRow, Section},
+    words::{Text, studies::launch_share as words},
 };
 
 /// See the module.
@@ -27,10 +28,6 @@ impl Study for LaunchShare {
         StudyId::LaunchShare
     }
 
-    fn title(&self) -> &'static str {
-        "launch time from disks, images and shares"
-    }
-
     fn section(&self, data: &Data) -> Section {
         let peers = [false, true].map(|emulated| Peers::of(data, emulated));
         let peers: Vec<Peers> = peers.into_iter().flatten().collect();
@@ -39,11 +36,8 @@ impl Study for LaunchShare {
             tables.extend(peers.iter().filter_map(|p| p.table(state)));
         }
         Section {
-            name: self.id().id().into(),
-            title: self.heading(),
-            about: "Programs launched from each layer until they are ready: mean, range, and ratio to the first layer in the same blocks. Layers on an emulated CPU are compared with each other.".into(),
             tables,
-            ..Section::default()
+            ..self.head(data)
         }
     }
 }
@@ -134,21 +128,13 @@ impl<'a> Peers<'a> {
         let rows: Vec<&ResultRow> = programs.iter().flat_map(all).collect();
         let failed = rows.iter().filter(|r| r.trials == 0).filter_map(|r| {
             let why = layermark_model::brief(r.error.as_deref()?);
-            Some(format!("{} from {}: {why}", program(r), r.layer))
+            Some(words::failed(program(r), &r.layer, &why))
         });
         let emulated = is_emulated(self.data, self.first());
         Some(DataTable {
-            title: format!(
-                "{} launches{}",
-                capital(state),
-                if emulated { " in guests" } else { "" }
-            ),
-            note: failed.collect::<Vec<_>>().join(". "),
-            head: ["program", "layer", "launches", "mean", "range"]
-                .map(str::to_owned)
-                .into_iter()
-                .chain([format!("time over {}", heading(self.data, self.first()))])
-                .collect(),
+            title: words::title(state, emulated).into(),
+            note: Text::joined(failed, ". ").into(),
+            head: words::head(&heading(self.data, self.first())),
             rows: rows.iter().map(|r| self.line(r)).collect(),
         })
     }
@@ -166,7 +152,7 @@ impl<'a> Peers<'a> {
                 Cell::number(text::time(m * 1e6), m),
                 Cell::text(text::time_span([low * 1e6, high * 1e6])),
             ),
-            None => (Cell::text("not launched"), Cell::default()),
+            None => (Cell::text(words::NOT_LAUNCHED), Cell::default()),
         };
         vec![
             Cell::text(program(row)),
@@ -201,7 +187,7 @@ fn rows<'a>(data: &'a Data<'a>) -> impl Iterator<Item = &'a ResultRow> {
 /// The result's label without the state of its caches.
 fn program(row: &ResultRow) -> &str {
     let state = cache_asked(row);
-    let ends = [format!(" ({state})"), format!(", {state}")];
+    let ends = words::states(state);
     let cut = ends.iter().find_map(|e| row.label.strip_suffix(e.as_str()));
     cut.unwrap_or(&row.label)
 }

@@ -10,11 +10,11 @@
 use layermark_model::{Run, StudyId};
 
 use crate::{
-    code_span::{self, code},
     facts::index::Index,
-    number::count,
+    group,
+    statements::studies::{ByClaim, ClaimSides, CountedClaims},
     types::{BufferRow, Conclusion, CostRow, Holds, ResultRow, Section},
-    words::{Names, lists::some_of},
+    words::{self, Names, Text, Words, studies::Claimed},
 };
 
 mod buffer_size;
@@ -46,21 +46,11 @@ pub struct Data<'a> {
 }
 
 impl Data<'_> {
-    /// The baseline's name in a sentence.
-    pub fn baseline_name(&self) -> String {
-        code_span::baseline(self.run.baseline())
-    }
-
     /// Names that sentences use.
     pub fn names(&self) -> Names<'_> {
         Names {
             baseline: self.run.baseline(),
         }
-    }
-
-    /// `natively`, or in which layer.
-    pub fn natively(&self) -> String {
-        code_span::in_baseline(&self.baseline_name())
     }
 }
 
@@ -68,58 +58,68 @@ impl Data<'_> {
 pub trait Study: Sync {
     /// Its id in a plan.
     fn id(&self) -> StudyId;
-    /// What it is about, in a few words.
-    fn title(&self) -> &'static str;
-    /// The heading of its section.
-    fn heading(&self) -> String {
-        format!("Study: {}", self.title())
+    /// The beginning of its section.
+    fn head(&self, data: &Data) -> Section {
+        let id = self.id();
+        Section {
+            name: id.id().into(),
+            title: words::studies::heading(id).into(),
+            about: words::studies::about(id, &data.names()).into(),
+            ..Section::default()
+        }
     }
     /// Its tables and charts, and the conclusions that are not data.
     fn section(&self, data: &Data) -> Section;
     /// Its answer, made from the same data as its section. Without a full stop.
-    fn headline(&self, _data: &Data, section: &Section) -> Option<String> {
-        by_claim(&section.conclusions)
+    fn headline(&self, data: &Data, section: &Section) -> Option<Text> {
+        by_claim(&section.conclusions).map(|said| said.words(&data.names()))
+    }
+}
+
+/// A claim and its sentence.
+fn conclusion(
+    said: &impl Claimed,
+    layer: &str,
+    holds: Holds,
+    evidence: Vec<String>,
+    names: &Names,
+) -> Conclusion {
+    Conclusion {
+        text: said.words(names).into(),
+        claim: said.claim(names).into(),
+        layer: layer.into(),
+        holds,
+        evidence,
     }
 }
 
 /// Most claims of a headline.
 const CLAIMS: usize = 2;
 
-/// The first decided claims, with the layers that they hold in and those that they do not hold in.
-fn by_claim(all: &[Conclusion]) -> Option<String> {
-    let mut claims: Vec<&str> = Vec::new();
-    for c in all.iter().filter(|c| c.holds != Holds::Open) {
-        if !claims.contains(&c.claim.as_str()) {
-            claims.push(&c.claim);
-        }
-    }
-    let said = |claim: &&str| {
-        let of = |holds: Holds, word: &str| {
-            let layers = layers_where(all, claim, holds);
-            (!layers.is_empty()).then(|| format!("{word} in {}", some_of(&layers)))
+/// The first decided claims.
+fn by_claim(all: &[Conclusion]) -> Option<ByClaim<'_>> {
+    let decided = all.iter().filter(|c| c.holds != Holds::Open);
+    let claims = group::distinct(decided.map(|c| c.claim.as_str()));
+    let sides = |claim: &'_ str| {
+        let of = |holds| {
+            let own = all.iter().filter(|c| c.claim == claim && c.holds == holds);
+            own.map(|c| c.layer.as_str()).collect()
         };
-        let sides = [of(Holds::Yes, "yes"), of(Holds::No, "no")];
-        let sides: Vec<String> = sides.into_iter().flatten().collect();
-        format!("{claim}: {}", sides.join(", "))
+        (of(Holds::Yes), of(Holds::No))
     };
-    let said: Vec<String> = claims.iter().take(CLAIMS).map(said).collect();
-    (!said.is_empty()).then(|| said.join("; "))
+    let sides = claims.into_iter().take(CLAIMS).map(|claim| {
+        let (yes, no) = sides(claim);
+        ClaimSides { claim, yes, no }
+    });
+    let sides: Vec<ClaimSides> = sides.collect();
+    (!sides.is_empty()).then_some(ByClaim(sides))
 }
 
-/// Names of the layers whose answer to a claim is this one.
-fn layers_where(all: &[Conclusion], claim: &str, holds: Holds) -> Vec<String> {
-    let of = all.iter().filter(|c| c.claim == claim && c.holds == holds);
-    of.map(|c| code(&c.layer)).collect()
-}
-
-/// How many claims hold, do not hold, and are not decided.
-fn counted(all: &[Conclusion]) -> Option<String> {
+/// How many claims hold, do not hold, and are not decided. `None` if none is decided.
+fn counted(all: &[Conclusion]) -> Option<CountedClaims> {
     let of = |holds: Holds| all.iter().filter(|c| c.holds == holds).count();
     let (yes, no, open) = (of(Holds::Yes), of(Holds::No), of(Holds::Open));
-    (yes + no > 0).then(|| {
-        let claims = count(all.len(), "claim");
-        format!("of {claims} of the study, {yes} hold here, {no} do not, {open} are not decided")
-    })
+    (yes + no > 0).then_some(CountedClaims { yes, no, open })
 }
 
 /// Every study.
@@ -134,20 +134,21 @@ pub const ALL: &[&dyn Study] = &[
 /// What the study with this id is about, in a few words.
 pub fn title(id: &str) -> Option<&'static str> {
     let study = ALL.iter().find(|s| s.id().id() == id);
-    study.map(|s| s.title())
+    study.map(|s| words::studies::title(s.id()))
 }
 
 /// The section of the study that the plan repeats, or of the plan's own claims. Claims of the plan come first.
 pub fn build(data: &Data) -> Option<Section> {
     let claims = declared::conclusions(data);
     let study = ALL.iter().find(|s| Some(s.id()) == data.run.plan.study);
+    let [title, about] = words::studies::CLAIMS;
     let mut section = match study {
         Some(study) => study.section(data),
         None if claims.is_empty() => return None,
         None => Section {
             name: "claims".into(),
-            title: "Claims".into(),
-            about: "What the plan claims of the layers, and whether it holds here.".into(),
+            title: title.into(),
+            about: about.into(),
             ..Section::default()
         },
     };
@@ -155,10 +156,11 @@ pub fn build(data: &Data) -> Option<Section> {
     section.tables.retain(|table| !table.rows.is_empty());
     section.conclusions.splice(0..0, claims);
     section.remarks.extend(declared::sources(data));
-    section.headline = match study {
+    let headline = match study {
         Some(study) => study.headline(data, &section),
-        None => by_claim(&section.conclusions),
+        None => by_claim(&section.conclusions).map(|said| said.words(&data.names())),
     };
+    section.headline = headline.map(String::from);
     Some(section)
 }
 

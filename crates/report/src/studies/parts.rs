@@ -1,12 +1,12 @@
 //! Results that the study of development machines draws and decides from.
 
-use layermark_model::{Unit, format_size};
+use layermark_model::Unit;
 
 use super::{
     Data,
     rows::{data_size, engine_used, request_size, usable},
 };
-use crate::types::ResultRow;
+use crate::{statements::studies::iozone_vm::PartOf, types::ResultRow};
 
 /// Largest of the study's small files.
 pub const SMALL: u64 = 64 << 10;
@@ -41,14 +41,13 @@ impl<'a> Part<'a> {
         self.rows().filter(|r| r.layer == layer).collect()
     }
 
-    /// `rand-read of a 64M file`.
-    pub fn words(&self) -> String {
+    /// What it is about.
+    pub fn said(&self) -> PartOf<'static> {
         let largest = self.rows().map(data_size).max();
-        format!(
-            "{} of a {} file",
-            self.op,
-            format_size(largest.unwrap_or(0))
-        )
+        PartOf {
+            op: self.op,
+            file: largest.unwrap_or(0),
+        }
     }
 }
 

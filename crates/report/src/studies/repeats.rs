@@ -5,7 +5,7 @@ use layermark_model::TrialRecord;
 use super::Data;
 use crate::{
     facts::data_source::Seen,
-    number,
+    statements::studies::fileio_appvirt::{Apart, MeanOfRepeats},
     types::{ResultRow, ServedBy, Verdict},
 };
 
@@ -15,19 +15,6 @@ pub struct Repeats<'a> {
     pub row: &'a ResultRow,
     /// Seconds and where a read came from, in the order of measurement.
     pub all: Vec<(f64, Option<ServedBy>)>,
-}
-
-/// How a result differs from native, by the report's own rule.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Apart {
-    /// The same.
-    No,
-    /// Slower, certainly or probably, by this ratio.
-    Slower(f64),
-    /// Faster, certainly or probably, by this ratio.
-    Faster(f64),
-    /// Undecided.
-    Open,
 }
 
 impl<'a> Repeats<'a> {
@@ -88,14 +75,12 @@ impl<'a> Repeats<'a> {
         fold(self.alike())
     }
 
-    /// `8.97 s (8.36 to 9.66 s)`.
-    pub fn words(&self) -> String {
-        let us = self.range().map(|s| s * 1e6);
-        format!(
-            "{} ({})",
-            number::time(self.mean() * 1e6),
-            number::time_span(us)
-        )
+    /// Mean and range.
+    pub fn said(&self) -> MeanOfRepeats {
+        MeanOfRepeats {
+            mean: self.mean(),
+            range: self.range(),
+        }
     }
 
     /// The verdict against native.

@@ -1,14 +1,14 @@
 //! Helpers with which studies read results.
 
-use layermark_model::{CacheState, Quantity, Quotient, Site, Trial, TrialRecord, Unit, flags};
+use layermark_model::{CacheState, Quantity, Quotient, Site, Trial, TrialRecord, Unit};
 use layermark_stats::{self as stats, Comparison, Interval, Pair, compare_all};
 
 use super::Data;
 use crate::{
-    code_span::code,
     facts::LEVEL,
-    number as text,
-    types::{Estimate, ResultRow, Verdict},
+    statements::studies::declared::{HostCpu, Work},
+    types::{Conclusion, Estimate, ResultRow, Verdict},
+    words::{self, Text},
 };
 
 /// Bytes of one request; 0 if there is none.
@@ -80,23 +80,18 @@ pub fn is_emulated(data: &Data, layer: &str) -> bool {
 }
 
 /// The layer's name as a heading of numbers, with a remark about an emulated CPU.
-pub fn heading(data: &Data, layer: &str) -> String {
-    if is_emulated(data, layer) {
-        format!("{layer} ({})", flags::EMULATED_CPU)
-    } else {
-        layer.to_owned()
-    }
+pub fn heading(data: &Data, layer: &str) -> Text {
+    words::studies::layer_head(layer, is_emulated(data, layer))
 }
 
-/// A sentence with a mark at every layer on an emulated CPU.
-pub fn marked(data: &Data, mut text: String) -> String {
-    for layer in layers(data) {
-        if is_emulated(data, layer) {
-            let name = code(layer);
-            text = text.replace(&name, &format!("{name} ({})", flags::EMULATED_CPU));
-        }
+/// Adds a remark to each name of a layer on an emulated CPU.
+pub fn mark(data: &Data, conclusions: &mut [Conclusion]) {
+    let mut emulated = layers(data);
+    emulated.retain(|layer| is_emulated(data, layer));
+    for conclusion in conclusions {
+        let text = Text::from(std::mem::take(&mut conclusion.text));
+        conclusion.text = words::studies::marked(text, &emulated).into();
     }
-    text
 }
 
 /// Distinct values of a quantity in results, ascending.
@@ -125,14 +120,6 @@ fn records(row: &ResultRow) -> Option<f64> {
     (record > 0).then(|| data_size(row) as f64 / record as f64)
 }
 
-/// The text with a capital first letter.
-pub fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars
-        .next()
-        .map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
-}
-
 /// Ids of results.
 pub fn ids<'a>(rows: impl IntoIterator<Item = &'a ResultRow>) -> Vec<String> {
     rows.into_iter().map(|r| r.id.clone()).collect()
@@ -144,20 +131,8 @@ pub fn geometric_mean(ratios: &[f64]) -> Option<f64> {
     stats::mean(&logs).map(f64::exp)
 }
 
-/// `1.20x in the mean (1.02 to 3.40)`; the mean is the geometric one.
-pub fn spread(ratios: &[f64]) -> Option<String> {
-    let centre = geometric_mean(ratios)?;
-    let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = ratios.iter().copied().fold(0.0, f64::max);
-    Some(format!(
-        "{}x in the mean ({})",
-        text::ratio(centre),
-        text::ratio_span([low, high])
-    ))
-}
-
-/// CPU time of this machine in microseconds, of all programs, and the unit of work.
-pub fn host_cpu(data: &Data, row: &ResultRow) -> Option<(f64, &'static str)> {
+/// CPU time of this machine, of all programs.
+pub fn host_cpu(data: &Data, row: &ResultRow) -> Option<HostCpu> {
     let (layer, point) = data.run.site(&row.layer, &row.label)?;
     let trials = data.index.trials(layer, point).into_iter();
     let trials: Vec<_> = trials.filter_map(|t| t.trial.as_ref()).collect();
@@ -165,15 +140,15 @@ pub fn host_cpu(data: &Data, row: &ResultRow) -> Option<(f64, &'static str)> {
     let (units, per) = match row.meaning.unit {
         Unit::Byte => (
             trials.iter().map(|t| t.bytes()).sum::<u64>() as f64 / 1024.0,
-            "a KB",
+            Work::Kilobyte,
         ),
         _ => (
             trials.iter().map(|t| t.ops()).sum::<u64>() as f64,
-            "an operation",
+            Work::Operation,
         ),
     };
     let us = busy? as f64 / 1e3 / units;
-    us.is_finite().then_some((us, per))
+    us.is_finite().then_some(HostCpu { us, per })
 }
 
 /// Comparisons of pairs of results, here with there, by the blocks in which both have a number.

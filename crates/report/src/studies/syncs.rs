@@ -5,19 +5,14 @@ use layermark_model::witness::WitnessTrial;
 use layermark_stats::Verdict;
 
 use super::{
-    Data,
+    Data, conclusion,
     rows::{ids, is_emulated, judged, usable},
 };
 use crate::{
-    code_span::code,
-    facts::power_cuts::{self, Sum, controls, controls_failed, killed, lie, sum},
-    number as text,
+    facts::power_cuts::{self, controls, controls_failed, killed, lie, sum},
+    statements::studies::iozone_vm::{CountedFlushes, FastSync, IozoneClaim, SyncProof},
     types::{Conclusion, DurabilityVerdict, Holds, ResultRow},
-    words::Words,
 };
-
-/// Claim about flushes.
-pub const HONEST: &str = "flushes honestly";
 
 /// A conclusion for each layer, and those that were only cut; then whether a fast sync is one that was not
 /// done.
@@ -82,75 +77,57 @@ pub fn is_lost(data: &Data, row: &ResultRow) -> bool {
 /// Whether syncs are done, and not only acknowledged.
 fn acknowledged(data: &Data, trials: &[WitnessTrial], layer: &str) -> Option<Conclusion> {
     let rows = flushed(data, layer);
-    let made = |what: String, holds, evidence| Conclusion {
-        claim: HONEST.into(),
-        layer: layer.into(),
-        text: format!("{} {HONEST}: {what}", code(layer)),
-        holds,
-        evidence,
+    let made = |proof, holds, evidence| {
+        let said = IozoneClaim::Honest(layer, proof);
+        Some(conclusion(&said, layer, holds, evidence, &data.names()))
     };
     let sum = sum(trials, layer);
     let evidence = || ids(rows.first().copied());
     match cut(trials, layer) {
         Cut::Lost => {
-            let mut what = String::from(lie(trials, layer)?.loss());
-            if let Some(killed) = killed(&sum) {
-                what = format!("{what}; {}", killed.words(&data.names()));
-            }
-            Some(made(what, Holds::No, evidence()))
+            let lost = SyncProof::Lost(Box::new(lie(trials, layer)?), killed(&sum));
+            made(lost, Holds::No, evidence())
         }
-        Cut::Kept => Some(made(kept(data, &sum), Holds::Yes, evidence())),
+        Cut::Kept => {
+            let kept = SyncProof::Kept {
+                records: sum.records,
+                cuts: sum.cuts,
+                killed: killed(&sum),
+            };
+            made(kept, Holds::Yes, evidence())
+        }
         Cut::Unknown => {
-            let (row, holds, what) = counted(data, &rows)?;
-            let why = sum.uncut.or(sum.unrecovered_why);
-            let why = why.map_or_else(String::new, |why| {
-                format!("; power cuts say nothing: {why}")
-            });
-            Some(made(what + &why, holds, ids([row])))
+            let (holds, flushes) = counted(data, &rows)?;
+            let evidence = ids([flushes.row]);
+            let uncut = sum.uncut.or(sum.unrecovered_why);
+            made(SyncProof::Counted(flushes, uncut), holds, evidence)
         }
     }
-}
-
-fn kept(data: &Data, sum: &Sum) -> String {
-    let mut what = format!(
-        "0 of {} lost in {}",
-        text::count(sum.records as usize, "acknowledged record"),
-        text::count(sum.cuts as usize, "power cut")
-    );
-    if let Some(killed) = killed(sum) {
-        what = format!("{what}; {}", killed.words(&data.names()));
-    }
-    what
 }
 
 /// By the flushes that the device counted.
-fn counted<'a>(data: &Data, rows: &[&'a ResultRow]) -> Option<(&'a ResultRow, Holds, String)> {
-    let with = |verdict: DurabilityVerdict| {
-        rows.iter()
-            .copied()
-            .find(|r| r.durability.verdict == verdict)
+fn counted<'a>(data: &Data, rows: &[&'a ResultRow]) -> Option<(Holds, CountedFlushes<'a>)> {
+    use DurabilityVerdict::{Absorbed, CannotTell, Honoured};
+    let with = |verdict| {
+        let mut rows = rows.iter().copied();
+        rows.find(|r| r.durability.verdict == verdict)
     };
-    let told = |r: &ResultRow| r.durability.because.clone().unwrap_or_default();
-    let proof = |r: &ResultRow| match r.durability.flushes {
-        Some(n) => format!("{n} device flushes for {} syncs", r.durability.syncs),
-        None => told(r),
+    let of = |(verdict, holds)| {
+        let row = with(verdict)?;
+        let is_faster = || judged(data, &[row]) == [Verdict::Faster];
+        let flushes = CountedFlushes {
+            row,
+            counted: verdict != CannotTell,
+            faster: row.ratio.filter(|_| verdict == Absorbed && is_faster()),
+        };
+        Some((holds, flushes))
     };
-    if let Some(row) = with(DurabilityVerdict::Absorbed) {
-        let faster = row
-            .ratio
-            .filter(|_| judged(data, &[row]) == [Verdict::Faster]);
-        let than = |ratio| text::of_baseline(ratio, &data.baseline_name());
-        let win = faster.map_or_else(String::new, |e| match text::written(&e) {
-            (_, "") => format!("; that is why it takes {}", than(e.estimate)),
-            _ => format!("; that is why it is {}", than(e.estimate)),
-        });
-        return Some((row, Holds::No, format!("{}{win}", proof(row))));
-    }
-    if let Some(row) = with(DurabilityVerdict::Honoured) {
-        return Some((row, Holds::Yes, proof(row)));
-    }
-    let row = with(DurabilityVerdict::CannotTell)?;
-    Some((row, Holds::Open, told(row)))
+    let order = [
+        (Absorbed, Holds::No),
+        (Honoured, Holds::Yes),
+        (CannotTell, Holds::Open),
+    ];
+    order.into_iter().find_map(of)
 }
 
 /// Whether a fast sync is done: not if the guests that lose data when the power is cut are those whose
@@ -177,27 +154,23 @@ fn fast_sync(data: &Data, trials: &[WitnessTrial]) -> Option<Conclusion> {
     let both = fast.1.op_us_interval.zip(honest.1.op_us_interval);
     let faster = both.is_some_and(|(fast, honest)| fast[1] < honest[0]);
     let slower = both.is_some_and(|(fast, honest)| honest[1] < fast[0]);
-    let names_of =
-        |layers: &[&str]| text::list(&layers.iter().map(|l| code(l)).collect::<Vec<_>>());
-    let emulated = if is_emulated(data, &fast.1.layer) == is_emulated(data, &honest.1.layer) {
-        ""
-    } else {
-        " (their CPUs differ)"
-    };
-    Some(Conclusion {
-        claim: "the fastest sync in a guest is one that is done".into(),
-        layer: fast.1.layer.clone(),
-        text: format!(
-            "the fastest sync in a guest is one that is done: a synced write takes {} in {}, and {} in {}, the fastest guest that keeps its data{emulated}. Power cuts lost acknowledged data in {}, and none in {}. {}",
-            text::time(fast.0),
-            code(&fast.1.layer),
-            text::time(honest.0),
-            code(&honest.1.layer),
-            names_of(&lost),
-            names_of(&kept),
-            controls(trials).words(&data.names())
-        ),
-        holds: !Holds::when(faster && emulated.is_empty(), slower),
-        evidence: ids([fast.1, honest.1]),
-    })
+    let is_on_emulated = |row: &ResultRow| is_emulated(data, &row.layer);
+    let cpus_differ = is_on_emulated(fast.1) != is_on_emulated(honest.1);
+    let said = IozoneClaim::FastSync(Box::new(FastSync {
+        fast: (&fast.1.layer, fast.0),
+        honest: (&honest.1.layer, honest.0),
+        cpus_differ,
+        lost,
+        kept,
+        controls: controls(trials),
+    }));
+    let holds = !Holds::when(faster && !cpus_differ, slower);
+    let evidence = ids([fast.1, honest.1]);
+    Some(conclusion(
+        &said,
+        &fast.1.layer,
+        holds,
+        evidence,
+        &data.names(),
+    ))
 }

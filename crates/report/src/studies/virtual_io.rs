@@ -7,7 +7,10 @@
 use layermark_model::{LayerRun, StudyId, Target};
 
 use super::{Data, Study};
-use crate::types::Section;
+use crate::{
+    types::Section,
+    words::{Text, Words},
+};
 
 mod stacks;
 
@@ -21,22 +24,15 @@ impl Study for VirtualIo {
         StudyId::VirtualIoStack
     }
 
-    fn title(&self) -> &'static str {
-        "emulated against paravirtual I/O"
-    }
-
     fn section(&self, data: &Data) -> Section {
         Section {
-            name: self.id().id().into(),
-            title: self.heading(),
-            about: "Throughput of the same work natively, through emulated hardware and through paravirtual devices: more is better. Guests on an emulated CPU (TCG) are compared with each other. The figures do not apply to KVM.".into(),
             tables: [stacks(data, false), stacks(data, true)].concat(),
-            ..Section::default()
+            ..self.head(data)
         }
     }
 
-    fn headline(&self, _: &Data, section: &Section) -> Option<String> {
-        super::counted(&section.conclusions)
+    fn headline(&self, data: &Data, section: &Section) -> Option<Text> {
+        super::counted(&section.conclusions).map(|said| said.words(&data.names()))
     }
 }
 

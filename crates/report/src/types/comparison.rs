@@ -124,7 +124,7 @@ pub fn word(
     match probably {
         Some(Verdict::Slower) => "probably slower",
         Some(Verdict::Faster) => "probably faster",
-        _ if verdict == Verdict::Undecided && more_blocks.is_some() => "too few blocks",
+        _ if verdict == Verdict::Undecided && more_blocks.is_some() => "too few repeats",
         _ => verdict.word(),
     }
 }

@@ -14,6 +14,9 @@ pub struct LockRow {
     pub verdict: LockVerdict,
     /// What it rests on, or what is missing.
     pub because: String,
+    /// The same as data.
+    #[serde(skip)]
+    pub why: LockReason,
     /// Locks that were taken on one side and tried on the other.
     pub tried: u64,
     /// Those of them that were refused to the other side.
@@ -22,6 +25,30 @@ pub struct LockRow {
     pub longest_us: Option<f64>,
     /// Ids of the results behind it.
     pub evidence: Vec<String>,
+}
+
+/// What an answer rests on, or what is missing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum LockReason {
+    /// The other side took locks that this side held.
+    Took {
+        /// How many it took.
+        taken: u64,
+        /// How many it tried.
+        tried: u64,
+    },
+    /// The other side was refused each.
+    Refused {
+        /// How many it tried.
+        tried: u64,
+        /// The longest time until it was refused, microseconds.
+        longest_us: Option<f64>,
+    },
+    /// Why it did not try: the stored error, or the stored reason for leaving the points out.
+    Stored(String),
+    /// It did not try, and no reason is stored.
+    #[default]
+    OneClient,
 }
 
 /// The answer.

@@ -38,7 +38,7 @@ pub use figure::{FigureGroup, FigureRow};
 pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
-pub use lock::{LockRow, LockVerdict};
+pub use lock::{LockReason, LockRow, LockVerdict};
 pub use result::{
     BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, FewerBytes, LateFlushes,
     LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail, ThreadsRow,
@@ -93,6 +93,10 @@ pub struct Report {
     /// headline; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<String>,
+    /// A line for each layer, the slowest first: what everyday work costs there, or where most time is lost, and
+    /// whether flushed data reaches the disk. Empty if the headline says as much, and in comparisons of two runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_short: Vec<Statement>,
     /// Key findings: at most five short sentences, most serious first.
     #[serde(default)]
     pub findings: Vec<Statement>,
@@ -373,4 +377,9 @@ impl Report {
     pub fn points(&self) -> Vec<&str> {
         group::distinct(self.results.iter().map(|row| row.label.as_str()))
     }
+}
+
+/// Id of the n-th row of a kind, from 1: `r1`.
+pub(crate) fn numbered(kind: char, n: usize) -> String {
+    format!("{kind}{n}")
 }

@@ -1,9 +1,10 @@
 //! The recommended record sizes as a table.
 
 use crate::{
-    facts::recommend::{NEARLY, chosen},
+    facts::recommend::NEARLY,
     number,
     types::{BufferRow, Cell, DataTable, Pick, Section},
+    words::{NO_NAMES, Words},
 };
 
 /// The recommendations as a section of the report; `None` if there are none.
@@ -12,7 +13,7 @@ pub fn section(rows: &[BufferRow], level: f64) -> Option<Section> {
         return None;
     }
     let line = |row: &BufferRow| {
-        let pick = |pick: &Pick| Cell::number(chosen(pick), pick.record as f64);
+        let pick = |pick: &Pick| Cell::number(pick.words(&NO_NAMES), pick.record as f64);
         let speed = |seconds: f64| {
             let speed = 1.0 / seconds;
             Cell::number(number::value(speed, "B/s"), speed)

@@ -223,7 +223,7 @@ impl<'a> Notes<'a> {
         let suspicion = suspicion.map(|s| Cause::SuspectedFlush(s.clone()));
         notes.extend(suspicion.map(|cause| String::from(cause.words(&names))));
         notes.extend(durability_words(row).map(str::to_owned));
-        notes.extend(row.threads.as_ref().map(crate::facts::threads::words));
+        notes.extend(row.threads.as_ref().map(|t| String::from(t.words(&names))));
         notes.extend(flush_tail(row));
         notes.retain(|n| !n.is_empty());
         notes.join("; ")
@@ -257,9 +257,9 @@ fn durability_words(row: &ResultRow) -> Option<&str> {
     }
 }
 
-/// `1 of 5 trials failed: tar: read error`.
+/// `1 of 5 measurements failed: tar: read error`.
 fn failed(row: &ResultRow) -> String {
-    let all = number::count(row.trials + row.failed_trials, "trial");
+    let all = number::count(row.trials + row.failed_trials, "measurement");
     let why = layermark_model::brief(row.error.as_deref().unwrap_or_default());
     format!("{} of {all} failed: {why}", row.failed_trials)
 }
@@ -311,7 +311,7 @@ pub fn about(report: &Report) -> String {
         report.label,
         status(report),
         number::count(measured, "layer"),
-        number::count(report.trials.len(), "trial"),
+        number::count(report.trials.len(), "measurement"),
         report.seed
     )
 }

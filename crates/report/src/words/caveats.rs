@@ -21,7 +21,10 @@ impl Words for Caveat<'_> {
             Self::Locks(why, layers) => {
                 let layers: Vec<Text> = layers.iter().map(|l| Text::code(l)).collect();
                 let layers = list(&layers);
-                text!("Locks in {layers} are not proved between machines: {why}")
+                text!(
+                    "Locks in {layers} are not proved between machines: {}",
+                    why.words(names)
+                )
             }
             Self::CutShort(run, ended) => {
                 let why = match ended {
@@ -42,9 +45,9 @@ impl Words for BusyMachine {
         let share = number::percent(self.share());
         let cells = match self.wholly {
             0 => String::new(),
-            n => format!(", in {n} of {} all of them", count(self.cells, "cell")),
+            n => format!(", in {n} of {} all of them", count(self.cells, "result")),
         };
-        text!("Busy machine: {share} of trials were disturbed by other programs{cells}")
+        text!("Busy machine: other programs disturbed {share} of the measurements{cells}")
     }
 }
 
@@ -74,7 +77,7 @@ fn cut_by_budget(run: &Run, cut: &Cut) -> Text {
     let point = point.map(|point| format!("{} ", Text::code(point)));
     let layer = cut.layer.as_deref();
     let layer = layer.map(|layer| format!("in {} ", Text::code(layer)));
-    let block = cut.block.map(|block| format!("in block {block} "));
+    let block = cut.block.map(|block| format!("in repeat {block} "));
     let at = match (&point, &layer, &block) {
         (None, None, None) => "the run ".to_owned(),
         _ => [point, layer, block]

@@ -25,7 +25,7 @@ impl Check<'_> {
             Self::Family(..) => ("family", "Verdicts"),
             Self::Direct(..) => ("direct", "O_DIRECT"),
             Self::Emulated(_) => ("emulated", "Emulated CPU"),
-            Self::Trials(_) => ("failures", "Trials"),
+            Self::Trials(_) => ("failures", "Failures"),
             Self::OwnCost(_) => ("own", "Own cost"),
         }
     }

@@ -114,7 +114,7 @@ impl Words for ChangeFinding<'_> {
 
 impl Words for Drift<'_> {
     fn words(&self, _: &Names) -> Text {
-        let (of, name) = (count(self.of, "point"), Text::code(self.baseline));
+        let (of, name) = (count(self.of, "operation"), Text::code(self.baseline));
         match self.how {
             Drifted::Changed(n, most) => text!(
                 "{name} itself changed at {n} of {of}, most {}; that is taken out of the other layers",

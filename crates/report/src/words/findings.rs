@@ -41,7 +41,6 @@ impl Words for Finding<'_> {
                 text!("{} at {}: {fewer}.", Text::code(&row.layer), row.label)
             }
             Self::Failures(worst, rows) => failures(worst, rows.len() - 1),
-            Self::Uses(uses) => uses.words(names),
             Self::Stalls(row, _) => {
                 let times = remarks::stalls(row)
                     .map(|r| r.words(names))
@@ -119,12 +118,16 @@ fn sustained(row: &ResultRow, least: f64, names: &Names) -> Text {
 fn failures(worst: &ResultRow, others: usize) -> Text {
     let others = match others {
         0 => String::new(),
-        n => format!("; trials failed in {} too", count(n, "other cell")),
+        n => format!(
+            "; {} {} failures too",
+            count(n, "other result"),
+            verb(n, "has", "have")
+        ),
     };
     text!(
         "{} of {} of {} in {} failed: {}{others}.",
         worst.failed_trials,
-        count(worst.trials + worst.failed_trials, "trial"),
+        count(worst.trials + worst.failed_trials, "measurement"),
         quoted(&worst.label),
         Text::code(&worst.layer),
         brief(worst.error.as_deref().unwrap_or_default()),
@@ -146,13 +149,13 @@ fn slower(worst: &ResultRow, slower: usize, all: usize) -> Text {
 
 impl Words for Open<'_> {
     fn words(&self, _: &Names) -> Text {
-        let of = count(self.asked, "cell");
+        let of = count(self.asked, "result");
         let part = |rows: &[&ResultRow], one: &'static str, more: &'static str, what: &str| {
             let n = rows.len();
             (n > 0).then(|| text!("{n} of {of} {} {what}", verb(n, one, more)))
         };
         let parts = [
-            part(&self.few, "has", "have", "too few blocks"),
+            part(&self.few, "has", "have", "too few repeats"),
             part(&self.noisy, "is", "are", "too noisy to tell"),
             part(&self.waiting, "waits", "wait", "too much for a CPU to tell"),
             part(&self.untrusted, "is", "are", "not trusted"),

@@ -39,7 +39,7 @@ impl Words for Lacks {
         let n = self.more;
         let more = match self.of {
             Repeated::Launch => format!("{n} more {}", verb(n, "launch", "launches")),
-            Repeated::Block => count(n, "more block"),
+            Repeated::Block => count(n, "more repeat"),
         };
         if self.needed {
             text!("{more} {} needed", verb(n, "is", "are"))

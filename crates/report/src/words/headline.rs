@@ -6,45 +6,30 @@ use layermark_stats::MIN_BLOCKS;
 use crate::{
     facts::power_cuts,
     number::{self, count, list, times, verb},
-    statements::headline::{Choice, Headline, Most, Named, Near, Part, Ratio, Slows, Sure, Takes},
+    statements::headline::{Choice, Costs, Headline, Named, Near, Part, Ratio, Sure},
     types::{ResultRow, Verdict},
     words::{Names, Text, Words, lists::layers, text},
 };
 
-/// Longest headline, words. [`BUSY`] is not counted.
+/// Longest headline, words.
 const LONGEST: usize = 24;
-/// Precedes a headline about figures that other programs disturbed, since it is quoted alone.
-pub const BUSY: &str = "Measured on a busy machine: ";
 
-/// A sentence with a capital letter, or with what limits it.
-pub fn qualified(sentence: Text, busy: bool) -> Text {
-    if busy {
-        text!("{BUSY}{sentence}")
-    } else {
-        sentence.capitalised()
-    }
-}
-
-/// A part of the headline: without its end it is shorter, and still a sentence.
+/// A part of the headline, and what remains of it where it has no room.
 struct Said {
-    text: Text,
-    end: Text,
+    whole: Text,
+    short: Option<Text>,
 }
 
 impl From<Text> for Said {
-    fn from(text: Text) -> Self {
-        let end = Text::default();
-        Self { text, end }
+    fn from(whole: Text) -> Self {
+        Self { whole, short: None }
     }
 }
 
 impl Said {
-    fn new(text: Text, end: Text) -> Self {
-        Self { text, end }
-    }
-
-    fn whole(&self) -> Text {
-        text!("{}{}", self.text, self.end)
+    fn new(whole: Text, short: Text) -> Self {
+        let short = Some(short);
+        Self { whole, short }
     }
 }
 
@@ -55,19 +40,15 @@ impl Words for Headline<'_> {
                 let lost = power_cuts::sentence(cuts);
                 lost.map(|lost| lost.words(names)).unwrap_or_default()
             }
-            Self::Study {
-                busy,
-                warnings,
-                answer,
-            } => {
+            Self::Study { warnings, answer } => {
                 let warnings = warnings.iter().flat_map(|part| said(part, names));
-                let warnings = warnings.map(|said| said.whole());
+                let warnings = warnings.map(|said| said.whole);
                 let all = warnings.chain([Text::from(*answer)]);
-                qualified(Text::joined(all, "; "), *busy)
+                Text::joined(all, "; ").capitalised()
             }
-            Self::Parts { busy, parts } => {
+            Self::Parts(parts) => {
                 let parts: Vec<Said> = parts.iter().flat_map(|part| said(part, names)).collect();
-                qualified(fitted(&parts), *busy)
+                fitted(&parts).capitalised()
             }
         }
     }
@@ -78,20 +59,18 @@ fn fitted(parts: &[Said]) -> Text {
     let mut room = LONGEST;
     let mut kept: Vec<Text> = Vec::new();
     for part in parts {
-        let mut text = part.whole();
-        if text.length() > room {
-            // Without the label, which may be long.
-            text = part.text.clone();
-        }
-        if text.length() <= room {
+        let mut ways = [Some(&part.whole), part.short.as_ref()]
+            .into_iter()
+            .flatten();
+        if let Some(text) = ways.find(|text| text.length() <= room) {
             room -= text.length();
-            kept.push(text);
+            kept.push(text.clone());
         }
     }
     if kept.is_empty() {
         // A long name may leave no room for a whole part.
-        let first = parts.first().map(Said::whole).unwrap_or_default();
-        return first.cut_to(LONGEST);
+        let first = parts.first().map(|part| part.whole.clone());
+        return first.unwrap_or_default().cut_to(LONGEST);
     }
     Text::joined(kept, "; ")
 }
@@ -123,39 +102,18 @@ fn one(part: &Part, names: &Names) -> Said {
             text!("only {baseline} was measured, so there is nothing to compare")
         }
         Part::AllFailed(all, error) => {
-            let text = text!("every trial of {} failed", layers(all));
-            return Said::new(text, text!(" ({})", brief(error)));
+            let text = text!("every measurement of {} failed", layers(all));
+            return Said::new(text!("{text} ({})", brief(error)), text);
         }
         Part::NotAsked => "nothing that a verdict was asked on was measured".into(),
         Part::TooLittle(blocks) => {
-            let blocks = count(*blocks, "block");
+            let blocks = count(*blocks, "repeat");
             text!("too little was measured for a verdict: {blocks} of at least {MIN_BLOCKS}")
         }
-        Part::Slows(slows) => return slows.said(),
-        Part::Takes(takes) => return takes.said(&baseline),
-        Part::TakesMost(name, ratio) => {
-            let text = text!("{} takes {}", named(name), ratio.times());
-            return Said::new(text, ratio.at());
-        }
-        Part::Larger(name, sure, row) => {
-            let may = match sure {
-                Sure::Probably | Sure::Yes => "probably takes",
-                Sure::May => "may take",
-            };
-            let times = row.ratio.as_ref().map(times).unwrap_or_default();
-            // Only one fits: failures are the reason for the uncertainty.
-            let why = failed_of(row).unwrap_or_else(|| row.label.as_str().into());
-            let text = text!("{} {may} {times}", named(name));
-            return Said::new(text, text!(" ({why})"));
-        }
-        Part::Uncertain(name, sure, ratio) => {
-            let verb = match sure {
-                Sure::May => "may take",
-                Sure::Probably | Sure::Yes => "is probably slowest, taking",
-            };
-            let (name, times) = (named(name), ratio.times());
-            let text = text!("no cost is certain; {name} {verb} {times} {baseline}'s time");
-            return Said::new(text, ratio.at());
+        Part::Costs(costs) => return costs.said(&baseline),
+        Part::Uncertain(costs) => {
+            let costs = costs.takes(&baseline);
+            text!("no cost is certain; {costs}")
         }
         Part::Locks(open) => open.part(names),
         Part::Late(late) => late.part(),
@@ -164,6 +122,9 @@ fn one(part: &Part, names: &Names) -> Said {
             text!("{} failed at {fails} of {of}", Text::code(layer))
         }
         Part::Near(near, delta) => within(near, *delta, &baseline),
+        Part::Undecided(open, asked) => {
+            text!("{open} of {} not decided", count(*asked, "result"))
+        }
         _ => of_layers(part, &baseline),
     }
     .into()
@@ -221,34 +182,34 @@ impl Words for Choice<'_> {
     }
 }
 
-impl Slows<'_> {
-    /// `` `fuse` slows 11 of 12 operations, up to 37x (untar)``.
-    fn said(&self) -> Said {
+impl Costs<'_> {
+    /// `` `fuse` takes 4.0x native's time at git status (+4.3 ms), slowing 10 of 14 operations``.
+    fn said(&self, baseline: &Text) -> Said {
+        let takes = self.takes(baseline);
         let of = count(self.asked, "operation");
-        let slows = text!("{} slows {} of {of}", named(&self.name), self.slowed);
-        match &self.most {
-            Most::Unknown => slows.into(),
-            Most::UpTo(ratio) => text!("{slows}, up to {}", times(ratio)).into(),
-            Most::At(ratio, at_most) => {
-                let joint = if *at_most { "up to" } else { "taking" };
-                Said::new(text!("{slows}, {joint} {}", ratio.times()), ratio.at())
-            }
+        match self.slowed {
+            0 => takes.into(),
+            1 => Said::new(takes, text!("{} slows 1 of {of}", named(&self.name))),
+            n => Said::new(
+                text!("{takes}, and slows {n} of {of}"),
+                text!("{} slows {n} of {of}", named(&self.name)),
+            ),
         }
     }
-}
 
-impl Takes<'_> {
-    /// `` `fuse` takes up to 37x native's time (untar; 1 of 5 trials failed)``.
-    fn said(&self, baseline: &Text) -> Said {
-        let verb = if self.slowest {
-            "is slowest, taking"
-        } else {
-            "takes"
+    fn takes(&self, baseline: &Text) -> Text {
+        let verb = match self.sure {
+            Sure::Yes => "takes",
+            Sure::Probably => "probably takes",
+            Sure::May => "may take",
         };
-        let up_to = if self.at_most { "up to " } else { "" };
-        let (name, times) = (named(&self.name), self.ratio.times());
-        let text = text!("{name} {verb} {up_to}{times} {baseline}'s time");
-        Said::new(text, self.ratio.at())
+        let ratio = &self.ratio;
+        let (times, label) = (ratio.times(), &ratio.row.label);
+        let notes = ratio.notes();
+        text!(
+            "{} {verb} {times} {baseline}'s time at {label}{notes}",
+            named(&self.name)
+        )
     }
 }
 
@@ -257,20 +218,23 @@ impl Ratio<'_> {
         self.row.ratio.as_ref().map(times).unwrap_or_default()
     }
 
-    /// ` (untar; 12x at the median; 1 of 5 trials failed)`.
-    fn at(&self) -> Text {
+    /// ` (+4.3 ms; 12x at the median; 1 of 5 measurements failed)`.
+    fn notes(&self) -> Text {
+        let extra = self.row.extra_us.filter(|e| e.estimate > 0.0);
+        let extra = extra.map(|e| number::extra_of(&e).into());
         let median = self.median.map(number::times_about);
         let median = median.map(|times| text!("{times} at the median"));
-        let notes = [
-            Some(self.row.label.as_str().into()),
-            median,
-            failed_of(self.row),
-        ];
-        text!(" ({})", Text::joined(notes.into_iter().flatten(), "; "))
+        let notes = [extra, median, failed_of(self.row)];
+        let notes = Text::joined(notes.into_iter().flatten(), "; ");
+        match notes.length() {
+            0 => notes,
+            _ => text!(" ({notes})"),
+        }
     }
 }
 
-fn named(name: &Named) -> Text {
+/// A layer's name, with what its numbers do not hold for.
+pub fn named(name: &Named) -> Text {
     let layer = Text::code(name.layer);
     if name.emulated {
         text!("{layer} on an emulated CPU")
@@ -283,11 +247,11 @@ fn within(near: &[Near], delta: f64, baseline: &Text) -> Text {
     let names: Vec<&str> = near.iter().map(|n| n.layer).collect();
     let Near { same, all, .. } = near[0];
     let points = if near.iter().all(|n| (n.same, n.all) == (same, all)) {
-        format!("{same} of {}", count(all, "point"))
+        format!("{same} of {}", count(all, "operation"))
     } else if near.iter().all(|n| 2 * n.same > n.all) {
-        "most points".into()
+        "most operations".into()
     } else {
-        "some points".into()
+        "some operations".into()
     };
     text!(
         "{} {} within {} of {baseline} at {points}",
@@ -297,10 +261,10 @@ fn within(near: &[Near], delta: f64, baseline: &Text) -> Text {
     )
 }
 
-/// `1 of 5 trials failed`.
+/// `1 of 5 measurements failed`.
 fn failed_of(row: &ResultRow) -> Option<Text> {
     let n = row.failed_trials;
-    (n > 0).then(|| text!("{n} of {} failed", count(n + row.trials, "trial")))
+    (n > 0).then(|| text!("{n} of {} failed", count(n + row.trials, "measurement")))
 }
 
 #[cfg(test)]
@@ -309,17 +273,15 @@ mod tests {
 
     #[test]
     fn a_headline_keeps_what_has_room_and_drops_a_long_label() {
-        let label =
-            " (a label that has far more words than anybody wants to read in one line, or in two)";
-        let long = "`a` is slowest, taking up to 12x native's time";
+        let long = "x ".repeat(LONGEST + 1);
         let told = fitted(&[
-            Said::new(long.into(), label.into()),
+            Said::new(long.as_str().into(), "`a` slows 3 of 4 operations".into()),
             Text::from("`b` skips fsync").into(),
             Text::from("`c` costs nothing measurable").into(),
         ]);
         assert_eq!(
             told.to_string(),
-            "`a` is slowest, taking up to 12x native's time; `b` skips fsync; `c` costs nothing measurable"
+            "`a` slows 3 of 4 operations; `b` skips fsync; `c` costs nothing measurable"
         );
         assert!(told.length() <= LONGEST);
         let long = "x ".repeat(LONGEST - 2);

@@ -18,8 +18,8 @@ impl Words for Reason<'_> {
                 text!("{name}, the baseline, does not do it: {why}")
             }
             Self::NobodyElse => "no other layer does it, so there is nothing to compare".into(),
-            Self::Budget => "the budget was spent before it had a trial".into(),
-            Self::Ended => "no trial was made before the run ended".into(),
+            Self::Budget => "the budget was spent before it was measured".into(),
+            Self::Ended => "the run ended before it was measured".into(),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Locks that exclude nobody on the other side of a layer's directory.
 
 use crate::{
-    number::{self, list, verb},
+    number::{self, count, list, verb},
     statements::locks::{OpenLocks, is_open},
-    types::ResultRow,
+    types::{LockReason, ResultRow},
     words::{Names, Text, Words, text},
 };
 
@@ -11,6 +11,29 @@ use crate::{
 impl Words for OpenLocks<'_> {
     fn words(&self, _: &Names) -> Text {
         text!("does not exclude the other side by {}", self.kinds())
+    }
+}
+
+impl Words for LockReason {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::Took { taken, tried } => text!(
+                "the other side took {taken} of {} that this side held",
+                count(*tried as usize, "lock")
+            ),
+            Self::Refused { tried, longest_us } => {
+                let within = longest_us.map(|us| text!(", the slowest after {}", number::time(us)));
+                text!(
+                    "the other side was refused {} of {tried}{}",
+                    count(*tried as usize, "lock"),
+                    within.unwrap_or_default()
+                )
+            }
+            Self::Stored(why) => why.as_str().into(),
+            Self::OneClient => {
+                "one client took them all, and a file system such as sshfs keeps them there".into()
+            }
+        }
     }
 }
 

@@ -45,6 +45,12 @@ impl Text {
         Self(first.chain(chars).collect())
     }
 
+    /// With a remark behind each code span of this name.
+    pub fn remarked(&self, name: &str, remark: &Self) -> Self {
+        let name = code_span::code(name);
+        Self(self.0.replace(&name, &(name.clone() + &remark.0)))
+    }
+
     /// Its parts in order, for drawing.
     pub fn parts(&self) -> Vec<Part<'_>> {
         code_span::parts(&self.0)

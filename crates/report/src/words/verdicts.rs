@@ -75,8 +75,8 @@ impl Words for Clause<'_> {
                 text!("is too noisy to tell at {each}")
             }
             Self::TooFew(rows, more) => {
-                let (at, more) = (labels(rows), count(*more, "more block"));
-                text!("has too few blocks for a verdict on {at} ({more} missing)")
+                let (at, more) = (labels(rows), count(*more, "more repeat"));
+                text!("has too few repeats for a verdict on {at} ({more} missing)")
             }
             Self::Drifts(rows) => {
                 text!(
@@ -231,7 +231,7 @@ pub fn note(row: &ResultRow) -> Text {
     }
     match (row.steady, row.margin, row.more_blocks) {
         (Some(false), ..) => layermark_model::flags::UNSTEADY.into(),
-        (.., Some(n)) => text!("no interval yet: {} missing", count(n, "block")),
+        (.., Some(n)) => text!("no interval yet: {} missing", count(n, "repeat")),
         _ if row.probably.is_some() => {
             "by the weaker rule: one such word in twenty is wrong".into()
         }

@@ -71,10 +71,10 @@ fn a_layer_beside_changes_no_word() {
     assert_eq!(words(&alone), [("b", "native", "slower")]);
     assert_eq!(alone.headline, "`b` takes 1.50x as long as `a`");
     let few = report(&["native"], &both, 2);
-    assert_eq!(words(&few), [("b", "native", "too few blocks")]);
+    assert_eq!(words(&few), [("b", "native", "too few repeats")]);
     assert_eq!(
         few.headline,
-        "Compared with the first one: 1 too few blocks"
+        "Compared with the first one: 1 too few repeats"
     );
 }
 

@@ -176,7 +176,7 @@ fn below_three_blocks_there_is_no_interval_and_the_missing_ones_are_counted() {
     );
     assert_eq!(
         report.headline,
-        "Too little was measured for a verdict: 2 blocks of at least 3"
+        "Too little was measured for a verdict: 2 repeats of at least 3"
     );
     for row in report
         .results
@@ -315,7 +315,7 @@ fn left_out_points_say_why() {
     let (mut text, style) = (Vec::new(), render::Style::default());
     render::print(&report, style, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    let says = "Left out: overlay:upper (2 points): the layer is read-only\n";
+    let says = "Left out: overlay:upper (2 operations): the layer is read-only\n";
     assert!(text.contains(says), "{text}");
 }
 
@@ -348,7 +348,7 @@ fn layers_left_out_share_the_line_of_their_reason() {
         render::print(report, style, &mut text).expect("printed");
         String::from_utf8(text).expect("text")
     };
-    let says = "\nLeft out: tmpfs (2 points): it cannot be cold
+    let says = "\nLeft out: tmpfs (2 operations): it cannot be cold
   vm, vm:disk=ide: QEMU is not installed: PATH=/bin; hint: apt-get install qemu-system-x86
   fuse: no /dev/fuse
 run ";

@@ -225,7 +225,7 @@ fn the_headline_names_an_emulated_cpu() {
     };
     let guest = told([false, true]);
     assert!(
-        guest.contains("`loop:xfs` on an emulated CPU takes up to "),
+        guest.contains("`loop:xfs` on an emulated CPU takes "),
         "{guest}"
     );
     for other in [[false, false], [true, true]] {

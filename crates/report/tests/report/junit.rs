@@ -210,7 +210,7 @@ fn what_has_no_verdict_is_skipped_with_its_reason() {
     trials.retain(|t| t.cell.block < 2);
     let (_, root) = written(&Report::build(&run, &trials));
     let why = skipped(case(&root, "fuse", "open and stat"));
-    assert!(why.starts_with("too few blocks: no interval yet"), "{why}");
+    assert!(why.starts_with("too few repeats: no interval yet"), "{why}");
     let failed = run.layers.iter_mut().find(|l| l.name == "fuse").unwrap();
     failed.status = LayerStatus::Failed;
     failed.reason = Some("layer `fuse` needs /dev/fuse".into());

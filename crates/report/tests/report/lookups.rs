@@ -36,7 +36,7 @@ const LOOKUPS: [&str; 13] = [
 const ASKED: [(&str, &[&str], &str); 12] = [
     (
         "cli/src/args.rs",
-        &["launch", "steps"],
+        &["launch", "replay", "steps"],
         "words after `--` are parsed by clap and are no parameters",
     ),
     (

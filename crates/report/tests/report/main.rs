@@ -16,6 +16,7 @@ mod devload;
 mod document;
 mod edges;
 mod evidence;
+mod first_screen;
 mod fixtures;
 mod forecast;
 mod ftp;

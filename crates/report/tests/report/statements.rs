@@ -34,18 +34,23 @@ fn writes_text(line: &str) -> bool {
     makes.iter().any(|way| line.contains(way)) || literals(line).iter().any(is_sentence)
 }
 
+/// All files of a folder and of those below it, but for files of tests.
 fn files(folder: &str) -> Vec<(String, Vec<String>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src")
-        .join(folder);
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let read = |path: std::path::PathBuf| {
-        let source = fs::read_to_string(&path).unwrap();
-        (path.display().to_string(), product(&source))
-    };
-    files.map(read).collect()
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut folders, mut all) = (vec![src.join(folder)], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !path.ends_with("tests.rs") {
+                let source = fs::read_to_string(&path).unwrap();
+                let name = path.strip_prefix(&src).unwrap().display().to_string();
+                all.push((name, product(&source)));
+            }
+        }
+    }
+    all
 }
 
 #[test]
@@ -57,6 +62,23 @@ fn statements_write_no_text() {
     for (file, lines) in all {
         let bad: Vec<&String> = lines.iter().filter(|l| writes_text(l)).collect();
         assert!(bad.is_empty(), "{file}: {bad:#?}");
+    }
+}
+
+/// Facts have words for their rows' fields of text, but make no text of their own.
+#[test]
+fn facts_and_studies_write_no_text() {
+    let makes = [
+        "format!", "text!", "write!", "writeln!", "concat!", "push_str",
+    ];
+    for folder in ["facts", "statements", "studies"] {
+        let all = files(folder);
+        assert!(all.len() > 5, "{folder}: {}", all.len());
+        for (file, lines) in all {
+            let makes = |l: &&String| makes.iter().any(|way| l.contains(way));
+            let bad: Vec<&String> = lines.iter().filter(makes).collect();
+            assert!(bad.is_empty(), "{file}: {bad:#?}");
+        }
     }
 }
 

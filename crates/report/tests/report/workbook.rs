@@ -70,7 +70,7 @@ fn cells_show_how_much_faster_and_how_noisy() {
     noisy.verdict = layermark_report::Verdict::Undecided;
     let bytes = bytes(&report);
     let styles = entry(&bytes, "xl/styles.xml");
-    assert!(styles.contains("&quot;30x faster&quot;"), "{styles}");
+    assert!(styles.contains("30x faster&quot;"), "{styles}");
     assert!(styles.contains("0.00&quot; \u{b1}2%&quot;"), "{styles}");
     let mut book = Xlsx::new(Cursor::new(bytes)).unwrap();
     let overview = sheet(&mut book, "Overview");
@@ -85,11 +85,11 @@ fn cells_show_how_much_faster_and_how_noisy() {
 }
 
 #[test]
-fn the_first_sheet_has_the_verdict_and_how_to_do_it_again() {
+fn the_matrix_comes_first_then_the_verdict_and_how_to_do_it_again() {
     let (run, trials) = sample::full().build();
     let report = Report::build(&run, &trials);
     let mut book = book(&report);
-    assert_eq!(book.sheet_names()[0], "Verdict");
+    assert_eq!(book.sheet_names()[..2], ["Overview", "Verdict"]);
     let page = sheet(&mut book, "Verdict");
     let cells: Vec<String> = page.used_cells().map(|(_, _, c)| c.to_string()).collect();
     let has = |wanted: &str| cells.iter().any(|c| c.contains(wanted));
@@ -146,6 +146,7 @@ fn a_test_has_a_sheet_with_tables_where_iozones_workbook_has_them() {
     assert_eq!(
         book.sheet_names(),
         [
+            "Overview",
             "Verdict",
             "write, sync",
             "read, warm, sync",
@@ -154,7 +155,6 @@ fn a_test_has_a_sheet_with_tables_where_iozones_workbook_has_them() {
             "iozone native",
             "iozone fuse",
             "iozone loop xfs",
-            "Overview",
             "Results",
             "Trials"
         ]
@@ -423,14 +423,7 @@ fn a_card_prints_on_a_few_pages_and_has_a_chart_of_its_ratios() {
         let ratio = result.next().expect("a result").ratio.map(|e| e.estimate);
         assert_eq!(number(&overview, row, col), ratio);
     }
-    let last = (1..).take_while(|n| {
-        let mut zip = zip::ZipArchive::new(Cursor::new(&bytes)).unwrap();
-        zip.by_name(&format!("xl/charts/chart{n}.xml")).is_ok()
-    });
-    let chart = entry(
-        &bytes,
-        &format!("xl/charts/chart{}.xml", last.last().expect("a chart")),
-    );
+    let chart = entry(&bytes, "xl/charts/chart1.xml");
     assert!(chart.contains("<c:barChart>") && chart.contains("<c:crossesAt val=\"1\"/>"));
     assert_eq!(chart.matches("<c:ser>").count(), layers.len() - 1);
 }

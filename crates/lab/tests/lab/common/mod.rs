@@ -4,7 +4,7 @@
 
 use std::{
     fmt::Write as _,
-    io::{BufRead, BufReader},
+    io,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::{
@@ -17,12 +17,13 @@ use std::{
 use layermark_lab::{Catalog, Ended, Event, LabError, Outcome, Request, Resume, Stop};
 use layermark_layers::{
     Base, End, Group, Layer, LayerError, LayerInfo, LayerOption, Place, PlaceInfo, Storage, Undo,
-    Wire, scripted,
+    Wire,
+    scripted::{self, Lab, Next, Script},
 };
 use layermark_model::{
-    CpuTime, DeviceBytes, DroppedCaches, Facts, Missing, NearEnd, Needs, Pass, Plan, Point,
-    PointError, Run, SelfTest, Settings, Spec, Trial, TrialRecord, Turn,
-    protocol::{FromProbe, Job, ToProbe, Turned, VERSION},
+    CpuTime, DeviceBytes, DroppedCaches, Facts, Missing, NearEnd, Needs, Plan, Point, PointError,
+    Run, Settings, Spec, Trial, TrialRecord, Turn,
+    protocol::{FromProbe, Job, TurnRequest, Turned},
 };
 use layermark_probe::{Context, ProbeError, Purpose, Work, Workload, WorkloadInfo};
 use layermark_store::Store;
@@ -195,8 +196,8 @@ impl ScriptedPlace {
     }
 
     /// A turn of a millisecond or so; counts it in the trial.
-    fn turn(&self, job: &Job, round: u32, trial: &mut Trial) -> Turn {
-        let noise = self.number("noise").unwrap_or(0.0) * normal(job.seed ^ (self.layer << 56));
+    fn take_turn(&self, job: &Job, round: u32, trial: &mut Trial) -> Turn {
+        let noise = self.number("noise").unwrap_or(0.0) * scripted::normal(job.seed, self.layer);
         let ns = self.number("ns").unwrap_or(1000.0) * noise.exp();
         let turn = Turn {
             round,
@@ -206,13 +207,7 @@ impl ScriptedPlace {
             ..Turn::default()
         };
         trial.turns.push(turn);
-        if trial.passes.is_empty() {
-            trial.passes.push(Pass::default());
-        }
-        let sum = &mut trial.passes[0];
-        sum.elapsed_ns += turn.elapsed_ns;
-        sum.ops += turn.ops;
-        sum.bytes += turn.bytes;
+        scripted::count(trial, turn);
         turn
     }
 
@@ -244,19 +239,6 @@ impl ScriptedPlace {
     fn vanish(&self) {
         std::fs::remove_dir(&self.info.dir).unwrap();
     }
-}
-
-/// A normal deviate that belongs to a seed (`SplitMix64`, twelve uniform ones).
-fn normal(seed: u64) -> f64 {
-    let mut state = seed;
-    let uniform = |state: &mut u64| {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    };
-    (0..12).map(|_| uniform(&mut state)).sum::<f64>() - 6.0
 }
 
 impl Place for ScriptedPlace {
@@ -309,7 +291,7 @@ impl ScriptedPlace {
     }
 
     /// What the far end says when it is to serve.
-    fn serve(&self, job: Box<Job>) -> Option<FromProbe> {
+    fn accept(&self, job: Box<Job>) -> Option<FromProbe> {
         let id = job.id;
         if self.far("refuses") {
             let message = "bind 127.0.0.1: Address already in use".into();
@@ -336,12 +318,7 @@ impl ScriptedPlace {
     }
 
     fn wire(&mut self, near: bool) -> Wire {
-        let place = self.clone();
-        let serve = move |input, output| {
-            serve(&place, input, output);
-            "ended".into()
-        };
-        let (wire, inside) = scripted::connect(&[], serve).unwrap();
+        let (wire, inside) = scripted::connect(&[], self.clone()).unwrap();
         if !near {
             self.far.lock().unwrap().ends = Some(inside);
         }
@@ -358,107 +335,103 @@ fn error(id: u64, message: String, errno: i32) -> FromProbe {
     }
 }
 
-fn serve(place: &ScriptedPlace, input: UnixStream, mut output: UnixStream) -> Option<()> {
-    let mut say = |message: &FromProbe| scripted::say(&mut output, message).ok();
-    say(&FromProbe::Hello {
-        protocol: VERSION,
-        version: "x".into(),
-        pid: 1,
-        self_test: SelfTest::default(),
-    })?;
-    let mut job: Option<(Box<Job>, Trial)> = None;
-    for line in BufReader::new(input).lines().map_while(Result::ok) {
-        match serde_json::from_str(&line).unwrap() {
-            ToProbe::Serve(job) => place.serve(job).map_or(Some(()), |said| say(&said))?,
-            ToProbe::Job(new) => {
-                assert_eq!(new.peer.is_some(), place.is_served(&new));
-                if !place.make(new.id) {
-                    continue;
-                }
-                if place.number("refuses").is_some() {
-                    let message = format!("open {}/{}: Too many open files", new.dir, new.id);
-                    say(&error(new.id, message, 24))?;
-                    continue;
-                }
-                say(&FromProbe::Ready { id: new.id })?;
-                job = Some((new, Trial::default()));
-            }
-            ToProbe::Turn { id, ask } => {
-                let round = ask.round;
-                let (job, trial) = job.as_mut().unwrap();
-                let first = trial.turns.is_empty();
-                if first {
-                    place.upkeep.fetch_add(DURING, SeqCst);
-                }
-                if first && place.number("error-after").is_some() {
-                    let message = format!("write {}: No space left on device", job.dir);
-                    say(&error(id, message, 28))?;
-                    continue;
-                }
-                if first && place.number("die-after").is_some_and(|at| id as f64 >= at) {
-                    place.vanish();
-                }
-                if round == 4 && place.spec.options.contains_key("fail-mount") {
-                    place.vanish();
-                }
-                if round == 4 && (place.far("dies") || place.far("fails")) {
-                    place.far_end_dies(id).map_or(Some(()), |said| say(&said))?;
-                    continue;
-                }
-                if place.at("silent-after", round) {
-                    continue;
-                }
-                let turned = |id, turn: Turn| FromProbe::Turned {
-                    id,
-                    turned: Turned {
-                        turn,
-                        uncounted_ns: turn.elapsed_ns / 4,
-                        device: Some(DeviceBytes {
-                            written: place.write_back(),
-                            ..DeviceBytes::default()
-                        }),
-                        more: true,
-                        between: place.spec.options.contains_key("take"),
-                        ..Turned::default()
-                    },
-                    probe_ns: 0,
-                };
-                let turn = place.turn(job, round, trial);
-                let said = if place.at("protocol", round) {
-                    turned(id + 100, turn)
-                } else if round == 4 && place.spec.options.contains_key("fail-start") {
-                    turned(id, Turn { round: 0, ..turn })
-                } else {
-                    turned(id, turn)
-                };
-                say(&said)?;
-                if place.at("rubbish-after", round) {
-                    say(&said)?;
-                }
-            }
-            ToProbe::Settle { id } if job.is_none() => {
-                place.has_served(id).map_or(Some(()), |said| say(&said))?;
-            }
-            ToProbe::Between { id, .. } => {
-                place.upkeep.fetch_add(AFTERWARDS, SeqCst);
-                say(&FromProbe::Ready { id })?;
-            }
-            ToProbe::Settle { id } => {
-                place.upkeep.fetch_add(AFTERWARDS, SeqCst);
-                say(&FromProbe::Settled { id })?;
-            }
-            ToProbe::End { id } => {
-                place.upkeep.fetch_add(AFTERWARDS, SeqCst);
-                let trial = Box::new(job.take().unwrap().1);
-                say(&FromProbe::Trial { id, trial })?;
-            }
-            ToProbe::Quit => return say(&FromProbe::Done),
-            ToProbe::Witness(_) | ToProbe::Write { .. } | ToProbe::Look(_) => {
-                panic!("no power is cut in these tests")
-            }
+impl Script for ScriptedPlace {
+    fn prepare(&mut self, job: &Job, lab: &mut Lab<'_>) -> io::Result<()> {
+        assert_eq!(job.peer.is_some(), self.is_served(job));
+        if !self.make(job.id) {
+            return Ok(());
         }
+        if self.number("refuses").is_some() {
+            let message = format!("open {}/{}: Too many open files", job.dir, job.id);
+            return lab.say(&error(job.id, message, 24));
+        }
+        lab.say(&FromProbe::Ready { id: job.id })
     }
-    None
+
+    fn serve(&mut self, job: Box<Job>, lab: &mut Lab<'_>) -> io::Result<()> {
+        let said = self.accept(job);
+        said.map_or(Ok(()), |said| lab.say(&said))
+    }
+
+    fn turn(
+        &mut self,
+        job: &Job,
+        trial: &mut Trial,
+        TurnRequest { round, .. }: TurnRequest,
+        lab: &mut Lab<'_>,
+    ) -> io::Result<Next> {
+        let id = job.id;
+        let first = trial.turns.is_empty();
+        if first {
+            self.upkeep.fetch_add(DURING, SeqCst);
+        }
+        if first && self.number("error-after").is_some() {
+            let message = format!("write {}: No space left on device", job.dir);
+            lab.say(&error(id, message, 28))?;
+            return Ok(Next::Message);
+        }
+        if first && self.number("die-after").is_some_and(|at| id as f64 >= at) {
+            self.vanish();
+        }
+        let has = |option| self.spec.options.contains_key(option);
+        if round == 4 && has("fail-mount") {
+            self.vanish();
+        }
+        if round == 4 && (self.far("dies") || self.far("fails")) {
+            let said = self.far_end_dies(id);
+            said.map_or(Ok(()), |said| lab.say(&said))?;
+            return Ok(Next::Message);
+        }
+        if self.at("silent-after", round) {
+            return Ok(Next::Message);
+        }
+        let turned = |id, turn: Turn| FromProbe::Turned {
+            id,
+            turned: Turned {
+                turn,
+                uncounted_ns: turn.elapsed_ns / 4,
+                device: Some(DeviceBytes {
+                    written: self.write_back(),
+                    ..DeviceBytes::default()
+                }),
+                more: true,
+                between: has("take"),
+                ..Turned::default()
+            },
+            probe_ns: 0,
+        };
+        let turn = self.take_turn(job, round, trial);
+        let said = if self.at("protocol", round) {
+            turned(id + 100, turn)
+        } else if round == 4 && has("fail-start") {
+            turned(id, Turn { round: 0, ..turn })
+        } else {
+            turned(id, turn)
+        };
+        lab.say(&said)?;
+        if self.at("rubbish-after", round) {
+            lab.say(&said)?;
+        }
+        Ok(Next::Message)
+    }
+
+    fn between(&mut self, id: u64, lab: &mut Lab<'_>) -> io::Result<()> {
+        self.upkeep.fetch_add(AFTERWARDS, SeqCst);
+        lab.say(&FromProbe::Ready { id })
+    }
+
+    fn settle(&mut self, id: u64, is_far: bool, lab: &mut Lab<'_>) -> io::Result<()> {
+        if is_far {
+            let said = self.has_served(id);
+            return said.map_or(Ok(()), |said| lab.say(&said));
+        }
+        self.upkeep.fetch_add(AFTERWARDS, SeqCst);
+        lab.say(&FromProbe::Settled { id })
+    }
+
+    fn end(&mut self) {
+        self.upkeep.fetch_add(AFTERWARDS, SeqCst);
+    }
 }
 
 /// So many small points, told apart by their record sizes.

@@ -85,7 +85,7 @@ fn cell(of: &MatrixCell, column: &MatrixColumn, links: bool, switch: bool) -> Ma
     };
     let said = &of.words;
     html! {
-        td class={ "num " (of.shade.map_or(String::new(), class)) @if column.is_baseline { " base" } } data-head=(column.head) {
+        td class={ "num " (of.shade.map_or(String::new(), class)) @if of.is_hatched() { " hatched" } @if column.is_baseline { " base" } } data-head=(column.head) {
             @if let Some(id) = of.result.filter(|_| links) {
                 a href={ "#" (id) } title=(said) { span aria-hidden="true" { (shown) } span.unseen { (said) } }
             } @else {

@@ -26,13 +26,15 @@ const AROUND: usize = 7;
 /// Rows of every other table, and the fewest rows, whatever the space.
 const ROWS: usize = 10;
 const LEAST: usize = 2;
+/// Most layers with a line of their own.
+const LAYERS: usize = 8;
 /// Most pieces of advice.
 const ADVICE: usize = 3;
 
 /// The whole text. `all` is the command that prints everything.
 pub fn brief(document: &Document, all: &str) -> String {
     let head = document.of(&[Part::Headline]).map(headline);
-    let head = head.collect::<String>() + &study(document);
+    let head = head.collect::<String>() + &in_short(document) + &study(document);
     let foot = findings(document) + &about(document, all);
     let taken = ABOVE + head.lines().count() + foot.lines().count();
     let Some(ratios) = document.matrix().map(Matrix::ratios) else {
@@ -46,6 +48,23 @@ pub fn brief(document: &Document, all: &str) -> String {
     let own = fitted(&own(document), LINES.saturating_sub(taken + least));
     let room = LINES.saturating_sub(taken + own.lines().count());
     format!("{head}{}{own}{foot}", matrix(&ratios, room))
+}
+
+/// A line for each layer; of many layers only the first.
+fn in_short(document: &Document) -> String {
+    let items = document.items(Part::InShort);
+    let mut lines = String::new();
+    for item in items.iter().take(LAYERS) {
+        let _ = writeln!(lines, "- {}", prose(&item.text));
+    }
+    if items.len() > LAYERS {
+        let more = count(items.len() - LAYERS, "more layer");
+        let _ = writeln!(lines, "- and {more}");
+    }
+    if !lines.is_empty() {
+        lines.push('\n');
+    }
+    lines
 }
 
 fn findings(document: &Document) -> String {
@@ -144,7 +163,7 @@ fn matrix(all: &Matrix, room: usize) -> String {
     let heads = shown.columns.iter().map(|column| name_cell(&column.head));
     let mut text = line(std::iter::once("operation".to_owned()).chain(heads));
     let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(shown.columns.len()));
-    for MatrixRow { label, cells } in &shown.rows {
+    for MatrixRow { label, cells, .. } in &shown.rows {
         let signs = cells.iter().map(|of| shown.text(of).replace('~', "\\~"));
         let cells = std::iter::once(name_cell(label)).chain(signs);
         let _ = writeln!(text, "{}", line(cells));

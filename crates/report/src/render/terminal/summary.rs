@@ -33,6 +33,12 @@ pub(super) const LABEL: usize = 32;
 const SENTENCES: usize = 5;
 /// Fewest findings, or sentences of a study, whatever the space.
 const FINDINGS: usize = 2;
+/// Most lines about single layers, and fewest, whatever the space.
+const IN_SHORT: usize = 12;
+const LEAST_SHORT: usize = 3;
+/// Lines about single layers in a study, whose claims are its answer, and most conclusions below them.
+const STUDIED: usize = 6;
+const FEW: usize = 3;
 /// Most reasons why something was left out.
 const REASONS: usize = 4;
 /// Fewest points, whatever the space.
@@ -74,6 +80,11 @@ pub fn print(
     let fixed = lines(&head) + lines(&advice) + lines(&foot) + 3 + counted + kept;
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
     let most = most(style);
+    // The smallest matrix, the line about layers, a blank one, and the line that counts layers without room.
+    let fewest = lines(&matrix(document, style, 0)?) + 3;
+    let free = most.saturating_sub(fixed + least + fewest);
+    let lines_of_layers = in_short(document, style, free.clamp(LEAST_SHORT, IN_SHORT))?;
+    let fixed = fixed + lines(&lines_of_layers);
     let room = most.saturating_sub(fixed + least);
     let table = table(document, results, style)?;
     let answer = |room: usize| match table.as_ref().filter(|table| lines(table) <= room) {
@@ -100,12 +111,31 @@ pub fn print(
     // The matrix has left room for these findings; sections may not have.
     let mut room = most.saturating_sub(fixed + lines(&matrix)).max(least);
     let mut body = head;
-    body += &most_of(&findings, "more finding", &mut room, style)?;
+    body += &most_of(&findings, "more finding", SENTENCES, &mut room, style)?;
     if kept > 0 || lines(&choices) <= room {
         body += &choices;
     }
     body += &advice;
-    Ok(write!(out, "{matrix}\n{body}\n{foot}")?)
+    Ok(write!(out, "{lines_of_layers}{matrix}\n{body}\n{foot}")?)
+}
+
+/// A line for each layer and a blank one, in about so many lines; of many layers only the first.
+fn in_short(document: &Document, style: Style, room: usize) -> anyhow::Result<String> {
+    let items = document.items(Part::InShort);
+    let each = items.iter().map(|item| text(style, "", "  ", &item.text));
+    let each: Vec<String> = each.collect::<anyhow::Result<_>>()?;
+    let mut used = 0;
+    let fits = each.iter().take_while(|line| {
+        used += lines(line);
+        used <= room
+    });
+    let shown = fits.count().max(1).min(each.len());
+    let mut out = each[..shown].concat();
+    if each.len() > shown {
+        let more = format!("and {}: --full", count(each.len() - shown, "more layer"));
+        out += &text(style, "", "  ", &more)?;
+    }
+    Ok(if out.is_empty() { out } else { out + "\n" })
 }
 
 fn findings(document: &Document, style: Style) -> anyhow::Result<Vec<String>> {
@@ -133,23 +163,33 @@ pub fn study(
 ) -> anyhow::Result<()> {
     let headline = drawn(document.part(Part::Headline), style)?;
     let foot = foot(document, style)?;
+    let in_short = in_short(document, style, STUDIED)?;
     let mut body = match study.claims() {
         Some(claims) => {
             let holds = holds(&claims, style)?;
-            let others = lines(&holds) + lines(&headline) + lines(&foot) + 3;
+            let others = lines(&in_short) + lines(&holds) + lines(&headline) + lines(&foot) + 3;
             let layers = explained(document, style, most(style).saturating_sub(others))?;
             holds + &layers + "\n"
         }
         None => String::new(),
     };
-    body += &headline;
-    // Room for the lines that count the others, and a blank one before the foot.
-    let mut room = most(style).saturating_sub(lines(&body) + lines(&foot) + 3);
     let conclusions = gravest(&study.conclusions).into_iter();
     let conclusions: Vec<String> = conclusions
         .map(|c| text(style, "  ", "    ", &sections::sentence(c)))
         .collect::<anyhow::Result<_>>()?;
-    body += &most_of(&conclusions, "more conclusion", &mut room, style)?;
+    // The claims and the first conclusions are the answer.
+    let least: usize = conclusions.iter().take(FINDINGS).map(|c| lines(c)).sum();
+    let others = lines(&body) + lines(&headline) + lines(&foot) + 4 + least;
+    let in_short = match others + lines(&in_short) {
+        all if all > most(style) => String::new(),
+        _ => in_short,
+    };
+    body += &in_short;
+    body += &headline;
+    // Room for the lines that count the others, and a blank one before the foot.
+    let mut room = most(style).saturating_sub(lines(&body) + lines(&foot) + 3);
+    let sentences = if in_short.is_empty() { SENTENCES } else { FEW };
+    body += &most_of(&conclusions, "more conclusion", sentences, &mut room, style)?;
     let tables = study.tables.iter().map(|table| {
         let mut text = Vec::new();
         sections::titled(table, style, &mut text)?;
@@ -190,16 +230,17 @@ pub fn study(
     Ok(write!(out, "\n{foot}")?)
 }
 
-/// The sentences that have room, at least [`FINDINGS`] and at most [`SENTENCES`], and how many more there are.
+/// The sentences that have room, at least [`FINDINGS`] and at most `most`, and how many more there are.
 fn most_of(
     sentences: &[String],
     more: &str,
+    most: usize,
     room: &mut usize,
     style: Style,
 ) -> anyhow::Result<String> {
     let mut body = String::new();
     let mut shown = 0;
-    for sentence in sentences.iter().take(SENTENCES) {
+    for sentence in sentences.iter().take(most) {
         if shown >= FINDINGS && lines(sentence) > *room {
             break;
         }
@@ -351,7 +392,7 @@ fn matrix(document: &Document, style: Style, room: usize) -> anyhow::Result<Stri
         let part = all.clone().largest(shown);
         let mut below = text(style, "", "  ", &part.legend())?;
         if shown < points {
-            let more = format!("and {}: --full", count(points - shown, "more point"));
+            let more = format!("and {}: --full", count(points - shown, "more operation"));
             below = text(style, "", "  ", &more)? + &below;
         }
         let both = [cells(&part), turned(&part)].map(|table| table.print(style) + &below);
@@ -378,7 +419,9 @@ fn explained(document: &Document, style: Style, room: usize) -> anyhow::Result<S
 
 /// A cell with its colour.
 fn cell(all: &Matrix, cell: &MatrixCell) -> (String, Option<Verdict>) {
-    (all.text(cell), cell.verdict)
+    // Without the colour of a merit.
+    let verdict = cell.verdict.filter(|_| !cell.is_hatched());
+    (all.text(cell), verdict)
 }
 
 fn cells(all: &Matrix) -> TextMatrix {

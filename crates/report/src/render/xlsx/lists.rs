@@ -83,7 +83,9 @@ fn width(shown: Shown) -> f64 {
     match shown {
         // "first write to a packaged file" has 30.
         Shown::Words => 34.0,
-        Shown::Whole => 15.0,
+        // A number that does not fit is shown as `###`: `1,234,567,890,123` and `1,234,567.890` fit.
+        Shown::Whole => 18.0,
+        Shown::Fine => 14.0,
         _ => 11.0,
     }
 }

@@ -6,7 +6,7 @@
 
 use rust_xlsxwriter::{
     Chart, ChartFormat, ChartLine, ChartMarker, ChartMarkerType, ChartSeries, ChartSolidFill,
-    ChartType, Color, ConditionalFormat3ColorScale, Format, Worksheet,
+    ChartType, Color, ConditionalFormat3ColorScale, Format, FormatPattern, Worksheet,
 };
 
 use super::{Result, bold, text};
@@ -76,11 +76,19 @@ pub fn ratio_format(cell: &MatrixCell, ratio: f64) -> Format {
     let literal = |sign: &str| format!("\"{sign}\"");
     let mark = match () {
         () if has(Sign::Probably) => literal(Sign::Probably.shown()),
-        () if has(Sign::Open) || has(Sign::Drifts) || has(Sign::Waits) => {
+        () if [Sign::Open, Sign::Wild, Sign::Drifts, Sign::Waits]
+            .into_iter()
+            .any(has) =>
+        {
             literal(Sign::Open.shown())
         }
         () if has(Sign::Untrusted) => literal(Sign::Untrusted.shown()),
         () => String::new(),
+    };
+    let unflushed = if cell.is_hatched() {
+        literal(Sign::Unflushed.shown())
+    } else {
+        String::new()
     };
     let noise = match cell.noise.as_str() {
         "" => String::new(),
@@ -93,7 +101,7 @@ pub fn ratio_format(cell: &MatrixCell, ratio: f64) -> Format {
     };
     shaded(
         cell,
-        &format!("{mark}{}{noise}{stalls}", three_digits(ratio)),
+        &format!("{unflushed}{mark}{}{noise}{stalls}", three_digits(ratio)),
     )
 }
 
@@ -102,7 +110,15 @@ fn shaded(cell: &MatrixCell, pattern: &str) -> Format {
     match cell.shade.and_then(Shade::rgb) {
         Some([r, g, b]) => {
             let rgb = u32::from_be_bytes([0, r, g, b]);
-            format.set_background_color(Color::RGB(rgb))
+            let format = format.set_background_color(Color::RGB(rgb));
+            if cell.is_hatched() {
+                // Of a pattern, the other colour is that of the paper behind its lines.
+                format
+                    .set_pattern(FormatPattern::LightUp)
+                    .set_foreground_color("#7A838D")
+            } else {
+                format
+            }
         }
         None => format.set_font_color("#59626C").set_italic(),
     }

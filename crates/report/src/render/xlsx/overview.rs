@@ -62,6 +62,22 @@ impl<'a> Numbers<'a> {
         number.filter(|n| n.is_finite())
     }
 
+    /// Characters of the widest number of a column, as it is shown.
+    fn width(&self, column: usize) -> f64 {
+        let shown = |row: &MatrixRow| {
+            let cell = row.cells.get(column)?;
+            Some(if self.are_ratios {
+                cell.shown.text().chars().count()
+            } else {
+                // `1,234,567.890`
+                let digits = self.number(cell)?.max(1.0).log10() as usize + 1;
+                digits + (digits - 1) / 3 + ".000".len()
+            })
+        };
+        let widest = self.rows.iter().filter_map(shown).max();
+        widest.unwrap_or(0) as f64 + 2.0
+    }
+
     fn is_empty(&self) -> bool {
         let mut cells = self.rows.iter().flat_map(|row| &row.cells);
         !cells.any(|cell| self.number(cell).is_some())
@@ -86,14 +102,17 @@ pub fn write<'b>(
     let mut lines = 1.0_f64;
     for (col, head) in (1u16..).zip(&numbers.heads) {
         let letters = head.chars().count() as f64 + 2.0;
-        let width = letters.clamp(9.0, 24.0);
+        // A number that does not fit is shown as `###`.
+        let width = letters
+            .clamp(9.0, 24.0)
+            .max(numbers.width(usize::from(col - 1)));
         lines = lines.max((letters / width).ceil());
         sheet.set_column_width(col, width)?;
         sheet.write_string_with_format(HEAD, col, text(head), &bold().set_text_wrap())?;
     }
     sheet.set_row_height(HEAD, LINE * lines)?;
     let time = Format::new().set_num_format("#,##0.000");
-    for (row, MatrixRow { label, cells }) in (HEAD + 1..).zip(&numbers.rows) {
+    for (row, MatrixRow { label, cells, .. }) in (HEAD + 1..).zip(&numbers.rows) {
         sheet.write_string(row, 0, text(label))?;
         for (col, cell) in (1u16..).zip(cells) {
             let Some(value) = numbers.number(cell) else {

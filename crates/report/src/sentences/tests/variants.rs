@@ -20,12 +20,13 @@ use crate::{
         checks::{self, Check, Evidence, Proof},
         findings::{self, Finding},
         headline::{self, Headline, Part},
+        in_short::{self, How, Kept, Line},
         left_out::{self, Reason},
         verdicts::{self, Clause},
     },
     types::{
-        AlternativeRow, Average, Control, DebtRow, Distrust, FewerBytes, InTrials, LockRow,
-        LockVerdict, ServedBy, SlowOperations, Stalls, SustainedRatio, WaitingRow,
+        AlternativeRow, Average, Control, DebtRow, Distrust, FewerBytes, InTrials, LockReason,
+        LockRow, LockVerdict, ServedBy, SlowOperations, Stalls, SustainedRatio, WaitingRow,
     },
     words::{Names, Text, Words},
 };
@@ -53,9 +54,11 @@ macro_rules! kinds {
 
 kinds!(Headline: LostData, Study, Parts);
 kinds!(Part: ControlFailed, BaselineSkips, Choices, NoLayer, NotMeasured, OnlyBaseline, AllFailed, NotAsked, TooLittle,
-    Slows, Takes, TakesMost, Larger, Uncertain, Locks, Late, Failed, Skip, Free, Near, Memory, SlowerUnsteady,
-    Faster, ProbablyFaster, Wait, Open, Untrusted);
-kinds!(Finding: BaselineSkips, SkipsFlushes, AnsweredEarly, Contradicted, Sustained, FewerBytes, Failures, Uses,
+    Costs, Uncertain, Locks, Late, Failed, Skip, Free, Near, Memory, SlowerUnsteady,
+    Faster, ProbablyFaster, Wait, Open, Untrusted, Undecided);
+kinds!(Line: Layer, Open);
+kinds!(How: Slower, Faster, Same);
+kinds!(Finding: BaselineSkips, SkipsFlushes, AnsweredEarly, Contradicted, Sustained, FewerBytes, Failures,
     Stalls, Locks, Late, Slower, Near, Unexplained, Open);
 kinds!(Clause: Same, CostsMore, SlowerToo, Adds, Faster, Locks, Late, Stalls, Changed, SkipsFlush, FewerFlushes, Withheld,
     ProbablySlower, ProbablyFaster, Noisy, TooNoisy, TooFew, Drifts, Untrusted, Failed);
@@ -72,6 +75,8 @@ fn all_kinds() -> BTreeSet<&'static str> {
     let all = [
         Headline::ALL,
         Part::ALL,
+        Line::ALL,
+        How::ALL,
         Finding::ALL,
         Clause::ALL,
         Advised::ALL,
@@ -158,6 +163,7 @@ fn known(data: &str) -> Vec<f64> {
 #[derive(Default)]
 struct Made {
     kinds: BTreeSet<&'static str>,
+    kept: BTreeSet<Kept>,
     wrong: BTreeSet<String>,
 }
 
@@ -215,12 +221,20 @@ fn statements(made: &mut Made, f: &Selection, trials: &[TrialRecord], control: O
         Headline::LostData(_) => drop(made.kinds.insert(head.kind())),
         _ => agree(made, &head, &head.words(names), names),
     }
-    if let Headline::Parts { parts, .. }
+    if let Headline::Parts(parts)
     | Headline::Study {
         warnings: parts, ..
     } = &head
     {
         made.kinds.extend(parts.iter().map(Part::kind));
+    }
+    for of in in_short::in_short(f) {
+        agree(made, &of, &of.words(names), names);
+        if let Line::Layer(of) = &of {
+            made.kinds
+                .extend(of.told.iter().map(|told| told.how.kind()));
+            made.kept.insert(of.kept);
+        }
     }
     for of in findings::findings(f) {
         agree(made, &of, &of.words(names), names);
@@ -597,6 +611,7 @@ fn locks(rows: &[ResultRow]) -> Vec<LockRow> {
             kind: ["flock", "fcntl", "ofd"][at % 3].into(),
             verdict,
             because: "one client took them all".into(),
+            why: LockReason::OneClient,
             tried: 9,
             excluded: 0,
             longest_us: None,
@@ -677,11 +692,20 @@ fn every_statement_is_made_and_says_what_its_data_say() {
         };
         statements(&mut made, &f, &trials, control);
     }
-    let Made { kinds, wrong } = made;
+    let Made { kinds, kept, wrong } = made;
     let wrong: Vec<&String> = wrong.iter().take(9).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     let missing: Vec<_> = all_kinds().difference(&kinds).copied().collect();
     assert!(missing.is_empty(), "no run makes {missing:?}");
+    let all = [
+        Kept::NotAsked,
+        Kept::Yes,
+        Kept::Skipped,
+        Kept::Early,
+        Kept::Memory,
+        Kept::NotProved,
+    ];
+    assert_eq!(kept, BTreeSet::from(all));
 }
 
 #[test]

@@ -9,6 +9,10 @@ use crate::{
         rows::{compared, estimate, heading, host_cpu, usable},
     },
     types::{Cell, DataTable, ResultRow},
+    words::{
+        Words,
+        studies::virtual_io::{self as words, StackTable},
+    },
 };
 
 /// The kind of a layer's devices.
@@ -59,9 +63,6 @@ impl Stack {
     }
 }
 
-/// Length of the longest bar, characters.
-const BAR: f64 = 12.0;
-
 /// A point that more than one stack has, with its result in each layer.
 struct Work<'a> {
     point: &'a Point,
@@ -94,43 +95,33 @@ pub(super) fn stacks(data: &Data, paths: bool) -> Vec<DataTable> {
         let of_disk = Stack::of(&l.spec, Target::Data);
         let one = l.spec.near.is_some() || of_disk == Some(*stack);
         match stack {
-            Stack::Emulated | Stack::Paravirtual if one => format!("{} {name}", stack.word()),
+            Stack::Emulated | Stack::Paravirtual if one => words::head(stack.word(), &name),
             _ => name,
         }
     });
+    let head = head.map(String::from);
     let head: Vec<String> = ["work".to_owned()].into_iter().chain(head).collect();
-    let place = if paths { "guest to guest" } else { "one guest" };
-    let table = |what: &str, note: &str, cell: &dyn Fn(&Work, &ResultRow) -> Cell| DataTable {
-        title: format!("The three stacks, {place}: {what}"),
-        note: note.into(),
+    let table = |of: StackTable, cell: &dyn Fn(&Work, &ResultRow) -> Cell| DataTable {
+        title: words::title(of, paths).into(),
+        note: words::note(of).into(),
         head: head.clone(),
         rows: works.iter().map(|work| work.line(cell)).collect(),
     };
+    let names = data.names();
     let over = |stack| move |work: &Work, row: &ResultRow| work.over(data, row, stack);
     vec![
-        table("throughput", "", &|_, row| {
+        table(StackTable::Throughput, &|_, row| {
             Cell::number(text::result_value(row), row.value.unwrap_or(0.0))
         }),
-        table(
-            "bars",
-            "The length of a bar is its throughput relative to the highest of the same work.",
-            &|work, row| Cell::text(bar(row.value.unwrap_or(0.0), work.highest())),
-        ),
-        table(
-            "throughput, of that of the first emulated",
-            "",
-            &over(Stack::Emulated),
-        ),
-        table("throughput, of native's", "", &over(Stack::Native)),
-        table(
-            "CPU of this host",
-            "All of it, QEMU and interrupts included.",
-            &|_, row| {
-                host_cpu(data, row).map_or_else(Cell::default, |(us, per)| {
-                    Cell::number(format!("{} {per}", text::time(us)), us)
-                })
-            },
-        ),
+        table(StackTable::Bars, &|work, row| {
+            Cell::text(words::bar(row.value.unwrap_or(0.0), work.highest()))
+        }),
+        table(StackTable::OfEmulated, &over(Stack::Emulated)),
+        table(StackTable::OfNative, &over(Stack::Native)),
+        table(StackTable::HostCpu, &|_, row| {
+            let cpu = host_cpu(data, row);
+            cpu.map_or_else(Cell::default, |cpu| Cell::number(cpu.words(&names), cpu.us))
+        }),
     ]
 }
 
@@ -184,18 +175,6 @@ impl Work<'_> {
     }
 }
 
-/// A bar with a resolution of an eighth of a character.
-fn bar(value: f64, most: f64) -> String {
-    const EIGHTHS: [&str; 8] = [
-        "", "\u{258f}", "\u{258e}", "\u{258d}", "\u{258c}", "\u{258b}", "\u{258a}", "\u{2589}",
-    ];
-    if most <= 0.0 {
-        return String::new();
-    }
-    let eighths = (8.0 * BAR * value / most).round().max(1.0) as usize;
-    format!("{}{}", "\u{2588}".repeat(eighths / 8), EIGHTHS[eighths % 8])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,21 +197,5 @@ mod tests {
         ] {
             assert_eq!(stack(layer, target), expected, "{layer}");
         }
-    }
-
-    #[test]
-    fn a_bar_shows_a_fiftieth() {
-        let bars = [100.0, 50.0, 2.0, 0.01].map(|v| bar(v, 100.0));
-        let full = "\u{2588}";
-        assert_eq!(
-            bars,
-            [
-                full.repeat(12),
-                full.repeat(6),
-                "\u{258e}".into(),
-                "\u{258f}".into()
-            ]
-        );
-        assert_eq!(bar(1.0, 0.0), "");
     }
 }

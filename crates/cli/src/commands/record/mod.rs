@@ -1,0 +1,282 @@
+//! `layermark record`: a program's calls on files as one file, which `layermark replay` makes again in any layer.
+
+use std::{
+    ffi::OsString,
+    fmt::Write as _,
+    fs::{self, File},
+    io::BufReader,
+    os::{fd::AsFd, unix::ffi::OsStrExt},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::Args;
+use layermark_model::{plain, random};
+use layermark_probe::workloads::replay;
+use layermark_recording::{
+    Entry, Name, Recording, limits,
+    strace::{self, Converted, TraceOf},
+    words_of,
+};
+
+mod program;
+mod think;
+
+use super::{
+    stdout,
+    target::{Destination, FileOption},
+};
+use crate::{failure::Failure, say::say};
+
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// The recording to write
+    #[arg(short, long, value_name = "FILE", default_value = "app.lmrec")]
+    output: PathBuf,
+    /// The directory whose files are recorded, with everything below it [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    tree: Option<PathBuf>,
+    /// Replace names by others of the same length, and leave out the command
+    #[arg(long)]
+    private: bool,
+    /// Convert this output of `strace -f -y -o LOG` instead of running a program; the tree before is inferred from it
+    #[arg(long, value_name = "LOG", conflicts_with = "argv", requires = "tree")]
+    from_strace: Option<PathBuf>,
+    /// With --from-strace: where the program was started [default: the directory of --tree]
+    #[arg(long, value_name = "DIR", requires = "from_strace")]
+    cwd: Option<PathBuf>,
+    /// Run the program once only. Otherwise it runs six times more, in a copy of the tree on tmpfs, without input and output:
+    /// how long it takes there is needed to estimate its time in a layer
+    #[arg(long)]
+    once: bool,
+    /// Replace a file that layermark did not write
+    #[arg(long)]
+    force: bool,
+    /// After --: the program and its arguments
+    #[arg(last = true, num_args = 1.., value_name = "PROGRAM", required_unless_present = "from_strace")]
+    argv: Vec<OsString>,
+}
+
+const OUTPUT: FileOption = FileOption {
+    name: "-o",
+    elsewhere: "layermark record -o ~/app.lmrec -- PROGRAM",
+};
+
+/// A recording, and what its summary says of it.
+struct Made {
+    recording: Recording,
+    /// What the time between calls is made of, or why it is not known.
+    think: String,
+}
+
+pub fn record(args: &RecordArgs) -> Result<ExitCode, Failure> {
+    let place = Destination::find(&OUTPUT, &args.output, args.force)?;
+    let mut made = match &args.from_strace {
+        Some(log) => from_log(args, log)?,
+        None => from_program(args)?,
+    };
+    env!("CARGO_PKG_VERSION").clone_into(&mut made.recording.head.version);
+    let packed = made.recording.packed().map_err(|why| {
+        Failure::failed(format!("the recording is refused: {why}"))
+            .hint("record a part of the program's work")
+    })?;
+    let write =
+        |out: &mut dyn layermark_report::render::Files| Ok(out.open("")?.write_all(&packed)?);
+    place.fill(args.force, &write)?;
+    stdout::print(&summary(&made, &args.output, packed.len() as u64))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a program under strace, and replays what it has done.
+fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
+    let here = std::env::current_dir()
+        .map_err(|e| Failure::failed(format!("the current directory: {e}")))?;
+    let root = root(args.tree.as_deref().unwrap_or(&here))?;
+    let strace = program::strace()?;
+    let tree = listed(&root)?;
+    if tree.others > 0 {
+        say(format!(
+            "note: {} pipes, sockets and devices of the tree are left out",
+            tree.others
+        ));
+    }
+    let bytes: u64 = tree.entries.iter().map(|entry| entry.size).sum();
+    let before = if args.once {
+        Err("the program was run once".into())
+    } else {
+        think::Copy::make(&root, bytes)
+    };
+    let traced = program::run(&strace, &args.argv, None)?;
+    if traced.code != Some(0) {
+        say(format!("note: the program ended with {}", traced.shown()));
+    }
+    let log = File::open(traced.log()).map_err(|e| Failure::failed(format!("the trace: {e}")))?;
+    let of = TraceOf {
+        root: root.as_os_str().as_bytes().to_vec(),
+        cwd: here.as_os_str().as_bytes().to_vec(),
+        tree: Some(tree.entries),
+    };
+    let converted = converted(BufReader::new(log), &of)?;
+    let after = strace::safe(&listed(&root)?.entries);
+    let mut recording = named(converted, args, Some(after));
+    let scratch = scratch()?;
+    let natively = replay::replay(&recording, scratch.path()).map_err(|e| {
+        let text = format!("the recording is refused: replayed in {} at once, {}", scratch.path().display(), e.message);
+        Failure::failed(text).hint(e.hint.unwrap_or_else(|| {
+            "record a part of the program's work; what cannot be recorded is in `layermark docs howto/replay`".into()
+        }))
+    })?;
+    drop(scratch);
+    let think = match before {
+        Ok(copy) => {
+            let run = think::Recorded {
+                strace: &strace,
+                argv: &args.argv,
+                cwd: &here,
+                root: &root,
+                code: traced.code,
+            };
+            think::measure(&copy, &run, &recording)
+        }
+        Err(why) => Err(why),
+    };
+    let think = match think {
+        Ok(found) => {
+            recording.head.think_ns = Some(found.ns);
+            found.words
+        }
+        Err(why) => format!("not known: {why}"),
+    };
+    let natively = think::shown(Duration::from_nanos(natively.elapsed_ns));
+    let think = format!("{think}; its calls took {natively} when they were replayed at once");
+    Ok(Made { recording, think })
+}
+
+/// Converts a log that somebody has.
+fn from_log(args: &RecordArgs, log: &Path) -> Result<Made, Failure> {
+    let unreadable = |e: std::io::Error| Failure::usage(format!("{}: {e}", log.display()));
+    let tree = args.tree.as_deref().unwrap_or(Path::new("/"));
+    // A directory of another machine is not looked for here.
+    let root = std::path::absolute(tree).map_err(unreadable)?;
+    let cwd = args.cwd.as_deref().unwrap_or(&root);
+    let of = TraceOf {
+        root: trimmed(&root),
+        cwd: trimmed(&std::path::absolute(cwd).map_err(unreadable)?),
+        tree: None,
+    };
+    let file = layermark_fd::open_file(rustix::fs::CWD, log).map_err(unreadable)?;
+    let converted = converted(BufReader::new(file), &of).map_err(|failure| Failure {
+        code: crate::failure::Code::Usage,
+        ..failure
+    })?;
+    let recording = named(converted, args, None);
+    let scratch = scratch()?;
+    let replayed = replay::replay(&recording, scratch.path());
+    replayed.map_err(|e| {
+        let text = format!(
+            "the recording is refused: the log does not show what {} had in it before: {}",
+            root.display(),
+            e.message
+        );
+        Failure::failed(text).hint("record the program itself: layermark record -- PROGRAM")
+    })?;
+    Ok(Made {
+        recording,
+        think: "not known: a log of strace does not show it".into(),
+    })
+}
+
+/// An absolute path without a slash at its end.
+fn trimmed(path: &Path) -> Vec<u8> {
+    let path: PathBuf = path.components().collect();
+    path.as_os_str().as_bytes().to_vec()
+}
+
+/// The recorded directory, without links.
+fn root(tree: &Path) -> Result<PathBuf, Failure> {
+    let wrong = |why: String| {
+        Failure::usage(format!("{}: {why}", tree.display()))
+            .hint("name the directory that the program works in: --tree DIR")
+    };
+    let root = fs::canonicalize(tree).map_err(|e| wrong(e.to_string()))?;
+    if root == Path::new("/") {
+        return Err(wrong("the whole file system cannot be recorded".into()));
+    }
+    Ok(root)
+}
+
+fn listed(root: &Path) -> Result<replay::Listed, Failure> {
+    let failed = |e: std::io::Error| {
+        Failure::failed(format!("{} cannot be listed: {e}", root.display()))
+            .hint("name a smaller directory: --tree DIR")
+    };
+    let dir = layermark_fd::open_dir(rustix::fs::CWD, root).map_err(|e| failed(e.into()))?;
+    replay::list(dir.as_fd()).map_err(failed)
+}
+
+fn converted(log: impl std::io::BufRead, of: &TraceOf) -> Result<Converted, Failure> {
+    let root = String::from_utf8_lossy(&of.root).into_owned();
+    strace::convert(log, of).map_err(|why| {
+        Failure::failed(format!(
+            "the trace of files below {root} cannot be used: {why}"
+        ))
+        .hint("name the directory that the program works in: --tree DIR")
+    })
+}
+
+/// The recording with its command, seed, and the tree that the program has left.
+fn named(converted: Converted, args: &RecordArgs, after: Option<Vec<Entry>>) -> Recording {
+    let mut recording = converted.recording;
+    let words = args.argv.iter().map(|word| word.to_string_lossy());
+    let command = shell_words::join(words);
+    recording.head.command = plain(&command).chars().take(limits::TEXT / 4).collect();
+    recording.head.seed = random();
+    let mut after = after;
+    if args.private {
+        let mut renamed = recording.make_private(random());
+        let mut new = |name: &Name| renamed.name(name);
+        for entry in after.iter_mut().flatten() {
+            entry.path = new(&entry.path);
+            entry.target = entry.target.as_ref().map(&mut new);
+        }
+    }
+    recording.head.after = after.map(|after| words_of(&after));
+    recording
+}
+
+fn scratch() -> Result<tempfile::TempDir, Failure> {
+    let made = tempfile::Builder::new()
+        .prefix("layermark-record-")
+        .tempdir();
+    made.map_err(|e| {
+        Failure::failed(format!(
+            "no directory can be made in {}: {e}",
+            std::env::temp_dir().display()
+        ))
+        .hint("name another place: TMPDIR=DIR layermark record")
+    })
+}
+
+fn summary(made: &Made, output: &Path, bytes: u64) -> String {
+    let recording = &made.recording;
+    let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let mut text = format!(
+        "{}: {} of {} on a tree of {}, {} bytes\n",
+        output.display(),
+        count(recording.calls.len() as u64, "call", "calls"),
+        count(recording.head.tasks.into(), "task", "tasks"),
+        count(recording.tree.len() as u64, "entry", "entries"),
+        bytes,
+    );
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "time between calls: {}", made.think);
+    for (what, n) in &recording.head.left_out {
+        let _ = writeln!(text, "left out: {n} x {what}");
+    }
+    let file = output.to_string_lossy();
+    text + &format!(
+        "replay it: layermark replay {} -l fuse\n",
+        shell_words::quote(&file)
+    )
+}

@@ -1,0 +1,346 @@
+//! `layermark record` and `layermark replay`: what a program did is replayed with the same outcomes in each layer, and
+//! what cannot be is refused.
+
+use std::{fs, path::Path, process::Command};
+
+use layermark_recording::Recording;
+use serde_json::json;
+
+use crate::common::{Lm, Said, has_fuse, is_root, result, skipped};
+
+/// Not one of a version manager, which starts dozens of processes first.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Whether a program can be started.
+fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
+}
+
+/// Runs a command in the directory of a test, outside of any recording.
+#[track_caller]
+fn prepare(dir: &Path, words: &[&str]) {
+    let done = Command::new(words[0])
+        .args(&words[1..])
+        .current_dir(dir)
+        .output()
+        .expect(words[0]);
+    assert!(
+        done.status.success(),
+        "{words:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
+
+/// Files in which there is something to do: a few directories with files.
+fn source(dir: &Path) {
+    for number in 0..20 {
+        let at = dir.join(format!("src/d{}", number % 4));
+        fs::create_dir_all(&at).unwrap();
+        fs::write(at.join(format!("f{number}.txt")), vec![b'x'; 100 * number]).unwrap();
+    }
+}
+
+fn record(lm: Lm, program: &[&str]) -> Said {
+    lm.args(["record", "-o", "app.lmrec", "--"])
+        .args(program)
+        .run()
+}
+
+/// Replays natively and in other layers, and asserts that every one has its times.
+#[track_caller]
+fn replays(said: Said, layers: &[&str], labels: &[&str]) {
+    let report = said
+        .then()
+        .work_with(&["replay", "app.lmrec", "--blocks", "1", "--json"], layers)
+        .run()
+        .left_nothing()
+        .json();
+    for label in labels {
+        for layer in layers.iter().chain(&["native"]) {
+            let row = result(&report, label, layer);
+            assert_eq!(row["trials"], 1, "{row:#}");
+            assert!(
+                row["error"].is_null() && row["value"].as_f64() > Some(0.0),
+                "{row:#}"
+            );
+        }
+    }
+}
+
+/// The layers that can be set up here.
+fn layers() -> &'static [&'static str] {
+    match (is_root(), has_fuse()) {
+        (true, true) => &["overlay:upper", "fuse"],
+        (true, false) => &["overlay:upper"],
+        _ => &["tmpfs"],
+    }
+}
+
+#[test]
+fn git_status_is_replayed_in_every_layer() {
+    if !has("strace") || !has("git") {
+        return skipped("strace or git is not installed");
+    }
+    let lm = Lm::new();
+    let dir = lm.dir.path().to_owned();
+    source(&dir);
+    for words in ["git init -q .", "git add src", "git status"] {
+        prepare(&dir, &words.split(' ').collect::<Vec<_>>());
+    }
+    let said = record(lm, &["git", "status", "--porcelain"]).code(0);
+    assert!(
+        said.stdout.contains("app.lmrec") && said.stdout.contains("left out: "),
+        "{}",
+        said.stdout
+    );
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    assert!(it.calls.len() > 20 && it.tree.len() > 20, "{:?}", it.head);
+    assert_eq!(it.head.command, "git status --porcelain");
+    replays(said, layers(), &["git status --porcelain, I/O alone"]);
+}
+
+#[test]
+fn an_archive_is_unpacked_in_every_layer() {
+    if !has("strace") || !has("tar") {
+        return skipped("strace or tar is not installed");
+    }
+    let lm = Lm::new();
+    let dir = lm.dir.path().to_owned();
+    source(&dir);
+    prepare(&dir, &["tar", "cf", "src.tar", "src"]);
+    prepare(&dir, &["rm", "-r", "src"]);
+    let said = record(lm, &["tar", "xf", "src.tar"]).code(0);
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    assert!(
+        it.head
+            .after
+            .as_ref()
+            .is_some_and(|after| after.starts_with("27 entries")),
+        "{:?}",
+        it.head
+    );
+    replays(said, layers(), &["tar xf src.tar, I/O alone"]);
+}
+
+#[test]
+fn a_program_with_processes_is_replayed_in_every_layer() {
+    if !has("strace") || !has(PYTHON) {
+        return skipped("strace or python3 is not installed");
+    }
+    let lm = Lm::new();
+    let dir = lm.dir.path().to_owned();
+    fs::create_dir(dir.join("pkg")).unwrap();
+    fs::write(dir.join("pkg/__init__.py"), "from . import a\n").unwrap();
+    fs::write(dir.join("pkg/a.py"), "x = 1\n").unwrap();
+    let script = "import os, pkg\nfor i in range(4):\n  if os.fork() == 0:\n    os.mkdir(f'd{i}'); open(f'd{i}/f', 'w').write('x' * 5000); os.rename(f'd{i}', f'e{i}'); os._exit(0)\nfor i in range(4): os.wait()\nprint(sorted(os.listdir('e2')))";
+    fs::write(dir.join("app.py"), script).unwrap();
+    let said = record(lm, &[PYTHON, "app.py"]).code(0);
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    assert_eq!(it.head.tasks, 5, "{:?}", it.head);
+    assert!(it.calls.iter().any(|call| !call.waits.is_empty()));
+    replays(said, layers(), &["/usr/bin/python3 app.py, I/O alone"]);
+}
+
+#[test]
+fn a_private_recording_has_no_names() {
+    if !has("strace") {
+        return skipped("strace is not installed");
+    }
+    let lm = Lm::new().file("secret-plans.txt", "x");
+    let dir = lm.dir.path().to_owned();
+    let said = lm
+        .args([
+            "record",
+            "--private",
+            "-o",
+            "app.lmrec",
+            "--",
+            "cp",
+            "secret-plans.txt",
+            "secret-copy",
+        ])
+        .run()
+        .code(0);
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    let text = format!("{it:?}").to_lowercase();
+    let names = it
+        .names
+        .iter()
+        .chain(it.tree.iter().map(|entry| &entry.path));
+    assert!(
+        names.clone().all(|name| !name.escaped().contains("secret")) && !text.contains("secret"),
+        "{text}"
+    );
+    assert!(
+        names
+            .clone()
+            .any(|name| name.escaped().len() == "secret-plans.txt".len())
+    );
+    replays(said, &[], &["app, I/O alone"]);
+}
+
+#[test]
+fn a_log_of_strace_is_converted() {
+    let log = r#"7 1700000000.1 execve("/bin/app", ["app"], 0x7 /* 9 vars */) = 0 <0.1>
+7 1700000000.2 openat(AT_FDCWD</srv/x>, "conf", O_RDONLY|O_CLOEXEC) = 3</srv/x/conf<regular>> <0.00001>
+7 1700000000.3 read(3</srv/x/conf>, ""..., 4096) = 300 <0.00001>
+7 1700000000.3 read(3</srv/x/conf>, ""..., 4096) = 0 <0.00001>
+7 1700000000.4 mkdir("out", 0755) = 0 <0.00001>
+7 1700000000.5 openat(AT_FDCWD</srv/x>, "out/a", O_WRONLY|O_CREAT, 0644) = 4</srv/x/out/a> <0.00001>
+7 1700000000.6 write(4</srv/x/out/a>, ""..., 10) = 10 <0.00001>
+7 1700000000.7 +++ exited with 0 +++
+"#;
+    let said = Lm::new()
+        .file("trace.log", log)
+        .args([
+            "record",
+            "--from-strace",
+            "trace.log",
+            "--tree",
+            "/srv/x",
+            "-o",
+            "app.lmrec",
+        ])
+        .run()
+        .code(0)
+        .prints("8 calls of 1 task on a tree of 1 entry");
+    let said = said.prints("not known: a log of strace does not show it");
+    replays(said, &[], &["app, I/O alone"]);
+    // What it does not say cannot be guessed: the size of a file that was only read at its end.
+    let log = log.replace(
+        "read(3</srv/x/conf>, \"\"..., 4096) = 0",
+        "lseek(3</srv/x/conf>, 0, SEEK_CUR) = -1 ESPIPE (Illegal seek)",
+    );
+    Lm::new()
+        .file("trace.log", log)
+        .args([
+            "record",
+            "--from-strace",
+            "trace.log",
+            "--tree",
+            "/srv/x",
+            "-o",
+            "app.lmrec",
+        ])
+        .run()
+        .fails(
+            1,
+            &[
+                "the recording is refused",
+                "`lseek`, ended with success here and with ESPIPE",
+            ],
+        );
+    Lm::new()
+        .file("trace.log", "nothing\n")
+        .args(["record", "--from-strace", "trace.log", "--tree", "/srv/x"])
+        .run()
+        .fails(2, &["no calls on files of the directory"]);
+}
+
+#[test]
+fn without_strace_the_package_is_named() {
+    Lm::new()
+        .env("PATH", "/nonexistent")
+        .args(["record", "--", "true"])
+        .run()
+        .fails(3, &["`strace` is not installed", "apt-get install strace"]);
+}
+
+/// A pipe in the tree is not recorded: the recording would not replay, and is not written.
+#[test]
+fn a_recording_that_does_not_replay_is_refused() {
+    if !has("strace") {
+        return skipped("strace is not installed");
+    }
+    let lm = Lm::new();
+    let dir = lm.dir.path().to_owned();
+    record(lm, &["sh", "-c", "mkfifo p && test -p p"]).fails(
+        1,
+        &[
+            "the recording is refused",
+            "`stat p`, ended with ENOENT here and with success",
+        ],
+    );
+    assert!(!dir.join("app.lmrec").exists());
+}
+
+/// A zstd frame of raw blocks.
+fn packed(text: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
+    out.extend((text.len() as u32).to_le_bytes());
+    let mut blocks = text.chunks(100_000).peekable();
+    while let Some(block) = blocks.next() {
+        let last = u32::from(blocks.peek().is_none());
+        out.extend(&(last | (block.len() as u32) << 3).to_le_bytes()[..3]);
+        out.extend(block);
+    }
+    out
+}
+
+#[test]
+fn hostile_recordings_are_refused_by_number() {
+    let head = |entries: u64, names: u64, calls: u64| {
+        json!({"recording": {"format": 1, "version": "", "command": "", "seed": 1, "entries": entries, "names": names, "calls": calls, "tasks": 2, "files": 1}}).to_string()
+    };
+    let wait = |of: u32| {
+        format!(
+            "{{\"c\":{{\"t\":{},\"k\":\"stat\",\"p\":0,\"w\":[[{of},1]]}}}}\n",
+            1 - of
+        )
+    };
+    let good = "{\"n\":\"a\"}\n";
+    let long = "x".repeat(4096);
+    let all = [
+        (
+            head(10_000_000, 0, 0),
+            "10000000 entries of its tree, and at most 1000000",
+        ),
+        (
+            head(0, 1, 2) + "\n" + good + &wait(0) + &wait(1),
+            "waits for itself",
+        ),
+        (
+            head(0, 1, 0) + &format!("\n{{\"n\":\"{long}\"}}\n"),
+            "a name has 4096 bytes, more than 4095",
+        ),
+        (
+            head(0, 1, 0) + "\n{\"n\":\"../../etc/passwd\"}\n",
+            "goes up",
+        ),
+        (
+            head(1, 0, 0) + "\n{\"e\":{\"p\":\"l\",\"k\":\"l\",\"m\":511,\"to\":\"/etc\"}}\n",
+            "is absolute",
+        ),
+        (
+            head(0, 1, 1) + "\n" + good + "{\"c\":{\"k\":\"mkdir\",\"p\":0,\"a\":2541}}\n",
+            "its mode is 2541",
+        ),
+        (
+            String::from("{\"recording\":{\"format\":9"),
+            "EOF while parsing",
+        ),
+    ];
+    for (text, says) in all {
+        Lm::new()
+            .file("x.lmrec", packed(text.as_bytes()))
+            .work_with(&["replay", "x.lmrec"], &["native"])
+            .run()
+            .fails(2, &[says])
+            .left_nothing();
+    }
+    let lm = Lm::new().file("x.lmrec", "hello");
+    fs::File::create(lm.dir.path().join("large.lmrec"))
+        .unwrap()
+        .set_len(1 << 30)
+        .unwrap();
+    let said = lm
+        .args(["replay", "x.lmrec"])
+        .run()
+        .fails(2, &["it is no recording"]);
+    let said = said.then().args(["replay", "large.lmrec"]).run();
+    let said = said.fails(2, &["1073741824 bytes, more than 268435456"]);
+    said.then()
+        .args(["replay"])
+        .run()
+        .fails(2, &["no recording", "layermark record"]);
+}

@@ -1,0 +1,86 @@
+//! How many times the layers are set up, and when.
+
+use std::time::Duration;
+
+use crate::execute::progress::Progress;
+
+/// Setting all layers up is quick if it takes less than this: then it is done at least
+/// [`FEWEST_SESSIONS`] times.
+const QUICK_SET_UP: Duration = Duration::from_secs(1);
+/// The fewest sessions when setting up is quick.
+const FEWEST_SESSIONS: u32 = 3;
+/// In a longer run, layers are set up again while that takes less than this share of the time.
+const SET_UP_SHARE: f64 = 0.1;
+/// With a budget no set-up but the first one may take more than this share of it, with the files that are
+/// made anew.
+const MOST_OF_BUDGET: f64 = 0.1;
+
+impl Progress {
+    /// How many times the layers are set up. If that is quick, it is done at least three times,
+    /// whatever the profile. What one set-up happens to get (blocks on the disk, pages in memory)
+    /// is not the layer.
+    pub(crate) fn planned_sessions(&self) -> u32 {
+        if let Some(sessions) = self.run.plan.sessions {
+            return sessions;
+        }
+        let planned = self.run.plan.profile.sessions();
+        if self.set_up_s() < QUICK_SET_UP.as_secs_f64() {
+            planned.max(FEWEST_SESSIONS)
+        } else {
+            planned
+        }
+    }
+
+    /// Duration of one set-up of all layers, s.
+    fn set_up_s(&self) -> f64 {
+        self.run.layers.iter().map(|l| l.setup_s).sum()
+    }
+
+    /// Blocks per session: the minimum number of blocks, divided by the number of sessions.
+    fn session_length(&self) -> u32 {
+        (self.stopping.fewest() as u32)
+            .div_ceil(self.planned_sessions())
+            .max(1)
+    }
+
+    /// How many times the layers should have been set up again by now. The minimum number of
+    /// blocks, and the budget, are divided evenly over the sessions.
+    pub(crate) fn set_ups_due(&self) -> u32 {
+        let sessions = self.planned_sessions();
+        if self.run.plan.sessions.is_none() && !self.may_afford_a_set_up() {
+            return self.session;
+        }
+        let by_time = self.clock.budget().map_or(0, |budget| {
+            (self.clock.spent().as_secs_f64() / budget.as_secs_f64() * f64::from(sessions)) as u32
+        });
+        let by_blocks = self.block / self.session_length();
+        by_blocks.max(by_time).min(sessions - 1)
+    }
+
+    /// Whether a session that began with block `first` is as long as the others and one more set-up
+    /// is cheap. Otherwise the last planned session would have most of the blocks of a long run,
+    /// and its chance conditions would count most.
+    pub(crate) fn may_set_up_again(&self, first: u32) -> bool {
+        let all = self.change_s() * f64::from(self.session + 1);
+        self.run.plan.sessions.is_none()
+            && self.may_afford_a_set_up()
+            && self.block - first >= self.session_length()
+            && all <= self.clock.spent().as_secs_f64() * SET_UP_SHARE
+    }
+
+    /// Duration of setting all layers up again, s.
+    fn change_s(&self) -> f64 {
+        match self.changes {
+            (0, _) => self.set_up_s(),
+            (count, seconds) => seconds / f64::from(count),
+        }
+    }
+
+    /// Whether setting all layers up again, with the files that the blocks use, takes a small part of a
+    /// budget. Otherwise the rounds are worth more.
+    fn may_afford_a_set_up(&self) -> bool {
+        let all = self.change_s() + self.clock.afresh().as_secs_f64();
+        let budget = self.clock.budget();
+        budget.is_none_or(|budget| all <= budget.as_secs_f64() * MOST_OF_BUDGET)
+    }
+}

@@ -1,0 +1,191 @@
+//! Trees and replays in a directory, one after another.
+
+use std::{
+    fs, io,
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use layermark_model::Pattern;
+use layermark_recording::{Recording, strace::error_name, words_of};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use super::{
+    calls::{Buffers, Site},
+    tasks::{self, Replay},
+    trace::Trace,
+    tree::{self, Contents},
+};
+use crate::{ProbeError, buffer::Buffer};
+
+/// A tree in a directory of ours, and what its recording does with it.
+pub struct Replayer {
+    recording: Recording,
+    trace: Trace,
+    contents: Contents,
+    buffers: Vec<Buffers>,
+    /// Data that is written; here between trees.
+    data: Option<Buffer>,
+    /// Where trees are made.
+    dir: PathBuf,
+    /// Number of the next tree.
+    next: u64,
+    /// The current tree.
+    site: Option<(PathBuf, Site)>,
+}
+
+/// One replay, for those who record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replayed {
+    /// What it took, ns.
+    pub elapsed_ns: u64,
+    /// The tree that it left, in words.
+    pub after: String,
+}
+
+/// Makes the tree of a recording in an empty directory of the caller, replays it once, and removes the tree.
+///
+/// # Errors
+/// If the tree cannot be made, or a call ends in another way than it was recorded: the error names it.
+pub fn replay(recording: &Recording, dir: &Path) -> Result<Replayed, ProbeError> {
+    let mut replayer = Replayer::new(recording, dir.to_owned(), 1)?;
+    replayer.renew()?;
+    let replay = replayer.run(&mut || {})?;
+    let after = replayer.after()?;
+    replayer.remove()?;
+    Ok(Replayed {
+        elapsed_ns: replay.elapsed_ns,
+        after,
+    })
+}
+
+impl Replayer {
+    /// Nothing is made yet.
+    pub fn new(recording: &Recording, dir: PathBuf, seed: u64) -> Result<Self, ProbeError> {
+        let trace = Trace::new(recording)?;
+        let largest = trace.buffers.iter().max().copied().unwrap_or(0) as usize;
+        let lists = recording
+            .calls
+            .iter()
+            .map(layermark_recording::Call::buffer)
+            .max()
+            .unwrap_or(0);
+        let buffers = trace.buffers.iter().map(|bytes| Buffers {
+            bytes: Buffer::new(*bytes as usize),
+            entries: Vec::with_capacity((*bytes).clamp(1 << 10, lists.max(1 << 10)) as usize),
+        });
+        let buffers = buffers.collect();
+        let mut data = Buffer::new(largest);
+        let seed = seed ^ recording.head.seed;
+        data.fill(Pattern::Random, largest.max(1), seed);
+        Ok(Self {
+            contents: Contents::new(recording.head.seed),
+            recording: recording.clone(),
+            trace,
+            buffers,
+            data: Some(data),
+            dir,
+            next: 0,
+            site: None,
+        })
+    }
+
+    /// Makes a new tree, and removes the one that the last replay has left.
+    pub fn renew(&mut self) -> Result<(), ProbeError> {
+        self.remove()?;
+        let path = self.dir.join(format!("tree{}", self.next));
+        self.next += 1;
+        let failed = |what: &str, e: io::Error| ProbeError::io(what, &path, &e);
+        fs::create_dir(&path).map_err(|e| failed("make", e))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let root: OwnedFd =
+            openat(CWD, &path, flags, Mode::empty()).map_err(|e| failed("open", e.into()))?;
+        let made = tree::make(root.as_fd(), &self.recording.tree, &self.contents);
+        made.map_err(|(name, e)| ProbeError::io("make", &path.join(name.escaped()), &e.into()))?;
+        let data = self.data.take().unwrap_or_else(|| Buffer::new(0));
+        let site = Site::new(root, &self.trace, data);
+        for ready in &mut self.trace.calls {
+            if ready.call.kind.is_named_xattr() {
+                let name = ready
+                    .call
+                    .path
+                    .map(|number| self.trace.names[number as usize].as_c_str());
+                ready.whole = name.and_then(|name| site.whole(name));
+            }
+        }
+        self.site = Some((path, site));
+        Ok(())
+    }
+
+    /// Removes the tree.
+    pub fn remove(&mut self) -> Result<(), ProbeError> {
+        let Some((path, site)) = self.site.take() else {
+            return Ok(());
+        };
+        // Closes what the recording has left open.
+        self.data = Some(site.into_data());
+        fs::remove_dir_all(&path).map_err(|e| ProbeError::io("remove", &path, &e))
+    }
+
+    /// Replays once.
+    ///
+    /// # Errors
+    /// If a call ended in another way than it was recorded.
+    pub fn run(&mut self, beat: &mut dyn FnMut()) -> Result<Replay, ProbeError> {
+        let Some((_, site)) = &self.site else {
+            return Err(ProbeError::new("replay: there is no tree"));
+        };
+        let replay = tasks::replay(site, &self.trace, &mut self.buffers, beat);
+        let replay = replay
+            .map_err(|e| ProbeError::new(format!("replay: a thread cannot be started: {e}")))?;
+        let Some(wrong) = replay.first_wrong else {
+            if replay.wrong > 0 {
+                return Err(ProbeError::new("replay: a thread has panicked"));
+            }
+            return Ok(replay);
+        };
+        let call = &self.trace.calls[wrong.number as usize].call;
+        let more = if replay.wrong > 1 {
+            format!(
+                "; {} of {} calls ended in another way",
+                replay.wrong,
+                self.trace.calls.len()
+            )
+        } else {
+            String::new()
+        };
+        let text = format!(
+            "call {} of the recording, `{}`, ended with {} here and with {} when it was recorded{more}",
+            wrong.number,
+            self.trace.words(wrong.number),
+            outcome(wrong.outcome),
+            outcome(call.outcome),
+        );
+        Err(ProbeError::new(layermark_model::plain(&text).into_owned()))
+    }
+
+    /// The tree in words. An error if the recording says that it must be another.
+    pub fn after(&self) -> Result<String, ProbeError> {
+        let Some((path, site)) = &self.site else {
+            return Err(ProbeError::new("replay: there is no tree"));
+        };
+        let found = tree::list(site.root.as_fd()).map_err(|e| ProbeError::io("list", path, &e))?;
+        let after = words_of(&found.entries);
+        match &self.recording.head.after {
+            Some(recorded) if *recorded != after => Err(ProbeError::new(format!(
+                "the replay left another tree than the program: {after} instead of {}",
+                layermark_model::plain(recorded)
+            ))),
+            _ => Ok(after),
+        }
+    }
+}
+
+/// What a call returned, in words.
+fn outcome(returned: i64) -> String {
+    match returned {
+        0 => "success".into(),
+        1.. => format!("{returned} bytes"),
+        _ => error_name(-returned).map_or_else(|| format!("error {}", -returned), str::to_owned),
+    }
+}

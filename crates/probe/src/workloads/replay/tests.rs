@@ -1,0 +1,546 @@
+//! Replays in a directory: outcomes, order, trees.
+
+use std::{fs, os::unix::fs::symlink};
+
+use layermark_model::{Settings, Trial};
+use layermark_recording::{Call, CallKind, Entry, Head, Name, Recording, words_of};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use serde_json::json;
+
+use super::*;
+use crate::{TurnRequest, Workload as _};
+
+/// A recording of these calls in an empty tree.
+fn recording(names: &[&str], calls: Vec<Call>) -> Recording {
+    let tasks = calls.iter().map(|call| call.task + 1).max().unwrap_or(1);
+    let files = calls
+        .iter()
+        .filter_map(|call| call.file)
+        .map(|file| file + 1)
+        .max();
+    let mut it = Recording {
+        head: Head {
+            tasks,
+            files: files.unwrap_or(0),
+            ..Head::default()
+        },
+        tree: Vec::new(),
+        names: names.iter().map(|name| Name::from(*name)).collect(),
+        calls,
+    };
+    it.packed().expect("it is accepted");
+    it
+}
+
+fn call(kind: CallKind, path: u32) -> Call {
+    Call {
+        path: Some(path),
+        ..Call::new(kind)
+    }
+}
+
+fn on(kind: CallKind, file: u32) -> Call {
+    Call {
+        file: Some(file),
+        ..Call::new(kind)
+    }
+}
+
+/// Opens a new file to write.
+fn create(path: u32, file: u32) -> Call {
+    Call {
+        a: 2 | 4 | 8,
+        b: 0o644,
+        file: Some(file),
+        ..call(CallKind::Open, path)
+    }
+}
+
+fn once(it: &Recording) -> Result<Replayed, ProbeError> {
+    let dir = tempfile::tempdir().unwrap();
+    let done = replay(it, dir.path());
+    if done.is_ok() {
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            0,
+            "nothing is left"
+        );
+    }
+    done
+}
+
+#[test]
+fn the_example_replays() {
+    let mut it = example::example();
+    it.packed().unwrap();
+    let done = once(&it).unwrap();
+    assert!(done.elapsed_ns > 0);
+    assert_eq!(done.after, words_of(&it.tree), "it changes nothing");
+    it.tree.pop();
+    let wrong = once(&it).unwrap_err().message;
+    assert!(
+        wrong.contains("`lstat d9/f9`, ended with ENOENT here and with success"),
+        "{wrong}"
+    );
+    assert!(
+        wrong.ends_with("6 of 630 calls ended in another way"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn data_names_and_the_tree_are_as_recorded() {
+    let write = |bytes: i64| Call {
+        a: bytes,
+        outcome: bytes,
+        ..on(CallKind::Write, 0)
+    };
+    let mut it = recording(
+        &["d", "d/a", "l", "d/b", "to/f"],
+        vec![
+            Call {
+                a: 0o755,
+                ..call(CallKind::Mkdir, 0)
+            },
+            create(1, 0),
+            write(5000),
+            Call {
+                a: 10,
+                b: 9000,
+                outcome: 10,
+                ..on(CallKind::Pwrite, 0)
+            },
+            Call {
+                a: 20_000,
+                b: 0,
+                outcome: 9010,
+                ..on(CallKind::Pread, 0)
+            },
+            Call {
+                a: -1,
+                b: 2,
+                ..on(CallKind::Seek, 0)
+            },
+            Call {
+                a: 10,
+                outcome: 1,
+                ..on(CallKind::Read, 0)
+            },
+            Call {
+                c: 10_000,
+                ..on(CallKind::Fallocate, 0)
+            },
+            Call {
+                a: 8000,
+                ..on(CallKind::Ftruncate, 0)
+            },
+            Call {
+                a: 2 | 4,
+                ..on(CallKind::Flock, 0)
+            },
+            Call {
+                a: 1,
+                b: 0,
+                c: 10,
+                ..on(CallKind::Lock, 0)
+            },
+            on(CallKind::Fsync, 0),
+            on(CallKind::Fstat, 0),
+            Call {
+                path2: Some(1),
+                ..call(CallKind::Symlink, 2)
+            },
+            call(CallKind::Stat, 2),
+            call(CallKind::Readlink, 2),
+            Call {
+                path2: Some(3),
+                ..call(CallKind::Rename, 1)
+            },
+            Call {
+                outcome: -2,
+                ..call(CallKind::Stat, 2)
+            },
+            Call {
+                outcome: -39,
+                ..call(CallKind::Rmdir, 0)
+            },
+            Call {
+                outcome: -2,
+                ..call(CallKind::Statfs, 4)
+            },
+            on(CallKind::Close, 0),
+            Call {
+                outcome: -9,
+                ..on(CallKind::Close, 0)
+            },
+        ],
+    );
+    let after = vec![
+        Entry::directory("d".into(), 0),
+        Entry::file("d/b".into(), 0, 8000),
+        Entry::link("l".into(), "d/a".into()),
+    ];
+    it.head.after = Some(words_of(&after));
+    assert_eq!(once(&it).unwrap().after, words_of(&after));
+    it.head.after = Some("2 entries, 0".into());
+    let wrong = once(&it).unwrap_err().message;
+    assert!(
+        wrong.contains("left another tree than the program: 3 entries, "),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn attributes_are_read_and_written() {
+    let named = |kind| Call {
+        path2: Some(1),
+        ..call(kind, 0)
+    };
+    let it = recording(
+        &["f", "user.k"],
+        vec![
+            create(0, 0),
+            Call {
+                a: 5,
+                b: 1,
+                ..named(CallKind::Setxattr)
+            },
+            Call {
+                a: 10,
+                ..named(CallKind::Getxattr)
+            },
+            named(CallKind::Lgetxattr),
+            Call {
+                path2: Some(1),
+                a: 2,
+                outcome: -34,
+                ..on(CallKind::Fgetxattr, 0)
+            },
+            Call {
+                a: 100,
+                ..call(CallKind::Listxattr, 0)
+            },
+            named(CallKind::Removexattr),
+            Call {
+                a: 10,
+                outcome: -61,
+                ..named(CallKind::Getxattr)
+            },
+        ],
+    );
+    match once(&it) {
+        Err(e) if e.message.contains("EOPNOTSUPP") => eprintln!("skipped: no attributes here"),
+        done => assert!(done.is_ok(), "{done:?}"),
+    }
+}
+
+/// Each waits for the other in turn. Without the order, the second task would find nothing, or the file still there.
+#[test]
+fn tasks_keep_their_order() {
+    const ROUNDS: u32 = 200;
+    let mut calls = Vec::new();
+    for round in 0..ROUNDS {
+        let before = if round == 0 {
+            Vec::new()
+        } else {
+            vec![(1, 2 * round)]
+        };
+        calls.push(Call {
+            a: 0o755,
+            waits: before,
+            ..call(CallKind::Mkdir, 0)
+        });
+        let look = Call {
+            task: 1,
+            waits: vec![(0, round + 1)],
+            ..call(CallKind::Lstat, 0)
+        };
+        calls.extend([
+            look,
+            Call {
+                task: 1,
+                ..call(CallKind::Rmdir, 0)
+            },
+        ]);
+    }
+    let it = recording(&["d"], calls);
+    assert_eq!(once(&it).unwrap().after, words_of(&[]));
+}
+
+/// Task 1 uses what task 0 closes, in any order: it gets an error, never another file, and nothing waits for ever.
+#[test]
+fn an_open_file_without_order_is_never_another() {
+    let mut calls = Vec::new();
+    for file in 0..200 {
+        let name = 0;
+        calls.push(Call {
+            a: 2 | 4,
+            b: 0o644,
+            file: Some(file),
+            ..call(CallKind::Open, name)
+        });
+        calls.push(on(CallKind::Close, file));
+        for _ in 0..3 {
+            calls.push(Call {
+                task: 1,
+                a: 8,
+                outcome: -9,
+                ..on(CallKind::Write, file)
+            });
+        }
+    }
+    let it = recording(&["f"], calls);
+    match once(&it) {
+        Ok(_) => {}
+        Err(e) => assert!(
+            e.message.contains("8 bytes here and with EBADF"),
+            "{}",
+            e.message
+        ),
+    }
+}
+
+/// Somebody puts a link into the tree while it is replayed: it is not followed out of it.
+#[test]
+fn a_planted_link_does_not_lead_out() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("secret"), "x").unwrap();
+    fs::create_dir(dir.path().join("tree")).unwrap();
+    symlink("../secret", dir.path().join("tree/l")).unwrap();
+    let root = openat(
+        CWD,
+        dir.path().join("tree"),
+        OFlags::PATH | OFlags::DIRECTORY,
+        Mode::empty(),
+    )
+    .unwrap();
+    let it = recording(
+        &["l"],
+        vec![Call {
+            file: Some(0),
+            ..call(CallKind::Open, 0)
+        }],
+    );
+    let trace = trace::Trace::new(&it).unwrap();
+    let site = calls::Site::new(root, &trace, crate::buffer::Buffer::new(0));
+    if !site.has_openat2() {
+        return eprintln!("skipped: openat2(2) is refused here");
+    }
+    let mut buffers = calls::Buffers {
+        bytes: crate::buffer::Buffer::new(0),
+        entries: Vec::new(),
+    };
+    let exdev = -i64::from(libc::EXDEV);
+    assert_eq!(site.call(&trace.calls[0], &trace, &mut buffers), exdev);
+}
+
+#[test]
+fn trees_are_made_as_they_were_listed() {
+    let from = tempfile::tempdir().unwrap();
+    let at = |name: &str| from.path().join(name);
+    fs::create_dir_all(at("a/b")).unwrap();
+    fs::write(at("a/f"), vec![0; 2_000_000]).unwrap();
+    fs::hard_link(at("a/f"), at("a/b/g")).unwrap();
+    fs::write(at("empty"), "").unwrap();
+    symlink("a/f", at("l")).unwrap();
+    rustix::fs::mknodat(CWD, at("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let open =
+        |dir: &Path| openat(CWD, dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    let listed = list(std::os::fd::AsFd::as_fd(&open(from.path()))).unwrap();
+    assert_eq!(listed.others, 1);
+    let to = tempfile::tempdir().unwrap();
+    let root = open(to.path());
+    tree::make(
+        std::os::fd::AsFd::as_fd(&root),
+        &listed.entries,
+        &tree::Contents::new(1),
+    )
+    .unwrap();
+    let again = list(std::os::fd::AsFd::as_fd(&root)).unwrap();
+    assert_eq!(again.entries, listed.entries);
+    let same: Vec<Option<u32>> = again.entries.iter().map(|entry| entry.same).collect();
+    assert_eq!(same.iter().flatten().count(), 1, "{:?}", again.entries);
+    let content = fs::read(to.path().join("a/f")).unwrap();
+    assert!(
+        content.iter().any(|byte| *byte != content[0]),
+        "contents are from a seed"
+    );
+}
+
+fn settings(params: &serde_json::Value) -> Settings {
+    Settings {
+        workload: "replay".into(),
+        label: None,
+        params: params.as_object().cloned().unwrap(),
+    }
+}
+
+/// A recording on disk becomes two points, and each has its turns.
+#[test]
+fn a_recording_is_replayed_in_turns() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut it = recording(
+        &["f", "f2"],
+        vec![
+            create(0, 0),
+            Call {
+                a: 100,
+                outcome: 100,
+                ..on(CallKind::Write, 0)
+            },
+            on(CallKind::Close, 0),
+            Call {
+                path2: Some(1),
+                ..call(CallKind::Rename, 0)
+            },
+        ],
+    );
+    it.head.think_ns = Some(3_000_000_000);
+    it.head.command = "app --flag".into();
+    let file = dir.path().join("app.lmrec");
+    fs::write(&file, it.packed().unwrap()).unwrap();
+    let points = WORKLOAD
+        .points(&settings(&json!({"recording": file.to_str()})), 1.0)
+        .unwrap();
+    let labels: Vec<&str> = points.iter().map(|point| point.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        ["app --flag, as the application", "app --flag, I/O alone"]
+    );
+    assert!(points[0].meaning.changes && points[0].meaning.same_outcome);
+    assert_eq!((points[0].needs.space, points[0].needs.files), (100, 1));
+    for point in &points {
+        let from = crate::FromHost {
+            env: &layermark_model::Environment::new(),
+            starts_programs: true,
+        };
+        let placed = WORKLOAD.host_files(point, from).unwrap();
+        let layer = tempfile::tempdir().unwrap();
+        fs::create_dir(layer.path().join("packaged")).unwrap();
+        crate::packaged::place(&layer.path().join("packaged"), &placed, &|| true).unwrap();
+        let mut work = WORKLOAD
+            .prepare(layer.path(), point, &Context::least())
+            .unwrap();
+        let ask = TurnRequest {
+            round: 0,
+            ns: 1_000_000,
+            lead_in_ns: 1,
+        };
+        let mut trial = Trial::default();
+        for _ in 0..3 {
+            let turned = work.turn(&ask, &mut trial, &mut |_, _| {}).unwrap();
+            assert!(turned.more && turned.between && turned.turn.bytes == 100);
+            work.between(false).unwrap();
+            work.between(true).unwrap();
+        }
+        work.settle(&mut trial).unwrap();
+        let application = point.label.ends_with("application");
+        assert_eq!(
+            trial
+                .turns
+                .iter()
+                .all(|turn| turn.elapsed_ns >= 3_000_000_000),
+            application
+        );
+        assert_eq!(
+            trial.outcome,
+            Some(words_of(&[Entry::file("f2".into(), 0, 100)]))
+        );
+        assert_eq!(trial.verified.map(|v| (v.records, v.bad)), Some((12, 0)));
+        let share = trial.figures.number(figures::THINK);
+        assert_eq!(share.is_some_and(|share| share > 0.9), application);
+        let think = if application { 3_000_000_000 } else { 0 };
+        let mut io: Vec<u64> = trial
+            .turns
+            .iter()
+            .map(|turn| turn.elapsed_ns - think)
+            .collect();
+        io.sort_unstable();
+        assert_eq!(
+            trial.figures.number(figures::REPLAYED),
+            Some(io[1] as f64 / 1e3)
+        );
+        let own = trial.figures.number("kind_us.open").unwrap();
+        assert!(own > 0.0 && own <= trial.figures.number(figures::IN_CALLS).unwrap());
+        drop(work);
+        assert_eq!(
+            fs::read_dir(layer.path()).unwrap().count(),
+            1,
+            "only what was packaged"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_before_a_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let refused = |params: serde_json::Value| WORKLOAD.points(&settings(&params), 1.0).unwrap_err();
+    let missing = refused(json!({"recording": at("none")}));
+    assert!(
+        missing.message.contains("cannot read") && missing.hint.is_some(),
+        "{missing}"
+    );
+    fs::write(at("text"), "hello").unwrap();
+    let text = refused(json!({"recording": at("text")}));
+    assert!(text.message.contains("it is no recording"), "{text}");
+    fs::File::create(at("large"))
+        .unwrap()
+        .set_len((256 << 20) + 1)
+        .unwrap();
+    let large = refused(json!({"recording": at("large")}));
+    assert!(
+        large
+            .message
+            .contains("268435457 bytes, more than 268435456"),
+        "{large}"
+    );
+    rustix::fs::mknodat(CWD, at("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let pipe = refused(json!({"recording": at("pipe")}));
+    assert!(pipe.message.contains("not a file"), "{pipe}");
+    let unknown = refused(json!({"time": "application"}));
+    assert!(
+        unknown.message.contains("does not say how long"),
+        "{unknown}"
+    );
+    let both = WORKLOAD.points(&settings(&json!({})), 1.0).unwrap();
+    assert_eq!(both.len(), 1, "the example has no program");
+    assert_eq!(both[0].needs.files, 0, "and changes nothing");
+}
+
+/// The recording was exchanged after the run was planned.
+#[test]
+fn another_recording_is_not_replayed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut it = recording(
+        &["d"],
+        vec![Call {
+            a: 0o755,
+            ..call(CallKind::Mkdir, 0)
+        }],
+    );
+    let file = dir.path().join("app.lmrec");
+    fs::write(&file, it.packed().unwrap()).unwrap();
+    let points = WORKLOAD
+        .points(&settings(&json!({"recording": file.to_str()})), 1.0)
+        .unwrap();
+    let from = crate::FromHost {
+        env: &layermark_model::Environment::new(),
+        starts_programs: true,
+    };
+    let place = WORKLOAD.host_files(&points[0], from).unwrap();
+    it.head.seed = 9;
+    fs::write(&file, it.packed().unwrap()).unwrap();
+    let layer = tempfile::tempdir().unwrap();
+    let to = layer.path().join("packaged").join(&place[0].path);
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    fs::copy(&file, to).unwrap();
+    let refused = WORKLOAD.prepare(layer.path(), &points[0], &Context::least());
+    assert!(
+        refused
+            .err()
+            .unwrap()
+            .message
+            .contains("it was changed meanwhile")
+    );
+}

@@ -1,0 +1,165 @@
+//! The tree of a recording: made, and listed.
+
+use std::{
+    collections::HashMap,
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use layermark_recording::{Entry, EntryKind, Name, limits};
+use rustix::{
+    fs::{
+        AtFlags, FileType, Mode, OFlags, chmodat, fchmod, linkat, mkdirat, openat, readlinkat,
+        statat, symlinkat,
+    },
+    io::{Errno, write},
+};
+
+use crate::data::{self, PERIOD};
+use layermark_model::Pattern;
+
+/// Bytes of contents from which files take theirs, each from a place of its own.
+pub struct Contents(Vec<u8>);
+
+impl Contents {
+    pub fn new(seed: u64) -> Self {
+        let mut bytes = vec![0; PERIOD];
+        data::fill(Pattern::Random, &mut bytes, PERIOD, seed);
+        Self(bytes)
+    }
+
+    /// Writes the content of file number `number`.
+    fn write(&self, file: BorrowedFd<'_>, number: usize, size: u64) -> Result<(), Errno> {
+        let (mut left, mut at) = (size, number * 4096 % PERIOD);
+        while left > 0 {
+            let rest = &self.0[at..];
+            let part = &rest[..rest.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            let written = write(file, part)?;
+            if written == 0 {
+                return Err(Errno::NOSPC);
+            }
+            left -= written as u64;
+            at = (at + written) % PERIOD;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the entries in an empty directory of ours. Their names only go down, and so do their links.
+pub fn make(
+    root: BorrowedFd<'_>,
+    tree: &[Entry],
+    contents: &Contents,
+) -> Result<(), (Name, Errno)> {
+    let own = Mode::RWXU;
+    for (number, entry) in tree.iter().enumerate() {
+        let path = entry.path.0.as_slice();
+        let permissions = Mode::from_raw_mode(entry.mode);
+        let made = match (entry.kind, &entry.target, entry.same) {
+            (EntryKind::Directory, ..) => mkdirat(root, path, permissions | own),
+            (EntryKind::Link, Some(target), _) => symlinkat(target.0.as_slice(), root, path),
+            (EntryKind::Link, None, _) => Err(Errno::INVAL),
+            (EntryKind::File, _, Some(same)) => {
+                let first = tree[same as usize].path.0.as_slice();
+                linkat(root, first, root, path, AtFlags::empty())
+            }
+            (EntryKind::File, ..) => {
+                let flags = OFlags::WRONLY
+                    | OFlags::CREATE
+                    | OFlags::EXCL
+                    | OFlags::NOFOLLOW
+                    | OFlags::CLOEXEC;
+                openat(root, path, flags, own).and_then(|file| {
+                    contents.write(file.as_fd(), number, entry.size)?;
+                    fchmod(&file, permissions)
+                })
+            }
+        };
+        made.map_err(|e| (entry.path.clone(), e))?;
+    }
+    // Last, since nothing can be made in a directory that may not be written to.
+    for entry in tree
+        .iter()
+        .rev()
+        .filter(|entry| entry.kind == EntryKind::Directory)
+    {
+        let permissions = Mode::from_raw_mode(entry.mode);
+        let set = chmodat(root, entry.path.0.as_slice(), permissions, AtFlags::empty());
+        set.map_err(|e| (entry.path.clone(), e))?;
+    }
+    Ok(())
+}
+
+/// A tree that was found.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// Its entries, directories before what they have in them.
+    pub entries: Vec<Entry>,
+    /// Pipes, sockets and devices, which are left out.
+    pub others: u64,
+}
+
+/// Lists a directory with everything below it.
+///
+/// # Errors
+/// If something cannot be read, or there are more entries than a recording may have.
+pub fn list(root: BorrowedFd<'_>) -> io::Result<Listed> {
+    let mut found = Listed::default();
+    let mut inodes = HashMap::new();
+    let mut open: Vec<(OwnedFd, Vec<u8>)> = vec![(layermark_fd::open_dir(root, c".")?, Vec::new())];
+    while let Some((dir, above)) = open.pop() {
+        for name in layermark_fd::names(dir.as_fd(), "")? {
+            if found.entries.len() as u64 >= limits::ENTRIES {
+                let text = format!("it has more than {} entries", limits::ENTRIES);
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+            }
+            let mut path = above.clone();
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend_from_slice(name.to_bytes());
+            let stat = statat(&dir, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+            let mode = stat.st_mode & 0o7777;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => {
+                    open.push((layermark_fd::open_dir(&dir, name.as_c_str())?, path.clone()));
+                    found.entries.push(Entry::directory(Name(path), mode));
+                }
+                FileType::Symlink => {
+                    let target = readlinkat(&dir, name.as_c_str(), Vec::new())?;
+                    found
+                        .entries
+                        .push(Entry::link(Name(path), Name(target.into_bytes())));
+                }
+                FileType::RegularFile => {
+                    let mut entry = Entry::file(Name(path.clone()), mode, stat.st_size as u64);
+                    if stat.st_nlink > 1 {
+                        let first = inodes
+                            .entry((stat.st_dev, stat.st_ino))
+                            .or_insert_with(|| path.clone());
+                        entry.target = (*first != path).then(|| Name(first.clone()));
+                    }
+                    found.entries.push(entry);
+                }
+                _ => found.others += 1,
+            }
+        }
+    }
+    found.entries.sort_by(|a, b| a.path.cmp(&b.path));
+    number_links(&mut found.entries);
+    Ok(found)
+}
+
+/// Gives other names of a file the number of its first one, in the order of the entries. Until here they have the path
+/// that was found first.
+fn number_links(entries: &mut [Entry]) {
+    let mut first: HashMap<Name, u32> = HashMap::new();
+    for (number, entry) in (0u32..).zip(entries) {
+        if entry.kind != EntryKind::File {
+            continue;
+        }
+        let inode = entry.target.take().unwrap_or_else(|| entry.path.clone());
+        let same = *first.entry(inode).or_insert(number);
+        entry.same = (same != number).then_some(same);
+    }
+}

@@ -1,0 +1,353 @@
+//! Calls on open files.
+
+use super::{
+    lex::{Ended, descriptor, integer},
+    names::bits,
+    sequence::{Sequence, Shared, Use},
+};
+use crate::{Call, CallKind, EntryKind, limits};
+
+/// The most bytes that one call moves, `MAX_RW_COUNT` of Linux.
+const MOST: i64 = 0x7fff_f000;
+
+impl Sequence {
+    /// A call whose first argument is a descriptor.
+    pub(super) fn of_open_files(
+        &mut self,
+        id: u32,
+        e: &Ended<'_>,
+        outcome: i64,
+    ) -> Result<(), String> {
+        match e.name {
+            "mmap" | "mmap2" => {
+                if self.behind(id, e.arg(4)).is_some() {
+                    let shared = e.arg(3).contains("MAP_SHARED") && e.arg(2).contains("PROT_WRITE");
+                    self.leave(if shared {
+                        "shared mappings that may be written: what is written through them"
+                    } else {
+                        "mappings: the pages that are read through them"
+                    });
+                }
+                return Ok(());
+            }
+            "copy_file_range" | "sendfile" | "sendfile64" => return self.copies(id, e, outcome),
+            "splice" | "tee" | "vmsplice" => {
+                if self
+                    .behind(id, e.arg(0))
+                    .or(self.behind(id, e.arg(2)))
+                    .is_some()
+                {
+                    self.leave("splice");
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some(file) = self.behind(id, e.arg(0)) else {
+            return Ok(());
+        };
+        match e.name {
+            "read" | "write" | "pread64" | "pwrite64" | "readv" | "writev" | "preadv"
+            | "pwritev" | "preadv2" | "pwritev2" => self.transfers(id, e, file, outcome),
+            "getdents64" | "getdents" => self.lists(id, e, file, outcome),
+            "fcntl" | "fcntl64" => self.controls(id, e, file, outcome),
+            "ioctl" if e.arg(1).contains("FICLONE") => {
+                let Some(source) = self
+                    .behind(id, e.arg(2))
+                    .filter(|_| !e.arg(1).contains("RANGE"))
+                else {
+                    self.leave("FICLONE of a range, or from elsewhere");
+                    return Ok(());
+                };
+                let mut shared = self.of_file(source, false, false);
+                shared.extend(self.of_file(file, false, true));
+                let call = Call {
+                    file: Some(source),
+                    file2: Some(file),
+                    outcome: outcome.min(0),
+                    ..Call::new(CallKind::Clone)
+                };
+                self.emit(id, call, &shared)
+            }
+            "ioctl" | "epoll_ctl" => Ok(()),
+            _ => self.simple(id, e, file, outcome),
+        }
+    }
+
+    /// The open file of the tree behind a descriptor argument.
+    fn behind(&mut self, id: u32, text: &str) -> Option<u32> {
+        let number = descriptor(text)?;
+        Some(self.opened(id, number)?.file)
+    }
+
+    /// Calls that need no more than numbers.
+    fn simple(&mut self, id: u32, e: &Ended<'_>, file: u32, outcome: i64) -> Result<(), String> {
+        use CallKind as K;
+        let number = |at: usize| integer(e.arg(at)).unwrap_or(0);
+        // Kind, numbers, whether it moves the offset or a lock, whether it changes data.
+        let (kind, numbers, moves, changes) = match e.name {
+            "lseek" | "_llseek" => (K::Seek, [number(1), bits(e.arg(2)), 0], true, false),
+            "fstat" | "fstat64" => (K::Fstat, [0; 3], false, false),
+            "fchmod" => (
+                K::Fchmod,
+                [number(1) & i64::from(limits::MODE), 0, 0],
+                true,
+                false,
+            ),
+            "fchown" => (K::Fchown, [0; 3], true, false),
+            "ftruncate" | "ftruncate64" => (K::Ftruncate, [number(1), 0, 0], false, true),
+            "fallocate" => (
+                K::Fallocate,
+                [bits(e.arg(1)), number(2), number(3)],
+                false,
+                true,
+            ),
+            "fsync" => (K::Fsync, [0; 3], true, false),
+            "fdatasync" => (K::Fdatasync, [0; 3], true, false),
+            "sync_file_range" => (
+                K::SyncRange,
+                [number(1), number(2), bits(e.arg(3)) & 7],
+                true,
+                false,
+            ),
+            "fadvise64" | "fadvise64_64" | "posix_fadvise" => (
+                K::Fadvise,
+                [number(1), number(2), bits(e.arg(3))],
+                true,
+                false,
+            ),
+            "fstatfs" | "fstatfs64" => (K::Fstatfs, [0; 3], false, false),
+            // Waiting for a lock is waiting for the task that has it, which is in the order.
+            "flock" => (K::Flock, [bits(e.arg(1)) & 0xb | 4, 0, 0], true, false),
+            "fgetxattr" => (K::Fgetxattr, [number(3), 0, 0], false, false),
+            "fsetxattr" => (
+                K::Fsetxattr,
+                [number(3), bits(e.arg(4)) & 3, 0],
+                true,
+                false,
+            ),
+            "flistxattr" => (K::Flistxattr, [number(2), 0, 0], false, false),
+            "fremovexattr" => (K::Fremovexattr, [0; 3], true, false),
+            "fchdir" | "fsetpos" => return Ok(()),
+            other => {
+                self.leave(&format!(
+                    "{} on a file of the tree",
+                    layermark_model::plain(other)
+                ));
+                return Ok(());
+            }
+        };
+        if kind == K::Fstat {
+            self.size_seen(file, e);
+        }
+        if kind == K::Seek && outcome >= 0 {
+            self.offsets.insert(file, outcome as u64);
+        }
+        if changes {
+            self.changes_data(file);
+        }
+        let mut call = Call {
+            file: Some(file),
+            a: numbers[0],
+            b: numbers[1],
+            c: numbers[2],
+            outcome: outcome.min(0),
+            ..Call::new(kind)
+        };
+        if kind.is_xattr() {
+            call.a = call.a.clamp(0, 64 << 10);
+            if !self.attribute(e.arg(1), kind, &mut call) {
+                return Ok(());
+            }
+        }
+        let shared = self.of_file(file, moves, changes);
+        self.emit(id, call, &shared)
+    }
+
+    fn changes_data(&mut self, file: u32) {
+        let path = self.file_paths[file as usize].clone();
+        if let (Some(inferred), Some(path)) = (&mut self.inferred, path) {
+            inferred.writes(&path);
+        }
+    }
+
+    /// Reads and writes. Those of more than the largest call become several.
+    fn transfers(&mut self, id: u32, e: &Ended<'_>, file: u32, outcome: i64) -> Result<(), String> {
+        use CallKind as K;
+        let writes = e.name.contains("write");
+        let vector = e.name.contains('v');
+        let offset = integer(e.arg(3))
+            .filter(|_| e.name.starts_with('p'))
+            .filter(|at| *at >= 0);
+        let kind = match (writes, offset) {
+            (true, Some(_)) => K::Pwrite,
+            (true, None) => K::Write,
+            (false, Some(_)) => K::Pread,
+            (false, None) => K::Read,
+        };
+        let asked = if vector {
+            outcome.max(0)
+        } else {
+            integer(e.arg(2)).unwrap_or(0).max(0)
+        };
+        let most = limits::CALL_BYTES.cast_signed();
+        if outcome > MOST {
+            self.leave("calls that move more than Linux allows");
+            return Ok(());
+        }
+        if outcome > most {
+            self.leave("calls of more than 16 MiB: replayed in several");
+        }
+        if writes {
+            self.changes_data(file);
+        } else if outcome > 0 {
+            self.reads_up_to(file, offset, outcome as u64);
+        }
+        let mut done = 0;
+        loop {
+            let part = (outcome - done).min(most);
+            let call = Call {
+                file: Some(file),
+                a: if outcome > most {
+                    part
+                } else {
+                    asked.min(most).max(part)
+                },
+                b: offset.map_or(0, |at| at.saturating_add(done)),
+                outcome: part,
+                ..Call::new(kind)
+            };
+            let shared = self.of_file(file, offset.is_none(), writes);
+            self.emit(id, call, &shared)?;
+            done += part.max(0);
+            if done >= outcome {
+                return Ok(());
+            }
+        }
+    }
+
+    fn reads_up_to(&mut self, file: u32, offset: Option<i64>, bytes: u64) {
+        let path = self.file_paths[file as usize].clone();
+        let (Some(inferred), Some(path)) = (&mut self.inferred, path) else {
+            return;
+        };
+        let end = if let Some(at) = offset {
+            (at as u64).saturating_add(bytes)
+        } else {
+            let at = self.offsets.entry(file).or_default();
+            *at = at.saturating_add(bytes);
+            *at
+        };
+        inferred.reaches(&path, end);
+    }
+
+    /// The entries of a directory, which are read to their end at once: how many calls that takes depends on the layer.
+    fn lists(&mut self, id: u32, e: &Ended<'_>, file: u32, outcome: i64) -> Result<(), String> {
+        if self
+            .listed
+            .insert(file, outcome)
+            .is_some_and(|before| before > 0)
+        {
+            return Ok(());
+        }
+        let path = self.file_paths[file as usize].clone();
+        if let (Some(inferred), Some(path)) = (&mut self.inferred, &path) {
+            inferred.found(path, Some(EntryKind::Directory));
+        }
+        let mut shared = self.of_file(file, true, false);
+        if let Some(path) = path {
+            shared.push((Shared::Entries(self.path(&path)), Use::Reads));
+        }
+        let call = Call {
+            file: Some(file),
+            a: integer(e.arg(2))
+                .unwrap_or(32 << 10)
+                .clamp(1 << 10, 1 << 20),
+            outcome: outcome.min(0),
+            ..Call::new(CallKind::List)
+        };
+        self.emit(id, call, &shared)
+    }
+
+    fn controls(&mut self, id: u32, e: &Ended<'_>, file: u32, outcome: i64) -> Result<(), String> {
+        let command = e.arg(1);
+        if command.contains("SETFD") {
+            if let Some(number) = descriptor(e.arg(0))
+                && let Some(own) = self.task(id).table.borrow_mut().get_mut(&number)
+            {
+                own.closed_by_exec = e.arg(2).contains("CLOEXEC");
+            }
+        } else if command.contains("SETLK") {
+            let lock = e.arg(2);
+            let value = |key: &str| {
+                let (_, rest) = lock.split_once(key)?;
+                rest.split([',', '}']).next().map(str::trim)
+            };
+            let number = |key: &str| value(key).and_then(integer).unwrap_or(0);
+            if value("l_whence=") != Some("SEEK_SET") {
+                self.leave("locks relative to the offset");
+                return Ok(());
+            }
+            let call = Call {
+                file: Some(file),
+                a: value("l_type=").map_or(2, bits) & 3,
+                b: number("l_start="),
+                c: number("l_len="),
+                outcome: outcome.min(0),
+                ..Call::new(CallKind::Lock)
+            };
+            let shared = self.of_file(file, true, false);
+            self.emit(id, call, &shared)?;
+        } else if command.contains("GETLK") {
+            self.leave("fcntl F_GETLK");
+        }
+        Ok(())
+    }
+
+    /// `copy_file_range(2)` and `sendfile(2)`.
+    fn copies(&mut self, id: u32, e: &Ended<'_>, outcome: i64) -> Result<(), String> {
+        let range = e.name.starts_with("copy");
+        let (from, to) = if range { (0, 2) } else { (1, 0) };
+        let (source, target) = (self.behind(id, e.arg(from)), self.behind(id, e.arg(to)));
+        let (Some(source), Some(target)) = (source, target) else {
+            if source.or(target).is_some() {
+                self.leave("copies between the tree and elsewhere, such as sendfile to a socket");
+            }
+            return Ok(());
+        };
+        let at = |of: usize| integer(e.arg(of).trim_matches(['[', ']'])).unwrap_or(-1);
+        let (a, b, c) = if range {
+            (integer(e.arg(4)), at(1), at(3))
+        } else {
+            (integer(e.arg(3)), at(2), -1)
+        };
+        self.changes_data(target);
+        if outcome > 0 {
+            let offset = (b >= 0).then_some(b);
+            self.reads_up_to(source, offset, outcome as u64);
+        }
+        let mut shared = self.of_file(source, b < 0, false);
+        shared.extend(self.of_file(target, c < 0, true));
+        // What is asked for is often "all": (size_t) -1, or 2 GiB. A copy up to the end is asked for a page more.
+        let asked = a.unwrap_or(0);
+        let most = outcome.max(0).saturating_add(1 << 12);
+        let call = Call {
+            file: Some(source),
+            file2: Some(target),
+            a: if (0..most).contains(&asked) {
+                asked
+            } else {
+                most
+            },
+            b,
+            c,
+            outcome,
+            ..Call::new(if range {
+                CallKind::CopyRange
+            } else {
+                CallKind::SendFile
+            })
+        };
+        self.emit(id, call, &shared)
+    }
+}

@@ -1,0 +1,331 @@
+//! Lines of strace: tasks, calls, arguments, results.
+
+/// The task and the text of a line. Accepts `-f` with and without `-o`, and any of `-t`, `-tt`, `-ttt`, `-r`.
+pub fn split(line: &str) -> Option<(u32, &str)> {
+    let mut rest = line.trim_end().trim_start();
+    let mut task = 0;
+    if let Some(inner) = rest.strip_prefix("[pid") {
+        let (number, text) = inner.split_once(']')?;
+        (task, rest) = (number.trim().parse().ok()?, text.trim_start());
+    } else if let Some((word, text)) = rest.split_once(' ')
+        && let Ok(number) = word.parse()
+    {
+        (task, rest) = (number, text.trim_start());
+    }
+    if let Some((word, text)) = rest.split_once(' ')
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b':' | b'+'))
+        && word.contains(['.', ':'])
+    {
+        rest = text.trim_start();
+    }
+    (!rest.is_empty()).then_some((task, rest))
+}
+
+/// A call that has ended.
+#[derive(Debug, PartialEq)]
+pub struct Ended<'a> {
+    pub name: &'a str,
+    pub args: Vec<&'a str>,
+    /// What it returned; `None` if strace does not know it.
+    pub returned: Option<i64>,
+    /// The name of its error, or empty.
+    pub error: &'a str,
+    /// What follows the number, such as the path of a descriptor.
+    pub shown: &'a str,
+}
+
+impl<'a> Ended<'a> {
+    pub fn read(text: &'a str) -> Option<Self> {
+        let (name, rest) = text.split_once('(')?;
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        if name.is_empty() || !name.bytes().all(plain) {
+            return None;
+        }
+        let (args, rest) = arguments(rest)?;
+        let result = rest.trim_start().strip_prefix('=')?.trim_start();
+        let end = result.find([' ', '<']).unwrap_or(result.len());
+        let (number, rest) = result.split_at(end);
+        let shown = rest.trim_start();
+        let error = shown.split(' ').next().unwrap_or_default();
+        let is_error = error.starts_with('E')
+            && error
+                .bytes()
+                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+        Some(Self {
+            name,
+            args,
+            returned: integer(number),
+            error: if is_error { error } else { "" },
+            shown,
+        })
+    }
+
+    /// The text of an argument; empty if there is none.
+    pub fn arg(&self, at: usize) -> &'a str {
+        self.args.get(at).copied().unwrap_or_default()
+    }
+
+    /// What it returned, or its error number below 0. `None` if it was interrupted or is unknown.
+    pub fn outcome(&self) -> Option<i64> {
+        match self.returned? {
+            -1 if !self.error.is_empty() => super::names::errno(self.error).map(|number| -number),
+            returned => Some(returned),
+        }
+    }
+}
+
+/// Arguments up to the closing bracket, and what follows it.
+fn arguments(text: &str) -> Option<(Vec<&str>, &str)> {
+    let bytes = text.as_bytes();
+    let (mut all, mut from, mut depth, mut at) = (Vec::new(), 0, 0u32, 0);
+    let take = |from: usize, at: usize, all: &mut Vec<_>| {
+        let argument = text[from..at].trim();
+        if !argument.is_empty() || !all.is_empty() {
+            all.push(argument);
+        }
+    };
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_quoted(bytes, at + 1)?,
+            b'<' if is_annotation(bytes, at) => at = end_of_annotation(bytes, at + 1)?,
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' if depth == 0 => {
+                take(from, at, &mut all);
+                return Some((all, &text[at + 1..]));
+            }
+            b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
+            b',' if depth == 0 => {
+                take(from, at, &mut all);
+                from = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Position of the closing quotation mark.
+fn end_of_quoted(bytes: &[u8], mut at: usize) -> Option<usize> {
+    while *bytes.get(at)? != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    Some(at)
+}
+
+/// Whether `<` begins the path of a descriptor: `3</a>`, `AT_FDCWD</a>`. `1<<3` is a shift.
+fn is_annotation(bytes: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|at| bytes[at]);
+    before.is_some_and(|b| b.is_ascii_alphanumeric())
+        && !matches!(bytes.get(at + 1), Some(b'<' | b' '))
+}
+
+/// Position of the closing `>`. Sockets have `->`, and devices `<char 1:3>` within.
+fn end_of_annotation(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 1;
+    loop {
+        match *bytes.get(at)? {
+            b'\\' => at += 1,
+            b'<' => depth += 1,
+            b'>' if at > 0 && bytes[at - 1] == b'-' => {}
+            b'>' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+/// A number as strace writes it: decimal, `0x1f`, `0644`, `1<<20`.
+pub fn integer(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if let Some((base, shift)) = text.split_once("<<") {
+        return integer(base)?.checked_shl(shift.parse().ok()?);
+    }
+    let (sign, digits) = text
+        .strip_prefix('-')
+        .map_or((1, text), |digits| (-1, digits));
+    let number = if let Some(hex) = digits.strip_prefix("0x") {
+        u64::from_str_radix(hex, 16).ok()?.cast_signed()
+    } else if digits.len() > 1 && digits.starts_with('0') {
+        i64::from_str_radix(digits, 8).ok()?
+    } else {
+        // Addresses and (size_t)-1 are larger than i64.
+        digits
+            .parse::<i64>()
+            .ok()
+            .or_else(|| digits.parse::<u64>().ok().map(u64::cast_signed))?
+    };
+    Some(number.wrapping_mul(sign))
+}
+
+/// The number of a descriptor argument.
+pub fn descriptor(text: &str) -> Option<i64> {
+    let end = text.find('<').unwrap_or(text.len());
+    text[..end].parse().ok()
+}
+
+/// What strace shows as the file of a descriptor.
+pub fn annotation(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('<')?;
+    let end = end_of_annotation(rest.as_bytes(), 0).or_else(|| rest.rfind('>'))?;
+    Some(&rest[..end])
+}
+
+/// The path of a descriptor, if it is a file's.
+pub fn path_of(text: &str) -> Option<Vec<u8>> {
+    let shown = annotation(text)?;
+    let shown = shown.split('<').next().unwrap_or(shown);
+    let shown = shown.strip_suffix(" (deleted)").unwrap_or(shown);
+    shown.starts_with('/').then(|| unescape(shown))
+}
+
+/// The text of an argument in quotes; `None` for `NULL` and addresses.
+pub fn quoted(text: &str) -> Option<Vec<u8>> {
+    let inner = text.strip_prefix('"')?;
+    let inner = inner.strip_suffix("...").unwrap_or(inner);
+    Some(unescape(inner.strip_suffix('"')?))
+}
+
+/// A text as it was before strace escaped it.
+fn unescape(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        at += 1;
+        if *byte != b'\\' {
+            out.push(*byte);
+            continue;
+        }
+        let Some(next) = bytes.get(at) else { break };
+        at += 1;
+        let plain = match next {
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'v' => 0x0b,
+            b'f' => 0x0c,
+            b'x' => {
+                let digits = text.get(at..at + 2).unwrap_or_default();
+                at += 2;
+                u8::from_str_radix(digits, 16).unwrap_or(b'?')
+            }
+            b'0'..=b'7' => {
+                let digits = bytes[at - 1..]
+                    .iter()
+                    .take(3)
+                    .take_while(|b| (b'0'..=b'7').contains(b));
+                let (mut value, mut count) = (0u32, 0);
+                for digit in digits {
+                    value = value * 8 + u32::from(digit - b'0');
+                    count += 1;
+                }
+                at += count - 1;
+                value as u8
+            }
+            other => *other,
+        };
+        out.push(plain);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_every_form_are_split() {
+        for line in [
+            "7 1700000000.123456 close(3)",
+            "7 12:00:01.5 close(3)",
+            "7 close(3)",
+            "[pid  7] 1700000000.1 close(3)",
+            "7     +0.000123 close(3)",
+        ] {
+            assert_eq!(split(line), Some((7, "close(3)")), "{line}");
+        }
+        assert_eq!(split("1700000000.1 close(3)"), Some((0, "close(3)")));
+        assert_eq!(split(" "), None);
+    }
+
+    #[test]
+    fn calls_are_read() {
+        let line = r#"openat(AT_FDCWD</a b>, "x\"y, (\303\244)", O_RDONLY|O_CLOEXEC) = 3</a b/x> <0.000012>"#;
+        let call = Ended::read(line).unwrap();
+        assert_eq!(
+            (call.name, call.returned, call.error),
+            ("openat", Some(3), "")
+        );
+        assert_eq!(call.args.len(), 3);
+        assert_eq!(quoted(call.arg(1)).unwrap(), "x\"y, (ä)".as_bytes());
+        assert_eq!(path_of(call.arg(0)).unwrap(), b"/a b");
+        let failed =
+            Ended::read(r#"stat("x", 0x7ffe) = -1 ENOENT (No such file or directory) <0.00001>"#)
+                .unwrap();
+        assert_eq!(failed.outcome(), Some(-2));
+        let data = r#"statx(3</d>, "", AT_EMPTY_PATH, STATX_ALL, {stx_mask=STATX_ALL, stx_dev=makedev(0x8, 0x1)}) = 0"#;
+        assert_eq!(Ended::read(data).unwrap().args.len(), 5);
+        let socket = "read(5<TCP:[127.0.0.1:1->127.0.0.1:2]>, \"\"..., 4096) = 12";
+        let socket = Ended::read(socket).unwrap();
+        assert_eq!((socket.arg(2), path_of(socket.arg(0))), ("4096", None));
+        let tty = Ended::read("write(1</dev/pts/0<char 136:0>>, \"\"..., 3) = 3").unwrap();
+        assert_eq!(
+            (tty.arg(2), path_of(tty.arg(0)).unwrap()),
+            ("3", b"/dev/pts/0".to_vec())
+        );
+        let none = Ended::read("getpid() = 12").unwrap();
+        assert!(none.args.is_empty());
+        for bad in [
+            "+++ exited with 0 +++",
+            "openat(3",
+            "--- SIGCHLD {si} ---",
+            "close(3)",
+            "x y(1) = 2",
+        ] {
+            assert_eq!(Ended::read(bad), None, "{bad}");
+        }
+        assert_eq!(
+            Ended::read("read(3) = ? ERESTARTSYS (To be)")
+                .unwrap()
+                .returned,
+            None
+        );
+    }
+
+    #[test]
+    fn numbers_are_read() {
+        assert_eq!(integer("-0x8000000000000000"), Some(i64::MIN));
+        assert_eq!(annotation("3<>"), Some(""));
+        let all = [
+            "12",
+            "-1",
+            "0x10",
+            "0644",
+            "0",
+            "1<<4",
+            "18446744073709551615",
+            "x",
+        ];
+        let read = all.map(integer);
+        assert_eq!(
+            read,
+            [
+                Some(12),
+                Some(-1),
+                Some(16),
+                Some(0o644),
+                Some(0),
+                Some(16),
+                Some(-1),
+                None
+            ]
+        );
+        assert_eq!(descriptor("12</a>"), Some(12));
+        assert_eq!(descriptor("AT_FDCWD</a>"), None);
+    }
+}

@@ -1,0 +1,167 @@
+//! Recordings from the output of `strace -f -y` (also with `-yy`, `-ttt`, `-T`).
+//!
+//! Calls on files below one directory are kept. The time between calls is not: strace itself takes most of it.
+
+use std::{
+    collections::HashMap,
+    io::{BufRead, Read},
+};
+
+mod calls;
+mod files;
+mod infer;
+mod lex;
+mod names;
+mod paths;
+mod sequence;
+#[cfg(test)]
+mod tests;
+
+pub use names::error_name;
+
+use crate::{Entry, EntryKind, Head, Name, Recording, limits};
+use paths::Links;
+use sequence::Sequence;
+
+/// Longest line that is read, bytes: a path has at most 4,096, each up to four characters long.
+const LONGEST: u64 = 64 << 10;
+
+/// What the converter has to know beside the log.
+#[derive(Debug, Clone, Default)]
+pub struct TraceOf {
+    /// The directory whose files are kept: an absolute path without links.
+    pub root: Vec<u8>,
+    /// The directory in which the program was started.
+    pub cwd: Vec<u8>,
+    /// The tree below `root` when the program was started, with the targets of links as they are. Without it, it is
+    /// inferred from the calls.
+    pub tree: Option<Vec<Entry>>,
+}
+
+/// The parts of a recording, and what was seen.
+#[derive(Debug)]
+pub struct Converted {
+    /// The recording. Command, seed and version are empty.
+    pub recording: Recording,
+    /// Lines that were read.
+    pub lines: u64,
+}
+
+/// Converts a log.
+///
+/// # Errors
+/// If it cannot be read, has no calls on files of the directory, or too many.
+pub fn convert(mut log: impl BufRead, of: &TraceOf) -> Result<Converted, String> {
+    let mut links = Links::default();
+    let mut left_out = std::collections::BTreeMap::new();
+    let tree = of.tree.as_ref().map(|tree| {
+        let (tree, changed) = safe_tree(tree, &of.root, &mut links);
+        if changed > 0 {
+            left_out.insert(
+                "symbolic links that lead up, and were followed while recording".to_owned(),
+                changed,
+            );
+        }
+        tree
+    });
+    let mut sequence = Sequence::new(of, links, tree.is_none());
+    sequence.left_out = left_out;
+    let (mut line, mut read_lines) = (Vec::new(), 0);
+    let mut open: HashMap<u32, String> = HashMap::new();
+    loop {
+        line.clear();
+        let read = log.by_ref().take(LONGEST).read_until(b'\n', &mut line);
+        if read.map_err(|e| e.to_string())? == 0 {
+            break;
+        }
+        read_lines += 1;
+        let text = String::from_utf8_lossy(&line);
+        let Some((task, text)) = lex::split(&text) else {
+            continue;
+        };
+        one(&mut sequence, &mut open, task, text)?;
+    }
+    if sequence.calls.is_empty() {
+        return Err("it has no calls on files of the directory".into());
+    }
+    let (tree, guessed) = match tree {
+        Some(tree) => (tree, false),
+        None => (sequence.inferred(), true),
+    };
+    if guessed {
+        sequence.leave("contents of the tree before: inferred from the calls");
+    }
+    let head = Head {
+        tasks: sequence.tasks(),
+        files: sequence.files(),
+        left_out: std::mem::take(&mut sequence.left_out),
+        ..Head::default()
+    };
+    Ok(Converted {
+        lines: read_lines,
+        recording: Recording {
+            head,
+            tree,
+            names: sequence.names,
+            calls: sequence.calls,
+        },
+    })
+}
+
+/// Takes one line: a call, the begin or end of one, or the end of a task.
+fn one(
+    sequence: &mut Sequence,
+    open: &mut HashMap<u32, String>,
+    task: u32,
+    text: &str,
+) -> Result<(), String> {
+    if let Some(rest) = text.strip_prefix("<... ") {
+        let Some((begun, (_, rest))) = open.remove(&task).zip(rest.split_once(" resumed>")) else {
+            return Ok(());
+        };
+        // Its number was free, and may have been taken again, before close returned.
+        if !begun.starts_with("close(") {
+            sequence.ended(task, &(begun + rest), true)?;
+        }
+    } else if let Some(begun) = text.strip_suffix("<unfinished ...>") {
+        let begun = begun.trim_end();
+        sequence.begun(task, begun)?;
+        open.insert(task, begun.to_owned());
+    } else if text.starts_with("+++ ") {
+        sequence.exited(task)?;
+    } else if !text.starts_with("---") {
+        sequence.ended(task, text, false)?;
+    }
+    let calls = sequence.calls.len() as u64;
+    if calls > limits::CALLS {
+        return Err(format!(
+            "it has more than {} calls on files of the directory",
+            limits::CALLS
+        ));
+    }
+    Ok(())
+}
+
+/// A tree as it is made for a replay: links only lead down, and no program runs as another user. Returns how many links
+/// were changed. Remembers these.
+fn safe_tree(tree: &[Entry], root: &[u8], links: &mut Links) -> (Vec<Entry>, u64) {
+    let mut changed = 0;
+    let safe = tree.iter().map(|entry| {
+        let mut entry = entry.clone();
+        entry.mode &= limits::MODE;
+        if let (EntryKind::Link, Some(target)) = (entry.kind, &entry.target) {
+            let path = [root, b"/", &entry.path.0].concat();
+            let (safe, other) = links.add(path, &target.0);
+            changed += u64::from(other);
+            entry.target = Some(Name(safe));
+        }
+        entry
+    });
+    let safe = safe.collect();
+    (safe, changed)
+}
+
+/// The same of a tree that a program has left.
+pub fn safe(tree: &[Entry]) -> Vec<Entry> {
+    safe_tree(tree, b"", &mut Links::default()).0
+}

@@ -1,0 +1,372 @@
+//! Small logs, as strace writes them.
+
+use super::*;
+use crate::{Call, call::open_flag};
+
+fn of(tree: Option<Vec<Entry>>) -> TraceOf {
+    TraceOf {
+        root: b"/r".to_vec(),
+        cwd: b"/r".to_vec(),
+        tree,
+    }
+}
+
+fn converted(log: &str) -> Converted {
+    convert(log.as_bytes(), &of(Some(Vec::new()))).unwrap()
+}
+
+/// Each call in words: task, kind, name behind its directory, numbers, outcome, waits.
+fn words(recording: &Recording) -> Vec<String> {
+    let name = |at: Option<u32>| {
+        at.map_or_else(String::new, |at| {
+            format!(" {}", recording.names[at as usize].escaped())
+        })
+    };
+    let each = recording.calls.iter().map(|c: &Call| {
+        let file = c.file.map_or_else(String::new, |f| format!(" #{f}"));
+        let dir = c.dir.map_or_else(String::new, |d| format!(" in #{d}"));
+        let outcome = if c.outcome == 0 {
+            String::new()
+        } else {
+            format!(" = {}", c.outcome)
+        };
+        let waits: Vec<String> = c
+            .waits
+            .iter()
+            .map(|(t, n)| format!(" after {t}:{n}"))
+            .collect();
+        format!(
+            "{} {}{}{}{}{dir}{outcome}{}",
+            c.task,
+            c.kind.id(),
+            file,
+            name(c.path),
+            name(c.path2),
+            waits.concat()
+        )
+    });
+    each.collect()
+}
+
+#[test]
+fn calls_on_files_of_the_directory_are_kept() {
+    let it = converted(
+        r#"10 1.0 execve("/bin/app", ["app"], 0x7 /* 20 vars */) = 0 <0.1>
+10 1.1 openat(AT_FDCWD</r>, "/lib/x.so", O_RDONLY|O_CLOEXEC) = 3</lib/x.so> <0.1>
+10 1.1 read(3</lib/x.so>, ""..., 832) = 832 <0.1>
+10 1.1 close(3</lib/x.so>) = 0 <0.1>
+10 1.2 openat(AT_FDCWD</r>, ".", O_RDONLY|O_DIRECTORY) = 3</r> <0.1>
+10 1.2 getdents64(3</r>, 0x55 /* 3 entries */, 32768) = 80 <0.1>
+10 1.2 getdents64(3</r>, 0x55 /* 0 entries */, 32768) = 0 <0.1>
+10 1.3 newfstatat(3</r>, "a", {st_mode=S_IFREG|0644, st_size=4, ...}, AT_SYMLINK_NOFOLLOW) = 0 <0.1>
+10 1.3 newfstatat(AT_FDCWD</r>, "b/../c", 0x7ff, 0) = -1 ENOENT (No such file or directory) <0.1>
+10 1.3 openat(3</r>, "new", O_WRONLY|O_CREAT|O_EXCL, 0644) = 4</r/new> <0.1>
+10 1.4 write(4</r/new>, ""..., 5000) = 5000 <0.1>
+10 1.4 pwrite64(4</r/new>, ""..., 8, 100) = 8 <0.1>
+10 1.4 dup2(4</r/new>, 9) = 9</r/new> <0.1>
+10 1.4 close(4</r/new>) = 0 <0.1>
+10 1.4 fsync(9</r/new>) = 0 <0.1>
+10 1.5 renameat2(AT_FDCWD</r>, "new", AT_FDCWD</r>, "newer", RENAME_NOREPLACE) = 0 <0.1>
+10 1.5 unlink("/r/newer") = 0 <0.1>
+10 1.6 +++ exited with 0 +++
+"#,
+    );
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 open #0 .",
+            "0 getdents64 #0",
+            "0 lstat a in #0",
+            "0 stat c = -2",
+            "0 open #1 new in #0",
+            "0 write #1 = 5000",
+            "0 pwrite #1 = 8",
+            "0 fsync #1",
+            "0 rename new newer",
+            "0 unlink newer",
+            "0 close #0",
+            "0 close #1",
+        ]
+    );
+    let flags = ["O_WRONLY", "O_CREAT", "O_EXCL"]
+        .map(open_flag)
+        .iter()
+        .sum::<u32>();
+    assert_eq!(
+        (it.recording.calls[4].a, it.recording.calls[4].b),
+        (flags.into(), 0o644)
+    );
+    assert!(
+        it.recording.head.left_out.is_empty(),
+        "{:?}",
+        it.recording.head.left_out
+    );
+    let mut recording = it.recording;
+    recording.packed().unwrap();
+}
+
+#[test]
+fn tasks_wait_for_what_they_share_and_for_nothing_else() {
+    let it = converted(
+        r#"1 1.0 openat(AT_FDCWD</r>, "log", O_WRONLY|O_CREAT, 0600) = 3</r/log> <0.1>
+1 1.1 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x7) = 2 <0.1>
+2 1.2 mkdir("d", 0755) = 0 <0.1>
+1 1.2 stat("x", 0x7) = -1 ENOENT (No such file or directory) <0.1>
+2 1.3 write(3</r/log>, ""..., 1) = 1 <0.1>
+1 1.3 write(3</r/log>, ""..., 2) = 2 <0.1>
+2 1.4 openat(AT_FDCWD</r>, "d/f", O_WRONLY|O_CREAT|O_EXCL, 0600) = 4</r/d/f> <0.1>
+2 1.5 +++ exited with 0 +++
+1 1.5 wait4(-1, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 2 <0.1>
+1 1.6 unlink("d/f") = 0 <0.1>
+1 1.7 rmdir("d") = 0 <0.1>
+"#,
+    );
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 open #0 log",
+            "1 mkdir d after 0:1",
+            "0 stat x = -2",
+            "1 write #0 = 1",
+            "0 write #0 = 2 after 1:2",
+            "1 open #1 d/f",
+            "1 close #1",
+            "0 unlink d/f after 1:4",
+            "0 rmdir d",
+        ],
+        "a directory is made before a file in it; stat of another name waits for nothing"
+    );
+}
+
+#[test]
+fn unfinished_calls_threads_and_pipes() {
+    let it = converted(
+        r#"1 pipe2([3<pipe:[7]>, 4<pipe:[7]>], 0) = 0
+1 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD, exit_signal=0} <unfinished ...>
+2 read(3<pipe:[7]>,  <unfinished ...>
+1 <... clone3 resumed> => {parent_tid=[2]}, 88) = 2
+1 mkdir("a", 0777) = 0
+1 write(4<pipe:[7]>, ""..., 1) = 1
+2 <... read resumed>""..., 8) = 1
+2 rmdir("a" <unfinished ...>
+1 stat("b", 0x7) = -1 ENOENT (No such file or directory)
+2 <... rmdir resumed>) = 0
+2 openat(AT_FDCWD</r>, "c", O_RDONLY|O_CREAT, 0600) = 5</r/c>
+1 close(5</r/c>) = 0
+"#,
+    );
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 mkdir a",
+            "0 stat b = -2",
+            "1 rmdir a after 0:1",
+            "1 open #0 c",
+            "0 close #0 after 1:2",
+        ],
+        "a pipe orders, threads share descriptors"
+    );
+}
+
+#[test]
+fn a_vfork_waits_until_its_child_executes() {
+    let it = converted(
+        r#"1 vfork( <unfinished ...>
+2 mkdir("a", 0777) = 0
+2 execve("/bin/x", ["x"], 0x7) = 0
+1 <... vfork resumed>) = 2
+2 mkdir("b", 0777) = 0
+1 mkdir("c", 0777) = 0
+"#,
+    );
+    assert_eq!(
+        words(&it.recording),
+        ["0 mkdir a", "0 mkdir b", "1 mkdir c after 0:1"]
+    );
+}
+
+#[test]
+fn exec_closes_what_it_has_to() {
+    let it = converted(
+        r#"1 openat(AT_FDCWD</r>, "a", O_RDONLY|O_CLOEXEC) = 3</r/a>
+1 openat(AT_FDCWD</r>, "b", O_RDONLY) = 4</r/b>
+1 fcntl(4</r/b>, F_DUPFD_CLOEXEC, 10) = 10</r/b>
+1 fcntl(4</r/b>, F_SETFD, FD_CLOEXEC) = 0
+1 execve("/r/tool", ["x"], 0x7) = 0
+1 fstat(10</r/b>, {st_mode=S_IFREG|0644, st_size=1, ...}) = 0
+"#,
+    );
+    assert_eq!(
+        words(&it.recording),
+        ["0 open #0 a", "0 open #1 b", "0 close #0", "0 close #1"]
+    );
+    let left = &it.recording.head.left_out;
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(
+        left.keys()
+            .next()
+            .unwrap()
+            .starts_with("programs of the tree")
+    );
+}
+
+#[test]
+fn every_kind_of_call_is_replayed() {
+    let it = converted(
+        r#"1 openat2(AT_FDCWD</r>, "f", {flags=O_RDWR|O_CREAT, mode=0600, resolve=0}, 24) = 3</r/f>
+1 openat(AT_FDCWD</r>, "g", O_RDWR|O_CREAT|O_TRUNC, 0600) = 4</r/g>
+1 copy_file_range(3</r/f>, NULL, 4</r/g>, [0], 9223372035781033984, 0) = 10
+1 sendfile(4</r/g>, 3</r/f>, NULL, 4096) = 0
+1 fallocate(4</r/g>, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 0, 4096) = 0
+1 fsetxattr(4</r/g>, "user.k", "v", 1, XATTR_CREATE) = 0
+1 getxattr("g", "security.capability", 0x7, 20) = -1 ENODATA (No data available)
+1 setxattr("g", "security.capability", "v", 1, 0) = -1 EPERM (Operation not permitted)
+1 fcntl(4</r/g>, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=1073741824, l_len=1}) = 0
+1 flock(4</r/g>, LOCK_EX) = 0
+1 ftruncate(4</r/g>, 100) = 0
+1 truncate("g", 50) = 0
+1 renameat2(AT_FDCWD</r>, "f", AT_FDCWD</r>, "g", RENAME_EXCHANGE) = 0
+1 ioctl(4</r/g>, BTRFS_IOC_CLONE or FICLONE, 3</r/f>) = -1 EOPNOTSUPP (Operation not supported)
+1 sync_file_range(4</r/g>, 0, 4096, SYNC_FILE_RANGE_WRITE) = 0
+1 fadvise64(4</r/g>, 0, 0, POSIX_FADV_SEQUENTIAL) = 0
+1 lseek(4</r/g>, 0, SEEK_DATA) = 0
+1 openat(AT_FDCWD</r>, ".", O_RDWR|O_TMPFILE, 0600) = 5</r/#1>
+1 linkat(AT_FDCWD</r>, "/proc/self/fd/5", AT_FDCWD</r>, "named", AT_SYMLINK_FOLLOW) = 0
+1 utimensat(5</r/named>, NULL, NULL, 0) = 0
+1 statx(AT_FDCWD</r>, "g", AT_STATX_SYNC_AS_STAT|AT_SYMLINK_NOFOLLOW, STATX_MODE, {stx_mask=STATX_ALL}) = 0
+1 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 4</r/g>, 0) = 0x7f
+1 socket(AF_INET, SOCK_STREAM, 0) = 9
+"#,
+    );
+    let kinds: Vec<&str> = it
+        .recording
+        .calls
+        .iter()
+        .map(|call| call.kind.id())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "open",
+            "open",
+            "copy_file_range",
+            "sendfile",
+            "fallocate",
+            "fsetxattr",
+            "getxattr",
+            "fcntl",
+            "flock",
+            "ftruncate",
+            "truncate",
+            "rename",
+            "ficlone",
+            "sync_file_range",
+            "fadvise64",
+            "lseek",
+            "open",
+            "linkat",
+            "futimens",
+            "statx",
+        ]
+    );
+    let call = |at: usize| &it.recording.calls[at];
+    assert_eq!(
+        (call(2).a, call(2).b, call(2).c, call(2).outcome),
+        (4106, -1, 0, 10)
+    );
+    assert_eq!((call(7).a, call(7).b, call(7).c), (1, 1 << 30, 1));
+    assert_eq!(call(8).a, 6, "exclusive, and never waiting");
+    assert_eq!((call(11).a, call(12).outcome), (2, -95));
+    let left: Vec<&str> = it
+        .recording
+        .head
+        .left_out
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        left,
+        [
+            "attributes that are not a user's",
+            "mappings: the pages that are read through them",
+            "network and sockets",
+        ]
+    );
+    let mut recording = it.recording;
+    recording.packed().unwrap();
+}
+
+#[test]
+fn links_that_lead_up_are_followed_here() {
+    let tree = vec![
+        Entry::directory("bin".into(), 0o755),
+        Entry::link("bin/x".into(), "../pkg".into()),
+        Entry::link("out".into(), "/etc".into()),
+        Entry::directory("pkg".into(), 0o4755),
+    ];
+    let log = r#"1 openat(AT_FDCWD</r>, "bin/x/f", O_RDONLY) = 3</r/pkg/f>
+1 stat("out/passwd", 0x7) = 0
+1 lstat("out", 0x7) = 0
+"#;
+    let mut it = convert(log.as_bytes(), &of(Some(tree))).unwrap();
+    assert_eq!(words(&it.recording), ["0 open #0 pkg/f", "0 lstat out"]);
+    let targets: Vec<String> = it
+        .recording
+        .tree
+        .iter()
+        .filter_map(|e| Some(e.target.as_ref()?.escaped()))
+        .collect();
+    assert_eq!(targets, ["__/pkg", "_etc"]);
+    assert_eq!(it.recording.tree[3].mode, 0o755);
+    it.recording.packed().unwrap();
+}
+
+/// A log that somebody has, without the tree.
+#[test]
+fn a_tree_is_inferred_from_the_calls() {
+    let log = r#"1 1.0 stat("src", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0 <0.1>
+1 1.0 openat(AT_FDCWD</r>, "src/a", O_RDONLY) = 3</r/src/a> <0.1>
+1 1.0 fstat(3</r/src/a>, {st_mode=S_IFREG|0644, st_size=300, ...}) = 0 <0.1>
+1 1.0 read(3</r/src/a>, ""..., 4096) = 300 <0.1>
+1 1.0 rename("src", "old") = 0 <0.1>
+1 1.0 openat(AT_FDCWD</r>, "old/b", O_RDONLY) = 4</r/old/b> <0.1>
+1 1.0 pread64(4</r/old/b>, ""..., 10, 90) = 10 <0.1>
+1 1.0 mkdir("new", 0755) = 0 <0.1>
+1 1.0 openat(AT_FDCWD</r>, "new/c", O_RDWR|O_CREAT, 0600) = 5</r/new/c> <0.1>
+1 1.0 write(5</r/new/c>, ""..., 10) = 10 <0.1>
+1 1.0 readlink("to", "src/a", 4096) = 5 <0.1>
+1 1.0 stat("gone", 0x7) = -1 ENOENT (No such file or directory) <0.1>
+"#;
+    let mut it = convert(log.as_bytes(), &of(None)).unwrap();
+    let tree: Vec<String> = it
+        .recording
+        .tree
+        .iter()
+        .map(|e| format!("{} {} {}", e.kind.id(), e.path.escaped(), e.size))
+        .collect();
+    assert_eq!(tree, ["d src 0", "f src/a 300", "f src/b 100", "l to 0"]);
+    assert_eq!(it.recording.head.left_out.len(), 1);
+    it.recording.packed().unwrap();
+}
+
+#[test]
+fn a_log_without_calls_there_is_refused() {
+    for log in ["", "nonsense\n", "1 stat(\"/etc\", 0x7) = 0\n"] {
+        let why = convert(log.as_bytes(), &of(Some(Vec::new()))).unwrap_err();
+        assert!(why.contains("no calls on files of the directory"), "{why}");
+    }
+}
+
+/// More processes than threads of a replay: numbers of those that have ended are given again.
+#[test]
+fn numbers_of_tasks_are_given_again() {
+    let born = |child: u32| format!("1 fork() = {child}\n{child} mkdir(\"d{child}\", 0755) = 0\n");
+    let one = |child: u32| born(child) + &format!("{child} +++ exited with 0 +++\n");
+    let log: Vec<String> = (2..600).map(one).collect();
+    let mut it = converted(&log.concat());
+    assert_eq!(u64::from(it.recording.head.tasks), limits::TASKS);
+    it.recording.packed().unwrap();
+    let at_once = (2..600).map(born).collect::<Vec<_>>().concat();
+    let why = convert(at_once.as_bytes(), &of(Some(Vec::new()))).unwrap_err();
+    assert!(why.contains("more than 256 of its tasks"), "{why}");
+}

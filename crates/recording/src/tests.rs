@@ -1,0 +1,230 @@
+//! The format: what is written is read again, and what is hostile is refused by its number.
+
+use crate::{Call, CallKind, Entry, Head, Name, Recording, RecordingError, limits};
+
+/// Two tasks: one makes a directory with a file, the other one looks at it.
+fn small() -> Recording {
+    let names: Vec<Name> = ["d", "d/f", "."].map(Name::from).into();
+    let call = |kind, path| Call {
+        path: Some(path),
+        ..Call::new(kind)
+    };
+    let calls = vec![
+        Call {
+            a: 0o755,
+            ..call(CallKind::Mkdir, 0)
+        },
+        Call {
+            a: 5,
+            b: 0o644,
+            file: Some(0),
+            ..call(CallKind::Open, 1)
+        },
+        Call {
+            file: Some(0),
+            a: 100,
+            outcome: 100,
+            ..Call::new(CallKind::Write)
+        },
+        Call {
+            file: Some(0),
+            ..Call::new(CallKind::Close)
+        },
+        Call {
+            task: 1,
+            waits: vec![(0, 2)],
+            ..call(CallKind::Stat, 1)
+        },
+    ];
+    Recording {
+        head: Head {
+            tasks: 2,
+            files: 1,
+            think_ns: Some(5),
+            ..Head::default()
+        },
+        tree: vec![
+            Entry::directory("e".into(), 0o755),
+            Entry::file("e/g".into(), 0o644, 10),
+        ],
+        names,
+        calls,
+    }
+}
+
+fn refused(change: impl FnOnce(&mut Recording)) -> String {
+    let mut it = small();
+    change(&mut it);
+    it.packed().expect_err("it is refused")
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let mut it = small();
+    let packed = it.packed().unwrap();
+    assert_eq!(Recording::unpack(packed.as_slice()).unwrap(), it);
+    assert_eq!(
+        (it.written(), it.tree_bytes(), it.buffers()),
+        (100, 10, vec![100, 0])
+    );
+}
+
+/// Any numbers come back, whatever their differences.
+#[test]
+fn numbers_come_back() {
+    let mut it = small();
+    it.head.files = limits::CALLS as u32;
+    let numbers = [3, 0, limits::CALLS as u32 - 1, 1, 1, 2_000_000];
+    let close = |file| Call {
+        file: Some(file),
+        ..Call::new(CallKind::Close)
+    };
+    it.calls.extend(numbers.map(close));
+    let packed = it.packed().unwrap();
+    assert_eq!(Recording::unpack(packed.as_slice()).unwrap(), it);
+}
+
+#[test]
+fn hostile_recordings_are_refused_by_number() {
+    type Change = fn(&mut Recording);
+    let all: [(&str, Change); 22] = [
+        ("name 0: the name \"../d\" goes up", |r| {
+            r.names[0] = "../d".into();
+        }),
+        ("name 1: the name \"/d\" is absolute", |r| {
+            r.names[1] = "/d".into();
+        }),
+        ("name 0: a name has 4096 bytes, more than 4095", |r| {
+            r.names[0] = Name(vec![b'x'; 4096]);
+        }),
+        ("name 0: a component of a name has 256 bytes", |r| {
+            r.names[0] = Name(vec![b'x'; 256]);
+        }),
+        ("entry 0: the name \"..\" goes up", |r| {
+            r.tree[0].path = "..".into();
+        }),
+        ("entry 0: e/g comes before its directory", |r| {
+            r.tree.swap(0, 1);
+        }),
+        ("entry 1: e is there twice", |r| r.tree[1].path = "e".into()),
+        ("entry 1: its permissions are 4755, more than 1777", |r| {
+            r.tree[1].mode = 0o4755;
+        }),
+        ("entry 2: the name \"../../etc\" goes up", |r| {
+            r.tree.push(Entry::link("l".into(), "../../etc".into()));
+        }),
+        ("entry 2: the name \"/etc\" is absolute", |r| {
+            r.tree.push(Entry::link("l".into(), "/etc".into()));
+        }),
+        ("its tree has more than 68719476736 bytes", |r| {
+            r.tree[1].size = (64 << 30) + 1;
+        }),
+        ("call 0 (`mkdir`): its name is number 3 of 3", |r| {
+            r.calls[0].path = Some(3);
+        }),
+        ("call 0 (`mkdir`): it has no name", |r| {
+            r.calls[0].path = None;
+        }),
+        ("call 0 (`mkdir`): its mode is 2048", |r| {
+            r.calls[0].a = 0o4000;
+        }),
+        ("call 1 (`open`): its flag word is 32768", |r| {
+            r.calls[1].a = 1 << 15;
+        }),
+        ("call 2 (`write`): its size is 16777217", |r| {
+            r.calls[2].a = (16 << 20) + 1;
+        }),
+        ("call 4 (`stat`): task 9 of 2", |r| r.calls[4].task = 9),
+        (
+            "call 4 waits for call 9 of task 0, which does not exist",
+            |r| r.calls[4].waits = vec![(0, 9)],
+        ),
+        ("call 1 waits for itself", |r| {
+            r.calls[1].waits = vec![(1, 1)];
+        }),
+        ("it says 257 tasks, and at most 256 are read", |r| {
+            r.head.tasks = 257;
+        }),
+        ("it has 0 tasks", |r| r.head.tasks = 0),
+        ("more than 68719476736", |r| {
+            let write = Call {
+                kind: CallKind::Fallocate,
+                c: 64 << 30,
+                outcome: 0,
+                ..r.calls[2].clone()
+            };
+            r.calls.splice(2..3, [write.clone(), write]);
+        }),
+    ];
+    for (says, change) in all {
+        let why = refused(change);
+        assert!(why.contains(says), "{why:?} instead of {says:?}");
+    }
+}
+
+/// The first line is enough to refuse these: nothing is read, and no memory taken.
+#[test]
+fn counts_are_refused_before_anything_is_read() {
+    let head = |change: fn(&mut Head)| {
+        let mut head = small().head;
+        head.format = 1;
+        change(&mut head);
+        let text = serde_json::json!({ "recording": head }).to_string();
+        Recording::read(&mut text.as_bytes())
+            .unwrap_err()
+            .to_string()
+    };
+    let says = |found: String, text: &str| assert!(found.contains(text), "{found}");
+    says(
+        head(|h| h.entries = 10_000_000),
+        "10000000 entries of its tree, and at most 1000000",
+    );
+    says(head(|h| h.calls = 1 << 40), "1099511627776 calls");
+    says(head(|h| h.names = 1_000_001), "1000001 names");
+    says(head(|h| h.files = u32::MAX), "4294967295 open files");
+    says(
+        head(|h| h.command = "x".repeat(5000)),
+        "5000 bytes of its command",
+    );
+    says(head(|h| h.calls = 1), "it is incomplete");
+    says(
+        head(|h| h.format = 2),
+        "newer layermark (format 2, this one knows up to 1)",
+    );
+}
+
+#[test]
+fn other_bytes_are_refused() {
+    let bad = |bytes: &[u8]| Recording::unpack(bytes).unwrap_err().to_string();
+    assert!(bad(b"").starts_with("it is no recording"));
+    assert!(bad(b"hello").starts_with("it is no recording"));
+    let mut packed = small().packed().unwrap();
+    packed.truncate(packed.len() / 2);
+    assert!(bad(&packed).starts_with("it is no recording"));
+    let mut text = String::from("{\"recording\":");
+    text += &"[".repeat(1000);
+    let deep = Recording::read(&mut text.as_bytes());
+    assert!(matches!(deep, Err(RecordingError::Bad(_))));
+    let long = vec![b' '; limits::LINE as usize + 1];
+    let why = Recording::read(&mut long.as_slice())
+        .unwrap_err()
+        .to_string();
+    assert!(why.contains("line 1 has more than 65536 bytes"), "{why}");
+}
+
+#[test]
+fn a_private_recording_is_as_long_and_says_no_name() {
+    let mut it = small();
+    it.head.command = "app secret".into();
+    let before: Vec<usize> = it.names.iter().map(|name| name.0.len()).collect();
+    let mut renamed = it.make_private(3);
+    assert_eq!(
+        it.names.iter().map(|name| name.0.len()).collect::<Vec<_>>(),
+        before
+    );
+    assert_eq!((it.head.command.as_str(), it.head.private), ("", true));
+    assert_eq!(it.names[1].parent(), it.names[0]);
+    assert_eq!(renamed.name(&"d/f".into()), it.names[1]);
+    let packed = it.packed().unwrap();
+    assert_eq!(Recording::unpack(packed.as_slice()).unwrap(), it);
+}

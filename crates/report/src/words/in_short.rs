@@ -1,0 +1,130 @@
+//! One line for each layer.
+
+use crate::{
+    number::{self, count, times},
+    statements::{
+        everyday::Everyday,
+        in_short::{How, InShort, Kept, Line, Told},
+    },
+    types::{ResultRow, Verdict},
+    words::{
+        Names, Text, Words,
+        headline::named,
+        lists::{layers, quoted},
+        text,
+    },
+};
+
+/// From this ratio on, a multiple is easier to read than a share.
+const MULTIPLE: f64 = 1.5;
+
+impl Words for Line<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::Layer(of) => of.said(),
+            Self::Open(open) => text!("{}: not decided", layers(open)),
+        }
+    }
+}
+
+impl InShort<'_> {
+    /// `` `fuse`: daily work 3.0x (git status: 2.1 -> 6.4 ms), database 2.1x, fsync works``.
+    fn said(&self) -> Text {
+        // One line has room for the times of one operation.
+        let told = self.told.iter().enumerate();
+        let told = told.map(|(n, told)| told.said(n == 0));
+        let open = (self.open > 0).then(|| match (self.open, self.rows.len()) {
+            (open, all) if open == all => "not decided".into(),
+            (open, all) => text!("{open} of {} not decided", count(all, "operation")),
+        });
+        let failed = (self.failed > 0).then(|| text!("{} failed", count(self.failed, "operation")));
+        let parts = told.chain(open).chain(failed).chain(self.kept.after());
+        let parts = Text::joined(parts, ", ");
+        let before = self.kept.before().unwrap_or_default();
+        text!("{}: {before}{parts}", named(&self.name))
+    }
+}
+
+impl Kept {
+    /// The mark of a layer that loses what it was given.
+    fn before(self) -> Option<Text> {
+        let why = match self {
+            Self::Skipped => "skips fsync",
+            Self::Early => "answers fsync early",
+            Self::Memory => "in memory",
+            Self::NotAsked | Self::Yes | Self::NotProved => return None,
+        };
+        Some(text!("! {why}; "))
+    }
+
+    fn after(self) -> Option<Text> {
+        match self {
+            Self::Yes => Some("fsync works".into()),
+            Self::NotProved => Some("fsync not proved".into()),
+            _ => None,
+        }
+    }
+}
+
+impl Told<'_> {
+    fn said(&self, with_times: bool) -> Text {
+        let what = match self.work {
+            Some(Everyday::Work) => "daily work ",
+            Some(Everyday::Start) => "starting programs ",
+            Some(Everyday::Database) => "database ",
+            Some(Everyday::Packaged) => "packaged files ",
+            None => "",
+        };
+        let row = match self.how {
+            How::Slower(row) | How::Faster(row) => row,
+            How::Same(same) if same == self.all => return text!("{what}the same"),
+            How::Same(same) => return text!("{what}the same at {same} of {}", self.all),
+        };
+        let probably = if row.verdict.is_decided() {
+            ""
+        } else {
+            "probably "
+        };
+        let usually = if row.has_stalls() { "usually " } else { "" };
+        let amount = text!("{probably}{usually}{}", amount(row));
+        let times = from_to(row);
+        let label = [Some(row.label.as_str().into()), times.clone()];
+        let place = Text::joined(label.into_iter().flatten(), ": ");
+        let place = if with_times {
+            text!(" ({place})")
+        } else {
+            Text::default()
+        };
+        let times = times.map(|times| text!(" ({times})")).unwrap_or_default();
+        let is_most = row.leaning() == Verdict::Slower && self.known == self.all;
+        match self.work {
+            Some(_) if self.all == 1 => text!("{what}{amount}{place}"),
+            Some(_) if is_most => text!("{what}up to {amount}{place}"),
+            Some(_) => text!("{what}{amount} in part{place}"),
+            None if self.all == 1 => text!("{amount}{times}"),
+            None if is_most => text!("most time lost at {}, {amount}{times}", quoted(&row.label)),
+            None => text!("{amount} at {}{times}", quoted(&row.label)),
+        }
+    }
+}
+
+/// `+12 %`, `3.0x`, `2.3x faster`.
+fn amount(row: &ResultRow) -> Text {
+    let Some(ratio) = row.ratio else {
+        return Text::default();
+    };
+    let share = 100.0 * (ratio.estimate - 1.0);
+    if share <= 0.0 || ratio.estimate >= MULTIPLE {
+        return times(&ratio).into();
+    }
+    let decimals = usize::from(share < 0.95);
+    text!("+{share:.decimals$} %")
+}
+
+/// `2.1 -> 6.4 ms`, if the time of the baseline in the same rounds is known.
+fn from_to(row: &ResultRow) -> Option<Text> {
+    let is_far = row.ratio.is_some_and(|e| e.distance() >= MULTIPLE.ln());
+    let digits = if is_far { 2 } else { 3 };
+    let (from, to) = row.native_us.zip(row.op_us)?;
+    Some(number::from_to(from, to, digits).into())
+}

@@ -1,0 +1,196 @@
+//! What a reader sees first, of every stored run.
+
+use layermark_report::{
+    Report,
+    page::{Document, Part},
+    render::{self, Style},
+};
+use layermark_testkit::fixtures;
+
+/// Terms of the method, which a reader of a first screen need not know.
+const TERMS: [&str; 8] = [
+    "point", "points", "cell", "cells", "block", "blocks", "trial", "trials",
+];
+
+/// Sections have the terms of their subject.
+fn is_of_sections(document: &Document) -> bool {
+    let sections = document.sections(&[Part::Study, Part::Answer]);
+    sections.count() > 0 || document.results().is_none_or(|results| results.is_empty())
+}
+
+/// The terms in a text, without the names of files, errors and operations that the run itself has.
+fn terms(report: &Report, text: &str) -> Vec<String> {
+    let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let errors = report.results.iter().filter_map(|r| r.error.as_deref());
+    let own = report.points().into_iter().chain(errors);
+    for own in own.chain(report.left_out.iter().map(|l| l.reason.as_str())) {
+        let own = own.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !own.is_empty() {
+            text = text.replace(&own, "");
+        }
+    }
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    let found = words.filter(|word| TERMS.contains(&word.to_lowercase().as_str()));
+    let wide = text.contains(">100").then_some("±>100%");
+    found.chain(wide).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_first_screen_has_no_term_of_the_method() {
+    let mut seen = 0;
+    for fixture in fixtures::ALL {
+        let kept = fixture.read();
+        let report = Report::build(&kept.run, &kept.trials);
+        let document = Document::new(&report);
+        let mut texts = vec![
+            document.headline().to_owned(),
+            document.line(Part::About).into(),
+        ];
+        texts.extend(document.caveats().iter().cloned());
+        for part in [Part::InShort, Part::Findings, Part::Advice] {
+            texts.extend(
+                document
+                    .items(part)
+                    .iter()
+                    .map(|item| item.text.to_string()),
+            );
+        }
+        texts.extend(document.note(Part::Trust).map(str::to_owned));
+        texts.extend(document.left_out.iter().cloned());
+        if let Some(all) = document.matrix().map(|all| all.ratios()) {
+            texts.push(all.legend());
+            texts.extend(all.cells().map(|cell| all.text(cell)));
+        }
+        let mut card = Vec::new();
+        let exporter = render::for_path("x.card.svg".as_ref()).expect("a format");
+        exporter.write(&report, &mut card).expect("a picture");
+        let card = String::from_utf8(card).expect("text");
+        let drawn = card.split('<').filter_map(|tag| tag.split_once('>'));
+        let drawn: Vec<&str> = drawn.map(|(_, text)| text).collect();
+        texts.push(drawn.join(" ").replace("&gt;", ">"));
+        if !is_of_sections(&document) {
+            for width in [80, 100] {
+                let style = Style {
+                    width,
+                    ..Style::default()
+                };
+                let mut short = Vec::new();
+                render::print(&report, style, &mut short).expect("a summary");
+                texts.push(String::from_utf8(short).expect("text"));
+                seen += 1;
+            }
+        }
+        for text in texts {
+            let found = terms(&report, &text);
+            assert!(found.is_empty(), "{}: {found:?} in {text}", fixture.name);
+        }
+    }
+    assert!(seen > 30, "{seen} first screens");
+}
+
+/// The card of 14 operations.
+fn quiet() -> Report {
+    let kept = fixtures::fixture("quiet").read();
+    Report::build(&kept.run, &kept.trials)
+}
+
+fn printed(report: &Report, width: usize) -> String {
+    let style = Style {
+        width,
+        ..Style::default()
+    };
+    let mut out = Vec::new();
+    render::print(report, style, &mut out).expect("a summary");
+    String::from_utf8(out).expect("text")
+}
+
+/// At 80 columns 6 of 14 operations were shown, without these two, which the findings quote.
+#[test]
+fn applications_are_the_first_rows_at_every_width() {
+    let report = quiet();
+    for width in [60, 80, 100, 160] {
+        let text = printed(&report, width);
+        let rows: Vec<&str> = text
+            .lines()
+            .filter(|l| report.points().iter().any(|label| l.starts_with(*label)))
+            .collect();
+        assert!(
+            rows[0].starts_with("git status") && rows[1].starts_with("SQLite commit"),
+            "{width}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_line_a_layer_comes_before_the_matrix_the_slowest_first() {
+    let report = quiet();
+    let layers: Vec<&str> = report
+        .in_short
+        .iter()
+        .map(|line| line.layer.as_str())
+        .collect();
+    assert_eq!(layers, ["fuse", "overlay:upper"]);
+    let fuse = &report.in_short[0].text;
+    assert!(
+        fuse.starts_with("`fuse`: daily work 4.0x (git status: ")
+            && fuse.contains(", database 2.3x, packaged files 6.6x, fsync works"),
+        "{fuse}"
+    );
+    let text = printed(&report, 100);
+    let at = |what: &str| {
+        text.find(what)
+            .unwrap_or_else(|| panic!("{what} is not in {text}"))
+    };
+    assert!(
+        at("fuse: daily work") < at("overlay:upper: daily work")
+            && at("overlay:upper: daily work") < at("open and stat")
+    );
+}
+
+/// `overlay:volatile` 120x faster was the bluest of all.
+#[test]
+fn a_time_without_a_flush_is_marked_and_hatched() {
+    let kept = fixtures::fixture("flush-cost").read();
+    let report = Report::build(&kept.run, &kept.trials);
+    let document = Document::new(&report);
+    let all = document.matrix().expect("a matrix").ratios();
+    let hatched: Vec<String> = all
+        .cells()
+        .filter(|c| c.is_hatched())
+        .map(|c| all.text(c))
+        .collect();
+    assert!(
+        hatched.iter().any(|text| text.contains("faster")),
+        "{hatched:?}"
+    );
+    assert!(
+        hatched.iter().all(|text| text.starts_with('#')),
+        "{hatched:?}"
+    );
+    assert!(
+        all.legend()
+            .contains("; # fsync does not wait for the disk")
+    );
+    let line = report
+        .in_short
+        .iter()
+        .find(|l| l.layer == "overlay:volatile");
+    let line = &line.expect("a line").text;
+    assert!(
+        line.starts_with("`overlay:volatile`: ! skips fsync; "),
+        "{line}"
+    );
+    let mut page = Vec::new();
+    render::for_path("x.html".as_ref())
+        .expect("a format")
+        .write(&report, &mut page)
+        .expect("a page");
+    let page = String::from_utf8(page).expect("text");
+    assert_eq!(page.matches(" hatched\"").count(), hatched.len());
+}
+
+#[test]
+fn one_result_needs_no_line() {
+    let kept = fixtures::fixture("gate-held").read();
+    assert!(Report::build(&kept.run, &kept.trials).in_short.is_empty());
+}
