@@ -1,5 +1,8 @@
 //! The file `x.lmrec`: JSON lines, compressed by zstd (RFC 8878). The first line says what it is and how much there is of
 //! each; then come the entries of the tree, the names, and the calls.
+//!
+//! A call's numbers of names and open files are differences to those of the call before, since many calls are then the
+//! same line.
 
 use std::{
     collections::BTreeMap,
@@ -144,13 +147,13 @@ impl Recording {
     }
 
     fn read_rest(&mut self, from: &mut impl BufRead) -> Result<(), String> {
-        let mut number = 2;
+        let (mut number, mut before) = (2, Before::default());
         while let Some(line) = next(from, number)? {
             match line {
                 Line::Recording(_) => return Err(format!("line {number}: a second beginning")),
                 Line::E(entry) => self.tree.push(entry),
                 Line::N(name) => self.names.push(name),
-                Line::C(call) => self.calls.push(call),
+                Line::C(call) => self.calls.push(before.restored(call)),
             }
             let head = &self.head;
             let counts = [
@@ -198,8 +201,9 @@ impl Recording {
         for name in &self.names {
             write(&Line::N(name.clone()))?;
         }
+        let mut before = Before::default();
         for call in &self.calls {
-            write(&Line::C(call.clone()))?;
+            write(&Line::C(before.difference(call)))?;
         }
         if text.len() as u64 > limits::UNPACKED {
             return Err(format!(
@@ -208,6 +212,50 @@ impl Recording {
             ));
         }
         Ok(compress_to_vec(text.as_slice(), CompressionLevel::Fastest))
+    }
+}
+
+/// Numbers of the call before: names, open files and directories.
+#[derive(Default)]
+struct Before([u32; 6]);
+
+impl Before {
+    /// A call with differences in place of its numbers.
+    fn difference(&mut self, call: &Call) -> Call {
+        let mut call = call.clone();
+        self.each(&mut call, |before, own| {
+            let difference = own.wrapping_sub(*before).cast_signed();
+            *before = own;
+            // 0, -1, 1, -2, 2: small numbers for small differences of either sign.
+            ((difference << 1) ^ (difference >> 31)).cast_unsigned()
+        });
+        call
+    }
+
+    /// The opposite of [`Self::difference`].
+    fn restored(&mut self, mut call: Call) -> Call {
+        self.each(&mut call, |before, difference| {
+            let sign = 0u32.wrapping_sub(difference & 1);
+            *before = before.wrapping_add((difference >> 1) ^ sign);
+            *before
+        });
+        call
+    }
+
+    fn each(&mut self, call: &mut Call, change: impl Fn(&mut u32, u32) -> u32) {
+        let numbers = [
+            &mut call.path,
+            &mut call.path2,
+            &mut call.file,
+            &mut call.file2,
+            &mut call.dir,
+            &mut call.dir2,
+        ];
+        for (before, number) in self.0.iter_mut().zip(numbers) {
+            if let Some(number) = number {
+                *number = change(before, *number);
+            }
+        }
     }
 }
 

@@ -69,6 +69,21 @@ fn what_is_written_is_read_again() {
     );
 }
 
+/// Any numbers come back, whatever their differences.
+#[test]
+fn numbers_come_back() {
+    let mut it = small();
+    it.head.files = limits::CALLS as u32;
+    let numbers = [3, 0, limits::CALLS as u32 - 1, 1, 1, 2_000_000];
+    let close = |file| Call {
+        file: Some(file),
+        ..Call::new(CallKind::Close)
+    };
+    it.calls.extend(numbers.map(close));
+    let packed = it.packed().unwrap();
+    assert_eq!(Recording::unpack(packed.as_slice()).unwrap(), it);
+}
+
 #[test]
 fn hostile_recordings_are_refused_by_number() {
     type Change = fn(&mut Recording);

@@ -433,6 +433,9 @@ impl Sequence {
         );
         // 4294967295, or ~0U.
         let last = if last <= 0 { i64::MAX } else { last };
+        if first > last {
+            return Ok(());
+        }
         let marks = e.arg(2).contains("CLOEXEC");
         let table = std::rc::Rc::clone(&self.task(id).table);
         let numbers: Vec<i64> = table

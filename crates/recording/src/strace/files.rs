@@ -7,6 +7,9 @@ use super::{
 };
 use crate::{Call, CallKind, EntryKind, limits};
 
+/// The most bytes that one call moves, `MAX_RW_COUNT` of Linux.
+const MOST: i64 = 0x7fff_f000;
+
 impl Sequence {
     /// A call whose first argument is a descriptor.
     pub(super) fn of_open_files(
@@ -188,6 +191,10 @@ impl Sequence {
             integer(e.arg(2)).unwrap_or(0).max(0)
         };
         let most = limits::CALL_BYTES.cast_signed();
+        if outcome > MOST {
+            self.leave("calls that move more than Linux allows");
+            return Ok(());
+        }
         if outcome > most {
             self.leave("calls of more than 16 MiB: replayed in several");
         }
@@ -206,7 +213,7 @@ impl Sequence {
                 } else {
                     asked.min(most).max(part)
                 },
-                b: offset.map_or(0, |at| at + done),
+                b: offset.map_or(0, |at| at.saturating_add(done)),
                 outcome: part,
                 ..Call::new(kind)
             };
@@ -225,10 +232,10 @@ impl Sequence {
             return;
         };
         let end = if let Some(at) = offset {
-            at as u64 + bytes
+            (at as u64).saturating_add(bytes)
         } else {
             let at = self.offsets.entry(file).or_default();
-            *at += bytes;
+            *at = at.saturating_add(bytes);
             *at
         };
         inferred.reaches(&path, end);
@@ -323,7 +330,7 @@ impl Sequence {
         shared.extend(self.of_file(target, c < 0, true));
         // What is asked for is often "all": (size_t) -1, or 2 GiB. A copy up to the end is asked for a page more.
         let asked = a.unwrap_or(0);
-        let most = outcome.max(0) + (1 << 12);
+        let most = outcome.max(0).saturating_add(1 << 12);
         let call = Call {
             file: Some(source),
             file2: Some(target),

@@ -129,7 +129,7 @@ fn end_of_annotation(bytes: &[u8], mut at: usize) -> Option<usize> {
         match *bytes.get(at)? {
             b'\\' => at += 1,
             b'<' => depth += 1,
-            b'>' if bytes[at - 1] == b'-' => {}
+            b'>' if at > 0 && bytes[at - 1] == b'-' => {}
             b'>' => depth -= 1,
             _ => {}
         }
@@ -160,7 +160,7 @@ pub fn integer(text: &str) -> Option<i64> {
             .ok()
             .or_else(|| digits.parse::<u64>().ok().map(u64::cast_signed))?
     };
-    Some(sign * number)
+    Some(number.wrapping_mul(sign))
 }
 
 /// The number of a descriptor argument.
@@ -299,6 +299,8 @@ mod tests {
 
     #[test]
     fn numbers_are_read() {
+        assert_eq!(integer("-0x8000000000000000"), Some(i64::MIN));
+        assert_eq!(annotation("3<>"), Some(""));
         let all = [
             "12",
             "-1",

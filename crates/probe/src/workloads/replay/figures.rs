@@ -4,16 +4,16 @@ use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit};
 
 use super::params::{ReplayParams, ReplayTime};
 
-/// Group of the times of each kind of call, seconds an execution.
-pub const KIND: &str = "kind_s";
+/// Group of the times of each kind of call, microseconds an execution.
+pub const KIND: &str = "kind_us";
 /// The kinds that cost most, in words.
 pub const MOST: &str = "costliest";
-/// Seconds of the calls of an execution, over all tasks.
-pub const IN_CALLS: &str = "in_calls_s";
-/// Seconds an execution that tasks waited for each other, over all tasks.
-pub const WAITED: &str = "waited_s";
-/// Seconds of an execution on the clock without the time between calls.
-pub const REPLAYED: &str = "io_s";
+/// Microseconds of the calls of an execution, over all tasks.
+pub const IN_CALLS: &str = "in_calls_us";
+/// Microseconds an execution that tasks waited for each other, over all tasks.
+pub const WAITED: &str = "waited_us";
+/// Microseconds of an execution on the clock without the time between calls.
+pub const REPLAYED: &str = "io_us";
 /// Share of the time on the clock that the program spends between its calls.
 pub const THINK: &str = "think_share";
 /// Kinds with less than this share of the time of all calls have no column.
@@ -23,7 +23,7 @@ pub const LEAST_SHARE: f64 = 0.01;
 pub fn table(p: &ReplayParams) -> FigureTable {
     let median = |name: &str, head: &str| {
         let source = FigureSource::Median(Amount::Value(name.into()));
-        Figure::new(name, FigureUnit::Seconds, source).head(head)
+        Figure::new(name, FigureUnit::Time, source).head(head)
     };
     let share = FigureSource::Median(Amount::Value(THINK.into()));
     let share = Figure::new(THINK, FigureUnit::WholePercent, share)
@@ -38,7 +38,7 @@ pub fn table(p: &ReplayParams) -> FigureTable {
     if !p.left_out.is_empty() {
         about = format!("{about} Not in the recording: {}.", p.left_out);
     }
-    let each = Figure::new(KIND, FigureUnit::Seconds, FigureSource::Each(KIND.into()));
+    let each = Figure::new(KIND, FigureUnit::Time, FigureSource::Each(KIND.into()));
     FigureTable::new("Replay", &about).with([
         median(REPLAYED, "I/O"),
         share,

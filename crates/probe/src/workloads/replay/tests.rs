@@ -449,7 +449,18 @@ fn a_recording_is_replayed_in_turns() {
         assert_eq!(trial.verified.map(|v| (v.records, v.bad)), Some((12, 0)));
         let share = trial.figures.number(figures::THINK);
         assert_eq!(share.is_some_and(|share| share > 0.9), application);
-        let own = trial.figures.number("kind_s.open").unwrap();
+        let think = if application { 3_000_000_000 } else { 0 };
+        let mut io: Vec<u64> = trial
+            .turns
+            .iter()
+            .map(|turn| turn.elapsed_ns - think)
+            .collect();
+        io.sort_unstable();
+        assert_eq!(
+            trial.figures.number(figures::REPLAYED),
+            Some(io[1] as f64 / 1e3)
+        );
+        let own = trial.figures.number("kind_us.open").unwrap();
         assert!(own > 0.0 && own <= trial.figures.number(figures::IN_CALLS).unwrap());
         drop(work);
         assert_eq!(

@@ -111,12 +111,12 @@ impl ReplayWork {
         Ok(())
     }
 
-    /// Figures of the replays: medians.
+    /// Figures of the replays: medians, in microseconds.
     fn figures(&self) -> FigureValues {
         let median = |of: &dyn Fn(&Replay) -> u64| {
             let mut all: Vec<u64> = self.replays.iter().map(of).collect();
             all.sort_unstable();
-            all.get(all.len() / 2).copied().unwrap_or(0) as f64 / 1e9
+            all.get(all.len() / 2).copied().unwrap_or(0) as f64 / 1e3
         };
         let mut values = FigureValues::default();
         let replayed = median(&|r| r.elapsed_ns);
@@ -125,22 +125,22 @@ impl ReplayWork {
         values.set(figures::IN_CALLS, in_calls);
         values.set(figures::WAITED, median(&|r| r.waited_ns));
         if self.p.think_ns > 0 {
-            let think = self.p.think_ns as f64 / 1e9;
+            let think = self.p.think_ns as f64 / 1e3;
             values.set(figures::THINK, think / (think + replayed));
         }
         let kinds = KINDS.map(|kind| (kind.id(), median(&|r| r.kind_ns[kind as usize])));
-        let mut costly: Vec<(&str, f64)> = kinds.into_iter().filter(|(_, s)| *s > 0.0).collect();
+        let mut costly: Vec<(&str, f64)> = kinds.into_iter().filter(|(_, us)| *us > 0.0).collect();
         costly.sort_by(|a, b| b.1.total_cmp(&a.1));
-        for (kind, seconds) in costly
+        for (kind, us) in costly
             .iter()
-            .filter(|(_, s)| *s >= figures::LEAST_SHARE * in_calls)
+            .filter(|(_, us)| *us >= figures::LEAST_SHARE * in_calls)
         {
-            values.set(&format!("{}.{kind}", figures::KIND), *seconds);
+            values.set(&format!("{}.{kind}", figures::KIND), *us);
         }
         let most = costly
             .iter()
             .take(3)
-            .map(|(kind, seconds)| format!("{kind} {:.0} %", 100.0 * seconds / in_calls));
+            .map(|(kind, us)| format!("{kind} {:.0} %", 100.0 * us / in_calls));
         values.set(figures::MOST, most.collect::<Vec<_>>().join(", ").as_str());
         values
     }
