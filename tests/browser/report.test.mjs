@@ -95,7 +95,7 @@ test('the matrix stands before everything else and every cell has words and a ro
     const table = document.querySelector('main table');
     for (const cell of table.querySelectorAll('.base')) cell.remove();
     const title = document.querySelector('h1');
-    const others = [...document.querySelectorAll('main h2, main p:not(.believe), main ul, main svg')];
+    const others = [...document.querySelectorAll('main h2, main p:not(.believe), main ul:not(.in-short), main svg')];
     const after = (e) => table.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING;
     return {
       first: title.compareDocumentPosition(table) & Node.DOCUMENT_POSITION_FOLLOWING && others.every(after),
@@ -103,7 +103,7 @@ test('the matrix stands before everything else and every cell has words and a ro
       cells: [...table.querySelectorAll('td')].map((c) => [c.querySelector('.unseen')?.textContent ?? '', c.querySelector('a')?.getAttribute('href')]),
     };
   });
-  assert.ok(first, 'nothing but the headline and whether to believe it stands before the matrix');
+  assert.ok(first, 'nothing but the headline, whether to believe it and a line a layer stands before the matrix');
   assert.match(rows[0], /^(TH\.col ?)+$/);
   for (const row of rows.slice(1)) assert.match(row, /^TH\.row( TD)+$/);
   assert.equal(cells.length, 12 * 10);
@@ -126,6 +126,21 @@ test('a study answers with its claims and its charts, then with the matrix of ra
   for (const link of await page.locator('.claims td a').evaluateAll((all) => all.map((a) => a.getAttribute('href')))) {
     assert.equal(await page.locator(`[id="${link.slice(1)}"]`).count(), 1, link);
   }
+  await close();
+});
+
+test('on a phone the findings stand above the cells that they are about, below a card for each layer', async () => {
+  const { page, close } = await open({ viewport: { width: 375, height: 812 } }, card());
+  const top = async (part) => (await page.locator(part).first().boundingBox()).y;
+  const tops = await Promise.all(['h1', '.in-short li', '.findings li', '.overview td:not(.base)', '.folds'].map(top));
+  assert.deepEqual(tops, tops.toSorted((a, b) => a - b));
+  await close();
+});
+
+test('a time without a flush is hatched', async () => {
+  const { page, close } = await open({}, card());
+  const images = await page.locator('.overview td.hatched').evaluateAll((all) => all.map((td) => getComputedStyle(td).backgroundImage));
+  assert.ok(images.length > 0 && images.every((image) => image.includes('repeating-linear-gradient')), images.join());
   await close();
 });
 
@@ -158,7 +173,7 @@ for (const [width, height] of [[1280, 800], [375, 812]]) {
 
 test('the first screen has headline, trust, matrix, legend, layers and the first findings', async () => {
   const { page, close } = await open({ viewport: { width: 1280, height: 800 } }, card());
-  const parts = ['h1', '.believe', '.overview .heat tbody tr:last-child', '.overview caption', '.ramp', '.explained', '.findings li'];
+  const parts = ['h1', '.believe', '.in-short li:last-child', '.overview .heat tbody tr:last-child', '.overview caption', '.ramp', '.explained', '.findings li'];
   for (const part of parts) {
     const { y, height } = await page.locator(part).first().boundingBox();
     assert.ok(y + height <= 800, `${part} ends at ${y + height} px`);

@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::{Files, Renderer};
 use crate::{
     TrustItem, TrustState,
+    number::count,
     page::{Block, Content, Document, Item, Part},
 };
 
@@ -86,10 +87,22 @@ fn headline(document: &Document) -> Markup {
     }
 }
 
-/// A line for each layer.
+/// A line for each layer; of many layers the others are folded.
 fn in_short(document: &Document) -> Markup {
-    let items = document.items(Part::InShort);
-    html! { @if !items.is_empty() { ul.in-short aria-label="Each layer in short" { @for item in items { (sentence(item)) } } } }
+    const SHOWN: usize = 8;
+    let all = document.items(Part::InShort);
+    let (first, rest) = all.split_at(all.len().min(SHOWN));
+    html! {
+        @if !first.is_empty() {
+            ul.in-short aria-label="Each layer in short" { @for item in first { (sentence(item)) } }
+        }
+        @if !rest.is_empty() {
+            details.in-short-rest {
+                summary { (count(rest.len(), "more layer")) }
+                ul.in-short { @for item in rest { (sentence(item)) } }
+            }
+        }
+    }
 }
 
 fn believe(checks: &[TrustItem], note: &str) -> Markup {

@@ -122,7 +122,7 @@ fn plain(text: &Text) -> String {
     words.collect()
 }
 
-/// Whether a written number is one of these, rounded, in another unit: a power of ten or of 1024, or a share in percent.
+/// Whether a written number is one of these, rounded, in a unit that sentences use.
 fn is_of(written: &str, data: &[f64]) -> bool {
     let shown: f64 = written.parse().expect("a number");
     if shown == 0.0 {
@@ -132,13 +132,22 @@ fn is_of(written: &str, data: &[f64]) -> bool {
     // Half of the last place, of two digits at least where a number is rounded to fewer.
     let place = 10f64.powi(-i32::try_from(decimals).expect("few"));
     let reach = (0.51 * place).max(0.051 * shown).max(1e-9);
-    let units = (-12..=12)
-        .map(|e| 10f64.powi(e))
-        .chain([1024.0, 1_048_576.0, 60.0]);
+    // Percent, and the units of times and rates up to giga. 1024 and 60 are those of sizes and minutes.
+    let units = [
+        1.0,
+        1e2,
+        1e-3,
+        1e3,
+        1e-6,
+        1e6,
+        1e-9,
+        1024.0,
+        1_048_576.0,
+        60.0,
+    ];
     let scaled = |value: f64| {
-        units
-            .clone()
-            .any(|unit| (value.abs() * unit - shown).abs() <= reach)
+        let mut units = units.iter();
+        units.any(|unit| (value.abs() * unit - shown).abs() <= reach)
     };
     let near = |value: f64| (value - shown).abs() < 1e-9;
     data.iter().any(|value| near(*value) || scaled(*value))
@@ -194,6 +203,8 @@ macro_rules! variants {
         (place as fn(&$kind) -> usize, NAMES.len())
     }};
 }
+
+mod studies;
 
 /// Runs a check on a hundred draws.
 fn hundred(check: impl Fn(&mut Draw)) {

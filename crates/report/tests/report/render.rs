@@ -26,14 +26,10 @@ const DATA: [(&str, &str); 9] = [
 const OF_ROWS: [&str; 3] = ["hyperfine.rs", "iozone.rs", "junit.rs"];
 
 /// Words that name the report or its rows.
-const ROWS: [&str; 6] = [
-    "Report",
-    "report",
-    "ResultRow",
-    "LaunchSeries",
-    "SizeTable",
-    "facts",
-];
+const ROWS: [&str; 5] = ["Report", "report", "ResultRow", "LaunchSeries", "SizeTable"];
+
+/// A path into the modules that compute rows. A layer's facts are drawn as they are.
+const COMPUTED: &str = "facts::";
 
 /// How text is looked into.
 const LOOKS: [&str; 12] = [
@@ -168,8 +164,9 @@ fn no_format_for_readers_sees_a_row_of_the_report() {
     let all = lines();
     assert!(all.len() > 2_000, "{} lines were read", all.len());
     let found = all.iter().filter(|line| {
-        let names = |word: &&str| has_word(&code(&line.text), word);
-        !is_data(&line.file) && ROWS.iter().any(names)
+        let code = code(&line.text);
+        let names = |word: &&str| has_word(&code, word);
+        !is_data(&line.file) && (ROWS.iter().any(names) || code.contains(COMPUTED))
     });
     let found: Vec<String> = found.map(|l| format!("{}: {}", l.file, l.text)).collect();
     assert!(

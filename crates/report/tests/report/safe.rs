@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use layermark_model::{CLIENTS, Device, Facts, Meaning, Mount, Target};
 use layermark_report::{
-    Durability, DurabilityVerdict, LatencyUs, LockRow, LockVerdict, Report, ResultRow,
+    Durability, DurabilityVerdict, LatencyUs, LockReason, LockRow, LockVerdict, Report, ResultRow,
     SafeQuestion, SafeTopic, SafeVerdict, Safety,
 };
 use layermark_testkit::fixtures::fixture;
@@ -89,6 +89,7 @@ fn lock(kind: &str) -> LockRow {
         kind: kind.into(),
         verdict: LockVerdict::Excludes,
         because: String::new(),
+        why: LockReason::OneClient,
         tried: 60,
         excluded: 60,
         longest_us: Some(1000.0),

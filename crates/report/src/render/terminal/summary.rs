@@ -33,8 +33,9 @@ pub(super) const LABEL: usize = 32;
 const SENTENCES: usize = 5;
 /// Fewest findings, or sentences of a study, whatever the space.
 const FINDINGS: usize = 2;
-/// Lines about single layers, in a narrow window a few of them.
+/// Most lines about single layers, and fewest, whatever the space.
 const IN_SHORT: usize = 12;
+const LEAST_SHORT: usize = 3;
 /// Lines about single layers in a study, whose claims are its answer, and most conclusions below them.
 const STUDIED: usize = 6;
 const FEW: usize = 3;
@@ -57,7 +58,6 @@ pub fn print(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let head = drawn(document.part(Part::Headline), style)?;
-    let lines_of_layers = in_short(document, style, IN_SHORT)?;
     let findings = findings(document, style)?;
     let foot = foot(document, style)?;
     let advice = match document.items(Part::Advice).first() {
@@ -77,10 +77,14 @@ pub fn print(
     };
     // Blank lines follow the matrix and the findings; a line counts the findings without room.
     let counted = usize::from(findings.len() > FINDINGS);
-    let fixed =
-        lines(&lines_of_layers) + lines(&head) + lines(&advice) + lines(&foot) + 3 + counted + kept;
+    let fixed = lines(&head) + lines(&advice) + lines(&foot) + 3 + counted + kept;
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
     let most = most(style);
+    // The smallest matrix, the line about layers, a blank one, and the line that counts layers without room.
+    let fewest = lines(&matrix(document, style, 0)?) + 3;
+    let free = most.saturating_sub(fixed + least + fewest);
+    let lines_of_layers = in_short(document, style, free.clamp(LEAST_SHORT, IN_SHORT))?;
+    let fixed = fixed + lines(&lines_of_layers);
     let room = most.saturating_sub(fixed + least);
     let table = table(document, results, style)?;
     let answer = |room: usize| match table.as_ref().filter(|table| lines(table) <= room) {
