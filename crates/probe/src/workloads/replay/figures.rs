@@ -25,7 +25,7 @@ pub fn table(estimate: bool, left_out: &str) -> FigureTable {
     };
     let share = FigureSource::Median(Amount::Value(THINK.into()));
     let share = Figure::new(THINK, FigureUnit::WholePercent, share)
-        .head("between calls")
+        .head("between calls, %")
         .optional();
     let mut about = String::from(
         "The recorded calls of a program. Each task is a thread. A call waits for earlier calls on the same names and open files. Every call ended as it was recorded, and the tree was the same afterwards. Kinds of calls with less than 1 % of the time have no column.",
