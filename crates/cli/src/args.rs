@@ -193,12 +193,7 @@ fn why_command() -> Command {
         .args(workload_args::flags(&workloads::steps::WORKLOAD))
         .next_help_heading("Measuring and reporting");
     let command = CommonArgs::augment_args(command);
-    // What it says is not a report.
-    let hidden = ["trace", "full", "show", "count", "unit", "cache"];
-    steps::augment_one(command).mut_args(|arg| {
-        let hide = hidden.contains(&arg.get_id().as_str());
-        arg.hide(hide)
-    })
+    steps::augment_one(command)
 }
 
 fn workload_command(workload: &'static dyn Workload) -> Command {

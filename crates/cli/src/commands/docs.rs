@@ -32,6 +32,8 @@ pages![
     "introduction",
     "tutorial",
     "install",
+    "howto/safe",
+    "howto/why",
     "howto/share",
     "howto/places",
     "howto/database",

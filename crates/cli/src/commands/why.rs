@@ -37,7 +37,8 @@ pub fn command(command: Settings, common: &CommonArgs) -> Result<ExitCode, Failu
     let order = Order::New(Box::new(request(with_flags(plan, common)?, common)?));
     let show = |report: &Report| show(report, common.out.json.json);
     let special = Special {
-        show: Some(&show),
+        // With --full, the whole report.
+        show: (!common.out.full).then_some(&show),
         ..Special::default()
     };
     go_on(order, common, None, &special)

@@ -112,9 +112,9 @@ fn a_local_directory_is_safe_but_for_what_only_a_power_cut_shows() {
     let report = directory();
     let safety = Safety::of(&report, &ALL);
     let verdicts: Vec<_> = safety.answers.iter().map(|a| a.answer).collect();
-    use SafeVerdict::{NotProved, Yes};
-    assert_eq!(verdicts, [Yes, Yes, Yes, Yes, Yes, NotProved, Yes]);
-    assert_eq!(safety.worst(), NotProved);
+    let (yes, not_proved) = (SafeVerdict::Yes, SafeVerdict::NotProved);
+    assert_eq!(verdicts, [yes, yes, yes, yes, yes, not_proved, yes]);
+    assert_eq!(safety.worst(), not_proved);
     let (_, because, advice) = answer(&report, SafeQuestion::Names);
     assert_eq!(because, "only a power cut shows it, and none was made");
     assert!(
@@ -127,7 +127,7 @@ fn a_local_directory_is_safe_but_for_what_only_a_power_cut_shows() {
         "60 of 60 locks were refused to a second process, and no other machine has the files (ext4)"
     );
     let asked = Safety::of(&report, &[SafeTopic::Fsync, SafeTopic::Locks]);
-    assert_eq!(asked.worst(), Yes);
+    assert_eq!(asked.worst(), yes);
     assert_eq!(asked.answers[3].evidence, ["r9"]);
 }
 
