@@ -412,7 +412,7 @@ impl<'env, W: Write> Server<'env, W> {
                 Ok(ProgramDid::Started)
             }
             (ProgramAsk::Check(job), _) => program::check(job).map(ProgramDid::Checked),
-            (ProgramAsk::Item, Some(running)) => running.next(),
+            (ProgramAsk::Item, Some(running)) => running.await_item(),
             (ProgramAsk::Kill, Some(_)) => {
                 let killed = running.take().map_or(Ok(()), Running::kill);
                 killed.map(|()| ProgramDid::Killed)

@@ -167,7 +167,7 @@ pub fn judge_items(log: &[AckedItem], said: &ItemCheck) -> Result<Option<ItemsLo
         .collect::<Result<BTreeSet<_>, _>>()?;
     let missing: BTreeSet<usize> = lost.union(&torn).copied().collect();
     let window = |first: usize| match (log.get(first), log.last()) {
-        (Some(first), Some(last)) => last.ns.saturating_sub(first.ns),
+        (Some(from), Some(to)) => to.ns.saturating_sub(from.ns),
         _ => 0,
     };
     let Some(first) = missing.first().copied() else {

@@ -118,7 +118,7 @@ impl Running {
     }
 
     /// Waits for the next item, or for the end of them.
-    pub fn next(&mut self) -> Result<ProgramDid, ProbeError> {
+    pub fn await_item(&mut self) -> Result<ProgramDid, ProbeError> {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(item) = self.line()? {
@@ -437,7 +437,7 @@ mod tests {
     fn all(running: &mut Running) -> (Vec<String>, String) {
         let mut items = Vec::new();
         loop {
-            match running.next().unwrap() {
+            match running.await_item().unwrap() {
                 ProgramDid::Item(item) => items.push(item),
                 ProgramDid::Ended(why) => return (items, why),
                 other => panic!("{other:?}"),
@@ -468,7 +468,7 @@ mod tests {
         let run = "(while :; do date > beat; sleep 0.01; done) & while :; do echo ack x; done";
         let mut running = started(dir.path(), run);
         for _ in 0..1000 {
-            assert_eq!(running.next().unwrap(), ProgramDid::Item("x".into()));
+            assert_eq!(running.await_item().unwrap(), ProgramDid::Item("x".into()));
         }
         let pid = running.guard.pid();
         running.kill().unwrap();
@@ -480,14 +480,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut running = started(dir.path(), "yes nothing");
         let why = "it printed 16 MiB without an acknowledgement";
-        assert_eq!(running.next().unwrap(), ProgramDid::Ended(why.into()));
+        assert_eq!(running.await_item().unwrap(), ProgramDid::Ended(why.into()));
         let mut running = started(dir.path(), "tr '\\0' x < /dev/zero");
-        assert_eq!(running.next().unwrap(), ProgramDid::Ended(why.into()));
+        assert_eq!(running.await_item().unwrap(), ProgramDid::Ended(why.into()));
         let mut running = started(
             dir.path(),
             "head -c 300 /dev/zero | tr '\\0' x | sed 's/^/ack /'; echo",
         );
-        let wrong = running.next().unwrap_err().message;
+        let wrong = running.await_item().unwrap_err().message;
         assert!(wrong.contains("1 to 256 bytes"), "{wrong}");
     }
 

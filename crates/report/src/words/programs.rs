@@ -13,7 +13,7 @@ impl Words for ProgramAnswer<'_> {
         let program = Text::code(self.program);
         let mut parts = Vec::new();
         if let Some(worst) = self.lost.first() {
-            let whose = self.blame.map(|blame| blame.said()).unwrap_or_default();
+            let whose = self.blame.map(Blame::said).unwrap_or_default();
             let layers = match self.lost.len() {
                 n if n == self.layers() && n > 1 => "every layer".into(),
                 _ => named(&self.lost),
@@ -34,17 +34,19 @@ impl Words for ProgramAnswer<'_> {
                 count(items.unwrap_or(0) as usize, "item"),
                 count(cuts.unwrap_or(0) as usize, "cut")
             );
-            parts.push(match self.lost.is_empty() {
-                true => text!("{program} kept all that it acknowledged in {kept}"),
-                false => text!("it kept all in {kept}"),
+            parts.push(if self.lost.is_empty() {
+                text!("{program} kept all that it acknowledged in {kept}")
+            } else {
+                text!("it kept all in {kept}")
             });
         }
         for (cut, open) in &self.open {
             let layer = Text::code(&cut.layer);
             let why = open.said();
-            parts.push(match parts.is_empty() {
-                true => text!("what {program} keeps in {layer} is not proved: {why}"),
-                false => text!("not proved in {layer}: {why}"),
+            parts.push(if parts.is_empty() {
+                text!("what {program} keeps in {layer} is not proved: {why}")
+            } else {
+                text!("not proved in {layer}: {why}")
             });
         }
         Text::joined(parts, "; ")
