@@ -155,7 +155,7 @@ pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<S
 
 /// A run by its position among all.
 enum Place {
-    /// Counted from the newest one that has measured anything: `last`, `last~1`.
+    /// Counted from the newest one that has measured anything or has not ended, since it can go on: `last`, `last~1`.
     FromLast(i64),
     /// By the number that `history` shows, from 1: `#12`, or `12`, since no id begins with it.
     Number(i64),
@@ -189,8 +189,8 @@ pub(crate) async fn find(c: &mut AnyConnection, id: &str) -> Result<String, Inne
     if let Some(place) = Place::of(id) {
         let (query, skip) = match place {
             Place::FromLast(n) => (
-                "SELECT id FROM runs WHERE EXISTS (SELECT 1 FROM trials WHERE run_id = id) \
-                 ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1",
+                "SELECT id FROM runs WHERE status = 'running' \
+                 OR EXISTS (SELECT 1 FROM trials WHERE run_id = id) ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1",
                 n,
             ),
             Place::Number(n) => (
