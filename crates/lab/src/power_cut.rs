@@ -20,10 +20,14 @@ use layermark_layers::{
 use layermark_model::{
     Spec,
     protocol::{FromProbe, ToProbe, WitnessJob},
-    witness::{Acknowledged, GuestKilled, Storey, Survey, WitnessControl, WitnessTrial},
+    witness::{
+        Acknowledged, CutProgram, GuestKilled, ProgramCut, Storey, Survey, WitnessControl,
+        WitnessTrial,
+    },
 };
 use layermark_probe::witness::{self, Writer};
 
+use program::ProgramRun;
 use stack::Stack;
 use states::State;
 
@@ -34,6 +38,7 @@ use crate::{
 };
 
 mod closed;
+mod program;
 mod stack;
 mod states;
 
@@ -59,6 +64,17 @@ pub struct PowerCuts {
     pub records: u64,
     /// Draws the moments, and which unflushed writes survive.
     pub seed: u64,
+    /// Programs that are cut as well, each alone.
+    pub programs: Vec<CutProgram>,
+}
+
+/// What power cuts did.
+#[derive(Debug, Clone, Default)]
+pub struct Cuts {
+    /// A trial for each writer in each layer; of a layer that cannot be cut one that says why.
+    pub writers: Vec<WitnessTrial>,
+    /// The same for each program.
+    pub programs: Vec<ProgramCut>,
 }
 
 /// A layer to cut.
@@ -102,15 +118,15 @@ impl CutLayer {
     }
 }
 
-/// Cuts the power of each layer. A trial for each writer; of a layer that cannot be cut one that says why.
+/// Cuts the power of each layer.
 pub fn power_cuts(
     request: &PowerCuts,
     layers: &[CutLayer],
     stop: &Stop,
     tell: &mut dyn FnMut(String),
-) -> Result<Vec<WitnessTrial>, LabError> {
+) -> Result<Cuts, LabError> {
     let dir = check::dir(&request.dir)?;
-    let mut trials = Vec::new();
+    let mut all = Cuts::default();
     // Left out where a disk of ours cannot be made at all.
     let missing = PowerCutBase::missing();
     let work = missing
@@ -121,38 +137,38 @@ pub fn power_cuts(
         if stop.is_ending() {
             break;
         }
-        let uncut = |why: String| WitnessTrial {
-            layer: layer.name.clone(),
-            control: layer.control,
-            named: layer.named,
-            uncut: Some(why),
-            ..WitnessTrial::default()
+        let home = work
+            .as_ref()
+            .map(|work| work.path().join(format!("disk-{number}")));
+        let cutter = Cutter {
+            request,
+            layer,
+            home: home.as_deref().unwrap_or(Path::new("")),
+            stop,
         };
-        let Some(work) = &work else {
+        let Some(home) = &home else {
             let lacks: Vec<&str> = missing.iter().map(|m| m.what.as_str()).collect();
-            trials.push(uncut(format!(
-                "the disk for power cuts lacks {}",
-                lacks.join(", ")
-            )));
+            let why = format!("the disk for power cuts lacks {}", lacks.join(", "));
+            all.add(cutter.uncut(&why));
             continue;
         };
         tell(format!("{}: power cuts", layer.name));
-        let home = work.path().join(format!("disk-{number}"));
-        let done = Cutter {
-            request,
-            layer,
-            home: &home,
-            stop,
-        }
-        .go();
-        match done {
-            Ok(of_layer) => trials.extend(of_layer),
-            Err(lost) => trials.push(uncut(lost.reason)),
-        }
+        all.add(
+            cutter
+                .go()
+                .unwrap_or_else(|lost| cutter.uncut(&lost.reason)),
+        );
         // Some hundred MiB; the work directory removes what cannot be removed now.
-        let _ = fs::remove_dir_all(&home);
+        let _ = fs::remove_dir_all(home);
     }
-    Ok(trials)
+    Ok(all)
+}
+
+impl Cuts {
+    fn add(&mut self, more: Self) {
+        self.writers.extend(more.writers);
+        self.programs.extend(more.programs);
+    }
 }
 
 /// A writer, its job, and the records that were acknowledged, each with how much of the disk's log there
@@ -180,6 +196,7 @@ struct Written {
     killed: Option<Result<Vec<Survey>, LayerFailure>>,
     storeys: Vec<Storey>,
     started_ms: i64,
+    programs: Vec<ProgramRun>,
 }
 
 /// A layer being cut.
@@ -192,7 +209,22 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    fn go(&self) -> Result<Vec<WitnessTrial>, LayerFailure> {
+    /// Why nothing was cut, as a result.
+    fn uncut(&self, why: &str) -> Cuts {
+        let trial = WitnessTrial {
+            layer: self.layer.name.clone(),
+            control: self.layer.control,
+            named: self.layer.named,
+            uncut: Some(why.into()),
+            ..WitnessTrial::default()
+        };
+        Cuts {
+            writers: vec![trial],
+            programs: self.uncut_programs(why),
+        }
+    }
+
+    fn go(&self) -> Result<Cuts, LayerFailure> {
         let layer = self.kind()?;
         let (large_disk, unmounted) = match layer.describe(&self.layer.spec)?.power_cut {
             PowerCut::No(why) => return Err(LayerFailure::new(format!("cannot be cut: {why}"))),
@@ -215,15 +247,17 @@ impl Cutter<'_> {
         };
         let mut disk = PowerCutBase::create(&disk_home, &self.request.exe, options, &mut undo)?;
         let closed = unmounted.then(|| self.closed(&disk)).flatten();
-        let written = self.write(&mut disk)?;
+        let mut written = self.write(&mut disk)?;
+        let programs = std::mem::take(&mut written.programs);
         let history = disk.history()?;
-        let mut trials = self.cut(&disk, &history, &written);
-        if let Some(first) = trials.first_mut() {
+        let mut writers = self.cut(&disk, &history, &written);
+        if let Some(first) = writers.first_mut() {
             first.closed = closed;
         }
+        let programs = self.cut_programs(&disk, &history, programs);
         drop(disk);
         undo.run();
-        Ok(trials)
+        Ok(Cuts { writers, programs })
     }
 
     fn base(&self, dir: PathBuf, content: Content) -> Base {
@@ -278,6 +312,7 @@ impl Cutter<'_> {
             killed: None,
             storeys: Vec::new(),
             started_ms: machine::now_ms(),
+            programs: Vec::new(),
         };
         let mut facts = place.facts()?;
         // The disk itself, whose own journal counts its flushes.
@@ -287,6 +322,10 @@ impl Cutter<'_> {
         self.request_records(disk, &mut probe, &mut written)?;
         written.end = disk.mark()?;
         written.storeys = stack.storeys();
+        if !self.request.programs.is_empty() {
+            flush_all(disk)?;
+            written.programs = self.run_programs(disk, &*place, &mut probe)?;
+        }
         if !is_guest {
             disk.cut()?;
         }
@@ -434,7 +473,9 @@ impl Cutter<'_> {
                 break;
             }
             let before = journal.mark(cut.0);
-            let looked = self.look(disk, history, cut, written);
+            let looked = self.after_cut(disk, history, cut, |dir, undo| {
+                self.survey(dir, written, undo)
+            });
             if looked.is_err() && self.stop.is_ending() {
                 break;
             }
@@ -466,14 +507,14 @@ impl Cutter<'_> {
         trials
     }
 
-    /// Sets the layer up on what a cut left, and reads what is there of each writer.
-    fn look(
+    /// Recovers what a cut left, and looks at it: `look` gets the layer's directory.
+    fn after_cut<T>(
         &self,
         disk: &PowerCutBase,
         history: &History,
         (point, choice): State,
-        written: &Written,
-    ) -> Result<Vec<Survey>, LayerFailure> {
+        look: impl FnOnce(&Path, &mut Undo) -> Result<T, LayerFailure>,
+    ) -> Result<T, LayerFailure> {
         let (image, at) = (disk.images().join("image"), disk.images().join("mnt"));
         let io = |e: std::io::Error| LayerFailure::new(format!("{}: {e}", image.display()));
         let mut undo = Undo::new();
@@ -486,9 +527,9 @@ impl Cutter<'_> {
             return Err(LayerFailure::new(why));
         }
         let ground = self.ground(at, &mut undo)?;
-        let surveys = self.survey(&ground.join("layer"), written, &mut undo)?;
+        let seen = look(&ground.join("layer"), &mut undo)?;
         undo.run();
-        Ok(surveys)
+        Ok(seen)
     }
 
     /// Sets the layer up on what is in its directory, and reads what is there of each writer.

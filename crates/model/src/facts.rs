@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::witness::WitnessTrial;
+use crate::witness::{ProgramCut, WitnessTrial};
 
 /// Where a probe ran, read from the system itself and not from the requested options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -37,6 +37,9 @@ pub struct Facts {
     /// only there because they are known to lie.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power_cuts: Vec<WitnessTrial>,
+    /// What they did to the user's programs. The baseline's has those of layers that are only cut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub program_cuts: Vec<ProgramCut>,
 }
 
 /// The note of a layer whose packaged files lie in the lower directory of an overlay.

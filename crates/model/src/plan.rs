@@ -1,10 +1,10 @@
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Claim, SizeError, Spec, nearest, parse_duration};
+use crate::{Claim, SizeError, Spec, nearest, parse_duration, witness::CutProgram};
 
 /// A plan: what to measure, from a plan file or the flags of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -92,6 +92,9 @@ pub struct PlanCuts {
     /// Layers that are cut as well, and not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Spec>,
+    /// Programs that are cut as well, each with its own check.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<CutProgram>,
 }
 
 impl PlanCuts {
@@ -116,6 +119,16 @@ impl PlanCuts {
         if self.also.len() > MOST_LAYERS {
             let value = format!("[{} of them]", self.also.len());
             return range("power_cuts.also", value, "name at most 100 layers");
+        }
+        if self.programs.len() > MOST_PROGRAMS {
+            let value = format!("[{} of them]", self.programs.len());
+            return range("power_cuts.programs", value, "name at most 100 programs");
+        }
+        let names: BTreeSet<&str> = self.programs.iter().map(|p| p.name.as_str()).collect();
+        if names.len() < self.programs.len() || names.contains("") {
+            let value = format!("[{} of them]", self.programs.len());
+            let must = "each needs a name of its own";
+            return range("power_cuts.programs", value, must);
         }
         Ok(())
     }
@@ -290,6 +303,8 @@ const MOST_CLAIMS: usize = 100;
 const MOST_LAYERS: usize = 100;
 /// Most blocks of a plan.
 const MOST_BLOCKS: u32 = 10_000;
+/// Most programs that are cut.
+const MOST_PROGRAMS: usize = 100;
 /// Most power cuts of a layer, and most records of a writer before them.
 const MOST_CUTS: u32 = 10_000;
 /// Longest turn of a plan.

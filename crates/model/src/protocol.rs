@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CpuUse, DeviceBytes, Environment, Point, SelfTest, Trial, Turn,
-    witness::{Stamp, Survey},
+    witness::{ItemCheck, Stamp, Survey},
 };
 
 /// Version of the protocol. A probe of another version is refused.
@@ -71,6 +71,13 @@ pub enum ToProbe {
     },
     /// Read what is there of that writer's records.
     Look(WitnessJob),
+    /// A program that acknowledges items, for [`crate::witness`].
+    Program {
+        /// Repeated in the answer.
+        id: u64,
+        /// What to do with it.
+        ask: ProgramAsk,
+    },
     /// End.
     Quit,
 }
@@ -136,6 +143,54 @@ pub struct WitnessJob {
     pub run: u64,
     /// Bytes of a record.
     pub record: u64,
+}
+
+/// What to do with a program that acknowledges items.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramAsk {
+    /// Start it.
+    Start {
+        /// A directory of its own inside the layer, which is made.
+        dir: String,
+        /// Command for `sh -c`.
+        run: String,
+        /// Regular expression of a line that acknowledges an item.
+        ack: String,
+    },
+    /// Wait for the next item that it acknowledges.
+    Item,
+    /// Kill it, with all processes that it started.
+    Kill,
+    /// Look for acknowledged items.
+    Check(CheckJob),
+}
+
+/// A check of what a program acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckJob {
+    /// The program's directory; it is made if it is absent, so that the check can say so.
+    pub dir: String,
+    /// Command for `sh -c`.
+    pub check: String,
+    /// The acknowledged items, for its standard input.
+    pub items: Vec<String>,
+}
+
+/// What a program has done, or a check said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramDid {
+    /// It was started.
+    Started,
+    /// It acknowledged this item.
+    Item(String),
+    /// It will acknowledge no more, or is not waited for: why.
+    Ended(String),
+    /// It was killed.
+    Killed,
+    /// What its check said.
+    Checked(ItemCheck),
 }
 
 /// Limits of a turn. By default all work is done in one stretch.
@@ -290,6 +345,13 @@ pub enum FromProbe {
         id: u64,
         /// It.
         survey: Survey,
+    },
+    /// What a program that acknowledges items has done.
+    Program {
+        /// The program's id.
+        id: u64,
+        /// It.
+        did: ProgramDid,
     },
     /// The work failed; the probe waits for the next job.
     Error {

@@ -14,7 +14,7 @@ use std::{
 
 use layermark_model::{
     Trial, nearest,
-    protocol::{FromProbe, Job, MAX_LINE, ToProbe, VERSION, WitnessJob},
+    protocol::{FromProbe, Job, MAX_LINE, ProgramAsk, ProgramDid, ToProbe, VERSION, WitnessJob},
 };
 
 use crate::{
@@ -24,7 +24,10 @@ use crate::{
     heartbeat::{Heartbeat, say},
     motion::Disks,
     selftest, usage, witness,
-    witness::{Site, Witness},
+    witness::{
+        Site, Witness,
+        program::{self, Running},
+    },
     workloads,
 };
 
@@ -78,6 +81,7 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
                 Ok(ToProbe::Witness(job)) => server.witness(&job)?,
                 Ok(ToProbe::Write { id }) => server.write(id)?,
                 Ok(ToProbe::Look(job)) => server.look(&job)?,
+                Ok(ToProbe::Program { id, ask }) => server.program(id, &ask)?,
                 Err(_) if lines.line.iter().all(u8::is_ascii_whitespace) => {}
                 Err(e) => server.complain(&lines.line, &e.to_string())?,
             },
@@ -98,6 +102,8 @@ struct Server<'env, W> {
     far_end: Option<(u64, Box<dyn FarEnd>)>,
     /// Writers of records, by their id.
     witnesses: BTreeMap<u64, Witness>,
+    /// Programs that acknowledge items, by their id.
+    programs: BTreeMap<u64, Running>,
 }
 
 /// A prepared job, with its results so far.
@@ -131,6 +137,7 @@ impl<'env, W: Write> Server<'env, W> {
             cpus: Cpus::of_this_thread(),
             far_end: None,
             witnesses: BTreeMap::new(),
+            programs: BTreeMap::new(),
         }
     }
 
@@ -392,6 +399,29 @@ impl<'env, W: Write> Server<'env, W> {
         });
         match looked {
             Ok(survey) => self.say(&FromProbe::Surveyed { id, survey }),
+            Err(e) => self.fail(Some(id), e),
+        }
+    }
+
+    /// Starts, awaits, kills or checks a program that acknowledges items.
+    fn program(&mut self, id: u64, ask: &ProgramAsk) -> io::Result<()> {
+        let mut running = self.programs.remove(&id);
+        let did = self.attended(id, || match (ask, &mut running) {
+            (ProgramAsk::Start { dir, run, ack }, _) => {
+                running = Some(Running::start(dir, run, ack)?);
+                Ok(ProgramDid::Started)
+            }
+            (ProgramAsk::Check(job), _) => program::check(job).map(ProgramDid::Checked),
+            (ProgramAsk::Item, Some(running)) => running.next(),
+            (ProgramAsk::Kill, Some(_)) => {
+                let killed = running.take().map_or(Ok(()), Running::kill);
+                killed.map(|()| ProgramDid::Killed)
+            }
+            _ => Err(ProbeError::new(format!("no program {id} runs"))),
+        });
+        self.programs.extend(running.map(|running| (id, running)));
+        match did {
+            Ok(did) => self.say(&FromProbe::Program { id, did }),
             Err(e) => self.fail(Some(id), e),
         }
     }

@@ -21,6 +21,7 @@ use crate::{
         Selection,
         checks::{AgainstItself, Evidence},
         left_out::{self, NotMeasured},
+        programs,
     },
     studies,
     types::{
@@ -114,6 +115,7 @@ impl Report {
             alternatives,
             locks,
             power_cuts: power_cuts::of(run),
+            program_cuts: programs::cuts(run),
             series: launch::series(run, &index, baseline, &results),
             control,
             layers: layers(run, baseline),
@@ -246,6 +248,7 @@ fn layer(l: &LayerRun, baseline: bool) -> LayerReport {
         // Those of all layers are told together.
         facts: Facts {
             power_cuts: Vec::new(),
+            program_cuts: Vec::new(),
             ..l.facts.clone()
         },
         setup_s: l.setup_s,

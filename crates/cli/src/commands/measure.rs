@@ -317,7 +317,7 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
         return Code::Untrusted.into();
     }
     // A study has layers that lie: that they do is one of its conclusions.
-    if report.lost_data() && outcome.run.plan.study.is_none() {
+    if (report.lost_data() || report.program_lost_data()) && outcome.run.plan.study.is_none() {
         return Code::Failed.into();
     }
     if let Some(failed) = gates {

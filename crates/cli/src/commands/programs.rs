@@ -72,10 +72,18 @@ fn is_here(dir: &Path) -> bool {
 }
 
 fn reached(plan: &Plan, points: &[Point]) -> BTreeSet<Reached> {
-    let cut = plan.power_cuts.iter().flat_map(|cuts| &cuts.also);
+    let cuts = plan.power_cuts.as_ref();
+    let cut = cuts.iter().flat_map(|cuts| &cuts.also);
     let layers = plan.named_layers().chain(cut);
     let layers = layers.flat_map(layermark_layers::reaches);
+    let programs = cuts.iter().flat_map(|cuts| &cuts.programs);
+    let commands = programs.flat_map(|p| [("run", &p.run), ("check", &p.check)]);
+    let commands = commands.map(|(key, command)| Reached {
+        what: Reach::Program,
+        by: format!("power_cuts.programs.{key} {command}"),
+    });
     layers
+        .chain(commands)
         .chain(points.iter().flat_map(workloads::reaches))
         .collect()
 }

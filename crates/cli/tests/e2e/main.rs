@@ -22,6 +22,7 @@ mod durability;
 mod durability_bad_days;
 mod durability_by_hand;
 mod durability_guests;
+mod durability_programs;
 mod files_made;
 mod first_times;
 mod forecast;

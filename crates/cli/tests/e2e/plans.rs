@@ -113,6 +113,19 @@ source = 'us'
 ";
 
 #[test]
+fn each_plan_is_listed_with_what_it_answers() {
+    let said = Lm::new().args(["plans"]).run().code(0);
+    for plan in plans() {
+        let line = said
+            .stdout
+            .lines()
+            .find(|l| l.starts_with(&format!("{plan} ")));
+        let about = line.map(|l| l[plan.len()..].trim()).unwrap_or_default();
+        assert!(about.len() > 20, "{plan}: {}", said.stdout);
+    }
+}
+
+#[test]
 fn a_claim_of_the_users_own_plan_stays_with_the_run() {
     let lm = Lm::new();
     let work = lm.work();

@@ -45,6 +45,8 @@ pub trait Guarded: Send {
     fn renew(&mut self, _: &mut Tree, _: BorrowedFd<'_>) -> Result<(), ProbeError> {
         Ok(())
     }
+    /// Closes what only the guard uses. Called in the process that waits for the guard.
+    fn release(&mut self) {}
     /// Removes its files outside the layer. Called in the guard, and in the probe in case the guard
     /// was killed.
     fn tidy(&mut self) {}
@@ -247,7 +249,10 @@ fn live<G: Guarded>(programs: &mut G, socket: &UnixStream, apart: bool) {
         sys::spawn(false, &mut || serve(programs, socket)).map(Some)
     };
     match begin() {
-        Ok(Some(guard)) => apart::outlive(guard, socket, programs.grace()),
+        Ok(Some(guard)) => {
+            programs.release();
+            apart::outlive(guard, socket, programs.grace());
+        }
         Ok(None) => serve(programs, socket),
         Err(e) => {
             let message = format!("cannot start the launcher: {e}");

@@ -20,6 +20,7 @@ use layermark_model::{
 
 use crate::ProbeError;
 
+pub mod program;
 mod record;
 mod writers;
 

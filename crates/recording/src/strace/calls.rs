@@ -1,8 +1,10 @@
 //! Which calls of a program become calls of a recording.
 
 use super::{
-    lex::{self, Ended, descriptor, integer, quoted},
+    lex::{self, Ended, descriptor, field, quoted},
+    lookups::lookup,
     names::bits,
+    number::integer,
     paths::{below, normal, parent, plain},
     sequence::{Descriptor, Sequence, Shared, Use},
 };
@@ -12,71 +14,12 @@ const ENOENT: i64 = -2;
 const EEXIST: i64 = -17;
 
 /// A name in the tree.
-struct Place {
+pub(super) struct Place {
     /// Absolute, behind links that are not replayed.
-    path: Vec<u8>,
+    pub path: Vec<u8>,
     /// The open directory that `name` is relative to.
-    dir: Option<u32>,
-    name: Vec<u8>,
-}
-
-/// Where the name of a lookup is, and what the lookup becomes.
-struct Lookup {
-    base: Option<usize>,
-    path: usize,
-    kind: CallKind,
-    follows: bool,
-}
-
-fn lookup(e: &Ended<'_>) -> Option<Lookup> {
-    use CallKind as K;
-    let at = |kind, follows| Lookup {
-        base: Some(0),
-        path: 1,
-        kind,
-        follows,
-    };
-    let plain = |kind, follows| Lookup {
-        base: None,
-        path: 0,
-        kind,
-        follows,
-    };
-    Some(match e.name {
-        "stat" | "stat64" => plain(K::Stat, true),
-        "lstat" | "lstat64" => plain(K::Lstat, false),
-        "newfstatat" | "fstatat64" if e.arg(3).contains("NOFOLLOW") => at(K::Lstat, false),
-        "newfstatat" | "fstatat64" => at(K::Stat, true),
-        "statx" => at(K::Statx, !e.arg(2).contains("NOFOLLOW")),
-        "access" => plain(K::Access, true),
-        "faccessat" | "faccessat2" => at(K::Access, true),
-        "readlink" => plain(K::Readlink, false),
-        "readlinkat" => at(K::Readlink, false),
-        "statfs" => plain(K::Statfs, true),
-        "getxattr" => plain(K::Getxattr, true),
-        "lgetxattr" => plain(K::Lgetxattr, false),
-        "listxattr" => plain(K::Listxattr, true),
-        "llistxattr" => plain(K::Llistxattr, false),
-        "setxattr" => plain(K::Setxattr, true),
-        "lsetxattr" => plain(K::Lsetxattr, false),
-        "removexattr" => plain(K::Removexattr, true),
-        "lremovexattr" => plain(K::Lremovexattr, false),
-        "truncate" => plain(K::Truncate, true),
-        "chmod" => plain(K::Chmod, true),
-        "fchmodat" | "fchmodat2" => at(K::Chmod, true),
-        "chown" => plain(K::Chown, true),
-        "lchown" => plain(K::Chown, false),
-        "fchownat" => at(K::Chown, !e.arg(4).contains("NOFOLLOW")),
-        "utime" | "utimes" => plain(K::Utimens, true),
-        "utimensat" => at(K::Utimens, !e.arg(3).contains("NOFOLLOW")),
-        "mkdir" => plain(K::Mkdir, false),
-        "mkdirat" => at(K::Mkdir, false),
-        "unlink" => plain(K::Unlink, false),
-        "rmdir" => plain(K::Rmdir, false),
-        "unlinkat" if e.arg(2).contains("REMOVEDIR") => at(K::Rmdir, false),
-        "unlinkat" => at(K::Unlink, false),
-        _ => return None,
-    })
+    pub dir: Option<u32>,
+    pub name: Vec<u8>,
 }
 
 impl Sequence {
@@ -122,7 +65,7 @@ impl Sequence {
     }
 
     /// Whether an argument is a file of the tree.
-    fn touches(&mut self, id: u32, e: &Ended<'_>) -> bool {
+    pub(super) fn touches(&mut self, id: u32, e: &Ended<'_>) -> bool {
         let root = self.root.clone();
         let inside = |path: Vec<u8>| below(&root, &path).is_some();
         e.args.iter().any(|arg| {
@@ -131,137 +74,14 @@ impl Sequence {
         })
     }
 
-    /// Calls that make, replace or end tasks. Whether it is one.
-    fn of_tasks(&mut self, id: u32, e: &Ended<'_>, resumed: bool) -> Result<bool, String> {
-        match e.name {
-            "clone" | "clone3" | "fork" | "vfork" => {
-                let has = |flag: &str| e.args.iter().any(|arg| arg.contains(flag));
-                let child = e
-                    .returned
-                    .and_then(|n| u32::try_from(n).ok())
-                    .filter(|n| *n > 0);
-                if resumed {
-                    match child {
-                        None => self.stillborn(id),
-                        // A line of the child's has taken it, or none has come yet.
-                        Some(child) => drop(self.task(child)),
-                    }
-                } else if child.is_some() {
-                    self.bear(id, has("CLONE_FILES"), has("CLONE_THREAD"), child);
-                }
-                if let Some(child) = child
-                    && (e.name == "vfork" || has("CLONE_VFORK"))
-                {
-                    // The parent has waited until here.
-                    let after = self
-                        .task(child)
-                        .executed
-                        .clone()
-                        .or_else(|| self.exits.get(&child).cloned());
-                    self.wait(id, after.as_ref());
-                }
-            }
-            "execve" | "execveat" => {
-                if e.returned == Some(0) {
-                    if self.touches(id, e) {
-                        self.leave(
-                            "programs of the tree that were executed: their pages are not read",
-                        );
-                    }
-                    self.executes(id)?;
-                }
-            }
-            "exit_group" | "exit" => {}
-            "chdir" if e.returned == Some(0) => {
-                if let Some(to) = quoted(e.arg(0)) {
-                    let to = normal(&self.task(id).cwd, &to);
-                    let to = self.links.follow(to, true);
-                    self.task(id).cwd = to;
-                }
-            }
-            "fchdir" if e.returned == Some(0) => {
-                if let Some(to) = lex::path_of(e.arg(0)) {
-                    self.task(id).cwd = to;
-                }
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    /// Calls that wait for other tasks, or wake them. Whether it is one.
-    fn waits(&mut self, id: u32, e: &Ended<'_>) -> bool {
-        let returned = e.returned.unwrap_or(-1);
-        match e.name {
-            "wait4" | "waitid" => {
-                let child = u32::try_from(returned)
-                    .ok()
-                    .filter(|n| *n > 0 && e.name == "wait4");
-                let after = child.and_then(|child| self.exits.get(&child).cloned());
-                self.wait(id, after.as_ref());
-            }
-            "futex" => {
-                let key = (self.task(id).group, e.arg(0).to_owned());
-                if e.arg(1).contains("WAKE") {
-                    let after = self.mark(id);
-                    self.wakes.insert(key, after);
-                } else if e.arg(1).contains("WAIT") && returned == 0 {
-                    let after = self.wakes.get(&key).cloned();
-                    self.wait(id, after.as_ref());
-                }
-            }
-            "epoll_wait" | "epoll_pwait" | "poll" | "ppoll" | "select" | "pselect6" => {
-                if returned > 0 {
-                    let after = self.last_write.clone();
-                    self.wait(id, Some(&after));
-                }
-            }
-            "clock_nanosleep" | "nanosleep" => self.leave("sleeps"),
-            "io_uring_enter" | "io_uring_setup" => self.leave("io_uring"),
-            "inotify_add_watch" | "fanotify_mark" => self.leave("inotify"),
-            "socket" | "connect" | "accept" | "accept4" | "bind" | "sendto" | "sendmsg"
-            | "recvfrom" | "recvmsg" => {
-                self.leave("network and sockets");
-            }
-            "read" | "write" | "readv" | "writev" => return self.pipes(id, e, returned),
-            _ => return false,
-        }
-        true
-    }
-
-    /// Reads and writes of pipes and sockets: who reads comes after who has written. Whether it is one.
-    fn pipes(&mut self, id: u32, e: &Ended<'_>, returned: i64) -> bool {
-        let Some(shown) = lex::annotation(e.arg(0)) else {
-            return false;
-        };
-        let ends = [
-            "pipe:",
-            "socket:",
-            "anon_inode:",
-            "UNIX",
-            "TCP",
-            "UDP",
-            "NETLINK",
-        ];
-        if !ends.iter().any(|start| shown.starts_with(start)) {
-            return false;
-        }
-        let after = if e.name.starts_with("write") {
-            let after = self.mark(id);
-            self.writes.insert(shown.to_owned(), after.clone());
-            self.last_write = after;
-            return true;
-        } else if returned > 0 {
-            self.writes.get(shown).cloned()
-        } else {
-            Some(self.last_exit.clone())
-        };
-        self.wait(id, after.as_ref());
-        true
-    }
-
     /// The place of a name; `None` outside of the tree.
-    fn place(&mut self, id: u32, base: Option<&str>, text: &str, follows: bool) -> Option<Place> {
+    pub(super) fn place(
+        &mut self,
+        id: u32,
+        base: Option<&str>,
+        text: &str,
+        follows: bool,
+    ) -> Option<Place> {
         let name = quoted(text).filter(|name| !name.is_empty())?;
         let base = base.filter(|base| !base.is_empty());
         let start = match base {
@@ -311,7 +131,7 @@ impl Sequence {
     }
 
     /// What a call with this name shares with others.
-    fn of_name(&mut self, path: &[u8], how: Use) -> Vec<(Shared, Use)> {
+    pub(super) fn of_name(&mut self, path: &[u8], how: Use) -> Vec<(Shared, Use)> {
         let up = parent(path).to_vec();
         let mut all = vec![(Shared::Name(self.path(path)), how)];
         if below(&self.root, &up).is_some() {
@@ -478,184 +298,6 @@ impl Sequence {
         Ok(())
     }
 
-    fn looks_up(
-        &mut self,
-        id: u32,
-        e: &Ended<'_>,
-        lookup: &Lookup,
-        outcome: i64,
-    ) -> Result<(), String> {
-        use CallKind as K;
-        let base = lookup.base.map(|at| e.arg(at));
-        let named = quoted(e.arg(lookup.path)).is_some_and(|name| !name.is_empty());
-        if let (false, Some(base)) = (named, base) {
-            return self.looks_at_open(id, e, lookup.kind, base, outcome);
-        }
-        let Some(place) = self.place(id, base, e.arg(lookup.path), lookup.follows) else {
-            return Ok(());
-        };
-        self.lookup_seen(&place.path, e, lookup, outcome);
-        let last = |at: usize| e.arg(lookup.path + at);
-        let (a, b) = match lookup.kind {
-            K::Statx => (bits(e.arg(2)) & 0x7900, mask(e.arg(3))),
-            K::Access => (bits(last(1)) & 7, 0),
-            K::Mkdir | K::Chmod => (integer(last(1)).unwrap_or(0) & i64::from(limits::MODE), 0),
-            K::Truncate => (integer(last(1)).unwrap_or(0), 0),
-            K::Chown | K::Utimens if !lookup.follows => (0x100, 0),
-            K::Getxattr | K::Lgetxattr => (integer(last(3)).unwrap_or(0), 0),
-            K::Setxattr | K::Lsetxattr => (integer(last(3)).unwrap_or(0), bits(last(4)) & 3),
-            K::Listxattr | K::Llistxattr => (integer(last(2)).unwrap_or(0), 0),
-            _ => (0, 0),
-        };
-        if matches!(lookup.kind, K::Chmod | K::Mkdir)
-            && integer(last(1)).is_some_and(|m| m & 0o6000 != 0)
-        {
-            self.leave("set-user-ID and set-group-ID bits");
-        }
-        if lookup.kind == K::Chown {
-            self.leave("owners: chown is replayed without a change");
-        }
-        let exclusive =
-            outcome >= 0 && matches!(lookup.kind, K::Mkdir | K::Unlink | K::Rmdir | K::Truncate);
-        let mut shared = self.of_name(
-            &place.path,
-            if exclusive {
-                Use::Exclusive
-            } else {
-                Use::Reads
-            },
-        );
-        if lookup.kind == K::Rmdir {
-            shared.push((Shared::Entries(self.path(&place.path)), Use::Exclusive));
-        }
-        let mut call = Call {
-            dir: place.dir,
-            path: Some(self.name(&place.name)),
-            a: a.clamp(
-                0,
-                if lookup.kind.is_xattr() {
-                    64 << 10
-                } else {
-                    i64::MAX
-                },
-            ),
-            b,
-            outcome: outcome.min(0),
-            ..Call::new(lookup.kind)
-        };
-        if lookup.kind.is_xattr() {
-            if !self.attribute(e.arg(1), lookup.kind, &mut call) {
-                return Ok(());
-            }
-            if call.dir.take().is_some() {
-                let relative = below(&self.root, &place.path).unwrap_or(b".").to_vec();
-                call.path = Some(self.name(&relative));
-            }
-        }
-        self.emit(id, call, &shared)
-    }
-
-    /// Sets the name of an attribute. Whether it is replayed: no attribute but a user's is set.
-    pub(super) fn attribute(&mut self, text: &str, kind: CallKind, call: &mut Call) -> bool {
-        if kind.shape().path2 {
-            let name = quoted(text).unwrap_or_default();
-            let sets = !kind.id().contains("getxattr");
-            if name.is_empty() || name.contains(&b'/') || sets && !name.starts_with(b"user.") {
-                self.leave("attributes that are not a user's");
-                return false;
-            }
-            call.path2 = Some(self.attribute_name(&name));
-        }
-        true
-    }
-
-    fn lookup_seen(&mut self, path: &[u8], e: &Ended<'_>, lookup: &Lookup, outcome: i64) {
-        use CallKind as K;
-        let Some(inferred) = &mut self.inferred else {
-            return;
-        };
-        match (lookup.kind, outcome) {
-            (K::Mkdir, 0) | (_, ENOENT) => inferred.absent(path),
-            (K::Mkdir, EEXIST) => inferred.found(path, None),
-            (K::Rmdir, 0) => inferred.found(path, Some(EntryKind::Directory)),
-            (K::Readlink, 0..) => {
-                inferred.leads(path, quoted(e.arg(lookup.path + 1)).unwrap_or_default());
-            }
-            (K::Truncate, 0) => {
-                inferred.found(path, Some(EntryKind::File));
-                inferred.writes(path);
-            }
-            (_, 0..) => {
-                let (kind, size) = observed(e);
-                inferred.found(path, kind);
-                inferred.reaches(
-                    path,
-                    if kind == Some(EntryKind::File) {
-                        size
-                    } else {
-                        0
-                    },
-                );
-            }
-            _ => {}
-        }
-    }
-
-    /// A lookup without a name: of an open file.
-    fn looks_at_open(
-        &mut self,
-        id: u32,
-        e: &Ended<'_>,
-        kind: CallKind,
-        base: &str,
-        outcome: i64,
-    ) -> Result<(), String> {
-        use CallKind as K;
-        let Some(own) = descriptor(base).and_then(|number| self.opened(id, number)) else {
-            return Ok(());
-        };
-        let kind = match kind {
-            K::Stat | K::Lstat => K::Fstat,
-            K::Statx => K::Statx,
-            K::Utimens => K::Futimens,
-            K::Chown => K::Fchown,
-            K::Chmod => K::Fchmod,
-            _ => {
-                self.leave("lookups of an open file without a name");
-                return Ok(());
-            }
-        };
-        self.size_seen(own.file, e);
-        let (a, b) = match kind {
-            K::Statx => (bits(e.arg(2)) & 0x7900, mask(e.arg(3))),
-            K::Fchmod => (integer(e.arg(2)).unwrap_or(0) & i64::from(limits::MODE), 0),
-            _ => (0, 0),
-        };
-        let call = Call {
-            file: Some(own.file),
-            a,
-            b,
-            outcome: outcome.min(0),
-            ..Call::new(kind)
-        };
-        let shared = self.of_file(own.file, !matches!(kind, K::Fstat | K::Statx), false);
-        self.emit(id, call, &shared)
-    }
-
-    /// Learns from what a stat of an open file showed.
-    pub(super) fn size_seen(&mut self, file: u32, e: &Ended<'_>) {
-        let path = self.file_paths[file as usize].clone();
-        if let (Some(inferred), Some(path)) = (&mut self.inferred, path) {
-            let (kind, size) = observed(e);
-            if kind.is_some() {
-                inferred.found(&path, kind);
-            }
-            if kind == Some(EntryKind::File) {
-                inferred.reaches(&path, size);
-            }
-        }
-    }
-
     fn of_two_names(&mut self, id: u32, e: &Ended<'_>, outcome: i64) -> Result<(), String> {
         let at = e.name.contains("at");
         let (from, to) = if at { (1, 3) } else { (0, 1) };
@@ -798,40 +440,4 @@ impl Sequence {
         };
         self.emit(id, call, &shared)
     }
-}
-
-/// The value of a field: `flags=O_RDONLY` in `{flags=O_RDONLY, mode=0}`.
-fn field<'a>(text: &'a str, key: &str) -> &'a str {
-    let Some((_, rest)) = text.split_once(key) else {
-        return "";
-    };
-    let end = rest.find([',', '}']).unwrap_or(rest.len());
-    rest[..end].trim()
-}
-
-/// The mask of statx(2).
-fn mask(text: &str) -> i64 {
-    match bits(text) & 0xffff {
-        0 => 0x7ff,
-        mask => mask,
-    }
-}
-
-/// Kind and size of a file, as strace shows what stat(2) found.
-fn observed(e: &Ended<'_>) -> (Option<EntryKind>, u64) {
-    let mut shown = e.args.iter().filter(|arg| arg.contains("S_IF"));
-    let Some(shown) = shown.next() else {
-        return (None, 0);
-    };
-    let kind = if shown.contains("S_IFDIR") {
-        EntryKind::Directory
-    } else if shown.contains("S_IFREG") {
-        EntryKind::File
-    } else if shown.contains("S_IFLNK") {
-        EntryKind::Link
-    } else {
-        return (None, 0);
-    };
-    let size = integer(field(shown, "st_size=")).or_else(|| integer(field(shown, "stx_size=")));
-    (Some(kind), size.unwrap_or(0).max(0) as u64)
 }

@@ -1,8 +1,9 @@
 //! Calls on open files.
 
 use super::{
-    lex::{Ended, descriptor, integer},
+    lex::{Ended, descriptor},
     names::bits,
+    number::integer,
     sequence::{Sequence, Shared, Use},
 };
 use crate::{Call, CallKind, EntryKind, limits};

@@ -11,9 +11,12 @@ mod calls;
 mod files;
 mod infer;
 mod lex;
+mod lookups;
 mod names;
+mod number;
 mod paths;
 mod sequence;
+mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -161,7 +164,7 @@ fn safe_tree(tree: &[Entry], root: &[u8], links: &mut Links) -> (Vec<Entry>, u64
     (safe, changed)
 }
 
-/// The same of a tree that a program has left.
+/// A tree that a program has left, as a replay of it leaves it.
 pub fn safe(tree: &[Entry]) -> Vec<Entry> {
     safe_tree(tree, b"", &mut Links::default()).0
 }

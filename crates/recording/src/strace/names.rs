@@ -144,7 +144,7 @@ pub fn bits(text: &str) -> i64 {
     let words = text.split('|').map(str::trim);
     words.fold(0, |all, word| {
         all | known(word)
-            .or_else(|| super::lex::integer(word))
+            .or_else(|| super::number::integer(word))
             .unwrap_or(0)
     })
 }

@@ -1,6 +1,6 @@
 //! The sentence for the whole run.
 
-use layermark_model::witness::WitnessTrial;
+use layermark_model::witness::{ProgramCut, WitnessTrial};
 
 use crate::{
     facts::power_cuts,
@@ -9,6 +9,7 @@ use crate::{
         everyday::{Everyday, factor, lost},
         late::{Late, is_late},
         locks::OpenLocks,
+        programs,
     },
     types::{AlternativeRow, DurabilityVerdict, Estimate, ResultRow, Verdict},
 };
@@ -26,6 +27,8 @@ const MAY_FROM: f64 = 1.5;
 pub enum Headline<'a> {
     /// Power cuts lost data: this comes before any cost.
     LostData(Vec<WitnessTrial>),
+    /// What the user's programs keep, which was the question.
+    Programs(Vec<ProgramCut>),
     /// Warnings, and the answer of the study.
     Study {
         /// Warnings.
@@ -157,6 +160,10 @@ pub fn headline<'a>(f: &Selection<'a>, busy: bool, control_failed: bool) -> Head
     let cuts = power_cuts::of(f.run);
     if power_cuts::sentence(&cuts).is_some() {
         return Headline::LostData(cuts);
+    }
+    let programs = programs::cuts(f.run);
+    if !programs.is_empty() {
+        return Headline::Programs(programs);
     }
     let mut parts = Vec::new();
     if control_failed {

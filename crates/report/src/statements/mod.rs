@@ -26,6 +26,7 @@ pub mod late;
 pub mod left_out;
 pub mod locks;
 pub mod power_cuts;
+pub mod programs;
 pub mod remarks;
 pub mod safe;
 pub mod scaling;

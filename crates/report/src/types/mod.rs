@@ -1,7 +1,8 @@
 //! The report as data: the output of `--json`. Fields are only ever added.
 
 use layermark_model::{
-    Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, StoreOption, witness::WitnessTrial,
+    Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, StoreOption,
+    witness::{ProgramCut, WitnessTrial},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,6 +145,9 @@ pub struct Report {
     /// What power cuts did to the layers, a trial for each writer in each layer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power_cuts: Vec<WitnessTrial>,
+    /// What power cuts did to the user's programs, each program in each layer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub program_cuts: Vec<ProgramCut>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// Requested work that was not measured.

@@ -12,6 +12,7 @@ mod iops;
 pub mod iozone;
 mod launches;
 mod locks;
+mod programs;
 pub mod rows;
 mod scaling;
 mod seek;
@@ -50,6 +51,7 @@ impl Report {
         let others = others.chain(scaling::section(self));
         let beside = self.beside.iter().map(external::section);
         let study = self.study.iter().cloned();
+        let study = study.chain(self.program_section());
         let study = study.chain(self.durability_section());
         let study = study.chain(locks::section(self));
         study.chain(others).chain(beside).collect()

@@ -6,13 +6,18 @@ use layermark_stats::MIN_BLOCKS;
 use crate::{
     facts::power_cuts,
     number::{self, count, list, times, verb},
-    statements::headline::{Choice, Costs, Headline, Named, Near, Part, Ratio, Sure},
+    statements::{
+        headline::{Choice, Costs, Headline, Named, Near, Part, Ratio, Sure},
+        programs::answers,
+    },
     types::{ResultRow, Verdict},
     words::{Names, Text, Words, lists::layers, text},
 };
 
 /// Longest headline, words.
 const LONGEST: usize = 24;
+/// Most programs in a headline.
+const PROGRAMS: usize = 2;
 
 /// A part of the headline, and what remains of it where it has no room.
 struct Said {
@@ -39,6 +44,13 @@ impl Words for Headline<'_> {
             Self::LostData(cuts) => {
                 let lost = power_cuts::sentence(cuts);
                 lost.map(|lost| lost.words(names)).unwrap_or_default()
+            }
+            Self::Programs(cuts) => {
+                let all = answers(cuts);
+                let more = all.len().saturating_sub(PROGRAMS);
+                let told = all.iter().take(PROGRAMS).map(|answer| answer.words(names));
+                let more = (more > 0).then(|| text!("{} more below", count(more, "program")));
+                Text::joined(told.chain(more), ". ")
             }
             Self::Study { warnings, answer } => {
                 let warnings = warnings.iter().flat_map(|part| said(part, names));

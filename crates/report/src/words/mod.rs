@@ -25,6 +25,7 @@ mod marked;
 #[cfg(test)]
 mod numbers;
 pub mod power_cuts;
+mod programs;
 mod record_size;
 mod remarks;
 mod safe;

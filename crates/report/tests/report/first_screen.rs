@@ -15,7 +15,11 @@ const TERMS: [&str; 8] = [
 /// Sections have the terms of their subject.
 fn is_of_sections(document: &Document) -> bool {
     let sections = document.sections(&[Part::Study, Part::Answer]);
-    sections.count() > 0 || document.results().is_none_or(|results| results.is_empty())
+    let is_empty = match document.results() {
+        Some(results) => results.is_empty(),
+        None => true,
+    };
+    is_empty || sections.count() > 0
 }
 
 /// The terms in a text, without the names of files, errors and operations that the run itself has.
@@ -57,7 +61,8 @@ fn a_first_screen_has_no_term_of_the_method() {
         }
         texts.extend(document.note(Part::Trust).map(str::to_owned));
         texts.extend(document.left_out.iter().cloned());
-        if let Some(all) = document.matrix().map(|all| all.ratios()) {
+        if let Some(all) = document.matrix() {
+            let all = all.ratios();
             texts.push(all.legend());
             texts.extend(all.cells().map(|cell| all.text(cell)));
         }

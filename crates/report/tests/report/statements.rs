@@ -65,7 +65,7 @@ fn statements_write_no_text() {
     }
 }
 
-/// Facts have words for their rows' fields of text, but make no text of their own.
+/// Facts and studies have the words of statements, and fixed notes, but format no text of their own.
 #[test]
 fn facts_and_studies_write_no_text() {
     let makes = [

@@ -34,17 +34,25 @@ pub fn after(
         cuts: plan.scaled(run.plan.scale),
         records: plan.records,
         seed: run.seed,
+        programs: plan.programs.clone(),
     };
     let layers = layers(run, &plan, servers);
-    let trials = power_cuts(&request, &layers, stop, &mut |text| say(text))?;
-    for trial in trials {
-        let own = run.layers.iter().position(|l| l.name == trial.layer);
-        run.layers[own.unwrap_or(BASELINE)]
-            .facts
-            .power_cuts
-            .push(trial);
+    let cuts = power_cuts(&request, &layers, stop, &mut |text| say(text))?;
+    for trial in cuts.writers {
+        let own = own(run, &trial.layer);
+        run.layers[own].facts.power_cuts.push(trial);
+    }
+    for cut in cuts.programs {
+        let own = own(run, &cut.layer);
+        run.layers[own].facts.program_cuts.push(cut);
     }
     Ok(())
+}
+
+/// The layer of this name, or the baseline, which has those that are only cut.
+fn own(run: &Run, name: &str) -> usize {
+    let own = run.layers.iter().position(|l| l.name == name);
+    own.unwrap_or(BASELINE)
 }
 
 /// The layers of the run, those that are only cut, and the controls: native, and the liar.

@@ -3,6 +3,8 @@
 mod check;
 pub mod cuts;
 mod log;
+mod presets;
+mod programs;
 mod record;
 pub mod selftest;
 
@@ -12,7 +14,7 @@ use clap::{Args, Subcommand};
 use layermark_model::{PlanCuts, Settings, Spec};
 use serde_json::{Map, Value};
 
-use self::{check::CheckArgs, record::RecordArgs};
+use self::{check::CheckArgs, programs::ProgramArgs, record::RecordArgs};
 use super::{
     measure::{Order, Special, go_on},
     run::new_order,
@@ -34,6 +36,8 @@ pub struct DurabilityArgs {
     /// mount point, which are added; it has to stay in the foreground, as `bindfs -f` does; repeatable
     #[arg(long = "server", value_name = "COMMAND")]
     pub servers: Vec<String>,
+    #[command(flatten)]
+    pub program: ProgramArgs,
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -66,6 +70,11 @@ pub fn main(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
 /// Counts flushes, then cuts the power.
 fn of_layers(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let servers = servers(&args.servers)?;
+    let programs = args.program.programs()?;
+    if args.cuts == 0 && !programs.is_empty() {
+        return Err(Failure::usage("`--cuts 0` cuts no power under a program")
+            .hint("leave out --cuts, or the program"));
+    }
     if args.common.layers.is_empty() && servers.is_empty() {
         return Err(Failure::usage("durability: no layer").hint(
             "layermark durability -l overlay:upper; all that can be set up: layermark layers",
@@ -80,6 +89,7 @@ fn of_layers(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
             cuts: args.cuts,
             records: args.records,
             also: Vec::new(),
+            programs,
         });
     }
     let special = Special {

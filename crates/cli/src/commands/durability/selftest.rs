@@ -210,6 +210,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
         cuts: args.cuts,
         records: args.records,
         seed: args.seed.unwrap_or_else(random),
+        programs: Vec::new(),
     };
     let mut all = Vec::new();
     for (name, spec, below, expected) in known() {
@@ -234,7 +235,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
                     control: Some(expected),
                     ..CutLayer::new(spec)
                 };
-                power_cuts(&request, &[layer], &stop, &mut |text| say(text))?
+                power_cuts(&request, &[layer], &stop, &mut |text| say(text))?.writers
             }
             Err(lacks) => vec![WitnessTrial {
                 layer: name.to_owned(),

@@ -60,6 +60,10 @@ const REACHING: &[(&str, &str)] = &[
         "`exec:touch ran` (program)",
     ),
     (
+        "layers = ['native']\npower_cuts = { cuts = 2, records = 2, programs = [{ name = 'x', run = 'touch ran', check = 'true' }] }",
+        "`power_cuts.programs.run touch ran` (program)",
+    ),
+    (
         "layers = ['exec:touch ran..netns']",
         "`exec:touch ran` (program)",
     ),

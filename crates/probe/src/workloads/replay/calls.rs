@@ -303,13 +303,13 @@ impl Site {
                 &mut buffers.bytes.bytes_mut()[..bytes],
             )?),
             K::Setxattr => {
-                fs::setxattr(whole, second, &self.data.bytes()[..bytes], xattr_flags(b))?
+                fs::setxattr(whole, second, &self.data.bytes()[..bytes], xattr_flags(b))?;
             }
             K::Lsetxattr => {
-                fs::lsetxattr(whole, second, &self.data.bytes()[..bytes], xattr_flags(b))?
+                fs::lsetxattr(whole, second, &self.data.bytes()[..bytes], xattr_flags(b))?;
             }
             K::Fsetxattr => {
-                fs::fsetxattr(file()?, second, &self.data.bytes()[..bytes], xattr_flags(b))?
+                fs::fsetxattr(file()?, second, &self.data.bytes()[..bytes], xattr_flags(b))?;
             }
             K::Listxattr if bytes == 0 => drop(fs::listxattr_query(whole)?),
             K::Listxattr => drop(fs::listxattr(

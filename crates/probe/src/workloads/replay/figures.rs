@@ -2,8 +2,6 @@
 
 use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit};
 
-use super::params::{ReplayParams, ReplayTime};
-
 /// Group of the times of each kind of call, microseconds an execution.
 pub const KIND: &str = "kind_us";
 /// The kinds that cost most, in words.
@@ -19,24 +17,24 @@ pub const THINK: &str = "think_share";
 /// Kinds with less than this share of the time of all calls have no column.
 pub const LEAST_SHARE: f64 = 0.01;
 
-/// The table of a recording's figures.
-pub fn table(p: &ReplayParams) -> FigureTable {
+/// The table of a recording's figures. `estimate`: the time between calls is on the clock.
+pub fn table(estimate: bool, left_out: &str) -> FigureTable {
     let median = |name: &str, head: &str| {
         let source = FigureSource::Median(Amount::Value(name.into()));
         Figure::new(name, FigureUnit::Time, source).head(head)
     };
     let share = FigureSource::Median(Amount::Value(THINK.into()));
     let share = Figure::new(THINK, FigureUnit::WholePercent, share)
-        .head("between calls")
+        .head("between calls, %")
         .optional();
     let mut about = String::from(
-        "The recorded calls of a program, each made after those that it shares a name, an open file or a wait with, by a thread for each of its tasks. Every call ended as it was recorded, and the tree was the same afterwards. Kinds of calls with less than 1 % of the time have no column.",
+        "The recorded calls of a program. Each task is a thread. A call waits for earlier calls on the same names and open files. Every call ended as it was recorded, and the tree was the same afterwards. Kinds of calls with less than 1 % of the time have no column.",
     );
-    if p.time == ReplayTime::Application {
+    if estimate {
         about += " The time between calls is that of the program on tmpfs without that of its replay there. It is the same in every layer, and added to what the calls took: an estimate of the program's own time.";
     }
-    if !p.left_out.is_empty() {
-        about = format!("{about} Not in the recording: {}.", p.left_out);
+    if !left_out.is_empty() {
+        about = format!("{about} Not in the recording: {left_out}.");
     }
     let each = Figure::new(KIND, FigureUnit::Time, FigureSource::Each(KIND.into()));
     FigureTable::new("Replay", &about).with([

@@ -203,6 +203,9 @@ impl Means for ReplayParams {
             }),
             ..Meaning::default()
         };
-        Ok(self.described(said).figures(figures::table(self)))
+        Ok(self.described(said).figures(figures::table(
+            self.time == ReplayTime::Application,
+            &self.left_out,
+        )))
     }
 }

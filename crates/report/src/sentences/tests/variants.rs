@@ -2,11 +2,15 @@
 //! data, as printed, and each name is one of its data. A variant that is not made fails the test, and one that is not
 //! listed here does not compile.
 
-use std::{collections::BTreeSet, fmt::Debug};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+};
 
 use layermark_model::{
     CacheState, Cut, DirectIo, GuestFacts, LayerStatus, Limit, Limited, Run, RunStatus, Trial,
     TrialRecord, Verified, flags,
+    witness::{LossOrder, ProgramCut, Promise},
 };
 use layermark_testkit::fixtures;
 
@@ -52,7 +56,7 @@ macro_rules! kinds {
     };
 }
 
-kinds!(Headline: LostData, Study, Parts);
+kinds!(Headline: LostData, Programs, Study, Parts);
 kinds!(Part: ControlFailed, BaselineSkips, Choices, NoLayer, NotMeasured, OnlyBaseline, AllFailed, NotAsked, TooLittle,
     Costs, Uncertain, Locks, Late, Failed, Skip, Free, Near, Memory, SlowerUnsteady,
     Faster, ProbablyFaster, Wait, Open, Untrusted, Undecided);
@@ -388,6 +392,31 @@ impl Draw {
         }
     }
 
+    fn program(&mut self) -> ProgramCut {
+        let losing = self.pick(&[0, 3, 38]);
+        let most_lost = losing.min(1) * self.pick(&[1, 7, 212]);
+        let order = self.pick(&[LossOrder::Tail, LossOrder::Gap, LossOrder::All]);
+        let sometimes = |draw: &mut Self, n| if draw.once_in(4) { n } else { 0 };
+        ProgramCut {
+            layer: self.pick(&LAYERS).into(),
+            program: self.pick(&["queue", "redis", "sync"]).into(),
+            promises: self.pick(&[Promise::Kept, Promise::Nothing]),
+            items: 212,
+            uncut: self.once_in(4).then(|| "it has no programs".into()),
+            lost_when_killed: sometimes(self, 4),
+            blind: self.once_in(4),
+            cuts: 38,
+            losing,
+            unrecovered: sometimes(self, 6),
+            torn: losing.min(1) * sometimes(self, 2),
+            most_lost,
+            most_of: 212,
+            orders: BTreeMap::from([(order, losing)]),
+            window_ns: losing.min(1) * self.pick(&[0, 81_000_000, 1_013_000_000]),
+            ..ProgramCut::default()
+        }
+    }
+
     fn stall(&mut self, row: &mut ResultRow) {
         let times = self.pick(&[0.3, 4.0]);
         average_of(row, row.ratio.map_or(1.0, |e| e.estimate * times));
@@ -469,6 +498,9 @@ fn random(seed: u64) -> (Run, Vec<ResultRow>, Vec<TrialRecord>) {
     let up = |l: &LayerRun| l.status == LayerStatus::Ready;
     if !run.layers.iter().any(up) && draw.once_in(2) {
         trials.clear();
+    }
+    if draw.once_in(20) {
+        run.layers[0].facts.program_cuts = (0..3).map(|_| draw.program()).collect();
     }
     (run, rows, trials)
 }

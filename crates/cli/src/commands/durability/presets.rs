@@ -1,0 +1,112 @@
+//! Programs whose promises are known, each as a file in `presets/`: to add one, write it and its line in [`FILES`].
+
+use std::collections::BTreeMap;
+
+use layermark_model::witness::{CutProgram, Promise};
+use layermark_probe::witness::program::is_installed;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+/// The presets, in the order of the help.
+const FILES: [(&str, &str); 6] = [
+    ("sqlite", include_str!("presets/sqlite.toml")),
+    ("postgres", include_str!("presets/postgres.toml")),
+    ("redis", include_str!("presets/redis.toml")),
+    ("git", include_str!("presets/git.toml")),
+    ("rename", include_str!("presets/rename.toml")),
+    ("copy", include_str!("presets/copy.toml")),
+];
+
+/// Packages whose names are not those of their programs, on Debian.
+const PACKAGES: [(&str, &str); 5] = [
+    ("psql", "postgresql"),
+    ("pg_lsclusters", "postgresql"),
+    ("unshare", "util-linux"),
+    ("redis-cli", "redis-tools"),
+    ("sync", "coreutils"),
+];
+
+/// A preset's file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Preset {
+    about: String,
+    /// Programs that it uses.
+    needs: Vec<String>,
+    run: String,
+    check: String,
+    variant: Vec<Variant>,
+}
+
+/// One way to use the program.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Variant {
+    name: String,
+    /// Variables of the shell, which the commands use.
+    set: String,
+    promises: Promise,
+}
+
+fn parsed(text: &str) -> Result<Preset, Failure> {
+    toml::from_str(text).map_err(|e| Failure::failed(format!("a preset: {e}")))
+}
+
+/// Names of the presets with what they do, for help and completion.
+pub fn names() -> clap::builder::PossibleValuesParser {
+    use clap::builder::PossibleValue;
+    let value = |(name, text): (&'static str, &str)| {
+        let about = parsed(text).map_or_else(|_| String::new(), |preset| preset.about);
+        PossibleValue::new(name).help(about)
+    };
+    FILES.map(value).to_vec().into()
+}
+
+/// The programs of a preset, one for each variant.
+pub fn programs(name: &str, time_ms: u64) -> Result<Vec<CutProgram>, Failure> {
+    let text = BTreeMap::from(FILES).get(name).copied().unwrap_or_default();
+    let preset = parsed(text)?;
+    let lacks = preset.needs.iter().find(|p| !is_installed(p));
+    if let Some(program) = lacks {
+        let package = BTreeMap::from(PACKAGES).get(program.as_str()).copied();
+        let package = package.unwrap_or(program);
+        let what = format!("`--preset {name}`: {program} is not installed");
+        return Err(Failure::usage(what).hint(format!("sudo apt-get install {package}")));
+    }
+    let of = |variant: Variant| CutProgram {
+        name: variant.name,
+        run: format!("{}\n{}", variant.set, preset.run.trim()),
+        check: preset.check.trim().to_owned(),
+        ack: CutProgram::ACK.into(),
+        promises: variant.promises,
+        time_ms,
+    };
+    Ok(preset.variant.into_iter().map(of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_preset_is_read_and_its_programs_have_names_of_their_own() {
+        let mut names = BTreeSet::new();
+        for (name, text) in FILES {
+            let preset = parsed(text).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+            assert!(
+                !preset.about.is_empty() && !preset.needs.is_empty(),
+                "{name}"
+            );
+            for variant in preset.variant {
+                assert!(
+                    names.insert(variant.name.clone()),
+                    "{name}: {}",
+                    variant.name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The user's own program under power cuts: `--run CMD --check CMD`, or a preset.
+
+use std::time::Duration;
+
+use clap::Args;
+use layermark_model::{
+    parse_duration,
+    witness::{CutProgram, Promise},
+};
+use layermark_probe::witness::program::acknowledges;
+
+use super::presets;
+use crate::failure::Failure;
+
+const BOTH: &str = "layermark durability --run 'i=0; while i=$((i+1)); do echo $i > $i; sync $i .; echo ack $i; done' \
+    --check 'while read i; do [ -s $i ] || echo lost $i; done' -l overlay:upper";
+
+#[derive(Debug, Args)]
+pub struct ProgramArgs {
+    /// Cut the power under this command as well: it works in a directory of the layer, alone, and prints `ack ITEM`
+    /// for each item that it has acknowledged; for `sh -c`
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        requires = "check",
+        conflicts_with = "presets"
+    )]
+    pub run: Option<String>,
+    /// Looks for the items after a cut: it reads them, a line each, prints `lost ITEM` or `torn ITEM`, and ends with 0,
+    /// or with 1 if anything is wrong
+    #[arg(long, value_name = "COMMAND", requires = "run")]
+    pub check: Option<String>,
+    /// Lines of the command that acknowledge an item: a regular expression whose first group, or all that matches, is
+    /// the item [default: ^ack (\S+)]
+    #[arg(long, value_name = "REGEX", requires = "run")]
+    pub ack: Option<String>,
+    /// A program whose promises are known; repeatable
+    #[arg(long = "preset", value_name = "NAME", value_parser = presets::names())]
+    pub presets: Vec<String>,
+    /// How long each program works before it is killed [default: 3s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub time: Option<Duration>,
+}
+
+/// Longest time that a program works.
+const LONGEST: Duration = Duration::from_mins(10);
+
+fn time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|e| e.to_string())?;
+    if time.is_zero() || time > LONGEST {
+        return Err("it must be above 0 and up to 10m".into());
+    }
+    Ok(time)
+}
+
+impl ProgramArgs {
+    /// The programs to cut.
+    pub fn programs(&self) -> Result<Vec<CutProgram>, Failure> {
+        let time_ms = self.time.map_or(CutProgram::TIME_MS, |time| {
+            u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
+        });
+        let mut all = Vec::new();
+        for name in &self.presets {
+            all.extend(presets::programs(name, time_ms)?);
+        }
+        if let (Some(run), Some(check)) = (&self.run, &self.check) {
+            if run.trim().is_empty() || check.trim().is_empty() {
+                return Err(Failure::usage("`--run` and `--check` need a command").hint(BOTH));
+            }
+            let ack = self.ack.clone().unwrap_or_else(|| CutProgram::ACK.into());
+            acknowledges(&ack).map_err(|why| {
+                Failure::usage(format!("`--ack` = {ack}: {why}")).hint(r"--ack '^ack (\S+)'")
+            })?;
+            all.push(CutProgram {
+                name: named(run),
+                run: run.clone(),
+                check: check.clone(),
+                ack,
+                time_ms,
+                promises: Promise::Kept,
+            });
+        } else if self.presets.is_empty() && self.time.is_some() {
+            return Err(Failure::usage("`--time` is for a program").hint(BOTH));
+        }
+        Ok(all)
+    }
+}
+
+/// Characters of a command that name it.
+const NAME: usize = 48;
+
+/// The beginning of a command's first line.
+fn named(run: &str) -> String {
+    let line = run.trim().lines().next().unwrap_or_default().trim();
+    match line.char_indices().nth(NAME) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line.to_owned(),
+    }
+}

@@ -1,0 +1,290 @@
+//! Programs of the user's under power cuts. Each works alone in the layer, so that no flush of another writer covers what
+//! it did not flush itself. Its lines are read outside the layer.
+
+use std::{path::Path, time::Instant};
+
+use layermark_layers::{
+    Content, End, Place, Programs, Undo, in_words,
+    volatile::{History, Mark, PowerCutBase},
+};
+use layermark_model::{
+    protocol::{CheckJob, FromProbe, ProgramAsk, ProgramDid, ToProbe},
+    witness::{AckedItem, CutProgram, ItemCheck, MOST_ITEMS, ProgramCut, judge_items},
+};
+
+use super::{Cutter, flush_all, states};
+use crate::{
+    execute::{layer_failure::LayerFailure, probe_client::ProbeClient, session},
+    machine,
+};
+
+/// Cuts just after an acknowledgement, before anything that is drawn.
+const AFTER_ACKNOWLEDGEMENTS: usize = 8;
+
+/// What a program has done before the cuts.
+pub(super) struct ProgramRun {
+    /// Position among the programs.
+    number: usize,
+    log: Vec<AckedItem>,
+    marks: Vec<Mark>,
+    begun: Mark,
+    end: Mark,
+    started_ms: i64,
+    /// Its results so far.
+    cut: ProgramCut,
+}
+
+impl Cutter<'_> {
+    /// Runs each program in the layer, one after the other, and its check before any cut.
+    pub(super) fn run_programs(
+        &self,
+        disk: &PowerCutBase,
+        place: &dyn Place,
+        probe: &mut ProbeClient,
+    ) -> Result<Vec<ProgramRun>, LayerFailure> {
+        let mut runs = Vec::new();
+        for (number, program) in self.request.programs.iter().enumerate() {
+            let mut run = ProgramRun {
+                number,
+                log: Vec::new(),
+                marks: Vec::new(),
+                begun: Mark::default(),
+                end: Mark::default(),
+                started_ms: 0,
+                cut: self.about(program),
+            };
+            if let Programs::None(why) = self.kind()?.describe(&self.layer.spec)?.programs {
+                run.cut.uncut = Some(why.into());
+            } else {
+                self.run_program(program, disk, &dir_of(place, number), probe, &mut run)?;
+            }
+            runs.push(run);
+            if self.stop.is_ending() {
+                break;
+            }
+        }
+        Ok(runs)
+    }
+
+    fn about(&self, program: &CutProgram) -> ProgramCut {
+        ProgramCut {
+            layer: self.layer.name.clone(),
+            program: program.name.clone(),
+            promises: program.promises,
+            control: self.layer.control,
+            named: self.layer.named,
+            ..ProgramCut::default()
+        }
+    }
+
+    /// Programs that were not run, because the layer could not be set up.
+    pub(super) fn uncut_programs(&self, why: &str) -> Vec<ProgramCut> {
+        let of = |program| ProgramCut {
+            uncut: Some(why.into()),
+            ..self.about(program)
+        };
+        self.request.programs.iter().map(of).collect()
+    }
+
+    fn run_program(
+        &self,
+        program: &CutProgram,
+        disk: &PowerCutBase,
+        dir: &str,
+        probe: &mut ProbeClient,
+        run: &mut ProgramRun,
+    ) -> Result<(), LayerFailure> {
+        let start = ProgramAsk::Start {
+            dir: dir.into(),
+            run: program.run.clone(),
+            ack: program.ack.clone(),
+        };
+        if let Err(why) = self.ask_program(probe, start)? {
+            run.cut.uncut = Some(why);
+            return Ok(());
+        }
+        run.begun = disk.mark()?;
+        run.started_ms = machine::now_ms();
+        let since = Instant::now();
+        while since.elapsed() < program.time() && (run.log.len() as u64) < MOST_ITEMS {
+            match self.ask_program(probe, ProgramAsk::Item)? {
+                Ok(ProgramDid::Item(name)) => {
+                    // It was acknowledged before: the mark is never too early.
+                    run.marks.push(disk.mark()?);
+                    let ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                    run.log.push(AckedItem { name, ns });
+                }
+                Ok(ProgramDid::Ended(how)) => {
+                    run.cut.ended = Some(how);
+                    break;
+                }
+                Ok(_) => return Err(out_of_turn()),
+                Err(why) => {
+                    run.cut.uncut = Some(why);
+                    break;
+                }
+            }
+            if self.stop.is_ending() {
+                break;
+            }
+        }
+        run.cut.elapsed_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        run.cut.items = run.log.len() as u64;
+        run.end = disk.mark()?;
+        if let Err(why) = self.ask_program(probe, ProgramAsk::Kill)? {
+            run.cut.uncut.get_or_insert(why);
+        }
+        if run.log.is_empty() {
+            let ended = run.cut.ended.clone();
+            let ended = ended.map_or_else(String::new, |how| format!(": {how}"));
+            run.cut
+                .uncut
+                .get_or_insert(format!("it acknowledged nothing{ended}"));
+        }
+        if run.cut.uncut.is_none() {
+            self.try_check(program, dir, probe, run)?;
+        }
+        // What the check has written is no part of what the next program may lose.
+        flush_all(disk)
+    }
+
+    /// Runs the check where no power was cut, and in an empty directory: is it right to find all, and nothing?
+    fn try_check(
+        &self,
+        program: &CutProgram,
+        dir: &str,
+        probe: &mut ProbeClient,
+        run: &mut ProgramRun,
+    ) -> Result<(), LayerFailure> {
+        let uncut = self.check(program, dir, &run.log, probe)?;
+        let lost = uncut.and_then(|said| judge_items(&run.log, &said));
+        match lost {
+            Ok(lost) => run.cut.lost_when_killed = lost.map_or(0, |l| l.lost + l.torn),
+            Err(why) => {
+                run.cut.uncut = Some(format!("its check failed before any power cut: {why}"));
+                return Ok(());
+            }
+        }
+        // Whatever else it does there, it may not find everything.
+        let empty = self.check(program, &format!("{dir}-empty"), &run.log, probe)?;
+        run.cut.blind = empty.is_ok_and(|said| said.is_clean());
+        Ok(())
+    }
+
+    /// The check's answer, or why there is none.
+    fn check(
+        &self,
+        program: &CutProgram,
+        dir: &str,
+        log: &[AckedItem],
+        probe: &mut ProbeClient,
+    ) -> Result<Result<ItemCheck, String>, LayerFailure> {
+        let job = CheckJob {
+            dir: dir.into(),
+            check: program.check.clone(),
+            items: log.iter().map(|item| item.name.clone()).collect(),
+        };
+        match self.ask_program(probe, ProgramAsk::Check(job))? {
+            Ok(ProgramDid::Checked(said)) => Ok(Ok(said)),
+            Ok(_) => Err(out_of_turn()),
+            Err(why) => Ok(Err(why)),
+        }
+    }
+
+    /// What the probe did with the program, or why it could not: that is no failure of the layer.
+    fn ask_program(
+        &self,
+        probe: &mut ProbeClient,
+        ask: ProgramAsk,
+    ) -> Result<Result<ProgramDid, String>, LayerFailure> {
+        match self.ask(probe, &ToProbe::Program { id: 0, ask })? {
+            FromProbe::Program { did, .. } => Ok(Ok(did)),
+            FromProbe::Error { message, .. } => Ok(Err(in_words(&message))),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    /// Cuts the power at moments while each program worked, and runs its check after each.
+    pub(super) fn cut_programs(
+        &self,
+        disk: &PowerCutBase,
+        history: &History,
+        runs: Vec<ProgramRun>,
+    ) -> Vec<ProgramCut> {
+        let journal = history.journal();
+        let of = |mut run: ProgramRun| {
+            if run.cut.uncut.is_some() {
+                return run.cut;
+            }
+            let range = (journal.point(run.begun), journal.point(run.end));
+            let step = run.marks.len().div_ceil(AFTER_ACKNOWLEDGEMENTS).max(1);
+            let after = run.marks.iter().rev().step_by(step);
+            let after: Vec<usize> = after.map(|mark| journal.point(*mark)).collect();
+            let (seed, cuts) = (self.request.seed, self.request.cuts as usize);
+            for state in states::drawn(seed ^ run.number as u64, cuts, range, after, journal) {
+                if self.stop.is_ending() {
+                    break;
+                }
+                let before = journal.mark(state.0);
+                let acknowledged = run.marks.partition_point(|mark| *mark <= before);
+                let log = &run.log[..acknowledged];
+                let said = self.after_cut(disk, history, state, |dir, undo| {
+                    self.survived(run.number, dir, log, undo)
+                });
+                if said.is_err() && self.stop.is_ending() {
+                    break;
+                }
+                match said {
+                    Ok(Ok(said)) => run.cut.add(log, &said, run.started_ms),
+                    Ok(Err(why)) => run.cut.add_failed(why),
+                    Err(why) => {
+                        run.cut.unrecovered += 1;
+                        run.cut.unrecovered_why.get_or_insert(why.reason);
+                    }
+                }
+            }
+            run.cut
+        };
+        runs.into_iter().map(of).collect()
+    }
+
+    /// Sets the layer up on what is in its directory, and runs a program's check there.
+    fn survived(
+        &self,
+        number: usize,
+        dir: &Path,
+        log: &[AckedItem],
+        undo: &mut Undo,
+    ) -> Result<Result<ItemCheck, String>, LayerFailure> {
+        let program = &self.request.programs[number];
+        let base = self.base(dir.into(), Content::Survived);
+        let opened = self.kind()?.open(&base, &self.layer.spec, undo);
+        let place = match opened {
+            // Its server has mounted it, and it cannot be read.
+            Err(e) if !self.layer.server.is_empty() => {
+                return Ok(Ok(ItemCheck {
+                    fault: true,
+                    said: e.to_string(),
+                    ..ItemCheck::default()
+                }));
+            }
+            opened => opened?,
+        };
+        let mut place = place;
+        let (mut probe, _) =
+            session::start(place.start(End::Far), self.request.silence, self.stop)?;
+        let said = self.check(program, &dir_of(&*place, number), log, &mut probe)?;
+        probe.end();
+        Ok(said)
+    }
+}
+
+/// The directory of a program in a layer.
+fn dir_of(place: &dyn Place, number: usize) -> String {
+    let dir = place.info().dir.join(format!("program-{number}/work"));
+    dir.to_string_lossy().into_owned()
+}
+
+fn out_of_turn() -> LayerFailure {
+    LayerFailure::new("the probe said something out of turn")
+}

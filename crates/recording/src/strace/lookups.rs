@@ -1,0 +1,279 @@
+//! Calls with one name.
+
+use super::{
+    lex::{Ended, descriptor, field, quoted},
+    names::bits,
+    number::integer,
+    paths::below,
+    sequence::{Sequence, Shared, Use},
+};
+use crate::{Call, CallKind, EntryKind, limits};
+
+const ENOENT: i64 = -2;
+const EEXIST: i64 = -17;
+
+/// Where the name of a lookup is, and what the lookup becomes.
+pub(super) struct Lookup {
+    base: Option<usize>,
+    path: usize,
+    kind: CallKind,
+    follows: bool,
+}
+
+pub(super) fn lookup(e: &Ended<'_>) -> Option<Lookup> {
+    use CallKind as K;
+    let at = |kind, follows| Lookup {
+        base: Some(0),
+        path: 1,
+        kind,
+        follows,
+    };
+    let plain = |kind, follows| Lookup {
+        base: None,
+        path: 0,
+        kind,
+        follows,
+    };
+    Some(match e.name {
+        "stat" | "stat64" => plain(K::Stat, true),
+        "lstat" | "lstat64" => plain(K::Lstat, false),
+        "newfstatat" | "fstatat64" if e.arg(3).contains("NOFOLLOW") => at(K::Lstat, false),
+        "newfstatat" | "fstatat64" => at(K::Stat, true),
+        "statx" => at(K::Statx, !e.arg(2).contains("NOFOLLOW")),
+        "access" => plain(K::Access, true),
+        "faccessat" | "faccessat2" => at(K::Access, true),
+        "readlink" => plain(K::Readlink, false),
+        "readlinkat" => at(K::Readlink, false),
+        "statfs" => plain(K::Statfs, true),
+        "getxattr" => plain(K::Getxattr, true),
+        "lgetxattr" => plain(K::Lgetxattr, false),
+        "listxattr" => plain(K::Listxattr, true),
+        "llistxattr" => plain(K::Llistxattr, false),
+        "setxattr" => plain(K::Setxattr, true),
+        "lsetxattr" => plain(K::Lsetxattr, false),
+        "removexattr" => plain(K::Removexattr, true),
+        "lremovexattr" => plain(K::Lremovexattr, false),
+        "truncate" => plain(K::Truncate, true),
+        "chmod" => plain(K::Chmod, true),
+        "fchmodat" | "fchmodat2" => at(K::Chmod, true),
+        "chown" => plain(K::Chown, true),
+        "lchown" => plain(K::Chown, false),
+        "fchownat" => at(K::Chown, !e.arg(4).contains("NOFOLLOW")),
+        "utime" | "utimes" => plain(K::Utimens, true),
+        "utimensat" => at(K::Utimens, !e.arg(3).contains("NOFOLLOW")),
+        "mkdir" => plain(K::Mkdir, false),
+        "mkdirat" => at(K::Mkdir, false),
+        "unlink" => plain(K::Unlink, false),
+        "rmdir" => plain(K::Rmdir, false),
+        "unlinkat" if e.arg(2).contains("REMOVEDIR") => at(K::Rmdir, false),
+        "unlinkat" => at(K::Unlink, false),
+        _ => return None,
+    })
+}
+
+impl Sequence {
+    pub(super) fn looks_up(
+        &mut self,
+        id: u32,
+        e: &Ended<'_>,
+        lookup: &Lookup,
+        outcome: i64,
+    ) -> Result<(), String> {
+        use CallKind as K;
+        let base = lookup.base.map(|at| e.arg(at));
+        let named = quoted(e.arg(lookup.path)).is_some_and(|name| !name.is_empty());
+        if let (false, Some(base)) = (named, base) {
+            return self.looks_at_open(id, e, lookup.kind, base, outcome);
+        }
+        let Some(place) = self.place(id, base, e.arg(lookup.path), lookup.follows) else {
+            return Ok(());
+        };
+        self.lookup_seen(&place.path, e, lookup, outcome);
+        let last = |at: usize| e.arg(lookup.path + at);
+        let (a, b) = match lookup.kind {
+            K::Statx => (bits(e.arg(2)) & 0x7900, mask(e.arg(3))),
+            K::Access => (bits(last(1)) & 7, 0),
+            K::Mkdir | K::Chmod => (integer(last(1)).unwrap_or(0) & i64::from(limits::MODE), 0),
+            K::Truncate => (integer(last(1)).unwrap_or(0), 0),
+            K::Chown | K::Utimens if !lookup.follows => (0x100, 0),
+            K::Getxattr | K::Lgetxattr => (integer(last(3)).unwrap_or(0), 0),
+            K::Setxattr | K::Lsetxattr => (integer(last(3)).unwrap_or(0), bits(last(4)) & 3),
+            K::Listxattr | K::Llistxattr => (integer(last(2)).unwrap_or(0), 0),
+            _ => (0, 0),
+        };
+        if matches!(lookup.kind, K::Chmod | K::Mkdir)
+            && integer(last(1)).is_some_and(|m| m & 0o6000 != 0)
+        {
+            self.leave("set-user-ID and set-group-ID bits");
+        }
+        if lookup.kind == K::Chown {
+            self.leave("owners: chown is replayed without a change");
+        }
+        let exclusive =
+            outcome >= 0 && matches!(lookup.kind, K::Mkdir | K::Unlink | K::Rmdir | K::Truncate);
+        let mut shared = self.of_name(
+            &place.path,
+            if exclusive {
+                Use::Exclusive
+            } else {
+                Use::Reads
+            },
+        );
+        if lookup.kind == K::Rmdir {
+            shared.push((Shared::Entries(self.path(&place.path)), Use::Exclusive));
+        }
+        let mut call = Call {
+            dir: place.dir,
+            path: Some(self.name(&place.name)),
+            a: a.clamp(
+                0,
+                if lookup.kind.is_xattr() {
+                    64 << 10
+                } else {
+                    i64::MAX
+                },
+            ),
+            b,
+            outcome: outcome.min(0),
+            ..Call::new(lookup.kind)
+        };
+        if lookup.kind.is_xattr() {
+            if !self.attribute(e.arg(1), lookup.kind, &mut call) {
+                return Ok(());
+            }
+            if call.dir.take().is_some() {
+                let relative = below(&self.root, &place.path).unwrap_or(b".").to_vec();
+                call.path = Some(self.name(&relative));
+            }
+        }
+        self.emit(id, call, &shared)
+    }
+
+    /// Sets the name of an attribute. Whether it is replayed: no attribute but a user's is set.
+    pub(super) fn attribute(&mut self, text: &str, kind: CallKind, call: &mut Call) -> bool {
+        if kind.shape().path2 {
+            let name = quoted(text).unwrap_or_default();
+            let sets = !kind.id().contains("getxattr");
+            if name.is_empty() || name.contains(&b'/') || sets && !name.starts_with(b"user.") {
+                self.leave("attributes that are not a user's");
+                return false;
+            }
+            call.path2 = Some(self.attribute_name(&name));
+        }
+        true
+    }
+
+    fn lookup_seen(&mut self, path: &[u8], e: &Ended<'_>, lookup: &Lookup, outcome: i64) {
+        use CallKind as K;
+        let Some(inferred) = &mut self.inferred else {
+            return;
+        };
+        match (lookup.kind, outcome) {
+            (K::Mkdir, 0) | (_, ENOENT) => inferred.absent(path),
+            (K::Mkdir, EEXIST) => inferred.found(path, None),
+            (K::Rmdir, 0) => inferred.found(path, Some(EntryKind::Directory)),
+            (K::Readlink, 0..) => {
+                inferred.leads(path, quoted(e.arg(lookup.path + 1)).unwrap_or_default());
+            }
+            (K::Truncate, 0) => {
+                inferred.found(path, Some(EntryKind::File));
+                inferred.writes(path);
+            }
+            (_, 0..) => {
+                let (kind, size) = observed(e);
+                inferred.found(path, kind);
+                inferred.reaches(
+                    path,
+                    if kind == Some(EntryKind::File) {
+                        size
+                    } else {
+                        0
+                    },
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// A lookup without a name: of an open file.
+    fn looks_at_open(
+        &mut self,
+        id: u32,
+        e: &Ended<'_>,
+        kind: CallKind,
+        base: &str,
+        outcome: i64,
+    ) -> Result<(), String> {
+        use CallKind as K;
+        let Some(own) = descriptor(base).and_then(|number| self.opened(id, number)) else {
+            return Ok(());
+        };
+        let kind = match kind {
+            K::Stat | K::Lstat => K::Fstat,
+            K::Statx => K::Statx,
+            K::Utimens => K::Futimens,
+            K::Chown => K::Fchown,
+            K::Chmod => K::Fchmod,
+            _ => {
+                self.leave("lookups of an open file without a name");
+                return Ok(());
+            }
+        };
+        self.size_seen(own.file, e);
+        let (a, b) = match kind {
+            K::Statx => (bits(e.arg(2)) & 0x7900, mask(e.arg(3))),
+            K::Fchmod => (integer(e.arg(2)).unwrap_or(0) & i64::from(limits::MODE), 0),
+            _ => (0, 0),
+        };
+        let call = Call {
+            file: Some(own.file),
+            a,
+            b,
+            outcome: outcome.min(0),
+            ..Call::new(kind)
+        };
+        let shared = self.of_file(own.file, !matches!(kind, K::Fstat | K::Statx), false);
+        self.emit(id, call, &shared)
+    }
+
+    /// Learns from what a stat of an open file showed.
+    pub(super) fn size_seen(&mut self, file: u32, e: &Ended<'_>) {
+        let path = self.file_paths[file as usize].clone();
+        if let (Some(inferred), Some(path)) = (&mut self.inferred, path) {
+            let (kind, size) = observed(e);
+            if kind.is_some() {
+                inferred.found(&path, kind);
+            }
+            if kind == Some(EntryKind::File) {
+                inferred.reaches(&path, size);
+            }
+        }
+    }
+}
+
+/// The mask of statx(2).
+fn mask(text: &str) -> i64 {
+    match bits(text) & 0xffff {
+        0 => 0x7ff,
+        mask => mask,
+    }
+}
+
+/// Kind and size of a file, as strace shows what stat(2) found.
+fn observed(e: &Ended<'_>) -> (Option<EntryKind>, u64) {
+    let mut shown = e.args.iter().filter(|arg| arg.contains("S_IF"));
+    let Some(shown) = shown.next() else {
+        return (None, 0);
+    };
+    let kind = if shown.contains("S_IFDIR") {
+        EntryKind::Directory
+    } else if shown.contains("S_IFREG") {
+        EntryKind::File
+    } else if shown.contains("S_IFLNK") {
+        EntryKind::Link
+    } else {
+        return (None, 0);
+    };
+    let size = integer(field(shown, "st_size=")).or_else(|| integer(field(shown, "stx_size=")));
+    (Some(kind), size.unwrap_or(0).max(0) as u64)
+}

@@ -1,0 +1,264 @@
+//! What power cuts did to the user's programs: what each lost in which layers, and whose fault it is.
+
+use layermark_model::{
+    Run,
+    witness::{ProgramCut, Promise, WitnessControl},
+};
+
+use crate::group;
+
+/// A program in all layers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProgramAnswer<'a> {
+    /// Its name.
+    pub program: &'a str,
+    /// Layers in which it lost what it had acknowledged, the largest loss first.
+    pub lost: Vec<&'a ProgramCut>,
+    /// Layers in which it lost nothing, and that is proved.
+    pub kept: Vec<&'a ProgramCut>,
+    /// The others, each with the reason.
+    pub open: Vec<(&'a ProgramCut, Open<'a>)>,
+    /// Whose loss it is.
+    pub blame: Option<Blame>,
+}
+
+/// Why nothing is proved of a program in a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open<'a> {
+    /// No power was cut under it.
+    NotCut(&'a str),
+    /// The layer could not be set up again after any cut.
+    NotSetUp(&'a str),
+    /// The check failed after each cut.
+    NotChecked(&'a str),
+    /// The check finds nothing missing in an empty directory.
+    Blind,
+    /// It lost nothing in the layer that is known to lie either.
+    LiarLostNothing(&'a str),
+    /// It lost nothing in some cuts; after the others nobody could look: so many.
+    Partly(u64),
+}
+
+/// Whose loss it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The program promises nothing.
+    Promised,
+    /// Items were missing when only the program had been killed: so many.
+    Killed(u64),
+    /// It loses them natively too.
+    Program,
+    /// Natively it keeps them.
+    Layers,
+    /// What it does natively is not known.
+    NotKnown,
+}
+
+impl ProgramAnswer<'_> {
+    /// Layers in which something is said.
+    pub fn layers(&self) -> usize {
+        self.lost.len() + self.kept.len() + self.open.len()
+    }
+
+    /// It promised to keep what it lost.
+    pub fn is_broken(&self) -> bool {
+        !self.lost.is_empty() && self.blame != Some(Blame::Promised)
+    }
+}
+
+/// Cuts of programs in all layers.
+pub fn cuts(run: &Run) -> Vec<ProgramCut> {
+    let of = run.layers.iter().flat_map(|l| &l.facts.program_cuts);
+    of.cloned().collect()
+}
+
+/// The answer for each program, those that lost most first.
+pub fn answers(cuts: &[ProgramCut]) -> Vec<ProgramAnswer<'_>> {
+    let names = group::distinct(cuts.iter().map(|c| c.program.as_str()));
+    let of = |program: &&'_ str| {
+        let of: Vec<&ProgramCut> = cuts.iter().filter(|c| c.program == *program).collect();
+        answer(&of)
+    };
+    let mut all: Vec<ProgramAnswer<'_>> = names.iter().filter_map(of).collect();
+    all.sort_by_key(|a| (!a.is_broken(), a.lost.is_empty()));
+    all
+}
+
+fn answer<'a>(cuts: &[&'a ProgramCut]) -> Option<ProgramAnswer<'a>> {
+    let program = cuts.first()?.program.as_str();
+    let is = |control| move |cut: &&&ProgramCut| cut.control == Some(control) && cut.cuts > 0;
+    let liar = cuts.iter().find(is(WitnessControl::Liar));
+    let uncaught = liar.filter(|l| !l.lost_items()).map(|l| l.layer.as_str());
+    let mut answer = ProgramAnswer {
+        program,
+        lost: Vec::new(),
+        kept: Vec::new(),
+        open: Vec::new(),
+        blame: None,
+    };
+    let only_liar = |c: &ProgramCut| c.control == Some(WitnessControl::Liar) && !c.named;
+    for cut in cuts.iter().copied().filter(|c| !only_liar(c)) {
+        if cut.lost_items() {
+            answer.lost.push(cut);
+        } else if let Some(open) = open(cut, uncaught) {
+            answer.open.push((cut, open));
+        } else {
+            answer.kept.push(cut);
+        }
+    }
+    let size = |c: &&ProgramCut| std::cmp::Reverse((c.window_ns, c.most_lost));
+    answer.lost.sort_by_key(size);
+    answer.blame = (!answer.lost.is_empty()).then(|| blame(cuts, &answer.lost));
+    Some(answer)
+}
+
+/// Why nothing is proved of a program that lost nothing.
+fn open<'a>(cut: &'a ProgramCut, uncaught: Option<&'a str>) -> Option<Open<'a>> {
+    let unseen = cut.unrecovered + cut.unchecked;
+    Some(if let Some(why) = &cut.uncut {
+        Open::NotCut(why)
+    } else if cut.cuts == 0 && cut.unchecked > 0 {
+        Open::NotChecked(cut.unchecked_why.as_deref().unwrap_or_default())
+    } else if cut.cuts == 0 {
+        Open::NotSetUp(cut.unrecovered_why.as_deref().unwrap_or("no power was cut"))
+    } else if cut.blind {
+        Open::Blind
+    } else if let Some(liar) = uncaught {
+        Open::LiarLostNothing(liar)
+    } else if unseen > 0 {
+        Open::Partly(unseen)
+    } else {
+        return None;
+    })
+}
+
+fn blame(cuts: &[&ProgramCut], lost: &[&ProgramCut]) -> Blame {
+    if lost.iter().all(|c| c.promises == Promise::Nothing) {
+        return Blame::Promised;
+    }
+    let killed = lost.iter().map(|c| c.lost_when_killed).max().unwrap_or(0);
+    if killed > 0 {
+        return Blame::Killed(killed);
+    }
+    let honest = |c: &&&ProgramCut| c.control == Some(WitnessControl::Honest) && c.cuts > 0;
+    match cuts.iter().find(honest) {
+        Some(native) if native.lost_items() => Blame::Program,
+        Some(_) => Blame::Layers,
+        None => Blame::NotKnown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(layer: &str, control: Option<WitnessControl>, losing: u64) -> ProgramCut {
+        ProgramCut {
+            layer: layer.into(),
+            program: "queue".into(),
+            control,
+            items: 100,
+            cuts: 38,
+            losing,
+            most_lost: losing.min(1) * 7,
+            most_of: losing.min(1) * 100,
+            window_ns: losing * 1_000_000,
+            ..ProgramCut::default()
+        }
+    }
+
+    fn native(losing: u64) -> ProgramCut {
+        cut("native", Some(WitnessControl::Honest), losing)
+    }
+
+    fn liar(losing: u64) -> ProgramCut {
+        cut("overlay:volatile", Some(WitnessControl::Liar), losing)
+    }
+
+    /// What a layer loses is its own only where the program keeps it natively.
+    #[test]
+    fn a_loss_is_the_layers_only_where_natively_nothing_is_lost() {
+        let blame = |all: &[ProgramCut]| answers(all)[0].blame;
+        let lossy = cut("fuse", None, 5);
+        assert_eq!(
+            blame(&[native(0), lossy.clone(), liar(38)]),
+            Some(Blame::Layers)
+        );
+        assert_eq!(
+            blame(&[native(2), lossy.clone(), liar(38)]),
+            Some(Blame::Program)
+        );
+        assert_eq!(blame(&[lossy.clone(), liar(38)]), Some(Blame::NotKnown));
+        let uncut = ProgramCut {
+            cuts: 0,
+            uncut: Some("x".into()),
+            ..native(0)
+        };
+        assert_eq!(blame(&[uncut, lossy.clone()]), Some(Blame::NotKnown));
+        let killed = ProgramCut {
+            lost_when_killed: 3,
+            ..lossy.clone()
+        };
+        assert_eq!(blame(&[native(0), killed]), Some(Blame::Killed(3)));
+        let careless = ProgramCut {
+            promises: Promise::Nothing,
+            ..lossy
+        };
+        let all = [native(0), careless];
+        assert_eq!(answers(&all)[0].blame, Some(Blame::Promised));
+        assert!(!answers(&all)[0].is_broken());
+        assert_eq!(blame(&[native(0), liar(38)]), None);
+    }
+
+    /// Nothing lost is no proof where the check, or the cuts, would not show a loss.
+    #[test]
+    fn nothing_lost_is_proved_only_where_a_loss_would_show() {
+        fn open(all: &[ProgramCut]) -> Vec<(&str, Open<'_>)> {
+            let answers = answers(all);
+            let open = answers.into_iter().flat_map(|answer| answer.open);
+            open.map(|(cut, why)| (cut.layer.as_str(), why)).collect()
+        }
+        let fuse = || cut("fuse", None, 0);
+        assert!(open(&[native(0), fuse(), liar(38)]).is_empty());
+        let uncaught = Open::LiarLostNothing("overlay:volatile");
+        assert_eq!(
+            open(&[native(0), fuse(), liar(0)]),
+            [("native", uncaught), ("fuse", uncaught)]
+        );
+        let blind = ProgramCut {
+            blind: true,
+            ..fuse()
+        };
+        assert_eq!(open(&[native(0), blind, liar(38)]), [("fuse", Open::Blind)]);
+        let unchecked = ProgramCut {
+            cuts: 0,
+            unchecked: 38,
+            unchecked_why: Some("it crashed".into()),
+            ..fuse()
+        };
+        assert_eq!(
+            open(&[native(0), unchecked, liar(38)]),
+            [("fuse", Open::NotChecked("it crashed"))]
+        );
+        let partly = ProgramCut {
+            unrecovered: 4,
+            ..fuse()
+        };
+        assert_eq!(
+            open(&[native(0), partly, liar(38)]),
+            [("fuse", Open::Partly(4))]
+        );
+    }
+
+    #[test]
+    fn a_liar_that_the_user_named_is_among_the_layers() {
+        let named = ProgramCut {
+            named: true,
+            ..liar(38)
+        };
+        let all = [native(0), named];
+        let answers = answers(&all);
+        assert_eq!(answers[0].lost.len(), 1);
+        assert_eq!(answers[0].layers(), 2);
+    }
+}

@@ -1,0 +1,139 @@
+//! Does the user's program keep what it acknowledged?
+
+use layermark_model::witness::ProgramCut;
+
+use crate::{
+    code_span::code,
+    number,
+    statements::programs::{ProgramAnswer, answers},
+    types::{Cell, Conclusion, DataTable, Holds, Report, Section},
+    words::{Words, power_cuts::time},
+};
+
+const CLAIM: &str = "keeps what the program acknowledged";
+
+impl Report {
+    /// What each program lost in each layer.
+    pub(crate) fn program_section(&self) -> Option<Section> {
+        let cuts = &self.program_cuts;
+        if cuts.is_empty() {
+            return None;
+        }
+        let answers = answers(cuts);
+        Some(Section {
+            name: "programs".into(),
+            title: "Does your program keep what it acknowledged?".into(),
+            about: "Each program worked alone in each layer, on a disk whose unflushed writes a power cut loses. It printed a line for each item that it had acknowledged, which was read outside the layer. After each cut its check looked for the items acknowledged before it.".into(),
+            is_answer: true,
+            tables: [Some(losses(cuts)), firsts(cuts)].into_iter().flatten().collect(),
+            conclusions: answers.iter().map(|answer| self.program_conclusion(answer)).collect(),
+            ..Section::default()
+        })
+    }
+
+    fn program_conclusion(&self, answer: &ProgramAnswer<'_>) -> Conclusion {
+        let holds = if !answer.lost.is_empty() {
+            Holds::No
+        } else if answer.open.is_empty() {
+            Holds::Yes
+        } else {
+            Holds::Open
+        };
+        let layer = answer.lost.first().or(answer.kept.first()).copied();
+        let layer = layer.or(answer.open.first().map(|(cut, _)| *cut));
+        Conclusion {
+            text: answer.words(&self.names()).into(),
+            claim: CLAIM.into(),
+            layer: layer.map(|cut| cut.layer.clone()).unwrap_or_default(),
+            holds,
+            evidence: Vec::new(),
+        }
+    }
+
+    /// Whether a program lost what it had promised to keep, in a layer that is not only there to lie.
+    pub fn program_lost_data(&self) -> bool {
+        answers(&self.program_cuts)
+            .iter()
+            .any(ProgramAnswer::is_broken)
+    }
+}
+
+fn losses(cuts: &[ProgramCut]) -> DataTable {
+    let number = |n: u64| Cell::number(n.to_string(), n as f64);
+    let row = |cut: &ProgramCut| {
+        let mut row = vec![Cell::text(code(&cut.layer)), Cell::text(code(&cut.program))];
+        row.extend([cut.items, cut.cuts, cut.losing, cut.most_lost, cut.torn].map(number));
+        let orders: Vec<&str> = cut.orders.keys().map(|order| order.words()).collect();
+        row.push(Cell::text(orders.join("; ")));
+        row.push(match cut.losing {
+            0 => Cell::text(""),
+            _ => Cell::number(
+                number::time(cut.window_ns as f64 / 1e3),
+                cut.window_ns as f64 / 1e9,
+            ),
+        });
+        row.extend([cut.unrecovered, cut.unchecked, cut.lost_when_killed].map(number));
+        let why = [
+            &cut.uncut,
+            &cut.unrecovered_why,
+            &cut.unchecked_why,
+            &cut.ended,
+        ];
+        let why = why.into_iter().flatten().next().cloned();
+        row.push(Cell::text(why.unwrap_or_default()));
+        row
+    };
+    let head = [
+        "layer",
+        "program",
+        "items",
+        "cuts",
+        "cuts with loss",
+        "most items lost",
+        "damaged",
+        "which were lost",
+        "longest time lost",
+        "not set up again",
+        "check failed",
+        "missing when killed",
+        "remark",
+    ];
+    DataTable {
+        title: "Items that programs acknowledged".into(),
+        note: "The longest time is from the acknowledgement of the first lost item to that of the last one before the cut. Missing when killed: what the check missed when only the program had been killed and no power was cut.".into(),
+        head: head.map(str::to_owned).to_vec(),
+        rows: cuts.iter().map(row).collect(),
+    }
+}
+
+/// The earliest item that each program lost.
+fn firsts(cuts: &[ProgramCut]) -> Option<DataTable> {
+    let row = |cut: &ProgramCut| {
+        let first = cut.first.as_ref()?;
+        Some(vec![
+            Cell::text(code(&cut.layer)),
+            Cell::text(code(&cut.program)),
+            Cell::text(code(&first.name)),
+            Cell::number(first.number.to_string(), first.number as f64),
+            Cell::number(first.acknowledged.to_string(), first.acknowledged as f64),
+            Cell::text(time(first.at_ms).to_string()),
+            Cell::text(first.said.clone()),
+        ])
+    };
+    let rows: Vec<_> = cuts.iter().filter_map(row).collect();
+    let head = [
+        "layer",
+        "program",
+        "item",
+        "number",
+        "acknowledged before the cut",
+        "at",
+        "the check said",
+    ];
+    (!rows.is_empty()).then(|| DataTable {
+        title: "The first item that was lost".into(),
+        note: String::new(),
+        head: head.map(str::to_owned).to_vec(),
+        rows,
+    })
+}

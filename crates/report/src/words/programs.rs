@@ -1,0 +1,221 @@
+//! What a program lost in power cuts.
+
+use layermark_model::witness::{LossOrder, ProgramCut};
+
+use crate::{
+    number::{count, time},
+    statements::programs::{Blame, Open, ProgramAnswer},
+    words::{Names, Text, Words, lists, text},
+};
+
+impl Words for ProgramAnswer<'_> {
+    fn words(&self, _: &Names) -> Text {
+        let program = Text::code(self.program);
+        let mut parts = Vec::new();
+        if let Some(worst) = self.lost.first() {
+            let whose = self.blame.map(|blame| blame.said()).unwrap_or_default();
+            let layers = match self.lost.len() {
+                n if n == self.layers() && n > 1 => "every layer".into(),
+                _ => named(&self.lost),
+            };
+            parts.push(text!("{program} {} in {layers}{whose}", extent(worst)));
+        }
+        if !self.kept.is_empty() {
+            let fewest = |of: fn(&ProgramCut) -> u64| self.kept.iter().map(|c| of(c)).min();
+            let [items, cuts] = [fewest(|c| c.items), fewest(|c| c.cuts)];
+            let each = if self.kept.len() > 1 {
+                " each at least"
+            } else {
+                ""
+            };
+            let kept = text!(
+                "{} ({} and {}{each})",
+                named(&self.kept),
+                count(items.unwrap_or(0) as usize, "item"),
+                count(cuts.unwrap_or(0) as usize, "cut")
+            );
+            parts.push(match self.lost.is_empty() {
+                true => text!("{program} kept all that it acknowledged in {kept}"),
+                false => text!("it kept all in {kept}"),
+            });
+        }
+        for (cut, open) in &self.open {
+            let layer = Text::code(&cut.layer);
+            let why = open.said();
+            parts.push(match parts.is_empty() {
+                true => text!("what {program} keeps in {layer} is not proved: {why}"),
+                false => text!("not proved in {layer}: {why}"),
+            });
+        }
+        Text::joined(parts, "; ")
+    }
+}
+
+fn named(cuts: &[&ProgramCut]) -> Text {
+    let names: Vec<&str> = cuts.iter().map(|c| c.layer.as_str()).collect();
+    lists::layers(&names)
+}
+
+/// How much of what a program acknowledged is lost at most.
+fn extent(cut: &ProgramCut) -> Text {
+    let earlier = cut
+        .orders
+        .keys()
+        .any(|order| matches!(order, LossOrder::Gap | LossOrder::Scattered));
+    let earlier = if earlier {
+        ", and not only the last ones"
+    } else {
+        ""
+    };
+    let torn = match cut.torn {
+        0 => Text::default(),
+        n => text!(", {n} of them damaged in all cuts"),
+    };
+    let items = count(cut.most_lost as usize, "item");
+    if cut.most_lost > 1 && cut.most_lost == cut.most_of {
+        return text!("loses all of {items} that it acknowledged{torn}");
+    }
+    if cut.window_ns == 0 {
+        return text!("loses the last item that it acknowledged{torn}{earlier}");
+    }
+    let window = time(cut.window_ns as f64 / 1e3);
+    text!("loses up to {window} of what it acknowledged (at most {items}{torn}{earlier})")
+}
+
+impl Blame {
+    fn said(self) -> Text {
+        match self {
+            Self::Promised => ", which it does not promise to keep".into(),
+            Self::Killed(n) => text!(
+                ": {} missing when only the program had been killed, so it acknowledges before it writes, or its check is wrong",
+                count(n as usize, "item")
+            ),
+            Self::Program => {
+                ": natively too, so the program does not flush what it acknowledges".into()
+            }
+            Self::Layers => ", and natively none".into(),
+            Self::NotKnown => "; what it loses natively is not known".into(),
+        }
+    }
+}
+
+impl Open<'_> {
+    fn said(&self) -> Text {
+        match self {
+            Self::NotCut(why) => text!("{why}"),
+            Self::NotSetUp(why) => text!("it could not be set up again after a cut ({why})"),
+            Self::NotChecked(why) => text!("the check failed after each cut ({why})"),
+            Self::Blind => "the check finds nothing missing in an empty directory".into(),
+            Self::LiarLostNothing(liar) => {
+                text!(
+                    "it lost nothing in {} either, which is known to lie",
+                    Text::code(liar)
+                )
+            }
+            Self::Partly(n) => text!("after {} nobody could look", count(*n as usize, "cut")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use layermark_model::witness::{Promise, WitnessControl};
+
+    use super::*;
+    use crate::{statements::programs::answers, words::said};
+
+    fn cut(layer: &str, control: Option<WitnessControl>) -> ProgramCut {
+        ProgramCut {
+            layer: layer.into(),
+            program: "redis everysec".into(),
+            control,
+            items: 4000,
+            cuts: 38,
+            ..ProgramCut::default()
+        }
+    }
+
+    fn losing(cut: ProgramCut, most: u64, window_ms: u64) -> ProgramCut {
+        ProgramCut {
+            losing: 12,
+            most_lost: most,
+            most_of: 4000,
+            window_ns: window_ms * 1_000_000,
+            orders: BTreeMap::from([(LossOrder::Tail, 12)]),
+            ..cut
+        }
+    }
+
+    #[test]
+    fn what_is_lost_and_where_is_one_sentence() {
+        let careless = |c: ProgramCut| ProgramCut {
+            promises: Promise::Nothing,
+            ..c
+        };
+        let native = losing(cut("native", Some(WitnessControl::Honest)), 812, 1012);
+        let upper = losing(cut("overlay:upper", None), 700, 900);
+        let all = [native.clone(), upper.clone()].map(careless);
+        assert_eq!(
+            said(&answers(&all)[0]),
+            "`redis everysec` loses up to 1.01 s of what it acknowledged (at most 812 items) in every layer, which it \
+             does not promise to keep"
+        );
+        let broken = [native, upper.clone()];
+        let told = said(&answers(&broken)[0]);
+        assert!(
+            told.ends_with(
+                "in every layer: natively too, so the program does not flush what it acknowledges"
+            ),
+            "{told}"
+        );
+        let honest = cut("native", Some(WitnessControl::Honest));
+        let volatile = losing(
+            cut("overlay:volatile", Some(WitnessControl::Liar)),
+            4000,
+            3000,
+        );
+        let named = ProgramCut {
+            named: true,
+            ..volatile
+        };
+        let all = [honest.clone(), named.clone(), cut("loop:xfs", None)];
+        assert_eq!(
+            said(&answers(&all)[0]),
+            "`redis everysec` loses all of 4000 items that it acknowledged in `overlay:volatile`, and natively none; it \
+             kept all in `native` and `loop:xfs` (4000 items and 38 cuts each at least)"
+        );
+        let gaps = ProgramCut {
+            orders: BTreeMap::from([(LossOrder::Gap, 1)]),
+            torn: 3,
+            ..upper
+        };
+        let all = [honest, gaps];
+        assert_eq!(
+            said(&answers(&all)[0]),
+            "`redis everysec` loses up to 900 ms of what it acknowledged (at most 700 items, 3 of them damaged in all \
+             cuts, and not only the last ones) in `overlay:upper`, and natively none; it kept all in `native` (4000 items \
+             and 38 cuts)"
+        );
+    }
+
+    #[test]
+    fn what_is_not_proved_has_its_reason() {
+        let uncut = ProgramCut {
+            cuts: 0,
+            uncut: Some("a guest has no programs".into()),
+            ..cut("vm", None)
+        };
+        let blind = ProgramCut {
+            blind: true,
+            ..cut("fuse", None)
+        };
+        let all = [uncut, blind];
+        assert_eq!(
+            said(&answers(&all)[0]),
+            "what `redis everysec` keeps in `vm` is not proved: a guest has no programs; not proved in `fuse`: the check \
+             finds nothing missing in an empty directory"
+        );
+    }
+}
