@@ -12,7 +12,7 @@ use crate::group;
 pub struct ProgramAnswer<'a> {
     /// Its name.
     pub program: &'a str,
-    /// Layers in which it lost what it had acknowledged, the largest loss first.
+    /// Layers in which it lost what it had acknowledged, the largest extent and loss first.
     pub lost: Vec<&'a ProgramCut>,
     /// Layers in which it lost nothing, and that is proved.
     pub kept: Vec<&'a ProgramCut>,
@@ -37,6 +37,30 @@ pub enum Open<'a> {
     LiarLostNothing(&'a str),
     /// It lost nothing in some cuts; after the others nobody could look: so many.
     Partly(u64),
+}
+
+/// How much of what a program acknowledged is lost at most. The largest is first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Extent {
+    /// All of several items.
+    All,
+    /// Those of some time.
+    Time,
+    /// The last one.
+    Last,
+}
+
+impl Extent {
+    /// Of a program that lost something.
+    pub fn of(cut: &ProgramCut) -> Self {
+        if cut.most_lost > 1 && cut.most_lost == cut.most_of {
+            Self::All
+        } else if cut.window_ns == 0 {
+            Self::Last
+        } else {
+            Self::Time
+        }
+    }
 }
 
 /// Whose loss it is.
@@ -106,7 +130,7 @@ fn answer<'a>(cuts: &[&'a ProgramCut]) -> Option<ProgramAnswer<'a>> {
             answer.kept.push(cut);
         }
     }
-    let size = |c: &&ProgramCut| std::cmp::Reverse((c.window_ns, c.most_lost));
+    let size = |c: &&ProgramCut| (Extent::of(c), std::cmp::Reverse((c.window_ns, c.most_lost)));
     answer.lost.sort_by_key(size);
     answer.blame = (!answer.lost.is_empty()).then(|| blame(cuts, &answer.lost));
     Some(answer)

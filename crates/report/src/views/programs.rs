@@ -65,12 +65,9 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
         row.extend([cut.items, cut.cuts, cut.losing, cut.most_lost, cut.torn].map(number));
         let orders: Vec<&str> = cut.orders.keys().map(|order| order.words()).collect();
         row.push(Cell::text(orders.join("; ")));
-        row.push(match cut.losing {
+        row.push(match cut.window_ns {
             0 => Cell::text(""),
-            _ => Cell::number(
-                number::time(cut.window_ns as f64 / 1e3),
-                cut.window_ns as f64 / 1e9,
-            ),
+            ns => Cell::number(number::time(ns as f64 / 1e3), ns as f64 / 1e9),
         });
         row.extend([cut.unrecovered, cut.unchecked, cut.lost_when_killed].map(number));
         let why = [

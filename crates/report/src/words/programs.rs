@@ -3,8 +3,8 @@
 use layermark_model::witness::{LossOrder, ProgramCut};
 
 use crate::{
-    number::{count, time},
-    statements::programs::{Blame, Open, ProgramAnswer},
+    number::{count, list, time},
+    statements::programs::{Blame, Extent, Open, ProgramAnswer},
     words::{Names, Text, Words, lists, text},
 };
 
@@ -12,13 +12,18 @@ impl Words for ProgramAnswer<'_> {
     fn words(&self, _: &Names) -> Text {
         let program = Text::code(self.program);
         let mut parts = Vec::new();
-        if let Some(worst) = self.lost.first() {
+        if !self.lost.is_empty() {
+            let alike = |a: &&ProgramCut, b: &&ProgramCut| Extent::of(a) == Extent::of(b);
+            let losses = self.lost.chunk_by(alike).map(|cuts| {
+                let layers = match cuts.len() {
+                    n if n == self.layers() && n > 1 => "every layer".into(),
+                    _ => named(cuts),
+                };
+                text!("{} in {layers}", extent(cuts[0]))
+            });
+            let losses: Vec<Text> = losses.collect();
             let whose = self.blame.map(Blame::said).unwrap_or_default();
-            let layers = match self.lost.len() {
-                n if n == self.layers() && n > 1 => "every layer".into(),
-                _ => named(&self.lost),
-            };
-            parts.push(text!("{program} {} in {layers}{whose}", extent(worst)));
+            parts.push(text!("{program} loses {}{whose}", list(&losses)));
         }
         if !self.kept.is_empty() {
             let fewest = |of: fn(&ProgramCut) -> u64| self.kept.iter().map(|c| of(c)).min();
@@ -74,14 +79,14 @@ fn extent(cut: &ProgramCut) -> Text {
         n => text!(", {n} of them damaged in all cuts"),
     };
     let items = count(cut.most_lost as usize, "item");
-    if cut.most_lost > 1 && cut.most_lost == cut.most_of {
-        return text!("loses all of {items} that it acknowledged{torn}");
+    match Extent::of(cut) {
+        Extent::All => text!("all of {items} that it acknowledged{torn}"),
+        Extent::Last => text!("the last item that it acknowledged{torn}{earlier}"),
+        Extent::Time => {
+            let window = time(cut.window_ns as f64 / 1e3);
+            text!("up to {window} of what it acknowledged (at most {items}{torn}{earlier})")
+        }
     }
-    if cut.window_ns == 0 {
-        return text!("loses the last item that it acknowledged{torn}{earlier}");
-    }
-    let window = time(cut.window_ns as f64 / 1e3);
-    text!("loses up to {window} of what it acknowledged (at most {items}{torn}{earlier})")
 }
 
 impl Blame {
@@ -187,6 +192,17 @@ mod tests {
             said(&answers(&all)[0]),
             "`redis everysec` loses all of 4000 items that it acknowledged in `overlay:volatile`, and natively none; it \
              kept all in `native` and `loop:xfs` (4000 items and 38 cuts each at least)"
+        );
+        // Each extent has its own layers.
+        let last = |layer: &str| {
+            let cut = losing(cut(layer, None), 1, 0);
+            ProgramCut { named: true, ..cut }
+        };
+        let all = [last("loop:xfs"), named, last("overlay:upper")];
+        assert_eq!(
+            said(&answers(&all)[0]),
+            "`redis everysec` loses all of 4000 items that it acknowledged in `overlay:volatile` and the last item that \
+             it acknowledged in `loop:xfs` and `overlay:upper`; what it loses natively is not known"
         );
         let gaps = ProgramCut {
             orders: BTreeMap::from([(LossOrder::Gap, 1)]),
