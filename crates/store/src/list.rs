@@ -188,9 +188,11 @@ const LISTED: usize = 8;
 pub(crate) async fn find(c: &mut AnyConnection, id: &str) -> Result<String, Inner> {
     if let Some(place) = Place::of(id) {
         let (query, skip) = match place {
+            // No EXISTS: SQLite 3.51 makes a join of it, whose OFFSET counts trials.
             Place::FromLast(n) => (
                 "SELECT id FROM runs WHERE status = 'running' \
-                 OR EXISTS (SELECT 1 FROM trials WHERE run_id = id) ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1",
+                 OR (SELECT seq FROM trials WHERE run_id = runs.id LIMIT 1) IS NOT NULL \
+                 ORDER BY started_ms DESC, id DESC LIMIT 1 OFFSET $1",
                 n,
             ),
             Place::Number(n) => (

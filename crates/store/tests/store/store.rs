@@ -116,6 +116,10 @@ fn runs_are_named_by_their_place_too(at: &str) {
     for (id, at) in [("01C", 5), ("01A", 9), ("01B", 5)] {
         store.begin(&run(id, at)).unwrap();
     }
+    // Each run counts once, however many trials it has.
+    for seq in 0..3 {
+        store.trial("01A", &record(seq)).unwrap();
+    }
     for (name, id) in [
         ("last", "01A"),
         ("last~0", "01A"),
@@ -145,6 +149,14 @@ fn runs_are_named_by_their_place_too(at: &str) {
     let listed = store.list(9).unwrap();
     let numbers: Vec<(u64, &str)> = listed.iter().map(|r| (r.number, r.id.as_str())).collect();
     assert_eq!(numbers, [(3, "01A"), (2, "01C"), (1, "01B")]);
+    // One that has ended and measured nothing is not the last, but keeps its number.
+    let nothing = Run {
+        status: RunStatus::Failed,
+        ..run("01D", 11)
+    };
+    store.begin(&nothing).unwrap();
+    assert_eq!(store.load("last").unwrap().0.id, "01A");
+    assert_eq!(store.load("#4").unwrap().0.id, "01D");
     let many: Vec<String> = (10..22).map(|n| format!("02{n}")).collect();
     for id in &many {
         store.begin(&run(id, 1)).unwrap();
