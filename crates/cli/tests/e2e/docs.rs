@@ -123,6 +123,7 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("LAYER", "netns"),
     ("NAME", "overlay"),
     ("COMMAND", "file"),
+    ("PROGRAM", "ls"),
     ("FILE", "again.html"),
     ("URL", "http://127.0.0.1:9/"),
 ];
