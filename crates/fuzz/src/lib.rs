@@ -208,7 +208,7 @@ pub fn recording(data: &[u8]) {
 }
 
 /// Endings of formats that take a second each without optimisation.
-pub(crate) const SLOW: [&str; 4] = ["svg", "xlsx", "charts.png", "card.png"];
+pub(crate) const SLOW: [&str; 4] = ["svg", "xlsx", "charts.png", "png"];
 
 /// Writes every format but the slow ones. JSON must be valid, and no format may contain terminal
 /// escapes or invalid XML.

@@ -94,7 +94,7 @@ impl RecordingError {
     /// A hint: what to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Newer(_) => "install the version of layermark that wrote it, or a newer one",
+            Self::Newer(_) => "install the version that wrote it, or a newer one",
             Self::Bad(_) => "make one: layermark record -o app.lmrec -- PROGRAM",
         }
     }

@@ -208,7 +208,7 @@ mod tests {
             let kept = fixture.read();
             let mut store = Store::open(dir.path().join(fixture.name)).unwrap();
             kept.store(&mut store).unwrap();
-            let (run, trials) = store.load("last").unwrap();
+            let (run, trials) = store.load(&kept.run.id).unwrap();
             let again = Kept {
                 run,
                 trials,

@@ -67,6 +67,7 @@ const ALLOWED: &[Allowed] = &[
         "the budget of the fuzzer, and what it calls a hang",
     ),
     ("lab/src/execute/cpu.rs", 0, 4, GIVEN),
+    ("lab/src/execute/outcome.rs", 0, 1, GIVEN),
     (
         "lab/src/execute/watch.rs",
         2,

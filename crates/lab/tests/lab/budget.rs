@@ -184,7 +184,7 @@ fn what_is_at_work_when_the_budget_is_spent_is_cut_and_what_was_made_counts() {
     // Other tests may make the machine busy, which is said first.
     let spent = |said: &&String| said.starts_with("The budget of 60s was spent: ");
     let said = report.caveats.iter().find(spent).expect("a caveat");
-    assert!(said.contains("in block 4 was cut"), "{said}");
+    assert!(said.contains("in repeat 4 was cut"), "{said}");
     assert!(said.contains("layermark run --resume"), "{said}");
 }
 

@@ -243,6 +243,8 @@ fn another_machine_is_refused() {
     elsewhere.id = "ZZ".into();
     elsewhere.started_ms += 1;
     elsewhere.machine.cpus += 62;
+    // Its process was killed.
+    elsewhere.status = RunStatus::Running;
     bench.store.begin(&elsewhere).unwrap();
     let error = bench.resume(layermark_lab::Catalog::default()).unwrap_err();
     assert!(

@@ -94,13 +94,13 @@ fn what_is_still_to_come_is_not_left_out_and_nothing_is_said_of_eight_blocks() {
     let begun = trials.into_iter().take(1).collect::<Vec<_>>();
     let said = |run: &Run| fragment(run, &begun, &mut Log::default()).into_string();
     let page = said(&run);
-    assert!(!page.contains("before the run ended"), "{page}");
+    assert!(!page.contains("the run ended before"), "{page}");
     assert!(
         page.contains("Nothing yet.") && !page.contains("eight"),
         "{page}"
     );
     run.status = RunStatus::Stopped;
-    assert!(said(&run).contains("before the run ended"));
+    assert!(said(&run).contains("the run ended before"));
 }
 
 #[test]
