@@ -130,6 +130,9 @@ impl PlanCuts {
             let must = "each needs a name of its own";
             return range("power_cuts.programs", value, must);
         }
+        if let Some((key, value, must)) = self.programs.iter().find_map(CutProgram::wrong) {
+            return Err(PlanError::Range { key, value, must });
+        }
         Ok(())
     }
 }
@@ -621,6 +624,9 @@ mod tests {
             "power_cuts = { cuts = 0, records = 8 }",
             "power_cuts = { cuts = 4, records = 10001 }",
             "power_cuts = { cuts = 4 }",
+            "power_cuts = { cuts = 4, records = 8, programs = [{ name = 'x', run = '', check = 'x' }] }",
+            "power_cuts = { cuts = 4, records = 8, programs = [{ name = 'x', run = 'x', check = 'x', time_ms = 0 }] }",
+            "power_cuts = { cuts = 4, records = 8, programs = [{ name = '', run = 'x', check = 'x' }] }",
         ] {
             assert!(
                 Plan::from_toml(&format!("{line}\n{SMALL}")).is_err(),

@@ -149,9 +149,19 @@ pub struct WitnessJob {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramAsk {
+    /// Make its directory, and the name of that durable.
+    Make {
+        /// A directory of its own inside the layer.
+        dir: String,
+    },
+    /// Remove that, with what is in it.
+    Remove {
+        /// The directory.
+        dir: String,
+    },
     /// Start it.
     Start {
-        /// A directory of its own inside the layer, which is made.
+        /// Its directory.
         dir: String,
         /// Command for `sh -c`.
         run: String,
@@ -181,10 +191,15 @@ pub struct CheckJob {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramDid {
-    /// It was started.
-    Started,
-    /// It acknowledged this item.
-    Item(String),
+    /// It was started, or its directory made or removed.
+    Done,
+    /// It acknowledged an item.
+    Item {
+        /// The item.
+        name: String,
+        /// Ten more lines of its output could be read already, so it has gone on since.
+        ahead: bool,
+    },
     /// It will acknowledge no more, or is not waited for: why.
     Ended(String),
     /// It was killed.

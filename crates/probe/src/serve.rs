@@ -407,9 +407,11 @@ impl<'env, W: Write> Server<'env, W> {
     fn program(&mut self, id: u64, ask: &ProgramAsk) -> io::Result<()> {
         let mut running = self.programs.remove(&id);
         let did = self.attended(id, || match (ask, &mut running) {
+            (ProgramAsk::Make { dir }, _) => program::make(dir).map(|()| ProgramDid::Done),
+            (ProgramAsk::Remove { dir }, _) => program::remove(dir).map(|()| ProgramDid::Done),
             (ProgramAsk::Start { dir, run, ack }, _) => {
                 running = Some(Running::start(dir, run, ack)?);
-                Ok(ProgramDid::Started)
+                Ok(ProgramDid::Done)
             }
             (ProgramAsk::Check(job), _) => program::check(job).map(ProgramDid::Checked),
             (ProgramAsk::Item, Some(running)) => running.await_item(),

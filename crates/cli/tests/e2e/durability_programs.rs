@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Lm, Said, needs_root};
+use crate::common::{Lm, Said, needs_root, skipped};
 
 /// Writes, flushes and names an item, then acknowledges it.
 const HONEST: &str =
@@ -176,4 +176,78 @@ fn what_is_asked_for_wrongly_is_refused() {
     assert!(refused(&["--preset", "nothing"]).contains("sqlite"));
     let none = refused(&["--cuts", "0", "--run", "x", "--check", "x"]);
     assert!(none.contains("`--cuts 0`"), "{none}");
+}
+
+/// Runs a preset in an honest layer and, as its control, a lying one.
+fn preset(names: &[&str]) {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let work = lm.work();
+    let said = lm
+        .args([
+            "durability",
+            "--time",
+            "600ms",
+            "--cuts",
+            "4",
+            "--records",
+            "4",
+            "--seed",
+            "3",
+        ])
+        .args([
+            "--blocks",
+            "8",
+            "--sessions",
+            "1",
+            "--no-control",
+            "-l",
+            "overlay:upper",
+        ])
+        .args(names.iter().flat_map(|name| ["--preset", name]))
+        .args(["--json", "--dir"])
+        .args([work])
+        .run()
+        .left_nothing();
+    if said.code == Some(2) && said.stderr.contains("is not installed") {
+        return skipped(&said.stderr);
+    }
+    let report = said.code(0).json();
+    let cuts = report["program_cuts"].as_array().expect("cuts of programs");
+    assert!(cuts.len() >= 6, "{cuts:#?}");
+    for cut in cuts {
+        assert!(
+            number(cut, "items") > 1 && number(cut, "cuts") == 4,
+            "{cut:#}"
+        );
+        if cut["promises"] == "kept" {
+            assert_eq!(number(cut, "lost_when_killed"), 0, "{cut:#}");
+        }
+        let is_liar = cut["layer"] == "overlay:volatile";
+        if is_liar || cut["promises"] == "kept" {
+            assert_eq!(number(cut, "losing") > 0, is_liar, "{cut:#}");
+        }
+    }
+}
+
+#[test]
+fn sqlite_keeps_what_its_makers_promise() {
+    preset(&["sqlite"]);
+}
+
+#[test]
+fn postgres_keeps_what_its_makers_promise() {
+    preset(&["postgres"]);
+}
+
+#[test]
+fn redis_keeps_what_its_makers_promise() {
+    preset(&["redis"]);
+}
+
+#[test]
+fn files_are_kept_where_they_are_flushed() {
+    preset(&["git", "rename", "copy"]);
 }

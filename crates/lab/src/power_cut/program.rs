@@ -27,7 +27,6 @@ pub(super) struct ProgramRun {
     number: usize,
     log: Vec<AckedItem>,
     marks: Vec<Mark>,
-    begun: Mark,
     end: Mark,
     started_ms: i64,
     /// Its results so far.
@@ -35,35 +34,37 @@ pub(super) struct ProgramRun {
 }
 
 impl Cutter<'_> {
-    /// Runs each program in the layer, one after the other, and its check before any cut.
+    /// Runs each program in the layer, one after the other, and its check before any cut. What fails is a result of the
+    /// program: what the writers have written is there.
     pub(super) fn run_programs(
         &self,
         disk: &PowerCutBase,
         place: &dyn Place,
         probe: &mut ProbeClient,
-    ) -> Result<Vec<ProgramRun>, LayerFailure> {
+    ) -> Vec<ProgramRun> {
         let mut runs = Vec::new();
+        let mut broken: Option<String> = None;
         for (number, program) in self.request.programs.iter().enumerate() {
             let mut run = ProgramRun {
                 number,
                 log: Vec::new(),
                 marks: Vec::new(),
-                begun: Mark::default(),
                 end: Mark::default(),
                 started_ms: 0,
                 cut: self.about(program),
             };
-            if let Programs::None(why) = self.kind()?.describe(&self.layer.spec)?.programs {
-                run.cut.uncut = Some(why.into());
-            } else {
-                self.run_program(program, disk, &dir_of(place, number), probe, &mut run)?;
+            if let Some(why) = &broken {
+                run.cut.uncut = Some(why.clone());
+            } else if let Err(e) = self.run_program(program, disk, place, probe, &mut run) {
+                run.cut.uncut = Some(e.reason.clone());
+                broken = Some(e.reason);
             }
             runs.push(run);
             if self.stop.is_ending() {
                 break;
             }
         }
-        Ok(runs)
+        runs
     }
 
     fn about(&self, program: &CutProgram) -> ProgramCut {
@@ -90,12 +91,23 @@ impl Cutter<'_> {
         &self,
         program: &CutProgram,
         disk: &PowerCutBase,
-        dir: &str,
+        place: &dyn Place,
         probe: &mut ProbeClient,
         run: &mut ProgramRun,
     ) -> Result<(), LayerFailure> {
+        if let Programs::None(why) = self.kind()?.describe(&self.layer.spec)?.programs {
+            run.cut.uncut = Some(why.into());
+            return Ok(());
+        }
+        let dir = dir_of(place, run.number);
+        if let Err(why) = self.ask_program(probe, ProgramAsk::Make { dir: dir.clone() })? {
+            run.cut.uncut = Some(why);
+            return Ok(());
+        }
+        // Its directory is there, whatever the layer does with a flush of one.
+        flush_all(disk)?;
         let start = ProgramAsk::Start {
-            dir: dir.into(),
+            dir: dir.clone(),
             run: program.run.clone(),
             ack: program.ack.clone(),
         };
@@ -103,16 +115,41 @@ impl Cutter<'_> {
             run.cut.uncut = Some(why);
             return Ok(());
         }
-        run.begun = disk.mark()?;
-        run.started_ms = machine::now_ms();
-        let since = Instant::now();
-        while since.elapsed() < program.time() && (run.log.len() as u64) < MOST_ITEMS {
+        self.await_items(program, disk, probe, run)?;
+        if run.cut.uncut.is_none() {
+            self.try_check(program, &dir, probe, run)?;
+        }
+        // The next one has the disk for itself, and nothing of this one to flush.
+        for dir in [empty(&dir), dir] {
+            self.ask_program(probe, ProgramAsk::Remove { dir })?.ok();
+        }
+        flush_all(disk)
+    }
+
+    /// Logs the items that a program acknowledges, with how much of the disk's log there is then, and kills it.
+    fn await_items(
+        &self,
+        program: &CutProgram,
+        disk: &PowerCutBase,
+        probe: &mut ProbeClient,
+        run: &mut ProgramRun,
+    ) -> Result<(), LayerFailure> {
+        let mut since = None;
+        let now = |since: &mut Option<Instant>| since.get_or_insert_with(Instant::now).elapsed();
+        while since.is_none_or(|since: Instant| since.elapsed() < program.time())
+            && (run.log.len() as u64) < MOST_ITEMS
+            && !self.stop.is_ending()
+        {
             match self.ask_program(probe, ProgramAsk::Item)? {
-                Ok(ProgramDid::Item(name)) => {
+                Ok(ProgramDid::Item { name, ahead }) => {
                     // It was acknowledged before: the mark is never too early.
                     run.marks.push(disk.mark()?);
-                    let ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                    if since.is_none() {
+                        run.started_ms = machine::now_ms();
+                    }
+                    let ns = u64::try_from(now(&mut since).as_nanos()).unwrap_or(u64::MAX);
                     run.log.push(AckedItem { name, ns });
+                    run.cut.ahead += u64::from(ahead);
                 }
                 Ok(ProgramDid::Ended(how)) => {
                     run.cut.ended = Some(how);
@@ -124,11 +161,8 @@ impl Cutter<'_> {
                     break;
                 }
             }
-            if self.stop.is_ending() {
-                break;
-            }
         }
-        run.cut.elapsed_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        run.cut.elapsed_ns = u64::try_from(now(&mut since).as_nanos()).unwrap_or(u64::MAX);
         run.cut.items = run.log.len() as u64;
         run.end = disk.mark()?;
         if let Err(why) = self.ask_program(probe, ProgramAsk::Kill)? {
@@ -141,11 +175,7 @@ impl Cutter<'_> {
                 .uncut
                 .get_or_insert(format!("it acknowledged nothing{ended}"));
         }
-        if run.cut.uncut.is_none() {
-            self.try_check(program, dir, probe, run)?;
-        }
-        // What the check has written is no part of what the next program may lose.
-        flush_all(disk)
+        Ok(())
     }
 
     /// Runs the check where no power was cut, and in an empty directory: is it right to find all, and nothing?
@@ -166,7 +196,7 @@ impl Cutter<'_> {
             }
         }
         // Whatever else it does there, it may not find everything.
-        let empty = self.check(program, &format!("{dir}-empty"), &run.log, probe)?;
+        let empty = self.check(program, &empty(dir), &run.log, probe)?;
         run.cut.blind = empty.is_ok_and(|said| said.is_clean());
         Ok(())
     }
@@ -216,7 +246,11 @@ impl Cutter<'_> {
             if run.cut.uncut.is_some() {
                 return run.cut;
             }
-            let range = (journal.point(run.begun), journal.point(run.end));
+            let Some(first) = run.marks.first() else {
+                return run.cut;
+            };
+            // From the first item on: before it nothing was acknowledged that could be lost.
+            let range = (journal.point(*first), journal.point(run.end));
             let step = run.marks.len().div_ceil(AFTER_ACKNOWLEDGEMENTS).max(1);
             let after = run.marks.iter().rev().step_by(step);
             let after: Vec<usize> = after.map(|mark| journal.point(*mark)).collect();
@@ -283,6 +317,11 @@ impl Cutter<'_> {
 fn dir_of(place: &dyn Place, number: usize) -> String {
     let dir = place.info().dir.join(format!("program-{number}/work"));
     dir.to_string_lossy().into_owned()
+}
+
+/// An empty directory beside it.
+fn empty(dir: &str) -> String {
+    format!("{dir}-empty")
 }
 
 fn out_of_turn() -> LayerFailure {

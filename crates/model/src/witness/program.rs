@@ -47,7 +47,34 @@ fn default_ack() -> String {
     CutProgram::ACK.into()
 }
 
+/// Longest time that a program works, ms.
+pub const MOST_TIME_MS: u64 = 600_000;
+
 impl CutProgram {
+    /// What is wrong with it: a value of which key, and what it must be.
+    pub fn wrong(&self) -> Option<(&'static str, String, &'static str)> {
+        let commands = [
+            ("power_cuts.programs.run", &self.run),
+            ("power_cuts.programs.check", &self.check),
+            ("power_cuts.programs.ack", &self.ack),
+        ];
+        let empty = commands
+            .into_iter()
+            .find(|(_, text)| text.trim().is_empty());
+        if let Some((key, text)) = empty {
+            return Some((key, text.clone(), "it must not be empty"));
+        }
+        let in_time = (1..=MOST_TIME_MS).contains(&self.time_ms);
+        let must = "it must be between 1 and 600000";
+        (!in_time).then(|| {
+            (
+                "power_cuts.programs.time_ms",
+                self.time_ms.to_string(),
+                must,
+            )
+        })
+    }
+
     /// Lines that acknowledge an item where nothing else is said.
     pub const ACK: &str = r"^ack (\S+)";
     /// How long a program works where nothing else is said, ms.
@@ -140,6 +167,8 @@ pub struct ItemsLost {
     pub lost: u64,
     /// Items that are damaged.
     pub torn: u64,
+    /// Different items in all.
+    pub of: u64,
     /// Which of all.
     pub order: LossOrder,
     /// From the first lost acknowledgement to the last one before the cut, nanoseconds.
@@ -176,6 +205,7 @@ pub fn judge_items(log: &[AckedItem], said: &ItemCheck) -> Result<Option<ItemsLo
             first: 0,
             lost: places.len() as u64,
             torn: 0,
+            of: places.len() as u64,
             order: LossOrder::All,
             window_ns: window(0),
         }));
@@ -184,6 +214,7 @@ pub fn judge_items(log: &[AckedItem], said: &ItemCheck) -> Result<Option<ItemsLo
         first,
         lost: lost.difference(&torn).count() as u64,
         torn: torn.len() as u64,
+        of: places.len() as u64,
         order: order(&places.into_values().collect(), &missing),
         window_ns: window(first),
     }))
@@ -225,6 +256,10 @@ pub struct ProgramCut {
     pub named: bool,
     /// Items that it acknowledged, cuts or not.
     pub items: u64,
+    /// Of these, items behind which ten lines of its output or more could be read already: it may have flushed between
+    /// their acknowledgement and the moment at which it was seen.
+    #[serde(default)]
+    pub ahead: u64,
     /// Time in which it did, ns.
     #[serde(default)]
     pub elapsed_ns: u64,
@@ -263,7 +298,7 @@ pub struct ProgramCut {
     /// Items lost or damaged by the cut that took most.
     #[serde(default)]
     pub most_lost: u64,
-    /// Items acknowledged before that cut.
+    /// Different items acknowledged before that cut.
     #[serde(default)]
     pub most_of: u64,
     /// Losing cuts by which items were missing.
@@ -313,7 +348,7 @@ impl ProgramCut {
         self.torn += lost.torn;
         let taken = lost.lost + lost.torn;
         if taken > self.most_lost {
-            (self.most_lost, self.most_of) = (taken, log.len() as u64);
+            (self.most_lost, self.most_of) = (taken, lost.of);
         }
         *self.orders.entry(lost.order).or_default() += 1;
         self.window_ns = self.window_ns.max(lost.window_ns);
@@ -431,6 +466,9 @@ mod tests {
         let mut log = log(3);
         log[2].name = "row1".into();
         let all = judge_items(&log, &said(&[1, 2], &[])).unwrap().unwrap();
-        assert_eq!((all.order, all.first, all.lost), (LossOrder::All, 1, 2));
+        assert_eq!(
+            (all.order, all.first, all.lost, all.of),
+            (LossOrder::All, 1, 2, 2)
+        );
     }
 }

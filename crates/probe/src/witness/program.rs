@@ -1,22 +1,22 @@
 //! A program of the user's that acknowledges items by lines of its output, and the command that looks for them after a
 //! power cut.
 //!
-//! Both run under a guard, so that nothing they started goes on. The program is read as fast as it prints, up to what a
-//! pipe and one buffer hold: an item counts as acknowledged when its line has reached the lab, which is never too early.
+//! Both run under a guard, so that nothing they started goes on. An item counts as acknowledged when its line has reached
+//! the lab, which is never too early. It may be late where the program prints faster than the lab reads: then the program is
+//! some items ahead, which is told with each of them.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    collections::BTreeSet,
+    fs::{self, File},
     io::{self, Read, Seek, Write},
-    os::{
-        fd::{BorrowedFd, OwnedFd},
-        unix::fs::DirBuilderExt,
-    },
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use layermark_model::{
+    IT_SAID,
     protocol::{CheckJob, ProgramDid},
     witness::{ItemCheck, LONGEST_ITEM},
 };
@@ -25,7 +25,8 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create},
     io::Errno,
-    pipe::{PipeFlags, pipe_with},
+    mount::{MountFlags, mount},
+    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
 };
 
 use super::sync_dir;
@@ -35,14 +36,16 @@ use crate::{
     programs::{
         ELSEWHERE, PATH,
         guard::{Guard, Guarded},
-        last_output::{LastOutput, capture_stderr},
         spawn::{Program, Started},
+        sys,
         tree::Tree,
         which,
     },
 };
 
-/// How long an item is awaited.
+/// How long the first item is awaited: a server may have to be set up.
+const FIRST: Duration = Duration::from_secs(40);
+/// How long another one is.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a program that has closed its output may take to end.
 const END: Duration = Duration::from_secs(2);
@@ -50,8 +53,14 @@ const END: Duration = Duration::from_secs(2);
 const CHECK: Duration = Duration::from_mins(1);
 /// Most bytes without an acknowledgement, and most that a check prints.
 const MOST_OUTPUT: usize = 16 << 20;
-/// Bytes read at once, and of the longest line that is looked at.
-const CHUNK: usize = 64 << 10;
+/// Bytes of the longest line that is looked at.
+const LONGEST_LINE: usize = 64 << 10;
+/// Size of the pipe, and bytes read at once: little, so that a program is not far ahead of what is read.
+const PIPE: usize = 4096;
+/// So many lines behind an item: the program may have flushed it since.
+const AHEAD: usize = 10;
+/// Bytes kept of the last line that is no answer.
+const LAST_LINE: usize = 500;
 
 /// The lines that acknowledge an item.
 ///
@@ -81,28 +90,48 @@ pub struct Running {
     at: usize,
     /// Bytes since the last acknowledgement.
     silent: usize,
+    /// Whether it has acknowledged anything.
+    begun: bool,
+    /// The last line that acknowledged nothing.
+    said: String,
+}
+
+/// Makes a program's directory, and its name durable as far as the layer lets this be done.
+pub fn make(dir: &str) -> Result<(), ProbeError> {
+    let dir = Path::new(dir);
+    let failed = |e: io::Error| ProbeError::io("make the program's directory", dir, &e);
+    fs::create_dir_all(dir).map_err(failed)?;
+    for dir in dir.ancestors().take(3) {
+        match sync_dir(dir) {
+            Err(e) if super::is_refusal(&e) => {}
+            other => other.map_err(failed)?,
+        }
+    }
+    Ok(())
+}
+
+/// Removes it, with what the program has left.
+pub fn remove(dir: &str) -> Result<(), ProbeError> {
+    let dir = Path::new(dir);
+    match fs::remove_dir_all(dir) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(ProbeError::io("remove", dir, &e)),
+        _ => Ok(()),
+    }
 }
 
 impl Running {
-    /// Makes the program's directory durable, and starts the program in it.
+    /// Starts the program in its directory.
     pub fn start(dir: &str, run: &str, ack: &str) -> Result<Self, ProbeError> {
         let dir = PathBuf::from(dir);
         let ack = acknowledges(ack).map_err(|why| ProbeError::new(format!("`{ack}`: {why}")))?;
-        let failed = |e: io::Error| ProbeError::io("make the program's directory", &dir, &e);
-        fs::create_dir_all(&dir).map_err(failed)?;
-        for dir in dir.ancestors().take(3) {
-            match sync_dir(dir) {
-                Err(e) if super::is_refusal(&e) => {}
-                other => other.map_err(failed)?,
-            }
-        }
-        let (pipe, out) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
+        let failed = |e: Errno| ProbeError::new(format!("a pipe for the program: {e}"));
+        let (pipe, out) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
+        fcntl_setpipe_size(&pipe, PIPE).map_err(failed)?;
         let out = Arc::new(Mutex::new(Some(out)));
         let guard = Guard::start(Runs {
             dir,
             command: run.into(),
             out: Arc::clone(&out),
-            room: room(),
             running: None,
         })?;
         // The program has its own copy: at its end, the pipe ends.
@@ -114,16 +143,21 @@ impl Running {
             read: Vec::new(),
             at: 0,
             silent: 0,
+            begun: false,
+            said: String::new(),
         })
     }
 
     /// Waits for the next item, or for the end of them.
     pub fn await_item(&mut self) -> Result<ProgramDid, ProbeError> {
-        let until = Instant::now() + PATIENCE;
+        let patience = if self.begun { PATIENCE } else { FIRST };
+        let until = Instant::now() + patience;
         loop {
-            if let Some(item) = self.line()? {
-                self.silent = 0;
-                return Ok(ProgramDid::Item(item));
+            if let Some(name) = self.line()? {
+                (self.silent, self.begun) = (0, true);
+                let behind = self.read[self.at..].iter().filter(|b| **b == b'\n');
+                let ahead = behind.count() >= AHEAD;
+                return Ok(ProgramDid::Item { name, ahead });
             }
             if self.silent > MOST_OUTPUT {
                 let mib = MOST_OUTPUT >> 20;
@@ -132,21 +166,18 @@ impl Running {
                 )));
             }
             if !readable(&self.pipe, until)? {
-                let seconds = PATIENCE.as_secs();
+                let seconds = patience.as_secs();
                 return Ok(ProgramDid::Ended(format!(
                     "it acknowledged nothing for {seconds} s"
                 )));
             }
             self.read.drain(..std::mem::take(&mut self.at));
-            let before = self.read.len();
-            self.read.resize(before + CHUNK, 0);
-            let n = self.pipe.read(&mut self.read[before..]);
-            let n = n.map_err(|e| ProbeError::new(format!("the program's output: {e}")))?;
-            self.read.truncate(before + n);
+            let n = read_more(&mut self.pipe, &mut self.read)
+                .map_err(|e| ProbeError::new(format!("the program's output: {e}")))?;
             self.silent += n;
             if n == 0 {
                 let ended = self.guard.work(END, &mut || {})?;
-                return Ok(ProgramDid::Ended(*ended));
+                return Ok(ProgramDid::Ended(format!("{ended}{}", it_said(&self.said))));
             }
         }
     }
@@ -157,6 +188,7 @@ impl Running {
             let line = &self.read[self.at..self.at + length];
             self.at += length + 1;
             let Some(found) = self.ack.captures(line) else {
+                keep_last(line, &mut self.said);
                 continue;
             };
             let item = found
@@ -176,7 +208,7 @@ impl Running {
             return Ok(Some(item.to_owned()));
         }
         // A line this long acknowledges nothing.
-        if self.read.len() - self.at > CHUNK {
+        if self.read.len() - self.at > LONGEST_LINE {
             self.at = self.read.len();
         }
         Ok(None)
@@ -189,7 +221,7 @@ impl Running {
 }
 
 /// Whether there is something to read before `until`.
-fn readable(pipe: &File, until: Instant) -> Result<bool, ProbeError> {
+fn readable(pipe: &impl AsFd, until: Instant) -> Result<bool, ProbeError> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let mut fds = [PollFd::new(pipe, PollFlags::IN)];
@@ -205,29 +237,51 @@ fn taken(out: &Mutex<Option<OwnedFd>>) -> Option<OwnedFd> {
     out.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// A directory for the temporary files of a program, which nobody else can enter. `None` where there is no place for it:
-/// then the program has none.
-fn room() -> Option<PathBuf> {
-    let dir = Path::new("/tmp").join(format!("layermark-{:016x}", layermark_model::random()));
-    DirBuilder::new().mode(0o700).create(&dir).ok()?;
-    Some(dir)
+/// Reads what a pipe has. 0: nobody can write to it any more.
+fn read_more(pipe: &mut File, read: &mut Vec<u8>) -> io::Result<usize> {
+    let before = read.len();
+    read.resize(before + PIPE, 0);
+    let n = pipe.read(&mut read[before..]);
+    read.truncate(before + n.as_ref().map_or(0, |n| *n));
+    n
 }
 
-/// Removes it.
-fn clear(room: &mut Option<PathBuf>) {
-    if let Some(dir) = room.take() {
-        // Of a guest that ends with its memory, or of a file system that is full.
-        let _ = fs::remove_dir_all(dir);
+/// Keeps a line that is no answer, as far as it is told.
+fn keep_last(line: &[u8], said: &mut String) {
+    let text = String::from_utf8_lossy(&line[..line.len().min(LAST_LINE)]);
+    if !text.trim().is_empty() {
+        text.trim().clone_into(said);
     }
 }
 
-/// Starts `sh -c COMMAND` in a directory.
+fn it_said(line: &str) -> String {
+    match line {
+        "" => String::new(),
+        line => format!("{IT_SAID}{line}"),
+    }
+}
+
+/// Where a program's own file system for temporary files may be.
+const ROOMS: [&str; 2] = ["/dev/shm", "/mnt"];
+
+/// A file system in memory that only this process and its children see. `None` where nothing can be mounted.
+fn room(dir: &Path) -> Option<&'static str> {
+    let dir = fs::canonicalize(dir).ok()?;
+    let is_free = |at: &&&str| Path::new(at).is_dir() && !dir.starts_with(at);
+    let at = ROOMS.iter().find(is_free)?;
+    sys::own_mounts().ok()?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", *at, "tmpfs", flags, c"mode=0700,size=256m").ok()?;
+    Some(at)
+}
+
+/// Starts `sh -c COMMAND` in a directory. Its errors go where its output goes.
 fn shell(
-    (dir, room): (&Path, Option<&Path>),
+    dir: &Path,
     command: &str,
     stdin: Option<File>,
-    stdout: OwnedFd,
-) -> Result<(Started, LastOutput), ProbeError> {
+    out: &OwnedFd,
+) -> Result<Started, ProbeError> {
     let start = || -> io::Result<_> {
         let argv = ["sh", "-c", command].map(str::to_owned);
         let mut program = Program::new(&argv, None, dir.to_owned())?;
@@ -236,15 +290,15 @@ fn shell(
             .env("HOME", dir)
             .env("LC_ALL", "C")
             .env("TZ", "UTC")
-            .stdout(stdout);
-        if let Some(room) = room {
+            .stdout(out.try_clone()?)
+            .stderr(out.try_clone()?);
+        if let Some(room) = room(dir) {
             program.env("TMPDIR", room);
         }
         if let Some(stdin) = stdin {
             program.stdin(stdin);
         }
-        let said = capture_stderr(&mut program)?;
-        Ok((program.prepared()?.start(monotonic_ns, &mut 0)?, said))
+        program.prepared()?.start(monotonic_ns, &mut 0)
     };
     start().map_err(|e| ProbeError::io("start a shell in", dir, &e).hint(ELSEWHERE))
 }
@@ -254,8 +308,7 @@ struct Runs {
     dir: PathBuf,
     command: String,
     out: Arc<Mutex<Option<OwnedFd>>>,
-    room: Option<PathBuf>,
-    running: Option<(Started, LastOutput)>,
+    running: Option<Started>,
 }
 
 impl Guarded for Runs {
@@ -274,14 +327,14 @@ impl Guarded for Runs {
     fn prepare(&mut self, tree: &mut Tree, _: BorrowedFd<'_>) -> Result<(), ProbeError> {
         let out =
             taken(&self.out).ok_or_else(|| ProbeError::new("the program was started before"))?;
-        let (started, said) = shell((&self.dir, self.room.as_deref()), &self.command, None, out)?;
+        let started = shell(&self.dir, &self.command, None, &out)?;
         tree.main = Some(started.pid);
-        self.running = Some((started, said));
+        self.running = Some(started);
         Ok(())
     }
 
     fn work(&mut self, tree: &mut Tree, _: BorrowedFd<'_>) -> Result<String, ProbeError> {
-        let Some((started, said)) = &self.running else {
+        let Some(started) = &self.running else {
             return Err(ProbeError::new("no program was started"));
         };
         let mut fds = [PollFd::new(&started.pidfd, PollFlags::IN)];
@@ -289,13 +342,9 @@ impl Guarded for Runs {
         let _ = poll(&mut fds, Timespec::try_from(END).ok().as_ref());
         tree.reap();
         Ok(match tree.code {
-            Some(code) => format!("it ended with exit code {code}{}", said.text()),
+            Some(code) => format!("it ended with exit code {code}"),
             None => "it closed its output".into(),
         })
-    }
-
-    fn tidy(&mut self) {
-        clear(&mut self.room);
     }
 }
 
@@ -307,7 +356,6 @@ pub fn check(job: &CheckJob) -> Result<ItemCheck, ProbeError> {
         dir,
         command: job.check.clone(),
         items: job.items.clone(),
-        room: room(),
     })?;
     let said = guard.work(CHECK, &mut || {})?;
     guard.stop()?;
@@ -319,7 +367,6 @@ struct Checks {
     dir: PathBuf,
     command: String,
     items: Vec<String>,
-    room: Option<PathBuf>,
 }
 
 impl Checks {
@@ -335,33 +382,27 @@ impl Checks {
     }
 
     /// All that it prints, and its exit code.
-    fn run(&self, tree: &mut Tree) -> Result<(Vec<u8>, i32, String), ProbeError> {
+    fn run(&self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(Vec<u8>, i32), ProbeError> {
         let failed = |e: io::Error| ProbeError::new(format!("the check's output: {e}"));
         let (pipe, out) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
-        let (started, said) = shell(
-            (&self.dir, self.room.as_deref()),
-            &self.command,
-            Some(self.input().map_err(failed)?),
-            out,
-        )?;
+        let input = self.input().map_err(failed)?;
+        let started = shell(&self.dir, &self.command, Some(input), &out)?;
+        drop(out);
         tree.main = Some(started.pid);
         let (mut pipe, mut printed) = (File::from(pipe), Vec::new());
         let until = Instant::now() + CHECK;
-        let too_long = || {
-            ProbeError::new(format!(
-                "the check did not end in {} s{}",
-                CHECK.as_secs(),
-                said.text()
-            ))
-        };
         loop {
-            if !readable(&pipe, until)? {
-                return Err(too_long());
+            // A process that it has left may keep the pipe open.
+            let ended = readable(&started.pidfd, Instant::now())?;
+            let more = readable(&pipe, Instant::now())?;
+            if ended && !more {
+                break;
             }
-            let before = printed.len();
-            printed.resize(before + CHUNK, 0);
-            let n = pipe.read(&mut printed[before..]).map_err(failed)?;
-            printed.truncate(before + n);
+            if !more {
+                wait(&[&pipe, &started.pidfd], asker, until)?;
+                continue;
+            }
+            let n = read_more(&mut pipe, &mut printed).map_err(failed)?;
             if printed.len() > MOST_OUTPUT {
                 let mib = MOST_OUTPUT >> 20;
                 return Err(ProbeError::new(format!(
@@ -369,15 +410,41 @@ impl Checks {
                 )));
             }
             if n == 0 {
+                wait(&[&started.pidfd], asker, until)?;
                 break;
             }
         }
-        let left = until.saturating_duration_since(Instant::now());
-        let mut fds = [PollFd::new(&started.pidfd, PollFlags::IN)];
-        let _ = poll(&mut fds, Timespec::try_from(left).ok().as_ref());
         tree.reap();
-        let code = tree.code.ok_or_else(too_long)?;
-        Ok((printed, code, said.text()))
+        let code = tree
+            .code
+            .ok_or_else(|| ProbeError::new("the check did not end"))?;
+        Ok((printed, code))
+    }
+}
+
+/// Waits until one of these can be read. An error is that none could in time, or that nobody waits for the answer.
+fn wait(all: &[&dyn AsFd], asker: BorrowedFd<'_>, until: Instant) -> Result<(), ProbeError> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let fds = all
+            .iter()
+            .map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
+        let mut fds: Vec<PollFd<'_>> = fds.collect();
+        fds.push(PollFd::from_borrowed_fd(asker, PollFlags::RDHUP));
+        match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+            Ok(0) => {
+                let seconds = CHECK.as_secs();
+                return Err(ProbeError::new(format!(
+                    "the check did not end in {seconds} s"
+                )));
+            }
+            Ok(_) if fds.last().is_some_and(|fd| !fd.revents().is_empty()) => {
+                return Err(ProbeError::new("cancelled"));
+            }
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(ProbeError::new(format!("the check: {e}"))),
+        }
     }
 }
 
@@ -392,32 +459,45 @@ impl Guarded for Checks {
         Ok(())
     }
 
-    fn work(&mut self, tree: &mut Tree, _: BorrowedFd<'_>) -> Result<ItemCheck, ProbeError> {
-        let (printed, code, said) = self.run(tree)?;
+    fn work(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<ItemCheck, ProbeError> {
+        let (printed, code) = self.run(tree, asker)?;
+        let answer = answer(&printed, code == 1, &self.items);
         if !(0..=1).contains(&code) {
+            let said = it_said(&answer.said);
             return Err(
                 ProbeError::new(format!("the check ended with exit code {code}{said}"))
                     .hint("it has to end with 0, or with 1 where something is missing"),
             );
         }
-        Ok(answer(&printed, code == 1, said))
-    }
-
-    fn tidy(&mut self) {
-        clear(&mut self.room);
+        Ok(answer)
     }
 }
 
-/// What a check has printed: `lost ITEM` and `torn ITEM`; other lines are its own.
-fn answer(printed: &[u8], fault: bool, said: String) -> ItemCheck {
-    let text = String::from_utf8_lossy(printed);
-    let of = |word: &str| {
-        let items = text.lines().filter_map(|line| line.strip_prefix(word));
-        items.map(str::to_owned).collect()
-    };
+/// What a check has printed: `lost ITEM` and `torn ITEM`, each item once, and of those that nobody asked for the first.
+fn answer(printed: &[u8], fault: bool, items: &[String]) -> ItemCheck {
+    let asked: BTreeSet<&[u8]> = items.iter().map(String::as_bytes).collect();
+    let (mut lost, mut torn, mut stranger) = (BTreeSet::new(), BTreeSet::new(), None);
+    let mut said = String::new();
+    for line in printed.split(|b| *b == b'\n') {
+        let (into, item) = match (line.strip_prefix(b"lost "), line.strip_prefix(b"torn ")) {
+            (Some(item), _) => (&mut lost, item),
+            (_, Some(item)) => (&mut torn, item),
+            _ => {
+                keep_last(line, &mut said);
+                continue;
+            }
+        };
+        if asked.contains(item) {
+            into.insert(item);
+        } else {
+            stranger.get_or_insert(&item[..item.len().min(LONGEST_ITEM)]);
+        }
+    }
+    lost.retain(|item| !torn.contains(item));
+    let text = |item: &[u8]| String::from_utf8_lossy(item).into_owned();
     ItemCheck {
-        lost: of("lost "),
-        torn: of("torn "),
+        lost: lost.into_iter().chain(stranger).map(text).collect(),
+        torn: torn.into_iter().map(text).collect(),
         fault,
         said,
     }
@@ -431,6 +511,7 @@ mod tests {
 
     fn started(dir: &Path, run: &str) -> Running {
         let dir = dir.join("work").to_string_lossy().into_owned();
+        make(&dir).unwrap();
         Running::start(&dir, run, CutProgram::ACK).unwrap()
     }
 
@@ -438,7 +519,7 @@ mod tests {
         let mut items = Vec::new();
         loop {
             match running.await_item().unwrap() {
-                ProgramDid::Item(item) => items.push(item),
+                ProgramDid::Item { name, .. } => items.push(name),
                 ProgramDid::Ended(why) => return (items, why),
                 other => panic!("{other:?}"),
             }
@@ -449,7 +530,7 @@ mod tests {
     fn lines_that_acknowledge_are_items_and_others_are_not() {
         let dir = tempfile::tempdir().unwrap();
         let run =
-            "echo ready; echo ack a; echo ack b and more; printf 'ack c'; echo gone >&2; exit 3";
+            "echo ready; echo ack a; echo ack b and more; echo gone >&2; printf 'ack c'; exit 3";
         let mut running = started(dir.path(), run);
         let (items, why) = all(&mut running);
         // The last line never ended.
@@ -468,7 +549,9 @@ mod tests {
         let run = "(while :; do date > beat; sleep 0.01; done) & while :; do echo ack x; done";
         let mut running = started(dir.path(), run);
         for _ in 0..1000 {
-            assert_eq!(running.await_item().unwrap(), ProgramDid::Item("x".into()));
+            let next = running.await_item().unwrap();
+            let is_x = matches!(&next, ProgramDid::Item { name, .. } if name == "x");
+            assert!(is_x, "{next:?}");
         }
         let pid = running.guard.pid();
         running.kill().unwrap();
@@ -510,6 +593,30 @@ mod tests {
         assert!(checked(dir.path(), check, &["a"]).unwrap().is_clean());
         let torn = checked(dir.path(), "echo torn a; echo well", &["a"]).unwrap();
         assert_eq!((torn.torn, torn.fault), (vec!["a".to_owned()], false));
+    }
+
+    /// A check may print more than a line of the protocol has, and leave a process that keeps its output open.
+    #[test]
+    fn an_answer_has_each_item_once_and_ends_with_the_check() {
+        let dir = tempfile::tempdir().unwrap();
+        let check =
+            "sleep 60 & yes 'lost a' | head -n 1000000; echo lost nobody; echo why >&2; exit 1";
+        let said = checked(dir.path(), check, &["a", "b"]).unwrap();
+        assert_eq!(said.lost, ["a", "nobody"]);
+        assert_eq!((said.fault, said.said.as_str()), (true, "why"));
+    }
+
+    /// Of many items that are printed at once the first ones are seen late; one that is awaited is not.
+    #[test]
+    fn a_program_that_is_ahead_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut running = started(dir.path(), "printf 'ack %s\\n' $(seq 30); sleep 100");
+        let mut ahead = || {
+            let next = running.await_item().unwrap();
+            matches!(next, ProgramDid::Item { ahead: true, .. })
+        };
+        let seen: Vec<bool> = (0..30).map(|_| ahead()).collect();
+        assert_eq!(seen, [[true; 20].as_slice(), &[false; 10]].concat());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use layermark_model::{
     Run,
-    witness::{ProgramCut, Promise, WitnessControl},
+    witness::{LossOrder, ProgramCut, Promise, WitnessControl},
 };
 
 use crate::group;
@@ -27,14 +27,19 @@ pub struct ProgramAnswer<'a> {
 pub enum Open<'a> {
     /// No power was cut under it.
     NotCut(&'a str),
-    /// The layer could not be set up again after any cut.
-    NotSetUp(&'a str),
-    /// The check failed after each cut.
-    NotChecked(&'a str),
+    /// Nobody could look after any cut: the layer could not be set up again after so many, the check failed after so
+    /// many, and why.
+    NotSeen(u64, u64, &'a str),
+    /// The run was stopped before.
+    Stopped,
     /// The check finds nothing missing in an empty directory.
     Blind,
     /// It lost nothing in the layer that is known to lie either.
     LiarLostNothing(&'a str),
+    /// No power was cut under it in a layer that is known to lie.
+    NoLiar,
+    /// It had printed on when so many of its items, of all, were seen: it may have flushed them since.
+    Ahead(u64, u64),
     /// It lost nothing in some cuts; after the others nobody could look: so many.
     Partly(u64),
 }
@@ -44,7 +49,9 @@ pub enum Open<'a> {
 pub enum Extent {
     /// All of several items.
     All,
-    /// Those of some time.
+    /// Items before others that are there.
+    Some,
+    /// Those of the last time.
     Time,
     /// The last one.
     Last,
@@ -53,8 +60,11 @@ pub enum Extent {
 impl Extent {
     /// Of a program that lost something.
     pub fn of(cut: &ProgramCut) -> Self {
+        let earlier = |order: &LossOrder| matches!(order, LossOrder::Gap | LossOrder::Scattered);
         if cut.most_lost > 1 && cut.most_lost == cut.most_of {
             Self::All
+        } else if cut.orders.keys().any(earlier) {
+            Self::Some
         } else if cut.window_ns == 0 {
             Self::Last
         } else {
@@ -111,8 +121,11 @@ pub fn answers(cuts: &[ProgramCut]) -> Vec<ProgramAnswer<'_>> {
 fn answer<'a>(cuts: &[&'a ProgramCut]) -> Option<ProgramAnswer<'a>> {
     let program = cuts.first()?.program.as_str();
     let is = |control| move |cut: &&&ProgramCut| cut.control == Some(control) && cut.cuts > 0;
-    let liar = cuts.iter().find(is(WitnessControl::Liar));
-    let uncaught = liar.filter(|l| !l.lost_items()).map(|l| l.layer.as_str());
+    let control = match cuts.iter().find(is(WitnessControl::Liar)) {
+        None => Some(Open::NoLiar),
+        Some(liar) if !liar.lost_items() => Some(Open::LiarLostNothing(&liar.layer)),
+        Some(_) => None,
+    };
     let mut answer = ProgramAnswer {
         program,
         lost: Vec::new(),
@@ -124,7 +137,7 @@ fn answer<'a>(cuts: &[&'a ProgramCut]) -> Option<ProgramAnswer<'a>> {
     for cut in cuts.iter().copied().filter(|c| !only_liar(c)) {
         if cut.lost_items() {
             answer.lost.push(cut);
-        } else if let Some(open) = open(cut, uncaught) {
+        } else if let Some(open) = open(cut, control) {
             answer.open.push((cut, open));
         } else {
             answer.kept.push(cut);
@@ -132,43 +145,55 @@ fn answer<'a>(cuts: &[&'a ProgramCut]) -> Option<ProgramAnswer<'a>> {
     }
     let size = |c: &&ProgramCut| (Extent::of(c), std::cmp::Reverse((c.window_ns, c.most_lost)));
     answer.lost.sort_by_key(size);
-    answer.blame = (!answer.lost.is_empty()).then(|| blame(cuts, &answer.lost));
+    answer.blame = (!answer.lost.is_empty()).then(|| blame(cuts, &answer));
     Some(answer)
 }
 
-/// Why nothing is proved of a program that lost nothing.
-fn open<'a>(cut: &'a ProgramCut, uncaught: Option<&'a str>) -> Option<Open<'a>> {
+/// Share of the items that may be seen late.
+const MOST_AHEAD: f64 = 0.1;
+
+/// Why nothing is proved of a program that lost nothing. `control`: what its cuts in a lying layer leave open.
+fn open<'a>(cut: &'a ProgramCut, control: Option<Open<'a>>) -> Option<Open<'a>> {
     let unseen = cut.unrecovered + cut.unchecked;
-    Some(if let Some(why) = &cut.uncut {
-        Open::NotCut(why)
-    } else if cut.cuts == 0 && cut.unchecked > 0 {
-        Open::NotChecked(cut.unchecked_why.as_deref().unwrap_or_default())
-    } else if cut.cuts == 0 {
-        Open::NotSetUp(cut.unrecovered_why.as_deref().unwrap_or("no power was cut"))
-    } else if cut.blind {
-        Open::Blind
-    } else if let Some(liar) = uncaught {
-        Open::LiarLostNothing(liar)
-    } else if unseen > 0 {
-        Open::Partly(unseen)
-    } else {
-        return None;
-    })
+    if let Some(why) = &cut.uncut {
+        return Some(Open::NotCut(why));
+    }
+    if cut.cuts == 0 {
+        let why = cut.unchecked_why.as_ref().or(cut.unrecovered_why.as_ref());
+        return Some(why.map_or(Open::Stopped, |why| {
+            Open::NotSeen(cut.unrecovered, cut.unchecked, why)
+        }));
+    }
+    let ahead = cut.ahead as f64 > MOST_AHEAD * cut.items as f64;
+    let own = [
+        cut.blind.then_some(Open::Blind),
+        ahead.then_some(Open::Ahead(cut.ahead, cut.items)),
+        control,
+        (unseen > 0).then_some(Open::Partly(unseen)),
+    ];
+    own.into_iter().flatten().next()
 }
 
-fn blame(cuts: &[&ProgramCut], lost: &[&ProgramCut]) -> Blame {
-    if lost.iter().all(|c| c.promises == Promise::Nothing) {
+fn blame(cuts: &[&ProgramCut], answer: &ProgramAnswer<'_>) -> Blame {
+    if answer.lost.iter().all(|c| c.promises == Promise::Nothing) {
         return Blame::Promised;
     }
-    let killed = lost.iter().map(|c| c.lost_when_killed).max().unwrap_or(0);
-    if killed > 0 {
+    let honest = |c: &&&ProgramCut| c.control == Some(WitnessControl::Honest);
+    let native = cuts.iter().find(honest);
+    // Missing without a power cut, natively: no layer had a part in it.
+    if let Some(killed) = native.map(|c| c.lost_when_killed).filter(|n| *n > 0) {
         return Blame::Killed(killed);
     }
-    let honest = |c: &&&ProgramCut| c.control == Some(WitnessControl::Honest) && c.cuts > 0;
-    match cuts.iter().find(honest) {
-        Some(native) if native.lost_items() => Blame::Program,
-        Some(_) => Blame::Layers,
-        None => Blame::NotKnown,
+    if native.is_some_and(|c| c.lost_items()) {
+        Blame::Program
+    } else if answer
+        .kept
+        .iter()
+        .any(|c| c.control == Some(WitnessControl::Honest))
+    {
+        Blame::Layers
+    } else {
+        Blame::NotKnown
     }
 }
 
@@ -204,29 +229,37 @@ mod tests {
     fn a_loss_is_the_layers_only_where_natively_nothing_is_lost() {
         let blame = |all: &[ProgramCut]| answers(all)[0].blame;
         let lossy = cut("fuse", None, 5);
-        assert_eq!(
-            blame(&[native(0), lossy.clone(), liar(38)]),
-            Some(Blame::Layers)
-        );
-        assert_eq!(
-            blame(&[native(2), lossy.clone(), liar(38)]),
-            Some(Blame::Program)
-        );
+        let with = |native: ProgramCut| [native, lossy.clone(), liar(38)];
+        assert_eq!(blame(&with(native(0))), Some(Blame::Layers));
+        assert_eq!(blame(&with(native(2))), Some(Blame::Program));
         assert_eq!(blame(&[lossy.clone(), liar(38)]), Some(Blame::NotKnown));
         let uncut = ProgramCut {
             cuts: 0,
             uncut: Some("x".into()),
             ..native(0)
         };
-        assert_eq!(blame(&[uncut, lossy.clone()]), Some(Blame::NotKnown));
+        assert_eq!(blame(&with(uncut)), Some(Blame::NotKnown));
+        // One cut that was seen, and many that were not, acquit nobody.
+        let partly = ProgramCut {
+            cuts: 1,
+            unchecked: 37,
+            ..native(0)
+        };
+        assert_eq!(blame(&with(partly)), Some(Blame::NotKnown));
+        let early = ProgramCut {
+            lost_when_killed: 3,
+            ..native(2)
+        };
+        assert_eq!(blame(&with(early)), Some(Blame::Killed(3)));
+        // Missing without a cut in one layer only: it is the layer.
         let killed = ProgramCut {
             lost_when_killed: 3,
             ..lossy.clone()
         };
-        assert_eq!(blame(&[native(0), killed]), Some(Blame::Killed(3)));
+        assert_eq!(blame(&[native(0), killed, liar(38)]), Some(Blame::Layers));
         let careless = ProgramCut {
             promises: Promise::Nothing,
-            ..lossy
+            ..lossy.clone()
         };
         let all = [native(0), careless];
         assert_eq!(answers(&all)[0].blame, Some(Blame::Promised));
@@ -245,33 +278,39 @@ mod tests {
         let fuse = || cut("fuse", None, 0);
         assert!(open(&[native(0), fuse(), liar(38)]).is_empty());
         let uncaught = Open::LiarLostNothing("overlay:volatile");
-        assert_eq!(
-            open(&[native(0), fuse(), liar(0)]),
-            [("native", uncaught), ("fuse", uncaught)]
-        );
-        let blind = ProgramCut {
-            blind: true,
-            ..fuse()
+        let both = |why| [("native", why), ("fuse", why)];
+        assert_eq!(open(&[native(0), fuse(), liar(0)]), both(uncaught));
+        assert_eq!(open(&[native(0), fuse()]), both(Open::NoLiar));
+        let of = |why: Open<'static>, fuse: ProgramCut| {
+            let all = [native(0), fuse, liar(38)];
+            let found: Vec<bool> = open(&all).into_iter().map(|o| o == ("fuse", why)).collect();
+            assert_eq!(found, [true], "{why:?}");
         };
-        assert_eq!(open(&[native(0), blind, liar(38)]), [("fuse", Open::Blind)]);
-        let unchecked = ProgramCut {
+        let blind = true;
+        of(Open::Blind, ProgramCut { blind, ..fuse() });
+        of(
+            Open::Ahead(30, 100),
+            ProgramCut {
+                ahead: 30,
+                ..fuse()
+            },
+        );
+        of(
+            Open::Partly(4),
+            ProgramCut {
+                unrecovered: 4,
+                ..fuse()
+            },
+        );
+        of(Open::Stopped, ProgramCut { cuts: 0, ..fuse() });
+        let unseen = ProgramCut {
             cuts: 0,
-            unchecked: 38,
+            unchecked: 36,
+            unrecovered: 2,
             unchecked_why: Some("it crashed".into()),
             ..fuse()
         };
-        assert_eq!(
-            open(&[native(0), unchecked, liar(38)]),
-            [("fuse", Open::NotChecked("it crashed"))]
-        );
-        let partly = ProgramCut {
-            unrecovered: 4,
-            ..fuse()
-        };
-        assert_eq!(
-            open(&[native(0), partly, liar(38)]),
-            [("fuse", Open::Partly(4))]
-        );
+        of(Open::NotSeen(2, 36, "it crashed"), unseen);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a program lost in power cuts.
 
-use layermark_model::witness::{LossOrder, ProgramCut};
+use layermark_model::witness::ProgramCut;
 
 use crate::{
     number::{count, list, time},
@@ -65,26 +65,21 @@ fn named(cuts: &[&ProgramCut]) -> Text {
 
 /// How much of what a program acknowledged is lost at most.
 fn extent(cut: &ProgramCut) -> Text {
-    let earlier = cut
-        .orders
-        .keys()
-        .any(|order| matches!(order, LossOrder::Gap | LossOrder::Scattered));
-    let earlier = if earlier {
-        ", and not only the last ones"
+    let torn = if cut.torn > 0 {
+        ", some of them damaged"
     } else {
         ""
-    };
-    let torn = match cut.torn {
-        0 => Text::default(),
-        n => text!(", {n} of them damaged in all cuts"),
     };
     let items = count(cut.most_lost as usize, "item");
     match Extent::of(cut) {
         Extent::All => text!("all of {items} that it acknowledged{torn}"),
-        Extent::Last => text!("the last item that it acknowledged{torn}{earlier}"),
+        Extent::Some => {
+            text!("items that it acknowledged and not only the last ones (at most {items}{torn})")
+        }
+        Extent::Last => "the last item that it acknowledged".into(),
         Extent::Time => {
             let window = time(cut.window_ns as f64 / 1e3);
-            text!("up to {window} of what it acknowledged (at most {items}{torn}{earlier})")
+            text!("up to {window} of what it acknowledged (at most {items}{torn})")
         }
     }
 }
@@ -94,7 +89,7 @@ impl Blame {
         match self {
             Self::Promised => ", which it does not promise to keep".into(),
             Self::Killed(n) => text!(
-                ": {} missing when only the program had been killed, so it acknowledges before it writes, or its check is wrong",
+                ": natively {} missing when only the program had been killed, so it acknowledges before it writes, or its check is wrong",
                 count(n as usize, "item")
             ),
             Self::Program => {
@@ -110,8 +105,19 @@ impl Open<'_> {
     fn said(&self) -> Text {
         match self {
             Self::NotCut(why) => text!("{why}"),
-            Self::NotSetUp(why) => text!("it could not be set up again after a cut ({why})"),
-            Self::NotChecked(why) => text!("the check failed after each cut ({why})"),
+            Self::Stopped => "the run was stopped before a cut".into(),
+            Self::NotSeen(unrecovered, unchecked, why) => {
+                let unrecovered = (*unrecovered > 0).then(|| {
+                    let cuts = count(*unrecovered as usize, "cut");
+                    text!("it could not be set up again after {cuts}")
+                });
+                let unchecked = (*unchecked > 0).then(|| {
+                    let cuts = count(*unchecked as usize, "cut");
+                    text!("the check failed after {cuts}")
+                });
+                let parts = unrecovered.into_iter().chain(unchecked);
+                text!("{} ({why})", Text::joined(parts, ", and "))
+            }
             Self::Blind => "the check finds nothing missing in an empty directory".into(),
             Self::LiarLostNothing(liar) => {
                 text!(
@@ -119,6 +125,11 @@ impl Open<'_> {
                     Text::code(liar)
                 )
             }
+            Self::NoLiar => "no power was cut under it in a layer that is known to lie".into(),
+            Self::Ahead(ahead, items) => text!(
+                "it acknowledges faster than it is read ({ahead} of {})",
+                count(*items as usize, "item")
+            ),
             Self::Partly(n) => text!("after {} nobody could look", count(*n as usize, "cut")),
         }
     }
@@ -128,7 +139,7 @@ impl Open<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use layermark_model::witness::{Promise, WitnessControl};
+    use layermark_model::witness::{LossOrder, Promise, WitnessControl};
 
     use super::*;
     use crate::{statements::programs::answers, words::said};
@@ -209,12 +220,16 @@ mod tests {
             torn: 3,
             ..upper
         };
-        let all = [honest, gaps];
+        let liar = losing(
+            cut("overlay:volatile", Some(WitnessControl::Liar)),
+            4000,
+            3000,
+        );
+        let all = [honest, gaps, liar];
         assert_eq!(
             said(&answers(&all)[0]),
-            "`redis everysec` loses up to 900 ms of what it acknowledged (at most 700 items, 3 of them damaged in all \
-             cuts, and not only the last ones) in `overlay:upper`, and natively none; it kept all in `native` (4000 items \
-             and 38 cuts)"
+            "`redis everysec` loses items that it acknowledged and not only the last ones (at most 700 items, some of them \
+             damaged) in `overlay:upper`, and natively none; it kept all in `native` (4000 items and 38 cuts)"
         );
     }
 

@@ -19,12 +19,13 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// Packages whose names are not those of their programs, on Debian.
-const PACKAGES: [(&str, &str); 5] = [
+const PACKAGES: [(&str, &str); 6] = [
     ("psql", "postgresql"),
     ("pg_lsclusters", "postgresql"),
     ("unshare", "util-linux"),
     ("redis-cli", "redis-tools"),
     ("sync", "coreutils"),
+    ("stdbuf", "coreutils"),
 ];
 
 /// A preset's file.
@@ -34,6 +35,9 @@ struct Preset {
     about: String,
     /// Programs that it uses.
     needs: Vec<String>,
+    /// Precedes both commands.
+    #[serde(default)]
+    common: String,
     run: String,
     check: String,
     variant: Vec<Variant>,
@@ -76,8 +80,8 @@ pub fn programs(name: &str, time_ms: u64) -> Result<Vec<CutProgram>, Failure> {
     }
     let of = |variant: Variant| CutProgram {
         name: variant.name,
-        run: format!("{}\n{}", variant.set, preset.run.trim()),
-        check: preset.check.trim().to_owned(),
+        run: joined(&[&variant.set, &preset.common, &preset.run]),
+        check: joined(&[&preset.common, &preset.check]),
         ack: CutProgram::ACK.into(),
         promises: variant.promises,
         time_ms,
@@ -85,11 +89,40 @@ pub fn programs(name: &str, time_ms: u64) -> Result<Vec<CutProgram>, Failure> {
     Ok(preset.variant.into_iter().map(of).collect())
 }
 
+/// A command of several parts.
+fn joined(parts: &[&str]) -> String {
+    let parts = parts
+        .iter()
+        .map(|part| part.trim())
+        .filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    /// `sh -n` reads a script and runs nothing.
+    #[test]
+    fn each_command_is_one_that_a_shell_can_read() {
+        for (name, text) in FILES {
+            let preset = parsed(text).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+            for variant in &preset.variant {
+                let run = joined(&[&variant.set, &preset.common, &preset.run]);
+                let check = joined(&[&preset.common, &preset.check]);
+                for command in [run, check] {
+                    let read = std::process::Command::new("sh")
+                        .args(["-nc", &command])
+                        .output();
+                    let read = read.expect("a shell");
+                    let why = String::from_utf8_lossy(&read.stderr);
+                    assert!(read.status.success(), "{}: {why}", variant.name);
+                }
+            }
+        }
+    }
 
     #[test]
     fn each_preset_is_read_and_its_programs_have_names_of_their_own() {
