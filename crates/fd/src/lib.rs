@@ -1,8 +1,10 @@
 //! Files and directories by descriptor. Any user who may write to a directory on a path can replace
 //! the file it names. A descriptor always refers to the same file.
 
+mod below;
 mod held;
 
+pub use below::{open_below, remove_tree};
 pub use held::{
     Held, HeldDir, Refused, is_exposed, is_open_to_others, is_root, is_trusted, open_own,
 };

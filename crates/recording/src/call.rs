@@ -397,11 +397,17 @@ impl Call {
         }
     }
 
-    /// Bytes of memory that it reads into or writes from.
+    /// Whether it makes a file or a directory that was not there.
+    pub fn makes(&self) -> bool {
+        let creates = i64::from(open_flag("O_CREAT") | open_flag("O_TMPFILE"));
+        self.kind == CallKind::Mkdir || self.kind == CallKind::Open && self.a & creates != 0
+    }
+
+    /// Bytes of data that it reads or writes at once.
     pub fn buffer(&self) -> u64 {
         use CallKind as K;
         match self.kind {
-            K::Read | K::Pread | K::Write | K::Pwrite | K::List => self.a.max(0) as u64,
+            K::Read | K::Pread | K::Write | K::Pwrite => self.a.max(0) as u64,
             kind if kind.is_xattr() => self.a.max(0) as u64,
             _ => 0,
         }

@@ -124,7 +124,9 @@ impl Recording {
     /// Memory and room on the disk.
     fn check_sums(&self) -> Result<(), String> {
         let buffers = self.buffers();
-        let memory: u64 = buffers.iter().sum();
+        // Each task's own, and the data that all of them write.
+        let data = buffers.iter().max().copied().unwrap_or(0);
+        let memory = buffers.iter().chain(&self.lists()).sum::<u64>() + data;
         if memory > limits::BUFFERS {
             return Err(format!(
                 "its tasks need buffers of {memory} bytes, more than {}",
@@ -141,12 +143,24 @@ impl Recording {
         Ok(())
     }
 
-    /// Bytes of the largest buffer of each task.
+    /// Bytes of each task's largest buffer for data.
     pub fn buffers(&self) -> Vec<u64> {
+        self.largest(Call::buffer)
+    }
+
+    /// Bytes of each task's largest buffer for entries of directories.
+    pub fn lists(&self) -> Vec<u64> {
+        self.largest(|call| match call.kind {
+            CallKind::List => call.a.max(0) as u64,
+            _ => 0,
+        })
+    }
+
+    fn largest(&self, of: impl Fn(&Call) -> u64) -> Vec<u64> {
         let mut largest = vec![0; self.head.tasks as usize];
         for call in &self.calls {
             let own = &mut largest[call.task as usize];
-            *own = call.buffer().max(*own);
+            *own = of(call).max(*own);
         }
         largest
     }
@@ -162,9 +176,15 @@ impl Recording {
         each.fold(0, u64::saturating_add)
     }
 
-    /// Bytes of the files of its tree.
+    /// Bytes of the files of its tree. Another name of a file takes none.
     pub fn tree_bytes(&self) -> u64 {
-        self.tree.iter().map(|entry| entry.size).sum()
+        let files = self.tree.iter().filter(|entry| entry.same.is_none());
+        files.map(|entry| entry.size).sum()
+    }
+
+    /// How many of its calls make a file or a directory, if they succeed.
+    pub fn made(&self) -> u64 {
+        self.calls.iter().filter(|call| call.makes()).count() as u64
     }
 }
 

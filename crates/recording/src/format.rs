@@ -46,10 +46,13 @@ pub struct Head {
     /// if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think_ns: Option<u64>,
+    /// Half of the range in which that time was in the rounds that measured it, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think_spread_ns: Option<u64>,
     /// The tree that the program left, in the words of [`crate::words_of`]. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Whether components of names were replaced by others of the same length.
+    /// Whether components of names were replaced.
     #[serde(default)]
     pub private: bool,
     /// What is not in the recording, and how often it was met.
@@ -177,17 +180,25 @@ impl Recording {
         Ok(())
     }
 
-    /// The bytes of a file. Sets the counts of the head.
+    /// Sets the counts of the head, and checks everything.
     ///
     /// # Errors
     /// If it would be refused when it is read.
-    pub fn packed(&mut self) -> Result<Vec<u8>, String> {
+    pub fn accept(&mut self) -> Result<(), String> {
         self.head.format = FORMAT;
         self.head.entries = self.tree.len() as u64;
         self.head.names = self.names.len() as u64;
         self.head.calls = self.calls.len() as u64;
         self.head.check()?;
-        self.check()?;
+        self.check()
+    }
+
+    /// The bytes of a file. Sets the counts of the head.
+    ///
+    /// # Errors
+    /// As [`Self::accept`].
+    pub fn packed(&mut self) -> Result<Vec<u8>, String> {
+        self.accept()?;
         let mut text = Vec::new();
         let mut write = |line: &Line| -> Result<(), String> {
             serde_json::to_writer(&mut text, line).map_err(|e| e.to_string())?;
@@ -286,6 +297,11 @@ impl Head {
             (
                 "nanoseconds between its calls",
                 self.think_ns.unwrap_or(0),
+                limits::THINK_NS,
+            ),
+            (
+                "nanoseconds of spread between its calls",
+                self.think_spread_ns.unwrap_or(0),
                 limits::THINK_NS,
             ),
         ];

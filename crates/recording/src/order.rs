@@ -1,5 +1,7 @@
 //! Which call may run next.
 
+use std::{cmp::Reverse, collections::BinaryHeap};
+
 use crate::Call;
 
 /// Calls of a recording by task, and how far each task is.
@@ -18,25 +20,33 @@ impl Pending {
         Self { by_task }
     }
 
-    /// The number of a call that waits for itself, through others; `None` if all can run to their end.
+    /// The number of a call that waits for itself, through others; `None` if all can run to their end. Each wait is
+    /// looked at twice at most: a hostile order takes no longer than another one.
     pub fn cycle(&self, calls: &[Call]) -> Option<u32> {
-        let mut done = vec![0usize; self.by_task.len()];
-        // Tasks that each task's progress may let go on.
-        let mut blocked: Vec<Vec<usize>> = vec![Vec::new(); self.by_task.len()];
-        let mut ready: Vec<usize> = (0..self.by_task.len()).collect();
+        let tasks = self.by_task.len();
+        let mut done = vec![0usize; tasks];
+        // How many waits of each task's next call are over.
+        let mut met = vec![0usize; tasks];
+        // For each task, how many of its calls let which tasks go on.
+        let mut blocked: Vec<BinaryHeap<Reverse<(usize, usize)>>> = vec![BinaryHeap::new(); tasks];
+        let mut ready: Vec<usize> = (0..tasks).collect();
         while let Some(task) = ready.pop() {
-            let before = done[task];
-            while let Some(number) = self.by_task[task].get(done[task]) {
-                let waits = &calls[*number as usize].waits;
-                let unmet = |(of, count): &&(u32, u32)| done[*of as usize] < *count as usize;
-                if let Some((of, _)) = waits.iter().find(unmet) {
-                    blocked[*of as usize].push(task);
-                    break;
+            'calls: while let Some(number) = self.by_task[task].get(done[task]) {
+                for (of, count) in &calls[*number as usize].waits[met[task]..] {
+                    let (of, count) = (*of as usize, *count as usize);
+                    if done[of] < count {
+                        blocked[of].push(Reverse((count, task)));
+                        break 'calls;
+                    }
+                    met[task] += 1;
                 }
-                done[task] += 1;
+                (done[task], met[task]) = (done[task] + 1, 0);
             }
-            if done[task] > before {
-                ready.append(&mut blocked[task]);
+            while let Some(Reverse((count, other))) = blocked[task].peek().copied()
+                && count <= done[task]
+            {
+                blocked[task].pop();
+                ready.push(other);
             }
         }
         let mut stuck = self.by_task.iter().zip(&done);
@@ -67,5 +77,26 @@ mod tests {
         assert_eq!(Pending::new(&own, 1).cycle(&own), Some(1));
         let three = [call(0, &[(1, 1)]), call(1, &[(2, 1)]), call(2, &[])];
         assert_eq!(Pending::new(&three, 3).cycle(&three), None);
+    }
+
+    /// Two tasks let each other go on in turn, and 250 others wait for the last turn after 250 other waits. If each turn
+    /// looked at all of these again, it would be 10^10 waits.
+    #[test]
+    fn a_hostile_order_is_looked_at_once() {
+        const TURNS: u32 = 200_000;
+        let mut calls = Vec::new();
+        for turn in 0..TURNS {
+            calls.push(call(0, &[(1, turn)]));
+            calls.push(call(1, &[(0, turn + 1)]));
+        }
+        let mut waits: Vec<(u32, u32)> = (2..252).map(|task| (task, 0)).collect();
+        waits.push((0, TURNS));
+        calls.extend((2..252).map(|task| call(task, &waits)));
+        assert_eq!(Pending::new(&calls, 252).cycle(&calls), None);
+        calls.push(call(0, &[(251, 2)]));
+        assert_eq!(
+            Pending::new(&calls, 252).cycle(&calls),
+            Some(calls.len() as u32 - 1)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Names that say nothing: components replaced by others of the same length.
+//! Names that say nothing: components replaced by random ones of the same length.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,15 +14,19 @@ const ATTEMPTS: u64 = 10_000;
 /// New components, the same for the same component.
 pub struct Renamed {
     salt: u64,
+    /// How many were drawn.
+    drawn: u64,
     known: HashMap<Vec<u8>, Vec<u8>>,
     taken: HashSet<Vec<u8>>,
 }
 
 impl Renamed {
-    /// Without the salt, which is drawn and not kept, a component cannot be found by trying words.
+    /// New components are drawn one after another. They do not depend on the old ones, so that these cannot be found by
+    /// trying words. What is left of a component is its length, and its place in the order of the tree.
     pub fn new(salt: u64) -> Self {
         Self {
             salt,
+            drawn: 0,
             known: HashMap::new(),
             taken: HashSet::new(),
         }
@@ -53,10 +57,10 @@ impl Renamed {
         // There are 64 names of one letter: if all are taken, a longer one is.
         let longer = [0, 1, 2]
             .into_iter()
-            .flat_map(|more| (0..ATTEMPTS).map(move |n| (more, n)));
+            .flat_map(|more| (0..ATTEMPTS).map(move |_| more));
         let mut new = Vec::new();
-        for (more, attempt) in longer {
-            new = self.drawn(part, part.len() + more, attempt);
+        for more in longer {
+            new = self.draw(part.len() + more);
             if !self.taken.contains(&new) {
                 break;
             }
@@ -66,8 +70,9 @@ impl Renamed {
         new
     }
 
-    fn drawn(&self, part: &[u8], length: usize, attempt: u64) -> Vec<u8> {
-        let first = xxh3_64_with_seed(part, self.salt ^ attempt);
+    fn draw(&mut self, length: usize) -> Vec<u8> {
+        let first = xxh3_64_with_seed(&self.drawn.to_le_bytes(), self.salt);
+        self.drawn += 1;
         let letters = (0..length as u64).map(|at| {
             let hash = xxh3_64_with_seed(&at.to_le_bytes(), first);
             LETTERS[(hash % 64) as usize]
@@ -77,7 +82,7 @@ impl Renamed {
 }
 
 impl Recording {
-    /// Replaces names by others of the same length, and forgets the command. Returns what replaced them, for the names
+    /// Replaces names, and forgets the command. Returns what replaced them, for the names
     /// of the tree that the program left.
     pub fn make_private(&mut self, salt: u64) -> Renamed {
         let mut renamed = Renamed::new(salt);
@@ -115,6 +120,8 @@ mod tests {
         assert_eq!(renamed.name(&".".into()), ".".into());
         let other = Renamed::new(8).name(&"secret/plans.txt".into());
         assert_ne!(other, first);
+        let same = Renamed::new(7).name(&"public/sheet.txt".into());
+        assert_eq!(same.0, first.0, "it does not depend on the old name");
         // More names of one byte than there are letters.
         let all: HashSet<Vec<u8>> = (1..=200u8)
             .filter(|b| *b != b'/')

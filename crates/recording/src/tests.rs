@@ -64,9 +64,37 @@ fn what_is_written_is_read_again() {
     let packed = it.packed().unwrap();
     assert_eq!(Recording::unpack(packed.as_slice()).unwrap(), it);
     assert_eq!(
-        (it.written(), it.tree_bytes(), it.buffers()),
-        (100, 10, vec![100, 0])
+        (it.written(), it.tree_bytes(), it.buffers(), it.made()),
+        (100, 10, vec![100, 0], 2)
     );
+}
+
+/// Other names of a file take no room, and buffers for entries are counted beside those for data.
+#[test]
+fn room_and_memory_are_counted() {
+    let mut it = small();
+    it.tree.push(Entry {
+        same: Some(1),
+        ..Entry::file("h".into(), 0o644, 10)
+    });
+    assert_eq!(it.tree_bytes(), 10);
+    let list = |task| Call {
+        task,
+        file: Some(0),
+        a: 2 << 20,
+        ..Call::new(CallKind::List)
+    };
+    it.head.tasks = 256;
+    it.calls.extend((0..256).map(list));
+    assert_eq!((it.lists()[255], it.buffers()[255]), (2 << 20, 0));
+    it.accept().unwrap();
+    let read = |call: Call| Call {
+        kind: CallKind::Read,
+        ..call
+    };
+    it.calls.extend((0..256).map(list).map(read));
+    let why = it.accept().unwrap_err();
+    assert!(why.contains("buffers of 1075838976 bytes"), "{why}");
 }
 
 /// Any numbers come back, whatever their differences.
@@ -213,7 +241,7 @@ fn other_bytes_are_refused() {
 }
 
 #[test]
-fn a_private_recording_is_as_long_and_says_no_name() {
+fn a_private_recording_is_as_long_and_has_no_name() {
     let mut it = small();
     it.head.command = "app secret".into();
     let before: Vec<usize> = it.names.iter().map(|name| name.0.len()).collect();

@@ -99,6 +99,107 @@ fn git_status_is_replayed_in_every_layer() {
     replays(said, layers(), &["git status --porcelain, I/O alone"]);
 }
 
+/// tar writes nothing, and reads no file, if its output is `/dev/null`: its time would be less than that of its calls.
+#[test]
+fn the_time_of_a_program_that_prints_is_estimated() {
+    if !has("strace") || !has("tar") {
+        return skipped("strace or tar is not installed");
+    }
+    let lm = Lm::new();
+    let dir = lm.dir.path().to_owned();
+    source(&dir);
+    let said = record(lm, &["tar", "cf", "-", "src"]).code(0);
+    let said = said.prints("on tmpfs the program takes ");
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    assert!(
+        it.head.think_ns.is_some_and(|ns| ns > 0) && it.head.think_spread_ns.is_some(),
+        "{:?}",
+        it.head
+    );
+    let labels = [
+        "tar cf - src, as the application",
+        "tar cf - src, I/O alone",
+    ];
+    replays(said, layers(), &labels);
+}
+
+/// How long it takes there is not how long it takes here.
+#[test]
+fn a_program_that_does_something_else_when_repeated_has_no_estimate() {
+    if !has("strace") {
+        return skipped("strace is not installed");
+    }
+    let script = ": > b; case $PWD in /dev/shm/*) cat a a a a a;; esac";
+    let lm = Lm::new().file("a", "x");
+    let dir = lm.dir.path().to_owned();
+    let _said = record(lm, &["sh", "-c", script])
+        .code(0)
+        .prints("not known: on tmpfs the program does something else: ");
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    assert_eq!(it.head.think_ns, None);
+}
+
+/// Copies of a tree with this file.
+fn copies_with(name: &str) -> usize {
+    let all = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    all.filter(|entry| entry.path().join("before").join(name).exists())
+        .count()
+}
+
+/// The program sends a signal to `layermark`, the parent of its strace.
+#[test]
+fn an_interrupted_program_is_recorded_until_then_and_twice_leaves_nothing() {
+    if !has("strace") {
+        return skipped("strace is not installed");
+    }
+    let script = |signals: &str| {
+        format!(": > made; read a b c l d < /proc/$PPID/stat; {signals}; exec sleep 1000")
+    };
+    let lm = Lm::new().file("interrupted-once", "x");
+    let dir = lm.dir.path().to_owned();
+    let _said = record(lm, &["sh", "-c", &script("kill -TERM $l")])
+        .code(0)
+        .prints("not known: the program was interrupted");
+    let it = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap()).unwrap();
+    assert!(it.names.contains(&"made".into()), "{:?}", it.names);
+    let lm = Lm::new().file("interrupted-twice", "x");
+    let dir = lm.dir.path().to_owned();
+    let _twice = record(lm, &["sh", "-c", &script("kill -INT $l; kill -TERM $l")])
+        .code(130)
+        .says("stopped: nothing was recorded");
+    assert!(!dir.join("app.lmrec").exists());
+    assert_eq!(
+        (
+            copies_with("interrupted-once"),
+            copies_with("interrupted-twice")
+        ),
+        (0, 0)
+    );
+}
+
+#[test]
+fn why_strace_does_not_start_a_program_is_said() {
+    if !has("strace") {
+        return skipped("strace is not installed");
+    }
+    let none = [
+        "strace has not started `/nonexistent`: it has said why",
+        "stat '/nonexistent'",
+    ];
+    record(Lm::new(), &["/nonexistent"]).fails(1, &none);
+    let lm = Lm::new().file("bad", "#!/nonexistent\n");
+    prepare(lm.dir.path(), &["chmod", "+x", "bad"]);
+    record(lm, &["./bad"]).fails(1, &["strace has not started `./bad`: ENOENT"]);
+    let lm = Lm::new().file(
+        "strace",
+        "#!/bin/sh\necho strace: not permitted >&2; echo > /dev/null; exit 1\n",
+    );
+    prepare(lm.dir.path(), &["chmod", "+x", "strace"]);
+    let path = lm.dir.path().to_string_lossy().into_owned() + ":/usr/bin:/bin";
+    let fake = record(lm.env("PATH", &path), &["true"]);
+    fake.fails(1, &["strace has not started `true`: strace: not permitted"]);
+}
+
 #[test]
 fn an_archive_is_unpacked_in_every_layer() {
     if !has("strace") || !has("tar") {

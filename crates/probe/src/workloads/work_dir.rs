@@ -103,11 +103,10 @@ impl Drop for WorkDir {
 /// (`.fuse_hidden*`, `.nfs*`) until they learn, shortly afterwards, that it was closed. This waits
 /// for that.
 fn remove(path: &Path) -> io::Result<()> {
-    use io::ErrorKind::{DirectoryNotEmpty, NotFound, ResourceBusy};
+    use io::ErrorKind::{DirectoryNotEmpty, ResourceBusy};
     let until = Instant::now() + Duration::from_secs(5);
     loop {
-        match fs::remove_dir_all(path) {
-            Err(e) if e.kind() == NotFound => return Ok(()),
+        match layermark_fd::remove_tree(path) {
             Err(e) if matches!(e.kind(), DirectoryNotEmpty | ResourceBusy) => {
                 if Instant::now() > until {
                     let text = "some process still has files open in it";

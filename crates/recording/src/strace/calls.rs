@@ -103,7 +103,12 @@ impl Sequence {
         }
         let whole = normal(&start, &name);
         let path = self.links.follow(whole.clone(), follows);
-        let relative = below(&self.root, &path)?.to_vec();
+        let Some(relative) = below(&self.root, &path).map(<[u8]>::to_vec) else {
+            if below(&self.root, &whole).is_some() {
+                self.leave("calls through links that lead out of the tree");
+            }
+            return None;
+        };
         let is_absolute = name.starts_with(b"/");
         let dir = base
             .and_then(descriptor)

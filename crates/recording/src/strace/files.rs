@@ -70,7 +70,11 @@ impl Sequence {
                 };
                 self.emit(id, call, &shared)
             }
-            "ioctl" | "epoll_ctl" => Ok(()),
+            "ioctl" => {
+                self.leave("ioctl other than FICLONE");
+                Ok(())
+            }
+            "epoll_ctl" => Ok(()),
             _ => self.simple(id, e, file, outcome),
         }
     }
@@ -118,7 +122,7 @@ impl Sequence {
                 false,
             ),
             "fstatfs" | "fstatfs64" => (K::Fstatfs, [0; 3], false, false),
-            // Waiting for a lock is waiting for the task that has it, which is in the order.
+            // Waiting for a lock is waiting for the task that has it: see `of_locks`.
             "flock" => (K::Flock, [bits(e.arg(1)) & 0xb | 4, 0, 0], true, false),
             "fgetxattr" => (K::Fgetxattr, [number(3), 0, 0], false, false),
             "fsetxattr" => (
@@ -161,7 +165,10 @@ impl Sequence {
                 return Ok(());
             }
         }
-        let shared = self.of_file(file, moves, changes);
+        let mut shared = self.of_file(file, moves, changes);
+        if kind == K::Flock {
+            shared.extend(self.of_locks(file));
+        }
         self.emit(id, call, &shared)
     }
 
@@ -198,6 +205,9 @@ impl Sequence {
         }
         if outcome > most {
             self.leave("calls of more than 16 MiB: replayed in several");
+        }
+        if e.args.iter().skip(4).any(|arg| arg.contains("RWF_")) {
+            self.leave("RWF_ flags of preadv2 and pwritev2: replayed without them");
         }
         if writes {
             self.changes_data(file);
@@ -297,7 +307,8 @@ impl Sequence {
                 outcome: outcome.min(0),
                 ..Call::new(CallKind::Lock)
             };
-            let shared = self.of_file(file, true, false);
+            let mut shared = self.of_file(file, true, false);
+            shared.extend(self.of_locks(file));
             self.emit(id, call, &shared)?;
         } else if command.contains("GETLK") {
             self.leave("fcntl F_GETLK");

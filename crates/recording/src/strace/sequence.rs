@@ -20,6 +20,8 @@ pub enum Shared {
     File(u32),
     /// The entries of a directory.
     Entries(u32),
+    /// The locks of a file.
+    Locks(u32),
 }
 
 /// How a call uses something. Uses of one kind may overlap, except exclusive ones.
@@ -91,6 +93,8 @@ pub struct Sequence {
     /// Absolute path of each open file.
     pub file_paths: Vec<Option<Vec<u8>>>,
     references: Vec<u32>,
+    /// Open files that had a lock, with the number of the path at that time.
+    pub locked: HashMap<u32, u32>,
     /// Directories whose entries were read, and how much the last read returned.
     pub listed: HashMap<u32, i64>,
     /// What a waiting task waits for: the end of a process, the last write to a pipe, the last wake of a futex.
@@ -123,6 +127,7 @@ impl Sequence {
             uses: HashMap::new(),
             file_paths: Vec::new(),
             references: Vec::new(),
+            locked: HashMap::new(),
             listed: HashMap::new(),
             exits: HashMap::new(),
             last_exit: After::new(),
@@ -313,7 +318,9 @@ impl Sequence {
         let mut after = std::mem::take(&mut self.task(id).need);
         self.counts[task as usize] += 1;
         let own = self.counts[task as usize];
-        for (what, how) in shared {
+        // A name that is relative to an open directory needs it until the call has ended.
+        let dirs = [call.dir, call.dir2].map(|dir| Some((Shared::File(dir?), Use::Reads)));
+        for (what, how) in shared.iter().chain(dirs.iter().flatten()) {
             let uses = self.uses.entry(*what).or_default();
             if uses
                 .how
@@ -370,7 +377,20 @@ impl Sequence {
             file: Some(file),
             ..Call::new(crate::CallKind::Close)
         };
-        self.emit(id, call, &[(Shared::File(file), Use::Exclusive)])
+        let mut shared = vec![(Shared::File(file), Use::Exclusive)];
+        // It releases them, and another task may wait for that.
+        let locks = self.locked.remove(&file);
+        shared.extend(locks.map(|path| (Shared::Locks(path), Use::Exclusive)));
+        self.emit(id, call, &shared)
+    }
+
+    /// What a call on the locks of a file shares with others: all of them keep their order. A replay does not wait for a
+    /// lock, so it must not be tried before another task has released it.
+    pub fn of_locks(&mut self, file: u32) -> Option<(Shared, Use)> {
+        let path = self.file_paths[file as usize].clone()?;
+        let now = self.path(&path);
+        let path = *self.locked.entry(file).or_insert(now);
+        Some((Shared::Locks(path), Use::Exclusive))
     }
 
     /// Closes what exec closes.

@@ -185,6 +185,80 @@ fn a_vfork_waits_until_its_child_executes() {
     );
 }
 
+/// Each task opens the file itself, so that only the lock orders them. The replay does not wait for a lock.
+#[test]
+fn who_waits_for_a_lock_comes_after_its_release() {
+    let log = |locks: [&str; 4]| {
+        let [first, waits, released, has] = locks;
+        format!(
+            r#"1 clone(child_stack=NULL, flags=SIGCHLD, child_tidptr=0x7) = 2
+1 openat(AT_FDCWD</r>, "l", O_RDWR) = 3</r/l>
+2 openat(AT_FDCWD</r>, "l", O_RDWR) = 3</r/l>
+1 {first}
+2 {waits}
+1 {released}
+2 {has}
+2 close(3</r/l>) = 0
+1 +++ exited with 0 +++
+"#
+        )
+    };
+    let flock = [
+        "flock(3</r/l>, LOCK_EX) = 0",
+        "flock(3</r/l>, LOCK_EX <unfinished ...>",
+        "flock(3</r/l>, LOCK_UN) = 0",
+        "<... flock resumed>) = 0",
+    ];
+    let it = converted(&log(flock));
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 open #0 l",
+            "1 open #1 l",
+            "0 flock #0",
+            "0 flock #0",
+            "1 flock #1 after 0:3",
+            "1 close #1",
+            "0 close #0 after 1:3",
+        ]
+    );
+    // The other one closes the file instead, and the lock goes with it.
+    let range = "{l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=1}";
+    let (first, waits) = (
+        format!("fcntl(3</r/l>, F_OFD_SETLKW, {range}) = 0"),
+        format!("fcntl(3</r/l>, F_OFD_SETLKW, {range} <unfinished ...>"),
+    );
+    let it = converted(&log([
+        &first,
+        &waits,
+        "close(3</r/l>) = 0",
+        "<... fcntl resumed>) = 0",
+    ]));
+    assert_eq!(words(&it.recording)[4], "1 fcntl #1 after 0:3");
+}
+
+/// A directory is closed after what another task does below it.
+#[test]
+fn an_open_directory_is_needed_by_names_relative_to_it() {
+    let it = converted(
+        r#"1 openat(AT_FDCWD</r>, "d", O_RDONLY|O_DIRECTORY) = 3</r/d>
+1 clone(child_stack=NULL, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD, child_tidptr=0x7) = 2
+2 unlinkat(3</r/d>, "a", 0) = 0
+1 renameat(3</r/d>, "b", 3</r/d>, "c") = 0
+1 close(3</r/d>) = 0
+"#,
+    );
+    assert_eq!(
+        words(&it.recording),
+        [
+            "0 open #0 d",
+            "1 unlink a in #0 after 0:1",
+            "0 rename b c in #0",
+            "0 close #0 after 1:1",
+        ]
+    );
+}
+
 #[test]
 fn exec_closes_what_it_has_to() {
     let it = converted(
@@ -235,6 +309,8 @@ fn every_kind_of_call_is_replayed() {
 1 utimensat(5</r/named>, NULL, NULL, 0) = 0
 1 statx(AT_FDCWD</r>, "g", AT_STATX_SYNC_AS_STAT|AT_SYMLINK_NOFOLLOW, STATX_MODE, {stx_mask=STATX_ALL}) = 0
 1 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 4</r/g>, 0) = 0x7f
+1 ioctl(4</r/g>, TCGETS, 0x7ff) = -1 ENOTTY (Inappropriate ioctl for device)
+1 pwritev2(4</r/g>, [{iov_base=""..., iov_len=5}], 1, 0, RWF_DSYNC) = 5
 1 socket(AF_INET, SOCK_STREAM, 0) = 9
 "#,
     );
@@ -267,6 +343,7 @@ fn every_kind_of_call_is_replayed() {
             "linkat",
             "futimens",
             "statx",
+            "pwrite",
         ]
     );
     let call = |at: usize| &it.recording.calls[at];
@@ -287,7 +364,9 @@ fn every_kind_of_call_is_replayed() {
     assert_eq!(
         left,
         [
+            "RWF_ flags of preadv2 and pwritev2: replayed without them",
             "attributes that are not a user's",
+            "ioctl other than FICLONE",
             "mappings: the pages that are read through them",
             "network and sockets",
         ]
@@ -310,6 +389,12 @@ fn links_that_lead_up_are_followed_here() {
 "#;
     let mut it = convert(log.as_bytes(), &of(Some(tree))).unwrap();
     assert_eq!(words(&it.recording), ["0 open #0 pkg/f", "0 lstat out"]);
+    let left = &it.recording.head.left_out;
+    assert_eq!(
+        left.get("calls through links that lead out of the tree"),
+        Some(&1),
+        "{left:?}"
+    );
     let targets: Vec<String> = it
         .recording
         .tree

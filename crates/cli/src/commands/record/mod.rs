@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::Args;
-use layermark_model::{plain, random};
+use layermark_model::{format_size, plain, random};
 use layermark_probe::workloads::replay;
 use layermark_recording::{
     Entry, Name, Recording, limits,
@@ -20,9 +20,11 @@ use layermark_recording::{
     words_of,
 };
 
+mod interrupts;
 mod program;
 mod think;
 
+use self::interrupts::Interrupts;
 use super::{
     stdout,
     target::{Destination, FileOption},
@@ -37,7 +39,7 @@ pub struct RecordArgs {
     /// The directory whose files are recorded, with everything below it [default: the current one]
     #[arg(long, value_name = "DIR")]
     tree: Option<PathBuf>,
-    /// Replace names by others of the same length, and leave out the command
+    /// Replace names by random ones of the same length, and leave out the command
     #[arg(long)]
     private: bool,
     /// Convert this output of `strace -f -y -o LOG` instead of running a program; the tree before is inferred from it
@@ -46,7 +48,7 @@ pub struct RecordArgs {
     /// With --from-strace: where the program was started [default: the directory of --tree]
     #[arg(long, value_name = "DIR", requires = "from_strace")]
     cwd: Option<PathBuf>,
-    /// Run the program once only. Otherwise it runs six times more, in a copy of the tree on tmpfs, without input and output:
+    /// Run the program once only. Otherwise it runs up to seven times more, in a copy of the tree on tmpfs, without input:
     /// how long it takes there is needed to estimate its time in a layer
     #[arg(long)]
     once: bool,
@@ -76,11 +78,7 @@ pub fn record(args: &RecordArgs) -> Result<ExitCode, Failure> {
         Some(log) => from_log(args, log)?,
         None => from_program(args)?,
     };
-    env!("CARGO_PKG_VERSION").clone_into(&mut made.recording.head.version);
-    let packed = made.recording.packed().map_err(|why| {
-        Failure::failed(format!("the recording is refused: {why}"))
-            .hint("record a part of the program's work")
-    })?;
+    let packed = made.recording.packed().map_err(|why| refused(&why))?;
     let write =
         |out: &mut dyn layermark_report::render::Files| Ok(out.open("")?.write_all(&packed)?);
     place.fill(args.force, &write)?;
@@ -94,6 +92,7 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
         .map_err(|e| Failure::failed(format!("the current directory: {e}")))?;
     let root = root(args.tree.as_deref().unwrap_or(&here))?;
     let strace = program::strace()?;
+    let interrupts = Interrupts::caught()?;
     let tree = listed(&root)?;
     if tree.others > 0 {
         say(format!(
@@ -101,13 +100,16 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
             tree.others
         ));
     }
-    let bytes: u64 = tree.entries.iter().map(|entry| entry.size).sum();
     let before = if args.once {
         Err("the program was run once".into())
     } else {
-        think::Copy::make(&root, bytes)
+        think::Copy::make(&root, &tree.entries)
     };
-    let traced = program::run(&strace, &args.argv, None)?;
+    if interrupts.any() {
+        return Err(interrupts::stopped());
+    }
+    let traced = program::run(&interrupts, &strace, &args.argv, None)?;
+    interrupts.go_on()?;
     if traced.code != Some(0) {
         say(format!("note: the program ended with {}", traced.shown()));
     }
@@ -120,7 +122,7 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
     let converted = converted(BufReader::new(log), &of)?;
     let after = strace::safe(&listed(&root)?.entries);
     let mut recording = named(converted, args, Some(after));
-    let scratch = scratch()?;
+    let scratch = scratch(&mut recording)?;
     let natively = replay::replay(&recording, scratch.path()).map_err(|e| {
         let text = format!("the recording is refused: replayed in {} at once, {}", scratch.path().display(), e.message);
         Failure::failed(text).hint(e.hint.unwrap_or_else(|| {
@@ -128,22 +130,26 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
         }))
     })?;
     drop(scratch);
+    interrupts.go_on()?;
     let think = match before {
         Ok(copy) => {
             let run = think::Recorded {
+                interrupts: &interrupts,
                 strace: &strace,
                 argv: &args.argv,
                 cwd: &here,
                 root: &root,
-                code: traced.code,
+                traced: &traced,
             };
             think::measure(&copy, &run, &recording)
         }
         Err(why) => Err(why),
     };
+    interrupts.go_on()?;
     let think = match think {
         Ok(found) => {
             recording.head.think_ns = Some(found.ns);
+            recording.head.think_spread_ns = Some(found.spread_ns);
             found.words
         }
         Err(why) => format!("not known: {why}"),
@@ -170,8 +176,8 @@ fn from_log(args: &RecordArgs, log: &Path) -> Result<Made, Failure> {
         code: crate::failure::Code::Usage,
         ..failure
     })?;
-    let recording = named(converted, args, None);
-    let scratch = scratch()?;
+    let mut recording = named(converted, args, None);
+    let scratch = scratch(&mut recording)?;
     let replayed = replay::replay(&recording, scratch.path());
     replayed.map_err(|e| {
         let text = format!(
@@ -232,6 +238,7 @@ fn named(converted: Converted, args: &RecordArgs, after: Option<Vec<Entry>>) -> 
     let command = shell_words::join(words);
     recording.head.command = plain(&command).chars().take(limits::TEXT / 4).collect();
     recording.head.seed = random();
+    env!("CARGO_PKG_VERSION").clone_into(&mut recording.head.version);
     let mut after = after;
     if args.private {
         let mut renamed = recording.make_private(random());
@@ -245,17 +252,62 @@ fn named(converted: Converted, args: &RecordArgs, after: Option<Vec<Entry>>) -> 
     recording
 }
 
-fn scratch() -> Result<tempfile::TempDir, Failure> {
-    let made = tempfile::Builder::new()
-        .prefix("layermark-record-")
-        .tempdir();
-    made.map_err(|e| {
+fn refused(why: &str) -> Failure {
+    Failure::failed(format!("the recording is refused: {why}"))
+        .hint("record a part of the program's work")
+}
+
+/// A directory for the replay of a recording, which is checked before: the replay takes as much room as it says.
+fn scratch(recording: &mut Recording) -> Result<Scratch, Failure> {
+    const ELSEWHERE: &str = "name another place: TMPDIR=DIR layermark record";
+    recording.accept().map_err(|why| refused(&why))?;
+    let place = std::env::temp_dir();
+    let failed = |e: std::io::Error| {
         Failure::failed(format!(
             "no directory can be made in {}: {e}",
-            std::env::temp_dir().display()
+            place.display()
         ))
-        .hint("name another place: TMPDIR=DIR layermark record")
-    })
+        .hint(ELSEWHERE)
+    };
+    let scratch = Scratch::new(&place).map_err(failed)?;
+    let needed = recording.tree_bytes().saturating_add(recording.written());
+    let found = rustix::fs::statvfs(scratch.path()).map_err(|e| failed(e.into()))?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    if needed > free {
+        return Err(Failure::failed(format!(
+            "the recording is replayed before it is written, which may take {}, and {} has {}",
+            format_size(needed),
+            place.display(),
+            format_size(free)
+        ))
+        .hint(ELSEWHERE));
+    }
+    Ok(scratch)
+}
+
+/// A temporary directory. It is removed with everything in it, also directories that their owner may not write to.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn new(place: &Path) -> std::io::Result<Self> {
+        let mut named = tempfile::Builder::new();
+        named
+            .prefix("layermark-record-")
+            .tempdir_in(place)
+            .map(Self)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(e) = layermark_fd::remove_tree(self.path()) {
+            say(format!("note: it cannot be removed: {e}"));
+        }
+    }
 }
 
 fn summary(made: &Made, output: &Path, bytes: u64) -> String {

@@ -2,14 +2,18 @@
 
 use std::{
     ffi::OsString,
-    io,
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
+    thread,
+    time::Duration,
 };
 
 use tempfile::TempDir;
 
+use super::interrupts::Interrupts;
 use crate::failure::{Code, Failure};
 
 /// Calls on files and descriptors, and those by which tasks wait for each other. `?`: skipped where strace or the
@@ -28,6 +32,9 @@ const OPTIONS: [&str; 9] = [
     "signal=none",
     "-e",
 ];
+
+/// Longest line of a trace that is read at once, bytes: no call with two paths reaches it.
+const LONGEST: u64 = 64 << 10;
 
 /// The path of strace.
 pub fn strace() -> Result<PathBuf, Failure> {
@@ -53,6 +60,46 @@ impl Traced {
         self.dir.path().join("trace")
     }
 
+    /// Calls `each` with every line of the trace.
+    pub fn lines(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut log = BufReader::new(File::open(self.log())?);
+        let mut line = Vec::new();
+        while log.by_ref().take(LONGEST).read_until(b'\n', &mut line)? > 0 {
+            each(&line);
+            line.clear();
+        }
+        Ok(())
+    }
+
+    /// Why the program was not started; `None` if it was. strace's first line is its execve.
+    fn not_started(&self, strace: &Path) -> io::Result<Option<String>> {
+        let mut first = Vec::new();
+        match File::open(self.log()) {
+            Ok(log) => {
+                let mut log = BufReader::new(log).take(LONGEST);
+                log.read_until(b'\n', &mut first)?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
+        }
+        if !first.is_empty() {
+            let line = String::from_utf8_lossy(&first);
+            let line = line.trim_end();
+            let error = line
+                .contains(" execve(")
+                .then(|| line.rsplit_once(") = -1 "));
+            return Ok(error.flatten().map(|(_, error)| error.to_owned()));
+        }
+        let probed = traced(strace, Path::new("/dev/null"))
+            .arg("true")
+            .output()?;
+        if probed.status.success() {
+            return Ok(Some("it has said why, above".into()));
+        }
+        let said = String::from_utf8_lossy(&probed.stderr);
+        Ok(Some(layermark_model::brief(&said)))
+    }
+
     /// How it has ended, in words.
     pub fn shown(&self) -> String {
         match (self.code, self.signal) {
@@ -63,39 +110,88 @@ impl Traced {
     }
 }
 
-/// Runs a program under strace: with this terminal, or in another directory without input and output.
-pub fn run(strace: &Path, argv: &[OsString], elsewhere: Option<&Path>) -> Result<Traced, Failure> {
+/// Runs a program under strace: with this terminal, or in another directory without input, where nobody sees its output.
+pub fn run(
+    interrupts: &Interrupts,
+    strace: &Path,
+    argv: &[OsString],
+    elsewhere: Option<&Path>,
+) -> Result<Traced, Failure> {
     let failed = |e: io::Error| Failure::failed(format!("strace: {e}"));
     // Only this user can look into it: names of files are in the trace.
     let dir = tempfile::Builder::new()
         .prefix("layermark-record-")
         .tempdir()
         .map_err(failed)?;
-    let mut command = Command::new(strace);
-    command.args(OPTIONS).arg(CALLS).arg("-o");
-    command.arg(dir.path().join("trace")).arg("--").args(argv);
-    if let Some(elsewhere) = elsewhere {
-        silent(&mut command, elsewhere);
-    }
-    let status = command.status().map_err(failed)?;
-    Ok(Traced {
+    let mut command = traced(strace, &dir.path().join("trace"));
+    command.args(argv);
+    let ended = match elsewhere {
+        Some(elsewhere) => unseen(interrupts, &mut command, elsewhere),
+        None => interrupts.run(&mut command, false, |_| Ok(())),
+    };
+    let (status, _) = ended.map_err(failed)?;
+    let traced = Traced {
         code: status.code(),
         signal: status.signal(),
         dir,
+    };
+    if let Some(why) = traced.not_started(strace).map_err(failed)? {
+        let program = argv.first().map(|program| program.to_string_lossy());
+        return Err(Failure::failed(format!(
+            "strace has not started `{}`: {why}",
+            layermark_model::plain(&program.unwrap_or_default())
+        ))
+        .hint("see whether strace works here: strace -f true"));
+    }
+    Ok(traced)
+}
+
+/// strace with the options of a recording, and without a program.
+fn traced(strace: &Path, log: &Path) -> Command {
+    let mut command = Command::new(strace);
+    command
+        .args(OPTIONS)
+        .arg(CALLS)
+        .arg("-o")
+        .arg(log)
+        .arg("--");
+    command
+}
+
+/// A program by itself, as [`run`] runs it elsewhere. Returns how long it took.
+pub fn alone(
+    interrupts: &Interrupts,
+    argv: &[OsString],
+    dir: &Path,
+) -> io::Result<(ExitStatus, Duration)> {
+    let none = OsString::new();
+    let (program, rest) = argv.split_first().unwrap_or((&none, &[]));
+    unseen(interrupts, Command::new(program).args(rest), dir)
+}
+
+/// Runs a command in a directory. Its output is read and thrown away: to `/dev/null`, programs such as tar and grep do
+/// not write, nor read what they would have written.
+fn unseen(
+    interrupts: &Interrupts,
+    command: &mut Command,
+    dir: &Path,
+) -> io::Result<(ExitStatus, Duration)> {
+    command.current_dir(dir).env("PWD", dir);
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    interrupts.run(command, true, |child| {
+        if let Some(out) = child.stdout.take() {
+            drain(out)?;
+        }
+        child.stderr.take().map_or(Ok(()), drain)
     })
 }
 
-/// A program by itself, without input and output.
-pub fn alone(argv: &[OsString], dir: &Path) -> io::Result<ExitStatus> {
-    let none = OsString::new();
-    let (program, rest) = argv.split_first().unwrap_or((&none, &[]));
-    let mut command = Command::new(program);
-    silent(command.args(rest), dir);
-    command.status()
-}
-
-fn silent(command: &mut Command, dir: &Path) {
-    command.current_dir(dir).env("PWD", dir);
-    command.stdin(Stdio::null());
-    command.stdout(Stdio::null()).stderr(Stdio::null());
+/// Reads up to the end. Nobody waits for this: a process that the program has left may keep its end open.
+fn drain(mut from: impl io::Read + Send + 'static) -> io::Result<()> {
+    let read = move || {
+        let mut buffer = vec![0; 64 << 10];
+        while matches!(from.read(&mut buffer), Ok(1..)) {}
+    };
+    thread::Builder::new().spawn(read).map(drop)
 }

@@ -2,7 +2,10 @@
 //! own times cannot tell it: strace takes several times as long.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
+    fs::{self, File},
+    io::BufReader,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     process::Command,
@@ -11,10 +14,13 @@ use std::{
 
 use layermark_model::format_size;
 use layermark_probe::workloads::replay;
-use layermark_recording::{Recording, words_of};
-use tempfile::TempDir;
+use layermark_recording::{
+    Call, Entry, Recording,
+    strace::{self, TraceOf},
+    words_of,
+};
 
-use super::{listed, program};
+use super::{Scratch, interrupts::Interrupts, listed, program};
 
 /// The tmpfs of every Linux machine.
 const MEMORY: &str = "/dev/shm";
@@ -22,24 +28,32 @@ const MEMORY: &str = "/dev/shm";
 const TMPFS: i64 = 0x0102_1994;
 /// How many times the program and its replay are run in turn.
 const ROUNDS: usize = 5;
+/// Bytes of a page: what a file has of tmpfs is a multiple.
+const PAGE: u64 = 4096;
 /// After this time no further round is begun.
 const ENOUGH: Duration = Duration::from_secs(30);
 
 /// The tree before the program has run, in memory.
 pub struct Copy {
-    dir: TempDir,
+    dir: Scratch,
     bytes: u64,
 }
 
 /// The time between calls, and what it is made of.
 pub struct Think {
     pub ns: u64,
+    /// Half of the range in which it was in the rounds, ns.
+    pub spread_ns: u64,
     pub words: String,
 }
 
 impl Copy {
     /// Copies a tree with the contents of its files, which a replay does not have.
-    pub fn make(root: &Path, bytes: u64) -> Result<Self, String> {
+    pub fn make(root: &Path, tree: &[Entry]) -> Result<Self, String> {
+        let files = tree.iter().filter(|entry| entry.same.is_none());
+        let bytes = files.fold(0u64, |sum, entry| {
+            sum.saturating_add(entry.size.div_ceil(PAGE).saturating_mul(PAGE))
+        });
         let found = rustix::fs::statfs(MEMORY).map_err(|e| format!("{MEMORY}: {e}"))?;
         if found.f_type != TMPFS {
             return Err(format!("{MEMORY} is not a tmpfs"));
@@ -52,10 +66,7 @@ impl Copy {
                 "a tree of {bytes} does not fit into {MEMORY}, which has {free}, four times"
             ));
         }
-        let dir = tempfile::Builder::new()
-            .prefix("layermark-record-")
-            .tempdir_in(MEMORY);
-        let dir = dir.map_err(|e| format!("{MEMORY}: {e}"))?;
+        let dir = Scratch::new(Path::new(MEMORY)).map_err(|e| format!("{MEMORY}: {e}"))?;
         copy(root, &dir.path().join("before"))?;
         Ok(Self { dir, bytes })
     }
@@ -67,19 +78,15 @@ impl Copy {
     /// A fresh copy for the program.
     fn fresh(&self) -> Result<PathBuf, String> {
         let now = self.at("now");
-        match std::fs::remove_dir_all(&now) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(format!("{}: {e}", now.display()));
-            }
-            _ => copy(&self.at("before"), &now)?,
-        }
+        layermark_fd::remove_tree(&now).map_err(|e| e.to_string())?;
+        copy(&self.at("before"), &now)?;
         Ok(now)
     }
 }
 
 /// Copies a directory with permissions, times and links.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    std::fs::create_dir(to).map_err(|e| format!("{}: {e}", to.display()))?;
+    fs::create_dir(to).map_err(|e| format!("{}: {e}", to.display()))?;
     let all = from.join(".");
     let done = Command::new("cp")
         .args(["-a", "--"])
@@ -98,18 +105,21 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
 
 /// What was recorded, and how it ended.
 pub struct Recorded<'a> {
+    pub interrupts: &'a Interrupts,
     pub strace: &'a Path,
     pub argv: &'a [OsString],
     pub cwd: &'a Path,
     pub root: &'a Path,
-    /// The exit code that the program must have.
-    pub code: Option<i32>,
+    pub traced: &'a program::Traced,
 }
 
 /// Runs the program and its replay in turn.
 pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Result<Think, String> {
-    let written = recording.written();
-    if before.bytes.saturating_add(written).saturating_mul(4) > free() {
+    run.can_be_repeated()?;
+    let new = recording
+        .written()
+        .saturating_add(recording.made().saturating_mul(PAGE));
+    if before.bytes.saturating_add(new).saturating_mul(4) > free() {
         return Err(format!(
             "what the program writes does not fit into {MEMORY}"
         ));
@@ -117,17 +127,23 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
     let within = run.cwd.strip_prefix(run.root);
     let within = within.map_err(|_| "the program was started outside of the tree".to_owned())?;
     let replays = before.at("replays");
-    std::fs::create_dir(&replays).map_err(|e| format!("{}: {e}", replays.display()))?;
-    let words = |dir: &Path| {
-        let found = listed(dir).map_err(|e| e.message)?;
-        Ok::<_, String>(words_of(&found.entries))
-    };
+    fs::create_dir(&replays).map_err(|e| format!("{}: {e}", replays.display()))?;
+    let found = |dir: &Path| Ok::<_, String>(listed(dir).map_err(|e| e.message)?.entries);
     let mut dir = before.fresh()?;
-    let first = words(&dir)?;
+    let first = found(&dir)?;
     // It is not counted: it also loads the program.
-    run.try_in(&dir.join(within))?;
-    let repeats = words(&dir)? == first;
-    let (mut own, mut calls) = (Vec::new(), Vec::new());
+    let mut calls = run.try_in(&dir, within, &first)?;
+    let repeats = words_of(&found(&dir)?) == words_of(&first);
+    if repeats {
+        // As in every round: the program finds what it has left, such as an index with the times of these files.
+        calls = run.try_in(&dir, within, &first)?;
+    }
+    if let Some(difference) = differ(&recording.calls, &calls) {
+        return Err(format!(
+            "on tmpfs the program does something else: {difference}"
+        ));
+    }
+    let mut rounds = Vec::new();
     let begun = Instant::now();
     for round in 0..ROUNDS {
         if round > 0 && begun.elapsed() > ENOUGH {
@@ -136,43 +152,101 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
         if !repeats {
             dir = before.fresh()?;
         }
-        own.push(run.time_in(&dir.join(within))?);
+        let own = run.time_in(&dir.join(within))?;
         let replayed = replay::replay(recording, &replays);
         let replayed = replayed.map_err(|e| format!("a replay on tmpfs: {}", e.message))?;
-        calls.push(Duration::from_nanos(replayed.elapsed_ns));
+        rounds.push((own, Duration::from_nanos(replayed.elapsed_ns)));
     }
-    let (own, calls) = (median(own), median(calls));
-    let think = own.saturating_sub(calls);
+    between(&rounds)
+}
+
+/// The time between calls of a program, of rounds of its own time and that of its calls.
+fn between(rounds: &[(Duration, Duration)]) -> Result<Think, String> {
+    let own = median(rounds.iter().map(|(own, _)| *own).collect());
+    let calls = median(rounds.iter().map(|(_, calls)| *calls).collect());
+    let taken = format!(
+        "on tmpfs the program takes {} and its calls {}",
+        shown(own),
+        shown(calls)
+    );
+    let Some(think) = own.checked_sub(calls) else {
+        return Err(format!("{taken}, which is more"));
+    };
+    let each = rounds
+        .iter()
+        .map(|(own, calls)| own.as_nanos() as i64 - calls.as_nanos() as i64);
+    let range = each.clone().max().unwrap_or(0) - each.min().unwrap_or(0);
+    let spread = Duration::from_nanos(range.unsigned_abs() / 2);
     Ok(Think {
         ns: think.as_nanos() as u64,
+        spread_ns: spread.as_nanos() as u64,
         words: format!(
-            "{}: on tmpfs the program takes {} and its calls {}",
+            "{} (±{} in {} rounds): {taken}",
             shown(think),
-            shown(own),
-            shown(calls)
+            shown(spread),
+            rounds.len()
         ),
     })
 }
 
 impl Recorded<'_> {
-    /// Runs the program in a copy, and looks whether it uses the copy alone.
-    fn try_in(&self, dir: &Path) -> Result<(), String> {
-        let traced = program::run(self.strace, self.argv, Some(dir)).map_err(|e| e.message)?;
-        if traced.code != self.code {
-            return Err(format!("the program ends with {} on tmpfs", traced.shown()));
+    /// Whether it can run again without the user.
+    fn can_be_repeated(&self) -> Result<(), String> {
+        if self.interrupts.any() {
+            return Err("the program was interrupted".into());
         }
-        let log = std::fs::read(traced.log()).map_err(|e| format!("the trace: {e}"))?;
-        if names(&log, self.root.as_os_str().as_bytes()) {
-            return Err("the program uses files of the tree by absolute paths".into());
+        let input = fs::read_link("/proc/self/fd/0").unwrap_or_default();
+        let mut reads = false;
+        let log = |line: &[u8]| reads |= takes(line, input.as_os_str().as_bytes());
+        self.traced
+            .lines(log)
+            .map_err(|e| format!("the trace: {e}"))?;
+        if reads {
+            return Err(
+                "the program reads its standard input, which is empty when it is repeated".into(),
+            );
         }
         Ok(())
     }
 
+    /// Runs the program in a copy, and looks whether it uses the copy alone. Returns its calls there.
+    fn try_in(&self, copy: &Path, within: &Path, tree: &[Entry]) -> Result<Vec<Call>, String> {
+        let dir = copy.join(within);
+        let traced = program::run(self.interrupts, self.strace, self.argv, Some(&dir))
+            .map_err(|e| e.message)?;
+        if traced.code != self.traced.code {
+            return Err(format!("the program ends with {} on tmpfs", traced.shown()));
+        }
+        let unreadable = |e: std::io::Error| format!("the trace: {e}");
+        let mut absolute = false;
+        let root = self.root.as_os_str().as_bytes();
+        traced
+            .lines(|line| absolute |= names(line, root))
+            .map_err(unreadable)?;
+        if absolute {
+            return Err("the program uses files of the tree by absolute paths".into());
+        }
+        // strace shows paths without links.
+        let copy = fs::canonicalize(copy).map_err(unreadable)?;
+        let of = TraceOf {
+            cwd: copy.join(within).as_os_str().as_bytes().to_vec(),
+            root: copy.into_os_string().into_encoded_bytes(),
+            tree: Some(tree.to_vec()),
+        };
+        let log = BufReader::new(File::open(traced.log()).map_err(unreadable)?);
+        let converted = strace::convert(log, &of);
+        converted
+            .map(|converted| converted.recording.calls)
+            .map_err(|why| format!("its trace on tmpfs: {why}"))
+    }
+
     fn time_in(&self, dir: &Path) -> Result<Duration, String> {
-        let begun = Instant::now();
-        let status = program::alone(self.argv, dir).map_err(|e| format!("the program: {e}"))?;
-        let took = begun.elapsed();
-        if status.code() == self.code {
+        let ended = program::alone(self.interrupts, self.argv, dir);
+        let (status, took) = ended.map_err(|e| format!("the program: {e}"))?;
+        if self.interrupts.any() {
+            return Err("it was interrupted".into());
+        }
+        if status.code() == self.traced.code {
             Ok(took)
         } else {
             Err(format!("the program ends with {status} on tmpfs"))
@@ -180,9 +254,39 @@ impl Recorded<'_> {
     }
 }
 
-/// Whether a trace has a path below `root`, in quotes or as the path of a descriptor.
-fn names(log: &[u8], root: &[u8]) -> bool {
-    log.windows(root.len() + 2).any(|found| {
+/// The first kind of call whose number differs by more than a tenth. A few calls depend on the file system: tar reads once
+/// more on tmpfs.
+fn differ(recorded: &[Call], here: &[Call]) -> Option<String> {
+    let counts = |calls: &[Call]| {
+        let mut counts = BTreeMap::new();
+        for call in calls {
+            *counts.entry(call.kind.id()).or_insert(0u64) += 1;
+        }
+        counts
+    };
+    let (recorded, here) = (counts(recorded), counts(here));
+    let mut kinds = recorded.keys().chain(here.keys());
+    kinds.find_map(|kind| {
+        let [then, now] = [&recorded, &here].map(|all| all.get(kind).copied().unwrap_or(0));
+        (now.abs_diff(then) > (then / 10).max(2))
+            .then(|| format!("{now} x {kind}, and {then} x when it was recorded"))
+    })
+}
+
+/// Whether a line of a trace reads something from standard input, which is this file.
+fn takes(line: &[u8], input: &[u8]) -> bool {
+    let line = line.trim_ascii_end();
+    let of = [&b"(0<"[..], input].concat();
+    let reads = [&b" read"[..], b" pread"].iter().any(|call| {
+        let at = line.windows(call.len()).position(|found| found == *call);
+        at.is_some_and(|at| line[at..].windows(of.len()).any(|found| found == of))
+    });
+    reads && !line.ends_with(b" = 0")
+}
+
+/// Whether a line of a trace has a path below `root`, in quotes or as the path of a descriptor.
+fn names(line: &[u8], root: &[u8]) -> bool {
+    line.windows(root.len() + 2).any(|found| {
         let (before, after) = (found[0], found[root.len() + 1]);
         matches!(before, b'"' | b'<')
             && matches!(after, b'/' | b'"' | b'>')
@@ -217,6 +321,72 @@ mod tests {
         assert!(has("1 openat(AT_FDCWD</a/b>, \"c\") = 3"));
         assert!(!has("1 stat(\"/a/bc\", 0x7) = 0\n") && !has("1 stat(\"/x/a/b/c\", 0x7) = 0"));
         assert!(!has(""));
+    }
+
+    #[test]
+    fn what_is_read_from_standard_input_is_found() {
+        let takes = |line: &str| takes(line.as_bytes(), b"/dev/pts/0");
+        assert!(takes(
+            "7 read(0</dev/pts/0<char 136:0>>, \"\"..., 100) = 5\n"
+        ));
+        assert!(takes("7 read(0</dev/pts/0>,  <unfinished ...>\n"));
+        assert!(!takes("7 read(0</dev/pts/0>, \"\", 100) = 0\n"));
+        assert!(
+            !takes("7 read(0<pipe:[7]>, \"\"..., 100) = 5\n"),
+            "of another process"
+        );
+        assert!(!takes("7 fstat(0</dev/pts/0>, {st_mode=S_IFCHR}) = 0\n"));
+    }
+
+    #[test]
+    fn other_calls_are_found() {
+        use layermark_recording::CallKind as K;
+        let calls = |kinds: &[K]| {
+            kinds
+                .iter()
+                .map(|kind| Call::new(*kind))
+                .collect::<Vec<_>>()
+        };
+        let of = |reads: usize, stats: usize| {
+            let all = [[K::Read].repeat(reads), [K::Stat].repeat(stats)];
+            calls(&all.concat())
+        };
+        let recorded = of(40, 0);
+        for near in [of(40, 0), of(44, 2), of(36, 0)] {
+            assert_eq!(differ(&recorded, &near), None);
+        }
+        for (other, says) in [
+            (of(0, 0), "0 x read, and 40 x when it was recorded"),
+            (of(45, 0), "45 x read, and 40 x when it was recorded"),
+            (of(40, 3), "3 x stat, and 0 x when it was recorded"),
+        ] {
+            assert_eq!(differ(&recorded, &other).as_deref(), Some(says));
+        }
+    }
+
+    #[test]
+    fn the_time_between_calls_has_a_spread_and_is_never_guessed() {
+        let rounds = |all: &[(u64, u64)]| {
+            let all = all.iter();
+            let ms = Duration::from_millis;
+            between(
+                &all.map(|(own, calls)| (ms(*own), ms(*calls)))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let found = rounds(&[(10, 2), (12, 2), (11, 3)]).unwrap();
+        assert_eq!((found.ns, found.spread_ns), (9_000_000, 1_000_000));
+        assert_eq!(
+            found.words,
+            "9.0 ms (±1.0 ms in 3 rounds): on tmpfs the program takes 11.0 ms and its calls 2.0 ms"
+        );
+        let Err(why) = rounds(&[(2, 3)]) else {
+            panic!("less than its calls")
+        };
+        assert_eq!(
+            why,
+            "on tmpfs the program takes 2.0 ms and its calls 3.0 ms, which is more"
+        );
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit};
 
+use super::params::{ReplayParams, ReplayTime};
+
 /// Group of the times of each kind of call, microseconds an execution.
 pub const KIND: &str = "kind_us";
 /// The kinds that cost most, in words.
@@ -17,8 +19,8 @@ pub const THINK: &str = "think_share";
 /// Kinds with less than this share of the time of all calls have no column.
 pub const LEAST_SHARE: f64 = 0.01;
 
-/// The table of a recording's figures. `estimate`: the time between calls is on the clock.
-pub fn table(estimate: bool, left_out: &str) -> FigureTable {
+/// The table of a recording's figures.
+pub fn table(p: &ReplayParams) -> FigureTable {
     let median = |name: &str, head: &str| {
         let source = FigureSource::Median(Amount::Value(name.into()));
         Figure::new(name, FigureUnit::Time, source).head(head)
@@ -28,13 +30,22 @@ pub fn table(estimate: bool, left_out: &str) -> FigureTable {
         .head("between calls, %")
         .optional();
     let mut about = String::from(
-        "The recorded calls of a program. Each task is a thread. A call waits for earlier calls on the same names and open files. Every call ended as it was recorded, and the tree was the same afterwards. Kinds of calls with less than 1 % of the time have no column.",
+        "The recorded calls of a program. Each task is a thread. A call waits for earlier calls on the same names and open files. Every call moved as many bytes as it was recorded, or had the same error (only a missing attribute may be one that the file system does not have), and the names, kinds, sizes and links of the tree were the same afterwards. Kinds of calls with less than 1 % of the time have no column.",
     );
-    if estimate {
-        about += " The time between calls is that of the program on tmpfs without that of its replay there. It is the same in every layer, and added to what the calls took: an estimate of the program's own time.";
+    if p.time == ReplayTime::Application {
+        about += " The time between calls is that of the program on tmpfs without that of its replay there. It is assumed to be the same in every layer, and added to what the calls took: an estimate of the program's own time.";
+        if p.think_spread_ns > 0 {
+            let spread = p.think_spread_ns as f64 / 1e6;
+            about = format!(
+                "{about} When it was measured, its rounds were up to {spread:.1} ms above and below; intervals do not have that."
+            );
+        }
+        if p.tasks > 1 {
+            about += " There is more than one task: while one waits for a call, another may compute, so the program may lose less than this says.";
+        }
     }
-    if !left_out.is_empty() {
-        about = format!("{about} Not in the recording: {left_out}.");
+    if !p.left_out.is_empty() {
+        about = format!("{about} Not in the recording: {}.", p.left_out);
     }
     let each = Figure::new(KIND, FigureUnit::Time, FigureSource::Each(KIND.into()));
     FigureTable::new("Replay", &about).with([

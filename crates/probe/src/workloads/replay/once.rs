@@ -49,14 +49,17 @@ pub struct Replayed {
 /// If the tree cannot be made, or a call ends in another way than it was recorded: the error names it.
 pub fn replay(recording: &Recording, dir: &Path) -> Result<Replayed, ProbeError> {
     let mut replayer = Replayer::new(recording, dir.to_owned(), 1)?;
-    replayer.renew()?;
-    let replay = replayer.run(&mut || {})?;
-    let after = replayer.after()?;
-    replayer.remove()?;
-    Ok(Replayed {
-        elapsed_ns: replay.elapsed_ns,
-        after,
-    })
+    let done = replayer.renew().and_then(|()| {
+        let replay = replayer.run(&mut || {})?;
+        Ok(Replayed {
+            elapsed_ns: replay.elapsed_ns,
+            after: replayer.after()?,
+        })
+    });
+    let removed = replayer.remove();
+    let done = done?;
+    removed?;
+    Ok(done)
 }
 
 impl Replayer {
@@ -64,15 +67,10 @@ impl Replayer {
     pub fn new(recording: &Recording, dir: PathBuf, seed: u64) -> Result<Self, ProbeError> {
         let trace = Trace::new(recording)?;
         let largest = trace.buffers.iter().max().copied().unwrap_or(0) as usize;
-        let lists = recording
-            .calls
-            .iter()
-            .map(layermark_recording::Call::buffer)
-            .max()
-            .unwrap_or(0);
-        let buffers = trace.buffers.iter().map(|bytes| Buffers {
+        let sizes = trace.buffers.iter().zip(&trace.lists);
+        let buffers = sizes.map(|(bytes, entries)| Buffers {
             bytes: Buffer::new(*bytes as usize),
-            entries: Vec::with_capacity((*bytes).clamp(1 << 10, lists.max(1 << 10)) as usize),
+            entries: Vec::with_capacity(*entries as usize),
         });
         let buffers = buffers.collect();
         let mut data = Buffer::new(largest);
@@ -124,7 +122,7 @@ impl Replayer {
         };
         // Closes what the recording has left open.
         self.data = Some(site.into_data());
-        fs::remove_dir_all(&path).map_err(|e| ProbeError::io("remove", &path, &e))
+        layermark_fd::remove_tree(&path).map_err(|e| ProbeError::io("remove", &path, &e))
     }
 
     /// Replays once.

@@ -46,6 +46,9 @@ pub struct ReplayParams {
     /// Time that the program spends between its calls, ns.
     #[serde(default)]
     pub think_ns: u64,
+    /// Half of the range in which that time was when it was measured, ns.
+    #[serde(default)]
+    pub think_spread_ns: u64,
     /// Whether it changes its tree.
     #[serde(default)]
     pub changes: bool,
@@ -95,6 +98,7 @@ impl Params for ReplayParams {
         }
         if self.time == ReplayTime::Application {
             self.think_ns = known.unwrap_or(0);
+            self.think_spread_ns = recording.head.think_spread_ns.unwrap_or(0);
         }
         self.describe(&recording);
         Ok(vec![self])
@@ -138,11 +142,7 @@ impl ReplayParams {
         self.changes = changes(recording);
         let flushes = |kind| matches!(kind, CallKind::Fsync | CallKind::Fdatasync);
         self.flushes = recording.calls.iter().any(|call| flushes(call.kind));
-        let made = recording
-            .calls
-            .iter()
-            .filter(|call| makes(call.kind, call.a))
-            .count() as u64;
+        let made = recording.made();
         self.files = if self.changes { self.entries + made } else { 0 };
         self.space = recording.tree_bytes().saturating_add(recording.written());
         let left = head
@@ -162,16 +162,6 @@ impl ReplayParams {
     }
 }
 
-/// Whether a call makes a file.
-fn makes(kind: CallKind, a: i64) -> bool {
-    let creates = |flag: &layermark_recording::Flag| ["O_CREAT", "O_TMPFILE"].contains(&flag.name);
-    let opens = OPEN_FLAGS
-        .iter()
-        .filter(|flag| creates(flag))
-        .any(|flag| a & i64::from(flag.bit) != 0);
-    kind == CallKind::Mkdir || kind == CallKind::Open && opens
-}
-
 /// Whether the tree has to be made again after an execution.
 fn changes(recording: &Recording) -> bool {
     let truncates = OPEN_FLAGS
@@ -180,7 +170,7 @@ fn changes(recording: &Recording) -> bool {
         .map_or(0, |flag| flag.bit);
     recording.calls.iter().any(|call| {
         let cuts = call.kind == CallKind::Open && call.a & i64::from(truncates) != 0;
-        call.kind.changes() || cuts || makes(call.kind, call.a)
+        call.kind.changes() || cuts || call.makes()
     })
 }
 
@@ -203,9 +193,6 @@ impl Means for ReplayParams {
             }),
             ..Meaning::default()
         };
-        Ok(self.described(said).figures(figures::table(
-            self.time == ReplayTime::Application,
-            &self.left_out,
-        )))
+        Ok(self.described(said).figures(figures::table(self)))
     }
 }

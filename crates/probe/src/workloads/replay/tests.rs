@@ -367,6 +367,55 @@ fn trees_are_made_as_they_were_listed() {
     );
 }
 
+/// More directories beside each other than this process may have open.
+#[test]
+fn a_wide_tree_is_listed_with_few_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..200 {
+        fs::create_dir_all(dir.path().join(format!("d{number}/e"))).unwrap();
+    }
+    let root = layermark_fd::open_dir(CWD, dir.path()).unwrap();
+    let before = getrlimit(Resource::Nofile);
+    let low = Rlimit {
+        current: Some(100),
+        ..before
+    };
+    setrlimit(Resource::Nofile, low).unwrap();
+    let listed = list(std::os::fd::AsFd::as_fd(&root));
+    let removed = layermark_fd::remove_tree(&dir.path().join("d0"));
+    setrlimit(Resource::Nofile, before).unwrap();
+    assert_eq!(listed.unwrap().entries.len(), 400);
+    removed.unwrap();
+    assert!(!dir.path().join("d0").exists());
+}
+
+/// The program makes a directory read-only. Its owner can remove the tree all the same, also after a wrong outcome.
+#[test]
+fn a_tree_with_a_read_only_directory_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut it = recording(
+        &["d", "d/f"],
+        vec![
+            Call {
+                a: 0o755,
+                ..call(CallKind::Mkdir, 0)
+            },
+            create(1, 0),
+            Call {
+                a: 0o500,
+                ..call(CallKind::Chmod, 0)
+            },
+        ],
+    );
+    it.tree.push(Entry::directory("r".into(), 0o500));
+    replay(&it, dir.path()).unwrap();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    it.calls[0].outcome = -17;
+    assert!(replay(&it, dir.path()).is_err());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
 fn settings(params: &serde_json::Value) -> Settings {
     Settings {
         workload: "replay".into(),
@@ -396,6 +445,7 @@ fn a_recording_is_replayed_in_turns() {
         ],
     );
     it.head.think_ns = Some(3_000_000_000);
+    it.head.think_spread_ns = Some(20_000_000);
     it.head.command = "app --flag".into();
     let file = dir.path().join("app.lmrec");
     fs::write(&file, it.packed().unwrap()).unwrap();
@@ -408,6 +458,13 @@ fn a_recording_is_replayed_in_turns() {
         ["app --flag, as the application", "app --flag, I/O alone"]
     );
     assert!(points[0].meaning.changes && points[0].meaning.same_outcome);
+    let said = |at: usize| format!("{:?}", points[at].meaning.figures);
+    assert!(
+        said(0).contains("up to 20.0 ms above and below"),
+        "{}",
+        said(0)
+    );
+    assert!(!said(1).contains("above and below"), "{}", said(1));
     assert_eq!((points[0].needs.space, points[0].needs.files), (100, 1));
     for point in &points {
         let from = crate::FromHost {

@@ -24,8 +24,10 @@ pub struct Trace {
     pub names: Vec<CString>,
     /// Open files.
     pub files: usize,
-    /// Bytes of each task's buffer.
+    /// Bytes of each task's buffer for data.
     pub buffers: Vec<u64>,
+    /// Bytes of each task's buffer for entries of directories.
+    pub lists: Vec<u64>,
 }
 
 impl Trace {
@@ -53,6 +55,7 @@ impl Trace {
             names,
             files: recording.head.files as usize,
             buffers: recording.buffers(),
+            lists: recording.lists(),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd},
 };
 
 use layermark_recording::{Entry, EntryKind, Name, limits};
@@ -106,8 +106,10 @@ pub struct Listed {
 pub fn list(root: BorrowedFd<'_>) -> io::Result<Listed> {
     let mut found = Listed::default();
     let mut inodes = HashMap::new();
-    let mut open: Vec<(OwnedFd, Vec<u8>)> = vec![(layermark_fd::open_dir(root, c".")?, Vec::new())];
-    while let Some((dir, above)) = open.pop() {
+    // Names, not descriptors: there may be more directories than a process may have open.
+    let mut directories: Vec<Vec<u8>> = vec![Vec::new()];
+    while let Some(above) = directories.pop() {
+        let dir = layermark_fd::open_below(root, &above)?;
         for name in layermark_fd::names(dir.as_fd(), "")? {
             if found.entries.len() as u64 >= limits::ENTRIES {
                 let text = format!("it has more than {} entries", limits::ENTRIES);
@@ -122,7 +124,7 @@ pub fn list(root: BorrowedFd<'_>) -> io::Result<Listed> {
             let mode = stat.st_mode & 0o7777;
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory => {
-                    open.push((layermark_fd::open_dir(&dir, name.as_c_str())?, path.clone()));
+                    directories.push(path.clone());
                     found.entries.push(Entry::directory(Name(path), mode));
                 }
                 FileType::Symlink => {

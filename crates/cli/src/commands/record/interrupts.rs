@@ -1,0 +1,231 @@
+//! Ctrl-C, SIGTERM and SIGHUP while a program is recorded. The first ends the program, as it would without `record`, and
+//! what it has done until then is recorded. The second ends `record`, which removes its directories.
+
+use std::{
+    io,
+    os::unix::process::CommandExt,
+    process::{Child, Command, ExitStatus},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
+};
+use signal_hook::{consts::SIGINT, iterator::Handle};
+
+use crate::{
+    failure::{Code, Failure},
+    say::say,
+    signals,
+};
+
+/// Signals so far, and the program that runs.
+pub struct Interrupts {
+    shared: Arc<Shared>,
+    handle: Handle,
+}
+
+#[derive(Default)]
+struct Shared {
+    count: AtomicUsize,
+    running: Mutex<Option<Running>>,
+}
+
+/// A child that has not been reaped, so that its number is still its own.
+#[derive(Clone, Copy)]
+struct Running {
+    pid: Pid,
+    /// It has a process group of its own, which no terminal signals.
+    apart: bool,
+}
+
+impl Interrupts {
+    /// Catches signals until this is dropped.
+    pub fn caught() -> Result<Self, Failure> {
+        let failed = |e: io::Error| Failure::failed(format!("signals: {e}"));
+        let mut signals = signals::caught().map_err(failed)?;
+        let (shared, handle) = (Arc::<Shared>::default(), signals.handle());
+        let own = Arc::clone(&shared);
+        let watches = thread::Builder::new().spawn(move || {
+            for signal in signals.forever() {
+                own.arrived(signal);
+            }
+        });
+        watches.map_err(failed)?;
+        Ok(Self { shared, handle })
+    }
+
+    /// Whether a signal has come.
+    pub fn any(&self) -> bool {
+        self.shared.count.load(Ordering::SeqCst) > 0
+    }
+
+    /// An error if this command is to end.
+    pub fn go_on(&self) -> Result<(), Failure> {
+        if self.shared.count.load(Ordering::SeqCst) < 2 {
+            return Ok(());
+        }
+        Err(stopped())
+    }
+
+    /// Starts a program, and waits for its end. `apart`: not in the process group of this terminal; it is killed by the
+    /// first signal. `begun` is called with the child.
+    pub fn run(
+        &self,
+        command: &mut Command,
+        apart: bool,
+        begun: impl FnOnce(&mut Child) -> io::Result<()>,
+    ) -> io::Result<(ExitStatus, Duration)> {
+        if apart {
+            command.process_group(0);
+        }
+        let started = Instant::now();
+        let mut running = self.shared.running();
+        if apart && self.any() {
+            return Err(io::Error::other("it was interrupted"));
+        }
+        let mut child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        *running = Some(Running { pid, apart });
+        drop(running);
+        let prepared = begun(&mut child);
+        if prepared.is_err() {
+            self.shared.kill();
+        }
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(pid), ended).is_err_and(|e| e == Errno::INTR) {}
+        let took = started.elapsed();
+        *self.shared.running() = None;
+        let status = child.wait()?;
+        prepared.map(|()| (status, took))
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}
+
+/// The error of a command that a signal has ended.
+pub fn stopped() -> Failure {
+    Failure {
+        message: "stopped: nothing was recorded".into(),
+        hint: None,
+        code: Code::Stopped,
+    }
+}
+
+impl Shared {
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn arrived(&self, signal: i32) {
+        let before = self.count.fetch_add(1, Ordering::SeqCst);
+        let running = *self.running();
+        match (before, running) {
+            (0, Some(Running { apart: false, pid })) => {
+                say(
+                    "\nwhat the program has done is recorded when it has ended; press Ctrl-C again to record nothing",
+                );
+                // The terminal sends Ctrl-C to the program too. Other signals were for this process.
+                if signal != SIGINT {
+                    for program in children(pid) {
+                        let _ = kill_process(program, Signal::TERM);
+                    }
+                }
+            }
+            (0, Some(_)) => {
+                say(
+                    "\nthe time between calls is not measured; press Ctrl-C again to record nothing",
+                );
+                self.kill();
+            }
+            (0, None) => say("\npress Ctrl-C again to record nothing"),
+            (1, _) => self.kill(),
+            // It has hung since the second.
+            _ => std::process::exit(Code::Stopped as i32),
+        }
+    }
+
+    /// Kills the program that runs, with those that it has started.
+    fn kill(&self) {
+        let running = self.running();
+        match *running {
+            Some(Running { pid, apart: true }) => {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+            // strace last: without it, programs that it traces would go on.
+            Some(Running { pid, .. }) => {
+                let mut all = vec![pid];
+                let mut next = 0;
+                while let Some(parent) = all.get(next).copied() {
+                    all.extend(children(parent));
+                    next += 1;
+                }
+                for pid in all.into_iter().rev() {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+fn children(parent: Pid) -> impl Iterator<Item = Pid> {
+    let all = layermark_sys::process::children(parent.as_raw_nonzero());
+    all.into_iter()
+        .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interrupts() -> Interrupts {
+        Interrupts::caught().unwrap()
+    }
+
+    #[test]
+    fn the_first_signal_ends_a_program_apart_and_the_second_this_command() {
+        let it = interrupts();
+        let own = Arc::clone(&it.shared);
+        let mut endless = Command::new("sleep");
+        let ended = it.run(endless.arg("1000"), true, |_| {
+            own.arrived(SIGINT);
+            Ok(())
+        });
+        assert_eq!(ended.unwrap().0.code(), None, "it was killed");
+        assert!(it.any() && it.go_on().is_ok());
+        let refused = it.run(Command::new("true").arg(""), true, |_| Ok(()));
+        assert!(refused.unwrap_err().to_string().contains("interrupted"));
+        own.arrived(SIGINT);
+        assert_eq!(it.go_on().unwrap_err().code, Code::Stopped);
+    }
+
+    /// As under strace: the child has a child. The second signal kills both.
+    #[test]
+    fn the_second_signal_kills_all_that_was_started() {
+        let it = interrupts();
+        let own = Arc::clone(&it.shared);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 1000 & echo begun; wait; sleep 1000"]);
+        shell.stdout(std::process::Stdio::piped());
+        let ended = it.run(&mut shell, false, |child| {
+            let mut begun = [0; 6];
+            io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut begun)?;
+            own.arrived(SIGINT);
+            own.arrived(SIGINT);
+            Ok(())
+        });
+        assert_eq!(ended.unwrap().0.code(), None);
+        assert!(it.go_on().is_err());
+    }
+}
