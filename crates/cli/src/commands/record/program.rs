@@ -8,6 +8,7 @@ use std::{
     process::{Command, ExitStatus, Stdio},
 };
 
+use layermark_sys::packages;
 use tempfile::TempDir;
 
 use crate::failure::{Code, Failure};
@@ -35,7 +36,7 @@ pub fn strace() -> Result<PathBuf, Failure> {
     let mut places = std::env::split_paths(&path).map(|dir| dir.join("strace"));
     places.find(|file| file.is_file()).ok_or_else(|| Failure {
         message: "`strace` is not installed, and programs are recorded with it".into(),
-        hint: Some("apt-get install strace".into()),
+        hint: Some(packages::install("strace")),
         code: Code::Layer,
     })
 }
