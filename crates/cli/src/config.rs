@@ -1,16 +1,13 @@
 //! The user's configuration file: what is usual for the commands that measure. Flags win over it.
 
 use std::{
-    env,
-    fs::File,
+    env, fs,
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
-use layermark_fd::{is_open_to_others, is_trusted};
+use layermark_fd::{Refused, open_own};
 use layermark_model::{MOST_TEXT, Spec, nearest, parse_duration};
-use rustix::fs::{OFlags, fstat};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -34,6 +31,10 @@ pub struct Config {
 
 /// Where it is, whether or not it is there. `None` without a home directory.
 pub fn path() -> Option<PathBuf> {
+    // The developer's own file decides no unit test.
+    if cfg!(test) {
+        return None;
+    }
     let var = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     // A relative path is to be ignored, says the specification.
     let own = var("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -47,41 +48,56 @@ pub fn load() -> Result<Config, Failure> {
     let Some(path) = path() else {
         return Ok(Config::default());
     };
+    let refused = |(why, hint): (String, String)| {
+        Failure::usage(format!("{}: {why}", path.display())).hint(hint)
+    };
     let text = match read(&path) {
         Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
-        Err(e) => {
-            let owner = format!("sudo chown $USER {0}; chmod go-w {0}", quoted(&path));
-            let hint = match e.kind() {
-                io::ErrorKind::PermissionDenied => owner,
-                _ => format!("leave it out: mv {0} {0}.old", quoted(&path)),
-            };
-            return Err(Failure::usage(format!("{}: {e}", path.display())).hint(hint));
-        }
+        // Also below what is no directory, and where this user may not look.
+        Err(_) if fs::metadata(&path).is_err() => return Ok(Config::default()),
+        Err(e) => return Err(refused(unreadable(e, &path))),
     };
-    parse(&text)
-        .map_err(|(why, hint)| Failure::usage(format!("{}: {why}", path.display())).hint(hint))
+    parse(&text).map_err(refused)
 }
 
-/// Reads a file that nobody else can change.
-fn read(path: &Path) -> io::Result<String> {
-    let mut options = File::options();
-    // Nobody writes to a FIFO of this name.
-    let file = options
-        .read(true)
-        .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
-        .open(path)?;
-    let stat = fstat(&file)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    if !is_trusted(&stat) || is_open_to_others(&stat) {
-        let why = "another user can change it";
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-    }
+/// Reads a file that nobody else can change, on a path that nobody else can lead elsewhere.
+fn read(path: &Path) -> Result<String, Refused> {
     let mut text = String::new();
-    file.take(MOST_TEXT).read_to_string(&mut text)?;
+    let file = open_own(path)?;
+    file.take(MOST_TEXT + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_TEXT {
+        let why = format!("it is larger than {} KiB", MOST_TEXT >> 10);
+        return Err(io::Error::other(why).into());
+    }
     Ok(text)
+}
+
+/// The error and its hint.
+fn unreadable(e: Refused, path: &Path) -> (String, String) {
+    let owned = |path: &Path, mode: &str| {
+        let path = quoted(path);
+        format!("sudo chown -h $(id -un) {path}; chmod {mode} {path}")
+    };
+    match e {
+        Refused::At(by) => {
+            let what = if by == path {
+                "it".to_owned()
+            } else {
+                by.display().to_string()
+            };
+            (
+                format!("another user can change {what}"),
+                owned(&by, "go-w"),
+            )
+        }
+        Refused::Io(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            (e.to_string(), owned(path, "u+r"))
+        }
+        Refused::Io(e) => {
+            let path = quoted(path);
+            (e.to_string(), format!("leave it out: mv {path} {path}.old"))
+        }
+    }
 }
 
 /// The error and its hint.

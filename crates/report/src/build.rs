@@ -1,5 +1,7 @@
 //! Builds a report from a run and its trials. Pure: the same input gives the same report.
 
+use std::borrow::Cow;
+
 use layermark_model::{
     BASELINE, ClockTime, Cost, Facts, LayerRun, LayerStatus, Ledger, Run, RunStatus, StoreOption,
     TrialRecord,
@@ -138,10 +140,17 @@ impl Report {
     /// Whether no check found the numbers wrong: the controls held, data was read back as written,
     /// and every layer was proved to be in place.
     pub fn trustworthy(&self) -> bool {
+        self.distrust().is_none()
+    }
+
+    /// Why the numbers are not trusted.
+    pub fn distrust(&self) -> Option<Cow<'_, str>> {
         let vital = ["verified", "proof"];
-        let warned = |t: &TrustItem| t.state == TrustState::Warn && vital.contains(&t.id.as_str());
-        let control_failed = self.control.as_ref().is_some_and(Control::failed);
-        !control_failed && self.controls_failed().is_none() && !self.trust.iter().any(warned)
+        let warned = |t: &&TrustItem| t.state == TrustState::Warn && vital.contains(&t.id.as_str());
+        let control = self.control.as_ref().filter(|control| control.failed());
+        let control = control.map(|control| Cow::from(&control.text));
+        let control = control.or_else(|| self.controls_failed().map(Cow::from));
+        control.or_else(|| Some(Cow::from(&self.trust.iter().find(warned)?.text)))
     }
 }
 

@@ -4,8 +4,8 @@ use layermark_model::Target;
 
 use crate::{
     Report, plain,
-    statements::why::{SlowCommand, UseInstead, WithoutCommand},
-    types::{ResultRow, Why, WhyLayer},
+    statements::why::{Answer, SlowCommand, WithoutCommand},
+    types::{Why, WhyLayer},
     words::Words,
 };
 
@@ -13,16 +13,18 @@ impl Why {
     /// The answer about the command of a run; `None` if the run has no command.
     pub fn of(report: &Report) -> Option<Self> {
         let names = report.names();
-        let is_step = |r: &&ResultRow| r.meaning.target == Target::Step && !r.meaning.is_cold();
-        let label = &report.results.iter().find(is_step)?.label;
+        let steps = || {
+            let all = report.results.iter();
+            all.filter(|r| r.meaning.target == Target::Step)
+        };
+        // With a cold cache alone, its cold time is what was asked about.
+        let warm = steps().find(|r| !r.meaning.is_cold());
+        let label = &warm.or_else(|| steps().next())?.label;
         let rows = || report.results.iter().filter(|r| r.label == *label);
         let native = rows().find(|r| r.layer == report.baseline());
         let mut commands: Vec<SlowCommand> = rows()
             .filter(|r| r.layer != report.baseline())
-            .map(|row| SlowCommand {
-                row,
-                forecast: report.forecast.rows.iter().find(|f| f.result == row.id),
-            })
+            .map(|row| SlowCommand::of(report, row))
             .collect();
         let time = |c: &SlowCommand| c.row.op_us.unwrap_or(f64::INFINITY);
         commands.sort_by(|a, b| time(b).total_cmp(&time(a)));
@@ -30,6 +32,8 @@ impl Why {
             layer: c.row.layer.clone(),
             us: c.row.op_us,
             verdict: c.row.leaning(),
+            probably: c.is_probable(),
+            loses: c.kept.loses().map(str::to_owned),
             calls: c.forecast.map(|f| f.calls.clone()).unwrap_or_default(),
             explained: c.forecast.map(crate::ForecastRow::is_explained),
             text: c.words(&names).into(),
@@ -42,9 +46,13 @@ impl Why {
             schema: Self::SCHEMA.into(),
             run: report.run.clone(),
             command: label.clone(),
+            baseline: report.baseline().to_owned(),
             native_us: native.and_then(|row| row.op_us),
             layers: layers.collect(),
-            answer: UseInstead::of(&commands).words(&names).into(),
+            answer: Answer::of(&commands, report.distrust())
+                .words(&names)
+                .into(),
+            caveats: report.caveats.clone(),
             lacks: report
                 .forecast
                 .lacks

@@ -84,6 +84,17 @@ const NAMES: &[(&str, [&str; 4])] = &[
             "openssh-server",
         ],
     ),
+    (
+        "postgresql",
+        [
+            "postgresql-server",
+            "postgresql",
+            "postgresql-server",
+            "postgresql",
+        ],
+    ),
+    // Debian alone keeps several servers beside each other.
+    ("postgresql-common", ["", "", "", ""]),
     ("procps", ["procps-ng", "procps-ng", "procps", "procps-ng"]),
     ("python3", ["python3", "python", "python3", "python3"]),
     (
@@ -99,6 +110,7 @@ const NAMES: &[(&str, [&str; 4])] = &[
         "qemu-utils",
         ["qemu-img", "qemu-img", "qemu-img", "qemu-img"],
     ),
+    ("redis-tools", ["redis", "redis", "redis", "redis"]),
     ("runsc", ["", "", "", ""]),
     (
         "samba-common-bin",
@@ -188,36 +200,49 @@ impl Family {
 
 /// The command that installs these packages here. They have Debian's names, separated by blanks.
 pub fn install(packages: &str) -> String {
+    install_on(here(), packages).unwrap_or_else(|words| words)
+}
+
+fn here() -> Option<Family> {
     static HERE: OnceLock<Option<Family>> = OnceLock::new();
-    let here = HERE.get_or_init(|| {
+    *HERE.get_or_init(|| {
         // os-release(5) has this order.
         let files = ["/etc/os-release", "/usr/lib/os-release"];
         let text = files.iter().find_map(|file| fs::read_to_string(file).ok());
         Family::of(&text.unwrap_or_default())
-    });
-    install_on(*here, packages)
+    })
 }
 
 /// The same as root, by sudo(8).
 pub fn sudo_install(packages: &str) -> String {
-    let command = install(packages);
-    if command.contains(NOT_KNOWN) {
-        return command;
-    }
-    format!("sudo {command}")
+    as_root(install_on(here(), packages))
 }
 
-/// What is said of packages whose name on this system is not known.
-const NOT_KNOWN: &str = "whose package has another name here";
+fn as_root(command: Result<String, String>) -> String {
+    command.map_or_else(|words| words, |command| format!("sudo {command}"))
+}
 
-fn install_on(family: Option<Family>, packages: &str) -> String {
-    let all = packages.split_whitespace();
-    let named = family.and_then(|family| {
-        let mut names: Vec<&str> = all.map(|p| family.name(p)).collect::<Option<_>>()?;
-        names.dedup();
-        Some(format!("{} {}", family.command(), names.join(" ")))
-    });
-    named.unwrap_or_else(|| format!("install {packages}, {NOT_KNOWN}"))
+/// The command, or in words what to install where no command is known.
+fn install_on(family: Option<Family>, packages: &str) -> Result<String, String> {
+    let Some(family) = family else {
+        let may = if packages.contains(' ') {
+            "their packages may have other names here"
+        } else {
+            "its package may have another name here"
+        };
+        return Err(format!("install {packages}; {may}"));
+    };
+    let mut names = Vec::new();
+    for package in packages.split_whitespace() {
+        let name = family.name(package);
+        names.push(
+            name.ok_or_else(|| {
+                format!("install {package}; this distribution has no package of it")
+            })?,
+        );
+    }
+    names.dedup();
+    Ok(format!("{} {}", family.command(), names.join(" ")))
 }
 
 #[cfg(test)]
@@ -226,7 +251,8 @@ mod tests {
 
     #[track_caller]
     fn says(os_release: &str, packages: &str, command: &str) {
-        assert_eq!(install_on(Family::of(os_release), packages), command);
+        let found = install_on(Family::of(os_release), packages);
+        assert_eq!(found.as_deref(), Ok(command));
     }
 
     const DEBIAN: &str = "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nID=debian\n";
@@ -283,14 +309,21 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_said_so() {
-        let strace = "install strace, whose package has another name here";
+        let words = |os_release: &str, packages: &str| {
+            let found = install_on(Family::of(os_release), packages);
+            assert_eq!(as_root(found.clone()), found.clone().unwrap_err());
+            found.unwrap_err()
+        };
+        let strace = "install strace; its package may have another name here";
         for text in ["", "ID=nixos\n", "no lines = of it\nID", "ID_LIKE=\n"] {
-            says(text, "strace", strace);
+            assert_eq!(words(text, "strace"), strace);
         }
-        says(
-            ALPINE,
-            "systemd-container",
-            &strace.replace("strace", "systemd-container"),
-        );
+        let both = "install gcc make; their packages may have other names here";
+        assert_eq!(words("", "gcc make"), both);
+        // It is known that there is none, whatever it is called.
+        let none = "install systemd-container; this distribution has no package of it";
+        assert_eq!(words(ALPINE, "strace systemd-container"), none);
+        let strace = install_on(Family::of(DEBIAN), "strace");
+        assert_eq!(as_root(strace), "sudo apt-get install strace");
     }
 }

@@ -60,7 +60,7 @@ fn may_write(dir: &Path, silence: Duration) -> Result<(), Failure> {
             "cannot work in {}: you may not write there",
             dir.display()
         ))
-        .hint("name a directory you may write to with --dir")),
+        .hint("name a directory that you may write to: --dir DIR")),
         None => Err(no_answer(dir, silence)),
     }
 }
@@ -97,9 +97,24 @@ pub struct Special<'a> {
     pub servers: &'a [Vec<String>],
     /// Shows the report in place of the answer and the page.
     pub show: Option<Show<'a>>,
+    /// What hints say, and what they say for a command without such a flag.
+    pub instead: &'a [(&'a str, &'a str)],
 }
 
-/// Shows a report. Returns the exit code of a run that was not stopped, if it is not the usual one.
+impl Special<'_> {
+    /// An error with a hint that this command can follow.
+    fn failure(&self, error: impl Into<Failure>) -> Failure {
+        let mut failure = error.into();
+        let of = |hint: String| {
+            let words = self.instead.iter();
+            words.fold(hint, |hint, (flag, own)| hint.replace(flag, own))
+        };
+        failure.hint = failure.hint.map(of);
+        failure
+    }
+}
+
+/// Shows a report. Returns the exit code of a run that is whole and trusted, if it is not the usual one.
 pub type Show<'a> = &'a dyn Fn(&Report) -> Result<Option<ExitCode>, Failure>;
 
 /// Like [`go`].
@@ -125,7 +140,7 @@ pub fn go_on(
     let janitor = janitor::spawn(&exe, dir_journal::open())
         .map_err(|e| Failure::failed(format!("the watcher that cleans up: {e}")))?;
     if matches!(order, Order::New(_)) {
-        may_write(&common.dir, common.silence)?;
+        may_write(&common.dir, common.silence).map_err(|e| special.failure(e))?;
     }
     sandbox::enter()?;
     watch(common.silence);
@@ -156,7 +171,7 @@ pub fn go_on(
     let Some(run_id) = run_id else {
         return Err(result
             .err()
-            .map_or_else(|| Failure::failed("no run"), Failure::from));
+            .map_or_else(|| Failure::failed("no run"), |e| special.failure(e)));
     };
     if let Ok(outcome) = &mut result
         && outcome.ended != Ended::Stopped
@@ -190,17 +205,14 @@ pub fn go_on(
     });
     let whole = matches!(&result, Ok(outcome) if outcome.ended != Ended::Stopped);
     let code = match (result, delivered) {
-        (Ok(outcome), Ok((shown, report))) => {
-            let shown = shown.filter(|_| whole);
-            Ok(shown.unwrap_or_else(|| ended(&outcome, &report)))
-        }
+        (Ok(outcome), Ok((shown, report))) => Ok(ended(&outcome, &report, shown)),
         (Ok(_), Err(failure)) => Err(failure),
         // The report has been printed; the error still decides the exit code.
-        (Err(error), Ok(_)) => Ok(Failure::from(error).print(false)),
+        (Err(error), Ok(_)) => Ok(special.failure(error).print(false)),
         // The reason why the run ended matters more than why it cannot be shown.
         (Err(error), Err(failure)) => {
             say(format!("warning: no report: {}", failure.message));
-            Err(Failure::from(error))
+            Err(special.failure(error))
         }
     };
     drop((store, janitor));
@@ -297,8 +309,8 @@ fn measure(
     layermark_lab::run(request, store, stop, &mut on_event)
 }
 
-/// The exit code of a run that ended.
-fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
+/// The exit code of a run that ended: `shown`, if there is one, where nothing went wrong.
+fn ended(outcome: &Outcome, report: &Report, shown: Option<ExitCode>) -> ExitCode {
     let (id, store) = (&outcome.run.id, &report.store);
     if outcome.ended == Ended::Stopped {
         say(format!(
@@ -328,6 +340,9 @@ fn ended(outcome: &Outcome, report: &Report) -> ExitCode {
     }
     if outcome.trials == 0 {
         return nothing_measured(&outcome.run, &format!("{id}{store}")).print(false);
+    }
+    if let Some(shown) = shown {
+        return shown;
     }
     if let Some(failure) = output::all_failed(report) {
         let hint = format!("layermark report {id}{store}");
@@ -476,7 +491,7 @@ mod tests {
             trials: trials.len() as u64,
             lost: Vec::new(),
         };
-        let ended = ended(&outcome, &report);
+        let ended = ended(&outcome, &report, None);
         assert_eq!(format!("{ended:?}"), format!("{code:?}"), "{name}, {gate}");
     }
 
@@ -489,6 +504,45 @@ mod tests {
         // With two blocks nothing is known, which fails only where it is asked for.
         exits("gate-held", 2, "slower=100000x", false, ExitCode::SUCCESS);
         exits("gate-held", 2, "slower=100000x", true, failed());
+    }
+
+    /// A *yes* was the exit code of a run whose data was not what had been written.
+    #[test]
+    fn what_is_shown_does_not_hide_that_a_run_is_not_trusted() {
+        let kept = fixture("scripted").read();
+        let (run, trials) = (kept.run, kept.trials);
+        let mut report = stored::build(&run, &trials);
+        let mut outcome = Outcome {
+            run,
+            ended: Ended::Settled,
+            trials: trials.len() as u64,
+            lost: Vec::new(),
+        };
+        let exits = |outcome: &Outcome, report: &Report, code: ExitCode| {
+            let ended = ended(outcome, report, Some(ExitCode::from(77)));
+            assert_eq!(format!("{ended:?}"), format!("{code:?}"));
+        };
+        let item = |trust: &mut Vec<layermark_report::TrustItem>, state| {
+            let item = trust.iter_mut().find(|t| t.id == "proof").unwrap();
+            item.state = state;
+        };
+        item(&mut report.trust, layermark_report::TrustState::Ok);
+        exits(&outcome, &report, ExitCode::from(77));
+        item(&mut report.trust, layermark_report::TrustState::Warn);
+        exits(&outcome, &report, Code::Untrusted.into());
+        outcome.ended = Ended::Stopped;
+        exits(&outcome, &report, Code::Stopped.into());
+    }
+
+    #[test]
+    fn a_command_without_a_flag_has_hints_of_its_own() {
+        let special = Special {
+            instead: &[("--dir DIR", "layermark safe DIR")],
+            ..Special::default()
+        };
+        let failure = Failure::usage("no").hint("name another: --dir DIR");
+        let hint = special.failure(failure).hint;
+        assert_eq!(hint.as_deref(), Some("name another: layermark safe DIR"));
     }
 
     /// "No layer supports the requested work" was said of a budget of 3 s on a busy machine.

@@ -106,8 +106,16 @@ pub fn directory(args: &SafeArgs) -> Result<ExitCode, Failure> {
     };
     let order = Order::New(Box::new(request(plan, &common)?));
     let show = |report: &Report| show(report, &topics, args.json.json);
+    let named = args.other.as_ref().map_or("", |_| " --other OTHER");
+    let named = format!("layermark safe DIR{named}");
     let special = Special {
         show: Some(&show),
+        // This command has no flag for its directory.
+        instead: &[
+            ("-l dir:DIR", &named),
+            ("--dir DIR", &named),
+            (" with --dir", ""),
+        ],
         ..Special::default()
     };
     go_on(order, &common, None, &special)
@@ -130,7 +138,11 @@ fn layer(args: &SafeArgs) -> Result<Spec, Failure> {
             "safe: {}: a layer cannot have a path with a comma in it",
             args.dir.display()
         );
-        return Err(Failure::usage(text).hint("name it by another path: ln -s DIR /run/it"));
+        // A symbolic link is followed to the name with the comma.
+        let dir = shell_words::quote(&args.dir.to_string_lossy()).into_owned();
+        return Err(Failure::usage(text).hint(format!(
+            "mount it at a path without one: sudo mount --bind {dir} /mnt; layermark safe /mnt"
+        )));
     }
     Ok(spec)
 }
@@ -181,7 +193,7 @@ pub fn settings(workload: &str, params: &Value) -> Settings {
     }
 }
 
-/// Prints the answers. The exit code is that of the worst one.
+/// Prints the answers. The exit code of a run that is trusted is that of the worst one.
 fn show(report: &Report, topics: &[SafeTopic], json: bool) -> Result<Option<ExitCode>, Failure> {
     let safety = Safety::of(report, topics);
     if json {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use layermark_model::Settings;
+use layermark_model::{Settings, Spec};
 use layermark_report::{Report, Why, render};
 use serde_json::{Value, json};
 
@@ -13,7 +13,10 @@ use super::{
     safe::settings,
     stdout,
 };
-use crate::{common_args::CommonArgs, failure::Failure};
+use crate::{
+    common_args::CommonArgs,
+    failure::{Code, Failure},
+};
 
 /// How long it may take, unless the user says otherwise: the command and its calls in two or three layers.
 const BUDGET: &str = "60s";
@@ -23,6 +26,19 @@ pub fn command(command: Settings, common: &CommonArgs) -> Result<ExitCode, Failu
     if common.layers.is_empty() {
         return Err(Failure::usage("why: no layer").hint(
             "layermark why 'git status' -l overlay:upper -l fuse; all layers: layermark layers",
+        ));
+    }
+    let is_baseline = |spec: &Spec| match &common.baseline {
+        Some(baseline) => spec == baseline,
+        None => spec.is_native(),
+    };
+    if common.layers.iter().all(is_baseline) {
+        let text = format!(
+            "why: {} is the baseline, and there is no layer to compare with it",
+            common.layers[0]
+        );
+        return Err(Failure::usage(text).hint(
+            "name another: layermark why 'git status' -l fuse; all layers: layermark layers",
         ));
     }
     let mut command = command;
@@ -59,10 +75,28 @@ fn calls() -> [Settings; 2] {
     ]
 }
 
+/// The error of a run that has other results than the command's. Why there is none at all is said of every run.
+fn not_measured(report: &Report) -> Result<Option<ExitCode>, Failure> {
+    if report.trials.is_empty() {
+        return Ok(None);
+    }
+    let left = report.left_out.first();
+    let why = left.map(|l| format!(": {}: {}", l.layer, l.reason));
+    let text = format!(
+        "why: the command was not measured{}",
+        why.unwrap_or_default()
+    );
+    let see = format!("layermark report {}{} --full", report.run, report.store);
+    Err(Failure {
+        code: Code::Layer,
+        ..Failure::failed(text).hint(see)
+    })
+}
+
 /// Prints the answer. The exit code is that of the run.
 fn show(report: &Report, json: bool) -> Result<Option<ExitCode>, Failure> {
     let Some(why) = Why::of(report) else {
-        return Ok(None);
+        return not_measured(report);
     };
     if json {
         let text = serde_json::to_string_pretty(&why).map_err(Failure::failed)?;

@@ -87,6 +87,32 @@ fn what_is_wrong_in_it_is_a_usage_error() {
     with("layer = [\"fuse\"]\n").args(["layers"]).run().code(0);
 }
 
+/// A service has a home directory that is none; each command that measures was refused there.
+#[test]
+fn where_no_file_can_be_there_is_none() {
+    let closed = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o000)).expect("its mode");
+    let open = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(open.path(), fs::Permissions::from_mode(0o777)).expect("its mode");
+    for home in ["/dev/null".as_ref(), closed.path(), open.path()] {
+        Lm::new()
+            .env("XDG_CONFIG_HOME", "")
+            .env("HOME", home)
+            .args(["config"])
+            .run()
+            .code(0)
+            .prints(".config/layermark.toml (not there)");
+    }
+}
+
+/// A part of a file is another file.
+#[test]
+fn a_file_that_is_too_large_is_refused_and_not_cut() {
+    let text = "# a comment\n".repeat(90_000);
+    let said = with(&text).args(["config"]).run();
+    said.fails(2, &["layermark.toml", "larger than 1024 KiB", "mv "]);
+}
+
 /// It names directories and layers, so what somebody else can write in it is not done.
 #[test]
 fn a_file_that_another_user_can_change_is_refused() {
@@ -99,6 +125,12 @@ fn a_file_that_another_user_can_change_is_refused() {
         return skipped("only root can give a file to another user");
     }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("its mode");
+    // Who can change the directory can put another file there.
+    let dir = said.dir.path().join("config");
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).expect("its mode");
+    let said = said.then().args(["config"]).run();
+    let said = said.fails(2, &["another user can change", "/config", "chmod go-w"]);
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).expect("its mode");
     chown(&path, Some(65_533), None).expect("its owner");
     let said = said.then().args(["config"]).run();
     said.fails(2, &["another user can change it", "chown"]);

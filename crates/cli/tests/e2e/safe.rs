@@ -35,11 +35,15 @@ fn a_directory_on_a_disk_has_an_answer_for_each_question() {
     let before = inventory(&work);
     let said = lm.args(["safe", "work", "--json"]).run().left_nothing();
     let all = answers(&said);
+    if said.json()["file_system"] == "overlay" {
+        return skipped("it may be not known what is below the overlay of a container");
+    }
     for question in ["flock", "fcntl", "ofd", "shared-mappings", "coherence"] {
         assert_eq!(answer(&all, question), "yes", "{}", said.stdout);
     }
-    assert_eq!(answer(&all, "names"), "not-proved");
+    // A disk that loses what was flushed keeps no name either.
     let lost = answer(&all, "fsync") == "no";
+    assert_eq!(answer(&all, "names") == "no", lost, "{}", said.stdout);
     assert_eq!(said.code, Some(if lost { 1 } else { 4 }), "{}", said.stderr);
     assert_eq!(inventory(&work), before);
     // The run has the measurements.
@@ -53,8 +57,11 @@ fn what_is_asked_alone_decides_the_exit_code() {
     let said = Lm::new()
         .args(["safe", "work", "--only", "locks,mappings"])
         .run()
-        .left_nothing()
-        .code(0);
+        .left_nothing();
+    if said.stdout.contains(" (overlay)") {
+        return skipped("it may be not known what is below the overlay of a container");
+    }
+    let said = said.code(0);
     let lines: Vec<&str> = said.stdout.lines().collect();
     let said_yes = lines.iter().filter(|l| l.contains("  yes  ")).count();
     assert_eq!(said_yes, 4, "{}", said.stdout);
@@ -115,10 +122,12 @@ fn what_is_no_directory_is_a_usage_error() {
     }
     let lm = Lm::new();
     fs::create_dir(lm.dir.path().join("a,b")).expect("a directory");
-    lm.args(["safe", "a,b"]).run().fails(2, &["comma"]);
+    lm.args(["safe", "a,b"])
+        .run()
+        .fails(2, &["comma", "mount --bind a,b /mnt"]);
     let other = Lm::new().file("work/x", "");
     let said = other
         .args(["safe", "work", "--other", "data", "--only", "locks"])
         .run();
-    said.fails(2, &["data"]);
+    said.fails(2, &["data", "layermark safe"]);
 }

@@ -71,4 +71,12 @@ fn a_command_and_a_layer_have_to_be_named() {
         .args(["why", "git status"])
         .run()
         .fails(2, &["no layer", "-l overlay:upper"]);
+    // With itself it would be compared with nothing.
+    for flags in ["-l native", "-l bind --baseline bind"] {
+        Lm::new()
+            .args(["why", "git status"])
+            .args(flags.split(' '))
+            .run()
+            .fails(2, &["is the baseline", "-l fuse"]);
+    }
 }

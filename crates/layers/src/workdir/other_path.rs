@@ -41,7 +41,8 @@ impl OtherPath {
         let name = work.dir.name();
         let Some(dir) = seen(&parent, name) else {
             let why = format!(
-                "the work directory {} was not seen in it within {UNSEEN:?}: it is not another path of that directory",
+                "the work directory {} was not seen in it within {UNSEEN:?}: it is not another path of that directory, \
+                 or its client remembers for longer which names there are",
                 work.named.display()
             );
             return Err(bad(other)(why));

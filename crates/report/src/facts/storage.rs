@@ -42,6 +42,31 @@ pub fn is_served(facts: &Facts) -> bool {
     facts.network().is_some() || facts.mounts.iter().any(|m| by_host(&m.fs))
 }
 
+/// File systems that one kernel mounts at a time. Others, such as those of clusters, have several.
+const OF_ONE_KERNEL: [&str; 12] = [
+    "bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "vfat",
+    "xfs", "zfs",
+];
+
+/// Whether no other kernel mounts the file systems of the layer. They may be exported nevertheless. An overlay is
+/// in this kernel alone if what is below it is known, and is.
+pub fn is_of_one_kernel(facts: &Facts) -> bool {
+    let alone = |m: &Mount| OF_ONE_KERNEL.contains(&m.fs.as_str());
+    let is_known = facts.mounts.iter().any(|m| m.fs != "overlay");
+    !is_served(facts) && facts.guest.is_none() && is_known && facts.mounts.iter().all(alone)
+}
+
+/// Whether no more than the barriers of this point are dropped, and each device has what is written without one: it
+/// says that it writes through.
+pub fn needs_no_barrier(facts: &Facts, meaning: &Meaning) -> bool {
+    let barriers = match passes_no_flush(facts, meaning) {
+        Some(Drops::Mounted(_, option)) => option.contains("barrier"),
+        Some(Drops::DiskCache) | None => false,
+    };
+    let known = !physical(facts).is_empty() && cache_known(facts);
+    barriers && known && !volatile_cache(facts)
+}
+
 /// A physical device below keeps writes in a volatile cache until it receives a flush.
 pub fn volatile_cache(facts: &Facts) -> bool {
     facts.devices.iter().filter(|d| d.physical).any(is_volatile)

@@ -57,7 +57,7 @@ pub enum Kept {
 /// What some operations cost.
 #[derive(Debug)]
 pub struct Told<'a> {
-    /// The work; `None` for all operations of a run without such work.
+    /// The work; `None` for all operations, where none of such work is decided.
     pub work: Option<Everyday>,
     /// How it compares.
     pub how: How<'a>,
@@ -129,7 +129,7 @@ impl<'a> InShort<'a> {
             Told::of(Some(work), &own)
         };
         let mut told: Vec<Told> = Everyday::ALL.into_iter().filter_map(everyday).collect();
-        if !rows.iter().any(|r| Everyday::of(&r.meaning).is_some()) {
+        if told.is_empty() {
             told.extend(Told::of(None, &rows));
         }
         Self {
@@ -196,27 +196,66 @@ fn is_known(row: &ResultRow) -> bool {
 }
 
 fn kept(f: &Selection, layer: &str) -> Kept {
-    let rows = f.measured();
-    let own = || {
-        rows.iter()
-            .filter(|r| r.layer == layer)
-            .map(|r| &r.durability)
-    };
-    let flushes = || own().filter(|d| d.verdict != DurabilityVerdict::NotAsked);
-    let late = |late: bool| {
-        flushes().any(move |d| d.skips() && (d.verdict == DurabilityVerdict::Late) == late)
-    };
-    if late(false) {
-        Kept::Skipped
-    } else if late(true) {
-        Kept::Early
-    } else if f.in_memory(layer) {
-        Kept::Memory
-    } else if flushes().next().is_none() {
-        Kept::NotAsked
-    } else if flushes().all(|d| d.verdict == DurabilityVerdict::Honoured && d.suspicion.is_none()) {
-        Kept::Yes
-    } else {
-        Kept::NotProved
+    let mut rows = f.measured();
+    rows.retain(|r| r.layer == layer);
+    Kept::of(&rows, f.in_memory(layer))
+}
+
+impl Kept {
+    /// By what a layer measured, and whether its data is in memory.
+    pub fn of(rows: &[&ResultRow], in_memory: bool) -> Self {
+        let own = || rows.iter().map(|r| &r.durability);
+        let flushes = || own().filter(|d| d.verdict != DurabilityVerdict::NotAsked);
+        let late = |late: bool| {
+            flushes().any(move |d| d.skips() && (d.verdict == DurabilityVerdict::Late) == late)
+        };
+        let honoured = DurabilityVerdict::Honoured;
+        if late(false) {
+            Self::Skipped
+        } else if late(true) {
+            Self::Early
+        } else if in_memory {
+            Self::Memory
+        } else if flushes().next().is_none() {
+            Self::NotAsked
+        } else if flushes().all(|d| d.verdict == honoured && d.suspicion.is_none()) {
+            Self::Yes
+        } else {
+            Self::NotProved
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_testkit::fixtures::fixture;
+
+    use super::*;
+    use crate::Report;
+
+    /// A layer of which single operations alone are decided had a line without any, at the end.
+    #[test]
+    fn where_no_application_is_decided_the_others_are_told() {
+        let kept = fixture("quiet").read();
+        let mut results = Report::build(&kept.run, &kept.trials).results;
+        let told = |results: &[ResultRow]| -> Vec<(Option<Everyday>, usize)> {
+            let f = Selection {
+                run: &kept.run,
+                results,
+                alternatives: &[],
+                locks: &[],
+                study: None,
+            };
+            let line = InShort::of(&f, "fuse");
+            line.told.iter().map(|told| (told.work, told.all)).collect()
+        };
+        assert!(told(&results).iter().all(|(work, _)| work.is_some()));
+        for row in &mut results {
+            if Everyday::of(&row.meaning).is_some() {
+                (row.verdict, row.probably) = (Verdict::Undecided, None);
+            }
+        }
+        let asked = results.iter().filter(|r| r.layer == "fuse");
+        assert_eq!(told(&results), [(None, asked.count())]);
     }
 }

@@ -1,10 +1,15 @@
 //! Whether a directory can be relied on, a line for each question.
 
+mod trials;
+
+use std::borrow::Cow;
+
 use layermark_model::{Facts, Target};
+use trials::{Unseen, failure, refusal, unseen};
 
 use crate::{
     Report,
-    facts::storage::{self, is_served},
+    facts::storage,
     types::{
         DurabilityVerdict, LayerReport, LockRow, LockVerdict, ResultRow, SafeQuestion, SafeTopic,
         SafeVerdict,
@@ -34,16 +39,20 @@ pub struct SafeLine<'a> {
 pub enum SafeBecause<'a> {
     /// No result.
     NotMeasured,
-    /// This error, where files could be written.
+    /// The operation was refused with this error, or this error shows that it does not do what it is for.
+    Lacks(&'a str),
+    /// A trial failed with this error, which shows neither.
     Failed(&'a str),
+    /// What was measured is not trusted, for this reason.
+    Untrusted(Cow<'a, str>),
     /// Locks that were refused to the second side, and all that were tried.
     Refused(u64, u64, SafeSecond<'a>),
     /// Locks that the second side took, and all that were tried.
     Taken(u64, u64, SafeSecond<'a>),
     /// The slowest change that was seen, microseconds.
     Seen(f64, SafeSecond<'a>),
-    /// Changes that were not seen, and for how long, microseconds.
-    Unseen(Vec<&'a str>, f64, SafeSecond<'a>),
+    /// Changes that were not seen.
+    Unseen(Unseen<'a>, SafeSecond<'a>),
     /// Processes of this machine agree; others may use the file system of this type.
     OtherMachines(&'a str),
     /// The evidence of the verdict on flushes.
@@ -54,6 +63,8 @@ pub enum SafeBecause<'a> {
     InMemory,
     /// Flushes do not reach the device.
     Unflushed,
+    /// Flushes reach the device only after they were answered.
+    FlushedLate,
     /// Only a power cut by hand can show it.
     Uncut,
 }
@@ -61,7 +72,7 @@ pub enum SafeBecause<'a> {
 /// Who was the second side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SafeSecond<'a> {
-    /// A process of this machine, whose kernel alone has the file system of this type.
+    /// A process of this machine, whose kernel alone mounts a file system of this type.
     Alone(&'a str),
     /// A process of this machine.
     Process,
@@ -148,10 +159,10 @@ impl<'a> Asked<'a> {
         if !self.facts.one_client() {
             return SafeSecond::Client;
         }
-        if is_served(self.facts) {
-            return SafeSecond::Process;
+        if storage::is_of_one_kernel(self.facts) {
+            return SafeSecond::Alone(storage::file_system(self.facts));
         }
-        SafeSecond::Alone(storage::file_system(self.facts))
+        SafeSecond::Process
     }
 
     /// The row of flushed writes.
@@ -160,28 +171,54 @@ impl<'a> Asked<'a> {
         self.of(is).first().copied()
     }
 
-    /// What failed, if the directory could be written otherwise: then it lacks what was asked for.
-    fn failed(&self, rows: &[&'a ResultRow]) -> Option<(SafeVerdict, SafeBecause<'a>)> {
-        let failed = rows.iter().find(|r| r.trials == 0)?;
-        let error = failed.error.as_deref()?;
-        let writes = self.flushed().is_some_and(|r| r.trials > 0);
-        let answer = if writes {
-            SafeVerdict::No
-        } else {
-            SafeVerdict::NotProved
-        };
-        Some((answer, SafeBecause::Failed(error)))
+    /// What failed trials leave of an answer: one that was refused is a *no*, and what another error hides is not known.
+    fn despite(
+        &self,
+        rows: &[&'a ResultRow],
+        found: (SafeVerdict, SafeBecause<'a>),
+    ) -> (SafeVerdict, SafeBecause<'a>) {
+        if found.0 == SafeVerdict::No {
+            return found;
+        }
+        if let Some(error) = refusal(self.report, rows) {
+            return (SafeVerdict::No, SafeBecause::Lacks(error));
+        }
+        match failure(self.report, rows) {
+            Some(error) => (SafeVerdict::NotProved, SafeBecause::Failed(error)),
+            None => found,
+        }
+    }
+
+    /// A *yes* of results that are not trusted is none.
+    fn trusted(
+        &self,
+        rows: &[&'a ResultRow],
+        found: (SafeVerdict, SafeBecause<'a>),
+    ) -> (SafeVerdict, SafeBecause<'a>) {
+        let own = rows
+            .iter()
+            .find_map(|r| r.untrusted.as_deref())
+            .map(Cow::from);
+        match own.or_else(|| self.report.distrust()) {
+            Some(why) if found.0 == SafeVerdict::Yes => {
+                (SafeVerdict::NotProved, SafeBecause::Untrusted(why))
+            }
+            _ => found,
+        }
     }
 
     fn line(
         &self,
         question: SafeQuestion,
-        (answer, because): (SafeVerdict, SafeBecause<'a>),
+        found: (SafeVerdict, SafeBecause<'a>),
         advice: SafeAdvice<'a>,
         rows: &[&'a ResultRow],
     ) -> SafeLine<'a> {
-        let unknown = matches!(because, SafeBecause::NotMeasured)
-            || answer == SafeVerdict::NotProved && matches!(because, SafeBecause::Failed(_));
+        let (answer, because) = self.trusted(rows, found);
+        let unknown = matches!(
+            because,
+            SafeBecause::NotMeasured | SafeBecause::Failed(_) | SafeBecause::Untrusted(_)
+        );
         let advice = match answer {
             SafeVerdict::Yes => None,
             _ if unknown => Some(SafeAdvice::SeeRun(&self.report.run)),
@@ -208,7 +245,7 @@ impl<'a> Asked<'a> {
             let rows = self.of(|r| is_lock(r) && r.meaning.operation == kind);
             let mut all = self.report.locks.iter();
             let both = all.find(|l| l.kind == kind && rows.iter().any(|r| r.layer == l.layer));
-            let found = self.failed(&rows).unwrap_or_else(|| self.lock(both));
+            let found = self.despite(&rows, self.lock(both));
             let advice = match found.0 {
                 SafeVerdict::No => SafeAdvice::LockElsewhere,
                 _ => SafeAdvice::OtherPath(self.dir),
@@ -230,6 +267,7 @@ impl<'a> Asked<'a> {
                 (SafeVerdict::No, because)
             }
             LockVerdict::NotProved => self.of_other_machines(),
+            LockVerdict::Excludes if second == SafeSecond::Process => self.of_other_machines(),
             LockVerdict::Excludes => {
                 let because = SafeBecause::Refused(lock.excluded, lock.tried, second);
                 (SafeVerdict::Yes, because)
@@ -244,12 +282,9 @@ impl<'a> Asked<'a> {
 
     /// What the second side saw of changes.
     fn seen(&self, rows: &[&'a ResultRow]) -> (SafeVerdict, SafeBecause<'a>) {
-        let (unseen, second) = (rows.iter().filter(|r| r.not_seen()), self.second());
-        let unseen: Vec<_> = unseen.collect();
-        if let Some(first) = unseen.first() {
-            let labels = unseen.iter().map(|r| r.label.as_str()).collect();
-            let waited = first.op_us.unwrap_or_default();
-            return (SafeVerdict::No, SafeBecause::Unseen(labels, waited, second));
+        let second = self.second();
+        if let Some(unseen) = unseen(self.report, rows) {
+            return (SafeVerdict::No, SafeBecause::Unseen(unseen, second));
         }
         if rows.is_empty() || rows.iter().any(|r| r.trials == 0) {
             return (SafeVerdict::NotProved, SafeBecause::NotMeasured);
@@ -268,7 +303,7 @@ impl<'a> Asked<'a> {
     /// Two processes of this machine are what was asked about, also where a server has the files.
     fn mappings(&self) -> SafeLine<'a> {
         let rows = self.changes(true);
-        let found = self.failed(&rows).unwrap_or_else(|| self.seen(&rows));
+        let found = self.despite(&rows, self.seen(&rows));
         self.line(
             SafeQuestion::SharedMappings,
             found,
@@ -279,7 +314,7 @@ impl<'a> Asked<'a> {
 
     fn coherence(&self) -> SafeLine<'a> {
         let rows = self.changes(false);
-        let found = self.failed(&rows).unwrap_or_else(|| self.seen(&rows));
+        let found = self.despite(&rows, self.seen(&rows));
         let found = match (&found.0, self.second()) {
             (SafeVerdict::Yes, SafeSecond::Process) => self.of_other_machines(),
             _ => found,
@@ -310,16 +345,15 @@ impl<'a> Asked<'a> {
     }
 
     fn flushes(&self, row: &'a ResultRow) -> (SafeVerdict, SafeBecause<'a>) {
-        if let Some(failed) = self.failed(&[row]) {
-            return failed;
-        }
         if self.facts.in_memory() {
             return (SafeVerdict::No, SafeBecause::InMemory);
         }
         let said = row.durability.because.as_deref();
         let because = said.map_or(SafeBecause::NotMeasured, SafeBecause::Flushes);
         let drops = row.durability.configured.as_deref();
-        match (row.durability.verdict, drops) {
+        // Without a barrier, such a device has what was written as soon as with one.
+        let drops = drops.filter(|_| !storage::needs_no_barrier(self.facts, &row.meaning));
+        let found = match (row.durability.verdict, drops) {
             (DurabilityVerdict::Honoured, _) => (SafeVerdict::Yes, because),
             (DurabilityVerdict::Absorbed | DurabilityVerdict::Late, _) => {
                 (SafeVerdict::No, because)
@@ -328,7 +362,8 @@ impl<'a> Asked<'a> {
                 (SafeVerdict::No, SafeBecause::Drops(how))
             }
             _ => (SafeVerdict::NotProved, because),
-        }
+        };
+        self.despite(&[row], found)
     }
 
     /// A file system whose flushes are lost keeps no name that was flushed. Of others only a power cut shows it.
@@ -339,8 +374,14 @@ impl<'a> Asked<'a> {
             Some((SafeVerdict::No, SafeBecause::InMemory)) => {
                 (SafeVerdict::No, SafeBecause::InMemory)
             }
-            Some((SafeVerdict::No, SafeBecause::Drops(_) | SafeBecause::Flushes(_))) => {
-                (SafeVerdict::No, SafeBecause::Unflushed)
+            Some((SafeVerdict::No, _)) => {
+                let is_late = |r: &ResultRow| r.durability.verdict == DurabilityVerdict::Late;
+                let because = if row.is_some_and(is_late) {
+                    SafeBecause::FlushedLate
+                } else {
+                    SafeBecause::Unflushed
+                };
+                (SafeVerdict::No, because)
             }
             _ => (SafeVerdict::NotProved, SafeBecause::Uncut),
         };

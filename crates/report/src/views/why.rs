@@ -4,24 +4,29 @@ use crate::{
     code_span::code,
     number,
     types::{Cell, DataTable, ForecastCall, Section, Why},
-    words::why::calls,
+    words::{Names, why::calls},
 };
 
 /// The section.
 pub fn section(why: &Why) -> Section {
+    let names = Names {
+        baseline: &why.baseline,
+    };
+    let natively = String::from(names.natively());
     let time = why.native_us.map(number::time);
     let title = time.map_or_else(
         || code(&why.command),
-        |time| format!("{}: {time} natively", code(&why.command)),
+        |time| format!("{}: {time} {natively}", code(&why.command)),
     );
     let texts = why.layers.iter().map(|layer| layer.text.clone());
     let answer = std::iter::once(why.answer.clone());
     Section {
         name: "why".into(),
         title,
-        tables: table(why).into_iter().collect(),
+        tables: table(why, &natively).into_iter().collect(),
         remarks: texts
             .chain(why.lacks.iter().cloned())
+            .chain(why.caveats.iter().cloned())
             .chain(answer)
             .collect(),
         ..Section::default()
@@ -29,7 +34,7 @@ pub fn section(why: &Why) -> Section {
 }
 
 /// A row for each kind of call, a column for each layer. `None` if no costs are known.
-fn table(why: &Why) -> Option<DataTable> {
+fn table(why: &Why, natively: &str) -> Option<DataTable> {
     let known: Vec<_> = why.layers.iter().filter(|l| !l.calls.is_empty()).collect();
     let most = known.first()?;
     let kinds = most.calls.iter().map(|call| {
@@ -46,7 +51,7 @@ fn table(why: &Why) -> Option<DataTable> {
     let head = ["calls", "number"].map(str::to_owned).into_iter();
     Some(DataTable {
         title: "What its calls cost".into(),
-        note: "Each call, and all of them, more than natively.".into(),
+        note: format!("Each call, and all of them, more than {natively}."),
         head: head.chain(names).collect(),
         rows: kinds.collect(),
     })

@@ -46,15 +46,19 @@ impl InShort<'_> {
 }
 
 impl Kept {
-    /// The mark of a layer that loses what it was given.
+    /// Why a layer loses what it was given.
+    pub fn loses(self) -> Option<&'static str> {
+        match self {
+            Self::Skipped => Some("skips fsync"),
+            Self::Early => Some("answers fsync early"),
+            Self::Memory => Some("in memory"),
+            Self::NotAsked | Self::Yes | Self::NotProved => None,
+        }
+    }
+
+    /// The mark of such a layer.
     fn before(self) -> Option<Text> {
-        let why = match self {
-            Self::Skipped => "skips fsync",
-            Self::Early => "answers fsync early",
-            Self::Memory => "in memory",
-            Self::NotAsked | Self::Yes | Self::NotProved => return None,
-        };
-        Some(text!("! {why}; "))
+        self.loses().map(|why| text!("! {why}; "))
     }
 
     fn after(self) -> Option<Text> {
@@ -96,10 +100,11 @@ impl Told<'_> {
             Text::default()
         };
         let times = times.map(|times| text!(" ({times})")).unwrap_or_default();
-        let is_most = row.leaning() == Verdict::Slower && self.known == self.all;
+        let is_whole = self.known == self.all;
+        let is_most = row.leaning() == Verdict::Slower && is_whole;
         match self.work {
             Some(_) if self.all == 1 => text!("{what}{amount}{place}"),
-            Some(_) if is_most => text!("{what}up to {amount}{place}"),
+            Some(_) if is_whole => text!("{what}up to {amount}{place}"),
             Some(_) => text!("{what}{amount} in part{place}"),
             None if self.all == 1 => text!("{amount}{times}"),
             None if is_most => text!("most time lost at {}, {amount}{times}", quoted(&row.label)),
@@ -127,4 +132,33 @@ fn from_to(row: &ResultRow) -> Option<Text> {
     let digits = if is_far { 2 } else { 3 };
     let (from, to) = row.native_us.zip(row.op_us)?;
     Some(number::from_to(from, to, digits).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Estimate;
+
+    /// "In part" was said of work all of which is faster.
+    #[test]
+    fn faster_work_is_in_part_only_where_some_is_not_decided() {
+        let row = ResultRow {
+            label: "commit".into(),
+            verdict: Verdict::Faster,
+            ratio: Some(Estimate::new(0.5, Some([0.4, 0.6]))),
+            ..ResultRow::default()
+        };
+        let said = |known| {
+            let told = Told {
+                work: Some(Everyday::Database),
+                how: How::Faster(&row),
+                known,
+                all: 3,
+            };
+            String::from(told.said(false))
+        };
+        let amount = times(&row.ratio.expect("a ratio"));
+        assert_eq!(said(3), format!("database up to {amount}"));
+        assert_eq!(said(2), format!("database {amount} in part"));
+    }
 }

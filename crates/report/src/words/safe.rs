@@ -11,7 +11,9 @@ impl Words for SafeBecause<'_> {
     fn words(&self, names: &Names) -> Text {
         match self {
             Self::NotMeasured => "it was not measured".into(),
-            Self::Failed(error) => text!("{}", layermark_model::brief(error)),
+            Self::Lacks(error) => text!("{}", layermark_model::brief(error)),
+            Self::Failed(error) => text!("a trial failed: {}", layermark_model::brief(error)),
+            Self::Untrusted(why) => text!("the measurement is not trusted: {why}"),
             Self::Refused(refused, tried, second) => text!(
                 "{refused} of {} were refused to {}",
                 count(*tried as usize, "lock"),
@@ -27,12 +29,16 @@ impl Words for SafeBecause<'_> {
                 second.words(names),
                 number::time(*longest_us)
             ),
-            Self::Unseen(labels, waited_us, second) => {
-                let labels: Vec<Text> = labels.iter().map(|label| Text::code(label)).collect();
+            Self::Unseen(unseen, second) => {
+                let labels: Vec<Text> = unseen.labels.iter().map(|l| Text::code(l)).collect();
+                let within = unseen.waited.map(|waited| text!(" within {waited}"));
                 text!(
-                    "changes were not seen by {} within {}: {}",
+                    "{} of {} {} not seen by {}{}: {}",
+                    unseen.absent,
+                    count(unseen.all as usize, "change"),
+                    number::verb(unseen.absent as usize, "was", "were"),
                     second.words(names),
-                    number::time(*waited_us),
+                    within.unwrap_or_default(),
                     number::list(&labels)
                 )
             }
@@ -43,6 +49,9 @@ impl Words for SafeBecause<'_> {
             Self::Drops(how) => text!("{how}"),
             Self::InMemory => "the data lies in memory".into(),
             Self::Unflushed => "fsync does not reach the device".into(),
+            Self::FlushedLate => {
+                "fsync reaches the device only after it was answered, so a cut in between loses the name".into()
+            }
             Self::Uncut => "only a power cut shows it, and none was made".into(),
         }
     }
@@ -51,7 +60,9 @@ impl Words for SafeBecause<'_> {
 impl Words for SafeSecond<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
-            Self::Alone(fs) => text!("a second process, and no other machine has the files ({fs})"),
+            Self::Alone(fs) => text!(
+                "a second process (this kernel alone mounts the {fs}; exports of it were not looked for)"
+            ),
             Self::Process => "a second process of this machine".into(),
             Self::Client => "the second client".into(),
         }

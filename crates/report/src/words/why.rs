@@ -2,7 +2,7 @@
 
 use crate::{
     number,
-    statements::why::{CallCost, SlowCommand, UseInstead, WithoutCommand},
+    statements::why::{Answer, CallCost, SlowCommand, UseInstead, WithoutCommand},
     types::Verdict,
     words::{Names, Text, Words, text},
 };
@@ -38,12 +38,13 @@ impl Words for CallCost<'_> {
 
 impl Words for SlowCommand<'_> {
     fn words(&self, names: &Names) -> Text {
-        let layer = Text::code(&self.row.layer);
+        let layer = self.marked();
         let Some((us, native_us)) = self.row.op_us.zip(self.row.native_us) else {
             let why = self.row.error.as_deref().map(layermark_model::brief);
             let why = why.map(|why| text!(": {why}")).unwrap_or_default();
             return text!("{layer}: the command has no time there{why}");
         };
+        let probably = if self.is_probable() { "probably " } else { "" };
         let times = text!(
             "{} instead of {} ({})",
             number::time(us),
@@ -53,21 +54,38 @@ impl Words for SlowCommand<'_> {
         let costs = self.costly().into_iter();
         let costs = Text::joined(costs.map(|call| CallCost(call).words(names)), ", ");
         match self.row.leaning() {
-            Verdict::Same => text!("{layer} costs nothing: {times}"),
-            Verdict::Faster => text!("{layer} is faster: {times}"),
-            Verdict::Slower => match self.forecast {
-                None => text!("{layer}: {times}"),
-                Some(forecast) if !forecast.is_explained() => text!(
-                    "{layer}: {times}; its calls do not explain it, with them it would take {}{}{costs}",
-                    number::time(forecast.forecast_us),
-                    if costs.length() == 0 { "" } else { ": " }
-                ),
-                Some(_) if costs.length() == 0 => text!("{layer}: {times}"),
-                Some(_) => text!("{layer}: {times}: {costs}"),
-            },
+            Verdict::Same => text!("{layer} is within {}: {times}", number::percent(self.delta)),
+            Verdict::Faster => text!("{layer} is {probably}faster: {times}"),
+            Verdict::Slower => {
+                let head = if self.is_probable() {
+                    text!("{layer} is {probably}slower")
+                } else {
+                    layer
+                };
+                match self.forecast {
+                    Some(forecast) if !forecast.is_explained() => text!(
+                        "{head}: {times}; its calls do not explain it, with them it would take {}{}{costs}",
+                        number::time(forecast.forecast_us),
+                        if costs.length() == 0 { "" } else { ": " }
+                    ),
+                    Some(_) if costs.length() > 0 => text!("{head}: {times}: {costs}"),
+                    _ => text!("{head}: {times}"),
+                }
+            }
             Verdict::Undecided | Verdict::Baseline | Verdict::Untrusted | Verdict::Descriptive => {
                 text!("{layer}: whether it is slower is not known: {times}")
             }
+        }
+    }
+}
+
+impl SlowCommand<'_> {
+    /// The layer, and why it loses what was flushed if it does.
+    fn marked(&self) -> Text {
+        let layer = Text::code(&self.row.layer);
+        match self.kept.loses() {
+            Some(why) => text!("{layer} ({why})"),
+            None => layer,
         }
     }
 }
@@ -85,24 +103,41 @@ impl Words for WithoutCommand<'_> {
     }
 }
 
+impl Words for Answer<'_> {
+    fn words(&self, names: &Names) -> Text {
+        let instead = self.instead.words(names);
+        if self.aside.is_empty() {
+            return instead;
+        }
+        let aside: Vec<Text> = self.aside.iter().map(SlowCommand::marked).collect();
+        text!("{instead}; left aside: {}", number::list(&aside))
+    }
+}
+
 impl Words for UseInstead<'_> {
-    fn words(&self, _: &Names) -> Text {
+    fn words(&self, names: &Names) -> Text {
         let codes = |layers: &[&str]| {
             let layers: Vec<Text> = layers.iter().map(|layer| Text::code(layer)).collect();
             number::list(&layers)
         };
         match self {
+            Self::Untrusted(why) => text!("The results are not trusted: {why}"),
             Self::Nothing => "The command has no time in any layer".into(),
-            Self::Free(layers) => text!(
-                "{} {} nothing: use {}",
-                codes(layers),
-                number::verb(layers.len(), "costs", "cost"),
-                if layers.len() == 1 {
+            Self::NoneKeeps => "None of these keeps what was flushed".into(),
+            Self::Free(free) => {
+                let layers: Vec<&str> = free.iter().map(|c| c.row.layer.as_str()).collect();
+                let of_them = if layers.len() == 1 {
                     "it"
                 } else {
                     "one of them"
-                }
-            ),
+                };
+                let verb = number::verb(layers.len(), "is", "are");
+                text!(
+                    "{} {verb} {}: use {of_them}",
+                    codes(&layers),
+                    no_longer(free, names)
+                )
+            }
             Self::Least(row) => {
                 let extra = row.op_us.unwrap_or_default() - row.native_us.unwrap_or_default();
                 text!(
@@ -111,11 +146,33 @@ impl Words for UseInstead<'_> {
                     number::extra(extra)
                 )
             }
+            Self::NotApart(layers) => text!(
+                "Which of {} costs least is not known: give it more time, with --budget",
+                codes(layers)
+            ),
             Self::Unknown(layers) => text!(
                 "Whether {} {} anything is not known: give it more time, with --budget",
                 codes(layers),
                 number::verb(layers.len(), "costs", "cost")
             ),
         }
+    }
+}
+
+/// What is known of layers in which the command takes no longer.
+fn no_longer(free: &[SlowCommand], names: &Names) -> Text {
+    let same = free.iter().filter(|c| c.row.leaning() == Verdict::Same);
+    let same = same.count();
+    let probably = if free.iter().any(SlowCommand::is_probable) {
+        "probably "
+    } else {
+        ""
+    };
+    let delta = free.first().map_or(0.0, |c| c.delta);
+    let within = text!("within {} of {}", number::percent(delta), names.baseline());
+    match same {
+        0 => text!("{probably}faster than {}", names.baseline()),
+        same if same == free.len() => within,
+        _ => text!("{within} or {probably}faster"),
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{CLIENTS, Device, Facts, Meaning, Mount, Target};
+use layermark_model::{CLIENTS, Device, Facts, FigureTable, FigureValue, Meaning, Mount, Target};
 use layermark_report::{
-    Durability, DurabilityVerdict, LatencyUs, LockReason, LockRow, LockVerdict, Report, ResultRow,
-    SafeQuestion, SafeTopic, SafeVerdict, Safety,
+    Durability, DurabilityVerdict, FigureGroup, FigureRow, LatencyUs, LockReason, LockRow,
+    LockVerdict, Report, ResultRow, SafeQuestion, SafeTopic, SafeVerdict, Safety, TrustItem,
+    TrustState,
 };
 use layermark_testkit::fixtures::fixture;
 
@@ -44,6 +45,8 @@ fn directory() -> Report {
     let kept = fixture("scripted").read();
     let mut report = Report::build(&kept.run, &kept.trials);
     report.layers.truncate(1);
+    // Nothing proves where the scripted layer ran.
+    report.trust.clear();
     let layer = &mut report.layers[0];
     (layer.name, layer.spec) = (DIR.into(), DIR.into());
     layer.facts = Facts {
@@ -124,7 +127,7 @@ fn a_local_directory_is_safe_but_for_what_only_a_power_cut_shows() {
     let (_, because, _) = answer(&report, SafeQuestion::Ofd);
     assert_eq!(
         because,
-        "60 of 60 locks were refused to a second process, and no other machine has the files (ext4)"
+        "60 of 60 locks were refused to a second process (this kernel alone mounts the ext4; exports of it were not looked for)"
     );
     let asked = Safety::of(&report, &[SafeTopic::Fsync, SafeTopic::Locks]);
     assert_eq!(asked.worst(), yes);
@@ -178,31 +181,85 @@ fn a_lock_that_was_taken_and_a_change_that_was_not_seen_are_a_no() {
         "{because}"
     );
     assert_eq!(answer(&report, SafeQuestion::Flock).0, SafeVerdict::Yes);
-    let unseen = report.results.iter_mut().find(|r| r.id == "r2").unwrap();
-    unseen.flag_counts = BTreeMap::from([("not seen in time".to_owned(), 3)]);
-    let (verdict, because, _) = answer(&report, SafeQuestion::Coherence);
-    assert_eq!(verdict, SafeVerdict::No);
-    assert!(
-        because.contains("within 2.00 s: `rename, seen on the host`"),
-        "{because}"
-    );
     assert_eq!(Safety::of(&report, &ALL).worst(), SafeVerdict::No);
 }
 
-/// What fails where files can be written is not there; where nothing can be written, nothing is known.
+/// How many changes of a result were seen and not seen.
+fn changes(report: &mut Report, id: &str, seen: f64, absent: f64) {
+    let number = FigureValue::Number;
+    report.figures = vec![FigureGroup {
+        workload: "coherence".into(),
+        what: String::new(),
+        declared: FigureTable::new("", ""),
+        rows: vec![FigureRow {
+            result: id.into(),
+            layer: DIR.into(),
+            label: String::new(),
+            values: BTreeMap::from([
+                ("seen".to_owned(), number(seen)),
+                ("absent".to_owned(), number(absent)),
+                ("wait".to_owned(), FigureValue::Text("2s".into())),
+            ]),
+            left_out: Vec::new(),
+        }],
+    }];
+}
+
+/// Of 162 changes, 160 were seen, and "each change was seen" was said.
 #[test]
-fn what_is_refused_is_a_no_where_files_can_be_written() {
+fn a_single_change_that_was_not_seen_is_a_no() {
     let mut report = directory();
-    let fail = |report: &mut Report, id: &str| {
+    for (id, question, label) in [
+        ("r1", SafeQuestion::SharedMappings, "mapped"),
+        ("r2", SafeQuestion::Coherence, "rename"),
+    ] {
+        changes(&mut report, id, 160.0, 0.0);
+        assert_eq!(answer(&report, question).0, SafeVerdict::Yes);
+        changes(&mut report, id, 160.0, 2.0);
+        let (verdict, because, _) = answer(&report, question);
+        assert_eq!(verdict, SafeVerdict::No);
+        let begins = "2 of 162 changes were not seen by a second process (";
+        let ends = format!(" within 2s: `{label}, seen on the host`");
+        assert!(
+            because.starts_with(begins) && because.ends_with(&ends),
+            "{because}"
+        );
+        report.figures.clear();
+        // One of three trials saw nothing.
         let row = report.results.iter_mut().find(|r| r.id == id).unwrap();
-        (row.trials, row.error) = (0, Some("mmap: No such device (os error 19)".into()));
-    };
-    fail(&mut report, "r1");
-    let (verdict, because, _) = answer(&report, SafeQuestion::SharedMappings);
-    assert_eq!(verdict, SafeVerdict::No);
-    assert!(because.contains("No such device"), "{because}");
-    fail(&mut report, "r9");
-    let (verdict, _, advice) = answer(&report, SafeQuestion::SharedMappings);
+        row.flag_counts = BTreeMap::from([("not seen in time".to_owned(), 1)]);
+        assert_eq!(answer(&report, question).0, SafeVerdict::No);
+    }
+}
+
+const FAILED: &str = "the trial took longer than 60 s";
+
+fn fail(report: &mut Report, id: &str, error: &str, trials: usize) {
+    let row = report.results.iter_mut().find(|r| r.id == id).unwrap();
+    (row.trials, row.failed_trials) = (trials, 1);
+    row.error = Some(error.into());
+}
+
+/// A *no* says that the operation is not there or does not work; of other errors, where to look.
+#[test]
+fn only_what_was_refused_is_a_no() {
+    let refused =
+        "cannot look in /mnt/x: a shared mapping (mmap) is refused: No such device (os error 19)";
+    for (error, verdict) in [(refused, SafeVerdict::No), (FAILED, SafeVerdict::NotProved)] {
+        for trials in [0, 2] {
+            let mut report = directory();
+            fail(&mut report, "r1", error, trials);
+            let (found, because, advice) = answer(&report, SafeQuestion::SharedMappings);
+            assert_eq!(found, verdict, "{because}");
+            assert!(because.ends_with(error), "{because}");
+            let looks = advice.contains("layermark report");
+            assert_eq!(looks, verdict == SafeVerdict::NotProved, "{advice}");
+            assert_eq!(answer(&report, SafeQuestion::Coherence).0, SafeVerdict::Yes);
+        }
+    }
+    let mut report = directory();
+    fail(&mut report, "r9", FAILED, 2);
+    let (verdict, _, advice) = answer(&report, SafeQuestion::Fsync);
     assert_eq!(verdict, SafeVerdict::NotProved);
     assert!(advice.contains("layermark report"), "{advice}");
     report.locks.clear();
@@ -213,6 +270,114 @@ fn what_is_refused_is_a_no_where_files_can_be_written() {
     );
 }
 
+/// The error of one trial of several, of which the last failed otherwise: the result has the last error alone.
+#[test]
+fn an_update_that_was_lost_in_any_trial_is_a_no() {
+    let mut report = directory();
+    let mut trial = report.trials[0].clone();
+    (trial.layer, trial.point) = (DIR.into(), "flock, seen on the host".into());
+    trial.error = Some(
+        "the layer breaks flock locks: of 90 updates of a number, made under the lock by 2 threads, 3 were lost in /x"
+            .into(),
+    );
+    report.trials = vec![trial];
+    fail(&mut report, "l0", FAILED, 1);
+    let (verdict, because, _) = answer(&report, SafeQuestion::Flock);
+    assert_eq!(verdict, SafeVerdict::No);
+    assert!(because.contains("3 were lost in /x"), "{because}");
+    fail(&mut report, "l1", FAILED, 1);
+    let (verdict, because, _) = answer(&report, SafeQuestion::Fcntl);
+    assert_eq!(verdict, SafeVerdict::NotProved);
+    assert_eq!(because, format!("a trial failed: {FAILED}"));
+}
+
+/// Nothing is known of who else mounts a file system that is not on the list.
+#[test]
+fn a_file_system_that_others_may_mount_has_another_side() {
+    let with = |all: &[&str]| {
+        let mut report = directory();
+        let facts = &mut report.layers[0].facts;
+        let mount = facts.mounts[0].clone();
+        let of = |fs: &&str| Mount {
+            fs: (*fs).into(),
+            ..mount.clone()
+        };
+        facts.mounts = all.iter().map(of).collect();
+        let of = |question| answer(&report, question).0;
+        [
+            of(SafeQuestion::Flock),
+            of(SafeQuestion::Coherence),
+            of(SafeQuestion::SharedMappings),
+        ]
+    };
+    let (yes, open) = (SafeVerdict::Yes, SafeVerdict::NotProved);
+    for known in [
+        &["xfs"][..],
+        &["zfs"],
+        &["vfat"],
+        &["overlay", "ext4"],
+        &["overlay", "overlay", "btrfs"],
+    ] {
+        assert_eq!(with(known), [yes; 3], "{known:?}");
+    }
+    for other in [
+        &["gfs2"][..],
+        &["ocfs2"],
+        &["fuse.sshfs"],
+        &["overlay"],
+        &["overlay", "nfs4"],
+    ] {
+        assert_eq!(with(other), [open, open, yes], "{other:?}");
+    }
+}
+
+#[test]
+fn no_yes_rests_on_a_run_that_is_not_trusted() {
+    let mut report = directory();
+    (report.locks[1].verdict, report.locks[1].excluded) = (LockVerdict::DoesNotExclude, 57);
+    report.trust = vec![TrustItem {
+        id: "verified".into(),
+        title: "Data verified".into(),
+        state: TrustState::Warn,
+        text: "3 records differ".into(),
+    }];
+    let safety = Safety::of(&report, &ALL);
+    for of in &safety.answers {
+        assert_ne!(of.answer, SafeVerdict::Yes, "{of:?}");
+    }
+    let (verdict, because, advice) = answer(&report, SafeQuestion::Flock);
+    assert_eq!(verdict, SafeVerdict::NotProved);
+    assert_eq!(because, "the measurement is not trusted: 3 records differ");
+    assert!(advice.contains("layermark report"), "{advice}");
+    assert_eq!(answer(&report, SafeQuestion::Fcntl).0, SafeVerdict::No);
+    report.trust.clear();
+    let row = report.results.iter_mut().find(|r| r.id == "r2").unwrap();
+    row.untrusted = Some("it is unknown where it ran".into());
+    let (verdict, because, _) = answer(&report, SafeQuestion::Coherence);
+    assert_eq!(verdict, SafeVerdict::NotProved);
+    assert!(because.ends_with("it is unknown where it ran"), "{because}");
+    assert_eq!(answer(&report, SafeQuestion::Flock).0, SafeVerdict::Yes);
+}
+
+/// Such a device has what was written with a barrier and without.
+#[test]
+fn a_barrier_that_no_device_needs_is_not_missed() {
+    let mut report = directory();
+    let append = report.results.iter_mut().find(|r| r.id == "r9").unwrap();
+    append.durability.verdict = DurabilityVerdict::CannotTell;
+    append.durability.configured = Some("it is mounted `nobarrier`".into());
+    let facts = &mut report.layers[0].facts;
+    facts.mounts[0].options = "rw,nobarrier".into();
+    assert_eq!(answer(&report, SafeQuestion::Fsync).0, SafeVerdict::No);
+    report.layers[0].facts.devices[0].write_cache = "write through".into();
+    for question in [SafeQuestion::Fsync, SafeQuestion::Names] {
+        assert_eq!(answer(&report, question).0, SafeVerdict::NotProved);
+    }
+    // Nothing is written at all without a flush.
+    report.layers[0].facts.mounts[0].options = "rw,volatile".into();
+    assert_eq!(answer(&report, SafeQuestion::Fsync).0, SafeVerdict::No);
+}
+
 #[test]
 fn flushes_that_go_nowhere_keep_no_name() {
     let set = |change: &dyn Fn(&mut Durability)| {
@@ -221,18 +386,23 @@ fn flushes_that_go_nowhere_keep_no_name() {
         change(&mut append.durability);
         report
     };
-    for lost in [
-        set(&|d| d.verdict = DurabilityVerdict::Absorbed),
-        set(&|d| d.verdict = DurabilityVerdict::Late),
-        set(&|d| {
-            d.verdict = DurabilityVerdict::CannotTell;
-            d.configured = Some("it is mounted `nobarrier`".into());
-        }),
+    let never = "fsync does not reach the device";
+    let late =
+        "fsync reaches the device only after it was answered, so a cut in between loses the name";
+    for (lost, why) in [
+        (set(&|d| d.verdict = DurabilityVerdict::Absorbed), never),
+        (set(&|d| d.verdict = DurabilityVerdict::Late), late),
+        (
+            set(&|d| {
+                d.verdict = DurabilityVerdict::CannotTell;
+                d.configured = Some("it is mounted `nobarrier`".into());
+            }),
+            never,
+        ),
     ] {
         assert_eq!(answer(&lost, SafeQuestion::Fsync).0, SafeVerdict::No);
         let (verdict, because, _) = answer(&lost, SafeQuestion::Names);
-        assert_eq!(verdict, SafeVerdict::No);
-        assert_eq!(because, "fsync does not reach the device");
+        assert_eq!((verdict, &*because), (SafeVerdict::No, why));
     }
     let contradicted = set(&|d| {
         d.verdict = DurabilityVerdict::CannotTell;

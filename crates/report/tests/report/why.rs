@@ -1,6 +1,11 @@
 //! Answers of `layermark why`, from a made-up run of steps.
 
-use layermark_report::{Report, Verdict, Why};
+use layermark_model::CacheState;
+use layermark_report::{
+    Durability, DurabilityVerdict, Estimate, Report, ResultRow, TrustItem, TrustState, Verdict,
+    Why,
+    render::{self, Style},
+};
 use layermark_testkit::fixtures::fixture;
 
 /// The report of a run with steps whose calls were counted.
@@ -34,39 +39,51 @@ fn layers_are_in_the_order_of_their_times_and_say_what_the_report_says() {
     }
 }
 
+/// Times of a command over the baseline's, which is 1 ms, in two layers: the verdict, the ratio and its interval.
+type Times<'a> = [(Verdict, f64, [f64; 2]); 2];
+
+fn set(report: &mut Report, times: &Times) {
+    let (label, baseline) = (label(report), report.baseline().to_owned());
+    let is = |r: &&mut ResultRow| r.label == label && r.layer != baseline;
+    let mut rows: Vec<&mut ResultRow> = report.results.iter_mut().filter(is).collect();
+    assert_eq!(rows.len(), 2, "two layers");
+    for (row, (verdict, ratio, interval)) in rows.iter_mut().zip(times) {
+        (row.verdict, row.probably, row.trials) = (*verdict, None, 3);
+        row.ratio = Some(Estimate::new(*ratio, Some(*interval)));
+        (row.op_us, row.native_us) = (Some(1000.0 * ratio), Some(1000.0));
+        row.error = None;
+    }
+    // No layer loses what was flushed.
+    for row in &mut report.results {
+        row.durability = Durability::default();
+    }
+}
+
+const SAME: (Verdict, f64, [f64; 2]) = (Verdict::Same, 1.01, [1.0, 1.02]);
+const SLOWER: (Verdict, f64, [f64; 2]) = (Verdict::Slower, 3.0, [2.0, 4.0]);
+
 #[test]
-fn the_answer_is_the_layer_that_costs_nothing_or_the_least() {
+fn the_answer_is_the_layer_that_takes_no_longer_or_the_least() {
     let mut report = report();
-    let label = label(&report);
-    let baseline = report.baseline().to_owned();
-    let set = |report: &mut Report, verdicts: &[(Verdict, f64)]| {
-        let is = |r: &&mut layermark_report::ResultRow| r.label == label && r.layer != baseline;
-        let rows = report.results.iter_mut().filter(is);
-        let mut last = 0;
-        for (n, row) in rows.enumerate() {
-            let (verdict, us) = verdicts[n.min(verdicts.len() - 1)];
-            (row.verdict, row.probably, row.trials) = (verdict, None, 3);
-            (row.op_us, row.native_us, row.error) = (Some(us), Some(1000.0), None);
-            last = n;
-        }
-        assert!(last > 0, "two layers");
+    let answer = |report: &mut Report, times: &Times| {
+        set(report, times);
+        Why::of(report).unwrap().answer
     };
-    set(
-        &mut report,
-        &[(Verdict::Same, 1010.0), (Verdict::Slower, 3000.0)],
-    );
-    let answer = Why::of(&report).unwrap().answer;
-    assert!(answer.ends_with("costs nothing: use it"), "{answer}");
-    set(
-        &mut report,
-        &[(Verdict::Slower, 1500.0), (Verdict::Slower, 3000.0)],
-    );
-    let why = Why::of(&report).unwrap();
+    let found = answer(&mut report, &[SAME, SLOWER]);
     assert!(
-        why.answer.ends_with("costs least of these: +500 us"),
-        "{}",
-        why.answer
+        found.ends_with(" is within 5 % of native: use it"),
+        "{found}"
     );
+    let fast = (Verdict::Faster, 0.5, [0.4, 0.6]);
+    let found = answer(&mut report, &[fast, SLOWER]);
+    assert!(found.ends_with(" is faster than native: use it"), "{found}");
+    let found = answer(&mut report, &[fast, SAME]);
+    let ends = " are within 5 % of native or faster: use one of them";
+    assert!(found.ends_with(ends), "{found}");
+    let less = (Verdict::Slower, 1.5, [1.4, 1.6]);
+    let found = answer(&mut report, &[less, SLOWER]);
+    assert!(found.ends_with("costs least of these: +500 us"), "{found}");
+    let why = Why::of(&report).unwrap();
     assert!(
         why.layers[0]
             .text
@@ -74,15 +91,118 @@ fn the_answer_is_the_layer_that_costs_nothing_or_the_least() {
         "{:?}",
         why.layers
     );
+    // Their intervals meet.
+    let found = answer(&mut report, &[(Verdict::Slower, 1.5, [1.1, 2.1]), SLOWER]);
+    assert!(
+        found.starts_with("Which of") && found.contains("--budget"),
+        "{found}"
+    );
+    let open = (Verdict::Undecided, 1.5, [0.9, 2.1]);
+    let found = answer(&mut report, &[open, SLOWER]);
+    assert!(
+        found.starts_with("Whether") && found.contains("--budget"),
+        "{found}"
+    );
+}
+
+#[test]
+fn what_is_probable_is_said_so() {
+    let mut report = report();
     set(
         &mut report,
-        &[(Verdict::Undecided, 1500.0), (Verdict::Slower, 3000.0)],
+        &[(Verdict::Undecided, 0.5, [0.4, 1.1]), SLOWER],
     );
+    let (label, baseline) = (label(&report), report.baseline().to_owned());
+    let mut rows = report.results.iter_mut();
+    let row = rows.find(|r| r.label == label && r.layer != baseline);
+    let row = row.unwrap();
+    row.probably = Some(Verdict::Faster);
+    let layer = row.layer.clone();
+    let why = Why::of(&report).unwrap();
+    let of = why.layers.iter().find(|l| l.layer == layer).unwrap();
+    assert!(
+        of.probably && of.text.contains(" is probably faster: "),
+        "{of:?}"
+    );
+    let ends = " is probably faster than native: use it";
+    assert!(why.answer.ends_with(ends), "{}", why.answer);
+    assert_eq!(why.layers.iter().filter(|l| l.probably).count(), 1);
+}
+
+/// "`overlay:volatile` costs nothing: use it" was said of a layer that skips each fsync.
+#[test]
+fn a_layer_that_loses_what_was_flushed_is_not_offered() {
+    let mut report = report();
+    set(&mut report, &[SAME, SLOWER]);
+    let rows = report.results.iter().filter(|r| r.label == label(&report));
+    let rows = rows.filter(|r| r.layer != report.baseline());
+    let layers: Vec<String> = rows.map(|r| r.layer.clone()).collect();
+    let skips = |report: &mut Report, layer: &str| {
+        let mut rows = report.results.iter_mut();
+        let row = rows.find(|r| r.layer == layer).unwrap();
+        (row.trials, row.durability.verdict) = (3, DurabilityVerdict::Absorbed);
+    };
+    skips(&mut report, &layers[0]);
+    let why = Why::of(&report).unwrap();
+    let wanted = format!(
+        "`{}` costs least of these: +2.00 ms; left aside: `{}` (skips fsync)",
+        layers[1], layers[0]
+    );
+    assert_eq!(why.answer, wanted);
+    let of = why.layers.iter().find(|l| l.layer == layers[0]).unwrap();
+    assert_eq!(of.loses.as_deref(), Some("skips fsync"));
+    let begins = format!("`{}` (skips fsync) is within 5 %: ", layers[0]);
+    assert!(of.text.starts_with(&begins), "{of:?}");
+    skips(&mut report, &layers[1]);
     let answer = Why::of(&report).unwrap().answer;
     assert!(
-        answer.starts_with("Whether") && answer.contains("--budget"),
+        answer.starts_with("None of these keeps what was flushed; left aside: "),
         "{answer}"
     );
+}
+
+#[test]
+fn what_limits_the_report_limits_the_answer() {
+    let mut report = report();
+    set(&mut report, &[SAME, SLOWER]);
+    report.caveats = vec!["Busy machine".into()];
+    report.trust = vec![TrustItem {
+        id: "proof".into(),
+        title: "Proof of layer".into(),
+        state: TrustState::Warn,
+        text: "nothing proves where it ran".into(),
+    }];
+    let why = Why::of(&report).unwrap();
+    assert_eq!(why.caveats, ["Busy machine"]);
+    let wanted = "The results are not trusted: nothing proves where it ran";
+    assert_eq!(why.answer, wanted);
+}
+
+/// Nothing was said of a command with a cold cache alone.
+#[test]
+fn a_cold_time_is_the_answer_where_there_is_no_other() {
+    let mut report = report();
+    for row in &mut report.results {
+        row.meaning.cache = Some(CacheState::Cold);
+    }
+    let why = Why::of(&report).expect("an answer");
+    assert!(!why.layers.is_empty(), "{why:?}");
+}
+
+#[test]
+fn another_baseline_is_named() {
+    let mut why = Why::of(&report()).unwrap();
+    let style = Style::default();
+    let printed = |why: &Why| {
+        let mut out = Vec::new();
+        render::print_why(why, style, &mut out).expect("text");
+        String::from_utf8(out).expect("text")
+    };
+    assert!(printed(&why).contains(" natively"), "{}", printed(&why));
+    why.baseline = "overlay:upper".into();
+    let text = printed(&why);
+    assert!(text.contains(" in overlay:upper"), "{text}");
+    assert!(!text.contains("natively"), "{text}");
 }
 
 /// The three most costly kinds are named with their numbers, and the sum only where it explains the time.

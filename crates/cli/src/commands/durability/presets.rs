@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use layermark_model::witness::{CutProgram, Promise};
 use layermark_probe::witness::program::is_installed;
+use layermark_sys::packages;
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ const FILES: [(&str, &str); 6] = [
 /// Packages whose names are not those of their programs, on Debian.
 const PACKAGES: [(&str, &str); 6] = [
     ("psql", "postgresql"),
-    ("pg_lsclusters", "postgresql"),
+    ("pg_lsclusters", "postgresql postgresql-common"),
     ("unshare", "util-linux"),
     ("redis-cli", "redis-tools"),
     ("sync", "coreutils"),
@@ -76,7 +77,7 @@ pub fn programs(name: &str, time_ms: u64) -> Result<Vec<CutProgram>, Failure> {
         let package = BTreeMap::from(PACKAGES).get(program.as_str()).copied();
         let package = package.unwrap_or(program);
         let what = format!("`--preset {name}`: {program} is not installed");
-        return Err(Failure::usage(what).hint(format!("sudo apt-get install {package}")));
+        return Err(Failure::usage(what).hint(packages::sudo_install(package)));
     }
     let of = |variant: Variant| CutProgram {
         name: variant.name,

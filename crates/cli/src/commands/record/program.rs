@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use layermark_sys::packages;
 use tempfile::TempDir;
 
 use super::interrupts::Interrupts;
@@ -42,7 +43,7 @@ pub fn strace() -> Result<PathBuf, Failure> {
     let mut places = std::env::split_paths(&path).map(|dir| dir.join("strace"));
     places.find(|file| file.is_file()).ok_or_else(|| Failure {
         message: "`strace` is not installed, and programs are recorded with it".into(),
-        hint: Some("apt-get install strace".into()),
+        hint: Some(packages::install("strace")),
         code: Code::Layer,
     })
 }

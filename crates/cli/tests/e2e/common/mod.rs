@@ -339,6 +339,7 @@ pub fn history(dir: &Path) -> Vec<Value> {
     let output = Command::new(binary())
         .args(["history", "--json"])
         .env("XDG_DATA_HOME", dir.join("data"))
+        .env("XDG_CONFIG_HOME", dir.join("config"))
         .output()
         .expect("history");
     let text = String::from_utf8_lossy(&output.stdout);
