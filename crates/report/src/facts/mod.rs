@@ -22,6 +22,7 @@ pub mod others;
 pub mod power_cuts;
 pub mod recommend;
 pub mod results;
+pub mod safe;
 pub mod scaling;
 pub mod settings;
 pub mod size_table;

@@ -1,15 +1,15 @@
 //! Whether a directory can be relied on, a line for each question.
 
-mod trials;
-
 use std::borrow::Cow;
 
 use layermark_model::{Facts, Target};
-use trials::{Unseen, failure, refusal, unseen};
 
 use crate::{
     Report,
-    facts::storage,
+    facts::{
+        safe::{Unseen, failure, refusal, unseen},
+        storage,
+    },
     types::{
         DurabilityVerdict, LayerReport, LockRow, LockVerdict, ResultRow, SafeQuestion, SafeTopic,
         SafeVerdict,
