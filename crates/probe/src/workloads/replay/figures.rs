@@ -2,8 +2,6 @@
 
 use layermark_model::{Amount, Figure, FigureSource, FigureTable, FigureUnit};
 
-use super::params::{ReplayParams, ReplayTime};
-
 /// Group of the times of each kind of call, microseconds an execution.
 pub const KIND: &str = "kind_us";
 /// The kinds that cost most, in words.
@@ -19,8 +17,18 @@ pub const THINK: &str = "think_share";
 /// Kinds with less than this share of the time of all calls have no column.
 pub const LEAST_SHARE: f64 = 0.01;
 
+/// What the table says of a recording.
+pub struct About<'a> {
+    /// The time between calls is added.
+    pub with_think: bool,
+    /// How far its rounds were apart, ns.
+    pub think_spread_ns: u64,
+    pub tasks: u64,
+    pub left_out: &'a str,
+}
+
 /// The table of a recording's figures.
-pub fn table(p: &ReplayParams) -> FigureTable {
+pub fn table(p: &About<'_>) -> FigureTable {
     let median = |name: &str, head: &str| {
         let source = FigureSource::Median(Amount::Value(name.into()));
         Figure::new(name, FigureUnit::Time, source).head(head)
@@ -32,7 +40,7 @@ pub fn table(p: &ReplayParams) -> FigureTable {
     let mut about = String::from(
         "The recorded calls of a program. Each task is a thread. A call waits for earlier calls on the same names and open files. Every call moved as many bytes as it was recorded, or had the same error (only a missing attribute may be one that the file system does not have), and the names, kinds, sizes and links of the tree were the same afterwards. Kinds of calls with less than 1 % of the time have no column.",
     );
-    if p.time == ReplayTime::Application {
+    if p.with_think {
         about += " The time between calls is that of the program on tmpfs without that of its replay there. It is assumed to be the same in every layer, and added to what the calls took: an estimate of the program's own time.";
         if p.think_spread_ns > 0 {
             let spread = p.think_spread_ns as f64 / 1e6;

@@ -193,6 +193,13 @@ impl Means for ReplayParams {
             }),
             ..Meaning::default()
         };
-        Ok(self.described(said).figures(figures::table(self)))
+        Ok(self
+            .described(said)
+            .figures(figures::table(&figures::About {
+                with_think: self.time == ReplayTime::Application,
+                think_spread_ns: self.think_spread_ns,
+                tasks: self.tasks,
+                left_out: &self.left_out,
+            })))
     }
 }
