@@ -24,15 +24,21 @@ use crate::{DIRECTORY, names, path_of};
 /// # Errors
 /// If it cannot be opened, or is not a directory.
 pub fn open_below(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
-    open_with(root, path, OFlags::RDONLY)
+    open_with(root, path, OFlags::RDONLY, ResolveFlags::empty())
 }
 
-fn open_with(root: BorrowedFd<'_>, path: &[u8], how: OFlags) -> Result<OwnedFd, Errno> {
+/// With `more` than the flags that are always set. Without openat2(2) a mount is entered.
+fn open_with(
+    root: BorrowedFd<'_>,
+    path: &[u8],
+    how: OFlags,
+    more: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
     let flags = how | DIRECTORY;
     if path.is_empty() {
         return openat(root, c".", flags, Mode::empty());
     }
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | more;
     match openat2(root, path, flags, Mode::empty(), resolve) {
         // Sandboxes refuse the call itself.
         Err(Errno::NOSYS | Errno::PERM) => {}
@@ -41,6 +47,9 @@ fn open_with(root: BorrowedFd<'_>, path: &[u8], how: OFlags) -> Result<OwnedFd, 
     let mut parts = path.split(|byte| *byte == b'/').peekable();
     let mut dir = openat(root, c".", OFlags::PATH | DIRECTORY, Mode::empty())?;
     while let Some(part) = parts.next() {
+        if part.is_empty() || part == b".." {
+            return Err(Errno::INVAL);
+        }
         let last = parts.peek().is_none();
         let flags = if last {
             flags
@@ -53,7 +62,7 @@ fn open_with(root: BorrowedFd<'_>, path: &[u8], how: OFlags) -> Result<OwnedFd, 
 }
 
 /// Removes a directory with everything below it. Directories that their owner may not read or write are made readable
-/// and writable first. Links are not followed. A missing directory is fine.
+/// and writable first. Links are not followed, and nothing is removed below a mount. A missing directory is fine.
 ///
 /// # Errors
 /// If something cannot be removed; it names it.
@@ -106,7 +115,7 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
             Some(at) => (&below[..at], &below[at + 1..]),
             None => (&below[..0], &below[..]),
         };
-        let removed = open_with(root.as_fd(), above, OFlags::PATH)
+        let removed = open_with(root.as_fd(), above, OFlags::PATH, ResolveFlags::NO_XDEV)
             .and_then(|dir| unlinkat(dir, last, AtFlags::REMOVEDIR));
         match removed {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -123,11 +132,11 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 /// Opens a directory, and lets its owner empty it.
 fn open_to_empty(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     let all = Mode::RWXU;
-    let dir = match open_with(root, path, OFlags::RDONLY) {
+    let open = |how| open_with(root, path, how, ResolveFlags::NO_XDEV);
+    let dir = match open(OFlags::RDONLY) {
         Err(Errno::ACCESS) => {
-            let known = open_with(root, path, OFlags::PATH)?;
-            chmod(path_of(&known), all)?;
-            open_with(root, path, OFlags::RDONLY)?
+            chmod(path_of(&open(OFlags::PATH)?), all)?;
+            open(OFlags::RDONLY)?
         }
         other => other?,
     };

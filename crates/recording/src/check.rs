@@ -301,7 +301,10 @@ fn check_tree(tree: &[Entry]) -> Result<(), String> {
         if entry.kind != EntryKind::File && entry.size > 0 {
             return wrong("it has a size, and is no file".into());
         }
-        bytes = bytes.saturating_add(entry.size);
+        // Another name of a file takes no room.
+        if entry.same.is_none() {
+            bytes = bytes.saturating_add(entry.size);
+        }
         if bytes > limits::TREE_BYTES {
             return Err(format!(
                 "its tree has more than {} bytes",

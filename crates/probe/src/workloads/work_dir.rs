@@ -102,7 +102,7 @@ impl Drop for WorkDir {
 /// Removes a directory with its content. FUSE and NFS rename a deleted file that is open
 /// (`.fuse_hidden*`, `.nfs*`) until they learn, shortly afterwards, that it was closed. This waits
 /// for that.
-fn remove(path: &Path) -> io::Result<()> {
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     use io::ErrorKind::{DirectoryNotEmpty, ResourceBusy};
     let until = Instant::now() + Duration::from_secs(5);
     loop {
@@ -121,7 +121,36 @@ fn remove(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::mount::{MountFlags, mount};
+
     use super::*;
+    use crate::programs::sys;
+
+    /// A program may have mounted a directory of its user's in a tree of ours.
+    #[test]
+    fn nothing_is_removed_below_a_mount() {
+        const NO_MOUNTS: i32 = 77;
+        let home = tempfile::tempdir().unwrap();
+        let tree = home.path().join("tree");
+        fs::create_dir_all(tree.join("a")).unwrap();
+        let child = sys::spawn(false, &mut || {
+            let mounted = sys::own_mounts().and_then(|()| {
+                let at = tree.join("a");
+                Ok(mount("tmpfs", &at, "tmpfs", MountFlags::empty(), None)?)
+            });
+            if mounted.is_err() {
+                sys::exit_now(NO_MOUNTS);
+            }
+            let precious = tree.join("a/precious");
+            fs::write(&precious, "x").unwrap();
+            let kept = layermark_fd::remove_tree(&tree).is_err() && precious.exists();
+            sys::exit_now(i32::from(!kept));
+        });
+        match sys::wait_for(child.unwrap()) {
+            Some(NO_MOUNTS) => eprintln!("skipped: nothing can be mounted here"),
+            code => assert_eq!(code, Some(0)),
+        }
+    }
 
     #[test]
     fn starts_empty_and_leaves_nothing() {

@@ -340,7 +340,7 @@ impl Sequence {
         }
         let mut shared = self.of_file(source, b < 0, false);
         shared.extend(self.of_file(target, c < 0, true));
-        // What is asked for is often "all": (size_t) -1, or 2 GiB. A copy up to the end is asked for a page more.
+        // Programs often request "all": (size_t) -1, or 2 GiB. A copy to the end requests a page more.
         let asked = a.unwrap_or(0);
         let most = outcome.max(0).saturating_add(1 << 12);
         let call = Call {

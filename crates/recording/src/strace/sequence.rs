@@ -198,12 +198,11 @@ impl Sequence {
 
     /// The task of a number that strace shows. It is a child of the oldest clone whose child was not seen.
     pub fn task(&mut self, id: u32) -> &mut Task {
-        if !self.live.contains_key(&id) {
+        let task = self.live.remove(&id).unwrap_or_else(|| {
             let birth = (!self.births.is_empty()).then(|| self.births.remove(0));
-            let task = self.child(id, birth);
-            self.live.insert(id, task);
-        }
-        self.live.get_mut(&id).expect("it was added")
+            self.child(id, birth)
+        });
+        self.live.entry(id).or_insert(task)
     }
 
     fn child(&mut self, id: u32, birth: Option<Birth>) -> Task {

@@ -134,7 +134,7 @@ fn tasks_wait_for_what_they_share_and_for_nothing_else() {
             "0 unlink d/f after 1:4",
             "0 rmdir d",
         ],
-        "a directory is made before a file in it; stat of another name waits for nothing"
+        "a directory is made before a file in it; stat of another name has no dependency"
     );
 }
 

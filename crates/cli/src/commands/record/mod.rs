@@ -3,9 +3,12 @@
 use std::{
     ffi::OsString,
     fmt::Write as _,
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io::BufReader,
-    os::{fd::AsFd, unix::ffi::OsStrExt},
+    os::{
+        fd::AsFd,
+        unix::{ffi::OsStrExt, fs::PermissionsExt},
+    },
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -285,20 +288,25 @@ fn scratch(recording: &mut Recording) -> Result<Scratch, Failure> {
     Ok(scratch)
 }
 
-/// A temporary directory. It is removed with everything in it, also directories that their owner may not write to.
-struct Scratch(tempfile::TempDir);
+/// Makes temporary directories that only this user can enter: `tempfile` lets others into those that it makes.
+fn private() -> tempfile::Builder<'static, 'static> {
+    let mut made = tempfile::Builder::new();
+    made.prefix("layermark-record-")
+        .permissions(Permissions::from_mode(0o700));
+    made
+}
+
+/// A temporary directory. It is removed with everything in it, also directories that their owner may not write to, but
+/// not below a mount that a program has left in it.
+struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(place: &Path) -> std::io::Result<Self> {
-        let mut named = tempfile::Builder::new();
-        named
-            .prefix("layermark-record-")
-            .tempdir_in(place)
-            .map(Self)
+        Ok(Self(private().tempdir_in(place)?.keep()))
     }
 
     fn path(&self) -> &Path {
-        self.0.path()
+        &self.0
     }
 }
 
@@ -331,4 +339,20 @@ fn summary(made: &Made, output: &Path, bytes: u64) -> String {
         "replay it: layermark replay {} -l fuse\n",
         shell_words::quote(&file)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree may be private by the directory above it alone.
+    #[test]
+    fn only_this_user_enters_what_a_recording_needs() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = Scratch::new(place.path()).unwrap();
+        let mode = fs::metadata(scratch.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        drop(scratch);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
 }

@@ -43,7 +43,7 @@ pub fn strace() -> Result<PathBuf, Failure> {
     let mut places = std::env::split_paths(&path).map(|dir| dir.join("strace"));
     places.find(|file| file.is_file()).ok_or_else(|| Failure {
         message: "`strace` is not installed, and programs are recorded with it".into(),
-        hint: Some(packages::install("strace")),
+        hint: Some(packages::sudo_install("strace")),
         code: Code::Layer,
     })
 }
@@ -119,11 +119,8 @@ pub fn run(
     elsewhere: Option<&Path>,
 ) -> Result<Traced, Failure> {
     let failed = |e: io::Error| Failure::failed(format!("strace: {e}"));
-    // Only this user can look into it: names of files are in the trace.
-    let dir = tempfile::Builder::new()
-        .prefix("layermark-record-")
-        .tempdir()
-        .map_err(failed)?;
+    // Names of files are in the trace.
+    let dir = super::private().tempdir().map_err(failed)?;
     let mut command = traced(strace, &dir.path().join("trace"));
     command.args(argv);
     let ended = match elsewhere {

@@ -42,7 +42,7 @@ pub struct Copy {
 /// The time between calls, and what it is made of.
 pub struct Think {
     pub ns: u64,
-    /// Half of the range in which it was in the rounds, ns.
+    /// How far the rounds were from it at most, ns; 0 of one round.
     pub spread_ns: u64,
     pub words: String,
 }
@@ -119,7 +119,9 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
     let new = recording
         .written()
         .saturating_add(recording.made().saturating_mul(PAGE));
-    if before.bytes.saturating_add(new).saturating_mul(4) > free() {
+    // The tree before is there already.
+    let needed = before.bytes.saturating_mul(3);
+    if needed.saturating_add(new.saturating_mul(4)) > free() {
         return Err(format!(
             "what the program writes does not fit into {MEMORY}"
         ));
@@ -172,20 +174,17 @@ fn between(rounds: &[(Duration, Duration)]) -> Result<Think, String> {
     let Some(think) = own.checked_sub(calls) else {
         return Err(format!("{taken}, which is more"));
     };
-    let each = rounds
-        .iter()
-        .map(|(own, calls)| own.as_nanos() as i64 - calls.as_nanos() as i64);
-    let range = each.clone().max().unwrap_or(0) - each.min().unwrap_or(0);
-    let spread = Duration::from_nanos(range.unsigned_abs() / 2);
+    let ns = |time: &Duration| time.as_nanos() as i64;
+    let off = |(own, calls): &(Duration, Duration)| (ns(own) - ns(calls)).abs_diff(ns(&think));
+    let spread = Duration::from_nanos(rounds.iter().map(off).max().unwrap_or(0));
+    let seen = match rounds.len() {
+        1 => "one round, so how far it varies is not known".to_owned(),
+        rounds => format!("±{} in {rounds} rounds", shown(spread)),
+    };
     Ok(Think {
         ns: think.as_nanos() as u64,
         spread_ns: spread.as_nanos() as u64,
-        words: format!(
-            "{} (±{} in {} rounds): {taken}",
-            shown(think),
-            shown(spread),
-            rounds.len()
-        ),
+        words: format!("{} ({seen}): {taken}", shown(think)),
     })
 }
 
@@ -195,9 +194,16 @@ impl Recorded<'_> {
         if self.interrupts.any() {
             return Err("the program was interrupted".into());
         }
+        let root = self.root.as_os_str().as_bytes();
+        let is_named = |word: &OsString| word.as_bytes().windows(root.len()).any(|w| w == root);
+        if self.argv.iter().any(is_named) {
+            // Repeated, it would change these files again.
+            return Err("the program is given files of the tree by absolute paths".into());
+        }
         let input = fs::read_link("/proc/self/fd/0").unwrap_or_default();
+        let input = escaped(input.as_os_str().as_bytes());
         let mut reads = false;
-        let log = |line: &[u8]| reads |= takes(line, input.as_os_str().as_bytes());
+        let log = |line: &[u8]| reads |= takes(line, &input);
         self.traced
             .lines(log)
             .map_err(|e| format!("the trace: {e}"))?;
@@ -219,9 +225,9 @@ impl Recorded<'_> {
         }
         let unreadable = |e: std::io::Error| format!("the trace: {e}");
         let mut absolute = false;
-        let root = self.root.as_os_str().as_bytes();
+        let root = escaped(self.root.as_os_str().as_bytes());
         traced
-            .lines(|line| absolute |= names(line, root))
+            .lines(|line| absolute |= names(line, &root))
             .map_err(unreadable)?;
         if absolute {
             return Err("the program uses files of the tree by absolute paths".into());
@@ -273,6 +279,19 @@ fn differ(recorded: &[Call], here: &[Call]) -> Option<String> {
     })
 }
 
+/// A path as strace prints it.
+fn escaped(path: &[u8]) -> Vec<u8> {
+    let mut all = Vec::with_capacity(path.len());
+    for byte in path {
+        match byte {
+            b'"' | b'\\' => all.extend([b'\\', *byte]),
+            0x80.. => all.extend(format!("\\{byte:o}").into_bytes()),
+            _ => all.push(*byte),
+        }
+    }
+    all
+}
+
 /// Whether a line of a trace reads something from standard input, which is this file.
 fn takes(line: &[u8], input: &[u8]) -> bool {
     let line = line.trim_ascii_end();
@@ -321,6 +340,8 @@ mod tests {
         assert!(has("1 openat(AT_FDCWD</a/b>, \"c\") = 3"));
         assert!(!has("1 stat(\"/a/bc\", 0x7) = 0\n") && !has("1 stat(\"/x/a/b/c\", 0x7) = 0"));
         assert!(!has(""));
+        let root = escaped("/a/größe \"x\"".as_bytes());
+        assert_eq!(root, br#"/a/gr\303\266\303\237e \"x\""#);
     }
 
     #[test]

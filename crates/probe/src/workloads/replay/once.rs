@@ -16,7 +16,7 @@ use super::{
     trace::Trace,
     tree::{self, Contents},
 };
-use crate::{ProbeError, buffer::Buffer};
+use crate::{ProbeError, buffer::Buffer, workloads::work_dir};
 
 /// A tree in a directory of ours, and what its recording does with it.
 pub struct Replayer {
@@ -122,7 +122,7 @@ impl Replayer {
         };
         // Closes what the recording has left open.
         self.data = Some(site.into_data());
-        layermark_fd::remove_tree(&path).map_err(|e| ProbeError::io("remove", &path, &e))
+        work_dir::remove(&path).map_err(|e| ProbeError::io("remove", &path, &e))
     }
 
     /// Replays once.
