@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use layermark_model::{Facts, Target};
+use layermark_model::{Facts, StoreOption, Target};
 
 use crate::{
     Report,
@@ -100,7 +100,7 @@ pub enum SafeAdvice<'a> {
     /// Do not rely on changes of the other side.
     WaitForChanges,
     /// See the results.
-    SeeRun(&'a str),
+    SeeRun(&'a str, &'a StoreOption),
 }
 
 /// What is asked about a directory.
@@ -221,7 +221,7 @@ impl<'a> Asked<'a> {
         );
         let advice = match answer {
             SafeVerdict::Yes => None,
-            _ if unknown => Some(SafeAdvice::SeeRun(&self.report.run)),
+            _ if unknown => Some(SafeAdvice::SeeRun(&self.report.run, &self.report.store)),
             _ => Some(advice),
         };
         SafeLine {

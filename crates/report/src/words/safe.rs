@@ -102,10 +102,13 @@ impl Words for SafeAdvice<'_> {
             Self::WaitForChanges => {
                 "let programs that share files here exchange them by another way, or mount it with a shorter cache".into()
             }
-            Self::SeeRun(run) => text!(
-                "see what happened: {}",
-                Text::code(&format!("layermark report {run} --full"))
-            ),
+            Self::SeeRun(run, store) => {
+                let run = store.find(run);
+                text!(
+                    "see what happened: {}",
+                    Text::code(&format!("layermark report {run} --full"))
+                )
+            }
         }
     }
 }
