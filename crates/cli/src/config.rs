@@ -85,10 +85,13 @@ fn unreadable(e: Refused, path: &Path) -> (String, String) {
             } else {
                 by.display().to_string()
             };
-            (
-                format!("another user can change {what}"),
-                owned(&by, "go-w"),
-            )
+            let hint = if by == path {
+                owned(&by, "go-w")
+            } else {
+                let dir = quoted(&by);
+                format!("chmod go-w {dir}, or keep it elsewhere: XDG_CONFIG_HOME=DIR")
+            };
+            (format!("another user can change {what}"), hint)
         }
         Refused::Io(e) if e.kind() == io::ErrorKind::PermissionDenied => {
             (e.to_string(), owned(path, "u+r"))

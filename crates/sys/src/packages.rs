@@ -110,6 +110,7 @@ const NAMES: &[(&str, [&str; 4])] = &[
         "qemu-utils",
         ["qemu-img", "qemu-img", "qemu-img", "qemu-img"],
     ),
+    ("redis-server", ["redis", "redis", "redis", "redis"]),
     ("redis-tools", ["redis", "redis", "redis", "redis"]),
     ("runsc", ["", "", "", ""]),
     (

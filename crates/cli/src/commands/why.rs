@@ -75,10 +75,10 @@ fn calls() -> [Settings; 2] {
     ]
 }
 
-/// The error of a run that has other results than the command's. Why there is none at all is said of every run.
-fn not_measured(report: &Report) -> Result<Option<ExitCode>, Failure> {
+/// Says why a run has other results and none of the command. Why there is none at all is said of every run.
+fn not_measured(report: &Report, json: bool) -> Option<ExitCode> {
     if report.trials.is_empty() {
-        return Ok(None);
+        return None;
     }
     let left = report.left_out.first();
     let why = left.map(|l| format!(": {}: {}", l.layer, l.reason));
@@ -87,16 +87,17 @@ fn not_measured(report: &Report) -> Result<Option<ExitCode>, Failure> {
         why.unwrap_or_default()
     );
     let see = format!("layermark report {}{} --full", report.run, report.store);
-    Err(Failure {
+    let failure = Failure {
         code: Code::Layer,
         ..Failure::failed(text).hint(see)
-    })
+    };
+    Some(failure.print(json))
 }
 
 /// Prints the answer. The exit code is that of the run.
 fn show(report: &Report, json: bool) -> Result<Option<ExitCode>, Failure> {
     let Some(why) = Why::of(report) else {
-        return not_measured(report);
+        return Ok(not_measured(report, json));
     };
     if json {
         let text = serde_json::to_string_pretty(&why).map_err(Failure::failed)?;

@@ -111,7 +111,7 @@ impl<'a> Answer<'a> {
         let (aside, told): (Vec<_>, Vec<_>) = told.partition(|c| c.kept.loses().is_some());
         let instead = match distrust {
             Some(why) => UseInstead::Untrusted(why),
-            None if told.is_empty() && !aside.is_empty() => UseInstead::NoneKeeps,
+            None if told.is_empty() && aside.len() == commands.len() => UseInstead::NoneKeeps,
             None => UseInstead::of(&told),
         };
         Self { instead, aside }

@@ -122,7 +122,9 @@ impl Words for UseInstead<'_> {
         };
         match self {
             Self::Untrusted(why) => text!("The results are not trusted: {why}"),
-            Self::Nothing => "The command has no time in any layer".into(),
+            Self::Nothing => {
+                "The command has no trusted time in a layer that keeps what was flushed".into()
+            }
             Self::NoneKeeps => "None of these keeps what was flushed".into(),
             Self::Free(free) => {
                 let layers: Vec<&str> = free.iter().map(|c| c.row.layer.as_str()).collect();
