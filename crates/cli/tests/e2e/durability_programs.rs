@@ -4,43 +4,34 @@ use serde_json::Value;
 
 use crate::common::{Lm, Said, needs_root, skipped};
 
-/// Writes, flushes and names an item, then acknowledges it.
-const HONEST: &str =
-    "i=0; while i=$((i+1)); do echo $i > item-$i; sync item-$i .; echo ack $i; done";
+/// Writes, flushes and names an item, then acknowledges it. Slowly, so that each is read at once on a busy machine too.
+const HONEST: &str = "i=0; while i=$((i+1)); do
+    echo $i > item-$i; sync item-$i .; echo ack $i; sleep 0.03
+done";
 /// The same without a flush.
 const CARELESS: &str = "i=0; while i=$((i+1)); do echo $i > item-$i; echo ack $i; done";
 const CHECK: &str = "while read -r i; do [ \"$(cat item-$i 2>&1)\" = $i ] || echo lost $i; done";
 
-fn cut(run: &str, check: &str, layers: &[&str]) -> Said {
+/// Cuts the power of these layers, in which only flushes were measured before.
+fn durability(program: &[&str], layers: &[&str]) -> Said {
     let lm = Lm::new();
     let work = lm.work();
-    lm.args([
-        "durability",
-        "--run",
-        run,
-        "--check",
-        check,
-        "--time",
-        "300ms",
-        "--cuts",
-        "6",
-    ])
-    .args([
-        "--records",
-        "4",
-        "--seed",
-        "3",
-        "--blocks",
-        "8",
-        "--sessions",
-        "1",
-        "--no-control",
-    ])
-    .args(layers.iter().flat_map(|layer| ["-l", layer]))
-    .args(["--json", "--dir"])
-    .args([work])
-    .run()
-    .left_nothing()
+    let small = "--records 4 --seed 3 --blocks 8 --sessions 1 --no-control --json --dir";
+    lm.args(["durability"])
+        .args(program)
+        .args(layers.iter().flat_map(|layer| ["-l", layer]))
+        .args(small.split(' '))
+        .args([work])
+        .run()
+        .left_nothing()
+}
+
+fn cut(run: &str, check: &str, layers: &[&str]) -> Said {
+    let six = ["--time", "600ms", "--cuts", "6"];
+    durability(
+        &[&["--run", run, "--check", check], &six[..]].concat(),
+        layers,
+    )
 }
 
 fn of<'a>(report: &'a Value, layer: &str) -> &'a Value {
@@ -183,34 +174,10 @@ fn preset(names: &[&str]) {
     if !needs_root() {
         return;
     }
-    let lm = Lm::new();
-    let work = lm.work();
-    let said = lm
-        .args([
-            "durability",
-            "--time",
-            "600ms",
-            "--cuts",
-            "4",
-            "--records",
-            "4",
-            "--seed",
-            "3",
-        ])
-        .args([
-            "--blocks",
-            "8",
-            "--sessions",
-            "1",
-            "--no-control",
-            "-l",
-            "overlay:upper",
-        ])
-        .args(names.iter().flat_map(|name| ["--preset", name]))
-        .args(["--json", "--dir"])
-        .args([work])
-        .run()
-        .left_nothing();
+    let flags = names.iter().flat_map(|name| ["--preset", name]);
+    let four = ["--time", "600ms", "--cuts", "4"];
+    let program: Vec<&str> = flags.chain(four).collect();
+    let said = durability(&program, &["overlay:upper"]);
     if said.code == Some(2) && said.stderr.contains("is not installed") {
         return skipped(&said.stderr);
     }

@@ -33,6 +33,7 @@ ready = "stdout=^ready$"
 cache = "cold"
 package = true
 timeout = "3m"
+grace = "1m"
 trace = true
 "#;
 

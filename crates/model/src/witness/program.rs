@@ -47,10 +47,14 @@ fn default_ack() -> String {
     CutProgram::ACK.into()
 }
 
-/// Longest time that a program works, ms.
-pub const MOST_TIME_MS: u64 = 600_000;
-
 impl CutProgram {
+    /// Lines that acknowledge an item where nothing else is said.
+    pub const ACK: &str = r"^ack (\S+)";
+    /// How long a program works where nothing else is said, ms.
+    pub const TIME_MS: u64 = 3000;
+    /// Longest time that a program works, ms.
+    pub const MOST_TIME_MS: u64 = 600_000;
+
     /// What is wrong with it: a value of which key, and what it must be.
     pub fn wrong(&self) -> Option<(&'static str, String, &'static str)> {
         let commands = [
@@ -64,7 +68,7 @@ impl CutProgram {
         if let Some((key, text)) = empty {
             return Some((key, text.clone(), "it must not be empty"));
         }
-        let in_time = (1..=MOST_TIME_MS).contains(&self.time_ms);
+        let in_time = (1..=Self::MOST_TIME_MS).contains(&self.time_ms);
         let must = "it must be between 1 and 600000";
         (!in_time).then(|| {
             (
@@ -74,11 +78,6 @@ impl CutProgram {
             )
         })
     }
-
-    /// Lines that acknowledge an item where nothing else is said.
-    pub const ACK: &str = r"^ack (\S+)";
-    /// How long a program works where nothing else is said, ms.
-    pub const TIME_MS: u64 = 3000;
 
     /// How long it works before it is killed.
     pub fn time(&self) -> Duration {
@@ -102,7 +101,7 @@ pub enum Promise {
 pub struct AckedItem {
     /// Its name, as the program printed it.
     pub name: String,
-    /// When the line arrived outside the layer, nanoseconds after the first one was awaited.
+    /// When the line arrived outside the layer, nanoseconds after the first one.
     pub ns: u64,
 }
 
@@ -118,7 +117,7 @@ pub struct ItemCheck {
     /// It ended with exit code 1: something is wrong.
     #[serde(default)]
     pub fault: bool,
-    /// Last line of its standard error stream, for a fault without items.
+    /// The last line that it printed and that names no item, for a fault without items.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
 }
@@ -184,16 +183,8 @@ pub fn judge_items(log: &[AckedItem], said: &ItemCheck) -> Result<Option<ItemsLo
         let found = places.get(name.as_str()).copied();
         found.ok_or_else(|| format!("the check calls `{name}` lost, which was not acknowledged"))
     };
-    let lost = said
-        .lost
-        .iter()
-        .map(place)
-        .collect::<Result<BTreeSet<_>, _>>()?;
-    let torn = said
-        .torn
-        .iter()
-        .map(place)
-        .collect::<Result<BTreeSet<_>, _>>()?;
+    let all = |names: &[String]| names.iter().map(place).collect::<Result<BTreeSet<_>, _>>();
+    let (lost, torn) = (all(&said.lost)?, all(&said.torn)?);
     let missing: BTreeSet<usize> = lost.union(&torn).copied().collect();
     let window = |first: usize| match (log.get(first), log.last()) {
         (Some(from), Some(to)) => to.ns.saturating_sub(from.ns),
@@ -260,7 +251,7 @@ pub struct ProgramCut {
     /// their acknowledgement and the moment at which it was seen.
     #[serde(default)]
     pub ahead: u64,
-    /// Time in which it did, ns.
+    /// Time from the first of them to the end of its work, ns.
     #[serde(default)]
     pub elapsed_ns: u64,
     /// How it ended before it was stopped.
@@ -335,7 +326,7 @@ impl ProgramCut {
     }
 
     /// Adds the answer of the check after one more cut. `log` is what was acknowledged before it, `started_ms` when the
-    /// first item was awaited, milliseconds since 1970 UTC.
+    /// first item was, milliseconds since 1970 UTC.
     pub fn add(&mut self, log: &[AckedItem], said: &ItemCheck, started_ms: i64) {
         let lost = match judge_items(log, said) {
             Ok(lost) => lost,

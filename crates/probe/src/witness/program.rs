@@ -1,9 +1,9 @@
 //! A program of the user's that acknowledges items by lines of its output, and the command that looks for them after a
 //! power cut.
 //!
-//! Both run under a guard, so that nothing they started goes on. An item counts as acknowledged when its line has reached
-//! the lab, which is never too early. It may be late where the program prints faster than the lab reads: then the program is
-//! some items ahead, which is told with each of them.
+//! Both run under a guard, so that nothing they started outlives them. An item counts as acknowledged when its line has reached
+//! the lab, which is never too early. It may be late where the program prints faster than the lab reads: then the answer
+//! says that the program is ahead.
 
 use std::{
     collections::BTreeSet,
@@ -246,7 +246,7 @@ fn read_more(pipe: &mut File, read: &mut Vec<u8>) -> io::Result<usize> {
     n
 }
 
-/// Keeps a line that is no answer, as far as it is told.
+/// Keeps the beginning of a line that is no answer.
 fn keep_last(line: &[u8], said: &mut String) {
     let text = String::from_utf8_lossy(&line[..line.len().min(LAST_LINE)]);
     if !text.trim().is_empty() {
@@ -338,7 +338,7 @@ impl Guarded for Runs {
             return Err(ProbeError::new("no program was started"));
         };
         let mut fds = [PollFd::new(&started.pidfd, PollFlags::IN)];
-        // Interrupted or not, what is known then is told.
+        // Interrupted or not: the text says what is known then.
         let _ = poll(&mut fds, Timespec::try_from(END).ok().as_ref());
         tree.reap();
         Ok(match tree.code {
@@ -542,7 +542,7 @@ mod tests {
         running.kill().unwrap();
     }
 
-    /// 1 GB of acknowledgements: only as much is read as is asked for.
+    /// It acknowledges without end: no more is read than the lab requests.
     #[test]
     fn a_program_that_never_ends_is_killed_with_what_it_started() {
         let dir = tempfile::tempdir().unwrap();

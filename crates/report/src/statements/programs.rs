@@ -267,7 +267,6 @@ mod tests {
         assert_eq!(blame(&[native(0), liar(38)]), None);
     }
 
-    /// Nothing lost is no proof where the check, or the cuts, would not show a loss.
     #[test]
     fn nothing_lost_is_proved_only_where_a_loss_would_show() {
         fn open(all: &[ProgramCut]) -> Vec<(&str, Open<'_>)> {

@@ -127,7 +127,7 @@ impl Open<'_> {
             }
             Self::NoLiar => "no power was cut under it in a layer that is known to lie".into(),
             Self::Ahead(ahead, items) => text!(
-                "it acknowledges faster than it is read ({ahead} of {})",
+                "{ahead} of {} were read late, since it acknowledges faster than they are read, or the machine is busy",
                 count(*items as usize, "item")
             ),
             Self::Partly(n) => text!("after {} nobody could look", count(*n as usize, "cut")),

@@ -1,6 +1,6 @@
 //! The user's own program under power cuts: `--run CMD --check CMD`, or a preset.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use clap::Args;
 use layermark_model::{
@@ -42,12 +42,9 @@ pub struct ProgramArgs {
     pub time: Option<Duration>,
 }
 
-/// Longest time that a program works.
-const LONGEST: Duration = Duration::from_mins(10);
-
 fn time(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|e| e.to_string())?;
-    if time.is_zero() || time > LONGEST {
+    if time.is_zero() || time > Duration::from_millis(CutProgram::MOST_TIME_MS) {
         return Err("it must be above 0 and up to 10m".into());
     }
     Ok(time)
@@ -60,7 +57,7 @@ impl ProgramArgs {
             u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
         });
         let mut all = Vec::new();
-        for name in &self.presets {
+        for name in self.presets.iter().collect::<BTreeSet<_>>() {
             all.extend(presets::programs(name, time_ms)?);
         }
         if let (Some(run), Some(check)) = (&self.run, &self.check) {
