@@ -254,7 +254,7 @@ fn layer(l: &LayerRun, baseline: bool) -> LayerReport {
         status: l.status,
         reason: l.reason.clone(),
         hint: l.hint.clone(),
-        // Those of all layers are told together.
+        // The report has those of all layers in one list.
         facts: Facts {
             power_cuts: Vec::new(),
             program_cuts: Vec::new(),

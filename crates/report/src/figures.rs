@@ -61,7 +61,7 @@ fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<(FigureTable, Fig
     let records = index.trials(layer, at);
     let trials: Vec<&Trial> = records.iter().filter_map(|r| r.trial.as_ref()).collect();
     let sent = trials.iter().any(|t| !t.figures.is_empty());
-    // Means of latencies stand beside it.
+    // The row has means of latencies too.
     let rate = result.average_value().filter(|_| sent)?;
     let declared = with_each(declared, &trials);
     let mut site = FigureSite {

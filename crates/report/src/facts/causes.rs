@@ -249,7 +249,7 @@ fn slower(compared: &Compared) -> Vec<Cause> {
     let options = settings::mount_options(&having).into_iter();
     found.extend(options.map(Cause::Setting));
     found.extend(limits::cause([here, native], compared.facts));
-    // What lies above another file system reads ahead there as well.
+    // A layer above another file system reads ahead there as well.
     let above = compared.facts.is_fuse() || compared.facts.devices.iter().any(|d| d.own);
     let read_ahead = settings::read_ahead(&having, true).map(Cause::Setting);
     found.extend(read_ahead.clone().filter(|_| !above));

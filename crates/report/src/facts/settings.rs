@@ -1,5 +1,5 @@
-//! Causes that are settings of what lies below a layer: mount options, read-ahead, compression, encryption. Each is in
-//! the facts of one side and not of the other, and its cost is one of the work at hand.
+//! Causes that are settings of the mounts and devices below a layer: mount options, read-ahead, compression, encryption.
+//! Each is in the facts of one side and not of the other, and its cost is one of the work at hand.
 
 use layermark_model::{Direction, ENCRYPTION, Facts, Meaning, Quantity, Target, TurnCost, Unit};
 

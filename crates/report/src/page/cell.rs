@@ -124,8 +124,8 @@ impl<'a> MatrixCell<'a> {
         }
     }
 
-    /// Whether its number is the time of a flush that does not wait for the disk. Such a cell is hatched: being fast is
-    /// no merit there.
+    /// Whether its number is the time of a flush that does not wait for the disk. Such a cell is hatched, because
+    /// it is fast without doing the work.
     pub fn is_hatched(&self) -> bool {
         self.signs.has(Sign::Unflushed)
     }
