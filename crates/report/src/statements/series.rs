@@ -27,6 +27,8 @@ pub enum SeriesFinding<'a> {
     },
     /// What a traced launch of so many milliseconds waited for.
     Traced(Vec<TracedCalls>, f64),
+    /// No launch could be traced, and why.
+    NotTraced(&'a str),
 }
 
 /// Calls of a traced launch.

@@ -41,6 +41,9 @@ pub struct LaunchSeries {
     /// What a launch waited for, from an extra launch that was traced and not counted.
     #[serde(default)]
     pub trace: Option<LaunchTrace>,
+    /// Why no launch could be traced, although that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_traced: Option<String>,
     /// The series in sentences.
     #[serde(default)]
     pub says: Vec<String>,

@@ -36,6 +36,7 @@ impl Words for SeriesFinding<'_> {
                 let each = calls.iter().map(|calls| traced(calls, *of_ms));
                 text!("when traced: {}", Text::joined(each, "; "))
             }
+            Self::NotTraced(why) => text!("no launch was traced: {why}"),
         }
     }
 }

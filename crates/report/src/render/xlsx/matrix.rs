@@ -124,6 +124,9 @@ fn shaded(cell: &MatrixCell, pattern: &str) -> Format {
     }
 }
 
+/// Width of a column of ratios with signs and noise, characters.
+const RATIO: f64 = 14.0;
+
 /// Writes the sheet of a test.
 pub fn test(sheet: &mut Worksheet, test: &SizeMatrix, baseline: &str) -> Result<()> {
     let pitch = PITCH.max(test.files.len() as u32 + 2);
@@ -137,6 +140,9 @@ pub fn test(sheet: &mut Worksheet, test: &SizeMatrix, baseline: &str) -> Result<
         ),
     )?;
     sheet.set_column_width(0, 16)?;
+    // A ratio with its noise does not fit the usual width, and is `###` in LibreOffice then.
+    let records = test.records.len().max(1) as u16;
+    sheet.set_column_range_width(1, records, RATIO)?;
     let sizes = Sizes {
         files: &test.files,
         records: &test.records,
