@@ -12,7 +12,7 @@ use layermark_testkit::fixtures::fixture;
 use zip::{ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 /// One of each kind of sheet.
-const DRAWN: [&str; 12] = [
+const DRAWN: [&str; 11] = [
     "beside",
     "buffer-size",
     "daily",
@@ -23,7 +23,6 @@ const DRAWN: [&str; 12] = [
     "iops",
     "launch",
     "net",
-    "sweep",
     "steps",
 ];
 
