@@ -12,7 +12,7 @@ use layermark_testkit::fixtures::fixture;
 use zip::{ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 /// One of each kind of sheet.
-const DRAWN: [&str; 11] = [
+const DRAWN: [&str; 12] = [
     "beside",
     "buffer-size",
     "daily",
@@ -24,6 +24,7 @@ const DRAWN: [&str; 11] = [
     "launch",
     "net",
     "steps",
+    "sweep",
 ];
 
 /// What `LibreOffice` draws in place of a number that does not fit.

@@ -127,6 +127,9 @@ fn shaded(cell: &MatrixCell, pattern: &str) -> Format {
 /// Width of a column of ratios with signs and noise, characters.
 const RATIO: f64 = 14.0;
 
+/// Width of a column of rates in KiB/s, characters.
+const RATE: f64 = 13.0;
+
 /// Writes the sheet of a test.
 pub fn test(sheet: &mut Worksheet, test: &SizeMatrix, baseline: &str) -> Result<()> {
     let pitch = PITCH.max(test.files.len() as u32 + 2);
@@ -175,6 +178,9 @@ pub fn iozone(sheet: &mut Worksheet, of: &IozoneSheet) -> Result<()> {
         0,
         "KiB/s. The top row is records, the left column file sizes, both in kB (1,024 bytes).",
     )?;
+    // `12,345,678` has no room in the usual width, and is `###` in LibreOffice then.
+    let most = of.tables.iter().map(|t| t.records.len()).max();
+    sheet.set_column_range_width(0, most.unwrap_or(0) as u16, RATE)?;
     for t in &of.tables {
         let title = format!("{} report", t.title);
         let at = FIRST + pitch * t.place;
