@@ -4,7 +4,7 @@
 use std::{fmt::Debug, path::PathBuf};
 
 use layermark_model::{
-    Limit,
+    Limit, Untraced,
     witness::{ClosedFiles, LostRecord, Outcome, WitnessFinding, WitnessTrial},
 };
 use layermark_testkit::fixtures;
@@ -652,10 +652,14 @@ fn forecasts() {
             what: "ask less",
         };
         check(&advice.words(&NAMES), &row, &[]);
+        let untraced = Untraced {
+            why: "strace is missing".into(),
+            hint: None,
+        };
         let all = [
             Lack::Costs([vec!["stat"], vec!["small-write"]]),
             Lack::Untrusted("stat", vec!["fuse"]),
-            Lack::NotCounted(vec!["unpack"], "strace is missing"),
+            Lack::NotCounted(vec!["unpack"], &untraced),
         ];
         each(plain_data(all), lack, lacks);
     });
