@@ -449,6 +449,12 @@ impl Meaning {
         texts.join(", ")
     }
 
+    /// Whether it counts requests for data, of which a queue keeps several under way: what Iometer measures.
+    pub fn is_of_requests(&self) -> bool {
+        let has_queue = self.value(Quantity::QueueDepth).is_some();
+        has_queue && self.target == Target::Data && self.unit == Unit::Operation
+    }
+
     /// Operations in flight: each takes this many times the interval between completions (Little's
     /// law).
     pub fn under_way(&self) -> f64 {

@@ -1,7 +1,7 @@
 //! The report as data: the output of `--json`. Fields are only ever added.
 
 use layermark_model::{
-    Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, StoreOption,
+    Defect, Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, StoreOption,
     witness::{ProgramCut, WitnessTrial},
 };
 use schemars::JsonSchema;
@@ -32,7 +32,7 @@ pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
 pub use cause::{Cause, Distrust, InTrials, MountPlace, Setting, Sides, WrittenBytes};
 pub use compared::{Compared, GateRow, GateState, Missing};
-pub use comparison::{Average, Estimate, Verdict};
+pub use comparison::{Average, Comparison, Estimate, Verdict};
 pub use cost::CostRow;
 pub use external::{ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide};
 pub use figure::{FigureGroup, FigureRow};
@@ -188,6 +188,9 @@ pub struct LayerReport {
     /// What it is, in one line; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
+    /// The same in a few words; may be empty.
+    #[serde(skip)]
+    pub brief: String,
     /// Whether it could be set up.
     pub status: LayerStatus,
     /// The reason if it is not measured.
@@ -355,6 +358,9 @@ pub struct TrialRow {
     pub flags: Vec<String>,
     /// The error, if it failed.
     pub error: Option<String>,
+    /// What the error shows about the layer, where it shows more than that the trial failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defect: Option<Defect>,
 }
 
 impl Report {
