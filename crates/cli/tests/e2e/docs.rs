@@ -104,6 +104,10 @@ const PLANNED: &[(&str, &str)] = &[
     ("run buffer-size", "minutes; studies.rs runs it"),
     ("run launch-share", "minutes; studies.rs runs it"),
     ("run virtual-io-stack", "minutes; studies.rs runs it"),
+    (
+        "--check 'git status'",
+        "a repository of the reader's; replay.rs checks a program",
+    ),
     ("--record 1..4K", "thirteen sizes; another line has fewer"),
     (
         "--concurrency 1,4,16,64",
