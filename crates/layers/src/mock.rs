@@ -10,7 +10,7 @@ use crate::{
     kind::LayerKind,
     mock_probe::MockScript,
     options::{bad, layer_options},
-    place, scripted,
+    scripted,
 };
 
 /// The scripted layer.
@@ -180,7 +180,12 @@ impl Place for MockPlace {
 
     fn start(&mut self, end: End) -> Result<Wire, LayerError> {
         if end == End::Near {
-            return Err(place::no_second(&self.info.dir));
+            let no = io::ErrorKind::Unsupported.into();
+            return Err(LayerError::io(
+                "",
+                "start a second probe for",
+                &self.info.dir,
+            )(no));
         }
         let name = self.spec.to_string();
         if self.options.fail_start {

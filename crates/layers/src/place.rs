@@ -1,9 +1,8 @@
 //! A layer that is up: what it is, as data, and the verbs that act on it.
 
 use std::{
-    io,
     net::{IpAddr, Ipv4Addr},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use layermark_model::{CpuTime, DroppedCaches, Facts};
@@ -164,9 +163,4 @@ pub trait Place: Send {
     }
     /// CPU time the layer's own helpers on this host have used since they started.
     fn helper_cpu(&self) -> Result<CpuTime, LayerError>;
-}
-
-/// The error of a place that has room for one probe.
-pub(crate) fn no_second(dir: &Path) -> LayerError {
-    LayerError::io("", "start a second probe for", dir)(io::ErrorKind::Unsupported.into())
 }
