@@ -48,6 +48,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "layermark safe",
         "a directory of the reader's; safe.rs asks about some",
     ),
+    (
+        "layermark replay app.lmrec --check",
+        "a repository of the reader's; replay.rs checks a program",
+    ),
     ("git add ", "a repository of the reader's"),
     ("createdb ", "a server of the reader's; team.rs starts one"),
     ("postgres://", "the same"),
@@ -104,10 +108,6 @@ const PLANNED: &[(&str, &str)] = &[
     ("run buffer-size", "minutes; studies.rs runs it"),
     ("run launch-share", "minutes; studies.rs runs it"),
     ("run virtual-io-stack", "minutes; studies.rs runs it"),
-    (
-        "--check 'git status'",
-        "a repository of the reader's; replay.rs checks a program",
-    ),
     ("--record 1..4K", "thirteen sizes; another line has fewer"),
     (
         "--concurrency 1,4,16,64",

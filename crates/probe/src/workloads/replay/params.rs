@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use layermark_model::{AddedTime, Divided, Meaning, PointError, Reach, Target, TurnCost, Unit};
-use layermark_recording::{CallKind, OPEN_FLAGS, Recording};
+use layermark_recording::{Call, CallKind, Recording};
 use serde::{Deserialize, Serialize};
 
 use super::{example, figures, read};
@@ -169,14 +169,7 @@ impl ReplayParams {
 
 /// Whether the tree has to be made again after an execution.
 pub fn changes(recording: &Recording) -> bool {
-    let truncates = OPEN_FLAGS
-        .iter()
-        .find(|flag| flag.name == "O_TRUNC")
-        .map_or(0, |flag| flag.bit);
-    recording.calls.iter().any(|call| {
-        let cuts = call.kind == CallKind::Open && call.a & i64::from(truncates) != 0;
-        call.kind.changes() || cuts || call.makes()
-    })
+    recording.calls.iter().any(Call::changes)
 }
 
 impl Means for ReplayParams {
