@@ -2,7 +2,10 @@
 
 use clap::{Arg, ArgMatches, Command, ValueHint};
 use layermark_model::Settings;
-use layermark_probe::workloads::replay;
+use layermark_probe::{
+    Workload,
+    workloads::{replay, steps},
+};
 
 use crate::failure::Failure;
 
@@ -69,8 +72,9 @@ pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<Checked
     let params = [("run", check.as_str()), ("tree", tree), ("copy", copy)];
     let params = params.map(|(key, value)| (key.to_owned(), value.into()));
     let params = params.into_iter().collect();
+    let step: &dyn Workload = &steps::WORKLOAD;
     Ok(Some(Settings {
-        workload: "steps".into(),
+        workload: step.id().into(),
         label: None,
         params,
     }))
