@@ -53,8 +53,8 @@ pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};
 pub use machine::Machine;
 pub use meaning::{
-    Axis, CacheState, Direction, Divided, Meaning, Part, Quantity, Target, TurnCost, Unit,
-    WorkGroup,
+    AddedTime, Axis, CacheState, Direction, Divided, Meaning, Part, Quantity, Target, TurnCost,
+    Unit, WorkGroup,
 };
 pub use near::nearest;
 pub use needs::{NearEnd, Needs, PackagedFile, PackagedTree, Pattern};

@@ -71,6 +71,21 @@ pub struct Meaning {
     /// Figures besides its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<Box<FigureTable>>,
+    /// A part of the time of each operation that was not measured in the layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<AddedTime>,
+    /// The operation whose time this one's time estimates. Points with that operation are its proof.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimates: Option<String>,
+}
+
+/// A time that is added to each operation in each layer, because it is assumed to be the same everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct AddedTime {
+    /// Nanoseconds.
+    pub ns: u64,
+    /// How far it may be from the true one on either side, nanoseconds.
+    pub spread_ns: u64,
 }
 
 impl Default for Meaning {
@@ -97,6 +112,8 @@ impl Default for Meaning {
             alternatives: Vec::new(),
             parts: Vec::new(),
             figures: None,
+            added: None,
+            estimates: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     facts::{
         self, alternatives,
         causes::{self, Compared},
-        cost, forecast,
+        cost, estimate_checks, forecast,
         index::{self, Index},
         iops, launch, locks, power_cuts, recommend,
         results::{self, Placed},
@@ -115,6 +115,7 @@ impl Report {
             scaling: scaling::rows(run, &index, &results),
             left_out: left_out(run, &index),
             alternatives,
+            estimate_checks: estimate_checks::rows(run, &results),
             locks,
             power_cuts: power_cuts::of(run),
             program_cuts: programs::cuts(run),

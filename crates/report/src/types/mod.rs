@@ -15,6 +15,7 @@ mod cause;
 mod compared;
 mod comparison;
 mod cost;
+mod estimate_check;
 mod external;
 mod figure;
 mod forecast;
@@ -34,6 +35,7 @@ pub use cause::{Cause, Distrust, InTrials, MountPlace, Setting, Sides, WrittenBy
 pub use compared::{Compared, GateRow, GateState, Missing};
 pub use comparison::{Average, Comparison, Estimate, Verdict};
 pub use cost::CostRow;
+pub use estimate_check::{EstimateCheck, EstimateVerdict};
 pub use external::{ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide};
 pub use figure::{FigureGroup, FigureRow};
 pub use forecast::{Forecast, ForecastCall, ForecastRow};
@@ -136,6 +138,9 @@ pub struct Report {
     /// the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<AlternativeRow>,
+    /// Estimates of an operation's time that are compared with the operation itself, for each layer but the baseline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub estimate_checks: Vec<EstimateCheck>,
     /// Times of steps as the costs of their system calls predict them.
     #[serde(default, skip_serializing_if = "Forecast::is_empty")]
     pub forecast: Forecast,

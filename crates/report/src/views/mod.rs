@@ -6,6 +6,7 @@ pub mod alternatives;
 mod buffer;
 mod cost;
 mod durability;
+mod estimate_checks;
 pub mod external;
 pub mod forecast;
 mod iops;
@@ -54,6 +55,7 @@ impl Report {
         let study = study.chain(self.program_section());
         let study = study.chain(self.durability_section());
         let study = study.chain(locks::section(self));
+        let study = study.chain(estimate_checks::section(self));
         study.chain(others).chain(beside).collect()
     }
 }
