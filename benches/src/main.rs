@@ -23,6 +23,7 @@ mod opened;
 mod overhead;
 mod places;
 mod probe;
+mod replay;
 mod report;
 mod results;
 mod steps;
@@ -63,7 +64,7 @@ fn main() -> ExitCode {
 
 type Bench = fn(&Path) -> Result<Vec<Claim>>;
 
-const BENCHES: [(&str, Bench); 19] = [
+const BENCHES: [(&str, Bench); 20] = [
     ("overhead", overhead::measure),
     ("agreement", agreement::measure),
     ("answer", answer::measure),
@@ -80,6 +81,7 @@ const BENCHES: [(&str, Bench); 19] = [
     ("matrix", matrix::measure),
     ("net", net::measure),
     ("steps", steps::measure),
+    ("replay", replay::measure),
     ("turns", turns::measure),
     ("vm", vm::measure),
     // Last, because it stays in a mount namespace of its own.

@@ -94,6 +94,8 @@ pub enum Parsed {
     Cli(Box<Cli>),
     /// One workload with its own flags.
     Workload(Settings, Box<CommonArgs>),
+    /// `layermark replay --check`: the program as a step, and its replay.
+    Checked([Settings; 2], Box<CommonArgs>),
     /// `layermark why`: the command as a step.
     Why(Settings, Box<CommonArgs>),
     /// `layermark launch`, and the file for its times in hyperfine's format.
@@ -149,8 +151,11 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure
             launch::defaults(&mut common);
         }
         if name == "replay" {
-            replay::settings(sub, &mut settings)?;
+            let program = replay::settings(sub, &mut settings)?;
             launch::defaults(&mut common);
+            if let Some(program) = program {
+                return Ok(Parsed::Checked([program, settings], Box::new(common)));
+            }
         }
         workload_args::of_url(&settings, &mut common)?;
         return Ok(Parsed::Workload(settings, Box::new(common)));

@@ -100,6 +100,7 @@ pub(crate) fn leave_out(layers: &mut [LayerRun], left_out: Option<&[LayerRun]>) 
                 layer.status = old.status;
                 layer.reason.clone_from(&old.reason);
                 layer.hint.clone_from(&old.hint);
+                layer.enough_s = old.enough_s;
             }
         }
     }
@@ -451,6 +452,7 @@ fn layer_run(
         },
         reason: (!missing.is_empty()).then(|| format!("needs {}", join(&missing, |m| &m.what))),
         hint: (!missing.is_empty()).then(|| join(&missing, |m| &m.hint)),
+        enough_s: None,
         facts: Facts::default(),
         setup_s: 0.0,
         self_test: SelfTest::default(),

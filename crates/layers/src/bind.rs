@@ -7,7 +7,7 @@ use rustix::{
 };
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo,
+    About, Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo,
     host::HostPlace,
     kind::LayerKind,
     mounts,
@@ -43,11 +43,14 @@ impl LayerKind for Bind {
 
     fn describe(spec: &Spec, options: &BindOptions) -> LayerInfo {
         let about = match spec.variant.as_deref() {
-            Some("ro") => "a bind mount that is read only",
-            Some("idmapped") => {
-                "a bind mount with users and groups shifted, as between user namespaces"
-            }
-            _ => "a bind mount, as volumes of containers are: should cost nothing",
+            Some("ro") => About::from("a bind mount that is read only"),
+            Some("idmapped") => About::from(
+                "a bind mount with users and groups shifted, as between user namespaces",
+            ),
+            _ => About::of(
+                "a bind mount, as volumes of containers are",
+                ": should cost nothing",
+            ),
         };
         let info = LayerInfo {
             power_cut: PowerCut::MOUNTED,

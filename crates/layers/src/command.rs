@@ -13,7 +13,7 @@ use rustix::fs::CWD;
 use serde::Deserialize;
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, Place, Undo, child,
+    About, Base, Group, LayerError, LayerInfo, Place, Undo, child,
     entered::{self, Start, Way, describe},
     fd,
     kind::LayerKind,
@@ -235,7 +235,10 @@ impl LayerKind for Command {
     fn describe(_: &Spec, _: &CommandOptions) -> LayerInfo {
         describe::info(
             Group::Yours,
-            "a place of yours, described by a file (-l command:FILE.toml)",
+            About::of(
+                "a place of yours, described by a file",
+                " (-l command:FILE.toml)",
+            ),
             "its disk belongs to a place of yours",
         )
     }

@@ -17,8 +17,8 @@ use std::{
 use layermark_model::{CONTAINER, KEPT_IN_MEMORY, Missing, Spec, random_name};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, OtherSide, PathEnd, PathEnds, Place, PowerCut, Programs,
-    Storage, Undo,
+    About, Base, Group, LayerError, LayerInfo, OtherSide, PathEnd, PathEnds, Place, PowerCut,
+    Programs, Storage, Undo,
     child::{self, Change},
     entered::{self, Own, Start, Way},
     host::HostPlace,
@@ -99,7 +99,7 @@ pub(crate) struct Runtime {
     name: &'static str,
     /// Name of the program, and of its Debian package.
     program: (&'static str, &'static str),
-    about: &'static str,
+    about: About,
     /// `None`: a daemon runs it.
     command: Option<Starting>,
     /// What cannot be proved in a kernel of its own. `None`: its containers run on this one.
@@ -181,7 +181,7 @@ impl LayerKind for Container {
     fn describe(spec: &Spec, options: &ContainerOptions) -> LayerInfo {
         let about = match spec.variant {
             Some(_) => options.variant.about,
-            None => "a container: its own files, a volume or a tmpfs",
+            None => About::of("a container", ": its own files, a volume or a tmpfs"),
         };
         let on_this_kernel = options.variant.kernel.is_none();
         let by_daemon = options.variant.command.is_none();

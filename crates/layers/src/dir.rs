@@ -3,7 +3,7 @@ use std::path::Path;
 use layermark_model::{CLIENTS, Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Storage, Undo, WorkDir,
+    About, Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Storage, Undo, WorkDir,
     host::HostPlace,
     kind::LayerKind,
     options::{bad, layer_options},
@@ -45,7 +45,10 @@ impl LayerKind for Dir {
             },
             ..LayerInfo::new(
                 Group::ThisKernel,
-                "a directory of yours, on whatever is mounted there (dir:/mnt/nas)",
+                About::of(
+                    "a directory of yours, on whatever is mounted there",
+                    " (dir:/mnt/nas)",
+                ),
             )
         }
     }

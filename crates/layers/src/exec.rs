@@ -3,7 +3,7 @@ use std::ffi::OsString;
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, Place, Undo,
+    About, Base, Group, LayerError, LayerInfo, Place, Undo,
     entered::{self, Start, Way, describe},
     kind::LayerKind,
     options::{bad, layer_options},
@@ -30,7 +30,10 @@ impl LayerKind for Exec {
     fn describe(_: &Spec, _: &ExecOptions) -> LayerInfo {
         describe::info(
             Group::Yours,
-            "any place behind a command of yours (-l 'exec:podman exec -i ID,dir=/data')",
+            About::of(
+                "any place behind a command of yours",
+                " (-l 'exec:podman exec -i ID,dir=/data')",
+            ),
             "its disk belongs to a place of yours",
         )
     }

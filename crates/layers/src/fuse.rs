@@ -17,7 +17,7 @@ use layermark_model::{FRESHER, LABEL, Missing, Spec};
 use rustix::fs::FileType;
 
 use crate::{
-    Base, Control, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo,
+    About, Base, Control, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo,
     child::{self, Process},
     fuse_program::{self, Program},
     host::{self, HostPlace, PACKAGED},
@@ -70,7 +70,10 @@ impl LayerKind for Fuse {
     fn describe(_: &Spec, options: &FuseOptions) -> LayerInfo {
         let program = options.program();
         let about = program.map_or(
-            "our own file system in user space: it passes everything through",
+            About::of(
+                "our own file system in user space",
+                ": it passes everything through",
+            ),
             |program| program.about,
         );
         let info = LayerInfo {

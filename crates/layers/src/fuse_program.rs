@@ -14,7 +14,7 @@ use std::{
 use layermark_model::{Missing, Spec, random_name};
 
 use crate::{
-    Base, Control, LayerError, Place, Undo,
+    About, Base, Control, LayerError, Place, Undo,
     child::{self, Process},
     host::HostPlace,
     mounts, needs,
@@ -32,7 +32,7 @@ const AT: &str = "mnt";
 pub(crate) struct Program {
     /// Its name, which is also that of its Debian package.
     pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
+    pub(crate) about: About,
     /// The command that serves in the foreground, but for the two directories.
     command: fn(&MountRequest) -> Result<Command, LayerError>,
     /// Whether it stores files under other names, and reports the inode numbers of the stored ones.
@@ -50,13 +50,13 @@ struct MountRequest<'a> {
 pub(crate) const PROGRAMS: [Program; 2] = [
     Program {
         name: "bindfs",
-        about: "a directory shown by bindfs, in user space",
+        about: About::of("a directory shown by bindfs, in user space", ""),
         command: bindfs,
         renames: false,
     },
     Program {
         name: "gocryptfs",
-        about: "a directory encrypted by gocryptfs, in user space",
+        about: About::of("a directory encrypted by gocryptfs, in user space", ""),
         command: gocryptfs,
         renames: true,
     },

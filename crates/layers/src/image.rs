@@ -7,7 +7,7 @@ use std::{
 use layermark_model::{BELOW_OVERLAY, Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, Place, PowerCut, Undo, child, fuse_program,
+    About, Base, Group, LayerError, LayerInfo, Place, PowerCut, Undo, child, fuse_program,
     host::{HostPlace, PACKAGED},
     kind::LayerKind,
     loop_fs::free_space,
@@ -55,10 +55,13 @@ impl LayerKind for Image {
             _ => Group::ThisKernel,
         };
         let about = match spec.variant.as_deref() {
-            Some("squashfs") => "squashfs in the kernel: an application image",
-            Some("erofs") => "erofs in the kernel: an application image",
-            Some("squashfuse") => "squashfs in user space: an application image",
-            _ => "an application image: read only, or with an overlay on top (upper=on)",
+            Some("squashfs") => About::of("squashfs in the kernel", ": an application image"),
+            Some("erofs") => About::of("erofs in the kernel", ": an application image"),
+            Some("squashfuse") => About::of("squashfs in user space", ": an application image"),
+            _ => About::of(
+                "an application image",
+                ": read only, or with an overlay on top (upper=on)",
+            ),
         };
         LayerInfo {
             defaults: &["image:squashfs", "image:erofs", "image:squashfuse"],

@@ -12,7 +12,7 @@ pub struct LayerInfo {
     /// Where `layermark layers` lists it.
     pub group: Group,
     /// One line for `layermark layers`; without a variant, about the whole layer.
-    pub about: &'static str,
+    pub about: About,
     /// The layers of this kind that `run` builds when the user names none. Layers that start a server or a guest, need
     /// a name of the user's, or tell little beside `native` have none.
     pub defaults: &'static [&'static str],
@@ -54,10 +54,10 @@ impl OnDemand for Nothing {}
 impl LayerInfo {
     /// A layer that keeps its files below [`crate::Base::dir`], has this host's programs and network, and is not known
     /// to have anything else.
-    pub fn new(group: Group, about: &'static str) -> Self {
+    pub fn new(group: Group, about: impl Into<About>) -> Self {
         Self {
             group,
-            about,
+            about: about.into(),
             defaults: &[],
             default_paths: &[],
             storage: Storage::Base,
@@ -140,6 +140,34 @@ impl LayerInfo {
             ("path to this host", end(self.path.with_host)),
             ("path to another layer", end(self.path.with_layer)),
         ]
+    }
+}
+
+/// What a layer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct About {
+    /// In a few words, for the page.
+    pub brief: &'static str,
+    /// What follows them in `layermark layers`, with its punctuation; may be empty.
+    pub more: &'static str,
+}
+
+impl About {
+    /// Both parts.
+    pub const fn of(brief: &'static str, more: &'static str) -> Self {
+        Self { brief, more }
+    }
+}
+
+impl From<&'static str> for About {
+    fn from(brief: &'static str) -> Self {
+        Self::of(brief, "")
+    }
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.brief, self.more)
     }
 }
 

@@ -195,7 +195,7 @@ pub fn find(id: &str) -> Option<&'static dyn Layer> {
 }
 
 /// What a layer is, as `layermark layers` says it; `None` for a path of two places.
-pub fn about(spec: &Spec) -> Option<&'static str> {
+pub fn about(spec: &Spec) -> Option<About> {
     let layer = find(&spec.layer).filter(|_| spec.near.is_none())?;
     Some(layer.describe(spec).ok()?.about)
 }

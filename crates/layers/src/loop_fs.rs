@@ -3,7 +3,7 @@ use std::{fs::File, io, path::Path};
 use layermark_model::{Missing, Spec, parse_size};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, Place, PowerCut, Undo, child,
+    About, Base, Group, LayerError, LayerInfo, Place, PowerCut, Undo, child,
     host::HostPlace,
     kind::LayerKind,
     loopdev, mounts, needs,
@@ -89,10 +89,10 @@ impl LayerKind for LoopFs {
 
     fn describe(spec: &Spec, _: &LoopOptions) -> LayerInfo {
         let about = match spec.variant.as_deref() {
-            Some("ext4") => "ext4 in an image file: through a loop device",
-            Some("xfs") => "xfs in an image file: through a loop device",
-            Some("btrfs") => "btrfs in an image file: through a loop device",
-            _ => "a file system in an image file: through a loop device",
+            Some("ext4") => About::of("ext4 in an image file", ": through a loop device"),
+            Some("xfs") => About::of("xfs in an image file", ": through a loop device"),
+            Some("btrfs") => About::of("btrfs in an image file", ": through a loop device"),
+            _ => About::of("a file system in an image file", ": through a loop device"),
         };
         LayerInfo {
             defaults: &["loop:ext4", "loop:xfs", "loop:btrfs"],

@@ -69,6 +69,7 @@ impl Script for MockScript {
                     message: "an error, as the mock was asked to".into(),
                     hint: Some("use another layer".into()),
                     errno: Some(libc::EIO),
+                    defect: None,
                 })?;
                 return Ok(Next::Message);
             }

@@ -1,8 +1,8 @@
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo, host, kind::LayerKind,
-    options::NoOptions,
+    About, Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo, host,
+    kind::LayerKind, options::NoOptions,
 };
 
 /// The base directory itself: what every other layer is compared with.
@@ -18,7 +18,10 @@ impl LayerKind for Native {
             default_paths: &["native"],
             power_cut: PowerCut::MOUNTED,
             other_side: OtherSide::Yes,
-            ..LayerInfo::new(Group::ThisKernel, "the base directory itself: the baseline")
+            ..LayerInfo::new(
+                Group::ThisKernel,
+                About::of("the base directory itself", ": the baseline"),
+            )
         }
     }
 

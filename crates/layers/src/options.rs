@@ -266,6 +266,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::About;
 
     fn error(text: &str) -> String {
         let e = check(&text.parse().unwrap()).unwrap_err();
@@ -327,11 +328,12 @@ mod tests {
     fn every_layer_is_described_and_its_defaults_are_its_own() {
         for layer in ALL {
             let about = |spec: Spec| layer.describe(&spec).unwrap().about;
-            let all: Vec<&str> = listed(*layer).into_iter().map(about).collect();
-            let different: BTreeSet<&&str> = all.iter().collect();
+            let all: Vec<About> = listed(*layer).into_iter().map(about).collect();
+            let different: BTreeSet<&About> = all.iter().collect();
             assert_eq!(different.len(), all.len(), "{all:?}");
             let whole = layer.describe(&Spec::bare(layer.id())).unwrap();
-            assert!(!all.contains(&"") && !whole.about.is_empty());
+            let mut briefs = all.iter().chain([&whole.about]).map(|about| about.brief);
+            assert!(briefs.all(|brief| !brief.is_empty() && !brief.contains([':', ';', '('])));
             assert!(listed(*layer).len() >= whole.defaults.len());
             for spec in listed(*layer) {
                 assert_eq!(spec.layer, layer.id());

@@ -6,7 +6,7 @@ use std::{
 use layermark_model::{BELOW_OVERLAY, Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, Place, PowerCut, Undo, fuse_program,
+    About, Base, Group, LayerError, LayerInfo, Place, PowerCut, Undo, fuse_program,
     host::{HostPlace, PACKAGED},
     kind::LayerKind,
     mounts, needs,
@@ -56,18 +56,27 @@ impl LayerKind for Overlay {
             _ => Group::ThisKernel,
         };
         let about = match spec.variant.as_deref() {
-            Some("upper") => {
-                "overlayfs, files in the upper directory: as what a container has written"
-            }
-            Some("writecopy") => {
-                "overlayfs, files in the lower directory: the first write copies one up"
-            }
-            Some("merged") => "overlayfs, a directory mounted through it: nothing is in its layers",
-            Some("volatile") => "overlayfs that skips flushes: files lie in the upper directory",
-            Some("fuse") => {
-                "fuse-overlayfs, an overlay in user space: files lie in the upper directory"
-            }
-            _ => "overlayfs, the union file system of containers",
+            Some("upper") => About::of(
+                "overlayfs, files in the upper directory",
+                ": as what a container has written",
+            ),
+            Some("writecopy") => About::of(
+                "overlayfs, files in the lower directory",
+                ": the first write copies one up",
+            ),
+            Some("merged") => About::of(
+                "overlayfs, a directory mounted through it",
+                ": nothing is in its layers",
+            ),
+            Some("volatile") => About::of(
+                "overlayfs that skips flushes",
+                ": files lie in the upper directory",
+            ),
+            Some("fuse") => About::of(
+                "fuse-overlayfs, an overlay in user space",
+                ": files lie in the upper directory",
+            ),
+            _ => About::from("overlayfs, the union file system of containers"),
         };
         LayerInfo {
             defaults: &[

@@ -6,7 +6,7 @@ use std::{
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo, fuse_program,
+    About, Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo, fuse_program,
     host::{self, HostPlace, PACKAGED},
     kind::LayerKind,
     needs,
@@ -40,7 +40,10 @@ impl LayerKind for Rclone {
             other_side: OtherSide::Yes,
             ..LayerInfo::new(
                 Group::Network,
-                "a directory of a server that rclone mounts (SFTP), with its cache on this disk",
+                About::of(
+                    "a directory of a server that rclone mounts",
+                    " (SFTP), with its cache on this disk",
+                ),
             )
         }
     }

@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, path::Path, slice};
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, Place, Undo, child,
+    About, Base, Group, LayerError, LayerInfo, Place, Undo, child,
     command::text,
     entered::{self, Start, Way, describe},
     kind::LayerKind,
@@ -140,7 +140,10 @@ impl LayerKind for Ssh {
     fn describe(_: &Spec, _: &SshOptions) -> LayerInfo {
         describe::info(
             Group::Network,
-            "a directory on another machine, through ssh (-l ssh:user@host:/srv/x)",
+            About::of(
+                "a directory on another machine, through ssh",
+                " (-l ssh:user@host:/srv/x)",
+            ),
             "its disk belongs to another machine",
         )
     }

@@ -4,7 +4,7 @@ use layermark_model::{FRESHER, Missing, Spec};
 use layermark_sys::process;
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo, fuse_program,
+    About, Base, Group, LayerError, LayerInfo, OtherSide, Place, PowerCut, Undo, fuse_program,
     host::{HostPlace, PACKAGED},
     kind::LayerKind,
     needs,
@@ -35,7 +35,10 @@ impl LayerKind for Sshfs {
             other_side: OtherSide::Yes,
             ..LayerInfo::new(
                 Group::Network,
-                "a directory over SSH (SFTP), client and server on this host",
+                About::of(
+                    "a directory over SSH",
+                    " (SFTP), client and server on this host",
+                ),
             )
         }
     }

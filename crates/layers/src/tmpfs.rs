@@ -4,7 +4,7 @@ use layermark_model::{Missing, Spec, parse_size};
 use layermark_sys::meminfo;
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, Place, PowerCut, Storage, Undo,
+    About, Base, Group, LayerError, LayerInfo, Place, PowerCut, Storage, Undo,
     host::HostPlace,
     kind::LayerKind,
     mounts,
@@ -33,7 +33,10 @@ impl LayerKind for Tmpfs {
             power_cut: PowerCut::No("its files are in memory: a power cut leaves none of them"),
             ..LayerInfo::new(
                 Group::ThisKernel,
-                "files in memory: what is left when the disk costs nothing",
+                About::of(
+                    "files in memory",
+                    ": what is left when the disk costs nothing",
+                ),
             )
         }
     }

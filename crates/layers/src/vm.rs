@@ -1,7 +1,7 @@
 use layermark_model::{Missing, Spec};
 
 use crate::{
-    Base, Group, LayerError, LayerInfo, NamedNetwork, OtherSide, PathEnd, PathEnds, Place,
+    About, Base, Group, LayerError, LayerInfo, NamedNetwork, OtherSide, PathEnd, PathEnds, Place,
     Programs, Undo,
     host::HostPlace,
     kind::LayerKind,
@@ -57,7 +57,10 @@ impl LayerKind for Vm {
         let storage = GuestStorage::of(spec, options);
         let mut info = LayerInfo::new(
             Group::Guests,
-            "a virtual machine: its disk, a folder shared into it, or its network card (QEMU)",
+            About::of(
+                "a virtual machine",
+                ": its disk, a folder shared into it, or its network card (QEMU)",
+            ),
         );
         info.path = PathEnds::any();
         if options.backend != Backend::Tap {

@@ -7,5 +7,3 @@ pub const GROUP: &str = "calls";
 pub const BYTES: &str = "call_bytes";
 /// Value with the calls of the task that made most of them.
 pub const BUSIEST: &str = "calls_of_busiest_task";
-/// How a trial's note begins that says why its calls were not traced.
-pub const NOT_TRACED: &str = "not traced: ";

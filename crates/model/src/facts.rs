@@ -51,6 +51,12 @@ pub const DELAY_UNKNOWN: (&str, &str) = ("waiting_for_cpu", "not counted by its 
 
 /// The note with the program that runs a container.
 pub const CONTAINER: &str = "runtime";
+/// The note with the model of a guest's disk.
+pub const GUEST_DISK: &str = "disk";
+/// The note with the model of a guest's network card.
+pub const GUEST_NIC: &str = "nic";
+/// How the names of notes begin that are of the near end of a path.
+pub const NEAR: &str = "near_";
 /// The note with what encrypts a layer's data.
 pub const ENCRYPTION: &str = "encryption";
 /// The note with the options with which a layer sees changes of the other side sooner, such as `cache=none`. Absent where
@@ -61,6 +67,19 @@ pub const FRESHER: &str = "sees_changes_sooner_with";
 pub const CLIENTS: &str = "clients";
 
 impl Facts {
+    /// The values of a note of both ends of a path, or of a layer.
+    pub fn of_both_ends(&self, note: &str) -> impl Iterator<Item = &str> {
+        let near = self.notes.get(&format!("{NEAR}{note}"));
+        near.into_iter()
+            .chain(self.notes.get(note))
+            .map(String::as_str)
+    }
+
+    /// Whether a program runs it as a container ([`CONTAINER`]).
+    pub fn is_container(&self) -> bool {
+        self.notes.contains_key(CONTAINER)
+    }
+
     /// Whether both sides of the directory are processes of one client ([`CLIENTS`]).
     pub fn one_client(&self) -> bool {
         self.notes.get(CLIENTS).is_some_and(|n| n == "1")
@@ -146,6 +165,26 @@ pub struct Mount {
 }
 
 impl Mount {
+    /// Its options, as the kernel separates them.
+    pub fn options(&self) -> impl Iterator<Item = &str> {
+        self.options.split(',')
+    }
+
+    /// Whether it has this option.
+    pub fn has_option(&self, option: &str) -> bool {
+        self.options().any(|own| own == option)
+    }
+
+    /// How it compresses what is written (btrfs), and the option that says so; `None` if nothing does.
+    pub fn compression(&self) -> Option<(&str, &str)> {
+        let mut all = self.options().filter_map(|option| {
+            let (name, how) = option.split_once('=').unwrap_or((option, ""));
+            let is_one = matches!(name, "compress" | "compress-force");
+            (is_one && !matches!(how, "no" | "none")).then_some((how, option))
+        });
+        all.next()
+    }
+
     fn is_network(&self) -> bool {
         const KINDS: [&str; 8] = [
             "nfs",

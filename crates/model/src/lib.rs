@@ -6,6 +6,7 @@
 mod brief;
 pub mod calls;
 mod claim;
+mod defect;
 mod facts;
 mod figure;
 pub mod flags;
@@ -36,9 +37,11 @@ mod words;
 
 pub use brief::{IT_SAID, brief};
 pub use claim::{Claim, Layers, Predicate, Quotient, Relation, Share, Words};
+pub use defect::Defect;
 pub use facts::{
     BELOW_OVERLAY, CLIENTS, CONTAINER, CpuTime, DELAY_UNKNOWN, Device, DroppedCaches, ENCRYPTION,
-    FRESHER, Facts, GuestFacts, KEPT_IN_MEMORY, Limit, Limited, Missing, Mount,
+    FRESHER, Facts, GUEST_DISK, GUEST_NIC, GuestFacts, KEPT_IN_MEMORY, Limit, Limited, Missing,
+    Mount, NEAR,
 };
 pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,
@@ -50,8 +53,8 @@ pub use import::{Import, ImportedPoint, mix_name};
 pub use iozone::{IOZONE_TESTS, IozoneStep, IozoneTable, IozoneTest, iozone_tables};
 pub use machine::Machine;
 pub use meaning::{
-    Axis, CacheState, Direction, Divided, Meaning, Part, Quantity, Target, TurnCost, Unit,
-    WorkGroup,
+    AddedTime, Axis, CacheState, Direction, Divided, Meaning, Part, Quantity, Target, TurnCost,
+    Unit, WorkGroup,
 };
 pub use near::nearest;
 pub use needs::{NearEnd, Needs, PackagedFile, PackagedTree, Pattern};
@@ -71,7 +74,8 @@ pub use stopped::Stopped;
 pub use store_option::StoreOption;
 pub use trial::{
     CpuUse, Debt, DeviceBackground, DeviceBytes, DirectIo, Faults, ForeignWrites, Latency, Pass,
-    Restarted, RestedTurn, SelfTest, ThreadRates, Throttled, Trial, Turn, Verified, Waiting,
+    Restarted, RestedTurn, SelfTest, ThreadRates, Throttled, Trial, Turn, Untraced, Verified,
+    Waiting,
 };
 pub use warmth::Warmth;
 

@@ -71,6 +71,21 @@ pub struct Meaning {
     /// Figures besides its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<Box<FigureTable>>,
+    /// A part of the time of each operation that was not measured in the layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<AddedTime>,
+    /// The operation whose time this one's time estimates. Points with that operation are its proof.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimates: Option<String>,
+}
+
+/// A time that is added to each operation in each layer, because it is assumed to be the same everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct AddedTime {
+    /// Nanoseconds.
+    pub ns: u64,
+    /// How far it may be from the true one on either side, nanoseconds.
+    pub spread_ns: u64,
 }
 
 impl Default for Meaning {
@@ -97,6 +112,8 @@ impl Default for Meaning {
             alternatives: Vec::new(),
             parts: Vec::new(),
             figures: None,
+            added: None,
+            estimates: None,
         }
     }
 }
@@ -447,6 +464,12 @@ impl Meaning {
         let parts = self.parts.iter().filter(|part| told(&part.key));
         let texts: Vec<&str> = parts.map(|p| p.text.as_str()).collect();
         texts.join(", ")
+    }
+
+    /// Whether it counts requests for data, of which a queue keeps several under way: what Iometer measures.
+    pub fn is_of_requests(&self) -> bool {
+        let has_queue = self.value(Quantity::QueueDepth).is_some();
+        has_queue && self.target == Target::Data && self.unit == Unit::Operation
     }
 
     /// Operations in flight: each takes this many times the interval between completions (Little's

@@ -17,7 +17,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CpuUse, DeviceBytes, Environment, Point, SelfTest, Trial, Turn,
+    CpuUse, Defect, DeviceBytes, Environment, Point, SelfTest, Trial, Turn,
     witness::{ItemCheck, Stamp, Survey},
 };
 
@@ -378,6 +378,9 @@ pub enum FromProbe {
         hint: Option<String>,
         /// `errno`, if the kernel returned one.
         errno: Option<i32>,
+        /// What the error shows about the layer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        defect: Option<Defect>,
     },
     /// Last line before the probe ends.
     Done,

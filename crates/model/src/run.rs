@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Facts, Machine, Plan, Point, SelfTest, Site, Spec, StoreOption, Throttled, Trial, Turn,
+    Defect, Facts, Machine, Plan, Point, SelfTest, Site, Spec, StoreOption, Throttled, Trial, Turn,
 };
 
 /// A run: one plan on one machine, under one id.
@@ -154,6 +154,9 @@ pub struct LayerRun {
     pub reason: Option<String>,
     /// A hint: what to do about it.
     pub hint: Option<String>,
+    /// A budget that would be enough for it, seconds, if it was left out for want of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enough_s: Option<u64>,
     /// Where the probe ran, from the newest session.
     pub facts: Facts,
     /// Seconds to set it up.
@@ -222,6 +225,9 @@ pub struct TrialRecord {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What the error shows about the layer. Not known of trials that were stored without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defect: Option<Defect>,
     /// CPU time of the layer's helpers during the trial, nanoseconds.
     pub upkeep_ns: u64,
     /// Share of all CPUs (0..=1) used by other programs: neither ours nor the kernel's own threads.

@@ -133,6 +133,20 @@ pub struct Trial {
     /// Remarks that belong next to the number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Why its system calls were not traced, if they should have been. Set by the lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untraced: Option<Untraced>,
+}
+
+/// Why system calls were not traced.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct Untraced {
+    /// The reason.
+    pub why: String,
+    /// What to do about it.
+    pub hint: Option<String>,
 }
 
 /// Waiting for a CPU in a trial, as far as the probe does not know it.

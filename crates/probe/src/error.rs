@@ -1,6 +1,6 @@
 use std::{io, path::Path};
 
-use layermark_model::PointError;
+use layermark_model::{Defect, PointError};
 use layermark_sys::in_words;
 
 /// Work that failed. The probe continues.
@@ -13,6 +13,27 @@ pub struct ProbeError {
     pub hint: Option<String>,
     /// `errno`, when the kernel gave one.
     pub errno: Option<i32>,
+    /// What the error shows about the layer.
+    pub defect: Option<Defect>,
+}
+
+/// An error of a system call that says that the layer lacks the operation. It has words around it, and so no number of
+/// its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {error}")]
+pub struct Lacking {
+    /// What is refused.
+    pub what: &'static str,
+    /// The error.
+    pub error: io::Error,
+}
+
+/// What an error shows about the layer, whatever was tried.
+pub fn defect(error: &io::Error) -> Option<Defect> {
+    // Locks alone have ENOLCK.
+    let is_lock = error.raw_os_error() == Some(libc::ENOLCK);
+    let lacks = matches!(error.get_ref(), Some(inner) if inner.is::<Lacking>());
+    (is_lock || lacks).then_some(Defect::Lacks)
 }
 
 impl ProbeError {
@@ -22,6 +43,7 @@ impl ProbeError {
             message: message.into(),
             hint: None,
             errno: None,
+            defect: None,
         }
     }
 
@@ -51,7 +73,15 @@ impl ProbeError {
             ),
             hint: hint.map(str::to_owned),
             errno: error.raw_os_error(),
+            defect: defect(error),
         }
+    }
+
+    /// Adds what it shows about the layer.
+    #[must_use]
+    pub fn shows(mut self, defect: Defect) -> Self {
+        self.defect = Some(defect);
+        self
     }
 
     /// Adds what to do about it.
@@ -76,6 +106,7 @@ impl From<PointError> for ProbeError {
             message: e.message,
             hint: e.hint,
             errno: None,
+            defect: None,
         }
     }
 }
@@ -89,4 +120,33 @@ pub fn panicked(panic: &(dyn std::any::Any + Send)) -> ProbeError {
         .unwrap_or_else(|| "unknown panic".into());
     ProbeError::new(format!("the probe has a bug: {text}"))
         .hint("please report it with the plan that was run")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_operation_itself_says_shows_that_the_layer_lacks_it() {
+        let shown = |error: io::Error| {
+            let error = ProbeError::io("look in", Path::new("/x"), &error);
+            (error.message, error.defect)
+        };
+        let of = io::Error::from_raw_os_error;
+        let none = "cannot look in /x: No locks available (os error 37)";
+        assert_eq!(shown(of(libc::ENOLCK)), (none.into(), Some(Defect::Lacks)));
+        assert_eq!(shown(of(libc::ENODEV)).1, None);
+        let wrapped = io::Error::new(
+            io::ErrorKind::InvalidInput,
+            Lacking {
+                what: "a shared mapping (mmap) is refused",
+                error: of(libc::EINVAL),
+            },
+        );
+        let refused =
+            "cannot look in /x: a shared mapping (mmap) is refused: Invalid argument (os error 22)";
+        assert_eq!(shown(wrapped), (refused.into(), Some(Defect::Lacks)));
+        let other = io::Error::other("a shared mapping (mmap) is refused: it is full");
+        assert_eq!(shown(other).1, None);
+    }
 }

@@ -43,6 +43,7 @@ pub fn direct_refused(path: &Path, what: &str, error: &io::Error) -> Option<Prob
         message,
         hint: None,
         errno: error.raw_os_error(),
+        defect: None,
     };
     Some(refused.hint("leave `direct` out for this layer, or move multiples of 4K"))
 }

@@ -150,12 +150,14 @@ impl<'env, W: Write> Server<'env, W> {
             message,
             hint,
             errno,
+            defect,
         } = error;
         self.say(&FromProbe::Error {
             id,
             message,
             hint,
             errno,
+            defect,
         })
     }
 

@@ -403,6 +403,13 @@ impl Call {
         self.kind == CallKind::Mkdir || self.kind == CallKind::Open && self.a & creates != 0
     }
 
+    /// Whether it may change the tree.
+    pub fn changes(&self) -> bool {
+        let cuts = i64::from(open_flag("O_TRUNC"));
+        let cuts = self.kind == CallKind::Open && self.a & cuts != 0;
+        self.kind.changes() || cuts || self.makes()
+    }
+
     /// Bytes of data that it reads or writes at once.
     pub fn buffer(&self) -> u64 {
         use CallKind as K;

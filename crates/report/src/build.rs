@@ -11,7 +11,7 @@ use crate::{
     facts::{
         self, alternatives,
         causes::{self, Compared},
-        cost, forecast,
+        cost, estimate_checks, forecast,
         index::{self, Index},
         iops, launch, locks, power_cuts, recommend,
         results::{self, Placed},
@@ -115,6 +115,7 @@ impl Report {
             scaling: scaling::rows(run, &index, &results),
             left_out: left_out(run, &index),
             alternatives,
+            estimate_checks: estimate_checks::rows(run, &results),
             locks,
             power_cuts: power_cuts::of(run),
             program_cuts: programs::cuts(run),
@@ -243,17 +244,18 @@ pub fn control(run: &Run, rows: Vec<ResultRow>) -> Option<Control> {
 /// The layers in the plan's order.
 fn layers(run: &Run, baseline: usize) -> Vec<LayerReport> {
     let all = run.layers.iter().enumerate();
-    all.map(|(i, l)| layer(l, i == baseline)).collect()
+    all.map(|(i, l)| layer(run, l, i == baseline)).collect()
 }
 
-fn layer(l: &LayerRun, baseline: bool) -> LayerReport {
+fn layer(run: &Run, l: &LayerRun, baseline: bool) -> LayerReport {
     LayerReport {
         name: l.name.clone(),
         spec: l.spec.to_string(),
         about: String::new(),
+        brief: String::new(),
         status: l.status,
         reason: l.reason.clone(),
-        hint: l.hint.clone(),
+        hint: hint(run, l),
         // The report has those of all layers in one list.
         facts: Facts {
             power_cuts: Vec::new(),
@@ -268,21 +270,25 @@ fn layer(l: &LayerRun, baseline: bool) -> LayerReport {
     }
 }
 
+/// What to do about a layer that was not measured.
+fn hint(run: &Run, layer: &LayerRun) -> Option<String> {
+    let hint = left_out::hint(run, layer)?;
+    Some(hint.words(&names(run)).into())
+}
+
 /// Requested work that was not measured.
 fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
     let names = names(run);
-    // What is stored does not name its store, which may be moved.
-    let replay = format!("--replay {}", run.id);
-    let here = format!("--replay {}", run.store.find(&run.id));
     let left = left_out::not_measured(run, index).into_iter();
     let row = |left: NotMeasured| LeftOut {
         layer: left.layer.name.clone(),
         point: left.point.map(str::to_owned),
         reason: left.reason.words(&names).into(),
-        hint: match (&left.point, &left.layer.hint) {
-            (None, Some(hint)) => Some(hint.replacen(&replay, &here, 1)),
-            _ => None,
-        },
+        hint: left
+            .point
+            .is_none()
+            .then(|| hint(run, left.layer))
+            .flatten(),
     };
     left.map(row).collect()
 }
@@ -363,6 +369,7 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
         foreign_cpu: finite(record.foreign_cpu),
         flags: record.flags.clone(),
         error: record.error.clone(),
+        defect: record.defect,
     })
 }
 

@@ -12,6 +12,8 @@ mod gate;
 mod group;
 mod history;
 mod number;
+#[cfg(test)]
+mod numerals;
 pub mod page;
 mod plain;
 pub mod render;

@@ -13,19 +13,22 @@ impl Safety {
         let layer = report.layers.iter().find(|l| l.baseline);
         let mounts = layer.iter().flat_map(|l| &l.facts.mounts);
         let file_system = mounts.map(|m| m.fs.clone()).next();
-        let answers = lines(report, asked).into_iter().map(|line| SafeAnswer {
-            question: line.question,
-            answer: line.answer,
-            because: line.because.words(&NO_NAMES).into(),
-            advice: line.advice.map(|advice| advice.words(&NO_NAMES).into()),
-            evidence: line.evidence.into_iter().map(str::to_owned).collect(),
-        });
+        let dir = layer.and_then(asked_dir).unwrap_or_default();
+        let answers = lines(report, &dir, asked)
+            .into_iter()
+            .map(|line| SafeAnswer {
+                question: line.question,
+                answer: line.answer,
+                because: line.because.words(&NO_NAMES).into(),
+                advice: line.advice.map(|advice| advice.words(&NO_NAMES).into()),
+                evidence: line.evidence.into_iter().map(str::to_owned).collect(),
+            });
         plain::texts(Self {
             schema: Self::SCHEMA.into(),
             run: report.run.clone(),
-            dir: layer.map(|l| asked_dir(l).to_owned()).unwrap_or_default(),
             file_system: file_system.unwrap_or_default(),
             answers: answers.collect(),
+            dir,
         })
     }
 }

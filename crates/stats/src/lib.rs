@@ -8,6 +8,7 @@
 //! consistently. NaN and infinite input is refused (`None`, an empty list, or the most cautious
 //! result). It is never skipped silently and never causes a panic.
 
+mod added;
 mod average;
 mod bootstrap;
 mod change;
@@ -22,6 +23,7 @@ mod moderate;
 mod odd;
 mod pelt;
 mod pooled;
+mod quotient;
 mod robust;
 mod scaling;
 mod shift;
@@ -30,6 +32,7 @@ mod stop;
 mod trimmed;
 mod verdict;
 
+pub use added::Added;
 pub use average::{Average, Round, STALLS_BEYOND, average};
 pub use bootstrap::{RESAMPLES, bca};
 pub use change::{
@@ -47,6 +50,7 @@ pub use many::{benjamini_hochberg, holm};
 pub use moderate::{Prior, prior};
 pub use odd::{AmongRuns, MIN_RUNS, Standing, odd_runs};
 pub use pooled::{Operations, Pooled};
+pub use quotient::{Known, quotient};
 pub use robust::{cv, mad, mean, median, outliers, quantile};
 pub use scaling::{Scaled, scaling};
 pub use shift::shift;

@@ -185,7 +185,7 @@ fn names() -> impl Iterator<Item = CompletionCandidate> {
 fn about(layer: &dyn Layer, spec: Option<&Spec>) -> Option<StyledStr> {
     let whole = Spec::bare(layer.id());
     let info = layer.describe(spec.unwrap_or(&whole)).ok()?;
-    Some(info.about.into())
+    Some(info.about.to_string().into())
 }
 
 /// Whether the variant is any directory.

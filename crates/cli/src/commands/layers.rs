@@ -180,11 +180,13 @@ fn as_json(layer: &dyn Layer) -> Result<Value, Failure> {
             let absent = state.info.capabilities().into_iter();
             let absent = absent.filter_map(|(what, why)| Some((what.to_owned(), why?.into())));
             json!({
-                "spec": state.spec, "group": state.info.group.to_string(), "about": state.info.about,
+                "spec": state.spec, "group": state.info.group.to_string(), "about": state.info.about.to_string(),
                 "ready": state.missing.is_empty(), "default": default, "missing": state.missing,
                 "not_for": absent.collect::<serde_json::Map<String, Value>>(),
             })
         })
         .collect();
-    Ok(json!({ "id": layer.id(), "about": whole.about, "options": options, "specs": specs }))
+    Ok(
+        json!({ "id": layer.id(), "about": whole.about.to_string(), "options": options, "specs": specs }),
+    )
 }

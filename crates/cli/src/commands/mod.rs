@@ -76,6 +76,9 @@ fn carry_out(parsed: Parsed) -> ExitCode {
         Parsed::Workload(settings, common) => {
             (common.out.json.json, run::workload(settings, &common))
         }
+        Parsed::Checked(work, common) => {
+            (common.out.json.json, run::checked(work.to_vec(), &common))
+        }
         Parsed::Why(settings, common) => (common.out.json.json, why::command(settings, &common)),
         Parsed::Launch(settings, common, times) => (
             common.out.json.json,

@@ -204,6 +204,20 @@ pub fn workload(settings: Settings, common: &CommonArgs) -> Result<ExitCode, Fai
     done.map_err(|failure| typed(workload, failure))
 }
 
+/// `layermark replay --check`: a program and its replay, in turn.
+pub fn checked(work: Vec<Settings>, common: &CommonArgs) -> Result<ExitCode, Failure> {
+    /// How long it may take, unless the user says otherwise: both in two or three layers.
+    const BUDGET: &str = "60s";
+    let replay = work.last().and_then(|own| workloads::find(&own.workload));
+    let mut plan = of_work("replay", work);
+    plan.about = "A program and its replay, in turn.".into();
+    let free = common.budget.is_none() && common.blocks.is_none() && common.precision.is_none();
+    plan.budget = free.then(|| BUDGET.into());
+    let order = with_flags(plan, common).and_then(|plan| request(plan, common));
+    let done = order.and_then(|request| go(Order::New(Box::new(request)), common, None));
+    done.map_err(|failure| typed(replay, failure))
+}
+
 /// Rewrites a failure to name flags instead of parameters.
 fn typed(workload: Option<&'static dyn Workload>, failure: Failure) -> Failure {
     match workload {

@@ -148,7 +148,9 @@ pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
 pub fn build(run: &Run, trials: &[TrialRecord]) -> Report {
     let mut report = Report::build(run, trials);
     for (layer, of) in report.layers.iter_mut().zip(&run.layers) {
-        layer.about = layermark_layers::about(&of.spec).unwrap_or_default().into();
+        if let Some(about) = layermark_layers::about(&of.spec) {
+            (layer.about, layer.brief) = (about.to_string(), about.brief.to_owned());
+        }
     }
     report
 }

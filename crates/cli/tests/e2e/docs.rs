@@ -48,6 +48,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "layermark safe",
         "a directory of the reader's; safe.rs asks about some",
     ),
+    (
+        "layermark replay app.lmrec --check",
+        "a repository of the reader's; replay.rs checks a program",
+    ),
     ("git add ", "a repository of the reader's"),
     ("sudo mount ", "a mount of the reader's"),
     ("createdb ", "a server of the reader's; team.rs starts one"),

@@ -6,7 +6,7 @@ use std::{fs, path::Path, process::Command};
 use layermark_recording::Recording;
 use serde_json::json;
 
-use crate::common::{Lm, Said, has_fuse, is_root, result, skipped};
+use crate::common::{Lm, Said, found, has_fuse, is_root, result, skipped};
 
 /// Not one of a version manager, which starts dozens of processes first.
 const PYTHON: &str = "/usr/bin/python3";
@@ -121,6 +121,81 @@ fn the_time_of_a_program_that_prints_is_estimated() {
         "tar cf - src, I/O alone",
     ];
     replays(said, layers(), &labels);
+}
+
+/// The program finds its tree as it was before the recording each time: `mkdir` fails otherwise.
+#[test]
+fn an_estimate_is_compared_with_the_program_itself() {
+    if !has("strace") {
+        return skipped("strace is not installed");
+    }
+    let lm = Lm::new();
+    let dir = lm.dir.path().to_owned();
+    source(&dir);
+    let (before, command) = (dir.join("before"), "sh -c 'mkdir out && cp -r src out'");
+    prepare(&dir, &["mkdir", "before"]);
+    prepare(&dir, &["cp", "-r", "src", "before"]);
+    let said = record(lm, &["sh", "-c", "mkdir out && cp -r src out"]).code(0);
+    let said = said.prints("on tmpfs the program takes ");
+    let before = before.to_string_lossy().into_owned();
+    let check = ["replay", "app.lmrec", "--check", command, "--tree", &before];
+    let layer = layers()[0];
+    let checked = said.then().work_with(&check, &[layer]);
+    let said = checked.args(["--blocks", "3", "--json"]).run();
+    let said = said.left_nothing();
+    let report = said.json();
+    let checks = report["estimate_checks"].as_array().expect("checks");
+    assert_eq!(checks.len(), 1, "{checks:#?}");
+    let row = &checks[0];
+    assert_eq!(row["layer"], layer);
+    for key in ["estimate", "measured"] {
+        let own = found(&report["results"], "id", row[key].as_str().unwrap());
+        assert_eq!(
+            (&own["trials"], &own["error"]),
+            (&json!(3), &json!(null)),
+            "{own:#}"
+        );
+        assert!(row[format!("{key}_us")].as_f64() > Some(0.0), "{row:#}");
+    }
+    let estimate = found(&report["results"], "id", row["estimate"].as_str().unwrap());
+    let head = Recording::unpack(fs::File::open(dir.join("app.lmrec")).unwrap())
+        .unwrap()
+        .head;
+    let added = &estimate["meaning"]["added"];
+    assert_eq!(added["ns"].as_u64(), head.think_ns);
+    assert_eq!(added["spread_ns"].as_u64(), head.think_spread_ns);
+    let text = row["text"].as_str().unwrap();
+    assert!(
+        text.starts_with(&format!("`{layer}`: ")) && text.contains("explained"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_estimate_that_there_is_not_cannot_be_checked() {
+    if !has("strace") {
+        return skipped("strace is not installed");
+    }
+    let lm = Lm::new().file("a", "x");
+    let said = lm
+        .args(["record", "--once", "-o", "app.lmrec", "--", "cat", "a"])
+        .run()
+        .code(0);
+    let said = said
+        .then()
+        .args(["replay", "app.lmrec", "--check", "cat a"])
+        .run();
+    let said = said.fails(
+        2,
+        &[
+            "the recording has no estimate",
+            "layermark record -- PROGRAM",
+        ],
+    );
+    said.then()
+        .args(["replay", "app.lmrec", "--tree", "."])
+        .run()
+        .fails(2, &["--check"]);
 }
 
 /// How long it takes there is not how long it takes here.
@@ -280,6 +355,13 @@ fn a_private_recording_has_no_names() {
     replays(said, &[], &["app, I/O alone"]);
 }
 
+/// Converts a log of a program in `/srv/x`.
+fn converted(log: &str) -> Said {
+    let from = ["record", "--from-strace", "trace.log", "--tree", "/srv/x"];
+    let lm = Lm::new().file("trace.log", log).args(from);
+    lm.args(["-o", "app.lmrec"]).run()
+}
+
 #[test]
 fn a_log_of_strace_is_converted() {
     let log = r#"7 1700000000.1 execve("/bin/app", ["app"], 0x7 /* 9 vars */) = 0 <0.1>
@@ -291,18 +373,7 @@ fn a_log_of_strace_is_converted() {
 7 1700000000.6 write(4</srv/x/out/a>, ""..., 10) = 10 <0.00001>
 7 1700000000.7 +++ exited with 0 +++
 "#;
-    let said = Lm::new()
-        .file("trace.log", log)
-        .args([
-            "record",
-            "--from-strace",
-            "trace.log",
-            "--tree",
-            "/srv/x",
-            "-o",
-            "app.lmrec",
-        ])
-        .run()
+    let said = converted(log)
         .code(0)
         .prints("8 calls of 1 task on a tree of 1 entry");
     let said = said.prints("not known: a log of strace does not show it");
@@ -312,30 +383,14 @@ fn a_log_of_strace_is_converted() {
         "read(3</srv/x/conf>, \"\"..., 4096) = 0",
         "lseek(3</srv/x/conf>, 0, SEEK_CUR) = -1 ESPIPE (Illegal seek)",
     );
-    Lm::new()
-        .file("trace.log", log)
-        .args([
-            "record",
-            "--from-strace",
-            "trace.log",
-            "--tree",
-            "/srv/x",
-            "-o",
-            "app.lmrec",
-        ])
-        .run()
-        .fails(
-            1,
-            &[
-                "the recording is refused",
-                "`lseek`, ended with success here and with ESPIPE",
-            ],
-        );
-    Lm::new()
-        .file("trace.log", "nothing\n")
-        .args(["record", "--from-strace", "trace.log", "--tree", "/srv/x"])
-        .run()
-        .fails(2, &["no calls on files of the directory"]);
+    converted(&log).fails(
+        1,
+        &[
+            "the recording is refused",
+            "`lseek`, ended with success here and with ESPIPE",
+        ],
+    );
+    converted("nothing\n").fails(2, &["no calls on files of the directory"]);
 }
 
 #[test]

@@ -22,16 +22,16 @@ impl Lab<'_> {
         point: usize,
         failure: Failure,
     ) -> Result<(), LabError> {
+        let text = failure.text().into_owned();
         match failure {
             Failure::Work {
-                message,
                 errno: Some(ENOSPC | EDQUOT),
-            } => self.full(layer, point, message),
+                ..
+            } => self.full(layer, point, text),
             Failure::Work {
-                message,
-                errno: Some(EIO),
+                errno: Some(EIO), ..
             } if self.progress.run.points[point].meaning.changes => {
-                self.may_have_lost_writes(layer, &message)
+                self.may_have_lost_writes(layer, &text)
             }
             Failure::Broken(reason) => self.revive(layer, reason),
             Failure::Lost(lost) => self.drop_layer(layer, lost),

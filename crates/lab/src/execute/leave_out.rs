@@ -59,12 +59,8 @@ impl Lab<'_> {
             let needed = self.budget_for_all(blocks);
             let s = if blocks == 1 { "" } else { "s" };
             let why = format!("{blocks} block{s} of all layers would take about {needed} s");
-            let hint = self.replay("", needed);
-            self.leave_layers_out(
-                &layers,
-                &format!("{why}, and the budget is {budget} s"),
-                &hint,
-            )?;
+            let reason = format!("{why}, and the budget is {budget} s");
+            self.leave_layers_out(&layers, &reason, None, needed)?;
             let names = layers
                 .iter()
                 .map(|l| self.progress.run.layers[*l].name.as_str());
@@ -142,13 +138,9 @@ impl Lab<'_> {
             budget.as_secs_f64()
         );
         // Each set-up takes as long with more time.
-        let hint = format!(
-            "{SMALLER}, or give it more time: {}",
-            self.replay("", needed)
-        );
-        self.leave_layers_out(&[index], &why, &hint)?;
+        self.leave_layers_out(&[index], &why, Some(SMALLER), needed)?;
         let name = self.progress.run.layers[index].name.clone();
-        let command = self.replay(&self.out.store.option().to_string(), needed);
+        let command = self.replay(needed);
         self.out.warn(
             format!("left out, because {why}: {name}"),
             Some(format!("{SMALLER}, or for all of them: {command}")),
@@ -160,14 +152,16 @@ impl Lab<'_> {
         &mut self,
         layers: &[usize],
         reason: &str,
-        hint: &str,
+        hint: Option<&str>,
+        enough_s: u64,
     ) -> Result<(), LabError> {
         for layer in layers {
             self.machine.layers[*layer] = None;
             let layer = &mut self.progress.run.layers[*layer];
             layer.status = LayerStatus::LeftOut;
             layer.reason = Some(reason.to_owned());
-            layer.hint = Some(hint.to_owned());
+            layer.hint = hint.map(str::to_owned);
+            layer.enough_s = Some(enough_s);
         }
         self.progress.clock.leave_out(layers);
         self.progress.forecast.leave_out(layers);
@@ -187,17 +181,15 @@ impl Lab<'_> {
     }
 
     fn tell_left_out(&mut self, text: &str, needed: u64) {
-        let command = self.replay(&self.out.store.option().to_string(), needed);
+        let command = self.replay(needed);
         let hint = format!("for all of them: {command}");
         self.out.warn(text.to_owned(), Some(hint));
     }
 
-    /// What is stored does not name the store, which may be moved.
-    fn replay(&self, store: &str, needed: u64) -> String {
-        format!(
-            "layermark run --replay {}{store} --budget {needed}s",
-            self.progress.run.id
-        )
+    /// The command that repeats the run with as many seconds. It is not stored, because the store may be moved.
+    fn replay(&self, needed: u64) -> String {
+        let run = self.out.store.option().find(&self.progress.run.id);
+        format!("layermark run --replay {run} --budget {needed}s")
     }
 
     /// Seconds needed for this many blocks of all that was asked for, as far as known now.

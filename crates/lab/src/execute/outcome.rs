@@ -99,10 +99,8 @@ impl Progress {
         };
         if expected != outcome {
             let baseline = &self.run.layers[BASELINE].name;
-            this.failure = Some(Failure::Work {
-                message: format!("the outcome is wrong: {outcome}; in {baseline} {expected}"),
-                errno: None,
-            });
+            let why = format!("the outcome is wrong: {outcome}; in {baseline} {expected}");
+            this.failure = Some(Failure::work(why));
             this.trial = None;
         }
     }
@@ -118,7 +116,8 @@ impl Progress {
             },
             at_ms: u64::try_from(of.started_ms - self.run.started_ms).unwrap_or(0),
             trial: of.trial,
-            error: of.failure.as_ref().map(|f| f.text().to_owned()),
+            error: of.failure.as_ref().map(|f| f.text().into_owned()),
+            defect: of.failure.as_ref().and_then(Failure::defect),
             upkeep_ns: of.usage.upkeep_ns,
             foreign_cpu: of.usage.foreign,
             steal: of.usage.steal,
@@ -133,7 +132,7 @@ impl Progress {
 mod tests {
     use std::time::Instant;
 
-    use layermark_model::Run;
+    use layermark_model::{Defect, Run};
     use layermark_testkit::sample::Sample;
 
     use super::*;
@@ -198,6 +197,25 @@ mod tests {
         assert_eq!(progress.seq, 2, "the next trial");
     }
 
+    /// With its hint, and what it shows about the layer.
+    #[test]
+    fn the_error_of_a_trial_is_stored_whole() {
+        let (mut progress, trial) = fresh();
+        let mut failed = outcome(&trial, &[(0, "a"), (1, "a")]);
+        failed.trials[1].trial = None;
+        failed.trials[1].failure = Some(Failure::Work {
+            message: "no locks".into(),
+            hint: Some("try another".into()),
+            errno: Some(37),
+            defect: Some(Defect::Lacks),
+        });
+        progress.count(failed);
+        let stored = &progress.owed[1];
+        assert_eq!(stored.error.as_deref(), Some("no locks; hint: try another"));
+        assert_eq!(stored.defect, Some(Defect::Lacks));
+        assert_eq!(progress.owed[0].defect, None);
+    }
+
     #[test]
     fn a_layer_whose_work_leaves_something_else_than_the_baseline_has_failed() {
         let (mut progress, trial) = fresh();
@@ -209,6 +227,7 @@ mod tests {
                 Failure::Work {
                     message,
                     errno: None,
+                    ..
                 },
             ),
         ] = &counted.failures[..]

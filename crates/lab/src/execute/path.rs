@@ -8,12 +8,9 @@ use std::{
 use layermark_layers::{
     Base, End, KernelCaches, LayerError, NearPlace, Place, PlaceInfo, Undo, Wire, mounts, spread,
 };
-use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
+use layermark_model::{CpuTime, DroppedCaches, Facts, NEAR, Spec};
 
 use crate::{Catalog, ends::Ends, execute::layer_failure::LayerFailure};
-
-/// Prefix of the names of facts about the near end.
-const NEAR: &str = "near_";
 
 impl Ends {
     /// Builds them in `base`.

@@ -181,7 +181,10 @@ impl Progress {
         Err(LabError::NoLayers {
             baseline: self.run.layers[BASELINE].name.clone(),
             reasons: reasons.join(", "),
-            hint: others.iter().find_map(|l| l.hint.clone()),
+            hint: others.iter().find_map(|l| {
+                let enough = || Some(format!("--budget {}s", l.enough_s?));
+                l.hint.clone().or_else(enough)
+            }),
         })
     }
 

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use layermark_layers::in_words;
-use layermark_model::{
-    CONTAINER,
-    protocol::{FromProbe, ToProbe},
-};
+use layermark_model::protocol::{FromProbe, ToProbe};
 use layermark_probe::from_elsewhere;
 
 use crate::execute::{
@@ -61,18 +58,20 @@ pub(crate) fn hear_from(
             message,
             hint,
             errno,
+            defect,
         }) if id.is_none_or(|id| id == request.id) => {
             let ended = other.and_then(|other| other.has_ended(LAST_MOMENT));
             if let Some(how) = ended {
                 return Err(broken(up, request, end, Broken::OtherEnded(how)));
             }
-            let container = up.facts.notes.contains_key(CONTAINER);
+            let container = up.facts.is_container();
             let guest = up.facts.guest.is_some();
-            let hint = hint.map(|h| from_elsewhere(&h, guest, container));
-            let hint = hint.map(|h| format!("; hint: {h}")).unwrap_or_default();
+            let hint = hint.map(|h| in_words(&from_elsewhere(&h, guest, container)));
             Err(Failure::Work {
-                message: at(request, end).to_owned() + &in_words(&(message + &hint)),
+                message: at(request, end).to_owned() + &in_words(&message),
+                hint,
                 errno,
+                defect,
             })
         }
         said => said.map_err(|e| broken(up, request, end, e)),

@@ -316,10 +316,7 @@ fn unknown_device(up: &RunningLayer) -> bool {
 /// Refuses a trial whose clock runs fast or slow.
 fn keeps_time(up: &mut RunningLayer) -> Result<(), Failure> {
     up.place.keeps_time().map_err(|e| match e {
-        LayerError::Clock { .. } => Failure::Work {
-            message: e.to_string(),
-            errno: None,
-        },
+        LayerError::Clock { .. } => Failure::work(e.to_string()),
         e => Failure::Broken(e.to_string()),
     })
 }

@@ -1,6 +1,8 @@
 //! The work of a trial, and why it can fail.
 
-use layermark_model::{Environment, Point};
+use std::borrow::Cow;
+
+use layermark_model::{Defect, Environment, Point};
 
 use crate::{
     Stop,
@@ -43,7 +45,12 @@ impl TrialRequest<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The probe could not do the work. It waits for the next job.
-    Work { message: String, errno: Option<i32> },
+    Work {
+        message: String,
+        hint: Option<String>,
+        errno: Option<i32>,
+        defect: Option<Defect>,
+    },
     /// The probe or the layer is in an unknown state.
     Broken(String),
     /// The layer has been lost, so it is not known what was measured.
@@ -53,12 +60,35 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Text as stored with the trial.
-    pub(crate) fn text(&self) -> &str {
+    /// Work that could not be done, without an error of the kernel.
+    pub(crate) fn work(message: impl Into<String>) -> Self {
+        Self::Work {
+            message: message.into(),
+            hint: None,
+            errno: None,
+            defect: None,
+        }
+    }
+
+    /// What it shows about the layer.
+    pub(crate) fn defect(&self) -> Option<Defect> {
         match self {
-            Self::Work { message, .. } | Self::Broken(message) => message,
-            Self::Lost(lost) => &lost.reason,
-            Self::CutOff => "cut off by the user",
+            Self::Work { defect, .. } => *defect,
+            Self::Broken(_) | Self::Lost(_) | Self::CutOff => None,
+        }
+    }
+
+    /// Text as stored with the trial.
+    pub(crate) fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Work {
+                message,
+                hint: Some(hint),
+                ..
+            } => format!("{message}; hint: {hint}").into(),
+            Self::Work { message, .. } | Self::Broken(message) => message.into(),
+            Self::Lost(lost) => (&lost.reason).into(),
+            Self::CutOff => "cut off by the user".into(),
         }
     }
 }

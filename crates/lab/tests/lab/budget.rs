@@ -65,9 +65,10 @@ fn layers_that_cannot_fit_are_named_before_anything_starts() {
     let counts = [0, 1, 2, 3, 4].map(|layer| trials(&made, layer));
     assert_eq!(counts, [40, 40, 0, 0, 40], "the control is measured");
 
-    // It is stored with the run, without the store's path, and the report says it with that.
-    let stored = run.layers.iter().filter_map(|l| l.hint.as_deref());
-    assert!(stored.clone().count() > 0 && stored.clone().all(|h| !h.contains("--store")));
+    // The seconds are stored with the run, and the report makes the command, with the store's path.
+    let stored = run.layers.iter().map(|l| (l.enough_s, l.hint.as_deref()));
+    let all = [None, None, Some(15), Some(15), None].map(|enough_s| (enough_s, None));
+    assert_eq!(stored.collect::<Vec<_>>(), all);
     for name in OUT {
         let report = Report::build(&run, &made);
         let left = report.left_out.iter().find(|l| l.layer == name).unwrap();

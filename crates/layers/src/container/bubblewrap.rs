@@ -1,11 +1,15 @@
 //! bubblewrap: namespaces and nothing else. The root is a directory.
 
 use super::{At, Bundle, Runtime, words};
+use crate::About;
 
 pub(super) const BUBBLEWRAP: Runtime = Runtime {
     name: "bubblewrap",
     program: ("bwrap", "bubblewrap"),
-    about: "a container of bubblewrap: its root is a directory, so it should cost nothing",
+    about: About::of(
+        "a container of bubblewrap",
+        ": its root is a directory, so it should cost nothing",
+    ),
     command: Some(|bundle| Ok(command(bundle))),
     kernel: None,
     rootless: true,

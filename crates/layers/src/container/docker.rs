@@ -16,7 +16,7 @@ use super::{
     At, ContainerOptions, MOUNTED_DIR, Runtime, agent_in, no_image, root, words, work_dir,
 };
 use crate::{
-    Base, LayerError, Place, Undo, child,
+    About, Base, LayerError, Place, Undo, child,
     entered::{self, Own, Start, Way, users_command},
     known_paths, needs,
     teardown::Teardown,
@@ -25,7 +25,10 @@ use crate::{
 pub(super) const DOCKER: Runtime = Runtime {
     name: "docker",
     program: ("docker", "docker.io"),
-    about: "a container of the user's Docker daemon: its root is an overlay in most cases",
+    about: About::of(
+        "a container of the user's Docker daemon",
+        ": its root is an overlay in most cases",
+    ),
     command: None,
     kernel: None,
     rootless: false,

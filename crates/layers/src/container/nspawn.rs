@@ -1,11 +1,15 @@
 //! systemd-nspawn, without the services of systemd. The root is a directory.
 
 use super::{At, Bundle, Runtime, contained, words};
+use crate::About;
 
 pub(super) const NSPAWN: Runtime = Runtime {
     name: "nspawn",
     program: ("systemd-nspawn", "systemd-container"),
-    about: "a container of systemd-nspawn: its root is a directory, so it should cost nothing",
+    about: About::of(
+        "a container of systemd-nspawn",
+        ": its root is a directory, so it should cost nothing",
+    ),
     command: Some(|bundle| Ok(command(bundle))),
     kernel: None,
     rootless: false,

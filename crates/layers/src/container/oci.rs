@@ -6,12 +6,15 @@ use std::{ffi::OsString, fs, path::Path, process};
 use serde_json::{Value, json};
 
 use super::{At, Bundle, Overlay, Runtime, contained};
-use crate::LayerError;
+use crate::{About, LayerError};
 
 pub(super) const CRUN: Runtime = Runtime {
     name: "crun",
     program: ("crun", "crun"),
-    about: "a container of crun: its root is a directory, so it should cost nothing",
+    about: About::of(
+        "a container of crun",
+        ": its root is a directory, so it should cost nothing",
+    ),
     command: Some(|bundle| {
         describe(bundle, None)?;
         let mut words = contained(["crun", "--cgroup-manager=disabled", "run"]);
@@ -25,7 +28,10 @@ pub(super) const CRUN: Runtime = Runtime {
 pub(super) const RUNC: Runtime = Runtime {
     name: "runc",
     program: ("runc", "runc"),
-    about: "a container of runc: its root is a directory, so it should cost nothing",
+    about: About::of(
+        "a container of runc",
+        ": its root is a directory, so it should cost nothing",
+    ),
     command: Some(|bundle| {
         remove_groups();
         describe(bundle, Some(format!("/{GROUP}{}", process::id())))?;
@@ -42,7 +48,10 @@ pub(super) const RUNC: Runtime = Runtime {
 pub(super) const GVISOR: Runtime = Runtime {
     name: "gvisor",
     program: ("runsc", "runsc"),
-    about: "a container of gVisor: a kernel in user space answers its system calls, and reads from its memory",
+    about: About::of(
+        "a container of gVisor",
+        ": a kernel in user space answers its system calls, and reads from its memory",
+    ),
     command: Some(|bundle| {
         describe(bundle, None)?;
         let mut words = contained([

@@ -6,7 +6,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::{At, Bundle, Root, Runtime, contained, oci_image, words};
 use crate::{
-    LayerError, child, needs,
+    About, LayerError, child, needs,
     sandbox::{self, Privilege},
 };
 
@@ -23,7 +23,7 @@ const STORE: &str = "{{.Store.GraphDriverName}}\n{{.Store.GraphRoot}}\
 pub(super) const PODMAN: Runtime = Runtime {
     name: "podman",
     program: ("podman", "podman"),
-    about: "a container of podman: its root is an overlay",
+    about: About::of("a container of podman", ": its root is an overlay"),
     command: Some(command),
     kernel: None,
     rootless: true,

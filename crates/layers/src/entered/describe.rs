@@ -5,10 +5,10 @@ use std::path::Path;
 use layermark_model::{Missing, Spec};
 
 use super::{NO_PATH, is_found};
-use crate::{Group, LayerError, LayerInfo, PathEnds, PowerCut, Storage, options::bad};
+use crate::{About, Group, LayerError, LayerInfo, PathEnds, PowerCut, Storage, options::bad};
 
 /// A place that layermark does not set up: `no_power_cut` says whose its disk is.
-pub(crate) fn info(group: Group, about: &'static str, no_power_cut: &'static str) -> LayerInfo {
+pub(crate) fn info(group: Group, about: impl Into<About>, no_power_cut: &'static str) -> LayerInfo {
     LayerInfo {
         storage: Storage::Elsewhere,
         path: PathEnds::none(NO_PATH),

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{Missing, Spec};
+use layermark_model::{GUEST_DISK, Missing, Spec};
 
 use crate::{
     Base, LayerError, Undo,
@@ -179,7 +179,7 @@ impl<'a> Disk<'a> {
     pub(crate) fn notes(&self) -> Vec<(&'static str, String)> {
         let options = self.options;
         vec![
-            ("disk", options.disk.name.into()),
+            (GUEST_DISK, options.disk.name.into()),
             ("disk_cache", self.cache().into()),
             ("disk_aio", options.aio.clone()),
             ("disk_format", options.format.clone()),

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use layermark_model::{Missing, Spec};
+use layermark_model::{GUEST_NIC, Missing, Spec};
 
 use crate::{
     LayerError, NoPath,
@@ -303,7 +303,7 @@ impl Network {
         };
         let mut notes = card.notes();
         notes.extend([
-            ("nic", self.card.name.into()),
+            (GUEST_NIC, self.card.name.into()),
             ("backend", self.backend.to_string()),
             ("network", kind.into()),
             ("network_host", host.to_string()),

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use layermark_model::Stopped;
+use layermark_model::{Defect, Stopped};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{apart, sys, tree::Tree};
@@ -66,6 +66,7 @@ enum Says<D> {
         message: String,
         hint: Option<String>,
         errno: Option<i32>,
+        defect: Option<Defect>,
     },
 }
 
@@ -205,10 +206,12 @@ impl<G: Guarded> Guard<G> {
                 message,
                 hint,
                 errno,
+                defect,
             }) => Err(ProbeError {
                 message,
                 hint,
                 errno,
+                defect,
             }),
             Ok(says) => Ok(says),
             Err(_) => Err(lost()),
@@ -263,6 +266,7 @@ fn live<G: Guarded>(programs: &mut G, socket: &UnixStream, apart: bool) {
                     message,
                     hint: None,
                     errno: None,
+                    defect: None,
                 },
             );
         }
@@ -307,6 +311,7 @@ fn serve<G: Guarded>(programs: &mut G, socket: &UnixStream) {
         message,
         hint,
         errno,
+        defect,
     }) = result
     {
         let message = programs.masked(message);
@@ -318,6 +323,7 @@ fn serve<G: Guarded>(programs: &mut G, socket: &UnixStream) {
                 message,
                 hint,
                 errno,
+                defect,
             },
         );
     }

@@ -3,6 +3,8 @@
 //! A workload implements [`Repeat`]: its operations, and the preparation between two passes over
 //! them. It has no loop over turns and reads no counter.
 
+use std::path::Path;
+
 use layermark_model::{CpuUse, Debt, DeviceBytes, Faults, Pass, Trial, Turn};
 
 use crate::{
@@ -42,6 +44,29 @@ impl Mark {
             seconds: (monotonic_ns() - self.at_ns) as f64 / 1e9,
             bytes: counters::written(self.device, devices.sum()),
         }
+    }
+}
+
+/// Flushes a layer, and adds what that took to a sum.
+pub fn flush(context: &Context, dir: &Path, sum: &mut Option<Debt>) -> Result<(), ProbeError> {
+    let devices = Devices::open(&context.devices);
+    let since = Mark::read(&devices);
+    context.sync(dir)?;
+    let debt = since.debt(&devices);
+    let sum = sum.get_or_insert_default();
+    sum.seconds += debt.seconds;
+    if let Some(bytes) = debt.bytes {
+        *sum.bytes.get_or_insert_default() += bytes;
+    }
+    Ok(())
+}
+
+/// The share of one of so many executions in a sum of [`flush`].
+pub fn each(sum: Debt, count: u64) -> Debt {
+    let count = count.max(1);
+    Debt {
+        seconds: sum.seconds / count as f64,
+        bytes: sum.bytes.map(|bytes| bytes / count),
     }
 }
 

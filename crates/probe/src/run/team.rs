@@ -156,6 +156,7 @@ impl<M: Member> Team<M> {
                     "use fewer `{param}`, or raise the limit: `ulimit -u` shows it"
                 )),
                 errno: e.raw_os_error(),
+                defect: None,
             });
             team.threads.push(thread?);
             team.orders.push(order);

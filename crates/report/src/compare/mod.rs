@@ -107,6 +107,7 @@ impl Report {
             figures: Vec::new(),
             scaling: Vec::new(),
             alternatives: Vec::new(),
+            estimate_checks: Vec::new(),
             advice: Vec::new(),
             in_short: Vec::new(),
             series: Vec::new(),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use layermark_model::{Run, Target, TrialRecord, calls};
+use layermark_model::{Run, Target, TrialRecord, Untraced, calls};
 use layermark_stats::median;
 
 use crate::{
@@ -67,7 +67,7 @@ pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
         baseline: run.baseline(),
     };
     // Steps whose calls were not counted, by the reason.
-    let (mut missing, mut untraced) = (Vec::new(), BTreeMap::<String, Vec<&str>>::new());
+    let (mut missing, mut untraced) = (Vec::new(), BTreeMap::<&Untraced, Vec<&str>>::new());
     // Kinds that were measured, and yet have no trusted result in these layers.
     let mut untrusted = BTreeMap::<&str, BTreeSet<&str>>::new();
     for (point, at) in run.points.iter().enumerate() {
@@ -77,12 +77,9 @@ pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
         // They are counted in the layer native, which need not be the baseline.
         let records = || (0..run.layers.len()).flat_map(|layer| index.parts(layer, point));
         let Some(counted) = records().copied().find_map(Counted::of) else {
-            let notes = records().filter_map(|r| r.trial.as_ref());
-            let mut notes = notes.flat_map(|trial| &trial.notes);
-            let why = notes.find_map(|note| note.strip_prefix(calls::NOT_TRACED));
-            if let Some(why) = why {
-                let steps = untraced.entry(why.replacen("; hint: ", ": ", 1));
-                steps.or_default().push(&at.label);
+            let mut why = records().filter_map(|r| r.trial.as_ref()?.untraced.as_ref());
+            if let Some(why) = why.next() {
+                untraced.entry(why).or_default().push(&at.label);
             }
             continue;
         };

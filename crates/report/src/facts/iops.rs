@@ -23,10 +23,10 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<IopsRow> {
         .collect()
 }
 
-/// Indexes of a result's layer and point in the run.
+/// Indexes of a result's layer and point in the run, if it counts requests of a queue.
 fn place(run: &Run, result: &ResultRow) -> Option<(usize, usize)> {
     let site = run.site(&result.layer, &result.label);
-    site.filter(|_| result.workload == "iops")
+    site.filter(|_| result.meaning.is_of_requests())
 }
 
 fn row(run: &Run, index: &Index, result: &ResultRow) -> Option<IopsRow> {

@@ -1,6 +1,6 @@
 //! Launches as a series in the order of the run, with a cold start and steps.
 
-use layermark_model::{LayerRun, Run, Stopped, Trial, TrialRecord, Unit, Warmth, calls};
+use layermark_model::{LayerRun, Run, Stopped, Trial, TrialRecord, Unit, Warmth};
 use layermark_stats as stats;
 use serde::Deserialize;
 
@@ -388,9 +388,10 @@ fn trace(records: &[&TrialRecord]) -> Option<LaunchTrace> {
 /// Why no launch was traced, if that was tried.
 fn not_traced(records: &[&TrialRecord]) -> Option<String> {
     let trials = records.iter().filter_map(|r| r.trial.as_ref());
-    let mut notes = trials.flat_map(|trial| &trial.notes);
-    let why = notes.find_map(|note| note.strip_prefix(calls::NOT_TRACED))?;
-    Some(why.replacen("; hint: ", ": ", 1))
+    let untraced = trials.into_iter().find_map(|t| t.untraced.as_ref())?;
+    let hint = untraced.hint.iter().map(String::as_str);
+    let parts: Vec<&str> = [untraced.why.as_str()].into_iter().chain(hint).collect();
+    Some(parts.join(": "))
 }
 
 /// What the series shows. `typical_ms` is the result's time.

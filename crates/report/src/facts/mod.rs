@@ -6,6 +6,7 @@ pub mod causes;
 pub mod cost;
 pub mod data_source;
 pub mod durability;
+pub mod estimate_checks;
 pub mod external;
 pub mod fidelity;
 pub mod forecast;

@@ -1,7 +1,7 @@
 //! What other programs did at the devices: from the control windows, and from devices of a layer's own.
 
 use layermark_model::{
-    Amount, DeviceBackground, DeviceBytes, Direction, Meaning, Quantity, Target, Trial, Unit,
+    Amount, DeviceBackground, DeviceBytes, Direction, Meaning, Mount, Quantity, Target, Trial, Unit,
 };
 
 use crate::types::{DurabilityVerdict, FewerBytes, ResultRow, ServedBy, WrittenBytes};
@@ -128,10 +128,8 @@ pub fn fewer(
         _ => return None,
     };
     let device = counts.map(|counts| counts.iter().sum::<u64>());
-    let mut options = facts.mounts.iter().flat_map(|m| m.options.split(','));
-    let mounted = options
-        .find(|o| o.starts_with("compress"))
-        .map(str::to_owned);
+    let mounted = facts.mounts.iter().find_map(Mount::compression);
+    let mounted = mounted.map(|(_, option)| option.to_owned());
     let few = |device: u64| (device as f64) < FEW * application as f64;
     let told = device.map_or(mounted.is_some(), few);
     told.then_some(FewerBytes {
@@ -162,7 +160,7 @@ fn written_again(meaning: &Meaning, trials: &[&Trial]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use layermark_model::{Facts, Mount, Pass};
+    use layermark_model::{Facts, Pass};
 
     use crate::{statements::remarks, words::said};
 

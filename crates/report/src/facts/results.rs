@@ -6,7 +6,7 @@ use layermark_model::{
     ClockTime, DirectIo, LayerRun, LayerStatus, Meaning, Point, RestedTurn, Run, Trial,
     TrialRecord, flags,
 };
-use layermark_stats::{self as stats, Comparison, Interval, Judgement, Pair};
+use layermark_stats::{self as stats, Added, Comparison, Interval, Judgement, Pair};
 
 use crate::{
     code_span,
@@ -129,7 +129,11 @@ fn against_baseline<'a>(
         .iter()
         .map(|s| index.pairs(s.layer, baseline, s.point));
     let pairs: Vec<Vec<Pair>> = pairs.collect();
-    let compared = stats::compare_all(&pairs, LEVEL, run.seed);
+    let compared = stats::compare_all(&pairs, LEVEL, run.seed).into_iter();
+    let compared: Vec<Option<Comparison>> = compared
+        .zip(&others)
+        .map(|(comparison, site)| comparison.map(|c| site.with_added(c)))
+        .collect();
     let by_other = by_other_times(&others);
     let mut judged: Vec<Option<Judgement>> = vec![None; others.len()];
     for control in [false, true] {
@@ -189,9 +193,10 @@ fn by_other_times(sites: &[&ResultSite]) -> Vec<Option<Estimate>> {
             let index = site.index;
             index.pairs_by(other, site.layer, site.baseline, site.point)
         });
-        let found = stats::estimate_pairs(&pairs.collect::<Vec<_>>(), LEVEL);
-        for (at, found) in of.into_iter().zip(found) {
-            all[at] = found.as_ref().map(waiting::by_other_time);
+        let pairs: Vec<Vec<Pair>> = pairs.collect();
+        let found = stats::estimate_pairs(&pairs, LEVEL);
+        for ((at, found), pairs) in of.into_iter().zip(found).zip(pairs) {
+            all[at] = found.as_ref().map(|e| sites[at].by_other_time(e, &pairs));
         }
     }
     all
@@ -297,6 +302,38 @@ impl<'a> ResultSite<'a> {
             .collect()
     }
 
+    /// The time in each operation that was not measured there, in the unit of pairs.
+    fn added(&self) -> Option<Added> {
+        self.point().meaning.added.map(|added| Added {
+            time: added.ns as f64,
+            spread: added.spread_ns as f64,
+        })
+    }
+
+    /// A comparison whose intervals hold for each time that may have been added.
+    fn with_added(&self, comparison: Comparison) -> Comparison {
+        match self.added() {
+            Some(added) => added.widen_comparison(comparison),
+            None => comparison,
+        }
+    }
+
+    /// An interval of a ratio of a cost natively, likewise.
+    fn widened(&self, interval: Interval, native: f64) -> Option<Interval> {
+        match self.added() {
+            Some(added) => added.widen(interval, native),
+            None => Some(interval),
+        }
+    }
+
+    /// A ratio by the time that its row does not use.
+    fn by_other_time(&self, found: &stats::Estimate, pairs: &[Pair]) -> Estimate {
+        let native: Vec<f64> = pairs.iter().map(|pair| pair.native).collect();
+        let ends = found.interval.map(|i| i.exp()).zip(stats::median(&native));
+        let ends = ends.and_then(|(i, native)| self.widened(i, native));
+        Estimate::new(found.mean.exp(), ends.map(span))
+    }
+
     /// The complete row: its own results, and the comparison with the baseline. Latencies are computed if
     /// there is a seed for their bootstrap.
     fn row(&self, against: Option<&Against>, latencies: Option<u64>) -> ResultRow {
@@ -357,9 +394,11 @@ impl<'a> ResultSite<'a> {
         retime(row, us(c.cost * c.ratio));
         row.median_ratio = self.median_ratio(row);
         let blocks = self.index.rounds(self.layer, self.baseline, self.point);
-        let Some(found) = stats::average(&blocks, Some(c), LEVEL, self.run.seed) else {
+        let Some(mut found) = stats::average(&blocks, Some(c), LEVEL, self.run.seed) else {
             return;
         };
+        let ends = found.interval;
+        found.interval = ends.and_then(|i| self.widened(i, found.native));
         row.ratio = Some(Estimate {
             average: Some(Average {
                 estimate: found.ratio,

@@ -60,7 +60,7 @@ pub fn is_of_one_kernel(facts: &Facts) -> bool {
 /// says that it writes through.
 pub fn needs_no_barrier(facts: &Facts, meaning: &Meaning) -> bool {
     let barriers = match passes_no_flush(facts, meaning) {
-        Some(Drops::Mounted(_, option)) => option.contains("barrier"),
+        Some(Drops::Mounted(_, option)) => NO_BARRIER.contains(&&*option),
         Some(Drops::DiskCache) | None => false,
     };
     let known = !physical(facts).is_empty() && cache_known(facts);
@@ -97,6 +97,9 @@ pub fn cache_known(facts: &Facts) -> bool {
         .all(|d| !d.write_cache.trim().is_empty())
 }
 
+/// Options of mounts without write barriers.
+const NO_BARRIER: [&str; 3] = ["nobarrier", "barrier=0", "barrier=none"];
+
 /// The setting by which the layer drops the flushes of this point. `None` without one.
 pub fn passes_no_flush(facts: &Facts, meaning: &Meaning) -> Option<Drops> {
     if facts.notes.get("disk_cache").is_some_and(|c| c == "unsafe") {
@@ -106,11 +109,10 @@ pub fn passes_no_flush(facts: &Facts, meaning: &Meaning) -> Option<Drops> {
     let by_call = !by_open_flag(meaning);
     let skips = |option: &&str| match *option {
         "volatile" | "fsync=volatile" => by_call,
-        "nobarrier" | "barrier=0" | "barrier=none" => true,
-        _ => false,
+        option => NO_BARRIER.contains(&option),
     };
     facts.mounts.iter().enumerate().find_map(|(depth, mount)| {
-        let option = mount.options.split(',').find(skips)?;
+        let option = mount.options().find(skips)?;
         Some(Drops::Mounted(at(depth, mount), option.into()))
     })
 }
@@ -125,15 +127,8 @@ pub fn seccomp_filters(facts: &Facts) -> u32 {
 pub fn compression(facts: &Facts) -> Option<&str> {
     let with = facts.notes.get("compression").map(String::as_str);
     let with = with.filter(|_| facts.compressed());
-    let of_mount = || {
-        let options = written_through(facts).flat_map(|m| m.options.split(','));
-        let mut with = options.filter_map(|option| {
-            let forced = option.strip_prefix("compress-force=");
-            forced.or_else(|| option.strip_prefix("compress="))
-        });
-        with.find(|with| !matches!(*with, "no" | "none"))
-    };
-    with.or_else(of_mount)
+    let of_mount = || written_through(facts).find_map(Mount::compression);
+    with.or_else(|| of_mount().map(|(how, _)| how).filter(|how| !how.is_empty()))
 }
 
 /// The mounts through which a write passes: all of them, but of an overlay only the one of its upper directory.
@@ -144,7 +139,7 @@ fn written_through(facts: &Facts) -> impl Iterator<Item = &Mount> {
 
 /// Which of these mounts has the option.
 pub fn mounted(facts: &Facts, option: &str) -> Option<MountPlace> {
-    place(facts, |mount| mount.options.split(',').any(|o| o == option))
+    place(facts, |mount| mount.has_option(option))
 }
 
 /// The same for `strictatime`, which the kernel shows by neither of its opposites, where a disk has the times.
@@ -152,8 +147,8 @@ pub fn strict_atime(facts: &Facts) -> Option<MountPlace> {
     const ON_DISK: [&str; 6] = ["btrfs", "ext2", "ext3", "ext4", "f2fs", "xfs"];
     const OTHERS: [&str; 4] = ["relatime", "noatime", "lazytime", "ro"];
     place(facts, |mount| {
-        let mut options = mount.options.split(',');
-        ON_DISK.contains(&mount.fs.as_str()) && !options.any(|o| OTHERS.contains(&o))
+        let other = mount.options().any(|option| OTHERS.contains(&option));
+        ON_DISK.contains(&mount.fs.as_str()) && !other
     })
 }
 

@@ -4,7 +4,6 @@
 //! serves the layer, each request waits several times, so it is neither left out nor taken for a cost.
 
 use layermark_model::{Trial, TrialRecord, flags};
-use layermark_stats as stats;
 
 use crate::{
     facts::limits,
@@ -44,12 +43,6 @@ pub fn of<'a>(
         left_out: false,
         ratio_with: None,
     })
-}
-
-/// A ratio by the time that its row does not use.
-pub fn by_other_time(found: &stats::Estimate) -> Estimate {
-    let ends = found.interval.map(|i| [i.low.exp(), i.high.exp()]);
-    Estimate::new(found.mean.exp(), ends)
 }
 
 /// Why a result of a layer that a process serves is not called slower or faster beside other programs. Too much of

@@ -36,6 +36,29 @@ pub fn value(unit: FigureUnit, value: Option<&FigureValue>) -> String {
     }
 }
 
+/// Whether a number of this unit is written without it, and the head of its column has it.
+pub fn is_bare(unit: FigureUnit) -> bool {
+    match unit {
+        FigureUnit::Whole
+        | FigureUnit::Megabits
+        | FigureUnit::WholePercent
+        | FigureUnit::Cpus
+        | FigureUnit::Number
+        | FigureUnit::Microseconds
+        | FigureUnit::Megabytes
+        | FigureUnit::Mebibytes
+        | FigureUnit::Percent
+        | FigureUnit::Text
+        | FigureUnit::Name => true,
+        // The number of a share is not in percent.
+        FigureUnit::Time
+        | FigureUnit::Seconds
+        | FigureUnit::Size
+        | FigureUnit::Kib
+        | FigureUnit::Share => false,
+    }
+}
+
 fn number(unit: FigureUnit, value: f64) -> String {
     match unit {
         FigureUnit::Whole | FigureUnit::Megabits | FigureUnit::WholePercent | FigureUnit::Cpus => {

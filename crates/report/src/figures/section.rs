@@ -139,14 +139,18 @@ impl Report {
             return Cell::text(if unset { "auto".into() } else { text });
         };
         let result = self.result(&row.result);
-        let text = match &figure.source {
+        let more = match &figure.source {
             FigureSource::RateInInterval => in_interval(*number, result),
             FigureSource::Ratio => result
                 .and_then(number::Written::in_row)
-                .map_or(text, |ratio| ratio.with_ends()),
-            _ => text,
+                .map(|ratio| ratio.with_ends()),
+            _ => None,
         };
-        Cell::number(text, *number)
+        match more {
+            Some(more) => Cell::number(more, *number),
+            None if format::is_bare(figure.unit) => Cell::bare(text, *number),
+            None => Cell::number(text, *number),
+        }
     }
 
     /// The rate over the quantity in which the rows of a layer differ, if a layer has several.
@@ -209,14 +213,10 @@ fn left_out(group: &FigureGroup, shown: &[&Figure]) -> Option<String> {
     })
 }
 
-/// An average rate, with the relative width of the typical one's interval.
-fn in_interval(value: f64, result: Option<&ResultRow>) -> String {
-    let interval = result.and_then(|r| {
-        let by = value / r.value?;
-        Some(r.interval?.map(|end| end * by))
-    });
-    match interval {
-        Some([low, high]) => format!("{} [{} to {}]", sig3(value), sig3(low), sig3(high)),
-        None => sig3(value),
-    }
+/// An average rate, with the relative width of the typical one's interval. `None` without one.
+fn in_interval(value: f64, result: Option<&ResultRow>) -> Option<String> {
+    let row = result?;
+    let by = value / row.value?;
+    let [low, high] = row.interval?.map(|end| sig3(end * by));
+    Some(format!("{} [{low} to {high}]", sig3(value)))
 }

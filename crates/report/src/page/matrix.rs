@@ -37,6 +37,8 @@ pub struct MatrixColumn<'a> {
     pub head: String,
     /// What it is, in one line; may be empty.
     pub about: &'a str,
+    /// The same in a few words; may be empty.
+    pub brief: &'a str,
     /// Whether the others are compared with it.
     pub is_baseline: bool,
 }
@@ -78,6 +80,7 @@ impl<'a> Matrix<'a> {
                 name: &l.name,
                 head: l.name.clone(),
                 about: &l.about,
+                brief: &l.brief,
                 is_baseline: l.baseline,
             })
             .collect();
@@ -223,13 +226,11 @@ fn explained<'c, 'a: 'c>(
     columns: impl IntoIterator<Item = &'c MatrixColumn<'a>>,
 ) -> Vec<(String, &'a str)> {
     let mut said: Vec<(String, &str)> = Vec::new();
-    for MatrixColumn { head, about, .. } in columns {
-        // The rest is detail, in `layermark layers`.
-        let words = about.split([':', ';', '(']).next().unwrap_or_default();
-        match said.iter_mut().find(|(_, known)| *known == words.trim()) {
+    for MatrixColumn { head, brief, .. } in columns {
+        match said.iter_mut().find(|(_, known)| known == brief) {
             Some((heads, _)) => *heads = format!("{heads}, {head}"),
-            None if words.is_empty() => {}
-            None => said.push((head.clone(), words.trim())),
+            None if brief.is_empty() => {}
+            None => said.push((head.clone(), brief)),
         }
     }
     said
@@ -351,13 +352,13 @@ mod tests {
         let (run, trials) = Sample::default().build();
         let mut report = Report::build(&run, &trials);
         assert_eq!(Matrix::new(&report).ratios().explanation(), "");
-        let abouts = [
+        let briefs = [
             "the base directory",
-            "overlayfs, files on top: as a container",
+            "overlayfs, files on top",
             "overlayfs, files on top",
         ];
-        for (layer, about) in report.layers.iter_mut().zip(abouts) {
-            layer.about = about.into();
+        for (layer, brief) in report.layers.iter_mut().zip(briefs) {
+            layer.brief = brief.into();
         }
         let told = format!(
             "{}, {} (overlayfs, files on top)",

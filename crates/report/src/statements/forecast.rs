@@ -1,5 +1,7 @@
 //! Forecasts of steps, and why some steps have none.
 
+use layermark_model::Untraced;
+
 use crate::types::{ForecastCall, ForecastRow};
 
 /// The forecast of a step.
@@ -31,7 +33,7 @@ pub enum Lack<'a> {
     /// The cost of a kind of call has no trusted result in these layers.
     Untrusted(&'static str, Vec<&'a str>),
     /// The calls of these steps were not counted, and why.
-    NotCounted(Vec<&'a str>, &'a str),
+    NotCounted(Vec<&'a str>, &'a Untraced),
 }
 
 /// The most costly call of a step, and what to do about it.

@@ -11,7 +11,7 @@ use crate::{
         locks::OpenLocks,
         programs,
     },
-    types::{AlternativeRow, DurabilityVerdict, Estimate, ResultRow, Verdict},
+    types::{DurabilityVerdict, Estimate, ResultRow, Verdict},
 };
 
 /// An interval that misses 1 by less than this share shows no relevant difference.
@@ -206,7 +206,7 @@ fn choices<'a>(f: &Selection<'a>) -> Option<Part<'a>> {
         row.map_or("", |r| r.label.as_str())
     };
     let mut kinds: Vec<(&str, usize)> = Vec::new();
-    for word in f.alternatives.iter().map(AlternativeRow::word) {
+    for word in f.alternatives.iter().map(|row| row.comparison().word()) {
         match kinds.iter_mut().find(|(known, _)| *known == word) {
             Some((_, n)) => *n += 1,
             None => kinds.push((word, 1)),

@@ -1,6 +1,6 @@
 //! Layers that could not be set up or did not fit the budget, and points without a number.
 
-use layermark_model::{BASELINE, LayerRun, LayerStatus, Point, Run, RunStatus};
+use layermark_model::{BASELINE, LayerRun, LayerStatus, Point, Run, RunStatus, StoreOption};
 
 use crate::facts::index::Index;
 
@@ -36,6 +36,30 @@ pub enum Reason<'a> {
     Budget,
     /// The run ended before.
     Ended,
+}
+
+/// What to do about a layer that was not measured.
+#[derive(Debug)]
+pub struct Hint<'a> {
+    /// As it is stored.
+    pub own: Option<&'a str>,
+    /// A budget that would be enough, seconds.
+    pub enough_s: Option<u64>,
+    /// The run.
+    pub run: &'a str,
+    /// How its command names it.
+    pub store: &'a StoreOption,
+}
+
+/// `None` if nothing is known to help.
+pub fn hint<'a>(run: &'a Run, layer: &'a LayerRun) -> Option<Hint<'a>> {
+    let is_known = layer.hint.is_some() || layer.enough_s.is_some();
+    is_known.then(|| Hint {
+        own: layer.hint.as_deref(),
+        enough_s: layer.enough_s,
+        run: &run.id,
+        store: &run.store,
+    })
 }
 
 /// All of a run.

@@ -15,6 +15,7 @@ pub mod compare;
 pub mod cost;
 pub mod depth;
 pub mod durability;
+pub mod estimate_checks;
 pub mod everyday;
 pub mod external;
 pub mod findings;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use layermark_model::{Facts, StoreOption, Target};
+use layermark_model::{Facts, Spec, StoreOption, Target};
 
 use crate::{
     Report,
@@ -113,20 +113,19 @@ struct Asked<'a> {
 }
 
 /// The directory of a layer `dir`, as the user names it.
-pub fn asked_dir(layer: &LayerReport) -> &str {
-    let named = layer.spec.split(',').next().unwrap_or_default();
-    named.split_once(':').map_or(named, |(_, dir)| dir)
+pub fn asked_dir(layer: &LayerReport) -> Option<String> {
+    layer.spec.parse::<Spec>().ok()?.variant
 }
 
-/// The answers about the baseline of a run, in the order of the topics.
-pub fn lines<'a>(report: &'a Report, topics: &[SafeTopic]) -> Vec<SafeLine<'a>> {
+/// The answers about the baseline of a run and its directory, in the order of the topics.
+pub fn lines<'a>(report: &'a Report, dir: &'a str, topics: &[SafeTopic]) -> Vec<SafeLine<'a>> {
     let Some(layer) = report.layers.iter().find(|l| l.baseline) else {
         return Vec::new();
     };
     let asked = Asked {
         report,
         facts: &layer.facts,
-        dir: asked_dir(layer),
+        dir,
         rows: report
             .results
             .iter()

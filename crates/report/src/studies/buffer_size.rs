@@ -104,7 +104,7 @@ impl<'a> Op<'a> {
             value.map_or_else(Cell::default, |s| Cell::number(text::time(s * 1e6), s))
         };
         let line = |record: &u64| {
-            let mut line = vec![Cell::number(record.to_string(), *record as f64)];
+            let mut line = vec![Cell::count(*record)];
             for layer in &layers {
                 let row = self.find(layer, *record);
                 line.extend([cell(row.and_then(seconds)), cell(row.and_then(cpu_seconds))]);

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use layermark_model::Direction;
 use layermark_stats::Verdict;
 
 use super::{
@@ -191,11 +192,20 @@ fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
         let of = data.run.layers.iter().find(|l| l.name == ***layer);
         of.is_some_and(|l| !l.facts.in_memory())
     };
-    let reads = || charts.iter().filter(|p| p.op.contains("read"));
+    let is_read = |row: &&ResultRow| row.meaning.direction == Direction::Reads;
     let all: Vec<(&str, Vec<&ResultRow>)> = others
         .iter()
         .filter(keeps)
-        .map(|layer| (*layer, reads().flat_map(|p| p.of(layer)).collect()))
+        .map(|layer| {
+            (
+                *layer,
+                charts
+                    .iter()
+                    .flat_map(|p| p.of(layer))
+                    .filter(is_read)
+                    .collect(),
+            )
+        })
         .collect();
     // Only work that all of them did is compared.
     let labels = |rows: &[&ResultRow]| {

@@ -187,7 +187,7 @@ fn line(name: impl Into<String>, rows: &[&ResultRow]) -> Series {
 /// Throughput in iozone's unit.
 fn kilobytes(row: Option<&ResultRow>) -> Cell {
     let rate = row.and_then(|r| r.value).map(|v| v / 1024.0);
-    rate.map_or_else(Cell::default, |v| Cell::number(words::kilobytes(v), v))
+    rate.map_or_else(Cell::default, |v| Cell::bare(words::kilobytes(v), v))
 }
 
 fn streams(data: &Data, layer: &str, op: &str) -> Option<DataTable> {
@@ -202,7 +202,7 @@ fn streams(data: &Data, layer: &str, op: &str) -> Option<DataTable> {
             Cell::number(format_size(request_size(call)), request_size(call) as f64),
             kilobytes(Some(call)),
             kilobytes(Some(stream)),
-            ratio.map_or_else(Cell::default, |r| Cell::number(words::quotient(r), r)),
+            ratio.map_or_else(Cell::default, |r| Cell::bare(words::quotient(r), r)),
         ]
     };
     let [title, _] = words::streams(op, &heading(data, layer));

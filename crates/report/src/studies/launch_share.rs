@@ -81,8 +81,12 @@ impl<'a> Peers<'a> {
                 .filter_map(|r| Some((r.id.as_str(), comparison(r)?)))
                 .collect();
         }
-        let first =
-            |r: &'a ResultRow| Some((r, self.row(self.first(), program(r), cache_asked(r))?));
+        let first = |r: &'a ResultRow| {
+            Some((
+                r,
+                self.row(self.first(), program(self.data, r), cache_asked(r))?,
+            ))
+        };
         let sides: Vec<_> = own().filter_map(first).collect();
         let compared = compared(self.data, &sides, &Quotient::Time).into_iter();
         let each = sides.iter().zip(compared);
@@ -99,15 +103,17 @@ impl<'a> Peers<'a> {
     }
 
     fn row(&self, layer: &str, program: &str, state: &str) -> Option<&'a ResultRow> {
-        rows(self.data)
-            .find(|r| r.layer == layer && cache_asked(r) == state && self::program(r) == program)
+        let is = |r: &&ResultRow| {
+            r.layer == layer && cache_asked(r) == state && self::program(self.data, r) == program
+        };
+        rows(self.data).find(is)
     }
 
     /// Programs measured in this state in at least one of these layers, in the plan's order.
     fn programs(&self, state: &str) -> Vec<&'a str> {
         let mut all = Vec::new();
         for row in rows(self.data).filter(|r| cache_asked(r) == state) {
-            let name = program(row);
+            let name = program(self.data, row);
             if self.layers.contains(&row.layer.as_str()) && !all.contains(&name) {
                 all.push(name);
             }
@@ -128,7 +134,7 @@ impl<'a> Peers<'a> {
         let rows: Vec<&ResultRow> = programs.iter().flat_map(all).collect();
         let failed = rows.iter().filter(|r| r.trials == 0).filter_map(|r| {
             let why = layermark_model::brief(r.error.as_deref()?);
-            Some(words::failed(program(r), &r.layer, &why))
+            Some(words::failed(program(self.data, r), &r.layer, &why))
         });
         let emulated = is_emulated(self.data, self.first());
         Some(DataTable {
@@ -155,9 +161,9 @@ impl<'a> Peers<'a> {
             None => (Cell::text(words::NOT_LAUNCHED), Cell::default()),
         };
         vec![
-            Cell::text(program(row)),
+            Cell::text(program(self.data, row)),
             Cell::text(heading(self.data, &row.layer)),
-            Cell::number(all.len().to_string(), all.len() as f64),
+            Cell::count(all.len() as u64),
             centre,
             range,
             ratio.unwrap_or_default(),
@@ -184,10 +190,10 @@ fn rows<'a>(data: &'a Data<'a>) -> impl Iterator<Item = &'a ResultRow> {
         .filter(|r| r.meaning.unit == Unit::Launch)
 }
 
-/// The result's label without the state of its caches.
-fn program(row: &ResultRow) -> &str {
+/// The plan's name of the program, to which a label adds the state of the caches; the label where the plan has none.
+fn program<'a>(data: &'a Data, row: &'a ResultRow) -> &'a str {
     let state = cache_asked(row);
-    let ends = words::states(state);
-    let cut = ends.iter().find_map(|e| row.label.strip_suffix(e.as_str()));
-    cut.unwrap_or(&row.label)
+    let mut names = data.run.plan.work.iter().filter_map(|w| w.label.as_deref());
+    let of_row = names.find(|name| words::with_state(name, state) == row.label);
+    of_row.unwrap_or(&row.label)
 }

@@ -44,5 +44,5 @@ pub(super) fn is_kind(layer: &LayerRun, target: Target, kind: &str) -> bool {
         "paravirtual..paravirtual" => (Stack::Paravirtual, true),
         _ => return false,
     };
-    Stack::of(&layer.spec, target) == Some(of.0) && is_path(layer) == of.1
+    Stack::of(layer, target) == Some(of.0) && is_path(layer) == of.1
 }

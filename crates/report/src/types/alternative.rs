@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, Verdict, comparison::word};
+use super::{Comparison, Estimate, Verdict};
 
 /// A result compared with its reference: the first result of its layer that is equal otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,13 +37,13 @@ pub struct AlternativeRow {
 }
 
 impl AlternativeRow {
-    /// The verdict, or the probable one.
-    pub fn leaning(&self) -> Verdict {
-        self.probably.unwrap_or(self.verdict)
-    }
-
-    /// The verdict in a word or two, including the weaker ones.
-    pub fn word(&self) -> &'static str {
-        word(self.verdict, self.probably, self.more_blocks)
+    /// Its comparison with its reference.
+    pub fn comparison(&self) -> Comparison {
+        Comparison {
+            ratio: self.ratio,
+            verdict: self.verdict,
+            probably: self.probably,
+            more_blocks: self.more_blocks,
+        }
     }
 }

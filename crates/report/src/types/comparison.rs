@@ -115,16 +115,34 @@ impl Verdict {
     }
 }
 
-/// A verdict in a word or two, including the weaker ones.
-pub fn word(
-    verdict: Verdict,
-    probably: Option<Verdict>,
-    more_blocks: Option<usize>,
-) -> &'static str {
-    match probably {
-        Some(Verdict::Slower) => "probably slower",
-        Some(Verdict::Faster) => "probably faster",
-        _ if verdict == Verdict::Undecided && more_blocks.is_some() => "too few repeats",
-        _ => verdict.word(),
+/// A ratio and the verdict on it, of any row that has both.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Comparison {
+    /// The ratio, with its interval and that of the averages.
+    pub ratio: Option<Estimate>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// `slower` or `faster` if a weaker rule gives one of these.
+    pub probably: Option<Verdict>,
+    /// Missing blocks for an interval.
+    pub more_blocks: Option<usize>,
+}
+
+impl Comparison {
+    /// The verdict, or the probable one.
+    pub fn leaning(&self) -> Verdict {
+        self.probably.unwrap_or(self.verdict)
+    }
+
+    /// The verdict in a word or two, including the weaker ones.
+    pub fn word(&self) -> &'static str {
+        match self.probably {
+            Some(Verdict::Slower) => "probably slower",
+            Some(Verdict::Faster) => "probably faster",
+            _ if self.verdict == Verdict::Undecided && self.more_blocks.is_some() => {
+                "too few repeats"
+            }
+            _ => self.verdict.word(),
+        }
     }
 }

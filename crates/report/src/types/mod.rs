@@ -1,7 +1,7 @@
 //! The report as data: the output of `--json`. Fields are only ever added.
 
 use layermark_model::{
-    Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, StoreOption,
+    Defect, Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, StoreOption,
     witness::{ProgramCut, WitnessTrial},
 };
 use schemars::JsonSchema;
@@ -15,6 +15,7 @@ mod cause;
 mod compared;
 mod comparison;
 mod cost;
+mod estimate_check;
 mod external;
 mod figure;
 mod forecast;
@@ -33,8 +34,9 @@ pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
 pub use cause::{Cause, Distrust, InTrials, MountPlace, Setting, Sides, WrittenBytes};
 pub use compared::{Compared, GateRow, GateState, Missing};
-pub use comparison::{Average, Estimate, Verdict};
+pub use comparison::{Average, Comparison, Estimate, Verdict};
 pub use cost::CostRow;
+pub use estimate_check::{EstimateCheck, EstimateVerdict};
 pub use external::{ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide};
 pub use figure::{FigureGroup, FigureRow};
 pub use forecast::{Forecast, ForecastCall, ForecastRow};
@@ -138,6 +140,9 @@ pub struct Report {
     /// the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<AlternativeRow>,
+    /// Estimates of an operation's time that are compared with the operation itself, for each layer but the baseline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub estimate_checks: Vec<EstimateCheck>,
     /// Times of steps as the costs of their system calls predict them.
     #[serde(default, skip_serializing_if = "Forecast::is_empty")]
     pub forecast: Forecast,
@@ -190,6 +195,9 @@ pub struct LayerReport {
     /// What it is, in one line; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
+    /// The same in a few words; may be empty.
+    #[serde(skip)]
+    pub brief: String,
     /// Whether it could be set up.
     pub status: LayerStatus,
     /// The reason if it is not measured.
@@ -357,6 +365,9 @@ pub struct TrialRow {
     pub flags: Vec<String>,
     /// The error, if it failed.
     pub error: Option<String>,
+    /// What the error shows about the layer, where it shows more than that the trial failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defect: Option<Defect>,
 }
 
 impl Report {

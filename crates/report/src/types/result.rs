@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Cause, Distrust, Estimate, Verdict, WaitingRow, WrittenBytes, comparison::word};
+use super::{Cause, Comparison, Distrust, Estimate, Verdict, WaitingRow, WrittenBytes};
 
 /// Time per operation over the baseline's in long stretches, without the pauses that a layer has between turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -201,12 +201,22 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
+    /// Its comparison with the baseline.
+    pub fn comparison(&self) -> Comparison {
+        Comparison {
+            ratio: self.ratio,
+            verdict: self.verdict,
+            probably: self.probably,
+            more_blocks: self.more_blocks,
+        }
+    }
+
     /// The verdict in a word or two, including the weaker ones.
     pub fn word(&self) -> &'static str {
         if self.withheld.is_some() {
             return "waits for a CPU";
         }
-        word(self.verdict, self.probably, self.more_blocks)
+        self.comparison().word()
     }
 
     /// Microseconds per operation, with the interval.
@@ -231,7 +241,7 @@ impl ResultRow {
 
     /// The verdict, or the probable one.
     pub fn leaning(&self) -> Verdict {
-        self.probably.unwrap_or(self.verdict)
+        self.comparison().leaning()
     }
 
     /// Takes its verdict away because of waiting for a CPU.

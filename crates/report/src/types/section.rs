@@ -58,6 +58,9 @@ pub struct Cell {
     /// The number, in the unit that the column's head or the text names: seconds, bytes, bytes per
     /// second, microseconds. Absent for text.
     pub value: Option<f64>,
+    /// Whether the text is that number and says no more: no unit, no range.
+    #[serde(skip)]
+    pub is_bare: bool,
 }
 
 impl Cell {
@@ -65,26 +68,35 @@ impl Cell {
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            value: None,
+            ..Self::default()
         }
     }
 
-    /// A number with its formatted text.
+    /// A number with a text that has its unit, or says more.
     pub fn number(text: impl Into<String>, value: f64) -> Self {
         Self {
             text: text.into(),
             value: value.is_finite().then_some(value),
+            is_bare: false,
         }
     }
 
-    /// Whether the text says no more than the number: no unit, no range. True without a number.
-    pub fn is_plain(&self) -> bool {
-        let written = self.text.replace(',', "").parse::<f64>();
-        match (self.value, written) {
-            (Some(value), Ok(shown)) => (shown - value).abs() <= 0.01 * value.abs().max(1e-9),
-            (Some(_), Err(_)) => false,
-            (None, _) => true,
+    /// A number whose text says no more.
+    pub fn bare(text: impl Into<String>, value: f64) -> Self {
+        Self {
+            is_bare: true,
+            ..Self::number(text, value)
         }
+    }
+
+    /// A count.
+    pub fn count(n: u64) -> Self {
+        Self::bare(n.to_string(), n as f64)
+    }
+
+    /// Whether its text says more than its number.
+    pub fn is_wordy(&self) -> bool {
+        self.value.is_some() && !self.is_bare
     }
 }
 

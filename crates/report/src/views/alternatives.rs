@@ -4,7 +4,7 @@ use crate::{
     Report,
     code_span::code,
     number::{self, Written},
-    types::{AlternativeRow, Cell, DataTable, ResultRow, Section, Verdict},
+    types::{AlternativeRow, Cell, DataTable, ResultRow, Section},
     views::by_work,
 };
 
@@ -66,18 +66,18 @@ fn table(report: &Report, reference: &str, rows: &[&AlternativeRow]) -> DataTabl
 
 /// A result, and its comparison with its reference, unless it is the reference itself.
 fn line(result: &ResultRow, against: Option<&AlternativeRow>) -> Vec<Cell> {
-    let ratio = against.and_then(|a| a.ratio);
+    let compared = against.map(AlternativeRow::comparison);
+    let ratio = compared.and_then(|c| Some((c.ratio?, c.leaning())));
     let extra = against.and_then(|a| a.extra_us);
     vec![
         Cell::text(code(&result.layer)),
         Cell::text(code(&result.label)),
-        ratio.map_or_else(Cell::default, |e| {
-            let leaning = against.map_or(Verdict::Undecided, AlternativeRow::leaning);
+        ratio.map_or_else(Cell::default, |(e, leaning)| {
             Cell::number(Written::beside(leaning, &e).with_ends(), e.estimate)
         }),
         extra.map_or_else(Cell::default, |e| {
             Cell::number(number::extra_of(&e), e.estimate)
         }),
-        Cell::text(against.map_or("reference", AlternativeRow::word)),
+        Cell::text(compared.map_or("reference", |c| c.word())),
     ]
 }

@@ -196,7 +196,7 @@ fn about(names: &[&str], layers: &[LayerReport]) -> String {
     // A label may replace the name.
     let cut = |l: &&LayerReport| names.contains(&l.name.as_str());
     let mut cut = layers.iter().filter(cut);
-    if cut.any(|l| l.spec.starts_with("container:")) {
+    if cut.any(|l| l.facts.is_container()) {
         format!("{about} {container}")
     } else {
         about.into()
@@ -208,14 +208,13 @@ fn cuts(trials: &[WitnessTrial]) -> DataTable {
     let cut: Vec<&WitnessTrial> = trials.iter().filter(|t| t.uncut.is_none()).collect();
     let shown = |o: &Outcome| *o == Outcome::Kept || cut.iter().any(|t| t.counts.contains_key(o));
     let outcomes: Vec<Outcome> = Outcome::ALL.into_iter().filter(shown).collect();
-    let number = |n: u64| Cell::number(n.to_string(), n as f64);
     let row = |t: &&WitnessTrial| {
         let mut row = vec![Cell::text(code(&t.layer)), Cell::text(t.writer.clone())];
-        row.extend([t.records, t.cuts, t.losing, t.unrecovered].map(number));
+        row.extend([t.records, t.cuts, t.losing, t.unrecovered].map(Cell::count));
         row.extend(
             outcomes
                 .iter()
-                .map(|o| number(t.counts.get(o).copied().unwrap_or(0))),
+                .map(|o| Cell::count(t.counts.get(o).copied().unwrap_or(0))),
         );
         row.push(Cell::text(t.error.clone().unwrap_or_default()));
         row
@@ -248,9 +247,7 @@ fn stack(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
     }
     let or_unknown = |text: &str| Cell::text(if text.is_empty() { "unknown" } else { text });
     let row = |storey: &Storey| {
-        let flushes = storey
-            .flushes
-            .map(|n| Cell::number(n.to_string(), n as f64));
+        let flushes = storey.flushes.map(Cell::count);
         vec![
             Cell::text(storey.name.clone()),
             or_unknown(&storey.cache),
@@ -273,8 +270,8 @@ fn timeline(trials: &[WitnessTrial], layer: &str) -> Option<DataTable> {
         let state = if r.kept { "kept" } else { "missing" };
         vec![
             Cell::text(time(r.at_ms).to_string()),
-            Cell::number(r.sequence.to_string(), r.sequence as f64),
-            Cell::number(r.block.to_string(), r.block as f64),
+            Cell::count(r.sequence),
+            Cell::count(r.block),
             Cell::text(state),
         ]
     };
@@ -375,7 +372,8 @@ mod tests {
         let layers = &mut report.layers;
         assert!(!about(&["native", "fuse"], layers).contains(words));
         let fuse = layers.iter_mut().find(|l| l.name == "fuse").unwrap();
-        fuse.spec = "container:podman,label=fuse".into();
+        let runtime = (layermark_model::CONTAINER.into(), "podman".into());
+        fuse.facts.notes.extend([runtime]);
         assert!(about(&["native", "fuse"], layers).contains(words));
         assert!(!about(&["native"], layers).contains(words));
     }

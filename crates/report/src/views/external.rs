@@ -18,18 +18,22 @@ pub fn section(of: &ExternalResults) -> Section {
         .measured
         .as_deref()
         .unwrap_or("at a time that its file does not tell");
-    let mut note = vec![format!(
+    let ratio = format!(
         "Ratio: time an operation, ours over theirs; above 1, ours took longer. Theirs was measured by {} ({when}), read from {}. It took no turns with ours, and may have run on \
          another machine, disk and directory; the state of its cache was not proved. So this is no verdict.",
         of.tool, of.file
-    )];
-    note.extend(of.notes.iter().map(|note| format!("Import: {note}.")));
+    );
+    let mut more: Vec<String> = of
+        .notes
+        .iter()
+        .map(|note| format!("Import: {note}"))
+        .collect();
     if !of.unmatched.is_empty() {
         let n = of.unmatched.len();
         let first = of.unmatched[..n.min(SHOWN)].join("; ");
-        let more = if n > SHOWN { "; ..." } else { "" };
+        let etc = if n > SHOWN { "; ..." } else { "" };
         let count = number::count(n, "point");
-        note.push(format!("Without one of ours: {count} ({first}{more})."));
+        more.push(format!("Without one of ours: {count} ({first}{etc})"));
     }
     let head = [
         "operation",
@@ -45,12 +49,11 @@ pub fn section(of: &ExternalResults) -> Section {
     if rows.is_empty() {
         let nothing = "None of them is of a point of this run, so there is nothing to compare";
         remarks.push(nothing.to_owned());
-        let more = note[1..].iter().map(|note| note.trim_end_matches('.'));
-        remarks.extend(more.map(str::to_owned));
+        remarks.extend(more);
     } else {
         tables.push(DataTable {
             title: format!("Ours and {}", of.tool),
-            note: note.join(" "),
+            note: sentences(ratio, &more),
             head: head.map(str::to_owned).to_vec(),
             rows,
         });
@@ -64,6 +67,12 @@ pub fn section(of: &ExternalResults) -> Section {
         remarks,
         ..Section::default()
     }
+}
+
+/// A note of one text and of sentences that have no full stop.
+fn sentences(first: String, more: &[String]) -> String {
+    more.iter()
+        .fold(first, |note, text| format!("{note} {text}."))
 }
 
 fn cells(row: &ExternalRow) -> Vec<Cell> {
@@ -97,34 +106,27 @@ pub fn comparison(of: &ImportComparison) -> Section {
             .measured
             .as_deref()
             .unwrap_or("at a time that its file does not tell");
-        format!("{which}: {} ({when}), read from {}.", side.tool, side.file)
+        format!("{which}: {} ({when}), read from {}", side.tool, side.file)
     };
-    let mut note = vec![
-        "Ratio: time an operation, newer over older; above 1, the newer one took longer. The two took no turns, and \
-         may be of different machines, so this is no verdict."
-            .to_owned(),
-        said("Older", &of.old),
-        said("Newer", &of.new),
-    ];
+    let ratio = "Ratio: time an operation, newer over older; above 1, the newer one took longer. The two took no turns, and \
+         may be of different machines, so this is no verdict.";
+    let mut more = vec![said("Older", &of.old), said("Newer", &of.new)];
     for (which, side) in [("older", &of.old), ("newer", &of.new)] {
-        note.extend(
-            side.notes
-                .iter()
-                .map(|text| format!("Import ({which}): {text}.")),
-        );
+        let notes = side.notes.iter();
+        more.extend(notes.map(|text| format!("Import ({which}): {text}")));
     }
     for (which, points) in [("older", &of.only_old), ("newer", &of.only_new)] {
         let first = points[..points.len().min(SHOWN)].join("; ");
-        let more = if points.len() > SHOWN { "; ..." } else { "" };
+        let etc = if points.len() > SHOWN { "; ..." } else { "" };
         if !points.is_empty() {
             let count = number::count(points.len(), "point");
-            note.push(format!("Only in the {which}: {count} ({first}{more})."));
+            more.push(format!("Only in the {which}: {count} ({first}{etc})"));
         }
     }
     let head = ["point", "older", "newer", "ratio", "differs in"];
     let tables = DataTable {
         title: "Points of both".into(),
-        note: note.join(" "),
+        note: sentences(ratio.into(), &more),
         head: head.map(str::to_owned).to_vec(),
         rows: of.rows.iter().map(pair_cells).collect(),
     };
@@ -137,9 +139,6 @@ pub fn comparison(of: &ImportComparison) -> Section {
         tables: if is_empty { Vec::new() } else { vec![tables] },
         remarks: if is_empty {
             let nothing = "They have no point in common, so there is nothing to compare";
-            let more = note[1..]
-                .iter()
-                .map(|note| note.trim_end_matches('.').to_owned());
             std::iter::once(nothing.to_owned()).chain(more).collect()
         } else {
             Vec::new()

@@ -65,11 +65,11 @@ fn table(title: &str, rows: &[&IopsRow]) -> DataTable {
 }
 
 fn line(row: &IopsRow, rated: bool) -> Vec<Cell> {
-    let known = |value: f64| Cell::number(sig3(value), value);
+    let known = |value: f64| Cell::bare(sig3(value), value);
     let some = |value: Option<f64>| value.map_or_else(Cell::default, known);
     let mut cells = vec![
         Cell::text(code(&row.layer)),
-        Cell::number(row.iodepth.to_string(), row.iodepth as f64),
+        Cell::count(row.iodepth),
         whole(row.iops),
         known(row.mib_s),
         known(row.mb_s),
@@ -107,12 +107,12 @@ fn spans(row: &IopsRow) -> Vec<Cell> {
             format!("{} [{} to {}]", sig3(value), sig3(low), sig3(high)),
             value,
         ),
-        (Some(value), None) => Cell::number(sig3(value), value),
+        (Some(value), None) => Cell::bare(sig3(value), value),
         (None, _) => Cell::default(),
     };
     vec![
         Cell::text(code(&row.layer)),
-        Cell::number(row.iodepth.to_string(), row.iodepth as f64),
+        Cell::count(row.iodepth),
         cell(Some(row.response_ms), row.response_interval_ms),
         cell(Some(row.p50_ms), row.p50_interval_ms),
         cell(row.p99_ms, row.p99_interval_ms),
@@ -127,7 +127,7 @@ fn whole(value: f64) -> Cell {
     } else {
         sig3(value)
     };
-    Cell::number(text, value)
+    Cell::bare(text, value)
 }
 
 fn knees(curves: &[DepthCurve]) -> Option<DataTable> {
@@ -135,10 +135,9 @@ fn knees(curves: &[DepthCurve]) -> Option<DataTable> {
         .iter()
         .filter_map(|curve| {
             let knee = curve.knee.as_ref()?;
-            let at = |d: u64| Cell::number(d.to_string(), d as f64);
             Some(vec![
                 Cell::text(code(&curve.layer)),
-                knee.iodepth.map_or_else(Cell::default, at),
+                knee.iodepth.map_or_else(Cell::default, Cell::count),
                 Cell::text(format!("{}: {}", curve.what, knee.text)),
             ])
         })

@@ -135,19 +135,18 @@ fn every_launch(s: &LaunchSeries) -> DataTable {
 
 fn launch(r: &LaunchRun) -> Vec<Cell> {
     let since_the_run_began = |ms: f64| Cell::number(format!("{:.3} s", ms / 1e3), ms / 1e3);
-    let count = |n: u64| Cell::number(n.to_string(), n as f64);
     let some = |ms: Option<f64>| ms.map_or_else(Cell::default, time);
     vec![
-        count(r.run as u64),
+        Cell::count(r.run as u64),
         since_the_run_began(r.start_ms),
         since_the_run_began(r.finish_ms),
         time(r.elapsed_ms),
         Cell::text(r.window.clone().unwrap_or_default()),
         Cell::text(&r.state),
-        count(r.major_faults),
-        count(r.input_blocks),
+        Cell::count(r.major_faults),
+        Cell::count(r.input_blocks),
         some(r.io_wait_ms),
-        count(r.started.unwrap_or(r.processes)),
+        Cell::count(r.started.unwrap_or(r.processes)),
         some(r.restarted.map(|r| r.ns as f64 / 1e6)),
     ]
 }

@@ -7,6 +7,7 @@ mod buffer;
 mod compared;
 mod cost;
 mod durability;
+mod estimate_checks;
 pub mod external;
 pub mod forecast;
 mod iops;
@@ -59,6 +60,7 @@ impl Report {
         let study = study.chain(self.program_section());
         let study = study.chain(self.durability_section());
         let study = study.chain(locks::section(self));
+        let study = study.chain(estimate_checks::section(self));
         study.chain(others).chain(beside).collect()
     }
 }

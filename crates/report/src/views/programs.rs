@@ -59,17 +59,16 @@ impl Report {
 }
 
 fn losses(cuts: &[ProgramCut]) -> DataTable {
-    let number = |n: u64| Cell::number(n.to_string(), n as f64);
     let row = |cut: &ProgramCut| {
         let mut row = vec![Cell::text(code(&cut.layer)), Cell::text(code(&cut.program))];
-        row.extend([cut.items, cut.cuts, cut.losing, cut.most_lost, cut.torn].map(number));
+        row.extend([cut.items, cut.cuts, cut.losing, cut.most_lost, cut.torn].map(Cell::count));
         let orders: Vec<&str> = cut.orders.keys().map(|order| order.words()).collect();
         row.push(Cell::text(orders.join("; ")));
         row.push(match cut.window_ns {
             0 => Cell::text(""),
             ns => Cell::number(number::time(ns as f64 / 1e3), ns as f64 / 1e9),
         });
-        row.extend([cut.unrecovered, cut.unchecked, cut.lost_when_killed].map(number));
+        row.extend([cut.unrecovered, cut.unchecked, cut.lost_when_killed].map(Cell::count));
         let why = [
             &cut.uncut,
             &cut.unrecovered_why,
@@ -111,8 +110,8 @@ fn firsts(cuts: &[ProgramCut]) -> Option<DataTable> {
             Cell::text(code(&cut.layer)),
             Cell::text(code(&cut.program)),
             Cell::text(code(&first.name)),
-            Cell::number(first.number.to_string(), first.number as f64),
-            Cell::number(first.acknowledged.to_string(), first.acknowledged as f64),
+            Cell::count(first.number),
+            Cell::count(first.acknowledged),
             Cell::text(time(first.at_ms).to_string()),
             Cell::text(first.said.clone()),
         ])

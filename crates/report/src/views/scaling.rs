@@ -67,11 +67,11 @@ fn line(row: &ScalingRow) -> Vec<Cell> {
         Some([low, high]) => format!("{} [{} to {}]", value(row.value), value(low), value(high)),
         None => value(row.value),
     };
-    let some = |v: Option<f64>| v.map_or_else(|| Cell::text("-"), |v| Cell::number(sig3(v), v));
+    let some = |v: Option<f64>| v.map_or_else(|| Cell::text("-"), |v| Cell::bare(sig3(v), v));
     let ratio = row.ratio.as_ref();
     vec![
         Cell::text(code(&row.layer)),
-        Cell::number(row.cpus.to_string(), f64::from(row.cpus)),
+        Cell::count(row.cpus.into()),
         Cell::number(rate, row.value),
         some(row.speed_up),
         some(row.efficiency),

@@ -43,7 +43,7 @@ fn table(why: &Why, natively: &str) -> Option<DataTable> {
             found.map_or_else(Cell::default, cost)
         };
         let costs = known.iter().map(|layer| of(&layer.calls));
-        let made = Cell::number(number::thousands(call.calls), call.calls);
+        let made = Cell::bare(number::thousands(call.calls), call.calls);
         let kind = Cell::text(calls(&call.kind));
         [kind, made].into_iter().chain(costs).collect()
     });

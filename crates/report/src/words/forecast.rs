@@ -1,5 +1,7 @@
 //! Forecasts of steps.
 
+use layermark_model::Untraced;
+
 use crate::{
     number::{self, list},
     statements::forecast::{Besides, CallAdvice, Lack, StepForecast, Terms},
@@ -97,10 +99,14 @@ impl Words for Lack<'_> {
                 "Some steps have no forecast: the cost of {kind} has no trusted result in {}",
                 codes(layers)
             ),
-            Self::NotCounted(steps, why) => text!(
-                "The system calls of {} were not counted: {why}",
-                codes(steps)
-            ),
+            Self::NotCounted(steps, Untraced { why, hint }) => {
+                let hint = hint.as_ref().map(|hint| text!(": {hint}"));
+                text!(
+                    "The system calls of {} were not counted: {why}{}",
+                    codes(steps),
+                    hint.unwrap_or_default()
+                )
+            }
         }
     }
 }

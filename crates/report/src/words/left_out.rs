@@ -1,7 +1,7 @@
 //! Why work was not measured.
 
 use crate::{
-    statements::left_out::Reason,
+    statements::left_out::{Hint, Reason},
     words::{Names, Text, Words, text},
 };
 
@@ -20,6 +20,20 @@ impl Words for Reason<'_> {
             Self::NobodyElse => "no other layer does it, so there is nothing to compare".into(),
             Self::Budget => "the budget was spent before it was measured".into(),
             Self::Ended => "the run ended before it was measured".into(),
+        }
+    }
+}
+
+impl Words for Hint<'_> {
+    fn words(&self, _: &Names) -> Text {
+        let Some(seconds) = self.enough_s else {
+            return self.own.unwrap_or_default().into();
+        };
+        let run = self.store.find(self.run);
+        let command = text!("layermark run --replay {run} --budget {seconds}s");
+        match self.own {
+            None => command,
+            Some(own) => text!("{own}, or give it more time: {command}"),
         }
     }
 }

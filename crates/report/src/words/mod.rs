@@ -10,6 +10,7 @@ pub mod compare;
 pub mod cost;
 mod depth;
 mod durability;
+pub mod estimate_checks;
 mod external;
 mod findings;
 mod forecast;

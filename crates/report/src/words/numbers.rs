@@ -4,12 +4,13 @@
 use std::{fmt::Debug, path::PathBuf};
 
 use layermark_model::{
-    Limit,
+    Limit, Untraced,
     witness::{ClosedFiles, LostRecord, Outcome, WitnessFinding, WitnessTrial},
 };
 use layermark_testkit::fixtures;
 
 use crate::{
+    numerals::printed,
     statements::{
         compare::{ChangeFinding, ChangeHeadline, Drift, Drifted},
         cost::{Added, CostModel, OperationCost},
@@ -95,7 +96,7 @@ impl Draw {
     }
 }
 
-/// Numbers of a text without its code spans: names are no numbers.
+/// Numbers of a statement's data.
 fn numbers(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     for c in text.chars().chain([' ']) {
@@ -122,46 +123,16 @@ fn plain(text: &Text) -> String {
     words.collect()
 }
 
-/// Whether a written number is one of these, rounded, in a unit that sentences use.
-fn is_of(written: &str, data: &[f64]) -> bool {
-    let shown: f64 = written.parse().expect("a number");
-    if shown == 0.0 {
-        return true;
-    }
-    let decimals = written.split_once('.').map_or(0, |(_, d)| d.len());
-    // Half of the last place, of two digits at least where a number is rounded to fewer.
-    let place = 10f64.powi(-i32::try_from(decimals).expect("few"));
-    let reach = (0.51 * place).max(0.051 * shown).max(1e-9);
-    // Percent, and the units of times and rates up to giga. 1024 and 60 are those of sizes and minutes.
-    let units = [
-        1.0,
-        1e2,
-        1e-3,
-        1e3,
-        1e-6,
-        1e6,
-        1e-9,
-        1024.0,
-        1_048_576.0,
-        60.0,
-    ];
-    let scaled = |value: f64| {
-        let mut units = units.iter();
-        units.any(|unit| (value.abs() * unit - shown).abs() <= reach)
-    };
-    let near = |value: f64| (value - shown).abs() < 1e-9;
-    data.iter().any(|value| near(*value) || scaled(*value))
-}
-
 /// Fails if a sentence says a number that neither its data nor `derived` has.
 fn check(words: &Text, data: &impl Debug, derived: &[f64]) {
     let mut all: Vec<f64> = numbers(&exponents(&format!("{data:?}")))
         .iter()
         .filter_map(|n| n.parse().ok())
         .collect();
-    all.extend(derived);
-    for written in numbers(&plain(words)) {
-        assert!(is_of(&written, &all), "{written} of {words}: {data:?}");
+    all.extend(derived.iter().map(|n| n.abs()));
+    for number in printed(&plain(words)) {
+        let written = number.value;
+        assert!(number.is_of(&all), "{written} of {words}: {data:?}");
     }
 }
 
@@ -652,10 +623,14 @@ fn forecasts() {
             what: "ask less",
         };
         check(&advice.words(&NAMES), &row, &[]);
+        let untraced = Untraced {
+            why: "strace is missing".into(),
+            hint: None,
+        };
         let all = [
             Lack::Costs([vec!["stat"], vec!["small-write"]]),
             Lack::Untrusted("stat", vec!["fuse"]),
-            Lack::NotCounted(vec!["unpack"], "strace is missing"),
+            Lack::NotCounted(vec!["unpack"], &untraced),
         ];
         each(plain_data(all), lack, lacks);
     });

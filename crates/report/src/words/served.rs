@@ -18,7 +18,11 @@ impl Words for ServedBecause {
         else {
             return "its files live in memory".into();
         };
-        let per_byte = |share: f64| number::sig3((share * 1e3).round() / 1e3);
+        // Three digits at most, and three decimals.
+        let per_byte = |share: f64| match (share * 1e3).round() / 1e3 {
+            small if small < 0.1 => small.to_string(),
+            share => number::sig3(share),
+        };
         let place = if *in_image {
             "its place in the image"
         } else {

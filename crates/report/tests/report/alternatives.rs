@@ -31,8 +31,14 @@ fn commands(commands: &Value) -> Value {
 fn words(report: &Report) -> Vec<(&str, &str, &str)> {
     let label = |row: &AlternativeRow| report.result(&row.result).expect("a result");
     let rows = report.alternatives.iter();
-    rows.map(|r| (label(r).label.as_str(), r.layer.as_str(), r.word()))
-        .collect()
+    rows.map(|r| {
+        (
+            label(r).label.as_str(),
+            r.layer.as_str(),
+            r.comparison().word(),
+        )
+    })
+    .collect()
 }
 
 #[test]
@@ -123,7 +129,7 @@ fn values_of_a_scan_and_engines_are_alternatives_and_operations_are_not() {
     let labels: Vec<String> = report(&["native"], &engines, 9)
         .alternatives
         .iter()
-        .map(|a| format!("{} {}", a.what, a.word()))
+        .map(|a| format!("{} {}", a.what, a.comparison().word()))
         .collect();
     assert_eq!(labels.len(), 2, "{labels:?}");
     assert!(

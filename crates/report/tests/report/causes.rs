@@ -283,21 +283,35 @@ fn a_filter_costs_no_more_than_where_it_is_cheapest() {
     assert_eq!(reasons("loop:xfs"), "", "1.5 us");
 }
 
-/// The store keeps a command without its own path, and the report adds it.
+/// The store keeps the seconds, and the report makes the command, with the store's path.
 #[test]
 fn the_hint_of_a_layer_left_out_finds_its_run() {
     let report = made(&["fuse"], |run, _| {
         run.store = layermark_model::StoreOption::new("runs.db".as_ref());
-        let id = run.id.clone();
         let layer = &mut run.layers[1];
         layer.status = layermark_model::LayerStatus::LeftOut;
-        layer.hint = Some(format!("layermark run --replay {id} --budget 150s"));
+        layer.enough_s = Some(150);
+        let slow = layermark_model::LayerRun {
+            hint: Some("make the files smaller".into()),
+            ..layer.clone()
+        };
+        run.layers.push(slow);
     });
-    let hint = report.left_out[0].hint.as_deref().unwrap();
-    let run = &report.run;
+    let command = format!(
+        "layermark run --replay {} --store runs.db --budget 150s",
+        report.run
+    );
+    let smaller = format!("make the files smaller, or give it more time: {command}");
+    let hints = report.left_out.iter().map(|left| left.hint.as_deref());
     assert_eq!(
-        hint,
-        format!("layermark run --replay {run} --store runs.db --budget 150s")
+        hints.collect::<Vec<_>>(),
+        [Some(&*command), Some(&*smaller)]
+    );
+    let of_layers = report.layers.iter().filter(|layer| !layer.control);
+    let of_layers = of_layers.map(|layer| layer.hint.as_deref());
+    assert_eq!(
+        of_layers.collect::<Vec<_>>(),
+        [None, Some(&*command), Some(&*smaller)]
     );
 }
 

@@ -112,7 +112,7 @@ fn a_layer_that_the_budget_left_out() {
     let (report, formats) = build(&Sample::default(), |run, trials| {
         run.layers[1].status = LayerStatus::LeftOut;
         run.layers[1].reason = Some(why.into());
-        run.layers[1].hint = Some(command.into());
+        (run.id, run.layers[1].enough_s) = ("01X".into(), Some(90));
         trials.retain(|t| t.cell.layer != 1 || t.cell.block == 0);
     });
     let name = "overlay:upper";

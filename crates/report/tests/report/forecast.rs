@@ -1,6 +1,6 @@
 //! Forecasts of steps: what they say is in the run, and only there where counts and costs are.
 
-use layermark_model::{CacheState, Plan};
+use layermark_model::{CacheState, Plan, Untraced};
 use layermark_report::{Holds, Report, render};
 use layermark_testkit::sample::{
     Sample, full,
@@ -253,7 +253,10 @@ fn costs_of_names_that_were_in_use_are_no_explanation_after_a_pause() {
 fn why_calls_were_not_counted_is_told() {
     let report = made(&Steps {
         counted: false,
-        note: "not traced: `strace` is not installed; hint: apt-get install strace",
+        untraced: Some(Untraced {
+            why: "`strace` is not installed".into(),
+            hint: Some("apt-get install strace".into()),
+        }),
         ..Steps::default()
     });
     assert_eq!(

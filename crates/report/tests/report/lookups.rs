@@ -33,7 +33,7 @@ const LOOKUPS: [&str; 13] = [
 ];
 
 /// Questions which workload or layer it is, by the end of a file's path, and why each is asked.
-const ASKED: [(&str, &[&str], &str); 12] = [
+const ASKED: [(&str, &[&str], &str); 8] = [
     (
         "cli/src/args.rs",
         &["launch", "replay", "steps"],
@@ -70,25 +70,9 @@ const ASKED: [(&str, &[&str], &str); 12] = [
         "the word is no code in a sentence",
     ),
     (
-        "views/durability.rs",
-        &["container"],
-        "how a container is set up again after a cut",
-    ),
-    (
-        "virtual_io/stacks.rs",
-        &["vm"],
-        "a study of the devices of guests",
-    ),
-    (
         "facts/external.rs",
         &["command"],
         "the operation of an imported result",
-    ),
-    ("facts/iops.rs", &["iops"], "the view of that workload"),
-    (
-        "forecast/costs.rs",
-        &["file", "meta"],
-        "the table of points from which the costs of calls come",
     ),
 ];
 

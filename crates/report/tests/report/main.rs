@@ -15,6 +15,7 @@ mod cost;
 mod devload;
 mod document;
 mod edges;
+mod estimates;
 mod evidence;
 mod first_screen;
 mod fixtures;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{CLIENTS, Device, Facts, FigureTable, FigureValue, Meaning, Mount, Target};
+use layermark_model::{
+    CLIENTS, Defect, Device, Facts, FigureTable, FigureValue, Meaning, Mount, Target,
+};
 use layermark_report::{
     Durability, DurabilityVerdict, FigureGroup, FigureRow, LatencyUs, LockReason, LockRow,
     LockVerdict, Report, ResultRow, SafeQuestion, SafeTopic, SafeVerdict, Safety, TrustItem,
@@ -234,10 +236,15 @@ fn a_single_change_that_was_not_seen_is_a_no() {
 
 const FAILED: &str = "the trial took longer than 60 s";
 
-fn fail(report: &mut Report, id: &str, error: &str, trials: usize) {
+/// One trial of a result fails, and as many have worked.
+fn fail(report: &mut Report, id: &str, error: &str, defect: Option<Defect>, trials: usize) {
+    let mut trial = report.trials[0].clone();
     let row = report.results.iter_mut().find(|r| r.id == id).unwrap();
     (row.trials, row.failed_trials) = (trials, 1);
     row.error = Some(error.into());
+    (trial.layer, trial.point) = (row.layer.clone(), row.label.clone());
+    (trial.error, trial.defect) = (Some(error.into()), defect);
+    report.trials.push(trial);
 }
 
 /// A *no* says that the operation is not there or does not work; where it has worked, and of other errors, where to look.
@@ -245,14 +252,17 @@ fn fail(report: &mut Report, id: &str, error: &str, trials: usize) {
 fn only_what_was_refused_is_a_no() {
     let refused =
         "cannot look in /mnt/x: a shared mapping (mmap) is refused: No such device (os error 19)";
-    for (error, trials, verdict) in [
-        (refused, 0, SafeVerdict::No),
-        (refused, 2, SafeVerdict::NotProved),
-        (FAILED, 0, SafeVerdict::NotProved),
-        (FAILED, 2, SafeVerdict::NotProved),
+    let lacks = Some(Defect::Lacks);
+    for (error, defect, trials, verdict) in [
+        (refused, lacks, 0, SafeVerdict::No),
+        (refused, lacks, 2, SafeVerdict::NotProved),
+        // What such an error shows was not stored with older trials.
+        (refused, None, 0, SafeVerdict::NotProved),
+        (FAILED, None, 0, SafeVerdict::NotProved),
+        (FAILED, None, 2, SafeVerdict::NotProved),
     ] {
         let mut report = directory();
-        fail(&mut report, "r1", error, trials);
+        fail(&mut report, "r1", error, defect, trials);
         let (found, because, advice) = answer(&report, SafeQuestion::SharedMappings);
         assert_eq!(found, verdict, "{because}");
         assert!(because.ends_with(error), "{because}");
@@ -261,7 +271,7 @@ fn only_what_was_refused_is_a_no() {
         assert_eq!(answer(&report, SafeQuestion::Coherence).0, SafeVerdict::Yes);
     }
     let mut report = directory();
-    fail(&mut report, "r9", FAILED, 2);
+    fail(&mut report, "r9", FAILED, None, 2);
     let (verdict, _, advice) = answer(&report, SafeQuestion::Fsync);
     assert_eq!(verdict, SafeVerdict::NotProved);
     assert!(advice.contains("layermark report"), "{advice}");
@@ -277,18 +287,13 @@ fn only_what_was_refused_is_a_no() {
 #[test]
 fn an_update_that_was_lost_in_any_trial_is_a_no() {
     let mut report = directory();
-    let mut trial = report.trials[0].clone();
-    (trial.layer, trial.point) = (DIR.into(), "flock, seen on the host".into());
-    trial.error = Some(
-        "the layer breaks flock locks: of 90 updates of a number, made under the lock by 2 threads, 3 were lost in /x"
-            .into(),
-    );
-    report.trials = vec![trial];
-    fail(&mut report, "l0", FAILED, 1);
+    let lost = "the layer breaks flock locks: of 90 updates of a number, made under the lock by 2 threads, 3 were lost in /x";
+    fail(&mut report, "l0", lost, Some(Defect::Breaks), 1);
+    fail(&mut report, "l0", FAILED, None, 1);
     let (verdict, because, _) = answer(&report, SafeQuestion::Flock);
     assert_eq!(verdict, SafeVerdict::No);
     assert!(because.contains("3 were lost in /x"), "{because}");
-    fail(&mut report, "l1", FAILED, 1);
+    fail(&mut report, "l1", FAILED, None, 1);
     let (verdict, because, _) = answer(&report, SafeQuestion::Fcntl);
     assert_eq!(verdict, SafeVerdict::NotProved);
     assert_eq!(because, format!("a trial failed: {FAILED}"));

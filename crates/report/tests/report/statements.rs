@@ -34,13 +34,16 @@ fn writes_text(line: &str) -> bool {
     makes.iter().any(|way| line.contains(way)) || literals(line).iter().any(is_sentence)
 }
 
-/// All files of a folder and of those below it, but for files of tests.
+/// All files of a folder and of those below it, without tests.
 fn files(folder: &str) -> Vec<(String, Vec<String>)> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (mut folders, mut all) = (vec![src.join(folder)], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
+            if path.ends_with("tests") {
+                continue;
+            }
             if path.is_dir() {
                 folders.push(path);
             } else if !path.ends_with("tests.rs") {
@@ -116,4 +119,126 @@ fn a_text_cannot_be_searched() {
         let bad = |l: &&String| l.contains("to_string().") && !own;
         assert_eq!(lines.iter().find(bad), None, "{file}");
     }
+}
+
+/// How text is looked into: methods that texts have, and lists and paths have not, or with a pattern of characters.
+const LOOKS: [&str; 19] = [
+    ".split('",
+    ".split(\"",
+    ".split([",
+    ".split(|c",
+    ".split_once(",
+    ".split_inclusive(",
+    ".splitn(",
+    ".rsplit",
+    ".starts_with(",
+    ".ends_with(",
+    ".strip_prefix(",
+    ".strip_suffix(",
+    "_matches(",
+    ".replacen(",
+    ".parse",
+    ".rfind(",
+    ".contains('",
+    ".contains(\"",
+    ".contains([",
+];
+
+/// Code that looks into a text whose form is its meaning, each with the form.
+const FORMS: [(&str, &str); 9] = [
+    ("code_span.rs", "Markdown's marks around code"),
+    (
+        "facts/storage.rs",
+        "a type of file systems, and a number that a layer noted",
+    ),
+    (
+        "figures/format.rs",
+        "the names in braces of a declared note",
+    ),
+    ("number.rs", "the digits of a number that is being written"),
+    (
+        "page/charts/forest.rs",
+        "the digits of a number that is being written",
+    ),
+    ("page/charts/paper.rs", "the attributes of SVG"),
+    ("page/charts/svg.rs", "the elements of SVG"),
+    (
+        "page/names.rs",
+        "a layer as it is written, with its options",
+    ),
+    (
+        "statements/advice.rs",
+        "the options of a mount, as a layer noted them",
+    ),
+];
+
+/// A layer's specification is parsed by its own parser.
+const PARSED: &str = ".parse::<Spec>()";
+
+/// Renderers are checked by themselves (`render.rs`), and words have a `Text` that cannot be searched.
+#[test]
+fn no_meaning_is_read_out_of_a_text() {
+    let looks = |line: &str| line != PARSED && LOOKS.iter().any(|way| line.contains(way));
+    assert!(looks("if shown.contains(\"x faster\") {") && looks("about.split([':', ';'])"));
+    assert!(!looks("names.contains(&row.layer)") && !looks("slice.split_at(1)"));
+    let mut used = Vec::new();
+    for (file, lines) in files("") {
+        let is_checked = !["render/", "words/"].iter().any(|of| file.starts_with(of));
+        let found: Vec<&String> = lines
+            .iter()
+            .filter(|line| is_checked && looks(&line.replace(PARSED, "")))
+            .collect();
+        if found.is_empty() || file == "numerals.rs" {
+            continue;
+        }
+        let known = FORMS.iter().any(|(of, _)| *of == file);
+        assert!(
+            known,
+            "{file} looks into a text: what it means is data beside it, or it has a form for FORMS\n{found:#?}"
+        );
+        used.push(file);
+    }
+    for (file, form) in FORMS {
+        assert!(
+            used.iter().any(|of| of == file),
+            "nothing in {file} reads {form}"
+        );
+    }
+}
+
+/// Each format draws the one matrix. Only it and the table of sizes make cells of rows.
+#[test]
+fn there_is_one_matrix_of_cells() {
+    let all = files("");
+    let with = |what: &str| -> Vec<&str> {
+        let has = |lines: &[String]| lines.iter().any(|line| line.contains(what));
+        let found = all.iter().filter(|(_, lines)| has(lines));
+        found.map(|(file, _)| file.as_str()).collect()
+    };
+    assert_eq!(with("pub struct Matrix<"), ["page/matrix.rs"]);
+    let mut makers = with("MatrixCell::new(");
+    makers.sort_unstable();
+    assert_eq!(makers, ["page/matrix.rs", "page/sizes.rs"]);
+}
+
+/// A new finding is a variant, its rule and its words: no other code knows which findings there are.
+#[test]
+fn a_finding_is_named_where_it_is_chosen_and_worded() {
+    let names_one = |line: &String| {
+        line.match_indices("Finding::").any(|(at, _)| {
+            let before = line[..at].chars().next_back();
+            !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+        })
+    };
+    assert!(names_one(&"Finding::Late(x)".into()) && !names_one(&"SeriesFinding::Quick".into()));
+    let all = files("");
+    let naming = all.iter().filter(|(_, lines)| lines.iter().any(names_one));
+    let naming: Vec<&str> = naming.map(|(file, _)| file.as_str()).collect();
+    assert_eq!(naming, ["statements/findings.rs"]);
+    let words = all.iter().find(|(file, _)| file == "words/findings.rs");
+    let (_, words) = words.expect("the words of findings");
+    let worded = words
+        .iter()
+        .any(|line| line.starts_with("impl Words for Finding<"));
+    assert!(worded, "words/findings.rs has no words of them");
 }

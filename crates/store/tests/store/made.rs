@@ -16,6 +16,7 @@ fn layer(name: &str, control: bool) -> LayerRun {
         status: LayerStatus::Ready,
         reason: None,
         hint: None,
+        enough_s: None,
         facts,
         setup_s: 0.1,
         self_test: SelfTest {
@@ -134,6 +135,7 @@ pub fn record(seq: u64) -> TrialRecord {
             ..Trial::default()
         }),
         error: None,
+        defect: None,
         upkeep_ns: 77,
         foreign_cpu: 0.3,
         steal: 0.0,

@@ -40,7 +40,8 @@ pub fn card() -> Report {
         add(&mut report, &|r| r.label == "open and stat", ["", label]);
     }
     for (n, layer) in report.layers.iter_mut().enumerate() {
-        layer.about = format!("made-up layer {n}, in words of usual length: and details");
+        layer.brief = format!("made-up layer {n}, in words of usual length");
+        layer.about = format!("{}: and details", layer.brief);
     }
     report
 }

@@ -158,6 +158,7 @@ impl Sample {
                         at_ms,
                         trial: Some(trial(shape, work, value, &mut noise)),
                         error: None,
+                        defect: None,
                         upkeep_ns: if shape.fs.starts_with("fuse") {
                             work.ops * 9_000
                         } else {

@@ -23,6 +23,7 @@ pub fn layer(shape: &Shape) -> LayerRun {
         },
         reason: failed.then(|| "mkfs.erofs is not installed".into()),
         hint: failed.then(|| "apt-get install erofs-utils".into()),
+        enough_s: None,
         facts: if failed {
             Facts::default()
         } else {

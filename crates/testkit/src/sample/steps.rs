@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use layermark_model::{
-    Cell, FigureValues, Meaning, Pass, Point, Run, Target, Trial, TrialRecord, calls,
+    Cell, FigureValues, Meaning, Pass, Point, Run, Target, Trial, TrialRecord, Untraced, calls,
 };
 use serde_json::json;
 
@@ -18,8 +18,8 @@ pub struct Steps {
     pub counted: bool,
     /// Part of the time of a step in `fuse` that no call explains, milliseconds.
     pub unexplained_ms: f64,
-    /// Why the calls were not counted; empty: no reason is stored.
-    pub note: &'static str,
+    /// Why the calls were not counted; `None`: no reason is stored.
+    pub untraced: Option<Untraced>,
 }
 
 /// Each kind of call: how many `git status` and `untar` make of it.
@@ -49,7 +49,7 @@ impl Default for Steps {
             costs: COSTS.iter().map(|(op, ..)| *op).collect(),
             counted: true,
             unexplained_ms: 0.0,
-            note: "",
+            untraced: None,
         }
     }
 }
@@ -121,9 +121,7 @@ impl Steps {
     }
 
     fn count(&self, step: usize, trial: &mut Trial) {
-        if !self.note.is_empty() {
-            trial.notes.push(self.note.into());
-        }
+        trial.untraced.clone_from(&self.untraced);
         if !self.counted {
             return;
         }

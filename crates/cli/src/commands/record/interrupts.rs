@@ -74,6 +74,12 @@ impl Interrupts {
         Err(stopped())
     }
 
+    /// What kills the program that runs, with those that it has started.
+    pub fn killer(&self) -> impl FnOnce() + Send + use<> {
+        let shared = Arc::clone(&self.shared);
+        move || shared.kill()
+    }
+
     /// Starts a program, and waits for its end. `apart`: not in the process group of this terminal; it is killed by the
     /// first signal. `begun` is called with the child.
     pub fn run(

@@ -2,16 +2,25 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
+    fs::{self, File},
     io::{self, BufRead, BufReader, Read},
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
-    process::{Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::Duration,
 };
 
+use layermark_model::format_size;
 use layermark_sys::packages;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
 use tempfile::TempDir;
 
 use super::interrupts::Interrupts;
@@ -33,6 +42,14 @@ const OPTIONS: [&str; 9] = [
     "signal=none",
     "-e",
 ];
+
+/// Bytes of a trace, unless less room is free: many times what the largest recording needs.
+const MOST_TRACED: u64 = 4 << 30;
+/// How often the size of a trace is looked at.
+const EVERY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 
 /// Longest line of a trace that is read at once, bytes: no call with two paths reaches it.
 const LONGEST: u64 = 64 << 10;
@@ -123,11 +140,15 @@ pub fn run(
     let dir = super::private().tempdir().map_err(failed)?;
     let mut command = traced(strace, &dir.path().join("trace"));
     command.args(argv);
+    let bound = Bound::of(&dir.path().join("trace")).map_err(failed)?;
     let ended = match elsewhere {
-        Some(elsewhere) => unseen(interrupts, &mut command, elsewhere),
-        None => interrupts.run(&mut command, false, |_| Ok(())),
+        Some(elsewhere) => unseen(interrupts, &mut command, elsewhere, Some(&bound)),
+        None => interrupts.run(&mut command, false, |child| {
+            bound.watch(child, interrupts.killer())
+        }),
     };
     let (status, _) = ended.map_err(failed)?;
+    bound.held()?;
     let traced = Traced {
         code: status.code(),
         signal: status.signal(),
@@ -142,6 +163,61 @@ pub fn run(
         .hint("see whether strace works here: strace -f true"));
     }
     Ok(traced)
+}
+
+/// The largest trace of a program.
+struct Bound {
+    log: PathBuf,
+    most: u64,
+    passed: Arc<AtomicBool>,
+}
+
+impl Bound {
+    /// A trace takes at most half of what is free where it is.
+    fn of(log: &Path) -> io::Result<Self> {
+        let found = rustix::fs::statvfs(log.parent().unwrap_or(log))?;
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        Ok(Self {
+            log: log.to_owned(),
+            // In whole MiB, as it is shown.
+            most: MOST_TRACED.min(free / 2).max(1 << 20) >> 20 << 20,
+            passed: Arc::default(),
+        })
+    }
+
+    /// Ends the program when its trace is larger. Looks until the child has ended.
+    fn watch(&self, child: &Child, kill: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let pid = Pid::from_child(child);
+        let ended = pidfd_open(pid, PidfdFlags::empty())?;
+        let (log, most, passed) = (self.log.clone(), self.most, Arc::clone(&self.passed));
+        let watch = move || {
+            loop {
+                let mut end = [PollFd::new(&ended, PollFlags::IN)];
+                if poll(&mut end, Some(&EVERY)).is_ok_and(|ready| ready > 0) {
+                    return;
+                }
+                if fs::metadata(&log).is_ok_and(|log| log.len() > most) {
+                    passed.store(true, Ordering::SeqCst);
+                    return kill();
+                }
+            }
+        };
+        thread::Builder::new().spawn(watch).map(drop)
+    }
+
+    /// An error if the program was ended.
+    fn held(&self) -> Result<(), Failure> {
+        if !self.passed.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let most = format_size(self.most);
+        Err(Failure::failed(format!(
+            "the program was ended: the trace of its calls has more than {most}"
+        ))
+        .hint(
+            "record a part of its work, or give the trace more room: TMPDIR=DIR layermark record",
+        ))
+    }
 }
 
 /// strace with the options of a recording, and without a program.
@@ -164,7 +240,7 @@ pub fn alone(
 ) -> io::Result<(ExitStatus, Duration)> {
     let none = OsString::new();
     let (program, rest) = argv.split_first().unwrap_or((&none, &[]));
-    unseen(interrupts, Command::new(program).args(rest), dir)
+    unseen(interrupts, Command::new(program).args(rest), dir, None)
 }
 
 /// Runs a command in a directory. Its output is read and thrown away: to `/dev/null`, programs such as tar and grep do
@@ -173,11 +249,15 @@ fn unseen(
     interrupts: &Interrupts,
     command: &mut Command,
     dir: &Path,
+    bound: Option<&Bound>,
 ) -> io::Result<(ExitStatus, Duration)> {
     command.current_dir(dir).env("PWD", dir);
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     interrupts.run(command, true, |child| {
+        if let Some(bound) = bound {
+            bound.watch(child, interrupts.killer())?;
+        }
         if let Some(out) = child.stdout.take() {
             drain(out)?;
         }
@@ -192,4 +272,49 @@ fn drain(mut from: impl io::Read + Send + 'static) -> io::Result<()> {
         while matches!(from.read(&mut buffer), Ok(1..)) {}
     };
     thread::Builder::new().spawn(read).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The program writes without end, and its trace is bounded.
+    #[test]
+    fn a_program_with_too_large_a_trace_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let bound = |most| Bound {
+            log: dir.path().join("trace"),
+            most,
+            passed: Arc::default(),
+        };
+        let interrupts = Interrupts::caught().unwrap();
+        let run = |bound: &Bound, script: &str| {
+            let mut shell = Command::new("sh");
+            let out = File::create(&bound.log).unwrap();
+            shell.args(["-c", script]).stdout(out);
+            let watched = |child: &mut Child| bound.watch(child, interrupts.killer());
+            interrupts.run(&mut shell, true, watched).unwrap().0
+        };
+        let small = bound(10_000);
+        let status = run(&small, "yes");
+        assert_eq!(status.code(), None, "it was killed");
+        let failure = small.held().unwrap_err();
+        assert!(
+            failure.message.contains("more than 10000"),
+            "{}",
+            failure.message
+        );
+        let large = bound(1 << 30);
+        assert_eq!(run(&large, "echo x").code(), Some(0));
+        assert!(large.held().is_ok() && !interrupts.any());
+    }
+
+    #[test]
+    fn a_trace_takes_at_most_half_of_what_is_free() {
+        let dir = tempfile::tempdir().unwrap();
+        let bound = Bound::of(&dir.path().join("trace")).unwrap();
+        let found = rustix::fs::statvfs(dir.path()).unwrap();
+        assert!(bound.most > 0 && bound.most <= MOST_TRACED);
+        assert!(bound.most <= found.f_blocks * found.f_frsize / 2);
+    }
 }

@@ -14,7 +14,7 @@ fn requested(line: &str) -> Request {
         Parsed::Workload(settings, common) | Parsed::Launch(settings, common, _) => {
             new_order(settings, &common)
         }
-        Parsed::Cli(_) | Parsed::Why(..) => panic!("{line}: not a workload"),
+        Parsed::Cli(_) | Parsed::Why(..) | Parsed::Checked(..) => panic!("{line}: not a workload"),
     };
     match order {
         Ok(Order::New(request)) => *request,

@@ -2,7 +2,7 @@
 
 use layermark_layers::KernelCaches;
 use layermark_model::{
-    DeviceBytes, DirectIo, Meaning, Point, Trial, Waiting, calls,
+    DeviceBytes, DirectIo, Meaning, Point, Trial, Untraced, Waiting,
     flags::CONTAMINATED,
     protocol::{FromProbe, ToProbe},
 };
@@ -44,10 +44,8 @@ impl Attempt {
         self.add_lab_counts(&mut trial, up, request);
         self.add_busy(&mut trial);
         if trial.ns_per_op().is_none_or(|ns| ns <= 0.0) {
-            return Err(Failure::Work {
-                message: "the trial has no operation on its clock".into(),
-                errno: None,
-            });
+            let why = "the trial has no operation on its clock";
+            return Err(Failure::work(why));
         }
         let context = TrialContext {
             reads: !meaning.changes,
@@ -192,8 +190,8 @@ fn beside(
             of.figures.extend(extra.figures);
             Ok(())
         }
-        Err(Failure::Work { message, .. }) => {
-            of.notes.push(format!("{}{message}", calls::NOT_TRACED));
+        Err(Failure::Work { message, hint, .. }) => {
+            of.untraced = Some(Untraced { why: message, hint });
             Ok(())
         }
         Err(other) => Err(other),

@@ -71,10 +71,7 @@ fn job(
     point: &Point,
     end: End,
 ) -> Result<Job, Failure> {
-    let no_side = || Failure::Work {
-        message: "this host has its files in no second directory".into(),
-        errno: None,
-    };
+    let no_side = || Failure::work("this host has its files in no second directory");
     let physical = up.physical();
     let guest = up.facts.guest.as_ref().filter(|_| !up.info().is_here(end));
     // A layer without a device below has nothing to write back, and a guest cannot see the host's

@@ -332,6 +332,7 @@ fn error(id: u64, message: String, errno: i32) -> FromProbe {
         message,
         hint: None,
         errno: Some(errno),
+        defect: None,
     }
 }
 

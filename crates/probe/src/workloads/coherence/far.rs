@@ -17,8 +17,9 @@ use super::{
 };
 use crate::{
     FarEnd, ProbeError,
+    error::defect,
     workloads::ends::{
-        control::{Answer, admit, done, refuse, serve},
+        control::{Answer, admit, done, refuse_with, serve},
         lines::{Hidden, Lines},
         listening::{Listening, OpenConnections, no_listener},
     },
@@ -79,7 +80,9 @@ impl Shared {
         serve(&mut lines, |lines, ask| {
             self.answer(&mut side, lines, ask).or_else(|e| {
                 let at = side.dir().display();
-                refuse(lines, format!("in the layer, in {at}: {e}"))
+                let mut error = ProbeError::new(format!("in the layer, in {at}: {e}"));
+                error.defect = defect(&e);
+                refuse_with(lines, error)
             })
         })
     }

@@ -13,7 +13,7 @@ use std::{
 use rustix::{fs::inotify, io::Errno};
 
 use super::params::Change;
-use crate::{engines::mapping::Mapping, workloads::lock::sys::try_lock};
+use crate::{engines::mapping::Mapping, error::Lacking, workloads::lock::sys::try_lock};
 
 /// The file of changes that are all made to the same one.
 const FILE: &str = "file";
@@ -231,9 +231,7 @@ impl Side {
                 return Ok(false);
             };
             let map = Mapping::new(&file, number(0).len(), true);
-            self.mapped = map.map_err(|e| {
-                io::Error::new(e.kind(), format!("a shared mapping (mmap) is refused: {e}"))
-            })?;
+            self.mapped = map.map_err(refused)?;
         }
         Ok(true)
     }
@@ -299,6 +297,16 @@ impl Side {
                 Err(e) => return Err(e.into()),
             }
         }
+    }
+}
+
+/// The error of a mapping that the layer refuses. File systems in user space with direct I/O have ENODEV, and 9p without
+/// a cache has EINVAL.
+fn refused(error: io::Error) -> io::Error {
+    let (kind, what) = (error.kind(), "a shared mapping (mmap) is refused");
+    match error.raw_os_error() {
+        Some(libc::ENODEV | libc::EINVAL) => io::Error::new(kind, Lacking { what, error }),
+        _ => io::Error::new(kind, format!("{what}: {error}")),
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use layermark_model::Defect;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
@@ -56,7 +57,12 @@ pub enum Answer<A> {
     /// It is still working.
     Busy,
     /// The request failed.
-    Refused { why: String, hint: Option<String> },
+    Refused {
+        why: String,
+        hint: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        defect: Option<Defect>,
+    },
 }
 
 /// The near end's side.
@@ -134,10 +140,11 @@ impl Control {
                     tick();
                     continue;
                 }
-                Ok(Some(Answer::Refused { why, hint })) => {
+                Ok(Some(Answer::Refused { why, hint, defect })) => {
                     let why = self.secret.hide(&why);
                     let mut error = self.peer.error(&format!("refused the trial: {why}"));
                     error.hint = hint.map(|hint| self.secret.hide(&hint));
+                    error.defect = defect;
                     return Err(error);
                 }
                 Ok(None) => None,
@@ -207,9 +214,15 @@ pub fn done(lines: &Lines, answer: impl Serialize) -> io::Result<()> {
 
 /// Reports that a request failed.
 pub fn refuse(lines: &Lines, why: impl Into<String>) -> io::Result<()> {
+    refuse_with(lines, ProbeError::new(why))
+}
+
+/// Reports the error of a request.
+pub fn refuse_with(lines: &Lines, error: ProbeError) -> io::Result<()> {
     lines.say(&Answer::<()>::Refused {
-        why: why.into(),
-        hint: None,
+        why: error.message,
+        hint: error.hint,
+        defect: error.defect,
     })
 }
 

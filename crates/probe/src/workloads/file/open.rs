@@ -7,6 +7,7 @@ use std::{
     path::Path,
 };
 
+use layermark_model::Defect;
 use rustix::fs::Advice;
 
 use super::params::{FileParams, Op, Sync};
@@ -61,6 +62,7 @@ pub fn refused(p: &FileParams, path: &Path, what: &str, error: &io::Error) -> Pr
             ),
             hint: None,
             errno: error.raw_os_error(),
+            defect: Some(Defect::Lacks),
         }
         .hint(without_shared_mappings(
             "use another engine for this layer: --engine pread",

@@ -21,7 +21,7 @@ use crate::{
     programs::PATH,
     usage,
     workloads::ends::{
-        control::{Answer, Request, admit, done, refuse, serve, unknown},
+        control::{Request, admit, done, refuse, refuse_with, serve, unknown},
         lines::{Hidden, Lines},
         listening::{Listening, OpenConnections, no_listener},
         place::{self, Host, PinnedCpus},
@@ -90,9 +90,7 @@ impl HttpFarState {
         };
         let (running, welcome) = match self.run(&host) {
             Ok(started) => started,
-            Err(ProbeError { message, hint, .. }) => {
-                return lines.say(&Answer::<()>::Refused { why: message, hint });
-            }
+            Err(error) => return refuse_with(&lines, error),
         };
         done(&lines, welcome)?;
         serve(&mut lines, |lines, request| match request {

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::Latency;
+use layermark_model::{Defect, Latency};
 
 use super::{
     kind::LockOp,
@@ -165,7 +165,10 @@ impl Contender {
 }
 
 fn refused(p: &LockParams, path: &Path, e: &io::Error) -> ProbeError {
-    let error = ProbeError::io(&format!("use {} locks on", p.op.id()), path, e);
+    let mut error = ProbeError::io(&format!("use {} locks on", p.op.id()), path, e);
+    if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) {
+        error = error.shows(Defect::Lacks);
+    }
     match e.raw_os_error() {
         Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => {
             let op = p.op.id();

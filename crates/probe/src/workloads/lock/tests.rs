@@ -2,7 +2,7 @@ use std::{fs::File, io, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hdrhistogram::{Histogram, serialization::Deserializer};
-use layermark_model::{Point, PointError, Settings, Trial, WorkGroup};
+use layermark_model::{Defect, Point, PointError, Settings, Trial, WorkGroup};
 use serde_json::json;
 
 use super::{WORKLOAD, kind::LockOp, params::LockParams, sys, work::LockWork};
@@ -147,14 +147,24 @@ fn locks_that_do_not_exclude_are_found() {
         e.message.contains("were lost in ") && e.hint.is_some(),
         "{e}"
     );
+    assert_eq!(e.defect, Some(Defect::Breaks));
 }
 
 #[test]
 fn a_kind_that_the_layer_has_not_is_named() {
-    let none = |_: LockOp, _: &Path| Err(io::Error::from_raw_os_error(libc::ENOLCK));
+    fn refuses<const ERRNO: i32>(_: LockOp, _: &Path) -> io::Result<File> {
+        Err(io::Error::from_raw_os_error(ERRNO))
+    }
     let dir = tempfile::tempdir().unwrap();
-    let made = LockWork::with(dir.path(), params(LockOp::Ofd, 2), &Context::least(), none);
-    let e = made.err().expect("no locks");
+    let error = |open: fn(LockOp, &Path) -> io::Result<File>| {
+        let made = LockWork::with(dir.path(), params(LockOp::Ofd, 2), &Context::least(), open);
+        made.err().expect("no locks")
+    };
+    let e = error(refuses::<{ libc::ENOLCK }>);
     assert!(e.message.starts_with("cannot use ofd locks on "), "{e}");
     assert!(e.hint.unwrap().contains("the layer has no ofd locks"));
+    assert_eq!(e.defect, Some(Defect::Lacks));
+    let defect = error(refuses::<{ libc::EOPNOTSUPP }>).defect;
+    assert_eq!(defect, Some(Defect::Lacks));
+    assert_eq!(error(refuses::<{ libc::EIO }>).defect, None);
 }

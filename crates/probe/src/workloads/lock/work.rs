@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use layermark_model::{Trial, Verified};
+use layermark_model::{Defect, Trial, Verified};
 
 use super::{
     contenders::{Contenders, Open, What},
@@ -92,7 +92,7 @@ impl LockWork {
             self.p.threads,
             self.path.display()
         ));
-        Err(error.hint(
+        Err(error.shows(Defect::Breaks).hint(
             "programs that rely on these locks destroy each other's data here: try another `op`, or keep \
              such files elsewhere",
         ))

@@ -45,7 +45,7 @@ pub fn table(p: &About<'_>) -> FigureTable {
         if p.think_spread_ns > 0 {
             let spread = p.think_spread_ns as f64 / 1e6;
             about = format!(
-                "{about} When it was measured, its rounds were up to {spread:.1} ms above and below; intervals do not have that."
+                "{about} When it was measured, its rounds were up to {spread:.1} ms above and below; intervals of ratios are wider by that."
             );
         }
         if p.tasks > 1 {

@@ -92,6 +92,27 @@ impl Runs for ReplayParams {
     }
 }
 
+/// What a recording says of its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AboutProgram {
+    /// Whether the time between its calls is known.
+    pub with_think: bool,
+    /// Whether it changes its tree.
+    pub changes: bool,
+}
+
+/// Reads what a recording says of its program.
+///
+/// # Errors
+/// If it cannot be read, or is no recording.
+pub fn about(path: &Path) -> Result<AboutProgram, ProbeError> {
+    let (recording, _) = read(path)?;
+    Ok(AboutProgram {
+        with_think: recording.head.think_ns.is_some(),
+        changes: params::changes(&recording),
+    })
+}
+
 /// The recording at a path, and its id: a hash of its bytes.
 fn read(path: &Path) -> Result<(Recording, String), ProbeError> {
     let refused = |e: &dyn std::fmt::Display| ProbeError::new(format!("{}: {e}", path.display()));

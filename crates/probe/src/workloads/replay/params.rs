@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use layermark_model::{Divided, Meaning, PointError, Reach, Target, TurnCost, Unit};
-use layermark_recording::{CallKind, OPEN_FLAGS, Recording};
+use layermark_model::{AddedTime, Divided, Meaning, PointError, Reach, Target, TurnCost, Unit};
+use layermark_recording::{Call, CallKind, Recording};
 use serde::{Deserialize, Serialize};
 
 use super::{example, figures, read};
@@ -30,6 +30,9 @@ pub struct ReplayParams {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recording: String,
     pub time: ReplayTime,
+    /// The command of a step.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub check: String,
     /// Hash of the recording.
     #[serde(default)]
     pub id: String,
@@ -84,6 +87,8 @@ impl Params for ReplayParams {
                 ReplayTime::Application => "as the application".into(),
                 ReplayTime::Io => "I/O alone".into(),
             })),
+        Row::text("check", "")
+            .help("the command that was recorded, where it can be run as well: the estimate is compared with its time. In a plan it is the `run` of a step"),
     ];
 
     fn derive(mut self, values: &Values) -> Result<Vec<Self>, PointError> {
@@ -163,15 +168,8 @@ impl ReplayParams {
 }
 
 /// Whether the tree has to be made again after an execution.
-fn changes(recording: &Recording) -> bool {
-    let truncates = OPEN_FLAGS
-        .iter()
-        .find(|flag| flag.name == "O_TRUNC")
-        .map_or(0, |flag| flag.bit);
-    recording.calls.iter().any(|call| {
-        let cuts = call.kind == CallKind::Open && call.a & i64::from(truncates) != 0;
-        call.kind.changes() || cuts || call.makes()
-    })
+pub fn changes(recording: &Recording) -> bool {
+    recording.calls.iter().any(Call::changes)
 }
 
 impl Means for ReplayParams {
@@ -184,6 +182,12 @@ impl Means for ReplayParams {
             unit: Unit::Operation,
             flushes: self.flushes,
             same_outcome: true,
+            added: (self.time == ReplayTime::Application).then_some(AddedTime {
+                ns: self.think_ns,
+                spread_ns: self.think_spread_ns,
+            }),
+            estimates: Some(self.check.clone())
+                .filter(|command| !command.is_empty() && self.time == ReplayTime::Application),
             divided: Some(Divided {
                 in_memory: false,
                 uses_up: false,

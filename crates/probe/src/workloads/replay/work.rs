@@ -12,7 +12,7 @@ use layermark_recording::{KINDS, Recording};
 use super::{figures, once::Replayer, params::ReplayParams, tasks::Replay};
 use crate::{
     Beat, Context, ProbeError, TurnRequest, Turned, Work, counters, param,
-    run::{self, Edge, Mark, Used},
+    run::{self, Edge, Used},
     workloads::work_dir::WorkDir,
 };
 
@@ -87,15 +87,7 @@ impl ReplayWork {
             return Ok(());
         }
         if self.p.changes {
-            let devices = counters::Devices::open(&self.context.devices);
-            let since = Mark::read(&devices);
-            self.context.sync(&self.dir)?;
-            let debt = since.debt(&devices);
-            let sum = self.debt.get_or_insert_default();
-            sum.seconds += debt.seconds;
-            if let Some(bytes) = debt.bytes {
-                *sum.bytes.get_or_insert_default() += bytes;
-            }
+            run::flush(&self.context, &self.dir, &mut self.debt)?;
         }
         self.outcome = self.replayer.after()?;
         let mut all = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,13 +209,8 @@ impl Work for ReplayWork {
         self.conclude()?;
         self.replayer.remove()?;
         self.context.sync(&self.dir)?;
-        let count = self.replays.len().max(1);
-        if let Some(Debt { seconds, bytes }) = self.debt {
-            trial.debt = Some(Debt {
-                seconds: seconds / count as f64,
-                bytes: bytes.map(|bytes| bytes / count as u64),
-            });
-        }
+        let count = self.replays.len() as u64;
+        trial.debt = self.debt.map(|sum| run::each(sum, count));
         trial.figures.extend(self.figures());
         // A wrong outcome is an error, so there is no trial.
         trial.verified = Some(Verified {

@@ -31,7 +31,7 @@ mod tree;
 mod work;
 
 use calls::CallTracer;
-use params::{StepCache, StepParams};
+use params::{StepCache, StepParams, TreeCopy};
 use programs::StepPrograms;
 
 /// Directory of trees below `packaged/`.
@@ -87,9 +87,15 @@ impl Runs for StepParams {
             ..self.clone()
         };
         let traced = self.trace && !self.tracing;
+        let copied = match self.copy {
+            TreeCopy::None => tree::Size::default(),
+            _ => tree::size(Path::new(&self.tree))
+                .map_err(|e| PointError::new(format!("steps: `tree`: {e}")))?,
+        };
         let extra = traced.then(|| param::point(String::new(), &tracing()));
         Ok(Needs {
-            files: self.files,
+            files: self.files + copied.files,
+            space: copied.bytes,
             first_files: self.files * ONCE,
             extra: extra.transpose()?,
             // Others lie in the step's own directory.
@@ -115,12 +121,21 @@ impl Runs for StepParams {
         }
         let (count, changes, checked) = (p.count, p.changes(), p.is_checked());
         let key = param::key(&p)?;
+        let packaged = packaged(dir, &p)?;
+        if let Some(tree) = packaged
+            .as_ref()
+            .filter(|_| place.new && p.copy == TreeCopy::Once)
+        {
+            let copied = tree::copy(tree, &place.path);
+            copied.map_err(|e| ProbeError::io("copy the tree to", &place.path, &e))?;
+        }
+        let source = packaged.filter(|_| p.copy == TreeCopy::Each);
         if place.new {
             let made = p.material.make(&place.path, p.files);
             made.map_err(|e| ProbeError::io("make files in", &place.path, &e))?;
         }
         let dirty = place.new || changes;
-        let guard = Guard::start(StepPrograms::new(site, p, place.new)?)?;
+        let guard = Guard::start(StepPrograms::new(site, p, place.new, source)?)?;
         place.keep();
         if dirty {
             // What was written beforehand must not be written back inside the clock.
@@ -161,7 +176,11 @@ static SET_UP: Mutex<BTreeSet<(PathBuf, String)>> = Mutex::new(BTreeSet::new());
 
 impl StepDir {
     fn of(dir: &Path, p: &StepParams) -> Result<Self, ProbeError> {
-        let setup = format!("{} {} {}", p.material.id(), p.files, p.setup);
+        let mut setup = format!("{} {} {}", p.material.id(), p.files, p.setup);
+        if p.copy != TreeCopy::None {
+            // Steps that change their copy share it with none that does not.
+            setup = format!("{setup} {} {}", p.copy.id(), p.tree);
+        }
         let named = format!("steps-{}", name(&setup));
         let at = |path: PathBuf| {
             let seen = SET_UP.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,14 +188,8 @@ impl StepDir {
             let new = !path.is_dir() || !seen.contains(&(path.clone(), setup.clone()));
             Self { path, new, setup }
         };
-        if !p.tree.is_empty() {
-            let path = dir.join("packaged").join(TREES).join(name(&p.tree));
-            if !path.is_dir() {
-                return Err(ProbeError::new(format!(
-                    "{} is not there: the layer was set up without the tree",
-                    path.display()
-                )));
-            }
+        let tree = packaged(dir, p)?;
+        if let Some(path) = tree.filter(|_| p.copy == TreeCopy::None) {
             if p.first {
                 // What was set up there is gone.
                 let mut seen = SET_UP.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,7 +202,10 @@ impl StepDir {
             match afresh(&own.path) {
                 Ok(()) => {}
                 // A read-only layer has only what it came with.
-                Err(e) if matches!(e.raw_os_error(), Some(libc::EROFS | libc::EACCES)) => {
+                Err(e)
+                    if p.copy == TreeCopy::None
+                        && matches!(e.raw_os_error(), Some(libc::EROFS | libc::EACCES)) =>
+                {
                     return Ok(Self {
                         path: dir.to_owned(),
                         ..own
@@ -205,6 +221,21 @@ impl StepDir {
         let mut seen = SET_UP.lock().unwrap_or_else(PoisonError::into_inner);
         seen.insert((self.path, self.setup));
     }
+}
+
+/// The tree of a step as it was put into the layer.
+fn packaged(dir: &Path, p: &StepParams) -> Result<Option<PathBuf>, ProbeError> {
+    if p.tree.is_empty() {
+        return Ok(None);
+    }
+    let path = dir.join("packaged").join(TREES).join(name(&p.tree));
+    if !path.is_dir() {
+        return Err(ProbeError::new(format!(
+            "{} is not there: the layer was set up without the tree",
+            path.display()
+        )));
+    }
+    Ok(Some(path))
 }
 
 /// An empty directory, in place of one whose setup failed or whose probe was killed.

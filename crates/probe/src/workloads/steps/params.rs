@@ -40,6 +40,20 @@ words! {
     }
 }
 
+words! {
+    /// Where steps with a tree work.
+    #[derive(Default)]
+    pub enum TreeCopy {
+        /// In the tree, as it was put into the layer.
+        #[default]
+        None = "none",
+        /// In a copy that is made in the layer, once.
+        Once = "once",
+        /// In a copy that is made anew before each execution.
+        Each = "each",
+    }
+}
+
 type Row = param::Row<StepParams>;
 
 /// The parameters of one step.
@@ -54,6 +68,8 @@ pub struct StepParams {
     pub cleanup: String,
     pub expect: Vec<String>,
     pub tree: String,
+    #[serde(default, skip_serializing_if = "TreeCopy::is_none")]
+    pub copy: TreeCopy,
     pub cache: StepCache,
     pub count: u64,
     pub unit: String,
@@ -114,6 +130,10 @@ impl Params for StepParams {
         Row::text("tree", "")
             .reaches(Reach::Path)
             .help("a directory of this machine that is put into each layer, and in which the steps work"),
+        Row::word("copy", TreeCopy::WORDS, "none")
+            .only("`tree`", |p| !p.tree.is_empty())
+            .help("work in a copy of `tree` that is made in the layer, outside the clock: once, or before each execution. It has no first execution of its own")
+            .says(|p| (p.copy != TreeCopy::None).then(|| format!("copy {}", p.copy.id()))),
         Row::word("cache", StepCache::WORDS, "as-is")
             .list()
             .help("state of the caches before each execution, proved by faults and blocks read")
@@ -152,6 +172,10 @@ impl Params for StepParams {
                 words_alone(&format!("{ID}: `{key}`"), text)?;
             }
         }
+        if self.copy == TreeCopy::Each && !self.setup.is_empty() {
+            let text = "steps: `setup` with `copy` = each: the copy before each execution removes what it has made";
+            return Err(PointError::new(text).hint("use `prepare` instead, or copy = \"once\""));
+        }
         self.expected()?;
         check_names(ID, &self.env)?;
         check_times(ID, &self.timeout, &self.grace)
@@ -165,7 +189,7 @@ impl Means for StepParams {
             operation: self.run.clone(),
             target: Target::Step,
             // Its files are made in the layer, whatever it does with them.
-            changes: self.material != Material::None,
+            changes: self.material != Material::None || self.copy != TreeCopy::None,
             unit: Unit::Operation,
             cache: cold.then_some(CacheState::Cold),
             // The caches are dropped, and the tree is put back, once a block.
@@ -192,6 +216,14 @@ impl Means for StepParams {
     }
 }
 
+impl TreeCopy {
+    /// For serde.
+    #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
 impl StepParams {
     /// In the order of [`COMMANDS`].
     fn commands(&self) -> [&String; 5] {
@@ -206,7 +238,7 @@ impl StepParams {
 
     /// Whether a command restores its files.
     pub fn changes(&self) -> bool {
-        !self.prepare.is_empty() || !self.cleanup.is_empty()
+        !self.prepare.is_empty() || !self.cleanup.is_empty() || self.copy == TreeCopy::Each
     }
 
     /// The programs of all its commands.
@@ -344,7 +376,7 @@ fn with_first(all: Vec<Point>) -> Result<Vec<Point>, PointError> {
     let mut both = Vec::new();
     for at in all {
         let p = param::read::<StepParams>(&at)?;
-        if !p.tree.is_empty() && p.cache == StepCache::AsIs {
+        if !p.tree.is_empty() && p.copy == TreeCopy::None && p.cache == StepCache::AsIs {
             let (first, trace) = (true, false);
             let label = format!("{}, first", at.label);
             both.push(param::point(label, &StepParams { trace, first, ..p })?);

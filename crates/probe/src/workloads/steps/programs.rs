@@ -1,6 +1,10 @@
 //! The guard's part of a step: setup, prepare, the execution, and what it has left.
 
-use std::{os::fd::BorrowedFd, path::Path, time::Duration};
+use std::{
+    os::fd::BorrowedFd,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use layermark_model::Stopped;
 use layermark_sys::process::Io;
@@ -32,6 +36,8 @@ pub struct StepPrograms {
     expected: Vec<Expect>,
     /// Whether `setup` has to be run first.
     set_up: bool,
+    /// The tree that is copied before each execution.
+    source: Option<PathBuf>,
     /// The trees before the execution, in words.
     before: Vec<String>,
     /// Whether an execution was not concluded.
@@ -55,12 +61,18 @@ pub struct StepDone {
 }
 
 impl StepPrograms {
-    pub fn new(site: LaunchSite, p: StepParams, set_up: bool) -> Result<Self, ProbeError> {
+    pub fn new(
+        site: LaunchSite,
+        p: StepParams,
+        set_up: bool,
+        source: Option<PathBuf>,
+    ) -> Result<Self, ProbeError> {
         Ok(Self {
             launches: Launches::new(site, 0),
             expected: p.expected()?,
             p,
             set_up,
+            source,
             before: Vec::new(),
             open: false,
         })
@@ -190,6 +202,10 @@ impl Guarded for StepPrograms {
 
     fn renew(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
         let site = &self.launches.site;
+        if let Some(source) = &self.source {
+            let renewed = tree::empty(&site.dir).and_then(|()| tree::copy(source, &site.dir));
+            renewed.map_err(|e| ProbeError::io("copy the tree to", &site.dir, &e))?;
+        }
         site.aside("prepare", &self.p.prepare, tree, asker)?;
         self.before = self.trees()?;
         Ok(())

@@ -124,6 +124,41 @@ pub fn placed(top: &Path, to: &Path) -> io::Result<Vec<Placed>> {
     Ok(all)
 }
 
+/// Entries and bytes of a directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    pub files: u64,
+    pub bytes: u64,
+}
+
+/// How much a copy of a directory has.
+pub fn size(top: &Path) -> io::Result<Size> {
+    let all = entries(top, "")?;
+    let bytes = all.iter().filter(|(_, meta)| meta.is_file());
+    Ok(Size {
+        files: all.len() as u64,
+        bytes: bytes.map(|(_, meta)| meta.len()).sum(),
+    })
+}
+
+/// Copies what is in a directory into another one, with times and links.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    crate::packaged::place(to, &placed(from, Path::new(""))?, &|| true)
+}
+
+/// Removes what is in a directory.
+pub fn empty(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +190,35 @@ mod tests {
         let different: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(different.len(), 4, "{all:?}");
         assert!(content(&at("t/a/c")).unwrap().starts_with("a file, "));
+    }
+
+    #[test]
+    fn a_directory_is_emptied_and_copied_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(from.join("a/b")).unwrap();
+        fs::write(from.join("a/b/c"), "12345").unwrap();
+        std::os::unix::fs::symlink("a", from.join("l")).unwrap();
+        let old = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        fs::File::open(from.join("a/b/c"))
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
+        assert_eq!(size(&from).unwrap(), Size { files: 4, bytes: 5 });
+        fs::create_dir(&to).unwrap();
+        for _ in 0..2 {
+            copy(&from, &to).unwrap();
+            assert_eq!(content(&to).unwrap(), content(&from).unwrap());
+            assert_eq!(
+                fs::metadata(to.join("a/b/c")).unwrap().modified().unwrap(),
+                old
+            );
+            // Links are removed, and not what they name.
+            std::os::unix::fs::symlink(&from, to.join("out")).unwrap();
+            empty(&to).unwrap();
+            assert_eq!(fs::read_dir(&to).unwrap().count(), 0);
+            assert_eq!(size(&from).unwrap().files, 4);
+        }
     }
 
     #[test]

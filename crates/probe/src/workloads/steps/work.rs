@@ -17,11 +17,8 @@ use super::{
 };
 use crate::workloads::launch::start::Launched;
 use crate::{
-    Beat, Context, ProbeError, TurnRequest, Turned, Work, counters,
-    limits::HEARTBEAT_NS,
-    programs::guard::Guard,
-    run::{self, Mark},
-    workloads::work_dir::WorkDir,
+    Beat, Context, ProbeError, TurnRequest, Turned, Work, counters, limits::HEARTBEAT_NS,
+    programs::guard::Guard, run, workloads::work_dir::WorkDir,
 };
 
 /// What the first execution of each step in this process had before and after it, by its point. A
@@ -99,23 +96,10 @@ impl StepWork {
             return Ok(());
         };
         if self.changes || wrote {
-            self.flush()?;
+            run::flush(&self.context, &self.dir, &mut self.done.debt)?;
         }
         self.done.outcome = self.guard.conclude()?.outcome;
         as_first(&self.key, &self.done.outcome)
-    }
-
-    fn flush(&mut self) -> Result<(), ProbeError> {
-        let devices = counters::Devices::open(&self.context.devices);
-        let since = Mark::read(&devices);
-        self.context.sync(&self.dir)?;
-        let debt = since.debt(&devices);
-        let sum = self.done.debt.get_or_insert_default();
-        sum.seconds += debt.seconds;
-        if let Some(bytes) = debt.bytes {
-            *sum.bytes.get_or_insert_default() += bytes;
-        }
-        Ok(())
     }
 }
 
@@ -196,12 +180,7 @@ impl Work for StepWork {
         // A step that only makes or removes names is not known to write.
         self.context.sync(&self.dir)?;
         let done = &mut self.done;
-        if let Some(Debt { seconds, bytes }) = done.debt {
-            trial.debt = Some(Debt {
-                seconds: seconds / f64::from(done.count),
-                bytes: bytes.map(|bytes| bytes / u64::from(done.count)),
-            });
-        }
+        trial.debt = done.debt.map(|sum| run::each(sum, done.count.into()));
         if let Some(tracer) = &self.tracer {
             // All else is of executions that tracing has slowed down.
             trial.figures = tracer.read(self.count)?;

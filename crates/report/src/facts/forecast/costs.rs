@@ -2,32 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use layermark_model::{Meaning, Quantity, Run};
+use layermark_model::{Meaning, Quantity, Run, Target, Unit};
 
 use crate::types::ResultRow;
 
 /// The result whose difference from native is the cost of a call.
 pub struct Source {
-    workload: &'static str,
+    /// Operations on whole files and names are counted, and reads and writes of open files by their bytes.
+    unit: Unit,
     operation: &'static str,
     flushes: bool,
     /// An operation that it contains, and whose cost is not a part of the call's.
     without: Option<&'static str>,
 }
 
-const fn meta(operation: &'static str) -> Source {
+const fn whole(operation: &'static str) -> Source {
     Source {
-        workload: "meta",
+        unit: Unit::Operation,
         operation,
         flushes: false,
         without: None,
     }
 }
 
-const fn file(operation: &'static str) -> Source {
+const fn bytes(operation: &'static str) -> Source {
     Source {
-        workload: "file",
-        ..meta(operation)
+        unit: Unit::Byte,
+        ..whole(operation)
     }
 }
 
@@ -42,32 +43,32 @@ pub struct Kind {
 pub const KINDS: [Kind; 9] = [
     Kind {
         id: "stat",
-        sources: &[meta("stat")],
+        sources: &[whole("stat")],
         advice: "ask for fewer names there (for git: core.untrackedCache and core.fsmonitor), or keep large trees in another place",
     },
     Kind {
         id: "open",
-        sources: &[meta("open-stat")],
+        sources: &[whole("open-stat")],
         advice: "open fewer files there, or keep what is only read in another place",
     },
     Kind {
         id: "list",
-        sources: &[meta("list")],
+        sources: &[whole("list")],
         advice: "list fewer directories there",
     },
     Kind {
         id: "create",
-        sources: &[meta("create")],
+        sources: &[whole("create")],
         advice: "create fewer files there: unpack in another place, or keep them in one archive",
     },
     Kind {
         id: "unlink",
-        sources: &[meta("unlink")],
+        sources: &[whole("unlink")],
         advice: "remove fewer files one by one there: keep what is made anew in another place",
     },
     Kind {
         id: "set-attr",
-        sources: &[meta("set-attr")],
+        sources: &[whole("set-attr")],
         advice: "leave owner, mode and times of files as they are (for tar: -m --no-same-owner --no-same-permissions)",
     },
     Kind {
@@ -75,9 +76,9 @@ pub const KINDS: [Kind; 9] = [
         sources: &[
             Source {
                 without: Some("open-stat"),
-                ..meta("small-read")
+                ..whole("small-read")
             },
-            file("read"),
+            bytes("read"),
         ],
         advice: "read larger pieces there, or keep what is only read in another place",
     },
@@ -86,9 +87,9 @@ pub const KINDS: [Kind; 9] = [
         sources: &[
             Source {
                 without: Some("create"),
-                ..meta("small-write")
+                ..whole("small-write")
             },
-            file("write"),
+            bytes("write"),
         ],
         advice: "write larger pieces there",
     },
@@ -97,7 +98,7 @@ pub const KINDS: [Kind; 9] = [
         sources: &[Source {
             flushes: true,
             without: Some("small-write"),
-            ..meta("small-write")
+            ..whole("small-write")
         }],
         advice: "flush less often there: put more changes into one commit",
     },
@@ -116,12 +117,12 @@ pub struct Anchor {
 /// `every_s`. Of costs after several rests, those after the longest that is no longer than that, else the shortest.
 pub fn anchors(results: &[ResultRow], layer: &str, kind: &Kind, every_s: f64) -> Vec<Anchor> {
     let rest = |r: &ResultRow| r.meaning.rested_ms.unwrap_or(0);
-    let found = |workload: &'static str, operation: &'static str, flushes: bool| {
+    let found = |unit: Unit, operation: &'static str, flushes: bool| {
         let mut rows = results.iter().collect::<Vec<_>>();
         rows.retain(|r| {
             let m = &r.meaning;
             r.layer == layer
-                && r.workload == workload
+                && m.unit == unit
                 && m.operation == operation
                 && m.flushes == flushes
                 && r.is_told()
@@ -137,7 +138,7 @@ pub fn anchors(results: &[ResultRow], layer: &str, kind: &Kind, every_s: f64) ->
         let (mut us, mut natively) = extra(row)?;
         let mut evidence = vec![row.id.clone()];
         if let Some(part) = source.without {
-            let part = *found(source.workload, part, false).first()?;
+            let part = *found(source.unit, part, false).first()?;
             let (more, native) = extra(part)?;
             (us, natively) = (us - more, natively - native);
             evidence.push(part.id.clone());
@@ -153,7 +154,7 @@ pub fn anchors(results: &[ResultRow], layer: &str, kind: &Kind, every_s: f64) ->
     };
     let mut all = Vec::new();
     for source in kind.sources {
-        let rows = found(source.workload, source.operation, source.flushes);
+        let rows = found(source.unit, source.operation, source.flushes);
         all.extend(rows.into_iter().filter_map(|row| of(source, row)));
     }
     // Of several of one size, the first of the plan.
@@ -162,9 +163,11 @@ pub fn anchors(results: &[ResultRow], layer: &str, kind: &Kind, every_s: f64) ->
     all
 }
 
-/// Whether it may be the cost of a call: one at a time, through the page cache, which is warm.
+/// Whether it may be the cost of a call: on files that nobody else uses, one at a time, through the page cache, which is
+/// warm.
 fn is_plain(m: &Meaning) -> bool {
-    !m.is_cold() && !m.is_direct() && m.concurrency <= 1
+    let own_files = matches!(m.target, Target::Names | Target::Data);
+    own_files && !m.is_cold() && !m.is_direct() && m.concurrency <= 1
 }
 
 /// Microseconds more than natively, and native ones.
@@ -191,7 +194,7 @@ pub fn is_measured(run: &Run, kind: &Kind) -> bool {
     kind.sources.iter().any(|source| {
         let has = |operation: &str, flushes: bool| {
             run.points.iter().any(|p| {
-                p.workload == source.workload
+                p.meaning.unit == source.unit
                     && p.meaning.operation == operation
                     && p.meaning.flushes == flushes
                     && is_plain(&p.meaning)
@@ -243,7 +246,6 @@ mod tests {
     fn a_cost_is_of_files_that_have_rested_as_long_as_those_of_the_step() {
         let row = |rested_ms: Option<u64>, us: f64| ResultRow {
             layer: "sshfs".into(),
-            workload: "meta".into(),
             meaning: Meaning {
                 operation: "stat".into(),
                 rested_ms,

@@ -151,8 +151,10 @@ fn a_launch_that_could_not_be_traced_has_the_reason() {
     };
     assert_eq!(series(&trials).not_traced, None, "it was not asked for");
     let trial = trials[0].trial.as_mut().expect("a trial");
-    let note = "strace is missing; hint: apt-get install strace";
-    trial.notes.push(format!("{}{note}", calls::NOT_TRACED));
+    trial.untraced = Some(layermark_model::Untraced {
+        why: "strace is missing".into(),
+        hint: Some("apt-get install strace".into()),
+    });
     let told = series(&trials);
     assert!(told.trace.is_none());
     let why = "strace is missing: apt-get install strace";

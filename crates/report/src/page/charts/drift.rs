@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ReferenceLine, ScatterPlot, TickFormat};
 use layermark_stats::median;
 
-use super::{Chart, Group, Key, Table, svg};
+use super::{
+    Chart, Group, Key, Table,
+    svg::{self, DrawingId},
+};
 use crate::{Report, ResultRow, TrialRow, TrustItem, TrustState, number};
 
 /// Most dots of a drawing. With more trials every second, third and so on is drawn; the lines use
@@ -169,7 +172,7 @@ fn chart(n: usize, layer: &str, baseline: &str, dots: &[Dot]) -> Chart {
     });
     // A single outlying trial must not flatten all others.
     let (low, high) = (low.max(0.4) - 0.02, high.min(1.6) + 0.02);
-    let id = format!("drift-{n}");
+    let id = DrawingId::nth("drift", n);
     let title = format!("{layer}: throughput during the run");
     let layout = Layout::auto_from_plots(&plots)
         .with_width(super::WIDTH)
@@ -206,7 +209,7 @@ fn chart(n: usize, layer: &str, baseline: &str, dots: &[Dot]) -> Chart {
         number::count(own.len(), "block")
     );
     Chart {
-        svg: svg::draw(&id, &title, &description, plots, layout),
+        svg: svg::draw(id, &title, &description, plots, layout),
         title,
         legend,
         table: table(&own),

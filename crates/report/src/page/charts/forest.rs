@@ -7,7 +7,10 @@ use kuva::prelude::{
     ForestPlot, Layout, Plot, ReferenceLine, ShadedRegion, TextAnnotation, TickFormat,
 };
 
-use super::{Chart, Group, Table, label, svg};
+use super::{
+    Chart, Group, Table, label,
+    svg::{self, DrawingId},
+};
 use crate::{
     Report, ResultRow, Verdict,
     facts::{size_table, stalls},
@@ -158,10 +161,10 @@ impl Forest<'_> {
         for arrow in arrows {
             layout = layout.with_annotation(arrow);
         }
-        let id = format!("forest-{}", self.n);
+        let id = DrawingId::nth("forest", self.n);
         Chart {
             svg: svg::draw(
-                &id,
+                id,
                 &self.title,
                 &self.description(report.baseline()),
                 plots,

@@ -1,6 +1,6 @@
 //! How many operations take longer than a time: one drawing for each point, from the histograms.
 
-use super::{Chart, Group, SERIES, lines};
+use super::{Chart, Group, SERIES, lines, svg::DrawingId};
 use crate::{
     Report, ResultRow,
     facts::latency::SLOWER,
@@ -63,7 +63,7 @@ fn chart(report: &Report, n: usize, point: &str) -> Option<Chart> {
             .map(|r| Series::along(&r.layer, marks(r)))
             .collect(),
     };
-    (!rows.is_empty()).then(|| lines::draw(&format!("latency-{n}"), &drawn))
+    (!rows.is_empty()).then(|| lines::draw(DrawingId::nth("latency", n), &drawn))
 }
 
 fn marks(row: &ResultRow) -> impl Iterator<Item = Mark> {

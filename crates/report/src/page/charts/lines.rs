@@ -5,7 +5,10 @@ use std::sync::Arc;
 use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ScatterPlot, TickFormat};
 use layermark_model::format_size;
 
-use super::{Chart, Group, Key, Table, colour, forest, svg};
+use super::{
+    Chart, Group, Key, Table, colour, forest,
+    svg::{self, DrawingId},
+};
 use crate::{
     number,
     types::{LineChart, Mark, Section, Series},
@@ -32,7 +35,7 @@ pub fn group(section: &Section, level: f64) -> Option<Group> {
     let drawn = section.charts.iter().enumerate();
     let charts: Vec<Chart> = drawn
         .filter(|(_, c)| c.series.iter().any(|s| !s.points.is_empty()))
-        .map(|(n, chart)| draw(&format!("{}-{n}", section.name), chart))
+        .map(|(n, chart)| draw(DrawingId::nth(&section.name, n), chart))
         .collect();
     (!charts.is_empty()).then(|| Group {
         title: section.title.clone(),
@@ -44,8 +47,8 @@ pub fn group(section: &Section, level: f64) -> Option<Group> {
     })
 }
 
-/// One chart. `id` is unique within the page.
-pub fn draw(id: &str, chart: &LineChart) -> Chart {
+/// One chart.
+pub fn draw(id: DrawingId, chart: &LineChart) -> Chart {
     let mut plots: Vec<Plot> = Vec::new();
     let mut legend = Vec::new();
     let mut rows = Vec::new();

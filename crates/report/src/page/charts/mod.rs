@@ -88,7 +88,7 @@ pub fn nothing() -> Chart {
         Vec::new(),
         kuva::prelude::Layout::new((0.0, 1.0), (0.0, 1.0)),
     );
-    let mut drawing = svg::draw("nothing", title, title, plots, layout);
+    let mut drawing = svg::draw(svg::DrawingId::only("nothing"), title, title, plots, layout);
     drawing.scene = kuva::render::render::Scene::new(WIDTH, 10.0);
     Chart {
         title: title.into(),

@@ -2,7 +2,10 @@
 
 use kuva::prelude::{Histogram, Layout, LinePlot, Plot, ScatterPlot};
 
-use super::{Chart, Group, Key, Table, svg};
+use super::{
+    Chart, Group, Key, Table,
+    svg::{self, DrawingId},
+};
 use crate::{
     number,
     types::{Section, Sequence, SequenceOfLayer},
@@ -18,8 +21,9 @@ pub fn group(section: &Section) -> Option<Group> {
     let said = section.remarks.join(". ");
     let charts: Vec<Chart> = all
         .flat_map(|(n, of)| {
-            let id = format!("{}-{n}", section.name);
-            [order(&id, of, &said), spread(&id, of)]
+            let id = DrawingId::nth(&section.name, n);
+            let second = id.with("spread");
+            [order(id, of, &said), spread(second, of)]
         })
         .collect();
     (!charts.is_empty()).then(|| Group {
@@ -59,7 +63,7 @@ fn legend(of: &Sequence) -> Vec<Key> {
     of.series.iter().enumerate().map(key).collect()
 }
 
-fn order(id: &str, of: &Sequence, said: &str) -> Chart {
+fn order(id: DrawingId, of: &Sequence, said: &str) -> Chart {
     let (scale, unit) = scale(of);
     let mut plots = Vec::new();
     for (n, s) in of.series.iter().enumerate() {
@@ -127,7 +131,7 @@ fn order(id: &str, of: &Sequence, said: &str) -> Chart {
     }
 }
 
-fn spread(id: &str, of: &Sequence) -> Chart {
+fn spread(id: DrawingId, of: &Sequence) -> Chart {
     let (scale, unit) = scale(of);
     let times = |s: &SequenceOfLayer| -> Vec<f64> { s.ms.iter().map(|ms| ms / scale).collect() };
     let all: Vec<f64> = of.series.iter().flat_map(times).collect();
@@ -177,7 +181,7 @@ fn spread(id: &str, of: &Sequence) -> Chart {
     });
     Chart {
         svg: svg::draw(
-            &format!("{id}-spread"),
+            id,
             &title,
             &format!("How many of the runs took how long, in {BINS} classes."),
             plots,

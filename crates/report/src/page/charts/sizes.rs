@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use layermark_model::{Quantity, Unit};
 
-use super::{Chart, Group, lines};
+use super::{Chart, Group, lines, svg::DrawingId};
 use crate::{
     Report, ResultRow,
     facts::sweep::{self, Sweep},
@@ -80,5 +80,5 @@ fn chart(report: &Report, n: usize, sweep: &Sizes) -> Chart {
         y: axis("throughput", "B/s"),
         series: layers.map(series).collect(),
     };
-    lines::draw(&format!("sizes-{n}"), &chart)
+    lines::draw(DrawingId::nth("sizes", n), &chart)
 }

@@ -7,7 +7,10 @@ use kuva::{
 };
 use layermark_model::format_size;
 
-use super::{Chart, Group, Table, svg};
+use super::{
+    Chart, Group, Table,
+    svg::{self, DrawingId},
+};
 use crate::{
     Report, ResultRow,
     facts::size_table::{self, LayerTable, SizeTable},
@@ -31,11 +34,11 @@ pub fn of(test: &SizeTable, n: usize) -> Vec<Chart> {
     let layers = test.layers.iter().enumerate();
     let layers = layers.filter(|_| test.is_matrix());
     layers
-        .filter_map(|(l, of)| surface(test, of, &format!("surface-{n}-{l}")))
+        .filter_map(|(l, of)| surface(test, of, DrawingId::of("surface", format!("{n}-{l}"))))
         .collect()
 }
 
-fn surface(test: &SizeTable, of: &LayerTable, id: &str) -> Option<Chart> {
+fn surface(test: &SizeTable, of: &LayerTable, id: DrawingId) -> Option<Chart> {
     let rate = |row: Option<&ResultRow>| row.and_then(|r| r.value).map_or(f64::NAN, |v| v / 1e9);
     let rows = of.cells.iter();
     let z: Vec<Vec<f64>> = rows

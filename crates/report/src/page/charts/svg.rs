@@ -1,5 +1,7 @@
 //! Adapts kuva's SVG to a page: it scales with the page, uses its colours, and has a name.
 
+use std::fmt;
+
 use kuva::{
     prelude::{Layout, Plot, SvgBackend},
     render::{
@@ -8,16 +10,61 @@ use kuva::{
     },
 };
 
+/// The id of a drawing, unique within the page: its kind, and what tells it from others of that kind.
+#[derive(Debug, Clone)]
+pub struct DrawingId {
+    kind: String,
+    own: String,
+}
+
+impl DrawingId {
+    /// The n-th drawing of a kind.
+    pub fn nth(kind: &str, n: usize) -> Self {
+        Self::of(kind, n.to_string())
+    }
+
+    /// A drawing of a kind.
+    pub fn of(kind: &str, own: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            own: own.into(),
+        }
+    }
+
+    /// The only drawing of a kind.
+    pub fn only(kind: &str) -> Self {
+        Self::of(kind, "")
+    }
+
+    /// A second drawing of the same data.
+    pub fn with(&self, more: &str) -> Self {
+        Self::of(&self.kind, format!("{}-{more}", self.own))
+    }
+}
+
+impl fmt::Display for DrawingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joint = if self.own.is_empty() { "" } else { "-" };
+        write!(f, "{}{joint}{}", self.kind, self.own)
+    }
+}
+
 /// A drawing whose colours are the page's variables.
 pub struct Drawing {
-    id: String,
+    id: DrawingId,
     title: String,
     description: String,
     pub scene: Scene,
 }
 
-/// Draws. `id` is unique within the page.
-pub fn draw(id: &str, title: &str, description: &str, plots: Vec<Plot>, layout: Layout) -> Drawing {
+/// Draws.
+pub fn draw(
+    id: DrawingId,
+    title: &str,
+    description: &str,
+    plots: Vec<Plot>,
+    layout: Layout,
+) -> Drawing {
     let layout = layout
         .with_theme(theme())
         .with_font_family("system-ui, sans-serif")
@@ -27,7 +74,7 @@ pub fn draw(id: &str, title: &str, description: &str, plots: Vec<Plot>, layout: 
         .with_grid_line_width(1.0)
         .with_axis_line_width(1.0);
     Drawing {
-        id: id.into(),
+        id,
         title: title.into(),
         description: description.into(),
         scene: render_multiple(plots, layout),
@@ -49,7 +96,7 @@ impl Drawing {
 
     /// Name, description and shapes of a scene, and the end of the element.
     pub fn body(&self, scene: &Scene) -> String {
-        let id = &self.id;
+        let id = &self.id.to_string();
         let drawn = SvgBackend.render_scene(scene);
         let body = drawn.split_once('>').map_or("", |(_, body)| body);
         format!(
@@ -61,14 +108,13 @@ impl Drawing {
     }
 
     /// Its id, unique within the page.
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> &DrawingId {
         &self.id
     }
 
-    /// The kind of the drawing, for the name of its file: the start of its id.
+    /// The kind of the drawing, for the name of its file.
     pub fn kind(&self) -> &str {
-        let end = self.id.find('-').unwrap_or(self.id.len());
-        &self.id[..end]
+        &self.id.kind
     }
 }
 

@@ -2,7 +2,10 @@
 
 use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ReferenceLine, ScatterPlot, TickFormat};
 
-use super::{Chart, Table, svg};
+use super::{
+    Chart, Table,
+    svg::{self, DrawingId},
+};
 use crate::{Change, Trend, TrendRun, facts::stalls, number};
 
 /// The trend's only chart.
@@ -78,7 +81,7 @@ pub fn chart(title: &str, trend: &Trend) -> Chart {
         ]
     };
     Chart {
-        svg: svg::draw("trend", title, &description, plots, layout),
+        svg: svg::draw(DrawingId::only("trend"), title, &description, plots, layout),
         title: title.to_owned(),
         legend: Vec::new(),
         table: Table {

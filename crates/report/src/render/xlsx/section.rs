@@ -143,7 +143,7 @@ fn table(page: &mut Page, at: u32, of: &DataTable) -> Result<u32> {
     for (n, head) in of.head.iter().enumerate() {
         let cells = || of.rows.iter().map(|r| r.get(n));
         let numeric = cells().flatten().any(|c| c.value.is_some());
-        let wordy = !numeric || !cells().flatten().all(Cell::is_plain);
+        let wordy = !numeric || cells().flatten().any(Cell::is_wordy);
         if wordy {
             page.widen(col, head);
             page.sheet

@@ -18,6 +18,7 @@ use super::*;
 use crate::{
     code_span::Part as Span,
     facts::index::Index,
+    numerals::printed,
     statements::{
         advice::{self, Advised},
         caveats::{self, Caveat},
@@ -92,33 +93,17 @@ fn all_kinds() -> BTreeSet<&'static str> {
     all.into_iter().flatten().copied().collect()
 }
 
-/// The places of numbers in a text, without exponents.
-fn digits(text: &str) -> Vec<(usize, &str)> {
+/// The numbers of a statement's data, without exponents.
+fn digits(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(start) = text[from..].find(|c: char| c.is_ascii_digit()) {
         let start = from + start;
         let end = text[start..].find(|c: char| !(c.is_ascii_digit() || c == '.'));
         from = end.map_or(text.len(), |n| start + n);
-        found.push((start, text[start..from].trim_end_matches('.')));
+        found.push(text[start..from].trim_end_matches('.'));
     }
     found
-}
-
-/// Numbers in a text, with the value of the last printed digit.
-fn printed(text: &str) -> Vec<(f64, f64)> {
-    let number = |(start, digits): (usize, &str)| {
-        // The digits of a name are no number of their own.
-        let is_name = text[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        let zeros = digits.len() - digits.trim_end_matches('0').len();
-        let unit = match digits.split_once('.') {
-            Some((_, places)) => 0.1f64.powf(places.len() as f64),
-            None if zeros == digits.len() => 1.0,
-            None => 10f64.powf(zeros as f64),
-        };
-        Some((digits.parse().ok()?, unit)).filter(|_| !is_name)
-    };
-    digits(text).into_iter().filter_map(number).collect()
 }
 
 /// Values behind `name: ` in a statement's data.
@@ -133,9 +118,9 @@ fn fields(data: &str, name: &str) -> Vec<f64> {
     parts.filter_map(number).collect()
 }
 
-/// All numbers of a statement's data, and what may be written of them: inverse, share, unit and sum.
+/// All numbers of a statement's data, and what may be written of them: inverse, share and sum.
 fn known(data: &str) -> Vec<f64> {
-    let mut values: Vec<&str> = digits(data).into_iter().map(|(_, digits)| digits).collect();
+    let mut values: Vec<&str> = digits(data);
     values.sort_unstable();
     values.dedup();
     let mut known: Vec<f64> = Vec::new();
@@ -143,11 +128,7 @@ fn known(data: &str) -> Vec<f64> {
         .into_iter()
         .filter_map(|digits| digits.parse::<f64>().ok())
     {
-        let of = [v, 1.0 / v, v - 1.0, 1.0 - v, 1.0 + v];
-        for v in of.map(f64::abs) {
-            let units = [1.0, 1e2, 1e-3, 1e3, 1e6, 1e-6, 1e-9];
-            known.extend(units.map(|unit| v * unit));
-        }
+        known.extend([v, 1.0 / v, v - 1.0, 1.0 - v, 1.0 + v].map(f64::abs));
     }
     let [trials, failed] = ["trials", "failed_trials"].map(|f| fields(data, f).iter().sum::<f64>());
     let each = fields(data, " trials").into_iter();
@@ -156,10 +137,10 @@ fn known(data: &str) -> Vec<f64> {
     known.extend([failed, trials, trials - failed]);
     let slow = fields(data, "slow").into_iter();
     let slow = slow.zip(fields(data, "operations"));
-    known.extend(slow.map(|(slow, all)| 100.0 * slow / all));
+    known.extend(slow.map(|(slow, all)| slow / all));
     let disturbed = fields(data, "disturbed").into_iter();
     let disturbed = disturbed.zip(fields(data, "trials"));
-    known.extend(disturbed.map(|(some, all)| 100.0 * some / all));
+    known.extend(disturbed.map(|(some, all)| some / all));
     known
 }
 
@@ -201,10 +182,10 @@ fn agree<T: Debug + Kinds>(made: &mut Made, of: &T, words: &Text, names: &Names)
             }
             Span::Words(text) => text,
         };
-        for (value, unit) in printed(text) {
-            let near = |v: &f64| (v - value).abs() <= unit * 0.500_001;
+        for number in printed(text) {
+            let value = number.value;
             let counted = value.fract() == 0.0 && value <= things as f64;
-            if !counted && !known.iter().chain(&constants).any(near) {
+            if !counted && !number.is_of(known.iter().chain(&constants)) {
                 let wrong = format!("{value} of {words:?} is not in {data:.3000}");
                 made.wrong.insert(wrong);
             }

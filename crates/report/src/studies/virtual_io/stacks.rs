@@ -1,6 +1,6 @@
 //! The three stacks next to each other: works as rows, layers as columns.
 
-use layermark_model::{LayerRun, Point, Quotient, Spec, Target};
+use layermark_model::{GUEST_DISK, GUEST_NIC, LayerRun, Point, Quotient, Target};
 
 use crate::{
     number as text,
@@ -24,30 +24,26 @@ pub(super) enum Stack {
 }
 
 impl Stack {
-    /// The stack of the device that a point uses: network card or disk. `None` for kinds that the
-    /// study does not have.
-    pub(super) fn of(spec: &Spec, target: Target) -> Option<Self> {
-        if spec.is_native() {
+    /// The stack of the device that a point uses: network card or disk, as the layer tells it. `None` for kinds that
+    /// the study does not have, and unless each guest has such a device, and all have the same kind.
+    pub(super) fn of(layer: &LayerRun, target: Target) -> Option<Self> {
+        if layer.spec.is_native() {
             return Some(Self::Native);
         }
-        let (near, far) = spec.ends();
-        let ends: Vec<Self> = [near, far]
-            .iter()
-            .filter(|end| !end.is_native())
-            .map(|end| Self::of_guest(end, target))
-            .collect::<Option<_>>()?;
-        ends.iter().all(|s| *s == ends[0]).then(|| ends[0])
+        let (near, far) = layer.spec.ends();
+        let guests = [near, far].iter().filter(|end| !end.is_native()).count();
+        let device = match target {
+            Target::Network => GUEST_NIC,
+            _ => GUEST_DISK,
+        };
+        let devices = layer.facts.of_both_ends(device);
+        let kinds: Vec<Self> = devices.map(Self::of_device).collect::<Option<_>>()?;
+        let alike = kinds.len() == guests && kinds.iter().all(|kind| *kind == kinds[0]);
+        alike.then(|| kinds[0])
     }
 
-    fn of_guest(guest: &Spec, target: Target) -> Option<Self> {
-        let option = |name: &str| guest.options.get(name).map(String::as_str);
-        let device = match target {
-            Target::Network => option("nic").unwrap_or("virtio-net"),
-            _ => option("disk").unwrap_or("virtio-blk"),
-        };
-        let on_disk = target == Target::Network || option("share").is_none_or(|s| s == "none");
-        match device {
-            _ if guest.layer != "vm" || !on_disk => None,
+    fn of_device(name: &str) -> Option<Self> {
+        match name {
             "e1000" | "e1000e" | "rtl8139" | "ide" | "ahci" => Some(Self::Emulated),
             "virtio-net" | "virtio-blk" | "virtio-scsi" => Some(Self::Paravirtual),
             _ => None,
@@ -78,7 +74,10 @@ pub(super) fn stacks(data: &Data, paths: bool) -> Vec<DataTable> {
         .layers
         .iter()
         .filter(|l| !l.control && (l.spec.is_native() || is_path(l) == paths))
-        .filter_map(|l| Some((Stack::of(&l.spec, Target::Network)?, l)))
+        .filter_map(|l| {
+            let of = |target| Stack::of(l, target);
+            Some((of(Target::Network).or_else(|| of(Target::Data))?, l))
+        })
         .collect();
     layers.sort_by_key(|(stack, _)| *stack);
     let works = data.run.points.iter().map(|point| Work {
@@ -92,7 +91,7 @@ pub(super) fn stacks(data: &Data, paths: bool) -> Vec<DataTable> {
     let head = layers.iter().map(|(stack, l)| {
         let name = heading(data, &l.name);
         // A guest may have an emulated disk and a paravirtual card.
-        let of_disk = Stack::of(&l.spec, Target::Data);
+        let of_disk = Stack::of(l, Target::Data);
         let one = l.spec.near.is_some() || of_disk == Some(*stack);
         match stack {
             Stack::Emulated | Stack::Paravirtual if one => words::head(stack.word(), &name),
@@ -133,7 +132,7 @@ pub(super) fn is_path(layer: &LayerRun) -> bool {
 fn result<'a>(data: &'a Data, layer: &LayerRun, point: &Point) -> Option<(Stack, &'a ResultRow)> {
     let mut own = data.results.iter().filter(|r| usable(r));
     let row = own.find(|r| r.layer == layer.name && r.label == point.label)?;
-    Some((Stack::of(&layer.spec, row.meaning.target)?, row))
+    Some((Stack::of(layer, row.meaning.target)?, row))
 }
 
 impl Work<'_> {
@@ -181,21 +180,40 @@ mod tests {
 
     #[test]
     fn a_layer_is_in_the_stack_of_its_device() {
-        let stack = |text: &str, target| Stack::of(&text.parse().unwrap(), target);
-        let (net, disk) = (Target::Network, Target::Data);
-        for (layer, target, expected) in [
-            ("native", net, Some(Stack::Native)),
-            ("vm:disk=ide,nic=e1000", net, Some(Stack::Emulated)),
-            ("vm:disk=ide,nic=virtio-net", net, Some(Stack::Paravirtual)),
-            ("vm:disk=ide,nic=virtio-net", disk, Some(Stack::Emulated)),
-            ("vm:nic=e1000..vm:nic=rtl8139", net, Some(Stack::Emulated)),
-            ("vm:nic=e1000..vm", net, None),
-            ("vm..vm", net, Some(Stack::Paravirtual)),
-            ("vm:disk=nvme", disk, None),
-            ("vm:share=virtiofs", disk, None),
-            ("netns", net, None),
+        let stack = |spec: &str, notes: &[(&str, &str)], target| {
+            let mut layer = sample_layer();
+            layer.spec = spec.parse().unwrap();
+            let notes = notes.iter().map(|(k, v)| ((*k).into(), (*v).into()));
+            layer.facts.notes = notes.collect();
+            Stack::of(&layer, target)
+        };
+        let (net, data) = (Target::Network, Target::Data);
+        let both = [("disk", "ide"), ("nic", "virtio-net")];
+        assert_eq!(stack("native", &[], net), Some(Stack::Native));
+        assert_eq!(stack("vm", &both, net), Some(Stack::Paravirtual));
+        assert_eq!(stack("vm", &both, data), Some(Stack::Emulated));
+        assert_eq!(stack("vm", &[("disk", "nvme")], data), None);
+        // A guest that shares a folder has no disk, and a network namespace no card of a guest.
+        assert_eq!(stack("vm", &both[1..], data), None);
+        assert_eq!(stack("netns", &[("nic_driver", "veth")], net), None);
+        for (near, far, expected) in [
+            ("e1000", "rtl8139", Some(Stack::Emulated)),
+            ("virtio-net", "virtio-net", Some(Stack::Paravirtual)),
+            ("e1000", "virtio-net", None),
         ] {
-            assert_eq!(stack(layer, target), expected, "{layer}");
+            let ends = [("near_nic", near), ("nic", far)];
+            assert_eq!(stack("vm..vm", &ends, net), expected);
         }
+        assert_eq!(stack("netns..vm", &both, net), None);
+        let turned = [("near_nic", "e1000")];
+        assert_eq!(stack("vm..native", &turned, net), Some(Stack::Emulated));
+    }
+
+    fn sample_layer() -> LayerRun {
+        layermark_testkit::sample::Sample::default()
+            .build()
+            .0
+            .layers[1]
+            .clone()
     }
 }

@@ -23,7 +23,7 @@ pub fn failed(program: &str, layer: &str, why: &str) -> Text {
     text!("{program} from {layer}: {why}")
 }
 
-/// How a label ends that has the state of its caches.
-pub fn states(state: &str) -> [String; 2] {
-    [text!(" ({state})").into(), text!(", {state}").into()]
+/// The label of a program in a state of the caches.
+pub fn with_state(program: &str, state: &str) -> String {
+    text!("{program} ({state})").into()
 }

@@ -1,12 +1,12 @@
 //! Runs of the workload `file` whose costs are given by a function.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use layermark_model::{
-    CacheState, Cell, CpuUse, Debt, Device, DeviceBytes, Facts, GuestFacts, LayerRun, LayerStatus,
-    Machine, Meaning, Mount, Pass, Plan, Point, Run, RunStatus, SelfTest, Settings, StoreOption,
-    Target, Trial, TrialRecord, Unit, witness::WitnessTrial,
+    CacheState, Cell, CpuUse, Debt, Device, DeviceBytes, Facts, GUEST_DISK, GUEST_NIC, GuestFacts,
+    LayerRun, LayerStatus, Machine, Meaning, Mount, NEAR, Pass, Plan, Point, Run, RunStatus,
+    SelfTest, Settings, Spec, StoreOption, Target, Trial, TrialRecord, Unit, witness::WitnessTrial,
 };
 use layermark_probe::workloads;
 use layermark_report::Report;
@@ -110,6 +110,12 @@ impl Made {
 
     /// Launches of these programs, cold and warm.
     pub fn launches(mut self, programs: &[&str]) -> Self {
+        let named = programs.iter().map(|program| Settings {
+            workload: "launch".into(),
+            label: Some((*program).into()),
+            params: serde_json::Map::new(),
+        });
+        self.run.plan.work.extend(named);
         for (program, cache) in programs.iter().flat_map(|p| [(p, "cold"), (p, "warm")]) {
             let params = json!({
                 "command": program, "ready": "exit", "cache": cache, "record": 1, "file_size": 1
@@ -304,7 +310,23 @@ fn trial(point: &Point, us: f64) -> Trial {
     }
 }
 
+/// Notes of the devices of the guests at the ends of a layer.
+fn devices_of_guests(spec: &Spec) -> BTreeMap<String, String> {
+    let (near, far) = spec.ends();
+    let ends = [(NEAR, near), ("", far)].into_iter();
+    let guests = ends.filter(|(_, end)| end.layer == "vm");
+    let notes = guests.flat_map(|(prefix, guest)| {
+        let defaults = [(GUEST_DISK, "virtio-blk"), (GUEST_NIC, "virtio-net")];
+        defaults.map(|(device, usual)| {
+            let model = guest.options.get(device).map_or(usual, String::as_str);
+            (format!("{prefix}{device}"), model.to_owned())
+        })
+    });
+    notes.collect()
+}
+
 fn layer(name: &str) -> LayerRun {
+    let spec: Spec = name.parse().expect("a spec");
     let facts = Facts {
         mounts: vec![Mount {
             at: "/srv/layer".into(),
@@ -321,14 +343,16 @@ fn layer(name: &str) -> LayerRun {
             physical: true,
             own: false,
         }],
+        notes: devices_of_guests(&spec),
         ..Facts::default()
     };
     LayerRun {
-        spec: name.parse().expect("a spec"),
+        spec,
         name: name.into(),
         status: LayerStatus::Ready,
         reason: None,
         hint: None,
+        enough_s: None,
         facts,
         setup_s: 0.01,
         self_test: SelfTest {

@@ -1,0 +1,49 @@
+//! Estimates beside what they estimate, as a table.
+
+use crate::{
+    code_span::code,
+    number,
+    types::{Cell, DataTable, Estimate, EstimateCheck, Report, Section},
+    words::estimate_checks::apart,
+};
+
+/// The table. `None` if nothing was estimated and measured.
+pub fn section(report: &Report) -> Option<Section> {
+    let rows = &report.estimate_checks;
+    if rows.is_empty() {
+        return None;
+    }
+    let head = ["layer", "program", "estimate", "apart", ""];
+    Some(Section {
+        name: "estimate_checks".into(),
+        title: "Does the estimate say what the program loses?".into(),
+        about: "The program itself and its estimate were run in turn. Each has a ratio to the baseline, and the difference is how far the estimate's is from the program's. The estimate explains the program's loss if the whole interval of the difference is within the limit.".into(),
+        is_answer: true,
+        tables: vec![DataTable {
+            title: "Estimate and program".into(),
+            note: String::new(),
+            head: head.map(str::to_owned).to_vec(),
+            rows: rows.iter().map(cells).collect(),
+        }],
+        remarks: rows.iter().map(|row| row.text.clone()).collect(),
+        ..Section::default()
+    })
+}
+
+fn cells(row: &EstimateCheck) -> Vec<Cell> {
+    let ratio = |e: &Option<Estimate>| {
+        let number = |e: &Estimate| Cell::number(number::ratio_with(e), e.estimate);
+        e.as_ref().map_or_else(|| Cell::text("-"), number)
+    };
+    let apart = row.difference.map_or_else(
+        || Cell::text("-"),
+        |d| Cell::number(String::from(apart(&d)), d.estimate),
+    );
+    vec![
+        Cell::text(code(&row.layer)),
+        ratio(&row.measured_ratio),
+        ratio(&row.estimate_ratio),
+        apart,
+        Cell::text(row.verdict.word()),
+    ]
+}
