@@ -40,7 +40,7 @@ PLACES="podman:podman slirp4netns:slirp4netns iptables:iptables dockerd:docker.i
 SERVED="bindfs:bindfs gocryptfs:gocryptfs fuse-overlayfs:fuse-overlayfs sshfs:sshfs rclone:rclone"
 # A clean root for `make test-dist`.
 ROOT="mmdebstrap:mmdebstrap"
-TEST="$CHECK $VM $DIST $ROOT $PROGRAMS $PLACES $SERVED fio:fio eatmydata:eatmydata sqlite3:sqlite3 redis-server:redis-server rsync:rsync unshare:util-linux ip:iproute2 npm:npm chromium:chromium $DEVLOAD $SERVERS $SHELLS"
+TEST="$CHECK $VM $DIST $ROOT $PROGRAMS $PLACES $SERVED fio:fio eatmydata:eatmydata sqlite3:sqlite3 redis-server:redis-server rsync:rsync unshare:util-linux ip:iproute2 npm:npm chromium:chromium soffice:libreoffice-calc pdftotext:poppler-utils $DEVLOAD $SERVERS $SHELLS"
 BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-light ab:apache2-utils wrk:wrk curl:curl vsftpd:vsftpd"
 
 as_root() {

@@ -163,6 +163,9 @@ pub struct CommonArgs {
     /// Seed of order, data and offsets [default: drawn and recorded]
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Your name for this machine, which tells its runs from those of others
+    #[arg(long, value_name = "NAME", value_parser = label)]
+    pub label: Option<String>,
     /// Multiply file sizes and counts: 0.1 for a small run of a large plan
     #[arg(long)]
     pub scale: Option<f64>,
@@ -205,6 +208,7 @@ impl CommonArgs {
         if let Some(dir) = config.dir.as_ref().filter(|_| !given) {
             self.dir.clone_from(dir);
         }
+        self.label = self.label.take().or_else(|| config.label.clone());
         self.usual = config;
     }
 
@@ -264,6 +268,18 @@ pub fn silence(text: &str) -> Result<std::time::Duration, String> {
     Ok(limit)
 }
 
+/// Parses a name for a machine.
+pub fn label(text: &str) -> Result<String, String> {
+    const LONGEST: usize = 40;
+    let odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if text.trim().is_empty() || text.chars().count() > LONGEST || text.contains(odd) {
+        return Err(format!(
+            "write a name of at most {LONGEST} characters on one line"
+        ));
+    }
+    Ok(text.trim().to_owned())
+}
+
 /// Parses a share: `5%` or `0.05`.
 pub fn share(text: &str) -> Result<f64, String> {
     let (number, factor) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 0.01));
@@ -306,6 +322,15 @@ mod tests {
         assert!((share("0.02").unwrap() - 0.02).abs() < 1e-12);
         for bad in ["", "x", "0", "100%", "-1%", "nan"] {
             assert!(share(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_label_is_a_short_name_on_one_line() {
+        assert_eq!(label(" build 7 ").unwrap(), "build 7");
+        assert!(label(&"a".repeat(40)).is_ok());
+        for bad in ["", "  ", "a\nb", "\u{1b}[31m", &"a".repeat(41)] {
+            assert!(label(bad).is_err(), "{bad:?}");
         }
     }
 

@@ -10,12 +10,12 @@ use layermark_fd::{Refused, open_own};
 use layermark_model::{MOST_TEXT, Spec, nearest, parse_duration};
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use crate::{common_args, failure::Failure};
 
 /// Its name in the directory of configuration files.
 const NAME: &str = "layermark.toml";
 /// Its keys.
-pub const KEYS: [&str; 3] = ["dir", "budget", "layers"];
+pub const KEYS: [&str; 4] = ["dir", "budget", "layers", "label"];
 
 /// What it says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -27,6 +27,8 @@ pub struct Config {
     /// For `-l`, of commands for one workload and of plans without layers of their own.
     #[serde(default)]
     pub layers: Vec<Spec>,
+    /// For `--label`: the user's name for this machine.
+    pub label: Option<String>,
 }
 
 /// Where it is, whether or not it is there. `None` without a home directory.
@@ -124,6 +126,10 @@ fn parse(text: &str) -> Result<Config, (String, String)> {
         parse_duration(budget)
             .map_err(|e| (format!("`budget`: {e}"), "budget = \"60s\"".into()))?;
     }
+    if let Some(label) = &config.label {
+        common_args::label(label)
+            .map_err(|e| (format!("`label`: {e}"), "label = \"build-7\"".into()))?;
+    }
     for layer in &config.layers {
         if layermark_layers::find(&layer.layer).is_none() && !layer.is_native() {
             let why = format!("`layers`: there is no layer `{layer}`");
@@ -143,11 +149,12 @@ mod tests {
 
     #[test]
     fn what_is_in_it_is_read() {
-        let text = "dir = \"/mnt/x\"\nbudget = \"30s\"\nlayers = [\"overlay:upper\", \"fuse\"]\n";
+        let text = "dir = \"/mnt/x\"\nbudget = \"30s\"\nlayers = [\"overlay:upper\", \"fuse\"]\nlabel = \"build-7\"\n";
         let config = parse(text).unwrap();
         assert_eq!(config.dir.as_deref(), Some(Path::new("/mnt/x")));
         assert_eq!(config.budget.as_deref(), Some("30s"));
         assert_eq!(config.layers.len(), 2);
+        assert_eq!(config.label.as_deref(), Some("build-7"));
         assert_eq!(parse(""), Ok(Config::default()));
     }
 
@@ -162,9 +169,10 @@ mod tests {
             (
                 "verbose = true",
                 "unknown key `verbose`",
-                "dir, budget, layers",
+                "dir, budget, layers, label",
             ),
             ("dir = \"work\"", "not an absolute path", "dir = "),
+            ("label = \"a\\nb\"", "`label`", "build-7"),
             ("budget = \"soon\"", "`budget`", "60s"),
             (
                 "layers = [\"no-such\"]",

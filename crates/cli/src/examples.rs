@@ -32,8 +32,8 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     (
         "compare",
         [
-            "layermark compare last~1 last",
             "layermark compare old.json new.json --fail-if slower=10%",
+            "layermark compare a.lm b.lm c.lm d.lm",
         ],
     ),
     (

@@ -19,7 +19,7 @@ mod resolve;
 mod stop;
 
 use layermark_layers::{served, workdir::WorkDir};
-use layermark_model::{Run, RunStatus, random};
+use layermark_model::{Machine, Run, RunStatus, random};
 use layermark_probe::workloads;
 use layermark_store::Store;
 
@@ -98,7 +98,10 @@ pub fn run(
         seed: resolved.seed,
         dir: dir.to_string_lossy().into_owned(),
         plan: resolved.plan,
-        machine: machine::read(&dir),
+        machine: Machine {
+            label: request.label,
+            ..machine::read(&dir)
+        },
         layers: resolved.layers,
         points: resolved.points,
         cut: None,

@@ -32,6 +32,7 @@ pub fn read(dir: &Path) -> Machine {
         base: mounts::holding(dir)
             .map(|m| format!("{} on {}", m.fs, m.source.to_string_lossy()))
             .unwrap_or_default(),
+        label: None,
     }
 }
 

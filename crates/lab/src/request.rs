@@ -93,6 +93,8 @@ pub struct Request {
     pub silence: Duration,
     /// Values of variables of launched programs. They take precedence over those in the plan.
     pub env: Environment,
+    /// The user's name for this machine.
+    pub label: Option<String>,
     /// Layers and workloads that the plan may name.
     pub catalog: Catalog,
     /// Layers that an earlier run left out, or in which it left points out: the same is left out again.
@@ -118,6 +120,7 @@ impl Request {
             allow_tmpfs: false,
             silence: SILENCE,
             env: Environment::new(),
+            label: None,
             catalog: Catalog::default(),
             left_out: None,
             usual_budget: false,

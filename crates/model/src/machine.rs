@@ -21,6 +21,9 @@ pub struct Machine {
     pub privilege: String,
     /// File system and device of the base directory.
     pub base: String,
+    /// The user's name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
 }
 
 impl Machine {

@@ -17,7 +17,7 @@ use crate::{
 pub const TALLY_RULES: &str = "6ca9e21c";
 
 /// Counts of a run's verdicts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// All verdicts that the plan requests.
     pub asked: usize,
@@ -27,6 +27,9 @@ pub struct Tally {
     pub slower: usize,
     /// How many are *faster*.
     pub faster: usize,
+    /// The headline of the run's report, as it ended. Absent where it was not kept: it takes the whole report to make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headline: Option<String>,
 }
 
 impl Tally {
@@ -39,6 +42,7 @@ impl Tally {
             same: count(Verdict::Same),
             slower: count(Verdict::Slower),
             faster: count(Verdict::Faster),
+            headline: None,
         }
     }
 

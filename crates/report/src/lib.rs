@@ -37,6 +37,11 @@ pub fn imports_schema() -> serde_json::Value {
     schemars::schema_for!(ImportComparison).to_value()
 }
 
+/// JSON schema of `layermark compare A B C --json`, as published in `docs/schema/odd.json`.
+pub fn odd_schema() -> serde_json::Value {
+    schemars::schema_for!(ManyRuns).to_value()
+}
+
 /// JSON schema of `layermark safe --json`, as published in `docs/schema/safe.json`.
 pub fn safe_schema() -> serde_json::Value {
     schemars::schema_for!(Safety).to_value()

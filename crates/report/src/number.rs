@@ -497,6 +497,19 @@ pub fn times(e: &Estimate) -> String {
     Written::of(e).times()
 }
 
+/// From this ratio on, a multiple is easier to read than a share.
+pub const MULTIPLE: f64 = 1.5;
+
+/// A ratio in few words: `+12 %`, `3.0x`, `2.3x faster`.
+pub fn amount(e: &Estimate) -> String {
+    let share = 100.0 * (e.estimate - 1.0);
+    if share <= 0.0 || e.estimate >= MULTIPLE {
+        return times(e);
+    }
+    let decimals = usize::from(share < 0.95);
+    format!("+{share:.decimals$} %")
+}
+
 /// [`times`] of a number without an interval.
 pub fn times_about(ratio: f64) -> String {
     times(&exact(ratio))

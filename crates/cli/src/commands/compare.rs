@@ -1,10 +1,10 @@
-//! `layermark compare`: a run against an older one.
+//! `layermark compare`: a run against an older one, or each of several runs against the others.
 
 use std::{path::Path, process::ExitCode};
 
 use clap::Args;
 use layermark_model::StoreOption;
-use layermark_report::{ImportComparison, Report, TrustState, render};
+use layermark_report::{ImportComparison, ManyRuns, Report, TrustState, render};
 
 use super::{complete, gate, output, stdout, stored, target};
 use crate::{
@@ -20,12 +20,15 @@ pub struct CompareArgs {
     /// The newer run, likewise [default: last]
     #[arg(add = complete::reports())]
     pub new: Option<String>,
+    /// More runs, likewise: then each is compared with the others, and the odd one is named
+    #[arg(add = complete::reports())]
+    pub more: Vec<String>,
     #[command(flatten)]
     pub gates: GateArgs,
     /// Refuse to compare runs of unlike machines or kernels
     #[arg(long)]
     pub same_machine: bool,
-    /// Changes below this do not matter: 5% [default: that of the newer run]
+    /// Changes below this do not matter: 5% [default: that of the newest run]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub delta: Option<f64>,
     #[command(flatten)]
@@ -37,6 +40,9 @@ pub const FORMATS: [&str; 6] = ["html", "json", "markdown", "junit", "csv", "ter
 
 /// Prints and writes the comparison of two runs; the exit code is 1 where a gate has failed.
 pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    if !args.more.is_empty() {
+        return many(args);
+    }
     let gates = gate::read(&args.gates)?;
     let targets = target::targets(&args.out)?;
     if let Some(other) = targets.iter().find(|t| !FORMATS.contains(&t.format())) {
@@ -75,6 +81,67 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
         return Ok(Code::Untrusted.into());
     }
     Ok(gates.unwrap_or(ExitCode::SUCCESS))
+}
+
+/// Compares each of several runs with the others, and prints which one is odd.
+fn many(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let one_way = [
+        (
+            !args.gates.fail_if.is_empty() || args.gates.fail_undecided,
+            "--fail-if",
+        ),
+        (args.same_machine, "--same-machine"),
+        (!args.out.output.is_empty(), "-o"),
+    ];
+    if let Some((_, flag)) = one_way.iter().find(|(given, _)| *given) {
+        let text = format!("{flag} is for two runs: several are printed as text or --json");
+        let names = all_names(args);
+        let hint = format!("layermark compare {} --json", shell_words::join(names));
+        return Err(Failure::usage(text).hint(hint));
+    }
+    let mut store = stored::Opened::new(args.out.store.store.as_deref());
+    let names = all_names(args);
+    let reports: Vec<Report> = names
+        .iter()
+        .map(|name| report(name, &mut store))
+        .collect::<Result<_, _>>()?;
+    for (at, one) in reports.iter().enumerate() {
+        if let Some(first) = reports[..at].iter().position(|other| other.run == one.run) {
+            let (first, again) = (names[first], names[at]);
+            let text = format!("`{first}` and `{again}` are one run, {}", one.run);
+            return Err(Failure::usage(text).hint("name each run once: layermark history"));
+        }
+    }
+    let runs: Vec<(&str, &Report)> = names.iter().copied().zip(&reports).collect();
+    let newest = reports.iter().max_by(|a, b| a.started.cmp(&b.started));
+    let delta = args.delta.or(newest.map(|run| run.delta));
+    let many = ManyRuns::of(&runs, delta.unwrap_or_default()).ok_or_else(|| {
+        Failure::usage("no point of a layer is in three of these runs")
+            .hint("make the others with the plan of one of them: layermark run --replay RUN")
+    })?;
+    let mut text = Vec::new();
+    if args.out.json.json {
+        serde_json::to_writer_pretty(&mut text, &many).map_err(Failure::failed)?;
+        text.push(b'\n');
+    } else {
+        let style = output::style(render::Unit::Ratio);
+        render::print_odd(&many, style, &mut text).map_err(Failure::failed)?;
+    }
+    stdout::write(&text)?;
+    if many.trustworthy() {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Ok(Code::Untrusted.into())
+    }
+}
+
+/// All runs as they are named.
+fn all_names(args: &CompareArgs) -> Vec<&str> {
+    let more = args.more.iter().map(String::as_str);
+    [args.old.as_str(), newer(args)]
+        .into_iter()
+        .chain(more)
+        .collect()
 }
 
 /// Both imports, if both names are of imports.

@@ -68,7 +68,7 @@ pub fn show(args: &ConfigArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn values(config: &Config) -> [Setting; 3] {
+fn values(config: &Config) -> [Setting; 4] {
     let value = |key, own: Option<String>, default: &str, flag| Setting {
         key,
         from_file: own.is_some(),
@@ -87,5 +87,6 @@ fn values(config: &Config) -> [Setting; 3] {
             "--budget",
         ),
         value("layers", layers, "those of the command or plan", "-l"),
+        value("label", config.label.clone(), "none", "--label"),
     ]
 }

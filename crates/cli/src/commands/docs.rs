@@ -37,6 +37,7 @@ pages![
     "howto/share",
     "howto/places",
     "howto/database",
+    "howto/file-systems",
     "howto/container",
     "howto/durability",
     "howto/package",

@@ -26,6 +26,8 @@ pub enum SchemaOf {
     Events,
     /// `compare IMPORT IMPORT --json`
     Imports,
+    /// `compare A B C --json`
+    Odd,
     /// `safe --json`
     Safe,
     /// `why --json`
@@ -39,6 +41,7 @@ pub fn schema(what: SchemaOf) -> Result<ExitCode, Failure> {
         SchemaOf::Report => layermark_report::schema(),
         SchemaOf::Events => events::schema(),
         SchemaOf::Imports => layermark_report::imports_schema(),
+        SchemaOf::Odd => layermark_report::odd_schema(),
         SchemaOf::Safe => layermark_report::safe_schema(),
         SchemaOf::Why => layermark_report::why_schema(),
     };

@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use jiff::{Timestamp, tz::TimeZone};
-use layermark_model::{Run, RunStatus, TrialRecord};
+use layermark_model::{Run, RunStatus, TrialRecord, plain};
 use layermark_report::{TALLY_RULES, Tally, render};
 use layermark_store::{Filter, ImportSummary, Store, Summary};
 use serde_json::{Value, json};
@@ -176,6 +176,11 @@ pub fn tallies(store: &mut Store, runs: &[Summary]) -> Vec<Option<Tally>> {
     let mut tally = |run: &Summary| {
         let known = kept.get(&(run.id.clone(), run.trials));
         let known = known.and_then(|text| serde_json::from_str(text).ok());
+        // Another user of the store may have written it.
+        let known = known.map(|tally: Tally| Tally {
+            headline: tally.headline.map(|text| plain(&text).into_owned()),
+            ..tally
+        });
         let tally = known.or_else(|| {
             let (run, trials) = stored::load(store, &run.id).ok()?;
             Some(Tally::of(&run, &trials))
@@ -185,21 +190,33 @@ pub fn tallies(store: &mut Store, runs: &[Summary]) -> Vec<Option<Tally>> {
     runs.iter().map(&mut tally).collect()
 }
 
-/// Keeps the tally of a run that has ended, which takes all its trials to count. Without it lists are slower.
-pub fn keep_tally(store: &mut Store, run: &Run, trials: &[TrialRecord]) {
+/// Keeps the tally of a run that has ended, which takes all its trials to count, and its headline. Without it lists are
+/// slower.
+pub fn keep_tally(store: &mut Store, run: &Run, trials: &[TrialRecord], headline: &str) {
     let key = (run.id.clone(), trials.len() as u64);
-    if let Ok(text) = serde_json::to_string(&Tally::of(run, trials)) {
+    let tally = Tally {
+        headline: Some(plain_words(headline)),
+        ..Tally::of(run, trials)
+    };
+    if let Ok(text) = serde_json::to_string(&tally) {
         let _ = store.keep_tallies(TALLY_RULES, &[(key, text)]);
     }
 }
 
+/// A headline without the marks of names.
+fn plain_words(headline: &str) -> String {
+    headline.replace('`', "")
+}
+
 fn run_json((run, tally): &(Summary, Option<Tally>)) -> Value {
-    let verdicts = tally.map(|t| {
+    let headline = tally.as_ref().and_then(|t| t.headline.clone());
+    let verdicts = tally.as_ref().map(|t| {
         json!({ "asked": t.asked, "decided": t.decided(), "same": t.same, "slower": t.slower, "faster": t.faster })
     });
     json!({
         "run": run.id, "number": run.number, "plan": run.name, "started_ms": run.started_ms, "ended_ms": run.ended_ms,
         "status": run.status, "layers": run.layers, "points": run.points, "trials": run.trials, "verdicts": verdicts,
+        "headline": headline,
     })
 }
 
@@ -254,8 +271,11 @@ fn line(run: &Summary, tally: Option<&Tally>) -> String {
     let status = status(run.status);
     let (number, id, plan, layers) = (run.number, &run.id, &run.name, run.layers.join(" "));
     let verdicts = tally.map_or_else(|| "-".into(), verdicts);
+    let headline = tally.and_then(|t| t.headline.as_ref());
+    let headline = headline.map(|text| format!("{:6}{text}\n", ""));
     format!(
-        "{number:>4}  {id:<26}  {started:<16}  {status:<11}  {plan:<16}  {verdicts:<37}  {layers}\n"
+        "{number:>4}  {id:<26}  {started:<16}  {status:<11}  {plan:<16}  {verdicts:<37}  {layers}\n{}",
+        headline.unwrap_or_default()
     )
 }
 

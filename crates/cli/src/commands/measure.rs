@@ -190,8 +190,8 @@ pub fn go_on(
     }
     let stdout = common.out.stdout();
     let delivered = stored::kept(&mut store, &run_id).and_then(|kept| {
-        history::keep_tally(&mut store, &kept.run, &kept.trials);
         let mut report = stored::build(&kept.run, &kept.trials);
+        history::keep_tally(&mut store, &kept.run, &kept.trials, &report.headline);
         report.hold_to(&gates, common.gates.fail_undecided);
         if let Some(show) = special.show {
             let shown = show(&report)?;

@@ -111,6 +111,7 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
                 env,
                 silence: common.silence,
                 allow_tmpfs: common.allow_tmpfs,
+                label: common.label.clone(),
                 ..request
             }))
         }
@@ -420,6 +421,7 @@ pub fn request(plan: Plan, common: &CommonArgs) -> Result<Request, Failure> {
     let mut request = Request::new(plan, &common.dir, exe()?);
     request.allow_tmpfs = common.allow_tmpfs;
     request.silence = common.silence;
+    request.label.clone_from(&common.label);
     Ok(request)
 }
 

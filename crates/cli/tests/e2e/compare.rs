@@ -334,7 +334,13 @@ fn history_tells_verdicts_and_trends() {
         .code(0)
         .prints("1/1: 1 slower");
     let listed = listed.prints("verdicts");
-    let lines = listed.stdout.lines();
+    // The headline of a run is below it, where it was kept when the run ended.
+    let (heads, lines): (Vec<&str>, Vec<&str>) =
+        listed.stdout.lines().partition(|l| l.starts_with("      "));
+    let [head] = heads[..] else {
+        panic!("{heads:?}: {}", listed.stdout)
+    };
+    let lines = lines.into_iter();
     let column: Vec<_> = lines.map(|l| l.split_whitespace().next()).collect();
     assert_eq!(
         column,
@@ -356,6 +362,10 @@ fn history_tells_verdicts_and_trends() {
     let fuse = only(&["--layer", "fuse"], 1);
     assert_eq!(fuse[0]["number"], 1);
     assert_eq!(fuse[0]["verdicts"]["slower"], 1);
+    assert!(fuse[0]["headline"].is_null());
+    let mock = only(&["--layer", MOCK[1]], 1);
+    assert_eq!(mock[0]["headline"].as_str(), Some(head.trim()));
+    assert!(head.contains(MOCK[1]), "{head}");
     only(&["--layer", SLOWER], 1);
     only(&["--layer", "fuse:delay=2ms"], 1);
     only(&["--layer", "fuse:delay=2ms,cache=none"], 1);

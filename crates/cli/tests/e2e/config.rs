@@ -15,10 +15,11 @@ fn with(text: &str) -> Lm {
 }
 
 #[test]
-fn directory_budget_and_layers_are_usual_until_a_flag_names_others() {
+fn directory_budget_layers_and_label_are_usual_until_a_flag_names_others() {
     let lm = with("");
     let work = lm.work();
-    let text = format!("dir = {work:?}\nbudget = \"9s\"\nlayers = [\"bind\"]\n");
+    let text =
+        format!("dir = {work:?}\nbudget = \"9s\"\nlayers = [\"bind\"]\nlabel = \"build-7\"\n");
     let said = lm
         .file("config/layermark.toml", text)
         .args([
@@ -44,12 +45,15 @@ fn directory_budget_and_layers_are_usual_until_a_flag_names_others() {
             .collect()
     };
     assert_eq!(layers(&report), ["native", "bind"]);
-    let flags = "meta --op stat --files 10 --no-control --json --blocks 1 --dir . -l native";
+    assert_eq!(report["machine"]["label"], "build-7");
+    let flags =
+        "meta --op stat --files 10 --no-control --json --blocks 1 --dir . -l native --label other";
     let said = said.then().args(flags.split(' ')).run();
     let report = said.json();
     assert_eq!(layers(&report), ["native"], "{}", said.stderr);
     assert_ne!(report["dir"].as_str(), work.to_str());
     assert!(report["reproduce"]["plan"]["budget"].is_null());
+    assert_eq!(report["machine"]["label"], "other");
 }
 
 #[test]

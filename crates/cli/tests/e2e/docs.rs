@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command, sync::Mutex, 
 
 use tempfile::TempDir;
 
-use crate::common::{Lm, Said, disk_dir, root, skipped};
+use crate::common::{Lm, Said, disk_dir, five_runs, root, skipped};
 use pages::{Line, blocks, commands};
 
 /// Lines that are not run here, by how they begin, and why.
@@ -53,6 +53,7 @@ const NOT_RUN: &[(&str, &str)] = &[
         "a repository of the reader's; replay.rs checks a program",
     ),
     ("git add ", "a repository of the reader's"),
+    ("sudo mount ", "a mount of the reader's"),
     ("createdb ", "a server of the reader's; team.rs starts one"),
     ("postgres://", "the same"),
     ("ssh ", "another machine"),
@@ -260,6 +261,7 @@ impl Scratch {
         // A recording, and a log of strace.
         let recorded = ["record", "-o", "app.lmrec", "--", "ls", "-l", "mnt"];
         scratch.run(&recorded, &[]).code(0);
+        five_runs(scratch.path());
         let project = scratch.path().join("mnt/share");
         let log = format!("1 mkdir(\"{}/d\", 0755) = 0\n", project.display());
         fs::write(scratch.path().join("trace.log"), log).unwrap();

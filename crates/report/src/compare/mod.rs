@@ -2,6 +2,8 @@
 //! itself.
 
 mod alike;
+mod odd;
+mod unlike;
 
 use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
 
@@ -84,6 +86,7 @@ impl Report {
             run: old.run.clone(),
             label: old.label.clone(),
             started: old.started.clone(),
+            machine: Some(old.machine.clone()),
             baseline: baseline.map(str::to_owned),
             missing: missing(old, &cells),
         });
@@ -222,33 +225,16 @@ impl<'a> Both<'a> {
         })
     }
 
-    /// Whether waiting for a CPU is left out in one run alone, as in an older one it is not. Then it counts in both.
-    fn is_mixed(&self) -> bool {
-        let left_out = |row: &ResultRow| row.waiting.is_some_and(|w| w.left_out);
-        left_out(self.old) != left_out(self.new)
-    }
-
     fn samples(&self, old: &Report, new: &Report) -> TwoRuns {
-        let typical = have_typical([(old, self.old), (new, self.new)]);
-        let values = |report: &Report, row: &ResultRow| -> Vec<(u32, f64)> {
-            match self.blocks {
-                Blocks::Ratios => {
-                    let ratios = row.block_ratios.iter();
-                    ratios.map(|b| (b.session, b.ratio.ln())).collect()
-                }
-                Blocks::Times | Blocks::Alone | Blocks::Baseline => {
-                    times(report, row, self.is_mixed(), typical)
-                }
-            }
-        };
-        let was = values(old, self.old);
+        let times = Times::of(&[(old, self.old), (new, self.new)]);
+        let was = values(self.blocks, old, self.old, times);
         let old_us = match self.blocks {
             Blocks::Ratios => self.old.op_us,
             // Of what the ratio is of.
             Blocks::Times | Blocks::Alone | Blocks::Baseline => centre(&was),
         };
         TwoRuns {
-            new: values(new, self.new),
+            new: values(self.blocks, new, self.new, times),
             old: was,
             // In nanoseconds, like the costs of one run.
             cost: old_us.map_or(f64::NAN, |us| us * 1e3),
@@ -331,28 +317,51 @@ fn centre(times: &[(u32, f64)]) -> Option<f64> {
     Some(stats::Trimmed::of(&logs)?.mean.exp())
 }
 
-/// Whether each trial of both rows has a typical time. Reports of earlier versions have none.
-fn have_typical([old, new]: [(&Report, &ResultRow); 2]) -> bool {
-    [old, new].iter().all(|(report, row)| {
-        let mut trials = report.trials.iter();
-        trials.all(|t| {
-            row.seqs.binary_search(&t.seq).is_err() || t.op_us.is_none() || t.typical_us.is_some()
-        })
-    })
+/// Which time of a trial is compared.
+#[derive(Clone, Copy)]
+struct Times {
+    /// The whole time, with what waited for a CPU.
+    with_waiting: bool,
+    /// The time without stalls.
+    typical: bool,
 }
 
-/// Session and logarithm of the time of each block that counts; `with_waiting`: of the whole time; `typical`: without
-/// stalls.
-fn times(report: &Report, row: &ResultRow, with_waiting: bool, typical: bool) -> Vec<(u32, f64)> {
+impl Times {
+    /// Of rows of several runs, so that all have the same. Waiting counts if not all leave it out, as older ones do not.
+    /// Reports of earlier versions have no typical times.
+    fn of(rows: &[(&Report, &ResultRow)]) -> Self {
+        let left_out = |row: &ResultRow| row.waiting.is_some_and(|w| w.left_out);
+        let some = rows.iter().any(|(_, row)| left_out(row));
+        let all = rows.iter().all(|(_, row)| left_out(row));
+        let typical = rows.iter().all(|(report, row)| {
+            let mut trials = report.trials.iter();
+            trials.all(|t| {
+                let is_own = row.seqs.binary_search(&t.seq).is_ok();
+                !is_own || t.op_us.is_none() || t.typical_us.is_some()
+            })
+        });
+        Self {
+            with_waiting: some && !all,
+            typical,
+        }
+    }
+}
+
+/// Session and logarithm of each block that counts, of a time or of a ratio to the baseline's.
+fn values(blocks: Blocks, report: &Report, row: &ResultRow, times: Times) -> Vec<(u32, f64)> {
+    if blocks == Blocks::Ratios {
+        let ratios = row.block_ratios.iter();
+        return ratios.map(|b| (b.session, b.ratio.ln())).collect();
+    }
     let of_row = |t: &&TrialRow| row.seqs.binary_search(&t.seq).is_ok();
     let trials = report.trials.iter().filter(of_row);
     trials
         .filter_map(|t| {
-            let us = if with_waiting {
+            let us = if times.with_waiting {
                 let waited = t.waited_us.filter(|_| t.waiting_left_out);
                 t.op_us? + waited.unwrap_or(0.0)
             } else {
-                t.typical_us.filter(|_| typical).or(t.op_us)?
+                t.typical_us.filter(|_| times.typical).or(t.op_us)?
             };
             Some((t.session, us.ln()))
         })

@@ -1,6 +1,6 @@
 //! Launches as a series in the order of the run, with a cold start and steps.
 
-use layermark_model::{LayerRun, Run, Stopped, Trial, TrialRecord, Unit, Warmth};
+use layermark_model::{LayerRun, Run, Stopped, Trial, TrialRecord, Unit, Untraced, Warmth};
 use layermark_stats as stats;
 use serde::Deserialize;
 
@@ -210,6 +210,7 @@ impl SeriesSite<'_> {
             runs,
             levels,
             change_points,
+            not_traced: trace.is_none().then(|| not_traced(&records)).flatten(),
             trace,
             says: Vec::new(),
         };
@@ -384,6 +385,12 @@ fn trace(records: &[&TrialRecord]) -> Option<LaunchTrace> {
     })
 }
 
+/// Why no launch was traced, if that was tried.
+fn not_traced(records: &[&TrialRecord]) -> Option<Untraced> {
+    let mut trials = records.iter().filter_map(|r| r.trial.as_ref());
+    trials.find_map(|trial| trial.untraced.clone())
+}
+
 /// What the series shows. `typical_ms` is the result's time.
 fn findings(s: &LaunchSeries, typical_ms: f64) -> Vec<SeriesFinding<'_>> {
     let first = s.first_apart.as_deref().zip(s.runs.first());
@@ -395,6 +402,7 @@ fn findings(s: &LaunchSeries, typical_ms: f64) -> Vec<SeriesFinding<'_>> {
         .chain(restarted(&s.runs))
         .chain(waited(&s.runs, typical_ms))
         .chain(s.trace.as_ref().and_then(slow))
+        .chain(s.not_traced.as_ref().map(SeriesFinding::NotTraced))
         .collect()
 }
 

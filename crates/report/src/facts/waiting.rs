@@ -83,10 +83,16 @@ pub fn of_change(change: &ResultRow, old: &ResultRow, new: &ResultRow) -> Option
         Verdict::Faster => (WaitedIn::OldRun, old, 1.0 / high),
         _ => return None,
     };
+    let waited = explains(row, least)?;
+    Some(waits(place, &waited, is_busy(row)))
+}
+
+/// The waiting of a result that took at least so many times as long as another, if it is more than a third of the time
+/// and it would not have taken longer without that. None if waiting is left out.
+pub fn explains(row: &ResultRow, least: f64) -> Option<WaitingRow> {
     let waited = row.waiting.filter(|w| !w.left_out)?;
     let share = waited.all_share();
-    let why = waits(place, &waited, is_busy(row));
-    (share > MOST && least * (1.0 - share) <= 1.0).then_some(why)
+    (share > MOST && least * (1.0 - share) <= 1.0).then_some(waited)
 }
 
 fn waits(place: WaitedIn, waited: &WaitingRow, busy: bool) -> Withheld {

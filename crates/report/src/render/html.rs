@@ -53,7 +53,9 @@ fn page(document: &Document) -> Markup {
     let (plan, started, machine) = (document.plan, document.started, document.machine);
     let title = format!("{plan}, {started}");
     let meta = html! {
-        "plan " b { (plan) } " \u{b7} " (started) " \u{b7} " (machine.os) ", " (machine.base) " \u{b7} " (document.status)
+        "plan " b { (plan) } " \u{b7} " (started) " \u{b7} "
+        @if let Some(label) = &machine.label { b { (label) } ", " }
+        (machine.os) ", " (machine.base) " \u{b7} " (document.status)
     };
     let body = html! {
         main #answer {
@@ -152,7 +154,9 @@ pub fn comparison(document: &Document) -> Markup {
         (headline(document))
         (overview::section(document))
         (sentences(document.items(Part::Layers)))
+        (sections::open(document, &[Part::Figures]))
         div.folds {
+            (on_paper())
             (part(document, Part::Trust, "trust"))
             (table::section(document))
         }
@@ -173,6 +177,7 @@ fn page_of_two(document: &Document) -> Markup {
 fn folded(document: &Document) -> Markup {
     html! {
         div.folds {
+            (on_paper())
             (part(document, Part::Trust, "trust"))
             (table::section(document))
             (part(document, Part::Layers, "layers"))
@@ -187,6 +192,11 @@ fn folded(document: &Document) -> Markup {
             (stack::trials(document))
         }
     }
+}
+
+/// What paper leaves out.
+fn on_paper() -> Markup {
+    html! { p.on-paper { "Results, method and trials are printed too if they are open on the screen." } }
 }
 
 /// A part of the document, folded.

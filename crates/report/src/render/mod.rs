@@ -9,9 +9,9 @@ use anyhow::bail;
 use maud::Markup;
 
 use crate::{
-    ImportComparison, Report, Safety, Why,
+    ImportComparison, ManyRuns, Report, Safety, Why,
     page::Document,
-    views::{external, why},
+    views::{external, odd, why},
 };
 
 mod bencher;
@@ -77,6 +77,11 @@ pub fn print_safety(of: &Safety, style: Style, out: &mut dyn Write) -> anyhow::R
 /// Prints why a command is slow in layers.
 pub fn print_why(of: &Why, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     terminal::print_section(&why::section(of), style, out)
+}
+
+/// Prints how each of several runs compares with the others.
+pub fn print_odd(of: &ManyRuns, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    terminal::print_section(&odd::section(of), style, out)
 }
 
 /// Prints two imports next to each other.

@@ -1,6 +1,8 @@
 //! Limits of all other sentences, printed next to the headline.
 
-use layermark_model::{Cut, Limit, Limited as LimitKind, Run, RunStatus, TrialRecord, flags};
+use layermark_model::{
+    BASELINE, Cut, LayerRun, Limit, Limited as LimitKind, Run, RunStatus, TrialRecord, flags,
+};
 
 use crate::{
     Report, ResultRow,
@@ -16,6 +18,8 @@ const BORNE: f64 = 0.2;
 /// A limit of all other sentences.
 #[derive(Debug)]
 pub enum Caveat<'a> {
+    /// Layers on an emulated CPU, where the baseline's is a real one.
+    Emulated(Vec<&'a str>),
     /// Other programs disturbed the run.
     Busy(BusyMachine),
     /// Limits of control groups that the results may have met.
@@ -75,7 +79,10 @@ pub struct Waited {
 /// All caveats of a run.
 pub fn all<'a>(f: &Selection<'a>, trials: &[TrialRecord], index: &Index) -> Vec<Caveat<'a>> {
     let busy = BusyMachine::of_run(f, trials).map(Caveat::Busy);
-    busy.into_iter()
+    // First: whoever asks what a guest costs is misled by its ratios.
+    emulated(f)
+        .into_iter()
+        .chain(busy)
         .chain(limits(f))
         .chain(locks(f))
         .chain(cut_short(f.run, trials))
@@ -119,6 +126,14 @@ impl BusyMachine {
     pub fn share(&self) -> f64 {
         self.disturbed as f64 / self.trials.max(1) as f64
     }
+}
+
+fn emulated<'a>(f: &Selection<'a>) -> Option<Caveat<'a>> {
+    let is_emulated = |layer: &&LayerRun| layer.facts.emulated_cpu();
+    let baseline = f.run.layers.get(BASELINE).filter(is_emulated);
+    let layers = f.ready().filter(is_emulated).map(|l| l.name.as_str());
+    let layers: Vec<&str> = layers.collect();
+    (!layers.is_empty() && baseline.is_none()).then_some(Caveat::Emulated(layers))
 }
 
 /// Limits that the results may have met: each with the layers that have it.

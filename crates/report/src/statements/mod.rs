@@ -26,6 +26,7 @@ pub mod in_short;
 pub mod late;
 pub mod left_out;
 pub mod locks;
+pub mod odd;
 pub mod power_cuts;
 pub mod programs;
 pub mod remarks;

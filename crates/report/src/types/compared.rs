@@ -1,5 +1,6 @@
 //! Comparison with an older run, and gates.
 
+use layermark_model::Machine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,9 @@ pub struct Compared {
     pub label: String,
     /// When it started, RFC 3339 UTC.
     pub started: String,
+    /// Its machine. Absent in comparisons that an earlier version wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
     /// The baseline of both runs. The changes of the other layers exclude its own change, wherever
     /// both runs have it. Absent if they have no baseline of the same name.
     pub baseline: Option<String>,

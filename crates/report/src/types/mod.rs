@@ -22,6 +22,7 @@ mod forecast;
 mod iops;
 mod launch;
 mod lock;
+mod odd;
 mod result;
 mod safe;
 mod scaling;
@@ -42,6 +43,7 @@ pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use lock::{LockReason, LockRow, LockVerdict};
+pub use odd::{ManyRuns, ResultAmong, RunAmong, Standing, Standings, ValueAmong};
 pub use result::{
     BlockRatio, CpuCost, DebtRow, Durability, DurabilityVerdict, FewerBytes, LateFlushes,
     LatencyUs, ResultRow, ServedBy, SlowOperations, Stalls, SustainedRatio, Tail, ThreadsRow,

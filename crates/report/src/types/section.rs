@@ -164,14 +164,21 @@ pub struct Mark {
 pub struct Sequence {
     /// What was measured again and again.
     pub title: String,
-    /// One for each layer.
+    /// What the series are of: `layer`, or `command` where all are in one layer.
+    #[serde(default = "of_layers")]
+    pub of: String,
+    /// One for each of these.
     pub series: Vec<SequenceOfLayer>,
 }
 
-/// The times of one layer.
+fn of_layers() -> String {
+    "layer".into()
+}
+
+/// The times of one series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SequenceOfLayer {
-    /// The layer's name.
+    /// The layer's name, or the command.
     pub layer: String,
     /// Milliseconds, the first one in front.
     pub ms: Vec<f64>,
@@ -218,7 +225,40 @@ pub struct Claims<'a> {
     pub claims: Vec<(&'a str, Vec<Option<&'a Conclusion>>)>,
 }
 
+impl DataTable {
+    /// The table without columns that have no cell with a text.
+    fn without_empty(self) -> Self {
+        let has_text = |column: &usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.get(*column));
+            cells.any(|cell| !cell.text.is_empty())
+        };
+        let kept: Vec<usize> = (0..self.head.len()).filter(has_text).collect();
+        let cells = |row: &Vec<Cell>| {
+            let cells = kept.iter().filter_map(|column| row.get(*column));
+            cells.cloned().collect()
+        };
+        Self {
+            head: kept.iter().map(|c| self.head[*c].clone()).collect(),
+            rows: self.rows.iter().map(cells).collect(),
+            ..self
+        }
+    }
+}
+
 impl Section {
+    /// The section for readers: without tables that have no rows, and without empty columns.
+    pub(crate) fn without_empty(self) -> Self {
+        let shown = |tables: Vec<DataTable>| {
+            let some = tables.into_iter().filter(|table| !table.rows.is_empty());
+            some.map(DataTable::without_empty).collect()
+        };
+        Self {
+            tables: shown(self.tables),
+            details: shown(self.details),
+            ..self
+        }
+    }
+
     /// Whether it is the main content of such a run, and not a model that any results can have.
     pub fn is_own(&self) -> bool {
         !matches!(self.name.as_str(), "buffer" | "cost" | "seek")
@@ -318,4 +358,36 @@ pub struct TextFile {
     pub name: String,
     /// Its content.
     pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_columns_and_tables_are_left_out() {
+        let table = |rows: Vec<Vec<Cell>>| DataTable {
+            title: "t".into(),
+            note: String::new(),
+            head: ["layer", "window", "time"].map(str::to_owned).to_vec(),
+            rows,
+        };
+        let row =
+            |layer: &str, time: &str| vec![Cell::text(layer), Cell::default(), Cell::text(time)];
+        let section = Section {
+            tables: vec![
+                table(vec![row("fuse", ""), row("bind", "2 ms")]),
+                table(Vec::new()),
+            ],
+            details: vec![table(Vec::new())],
+            ..Section::default()
+        };
+        let shown = section.without_empty();
+        assert!(shown.details.is_empty());
+        let [one] = shown.tables.as_slice() else {
+            panic!("{:?}", shown.tables)
+        };
+        assert_eq!(one.head, ["layer", "time"]);
+        assert_eq!(one.rows[0], [Cell::text("fuse"), Cell::text("")]);
+    }
 }

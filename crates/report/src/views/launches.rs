@@ -151,9 +151,12 @@ fn launch(r: &LaunchRun) -> Vec<Cell> {
     ]
 }
 
-/// The series of each point, a layer beside the others; those with one launch have no order.
+/// The series of each point, a layer beside the others; those with one launch have no order. Where all are in one
+/// layer, the commands are beside each other, on one axis.
 fn sequences(report: &Report) -> Vec<Sequence> {
     let mut all: Vec<Sequence> = Vec::new();
+    let layers = crate::group::distinct(report.series.iter().map(|s| &s.layer));
+    let is_one = layers.len() == 1 && report.series.len() > 1;
     for s in &report.series {
         let levels = s.levels.iter().map(|l| SequenceLevel {
             from: l.from,
@@ -162,14 +165,20 @@ fn sequences(report: &Report) -> Vec<Sequence> {
             typical_ms: l.typical_ms,
         });
         let of = SequenceOfLayer {
-            layer: s.layer.clone(),
+            layer: if is_one { &s.label } else { &s.layer }.clone(),
             ms: s.runs.iter().map(|r| r.elapsed_ms).collect(),
             levels: levels.collect(),
         };
-        match all.iter_mut().find(|of| of.title == s.label) {
+        match all.iter_mut().find(|of| is_one || of.title == s.label) {
             Some(known) => known.series.push(of),
+            None if is_one => all.push(Sequence {
+                title: format!("All commands in {}", s.layer),
+                of: "command".into(),
+                series: vec![of],
+            }),
             None => all.push(Sequence {
                 title: s.label.clone(),
+                of: "layer".into(),
                 series: vec![of],
             }),
         }

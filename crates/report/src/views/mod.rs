@@ -4,6 +4,7 @@ use crate::types::{Report, Section};
 
 pub mod alternatives;
 mod buffer;
+mod compared;
 mod cost;
 mod durability;
 mod estimate_checks;
@@ -13,6 +14,7 @@ mod iops;
 pub mod iozone;
 mod launches;
 mod locks;
+pub mod odd;
 mod programs;
 pub mod rows;
 mod scaling;
@@ -23,7 +25,8 @@ impl Report {
     /// The sections besides the results, in order; the study comes first.
     pub fn sections(&self) -> Vec<Section> {
         // In a study with few repeats, a model of its noise would only distract.
-        self.sections_with(self.study.is_none())
+        let sections = self.sections_with(self.study.is_none());
+        sections.into_iter().map(Section::without_empty).collect()
     }
 
     /// All sections, including models based on little data, for programs that process the numbers.
@@ -50,6 +53,8 @@ impl Report {
         let others = others.into_iter().flatten().flatten();
         let others = others.chain(self.figure_sections());
         let others = others.chain(scaling::section(self));
+        let others = others.chain(compared::gates(self));
+        let others = others.chain(compared::runs(self));
         let beside = self.beside.iter().map(external::section);
         let study = self.study.iter().cloned();
         let study = study.chain(self.program_section());

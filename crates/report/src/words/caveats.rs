@@ -11,6 +11,15 @@ use crate::{
 impl Words for Caveat<'_> {
     fn words(&self, names: &Names) -> Text {
         match self {
+            Self::Emulated(layers) => {
+                let each: Vec<Text> = layers.iter().map(|l| Text::code(l)).collect();
+                let each = list(&each);
+                text!(
+                    "{each} ran on an emulated CPU (without KVM): ratios to {} are mostly the emulation's; such guests \
+                     compare with each other, and what is said of fsync holds",
+                    names.baseline()
+                )
+            }
             Self::Busy(busy) => busy.words(names),
             Self::Limits(all) => {
                 let each = Text::joined(all.iter().map(limited), "; ");

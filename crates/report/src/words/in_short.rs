@@ -1,7 +1,7 @@
 //! One line for each layer.
 
 use crate::{
-    number::{self, count, times},
+    number::{self, count},
     statements::{
         everyday::Everyday,
         in_short::{How, InShort, Kept, Line, Told},
@@ -14,9 +14,6 @@ use crate::{
         text,
     },
 };
-
-/// From this ratio on, a multiple is easier to read than a share.
-const MULTIPLE: f64 = 1.5;
 
 impl Words for Line<'_> {
     fn words(&self, _: &Names) -> Text {
@@ -90,7 +87,8 @@ impl Told<'_> {
             "probably "
         };
         let usually = if row.has_stalls() { "usually " } else { "" };
-        let amount = text!("{probably}{usually}{}", amount(row));
+        let amount = row.ratio.as_ref().map(number::amount);
+        let amount = text!("{probably}{usually}{}", amount.unwrap_or_default());
         let times = from_to(row);
         let label = [Some(row.label.as_str().into()), times.clone()];
         let place = Text::joined(label.into_iter().flatten(), ": ");
@@ -113,22 +111,11 @@ impl Told<'_> {
     }
 }
 
-/// `+12 %`, `3.0x`, `2.3x faster`.
-fn amount(row: &ResultRow) -> Text {
-    let Some(ratio) = row.ratio else {
-        return Text::default();
-    };
-    let share = 100.0 * (ratio.estimate - 1.0);
-    if share <= 0.0 || ratio.estimate >= MULTIPLE {
-        return times(&ratio).into();
-    }
-    let decimals = usize::from(share < 0.95);
-    text!("+{share:.decimals$} %")
-}
-
 /// `2.1 -> 6.4 ms`, if the time of the baseline in the same rounds is known.
 fn from_to(row: &ResultRow) -> Option<Text> {
-    let is_far = row.ratio.is_some_and(|e| e.distance() >= MULTIPLE.ln());
+    let is_far = row
+        .ratio
+        .is_some_and(|e| e.distance() >= number::MULTIPLE.ln());
     let digits = if is_far { 2 } else { 3 };
     let (from, to) = row.native_us.zip(row.op_us)?;
     Some(number::from_to(from, to, digits).into())
@@ -157,7 +144,7 @@ mod tests {
             };
             String::from(told.said(false))
         };
-        let amount = times(&row.ratio.expect("a ratio"));
+        let amount = number::times(&row.ratio.expect("a ratio"));
         assert_eq!(said(3), format!("database up to {amount}"));
         assert_eq!(said(2), format!("database {amount} in part"));
     }

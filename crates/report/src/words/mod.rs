@@ -25,6 +25,7 @@ pub mod locks;
 mod marked;
 #[cfg(test)]
 mod numbers;
+mod odd;
 pub mod power_cuts;
 mod programs;
 mod record_size;

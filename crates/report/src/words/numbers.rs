@@ -656,7 +656,8 @@ fn launch_level(d: &mut Draw) -> LaunchLevel {
 fn series_of_launches_and_depths() {
     let (place, variants) = variants!(SeriesFinding<'_>:
         SeriesFinding::FirstApart(..), SeriesFinding::Step(_), SeriesFinding::Restarted { .. },
-        SeriesFinding::WaitedForIo { .. }, SeriesFinding::Traced(..));
+        SeriesFinding::WaitedForIo { .. }, SeriesFinding::Traced(..),
+        SeriesFinding::NotTraced(_));
     let (bend, bends) = variants!(Bend<'_>: Bend::Beyond(_), Bend::At { .. });
     let (run, trials) = layermark_testkit::sample::launches(&[1400.0; 6]);
     let launches = Report::build(&run, &trials).series.remove(0).runs;
@@ -677,6 +678,10 @@ fn series_of_launches_and_depths() {
             kind: CallKind::FailedLookup,
             calls: d.n(),
             ms: d.x(),
+        };
+        let untraced = Untraced {
+            why: "no strace".into(),
+            hint: None,
         };
         let all = vec![
             (SeriesFinding::FirstApart(&first, "cold"), vec![1.0]),
@@ -700,6 +705,7 @@ fn series_of_launches_and_depths() {
                 SeriesFinding::Traced(vec![calls], d.x()),
                 vec![calls.ms / calls.calls as f64],
             ),
+            (SeriesFinding::NotTraced(&untraced), vec![]),
         ];
         each(all, place, variants);
         let mut point = || DepthPoint {

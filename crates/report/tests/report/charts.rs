@@ -280,3 +280,36 @@ fn names_in_charts_stay_text() {
         );
     }
 }
+
+/// Each command had a chart of its own, with ticks such as 13.7.
+#[test]
+fn commands_in_one_layer_are_on_one_axis_with_round_ticks() {
+    let (mut run, mut trials) = layermark_testkit::sample::launches(&[120.0; 8]);
+    let mut other = run.points[0].clone();
+    other.label = "another".into();
+    run.points.push(other);
+    let (_, more) = layermark_testkit::sample::launches(&[437.0; 8]);
+    trials.extend(more.into_iter().map(|mut t| {
+        (t.seq, t.cell.point) = (t.seq + 8, 1);
+        t
+    }));
+    let report = Report::build(&run, &trials);
+    let all = charts(&report, "x.charts.svg");
+    let drawn: Vec<String> = all
+        .into_iter()
+        .filter(|(part, _)| part.starts_with("launch-"))
+        .map(|(_, svg)| String::from_utf8(svg).unwrap())
+        .collect();
+    assert_eq!(drawn.len(), 2, "every run, and how they are spread");
+    let texts = |svg: &str| -> Vec<String> {
+        let tags = svg.split("<text").skip(1);
+        let texts = tags.filter_map(|t| Some(t.split_once('>')?.1.split_once('<')?.0.to_owned()));
+        texts.map(|t| t.trim().to_owned()).collect()
+    };
+    let found = texts(&drawn[0]);
+    for wanted in ["100", "500", "2", "8", "app, window=Login", "another"] {
+        assert!(found.iter().any(|t| t == wanted), "{wanted}: {found:?}");
+    }
+    // No tick stands between two runs, or has a fraction.
+    assert!(!found.iter().any(|t| t.contains('.')), "{found:?}");
+}

@@ -96,5 +96,6 @@ pub fn machine() -> Machine {
         hypervisor: true,
         privilege: "root".into(),
         base: "ext4 on vda".into(),
+        label: None,
     }
 }

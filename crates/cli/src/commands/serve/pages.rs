@@ -71,7 +71,7 @@ impl Site {
             at_work
                 .get(&at)
                 .or_else(|| kept.get(&at))
-                .copied()
+                .cloned()
                 .flatten()
         };
         runs.iter().map(of).collect()
@@ -141,27 +141,42 @@ fn filter(query: &Query, limit: usize) -> Filter {
     }
 }
 
+/// The run that the newest one can be compared with: the next older one of the same plan and layers.
+fn like_newest(runs: &[(Summary, Option<Tally>)]) -> Option<usize> {
+    let (newest, _) = runs.first()?;
+    let is_like = |(run, _): &(Summary, Option<Tally>)| {
+        (&run.name, &run.layers) == (&newest.name, &newest.layers)
+    };
+    Some(1 + runs[1..].iter().position(is_like)?)
+}
+
 fn table(runs: &[(Summary, Option<Tally>)]) -> Markup {
+    let like = like_newest(runs);
     html! {
         table {
             thead { tr { @for head in ["Old", "New", "#", "Run", "Started", "Plan", "Status", "Verdicts", "Layers"] { th scope="col" { (head) } } } }
-            tbody { @for (n, (run, tally)) in runs.iter().enumerate() { (line(n, run, tally.as_ref())) } }
+            tbody { @for (n, (run, tally)) in runs.iter().enumerate() { (line(run, tally.as_ref(), [like == Some(n), n == 0 && like.is_some()])) } }
         }
     }
 }
 
-fn line(n: usize, run: &Summary, tally: Option<&Tally>) -> Markup {
+/// `chosen`: as the old run, and as the new one.
+fn line(run: &Summary, tally: Option<&Tally>, chosen: [bool; 2]) -> Markup {
+    let [old, new] = chosen;
     let (id, name) = (&run.id, format!("run #{}", run.number));
     html! {
         tr {
-            td { input type="radio" name="old" value=(id) checked[n == 1] aria-label={ (name) " as the old one" }; }
-            td { input type="radio" name="new" value=(id) checked[n == 0] aria-label={ (name) " as the new one" }; }
+            td { input type="radio" name="old" value=(id) required checked[old] aria-label={ (name) " as the old one" }; }
+            td { input type="radio" name="new" value=(id) required checked[new] aria-label={ (name) " as the new one" }; }
             td.num { (run.number) }
             th scope="row" { a href={ "/run/" (id) } { code { (id) } } }
             td { (history::time(run.started_ms)) }
             td { a href={ "/?plan=" (escaped(&run.name)) } { (run.name) } }
             td { (history::status(run.status)) }
-            td { (tally.map_or_else(|| "-".into(), history::verdicts)) }
+            td {
+                (tally.map_or_else(|| "-".into(), history::verdicts))
+                @if let Some(headline) = tally.and_then(|t| t.headline.as_ref()) { br; small { (headline) } }
+            }
             td { @for layer in &run.layers { code { (layer) } " " } }
         }
     }
@@ -202,4 +217,40 @@ fn page(report: &Report) -> Result<Vec<u8>, Failure> {
         .map_err(Failure::failed)?;
     let page = String::from_utf8(page).map_err(Failure::failed)?;
     Ok(page.replacen(BRAND, BACK, 1).into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(name: &str, layers: &[&str]) -> (Summary, Option<Tally>) {
+        let run = Summary {
+            id: name.into(),
+            number: 1,
+            name: name.into(),
+            started_ms: 0,
+            ended_ms: None,
+            status: RunStatus::Done,
+            layers: layers.iter().map(|l| (*l).to_owned()).collect(),
+            points: 1,
+            trials: 1,
+        };
+        (run, None)
+    }
+
+    /// The two newest were chosen, whatever they were.
+    #[test]
+    fn only_runs_of_one_plan_and_layers_are_chosen_to_be_compared() {
+        let card = || run("card", &["native", "fuse"]);
+        let unlike = [run("file", &["native", "fuse"]), run("card", &["native"])];
+        let [file, fewer] = unlike;
+        assert_eq!(like_newest(&[card(), file, fewer, card()]), Some(3));
+        assert_eq!(like_newest(&[card(), run("card", &["native"])]), None);
+        assert_eq!(like_newest(&[card()]), None);
+        assert_eq!(like_newest(&[]), None);
+        let shown = table(&[card(), run("file", &["native"])]).into_string();
+        assert!(!shown.contains(" checked"), "{shown}");
+        let shown = table(&[card(), card()]).into_string();
+        assert_eq!(shown.matches(" checked").count(), 2, "{shown}");
+    }
 }

@@ -303,6 +303,29 @@ impl Lm {
     }
 }
 
+/// Writes `a.lm` to `e.lm`, the same run five times, but for `c.lm`: there a read takes 2 ms more.
+pub fn five_runs(dir: &Path) {
+    let store = dir.join("five.db");
+    let names = ["a", "b", "c", "d", "e"];
+    let id = |name: &str| format!("01{}", name.to_uppercase().repeat(24));
+    let runs = names.map(|name| {
+        let mut kept = fixture(if name == "c" {
+            "compare-new"
+        } else {
+            "compare-old"
+        })
+        .read();
+        kept.run.id = id(name);
+        kept
+    });
+    fixtures::store_runs(&store, runs);
+    for name in names {
+        let file = format!("{name}.lm");
+        let report = ["report", &id(name), "-o", &file, "--store", "five.db"];
+        Lm::with(dir).args(report).run().code(0);
+    }
+}
+
 /// Interrupts a run, and waits until it has said that it heard: two signals at once would be one.
 pub fn interrupt(child: &mut Child, pid: Pid) {
     kill_process(pid, Signal::INT).expect("a signal");

@@ -49,17 +49,34 @@ pub fn table(count: u64, unit: &str) -> FigureTable {
             "{layer}: processes that the step had left running were ended.",
         ),
     ];
-    let rate = (count > 1).then_some(rate);
+    let elapsed =
+        Figure::new("elapsed_us", FigureUnit::Time, FigureSource::OperationTime).head("elapsed");
+    // One execution is shown by its time, many commits by their rate.
+    let time = if count > 1 { rate } else { elapsed };
     FigureTable::new(
         "Steps",
         "Commands of daily work. The clock runs from just before the process is created until it has ended. Exit code, lines and trees were as expected in every execution that has a time. Flushes and bytes written are those of the devices below while the clock ran.",
     )
-    .with(rate.into_iter().chain(figures))
+    .with([time].into_iter().chain(figures))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_execution_has_its_elapsed_time_and_many_commits_have_a_rate() {
+        let first = |count| table(count, "commit").figures.remove(0);
+        let (one, many) = (first(1), first(100));
+        assert_eq!(
+            (&*one.head, one.source),
+            ("elapsed", FigureSource::OperationTime)
+        );
+        assert_eq!(
+            (&*many.head, many.source),
+            ("commit/s", FigureSource::RateInInterval)
+        );
+    }
 
     /// "0.0294 flushes" of a step were another program's.
     #[test]

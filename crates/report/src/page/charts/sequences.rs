@@ -33,6 +33,16 @@ pub fn group(section: &Section) -> Option<Group> {
     })
 }
 
+/// A round step between ticks, 1, 2 or 5 times a power of ten, so that about five are in this span.
+fn step(span: f64) -> f64 {
+    const TICKS: f64 = 5.0;
+    let least = span / TICKS;
+    let decade = 10_f64.powf(least.log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * decade);
+    let enough = steps.into_iter().find(|step| *step >= least * 0.999);
+    enough.unwrap_or(10.0 * decade)
+}
+
 /// One unit for a whole chart.
 fn scale(of: &Sequence) -> (f64, &'static str) {
     let all = of.series.iter().flat_map(|s| &s.ms);
@@ -79,10 +89,20 @@ fn order(id: DrawingId, of: &Sequence, said: &str) -> Chart {
             ));
         }
     }
+    let runs = of.series.iter().map(|s| s.ms.len()).max().unwrap_or(1) as f64;
+    let most = of.series.iter().flat_map(|s| &s.ms).copied();
+    let most = most.fold(f64::MIN_POSITIVE, f64::max) / scale;
+    let (along, up) = (step(runs).max(1.0), step(most));
     let layout = Layout::auto_from_plots(&plots)
         .with_width(super::WIDTH)
         .with_height(230.0)
+        .with_x_axis_min(0.0)
+        .with_x_axis_max(along * ((runs + 0.5) / along).ceil())
+        .with_x_tick_step(along)
         .with_y_axis_min(0.0)
+        .with_y_axis_max(up * (most / up).ceil())
+        .with_y_tick_step(up)
+        .with_clamp_axis()
         .with_x_label("run")
         .with_y_label(unit);
     let title = format!("{}: every run", of.title);
@@ -105,9 +125,7 @@ fn order(id: DrawingId, of: &Sequence, said: &str) -> Chart {
         title,
         legend: legend(of),
         table: Table {
-            head: ["layer", "run", "time", "level"]
-                .map(str::to_owned)
-                .to_vec(),
+            head: [&of.of, "run", "time", "level"].map(str::to_owned).to_vec(),
             rows: rows.collect(),
         },
     }
@@ -139,9 +157,14 @@ fn spread(id: DrawingId, of: &Sequence) -> Chart {
             Plot::Histogram(bars)
         })
         .collect();
+    let round = step(high - low);
     let layout = Layout::auto_from_plots(&plots)
         .with_width(super::WIDTH)
         .with_height(230.0)
+        .with_x_axis_min(round * (low / round).floor())
+        .with_x_axis_max(round * (high / round).ceil())
+        .with_x_tick_step(round)
+        .with_clamp_axis()
         .with_x_label(unit)
         .with_y_label("runs");
     let title = format!("{}: how the times are spread", of.title);
@@ -167,8 +190,31 @@ fn spread(id: DrawingId, of: &Sequence) -> Chart {
         title,
         legend: legend(of),
         table: Table {
-            head: ["layer", "time", "runs"].map(str::to_owned).to_vec(),
+            head: [&of.of, "time", "runs"].map(str::to_owned).to_vec(),
             rows: rows.collect(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_round_and_make_few_ticks() {
+        for (span, expected) in [
+            (4.0, 1.0),
+            (12.0, 5.0),
+            (30.0, 10.0),
+            (0.34, 0.1),
+            (1400.0, 500.0),
+        ] {
+            let found = step(span);
+            assert!(
+                (found - expected).abs() < 1e-9 * expected,
+                "{span}: {found}"
+            );
+            assert!((2.0..=5.01).contains(&(span / found)), "{span}: {found}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::{
         cell::{MatrixCell, Shown, Unit},
         matrix::{CENTRES, Matrix, MatrixColumn},
         shade::{self, Shade},
+        sign::Sign,
     },
 };
 
@@ -64,7 +65,7 @@ fn made(document: &Document, links: bool) -> Markup {
                         thead { tr { th scope="col" { "Operation" } @for of in &shown.columns { th.num.base[of.is_baseline] scope="col" title=(titled(of)) { code { (breakable(&of.head)) } } } } }
                         tbody {
                             @for row in &shown.rows {
-                                tr { th scope="row" { (row.label) } @for (of, column) in row.cells.iter().zip(&shown.columns) { (cell(of, column, links, switch)) } }
+                                tr { th scope="row" { (row.label) (absent(&row.cells)) } @for (of, column) in row.cells.iter().zip(&shown.columns) { (cell(of, column, links, switch)) } }
                             }
                         }
                     }
@@ -76,6 +77,16 @@ fn made(document: &Document, links: bool) -> Markup {
     }
 }
 
+/// In how many layers an operation was not measured: on a phone, in place of as many empty cells.
+fn absent(cells: &[MatrixCell]) -> Markup {
+    let absent = cells.iter().filter(|cell| is_absent(cell)).count();
+    html! { @if absent > 0 { span.absent { "not measured in " (count(absent, "layer")) } } }
+}
+
+fn is_absent(cell: &MatrixCell) -> bool {
+    cell.signs.has(Sign::Missing)
+}
+
 /// On a narrow screen the layer's name is above the ratio.
 fn cell(of: &MatrixCell, column: &MatrixColumn, links: bool, switch: bool) -> Markup {
     let shown = html! {
@@ -85,7 +96,7 @@ fn cell(of: &MatrixCell, column: &MatrixColumn, links: bool, switch: bool) -> Ma
     };
     let said = &of.words;
     html! {
-        td class={ "num " (of.shade.map_or(String::new(), class)) @if of.is_hatched() { " hatched" } @if column.is_baseline { " base" } } data-head=(column.head) {
+        td class={ "num " (of.shade.map_or(String::new(), class)) @if of.is_hatched() { " hatched" } @if is_absent(of) { " none" } @if column.is_baseline { " base" } } data-head=(column.head) {
             @if let Some(id) = of.result.filter(|_| links) {
                 a href={ "#" (id) } title=(said) { span aria-hidden="true" { (shown) } span.unseen { (said) } }
             } @else {

@@ -124,6 +124,12 @@ fn shaded(cell: &MatrixCell, pattern: &str) -> Format {
     }
 }
 
+/// Width of a column of ratios with signs and noise, characters.
+const RATIO: f64 = 14.0;
+
+/// Width of a column of rates in KiB/s, characters.
+const RATE: f64 = 13.0;
+
 /// Writes the sheet of a test.
 pub fn test(sheet: &mut Worksheet, test: &SizeMatrix, baseline: &str) -> Result<()> {
     let pitch = PITCH.max(test.files.len() as u32 + 2);
@@ -137,6 +143,9 @@ pub fn test(sheet: &mut Worksheet, test: &SizeMatrix, baseline: &str) -> Result<
         ),
     )?;
     sheet.set_column_width(0, 16)?;
+    // A ratio with its noise does not fit the usual width, and is `###` in LibreOffice then.
+    let records = test.records.len().max(1) as u16;
+    sheet.set_column_range_width(1, records, RATIO)?;
     let sizes = Sizes {
         files: &test.files,
         records: &test.records,
@@ -169,6 +178,9 @@ pub fn iozone(sheet: &mut Worksheet, of: &IozoneSheet) -> Result<()> {
         0,
         "KiB/s. The top row is records, the left column file sizes, both in kB (1,024 bytes).",
     )?;
+    // `12,345,678` has no room in the usual width, and is `###` in LibreOffice then.
+    let most = of.tables.iter().map(|t| t.records.len()).max();
+    sheet.set_column_range_width(0, most.unwrap_or(0) as u16, RATE)?;
     for t in &of.tables {
         let title = format!("{} report", t.title);
         let at = FIRST + pitch * t.place;

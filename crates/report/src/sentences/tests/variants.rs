@@ -70,7 +70,7 @@ kinds!(Clause: Same, CostsMore, SlowerToo, Adds, Faster, Locks, Late, Stalls, Ch
 kinds!(Advised: OtherBaseline, KeepNothing, KeepNothingLate, Suspected, FewerFlushes, FastFlush, BusyDisk, Memory,
     CopyUp, StallsHere, StallsOfBaseline, Locks, Fresher, FewerOperations, Cached, Unexplained, Owes, NotKnown, RunAsRoot,
     NameTheDisk);
-kinds!(Caveat: Busy, Limits, Locks, CutShort, CutByBudget, Waited);
+kinds!(Caveat: Emulated, Busy, Limits, Locks, CutShort, CutByBudget, Waited);
 kinds!(Check: NoControl, Control, Drift, Contamination, Cache, Verified, Proof, Family, Direct, Emulated, Trials,
     OwnCost);
 kinds!(Proof: Lost, NoLayer, Bare, Read);

@@ -13,7 +13,7 @@ use layermark_report::Report;
 use serde_json::{Map, Value, json};
 
 /// Microseconds an operation by layer, point and record (bytes).
-type Cost = fn(&str, &Point, f64) -> f64;
+type Cost = Box<dyn Fn(&str, &Point, f64) -> f64>;
 /// What else a trial has, by layer, point and block.
 type Change = fn(&str, &Point, u32, &mut Trial);
 
@@ -55,6 +55,7 @@ impl Made {
                 hypervisor: false,
                 privilege: "root".into(),
                 base: "ext4 on vda".into(),
+                label: None,
             },
             layers: layers.iter().map(|l| layer(l)).collect(),
             points: Vec::new(),
@@ -66,7 +67,7 @@ impl Made {
         Self {
             run,
             blocks,
-            cost: |_, _, record| 1.0 + 1e-4 * record,
+            cost: Box::new(|_, _, record| 1.0 + 1e-4 * record),
             change: |_, _, _, _| {},
             noise: 0.02,
         }
@@ -179,8 +180,8 @@ impl Made {
         self
     }
 
-    pub fn cost(mut self, cost: Cost) -> Self {
-        self.cost = cost;
+    pub fn cost(mut self, cost: impl Fn(&str, &Point, f64) -> f64 + 'static) -> Self {
+        self.cost = Box::new(cost);
         self
     }
 

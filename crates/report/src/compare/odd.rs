@@ -1,0 +1,241 @@
+//! Three or more runs: each is compared with the others, and the odd one is named.
+
+use std::collections::HashSet;
+
+use layermark_stats as stats;
+
+use super::{Blocks, Times, alike, unlike::unlike, values};
+use crate::{
+    facts::{LEVEL, sweep, waiting},
+    plain,
+    statements::odd::{Apart, OddAnswer, RunSays, Unlike},
+    types::{
+        DurabilityVerdict, Estimate, ManyRuns, Report, ResultAmong, ResultRow, RunAmong, Standing,
+        Standings, ValueAmong, Verdict,
+    },
+    words::{NO_NAMES, Names, Words},
+};
+
+impl ManyRuns {
+    /// Compares each of these runs, with its name, with the others. `None` if no point of a layer is in at least three
+    /// of them. Differences below `delta` do not matter.
+    pub fn of(runs: &[(&str, &Report)], delta: f64) -> Option<Self> {
+        let (_, first) = runs.first()?;
+        let reports: Vec<_> = runs.iter().map(|(_, r)| alike::renamed(r, first)).collect();
+        let reports: Vec<&Report> = reports.iter().map(AsRef::as_ref).collect();
+        let baseline = common_baseline(&reports);
+        let cells = cells(&reports, baseline);
+        if cells.is_empty() {
+            return None;
+        }
+        let results = results(&reports, &cells, baseline, delta);
+        let names = Names {
+            baseline: baseline.unwrap_or("the baseline"),
+        };
+        let each = runs.iter().enumerate().map(|(at, (name, report))| {
+            let standings = Standings::of(&results, at);
+            let says = RunSays::of(&results, at, standings);
+            RunAmong {
+                name: (*name).to_owned(),
+                run: report.run.clone(),
+                plan: report.label.clone(),
+                started: report.started.clone(),
+                status: report.status,
+                trustworthy: report.trustworthy(),
+                machine: report.machine.clone(),
+                standings,
+                text: says.words(&names).into(),
+            }
+        });
+        let each: Vec<RunAmong> = each.collect();
+        let unlike = unlike(runs, baseline).into_iter();
+        let unlike = unlike.chain(skipping(runs, &cells));
+        let unlike = unlike.map(|one| one.words(&names).into()).collect();
+        let answer = OddAnswer::of(&each, &results, delta);
+        Some(plain::texts(Self {
+            schema: Self::SCHEMA.into(),
+            baseline: baseline.map(str::to_owned),
+            delta,
+            level: LEVEL,
+            answer: answer.words(&names).capitalised().into(),
+            runs: each,
+            results,
+            unlike,
+        }))
+    }
+}
+
+/// Name of the baseline of all runs.
+fn common_baseline<'a>(runs: &[&'a Report]) -> Option<&'a str> {
+    let of = |run: &'a Report| run.layers.iter().find(|l| l.baseline);
+    let name = of(runs.first()?)?.name.as_str();
+    let all = runs
+        .iter()
+        .all(|run| of(run).is_some_and(|l| l.name == name));
+    all.then_some(name)
+}
+
+/// A point in a layer, with the row of each run that has it.
+struct OddCell<'a> {
+    rows: Vec<Option<&'a ResultRow>>,
+    /// Why a run's row is not compared.
+    apart: Vec<Option<Apart<'a>>>,
+    blocks: Blocks,
+    first: &'a ResultRow,
+}
+
+/// Cells with rows of three runs, in the order of the first run that has each. What was asked for without a verdict is
+/// none.
+fn cells<'a>(runs: &[&'a Report], baseline: Option<&str>) -> Vec<OddCell<'a>> {
+    let mut known = HashSet::new();
+    let rows = runs.iter().flat_map(|run| own_rows(run));
+    let first = rows.filter(|row| known.insert((&row.layer, &row.label)));
+    let cells = first.map(|row| OddCell::of(row, runs, baseline));
+    let enough = |cell: &OddCell| cell.rows.iter().flatten().count() >= stats::MIN_RUNS;
+    let judged = |cell: &OddCell| {
+        let mut rows = cell.rows.iter().flatten();
+        !rows.any(|row| row.verdict == Verdict::Descriptive)
+    };
+    cells.filter(|c| enough(c) && judged(c)).collect()
+}
+
+/// Measured rows of all layers but the control.
+fn own_rows(run: &Report) -> impl Iterator<Item = &ResultRow> {
+    let control = run.layers.iter().find(|l| l.control).map(|l| &l.name);
+    let rows = run.results.iter().filter(|row| row.op_us.is_some());
+    rows.filter(move |row| Some(&row.layer) != control)
+}
+
+impl<'a> OddCell<'a> {
+    fn of(first: &'a ResultRow, runs: &[&'a Report], baseline: Option<&str>) -> Self {
+        let row = |run: &&'a Report| {
+            let mut rows = own_rows(run);
+            rows.find(|r| r.layer == first.layer && r.label == first.label)
+        };
+        let rows: Vec<Option<&ResultRow>> = runs.iter().map(row).collect();
+        let blocks = match baseline {
+            Some(name) if name == first.layer => Blocks::Baseline,
+            Some(_) => Blocks::Ratios,
+            None => Blocks::Times,
+        };
+        let flushed = rows.iter().flatten().any(|row| keeps(row));
+        let apart = rows.iter().map(|row| {
+            let Some(row) = row else {
+                return Some(Apart::NotMeasured);
+            };
+            let untrusted = row.untrusted.as_deref().or(row.withheld.as_deref());
+            if let Some(why) = untrusted {
+                Some(Apart::Untrusted(why))
+            } else if sweep::other_work(first, *row).is_some() {
+                Some(Apart::OtherWork)
+            } else if row.steady == Some(false) {
+                Some(Apart::Unsteady)
+            } else if flushed && row.durability.skips() {
+                Some(Apart::SkipsFlush)
+            } else if blocks == Blocks::Ratios && row.block_ratios.is_empty() {
+                Some(Apart::NoBaseline)
+            } else {
+                None
+            }
+        });
+        Self {
+            apart: apart.collect(),
+            rows,
+            blocks,
+            first,
+        }
+    }
+
+    /// Values of each run that is compared.
+    fn values(&self, runs: &[&Report]) -> Vec<Vec<(u32, f64)>> {
+        let both = || runs.iter().copied().zip(&self.rows);
+        let known: Vec<(&Report, &ResultRow)> = both()
+            .filter_map(|(run, row)| Some((run, (*row)?)))
+            .collect();
+        let times = Times::of(&known);
+        let each = both().zip(&self.apart);
+        let each = each.map(|((run, row), apart)| match (row, apart) {
+            (Some(row), None) => values(self.blocks, run, row, times),
+            _ => Vec::new(),
+        });
+        each.collect()
+    }
+
+    /// The words of all runs.
+    fn among(&self, found: &[Option<stats::AmongRuns>]) -> ResultAmong {
+        let each = self.rows.iter().zip(&self.apart).zip(found);
+        let runs = each.map(|((row, apart), found)| ValueAmong {
+            us: row.and_then(|row| row.op_us),
+            standing: found.map_or(Standing::NotCompared, |f| self.standing(*row, &f)),
+            ratio: found.map(|f| Estimate::new(f.ratio, f.interval.map(|i| [i.low, i.high]))),
+            p_adjusted: found.map(|f| f.p_adjusted),
+            because: found.is_none().then(|| {
+                let why = apart.unwrap_or(Apart::TooFew);
+                why.words(&NO_NAMES).into()
+            }),
+        });
+        ResultAmong {
+            layer: self.first.layer.clone(),
+            point: self.first.label.clone(),
+            runs: runs.collect(),
+        }
+    }
+
+    fn standing(&self, row: Option<&ResultRow>, found: &stats::AmongRuns) -> Standing {
+        let waits = |row: &ResultRow, least: f64| waiting::explains(row, least).is_some();
+        match (found.standing, found.interval) {
+            // Whoever took longer may have waited for a CPU, and no layer is slower for that.
+            (stats::Standing::Odd, Some(i)) if i.low > 1.0 => match row {
+                Some(row) if waits(row, i.low) => Standing::Unknown,
+                _ => Standing::Odd,
+            },
+            (stats::Standing::Odd, Some(i)) => {
+                let mut others = self.rows.iter().flatten().filter(|r| Some(**r) != row);
+                if others.any(|row| waits(row, 1.0 / i.high)) {
+                    Standing::Unknown
+                } else {
+                    Standing::Odd
+                }
+            }
+            (stats::Standing::Like, _) => Standing::Like,
+            (stats::Standing::Split, _) => Standing::Split,
+            (stats::Standing::Odd | stats::Standing::Unknown, _) => Standing::Unknown,
+        }
+    }
+}
+
+/// Runs whose flushes do not wait for the disk where those of others do.
+fn skipping<'a>(runs: &[(&'a str, &'a Report)], cells: &[OddCell]) -> Option<Unlike<'a>> {
+    let skips = |run: usize| {
+        let mut cells = cells.iter();
+        cells.any(|cell| cell.apart[run] == Some(Apart::SkipsFlush))
+    };
+    let names = runs.iter().enumerate().filter(|(at, _)| skips(*at));
+    let names: Vec<&str> = names.map(|(_, (name, _))| *name).collect();
+    (!names.is_empty()).then_some(Unlike::SkipsFlush(names))
+}
+
+fn keeps(row: &ResultRow) -> bool {
+    row.durability.verdict == DurabilityVerdict::Honoured
+}
+
+/// Compares the runs in all cells. The baseline is a family of its own, as in [`Report::compare`].
+fn results(
+    runs: &[&Report],
+    cells: &[OddCell],
+    baseline: Option<&str>,
+    delta: f64,
+) -> Vec<ResultAmong> {
+    let mut found = vec![Vec::new(); cells.len()];
+    for of_baseline in [false, true] {
+        let is_one = |cell: &OddCell| (baseline == Some(&*cell.first.layer)) == of_baseline;
+        let family: Vec<usize> = (0..cells.len()).filter(|at| is_one(&cells[*at])).collect();
+        let values: Vec<_> = family.iter().map(|at| cells[*at].values(runs)).collect();
+        let words = stats::odd_runs(&values, delta, LEVEL);
+        for (at, words) in family.into_iter().zip(words) {
+            found[at] = words;
+        }
+    }
+    let each = cells.iter().zip(&found);
+    each.map(|(cell, found)| cell.among(found)).collect()
+}

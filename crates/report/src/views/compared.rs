@@ -1,0 +1,101 @@
+//! Gates and their outcomes, and two runs side by side, as sections.
+
+use layermark_model::Machine;
+
+use crate::{
+    number,
+    types::{Cell, Compared, DataTable, GateRow, GateState, Report, Section},
+};
+
+/// Every gate with its outcome, failed ones first. `None` without gates.
+pub fn gates(report: &Report) -> Option<Section> {
+    let in_state = |state| report.gates.iter().filter(move |gate| gate.state == state);
+    let order = [GateState::Failed, GateState::Undecided, GateState::Passed];
+    let rows: Vec<Vec<Cell>> = order.into_iter().flat_map(in_state).map(gate).collect();
+    let counts = order.map(|state| (in_state(state).count(), state));
+    let counts = counts.into_iter().filter(|(n, _)| *n > 0);
+    let counts: Vec<String> = counts
+        .map(|(n, state)| format!("{n} {}", word(state)))
+        .collect();
+    let heads = ["gate", "layer", "operation", "outcome", "measured"];
+    (!rows.is_empty()).then(|| Section {
+        name: "gates".into(),
+        title: format!("Gates: {}", number::list(&counts)),
+        tables: vec![DataTable {
+            title: "Gates".into(),
+            note: String::new(),
+            head: heads.map(str::to_owned).to_vec(),
+            rows,
+        }],
+        ..Section::default()
+    })
+}
+
+fn gate(gate: &GateRow) -> Vec<Cell> {
+    let texts = [
+        gate.gate.as_str(),
+        &gate.layer,
+        &gate.point,
+        word(gate.state),
+        &gate.text,
+    ];
+    texts.map(Cell::text).to_vec()
+}
+
+fn word(state: GateState) -> &'static str {
+    match state {
+        GateState::Passed => "passed",
+        GateState::Failed => "failed",
+        GateState::Undecided => "cannot be told",
+    }
+}
+
+/// The older and the newer run, what they ran on, and whether it is the same. `None` for one run.
+pub fn runs(report: &Report) -> Option<Section> {
+    let old = report.compared.as_ref()?;
+    let heads = ["", "old run", "new run"];
+    let table = DataTable {
+        title: "Both runs".into(),
+        note: String::new(),
+        head: heads.map(str::to_owned).to_vec(),
+        rows: rows(old, report),
+    };
+    Some(Section {
+        name: "both-runs".into(),
+        title: "Both runs".into(),
+        tables: vec![table],
+        ..Section::default()
+    })
+}
+
+/// A line for each thing that both runs have.
+fn rows(old: &Compared, new: &Report) -> Vec<Vec<Cell>> {
+    let mut rows = vec![
+        ["run".to_owned(), old.run.clone(), new.run.clone()],
+        ["started".into(), old.started.clone(), new.started.clone()],
+        ["plan".into(), old.label.clone(), new.label.clone()],
+    ];
+    // A comparison that an earlier version wrote does not have the older one's.
+    if let Some(machine) = &old.machine {
+        let [then, now] = [of(machine), of(&new.machine)];
+        let both = then.into_iter().zip(now);
+        let both = both.map(|((what, then), (_, now))| [what.to_owned(), then, now]);
+        let known = both.filter(|[_, then, now]| !then.is_empty() || !now.is_empty());
+        rows.extend(known);
+    }
+    let cells = |row: [String; 3]| row.map(Cell::text).to_vec();
+    rows.into_iter().map(cells).collect()
+}
+
+fn of(machine: &Machine) -> [(&'static str, String); 8] {
+    [
+        ("machine", machine.label.clone().unwrap_or_default()),
+        ("CPU", machine.cpu.clone()),
+        ("CPUs", machine.cpus.to_string()),
+        ("memory", number::bytes(machine.memory as f64)),
+        ("kernel", machine.kernel.clone()),
+        ("system", machine.os.clone()),
+        ("directory on", machine.base.clone()),
+        ("privilege", machine.privilege.clone()),
+    ]
+}
