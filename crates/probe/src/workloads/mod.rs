@@ -277,7 +277,7 @@ pub(crate) mod tests {
                 assert!(
                     own().all(|p| p.params.contains_key(param.name))
                         || ["", "false"].contains(&param.default)
-                        || param.name == "per_directory",
+                        || ["per_directory", "copy"].contains(&param.name),
                     "{}",
                     param.name
                 );

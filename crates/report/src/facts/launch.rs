@@ -1,6 +1,6 @@
 //! Launches as a series in the order of the run, with a cold start and steps.
 
-use layermark_model::{LayerRun, Run, Stopped, Trial, TrialRecord, Unit, Warmth};
+use layermark_model::{LayerRun, Run, Stopped, Trial, TrialRecord, Unit, Untraced, Warmth};
 use layermark_stats as stats;
 use serde::Deserialize;
 
@@ -386,12 +386,9 @@ fn trace(records: &[&TrialRecord]) -> Option<LaunchTrace> {
 }
 
 /// Why no launch was traced, if that was tried.
-fn not_traced(records: &[&TrialRecord]) -> Option<String> {
-    let trials = records.iter().filter_map(|r| r.trial.as_ref());
-    let untraced = trials.into_iter().find_map(|t| t.untraced.as_ref())?;
-    let hint = untraced.hint.iter().map(String::as_str);
-    let parts: Vec<&str> = [untraced.why.as_str()].into_iter().chain(hint).collect();
-    Some(parts.join(": "))
+fn not_traced(records: &[&TrialRecord]) -> Option<Untraced> {
+    let mut trials = records.iter().filter_map(|r| r.trial.as_ref());
+    trials.find_map(|trial| trial.untraced.clone())
 }
 
 /// What the series shows. `typical_ms` is the result's time.
@@ -405,7 +402,7 @@ fn findings(s: &LaunchSeries, typical_ms: f64) -> Vec<SeriesFinding<'_>> {
         .chain(restarted(&s.runs))
         .chain(waited(&s.runs, typical_ms))
         .chain(s.trace.as_ref().and_then(slow))
-        .chain(s.not_traced.as_deref().map(SeriesFinding::NotTraced))
+        .chain(s.not_traced.as_ref().map(SeriesFinding::NotTraced))
         .collect()
 }
 

@@ -1,5 +1,7 @@
 //! What a series of launches shows.
 
+use layermark_model::Untraced;
+
 use crate::types::{ChangePoint, LaunchRun};
 
 /// What a series shows.
@@ -28,7 +30,7 @@ pub enum SeriesFinding<'a> {
     /// What a traced launch of so many milliseconds waited for.
     Traced(Vec<TracedCalls>, f64),
     /// No launch could be traced, and why.
-    NotTraced(&'a str),
+    NotTraced(&'a Untraced),
 }
 
 /// Calls of a traced launch.

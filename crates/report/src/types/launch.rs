@@ -1,6 +1,6 @@
 //! Series of launches in the report.
 
-use layermark_model::{Restarted, Stopped};
+use layermark_model::{Restarted, Stopped, Untraced};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ pub struct LaunchSeries {
     pub trace: Option<LaunchTrace>,
     /// Why no launch could be traced, although that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_traced: Option<String>,
+    pub not_traced: Option<Untraced>,
     /// The series in sentences.
     #[serde(default)]
     pub says: Vec<String>,

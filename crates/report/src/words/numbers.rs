@@ -679,6 +679,10 @@ fn series_of_launches_and_depths() {
             calls: d.n(),
             ms: d.x(),
         };
+        let untraced = Untraced {
+            why: "no strace".into(),
+            hint: None,
+        };
         let all = vec![
             (SeriesFinding::FirstApart(&first, "cold"), vec![1.0]),
             (SeriesFinding::Step(&change), vec![change.at as f64 - 1.0]),
@@ -701,7 +705,7 @@ fn series_of_launches_and_depths() {
                 SeriesFinding::Traced(vec![calls], d.x()),
                 vec![calls.ms / calls.calls as f64],
             ),
-            (SeriesFinding::NotTraced("no strace"), vec![]),
+            (SeriesFinding::NotTraced(&untraced), vec![]),
         ];
         each(all, place, variants);
         let mut point = || DepthPoint {

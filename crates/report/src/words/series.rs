@@ -1,5 +1,7 @@
 //! What a series of launches shows.
 
+use layermark_model::Untraced;
+
 use crate::{
     number::{self, thousands},
     statements::series::{CallKind, SeriesFinding, TracedCalls},
@@ -36,7 +38,10 @@ impl Words for SeriesFinding<'_> {
                 let each = calls.iter().map(|calls| traced(calls, *of_ms));
                 text!("when traced: {}", Text::joined(each, "; "))
             }
-            Self::NotTraced(why) => text!("no launch was traced: {why}"),
+            Self::NotTraced(Untraced { why, hint }) => {
+                let hint = hint.as_ref().map(|hint| text!(": {hint}"));
+                text!("no launch was traced: {why}{}", hint.unwrap_or_default())
+            }
         }
     }
 }

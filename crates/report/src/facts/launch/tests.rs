@@ -141,7 +141,7 @@ fn what_made_it_slow_is_said_with_its_share() {
     assert_eq!(slow(&quick), None);
 }
 
-/// The reason was in a note of the trial, and the report had nothing.
+/// The reason was kept with the trial, and the report had nothing.
 #[test]
 fn a_launch_that_could_not_be_traced_has_the_reason() {
     let (run, mut trials) = layermark_testkit::sample::launches(&[1400.0; 6]);
@@ -151,15 +151,16 @@ fn a_launch_that_could_not_be_traced_has_the_reason() {
     };
     assert_eq!(series(&trials).not_traced, None, "it was not asked for");
     let trial = trials[0].trial.as_mut().expect("a trial");
-    trial.untraced = Some(layermark_model::Untraced {
+    let untraced = Untraced {
         why: "strace is missing".into(),
         hint: Some("apt-get install strace".into()),
-    });
+    };
+    trial.untraced = Some(untraced.clone());
     let told = series(&trials);
     assert!(told.trace.is_none());
-    let why = "strace is missing: apt-get install strace";
-    assert_eq!(told.not_traced.as_deref(), Some(why));
+    assert_eq!(told.not_traced, Some(untraced));
     let said = told.says.last().expect("a sentence");
+    let why = "strace is missing: apt-get install strace";
     assert_eq!(said, &format!("no launch was traced: {why}"));
 }
 
