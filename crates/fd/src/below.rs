@@ -27,7 +27,8 @@ pub fn open_below(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     open_with(root, path, OFlags::RDONLY, ResolveFlags::empty())
 }
 
-/// With `more` than the flags that are always set. Without openat2(2) a mount is entered.
+/// With `more` than the flags that are always set. Without openat2(2) another device is refused for a mount, and a
+/// mount of the same one is entered.
 fn open_with(
     root: BorrowedFd<'_>,
     path: &[u8],
@@ -56,7 +57,11 @@ fn open_with(
         } else {
             OFlags::PATH | DIRECTORY
         };
-        dir = openat(&dir, part, flags, Mode::empty())?;
+        let next = openat(&dir, part, flags, Mode::empty())?;
+        if more.contains(ResolveFlags::NO_XDEV) && fstat(&next)?.st_dev != fstat(root)?.st_dev {
+            return Err(Errno::XDEV);
+        }
+        dir = next;
     }
     Ok(dir)
 }

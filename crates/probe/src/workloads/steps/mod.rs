@@ -126,8 +126,7 @@ impl Runs for StepParams {
             .as_ref()
             .filter(|_| place.new && p.copy == TreeCopy::Once)
         {
-            let copied = tree::copy(tree, &place.path);
-            copied.map_err(|e| ProbeError::io("copy the tree to", &place.path, &e))?;
+            tree::copy(tree, &place.path)?;
         }
         let source = packaged.filter(|_| p.copy == TreeCopy::Each);
         if place.new {
@@ -178,7 +177,7 @@ impl StepDir {
     fn of(dir: &Path, p: &StepParams) -> Result<Self, ProbeError> {
         let mut setup = format!("{} {} {}", p.material.id(), p.files, p.setup);
         if p.copy != TreeCopy::None {
-            // Steps that change their copy share it with none that does not.
+            // A copy that is made anew is not shared with steps that need it as they left it.
             setup = format!("{setup} {} {}", p.copy.id(), p.tree);
         }
         let named = format!("steps-{}", name(&setup));

@@ -172,8 +172,15 @@ impl Params for StepParams {
                 words_alone(&format!("{ID}: `{key}`"), text)?;
             }
         }
-        if self.copy == TreeCopy::Each && !self.setup.is_empty() {
-            let text = "steps: `setup` with `copy` = each: the copy before each execution removes what it has made";
+        let made = [
+            ("setup", !self.setup.is_empty()),
+            ("material", self.material != Material::None),
+        ];
+        let made = made.iter().find(|(_, given)| *given);
+        if let Some((key, _)) = made.filter(|_| self.copy == TreeCopy::Each) {
+            let text = format!(
+                "steps: `{key}` with `copy` = each: the copy before each execution removes what it has made"
+            );
             return Err(PointError::new(text).hint("use `prepare` instead, or copy = \"once\""));
         }
         self.expected()?;

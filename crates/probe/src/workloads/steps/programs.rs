@@ -1,10 +1,6 @@
 //! The guard's part of a step: setup, prepare, the execution, and what it has left.
 
-use std::{
-    os::fd::BorrowedFd,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{os::fd::BorrowedFd, path::PathBuf, time::Duration};
 
 use layermark_model::Stopped;
 use layermark_sys::process::Io;
@@ -25,9 +21,6 @@ use crate::{
         start::{LaunchSite, Launched},
     },
 };
-
-/// A file system with fewer free bytes is full.
-const ROOM: u64 = 64 << 10;
 
 /// The commands of a step, which is executed several times in a block.
 pub struct StepPrograms {
@@ -105,7 +98,7 @@ impl StepPrograms {
             let code = code.map_or_else(|| "unknown".into(), |code| code.to_string());
             let text = format!("`{run}` ended with exit code {code} instead of {wanted}{said}");
             return Err(ProbeError {
-                errno: is_full(&self.launches.site.dir).then_some(libc::ENOSPC),
+                errno: tree::is_full(&self.launches.site.dir).then_some(libc::ENOSPC),
                 ..ProbeError::new(text).hint("--expect exit=CODE, where another exit code is right")
             });
         }
@@ -115,16 +108,6 @@ impl StepPrograms {
         }
         Ok(())
     }
-}
-
-/// Whether a directory has no room for another file: that is why a step failed there. A read-only
-/// image never has room, and some file systems do not know theirs.
-fn is_full(dir: &Path) -> bool {
-    rustix::fs::statvfs(dir).is_ok_and(|fs| {
-        let read_only = fs.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY);
-        let no_block = fs.f_blocks > 0 && fs.f_bavail * fs.f_frsize < ROOM;
-        !read_only && (no_block || fs.f_files > 0 && fs.f_favail == 0)
-    })
 }
 
 impl Guarded for StepPrograms {
@@ -203,8 +186,8 @@ impl Guarded for StepPrograms {
     fn renew(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
         let site = &self.launches.site;
         if let Some(source) = &self.source {
-            let renewed = tree::empty(&site.dir).and_then(|()| tree::copy(source, &site.dir));
-            renewed.map_err(|e| ProbeError::io("copy the tree to", &site.dir, &e))?;
+            tree::empty(&site.dir).map_err(|e| ProbeError::io("empty", &site.dir, &e))?;
+            tree::copy(source, &site.dir)?;
         }
         site.aside("prepare", &self.p.prepare, tree, asker)?;
         self.before = self.trees()?;

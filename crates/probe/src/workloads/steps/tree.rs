@@ -10,10 +10,12 @@ use std::{
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::{Placed, PlacedKind};
+use crate::{Placed, PlacedKind, ProbeError, workloads::work_dir};
 
 /// The index of a repository has inode numbers and times, which are others in each layer.
 const LEFT_OUT: &str = ".git";
+/// A file system with fewer free bytes is full.
+const ROOM: u64 = 64 << 10;
 /// Bytes read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -142,16 +144,35 @@ pub fn size(top: &Path) -> io::Result<Size> {
 }
 
 /// Copies what is in a directory into another one, with times and links.
-pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    crate::packaged::place(to, &placed(from, Path::new(""))?, &|| true)
+///
+/// # Errors
+/// With `ENOSPC` where the other one is full.
+pub fn copy(from: &Path, to: &Path) -> Result<(), ProbeError> {
+    let copied =
+        placed(from, Path::new("")).and_then(|all| crate::packaged::place(to, &all, &|| true));
+    copied.map_err(|e| {
+        let error = ProbeError::io("copy the tree to", to, &e);
+        let errno = is_full(to).then_some(libc::ENOSPC).or(error.errno);
+        ProbeError { errno, ..error }
+    })
 }
 
-/// Removes what is in a directory.
+/// Whether a directory has no room for another file: that is why a step failed there. A read-only
+/// image never has room, and some file systems do not know theirs.
+pub fn is_full(dir: &Path) -> bool {
+    rustix::fs::statvfs(dir).is_ok_and(|fs| {
+        let read_only = fs.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY);
+        let no_block = fs.f_blocks > 0 && fs.f_bavail * fs.f_frsize < ROOM;
+        !read_only && (no_block || fs.f_files > 0 && fs.f_favail == 0)
+    })
+}
+
+/// Removes what is in a directory, but nothing below a mount that a program has made there.
 pub fn empty(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
+            work_dir::remove(&entry.path())?;
         } else {
             fs::remove_file(entry.path())?;
         }
