@@ -9,9 +9,6 @@ use layermark_probe::{
 
 use crate::failure::Failure;
 
-/// The program that a replay is compared with, as a step of the same plan.
-pub type Checked = Option<Settings>;
-
 /// Adds the arguments for the recording and the program.
 pub fn augment(command: Command) -> Command {
     let own = |arg: Arg| arg.help_heading("Workload");
@@ -36,10 +33,28 @@ pub fn augment(command: Command) -> Command {
                 .requires("check")
                 .help("With --check: the tree that the command works in, as it was before the recording [default: the current directory]"),
         ))
+        .arg(own(
+            Arg::new("expect")
+                .long("expect")
+                .value_name("CODE")
+                .value_parser(clap::value_parser!(u8))
+                .requires("check")
+                .help("With --check: the command's exit code [default: 0]"),
+        ))
+        .arg(own(
+            Arg::new("timeout")
+                .long("timeout")
+                .value_name("TIME")
+                .requires("check")
+                .help("With --check: a command that has not ended after this time has failed [default: 60s]"),
+        ))
 }
 
 /// Sets the recording. Returns the step of the program that it is compared with.
-pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<Checked, Failure> {
+pub fn settings(
+    matches: &ArgMatches,
+    settings: &mut Settings,
+) -> Result<Option<Settings>, Failure> {
     let file = matches.get_one::<String>("file");
     let Some(file) = file.or_else(|| matches.get_one("recording")) else {
         return Err(Failure::usage("replay: no recording")
@@ -63,7 +78,15 @@ pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<Checked
         ))
         .hint("record the program again, and see what `record` says of the time between calls: layermark record -- PROGRAM"));
     }
-    settings.params.insert("time".into(), "application".into());
+    let estimate = "application";
+    let time = settings.params.insert("time".into(), estimate.into());
+    if let Some(time) = time.filter(|time| time != estimate) {
+        return Err(Failure::usage(format!(
+            "replay: `--time` = {}: `--check` compares the estimate of the application alone",
+            time.as_str().unwrap_or_default()
+        ))
+        .hint("leave out --time, or --check"));
+    }
     let tree = matches
         .get_one::<String>("tree")
         .map_or(".", String::as_str);
@@ -71,10 +94,16 @@ pub fn settings(matches: &ArgMatches, settings: &mut Settings) -> Result<Checked
     let copy = if about.changes { "each" } else { "once" };
     let params = [("run", check.as_str()), ("tree", tree), ("copy", copy)];
     let params = params.map(|(key, value)| (key.to_owned(), value.into()));
-    let params = params.into_iter().collect();
-    let step: &dyn Workload = &steps::WORKLOAD;
+    let mut params: serde_json::Map<_, _> = params.into_iter().collect();
+    if let Some(timeout) = matches.get_one::<String>("timeout") {
+        params.insert("timeout".into(), timeout.as_str().into());
+    }
+    if let Some(code) = matches.get_one::<u8>("expect") {
+        let expected = format!("exit={code}");
+        params.insert("expect".into(), vec![expected].into());
+    }
     Ok(Some(Settings {
-        workload: step.id().into(),
+        workload: <dyn Workload>::id(&steps::WORKLOAD).into(),
         label: None,
         params,
     }))

@@ -209,13 +209,19 @@ pub fn checked(work: Vec<Settings>, common: &CommonArgs) -> Result<ExitCode, Fai
     /// How long it may take, unless the user says otherwise: both in two or three layers.
     const BUDGET: &str = "60s";
     let replay = work.last().and_then(|own| workloads::find(&own.workload));
-    let mut plan = of_work("replay", work);
-    plan.about = "A program and its replay, in turn.".into();
-    let free = common.budget.is_none() && common.blocks.is_none() && common.precision.is_none();
-    plan.budget = free.then(|| BUDGET.into());
-    let order = with_flags(plan, common).and_then(|plan| request(plan, common));
-    let done = order.and_then(|request| go(Order::New(Box::new(request)), common, None));
-    done.map_err(|failure| typed(replay, failure))
+    let plan = Plan {
+        about: "A program and its replay, in turn.".into(),
+        ..of_work("replay", work)
+    };
+    let done = ordered(plan, BUDGET, common).and_then(|order| go(order, common, None));
+    done.map_err(|mut failure| {
+        for (own, flag) in [("run", "check"), ("tree", "tree"), ("timeout", "timeout")] {
+            if let Some(rest) = failure.message.strip_prefix(&format!("steps: `{own}`")) {
+                failure.message = format!("replay: `--{flag}`{rest}");
+            }
+        }
+        typed(replay, failure)
+    })
 }
 
 /// Rewrites a failure to name flags instead of parameters.
@@ -228,20 +234,25 @@ fn typed(workload: Option<&'static dyn Workload>, failure: Failure) -> Failure {
 
 /// A plan with one workload.
 pub fn new_order(settings: Settings, common: &CommonArgs) -> Result<Order, Failure> {
-    let workload = workloads::find(&settings.workload);
-    let usual = workload.and_then(|w| (w.info().usual_blocks)(&settings));
+    let name = settings.workload.clone();
+    ordered(of_work(&name, vec![settings]), COMMAND_BUDGET, common)
+}
+
+/// The plan of a command, which has this budget unless the user or its last work says otherwise.
+fn ordered(plan: Plan, budget: &str, common: &CommonArgs) -> Result<Order, Failure> {
+    let own = plan.work.last();
+    let usual = own.and_then(|own| (workloads::find(&own.workload)?.info().usual_blocks)(own));
     let whole = matches!(usual, Some(UsualBlocks::Whole(_)));
     let timeless = common.budget.is_none() && common.precision.is_none();
     let free = timeless && common.profile.is_none();
-    let name = settings.workload.clone();
     let plan = Plan {
-        budget: (free && !whole && common.blocks.is_none()).then(|| COMMAND_BUDGET.into()),
+        budget: (free && !whole && common.blocks.is_none()).then(|| budget.into()),
         blocks: match usual {
             Some(UsualBlocks::Most(blocks)) if timeless => Some(blocks),
             Some(UsualBlocks::Whole(blocks)) if free => Some(blocks),
             _ => None,
         },
-        ..of_work(&name, vec![settings])
+        ..plan
     };
     let usual_budget = plan.budget.is_some() && common.budget.is_none();
     let request = request(with_flags(plan, common)?, common)?;

@@ -132,13 +132,18 @@ fn an_estimate_is_compared_with_the_program_itself() {
     let lm = Lm::new();
     let dir = lm.dir.path().to_owned();
     source(&dir);
-    let (before, command) = (dir.join("before"), "sh -c 'mkdir out && cp -r src out'");
+    // As grep where it has found nothing: its exit code is its own.
+    let script = "mkdir out && cp -r src out && exit 3";
+    let (before, command) = (dir.join("before"), format!("sh -c '{script}'"));
     prepare(&dir, &["mkdir", "before"]);
     prepare(&dir, &["cp", "-r", "src", "before"]);
-    let said = record(lm, &["sh", "-c", "mkdir out && cp -r src out"]).code(0);
+    let said = record(lm, &["sh", "-c", script]).code(0);
     let said = said.prints("on tmpfs the program takes ");
     let before = before.to_string_lossy().into_owned();
-    let check = ["replay", "app.lmrec", "--check", command, "--tree", &before];
+    let check = ["replay", "app.lmrec", "--check", &command];
+    let said = said.then().args(check).args(["--time", "io"]).run();
+    let said = said.fails(2, &["`--time` = io", "leave out --time, or --check"]);
+    let check = [&check[..], &["--tree", &before, "--expect", "3"]].concat();
     let layer = layers()[0];
     let checked = said.then().work_with(&check, &[layer]);
     let said = checked.args(["--blocks", "3", "--json"]).run();
