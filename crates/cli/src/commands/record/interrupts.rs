@@ -25,6 +25,9 @@ use crate::{
     signals,
 };
 
+/// How often what a program has started is killed: some may have been started meanwhile.
+const KILLS: usize = 100;
+
 /// Signals so far, and the program that runs.
 pub struct Interrupts {
     shared: Arc<Shared>,
@@ -170,19 +173,31 @@ impl Shared {
             }
             // strace last: without it, programs that it traces would go on.
             Some(Running { pid, .. }) => {
-                let mut all = vec![pid];
-                let mut next = 0;
-                while let Some(parent) = all.get(next).copied() {
-                    all.extend(children(parent));
-                    next += 1;
+                for _ in 0..KILLS {
+                    let below = below(pid);
+                    if below.is_empty() {
+                        break;
+                    }
+                    for pid in below.into_iter().rev() {
+                        let _ = kill_process(pid, Signal::KILL);
+                    }
                 }
-                for pid in all.into_iter().rev() {
-                    let _ = kill_process(pid, Signal::KILL);
-                }
+                let _ = kill_process(pid, Signal::KILL);
             }
             None => {}
         }
     }
+}
+
+/// The processes below one, parents first.
+fn below(pid: Pid) -> Vec<Pid> {
+    let mut all: Vec<Pid> = children(pid).collect();
+    let mut next = 0;
+    while let Some(parent) = all.get(next).copied() {
+        all.extend(children(parent));
+        next += 1;
+    }
+    all
 }
 
 fn children(parent: Pid) -> impl Iterator<Item = Pid> {

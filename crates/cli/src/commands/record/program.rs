@@ -165,6 +165,11 @@ pub fn run(
     Ok(traced)
 }
 
+/// Bytes of the largest trace where so many are free, in whole MiB, as they are shown.
+fn most_traced(free: u64) -> u64 {
+    MOST_TRACED.min(free / 2).max(1 << 20) >> 20 << 20
+}
+
 /// The largest trace of a program.
 struct Bound {
     log: PathBuf,
@@ -179,8 +184,7 @@ impl Bound {
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         Ok(Self {
             log: log.to_owned(),
-            // In whole MiB, as it is shown.
-            most: MOST_TRACED.min(free / 2).max(1 << 20) >> 20 << 20,
+            most: most_traced(free),
             passed: Arc::default(),
         })
     }
@@ -214,9 +218,11 @@ impl Bound {
         Err(Failure::failed(format!(
             "the program was ended: the trace of its calls has more than {most}"
         ))
-        .hint(
-            "record a part of its work, or give the trace more room: TMPDIR=DIR layermark record",
-        ))
+        .hint(if self.most < MOST_TRACED {
+            "record a part of its work, or give the trace more room: TMPDIR=DIR layermark record"
+        } else {
+            "record a part of its work: layermark record -- PROGRAM"
+        }))
     }
 }
 
@@ -278,7 +284,7 @@ fn drain(mut from: impl io::Read + Send + 'static) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// The program writes without end, and its trace is bounded.
+    /// The program would go on, and its trace is too large.
     #[test]
     fn a_program_with_too_large_a_trace_is_ended() {
         let dir = tempfile::tempdir().unwrap();
@@ -296,7 +302,7 @@ mod tests {
             interrupts.run(&mut shell, true, watched).unwrap().0
         };
         let small = bound(10_000);
-        let status = run(&small, "yes");
+        let status = run(&small, "head -c 20000 /dev/zero; exec sleep 1000");
         assert_eq!(status.code(), None, "it was killed");
         let failure = small.held().unwrap_err();
         assert!(
@@ -311,10 +317,13 @@ mod tests {
 
     #[test]
     fn a_trace_takes_at_most_half_of_what_is_free() {
-        let dir = tempfile::tempdir().unwrap();
-        let bound = Bound::of(&dir.path().join("trace")).unwrap();
-        let found = rustix::fs::statvfs(dir.path()).unwrap();
-        assert!(bound.most > 0 && bound.most <= MOST_TRACED);
-        assert!(bound.most <= found.f_blocks * found.f_frsize / 2);
+        for (free, most) in [
+            (0, 1 << 20),
+            (10 << 20, 5 << 20),
+            ((11 << 20) + 1, 5 << 20),
+            (100 << 30, MOST_TRACED),
+        ] {
+            assert_eq!(most_traced(free), most, "{free}");
+        }
     }
 }

@@ -148,7 +148,8 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
     let mut rounds = Vec::new();
     let begun = Instant::now();
     for round in 0..ROUNDS {
-        if round > 0 && begun.elapsed() > ENOUGH {
+        // One alone says nothing of how far it varies.
+        if round > 1 && begun.elapsed() > ENOUGH {
             break;
         }
         if !repeats {
@@ -160,6 +161,22 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
         rounds.push((own, Duration::from_nanos(replayed.elapsed_ns)));
     }
     between(&rounds)
+}
+
+/// Whether a word has the path `root` or one below it, also behind other text, such as `--dir=`.
+fn is_path_in(word: &[u8], root: &[u8]) -> bool {
+    let begins = |at: usize| {
+        at == 0 || !(word[at - 1].is_ascii_alphanumeric() || b"._-".contains(&word[at - 1]))
+    };
+    let ends = |at: usize| {
+        word.get(at)
+            .is_none_or(|c| !(c.is_ascii_alphanumeric() || b"._-".contains(c)))
+    };
+    let mut at = word
+        .windows(root.len())
+        .enumerate()
+        .filter(|(_, w)| *w == root);
+    at.any(|(at, _)| begins(at) && ends(at + root.len()))
 }
 
 /// The time between calls of a program, of rounds of its own time and that of its calls.
@@ -177,10 +194,7 @@ fn between(rounds: &[(Duration, Duration)]) -> Result<Think, String> {
     let ns = |time: &Duration| time.as_nanos() as i64;
     let off = |(own, calls): &(Duration, Duration)| (ns(own) - ns(calls)).abs_diff(ns(&think));
     let spread = Duration::from_nanos(rounds.iter().map(off).max().unwrap_or(0));
-    let seen = match rounds.len() {
-        1 => "one round, so how far it varies is not known".to_owned(),
-        rounds => format!("±{} in {rounds} rounds", shown(spread)),
-    };
+    let seen = format!("±{} in {} rounds", shown(spread), rounds.len());
     Ok(Think {
         ns: think.as_nanos() as u64,
         spread_ns: spread.as_nanos() as u64,
@@ -195,7 +209,7 @@ impl Recorded<'_> {
             return Err("the program was interrupted".into());
         }
         let root = self.root.as_os_str().as_bytes();
-        let is_named = |word: &OsString| word.as_bytes().windows(root.len()).any(|w| w == root);
+        let is_named = |word: &OsString| is_path_in(word.as_bytes(), root);
         if self.argv.iter().any(is_named) {
             // Repeated, it would change these files again.
             return Err("the program is given files of the tree by absolute paths".into());
