@@ -271,8 +271,8 @@ pub fn silence(text: &str) -> Result<std::time::Duration, String> {
 /// Parses a name for a machine.
 pub fn label(text: &str) -> Result<String, String> {
     const LONGEST: usize = 40;
-    let odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    if text.trim().is_empty() || text.chars().count() > LONGEST || text.contains(odd) {
+    let odd = layermark_model::plain(text) != text || text.contains('\n');
+    if text.trim().is_empty() || text.chars().count() > LONGEST || odd {
         return Err(format!(
             "write a name of at most {LONGEST} characters on one line"
         ));

@@ -86,21 +86,18 @@ pub fn runs(args: &CompareArgs) -> Result<ExitCode, Failure> {
 /// Compares each of several runs with the others, and prints which one is odd.
 fn many(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let one_way = [
-        (
-            !args.gates.fail_if.is_empty() || args.gates.fail_undecided,
-            "--fail-if",
-        ),
+        (!args.gates.fail_if.is_empty(), "--fail-if"),
+        (args.gates.fail_undecided, "--fail-undecided"),
         (args.same_machine, "--same-machine"),
         (!args.out.output.is_empty(), "-o"),
     ];
+    let names = all_names(args);
     if let Some((_, flag)) = one_way.iter().find(|(given, _)| *given) {
         let text = format!("{flag} is for two runs: several are printed as text or --json");
-        let names = all_names(args);
-        let hint = format!("layermark compare {} --json", shell_words::join(names));
+        let hint = format!("layermark compare {} --json", shell_words::join(&names));
         return Err(Failure::usage(text).hint(hint));
     }
     let mut store = stored::Opened::new(args.out.store.store.as_deref());
-    let names = all_names(args);
     let reports: Vec<Report> = names
         .iter()
         .map(|name| report(name, &mut store))

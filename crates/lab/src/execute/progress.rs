@@ -182,7 +182,12 @@ impl Progress {
             baseline: self.run.layers[BASELINE].name.clone(),
             reasons: reasons.join(", "),
             hint: others.iter().find_map(|l| {
-                let enough = || Some(format!("--budget {}s", l.enough_s?));
+                let enough = || {
+                    Some(format!(
+                        "layermark run --replay {} --budget {}s",
+                        self.run.id, l.enough_s?
+                    ))
+                };
                 l.hint.clone().or_else(enough)
             }),
         })
