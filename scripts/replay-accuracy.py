@@ -7,7 +7,7 @@ usage: scripts/replay-accuracy.py LAYERMARK DIR [-l LAYER]... [--only NAME,NAME]
 DIR is on the disk to be measured. --lot draws three of the programs that were kept out while replays were made. Needs
 root for most layers, and the programs themselves; one that is not installed is left out and named.
 """
-import argparse, json, os, random, shlex, shutil, statistics, subprocess, time, zipfile
+import argparse, json, os, random, shlex, shutil, statistics, subprocess, tempfile, time, zipfile
 
 PY = "/usr/bin/python3"
 LAYERS = ["overlay:writecopy", "overlay:upper", "loop:ext4", "fuse"]
@@ -149,34 +149,34 @@ wait
 """)
 
 
-def cargo_command():
+def cargo_command(home):
     root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True).stdout.strip()
-    return f"env RUSTC={root}/bin/rustc CARGO_HOME=/var/tmp/layermark-cargo {root}/bin/cargo build --offline -q"
+    return f"env RUSTC={root}/bin/rustc CARGO_HOME={home}/cargo {root}/bin/cargo build --offline -q"
 
 
 PROGRAMS = {
-    "git status": (git, lambda: "git status"),
-    "git checkout": (git, lambda: "git checkout -q other"),
-    "untar": (archive, lambda: "tar xf small.tar"),
-    "rm -rf": (small, lambda: "rm -rf small"),
-    "grep -r": (small, lambda: "grep -rl abc small"),
-    "python imports": (package, lambda: f"{PY} -c 'import pkg'"),
-    "npm ci": (npm, lambda: "npm ci --offline --no-audit --no-fund --cache /var/tmp/layermark-npm"),
-    "SQLite": (sql, lambda: "sqlite3 db '.read go.sql'"),
-    "make -j2": (sources, lambda: "make -s -j2"),
+    "git status": (git, lambda _: "git status"),
+    "git checkout": (git, lambda _: "git checkout -q other"),
+    "untar": (archive, lambda _: "tar xf small.tar"),
+    "rm -rf": (small, lambda _: "rm -rf small"),
+    "grep -r": (small, lambda _: "grep -rl abc small"),
+    "python imports": (package, lambda _: f"{PY} -c 'import pkg'"),
+    "npm ci": (npm, lambda home: f"npm ci --offline --no-audit --no-fund --cache {home}/npm"),
+    "SQLite": (sql, lambda _: "sqlite3 db '.read go.sql'"),
+    "make -j2": (sources, lambda _: "make -s -j2"),
     "cargo build": (crate, cargo_command),
 }
 HELD_OUT = {
-    "rsync": (small, lambda: "rsync -a small/ copy"),
-    "tar c": (small, lambda: "tar cf out.tar small"),
-    "find": (small, lambda: "find small -type f -size +1k"),
-    "sort": (words_file, lambda: "sort -S 1M -T . -o sorted words"),
-    "sqlite vacuum": (database, lambda: "sqlite3 db vacuum"),
-    "cp -a": (small, lambda: "cp -a small copy"),
-    "du": (small, lambda: "du -s small"),
-    "pip install": (wheel, lambda: f"{PY} -m pip install -q --no-index --no-deps --no-compile --target out lmp-1.0-py3-none-any.whl"),
-    "redis load": (redis, lambda: "sh load.sh"),
-    "nginx log": (nginx, lambda: "sh serve.sh"),
+    "rsync": (small, lambda _: "rsync -a small/ copy"),
+    "tar c": (small, lambda _: "tar cf out.tar small"),
+    "find": (small, lambda _: "find small -type f -size +1k"),
+    "sort": (words_file, lambda _: "sort -S 1M -T . -o sorted words"),
+    "sqlite vacuum": (database, lambda _: "sqlite3 db vacuum"),
+    "cp -a": (small, lambda _: "cp -a small copy"),
+    "du": (small, lambda _: "du -s small"),
+    "pip install": (wheel, lambda _: f"{PY} -m pip install -q --no-index --no-deps --no-compile --target out lmp-1.0-py3-none-any.whl"),
+    "redis load": (redis, lambda _: "sh load.sh"),
+    "nginx log": (nginx, lambda _: "sh serve.sh"),
 }
 
 
@@ -186,7 +186,7 @@ def checked(args, name, make, command, home):
     os.makedirs(tree)
     make(tree, random.Random(3), args.trees)
     subprocess.run(["cp", "-a", tree, before], check=True)
-    words = command()
+    words = command(home)
     record = [args.layermark, "record", "-o", file, "--", *shlex.split(words)]
     # As a step: of the environment only this.
     env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "LANG": "C.UTF-8"}
@@ -243,9 +243,7 @@ def main():
     for name, (make, command) in programs.items():
         if only and name not in only:
             continue
-        home = os.path.join(args.dir, "accuracy-" + name.replace(" ", "-"))
-        shutil.rmtree(home, ignore_errors=True)
-        os.makedirs(home)
+        home = tempfile.mkdtemp(prefix="layermark-accuracy-", dir=args.dir)
         try:
             report, about = checked(args, name, make, command, home)
             if report is None:
