@@ -219,6 +219,8 @@ impl Scratch {
             "mnt/nas",
             "mnt/nas-noatime",
             "mnt/share",
+            "mnt/ext4",
+            "mnt/xfs",
             "srv/project",
             "perf",
             "plans",
@@ -240,7 +242,13 @@ impl Scratch {
             "[a]\nrw=randread\nsize=64m\n",
         )
         .unwrap();
-        for report in ["baseline.json", "perf/baseline.json", "new.json"] {
+        for report in [
+            "baseline.json",
+            "perf/baseline.json",
+            "new.json",
+            "ext4.lm",
+            "xfs.lm",
+        ] {
             let said = scratch.run(&["run", "seed.toml", "--dir", "work", "-o", report], &[]);
             assert!(matches!(said.code, Some(0 | 3 | 4)), "{}", said.stderr);
         }
