@@ -16,7 +16,7 @@ pub struct Added {
 
 impl Added {
     /// The interval of a ratio for every time in the range: the smallest one that holds the interval at each of them.
-    /// `native` is native's cost with the time. `None` if the smallest ratio is 0.
+    /// `native` is native's cost with the time. `None` if the smallest ratio is 0, or if native's cost may be 0.
     ///
     /// A larger time moves each ratio towards 1, and none of them beyond it. So an interval that does not contain 1
     /// does not contain it afterwards either, and a verdict that needs this holds for every time.
@@ -27,6 +27,9 @@ impl Added {
         }
         // Native's calls take some time at least.
         let less = spread.min(time);
+        if native - less <= 0.0 {
+            return None;
+        }
         let at = |ratio: f64, more: f64| {
             // Nor can the calls in the layer take less than none.
             let layer = (ratio * native).max(time);
@@ -119,6 +122,8 @@ mod tests {
         ] {
             assert_eq!(bad.widen(between(1.0, 2.0), 100.0), None);
         }
+        // All of native's cost is the time, which may be 0.
+        assert_eq!(added(80.0, 80.0).widen(between(1.0, 1.0), 80.0), None);
     }
 
     #[test]

@@ -12,9 +12,10 @@ pub const MIN_RUNS: usize = 3;
 /// How a run compares with the others in one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The whole interval lies within delta of the others.
+    /// The whole interval lies within delta of the mean of the others.
     Like,
-    /// It differs from each of the others by more than these do from each other, and from their mean by more than delta.
+    /// It differs from each of the runs that are not odd. It is farther from their mean than any two of them are from each
+    /// other, and by more than delta.
     Odd,
     /// The runs differ, and none of them is shown to be the odd one.
     Split,
@@ -31,7 +32,8 @@ pub struct AmongRuns {
     pub ratio: f64,
     /// The interval of `ratio`; `None` if there are too few blocks.
     pub interval: Option<Interval>,
-    /// p of "it costs the same as the others" after Holm's correction over all runs and cells.
+    /// p of "it costs the same as the others" after Holm's correction over all runs and cells. The others are those of
+    /// `ratio`.
     pub p_adjusted: f64,
     /// How many runs it is compared with.
     pub others: usize,
@@ -47,9 +49,9 @@ pub struct AmongRuns {
 ///   compared again without it, until none is left that differs.
 /// * A run that was set aside is odd if it also differs from each of the rest alone. Its p is the largest of all these,
 ///   corrected in the same way. Fewer than half of the cell's runs may be set aside, and each has to be farther from the
-///   mean of the rest than any two of these are from each other. Otherwise the runs of the cell are split, and compared
-///   with all others.
-/// * A run is like the others if its whole interval lies within `delta`, as in [`judge`](crate::judge).
+///   mean of the rest than any two of these are from each other. Otherwise the runs of the cell are split: each then has
+///   its ratio to all others and the p of that.
+/// * A run is like the others if its whole interval lies within `delta` of their mean, as in [`judge`](crate::judge).
 pub fn odd_runs(
     cells: &[Vec<Vec<(u32, f64)>>],
     delta: f64,
@@ -60,17 +62,21 @@ pub fn odd_runs(
         .into_iter()
         .map(|runs| OneCell::new(runs, level))
         .collect();
+    let from_all = adjusted(&cells, |cell, run| cell.from_all[run].map(|d| d.p));
     loop {
         let adjusted = adjusted(&cells, |cell, run| cell.differences[run].map(|d| d.p));
-        let each = cells.iter_mut().zip(&adjusted);
-        let taken = each.filter_map(|(cell, p)| cell.set_aside(p, band, level));
-        if taken.count() == 0 {
+        let mut any = false;
+        for (cell, p) in cells.iter_mut().zip(&adjusted) {
+            any |= cell.set_aside(p, band, level);
+        }
+        if !any {
             break;
         }
     }
-    let adjusted = adjusted(&cells, |cell, run| cell.p_of_odd(run, level));
-    let each = cells.iter().zip(&adjusted);
-    each.map(|(cell, p)| cell.standings(p, band)).collect()
+    let of_odd = adjusted(&cells, |cell, run| cell.p_of_odd(run, level));
+    let each = cells.iter().zip(of_odd.iter().zip(&from_all));
+    each.map(|(cell, (of_odd, from_all))| cell.standings(of_odd, from_all, band))
+        .collect()
 }
 
 /// The estimate of each run in each cell. Those without an error, or in too few runs, are left out.
@@ -137,16 +143,16 @@ impl OneCell {
         (0..self.runs.len()).map(difference).collect()
     }
 
-    /// Whether fewer than half of the runs are left.
+    /// Whether at least half of the runs were set aside.
     fn has_no_majority(&self) -> bool {
         let aside = self.aside.iter().filter(|aside| **aside).count();
         aside >= self.rest().count()
     }
 
-    /// Sets the run aside that differs most, if one does, and compares all with the rest.
-    fn set_aside(&mut self, adjusted: &[f64], band: f64, level: f64) -> Option<usize> {
+    /// Sets the run aside that differs most and compares all with the rest. Returns whether one differs.
+    fn set_aside(&mut self, adjusted: &[f64], band: f64, level: f64) -> bool {
         if self.has_no_majority() {
-            return None;
+            return false;
         }
         let differs = |run: usize| {
             let far = self.differences[run].is_some_and(|d| d.mean.abs() > band);
@@ -154,10 +160,12 @@ impl OneCell {
         };
         let distance = |run: &usize| self.differences[*run].map_or(0.0, |d| d.mean.abs());
         let differing = self.rest().map(|(run, _)| run).filter(|r| differs(*r));
-        let most = differing.max_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+        let Some(most) = differing.max_by(|a, b| distance(a).total_cmp(&distance(b))) else {
+            return false;
+        };
         self.aside[most] = true;
         self.differences = self.compared(level);
-        Some(most)
+        true
     }
 
     /// p of "it is like one of the rest, or like their mean" for a run that was set aside, and p of its difference for
@@ -190,12 +198,14 @@ impl OneCell {
         aside.peek().is_some() && (self.has_no_majority() || !aside.all(is_odd))
     }
 
-    fn standings(&self, adjusted: &[f64], band: f64) -> Vec<Option<AmongRuns>> {
-        let split = self.is_split(adjusted);
-        let (differences, rest) = if split {
-            (&self.from_all, self.runs.iter().flatten().count())
+    /// The words of all runs, by the corrected p of [`p_of_odd`](Self::p_of_odd). Split runs have that of the comparison
+    /// with all others.
+    fn standings(&self, of_odd: &[f64], from_all: &[f64], band: f64) -> Vec<Option<AmongRuns>> {
+        let split = self.is_split(of_odd);
+        let (differences, adjusted, rest) = if split {
+            (&self.from_all, from_all, self.runs.iter().flatten().count())
         } else {
-            (&self.differences, self.rest().count())
+            (&self.differences, of_odd, self.rest().count())
         };
         let standing = |run: usize| {
             let d = differences[run]?;
@@ -307,6 +317,15 @@ mod tests {
         assert_eq!(standings(&[2.0, 2.0, 2.6, 2.6]), [Split; 4]);
         // The ends of a range are far from the mean of the others, and no farther than these are from each other.
         assert_eq!(standings(&[2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.2]), [Split; 7]);
+        // The middle one of three is the mean of both others, and its p says so as its ratio does.
+        let found = odd_runs(&[cell(&[2.0, 2.6, 3.38])], 0.05, 0.95).remove(0);
+        let middle = found[1].unwrap();
+        assert_eq!((middle.standing, middle.others), (Split, 2));
+        assert!((middle.ratio - 1.0).abs() < 0.02, "{middle:?}");
+        assert!(middle.p_adjusted > 0.05, "{middle:?}");
+        for end in [0, 2] {
+            assert!(found[end].unwrap().p_adjusted < 0.001, "{found:?}");
+        }
     }
 
     #[test]

@@ -219,6 +219,8 @@ impl Scratch {
             "mnt/nas",
             "mnt/nas-noatime",
             "mnt/share",
+            "mnt/ext4",
+            "mnt/xfs",
             "srv/project",
             "perf",
             "plans",
@@ -253,7 +255,13 @@ impl Scratch {
         ];
         let said = scratch.run(&sent, &[]);
         assert!(matches!(said.code, Some(0 | 3 | 4)), "{}", said.stderr);
-        for report in ["baseline.json", "perf/baseline.json", "new.json"] {
+        for report in [
+            "baseline.json",
+            "perf/baseline.json",
+            "new.json",
+            "ext4.lm",
+            "xfs.lm",
+        ] {
             let said = scratch.run(&["run", "seed.toml", "--dir", "work", "-o", report], &[]);
             assert!(matches!(said.code, Some(0 | 3 | 4)), "{}", said.stderr);
         }

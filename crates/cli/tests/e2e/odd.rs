@@ -14,7 +14,7 @@ fn the_odd_one_of_five_files_is_named_as_text_and_as_json() {
     let all = ["compare", "a.lm", "b.lm", "c.lm", "d.lm", "e.lm"];
     let said = Lm::with(dir.path()).args(all).run().code(0);
     said.prints("c.lm is the odd one, most at ")
-        .prints(&format!(" in {SHARE} by "))
+        .prints(&format!(" in {SHARE} ("))
         .prints("c.lm: odd at ");
     let said = Lm::with(dir.path()).args(all).args(["--json"]).run();
     let told = said.code(0).json();

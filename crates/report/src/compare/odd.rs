@@ -84,8 +84,8 @@ struct OddCell<'a> {
     first: &'a ResultRow,
 }
 
-/// Cells with rows of three runs, in the order of the first run that has each. What was asked for without a verdict is
-/// none.
+/// Cells with rows of three runs, in the order of the first run that has each. Results for which a run was asked to give
+/// no verdict are left out.
 fn cells<'a>(runs: &[&'a Report], baseline: Option<&str>) -> Vec<OddCell<'a>> {
     let mut known = HashSet::new();
     let rows = runs.iter().flat_map(|run| own_rows(run));
@@ -118,6 +118,7 @@ impl<'a> OddCell<'a> {
             Some(_) => Blocks::Ratios,
             None => Blocks::Times,
         };
+        let usual = usual_work(&rows).unwrap_or(first);
         let flushed = rows.iter().flatten().any(|row| keeps(row));
         let apart = rows.iter().map(|row| {
             let Some(row) = row else {
@@ -126,7 +127,7 @@ impl<'a> OddCell<'a> {
             let untrusted = row.untrusted.as_deref().or(row.withheld.as_deref());
             if let Some(why) = untrusted {
                 Some(Apart::Untrusted(why))
-            } else if sweep::other_work(first, *row).is_some() {
+            } else if sweep::other_work(usual, *row).is_some() {
                 Some(Apart::OtherWork)
             } else if row.steady == Some(false) {
                 Some(Apart::Unsteady)
@@ -163,14 +164,19 @@ impl<'a> OddCell<'a> {
 
     /// The words of all runs.
     fn among(&self, found: &[Option<stats::AmongRuns>]) -> ResultAmong {
-        let each = self.rows.iter().zip(&self.apart).zip(found);
-        let runs = each.map(|((row, apart), found)| ValueAmong {
+        let too_few = if found.iter().any(Option::is_some) {
+            Apart::FewBlocks
+        } else {
+            Apart::FewRuns
+        };
+        let each = self.rows.iter().zip(&self.apart).zip(found).enumerate();
+        let runs = each.map(|(run, ((row, apart), found))| ValueAmong {
             us: row.and_then(|row| row.op_us),
-            standing: found.map_or(Standing::NotCompared, |f| self.standing(*row, &f)),
+            standing: found.map_or(Standing::NotCompared, |f| self.standing(run, &f)),
             ratio: found.map(|f| Estimate::new(f.ratio, f.interval.map(|i| [i.low, i.high]))),
             p_adjusted: found.map(|f| f.p_adjusted),
             because: found.is_none().then(|| {
-                let why = apart.unwrap_or(Apart::TooFew);
+                let why = apart.unwrap_or(too_few);
                 why.words(&NO_NAMES).into()
             }),
         });
@@ -181,17 +187,20 @@ impl<'a> OddCell<'a> {
         }
     }
 
-    fn standing(&self, row: Option<&ResultRow>, found: &stats::AmongRuns) -> Standing {
-        let waits = |row: &ResultRow, least: f64| waiting::explains(row, least).is_some();
+    fn standing(&self, run: usize, found: &stats::AmongRuns) -> Standing {
+        let waits = |at: usize, least: f64| {
+            self.rows[at].is_some_and(|row| waiting::explains(row, least).is_some())
+        };
         match (found.standing, found.interval) {
-            // Whoever took longer may have waited for a CPU, and no layer is slower for that.
-            (stats::Standing::Odd, Some(i)) if i.low > 1.0 => match row {
-                Some(row) if waits(row, i.low) => Standing::Unknown,
-                _ => Standing::Odd,
-            },
+            // The run that took longer may have waited for a CPU. That does not make a layer slower.
             (stats::Standing::Odd, Some(i)) => {
-                let mut others = self.rows.iter().flatten().filter(|r| Some(**r) != row);
-                if others.any(|row| waits(row, 1.0 / i.high)) {
+                let explained = if i.low > 1.0 {
+                    waits(run, i.low)
+                } else {
+                    let mut others = (0..self.rows.len()).filter(|at| *at != run);
+                    others.any(|at| waits(at, 1.0 / i.high))
+                };
+                if explained {
                     Standing::Unknown
                 } else {
                     Standing::Odd
@@ -213,6 +222,16 @@ fn skipping<'a>(runs: &[(&'a str, &'a Report)], cells: &[OddCell]) -> Option<Unl
     let names = runs.iter().enumerate().filter(|(at, _)| skips(*at));
     let names: Vec<&str> = names.map(|(_, (name, _))| *name).collect();
     (!names.is_empty()).then_some(Unlike::SkipsFlush(names))
+}
+
+/// The row with whose work most rows agree, the first of several.
+fn usual_work<'a>(rows: &[Option<&'a ResultRow>]) -> Option<&'a ResultRow> {
+    let rows: Vec<&ResultRow> = rows.iter().copied().flatten().collect();
+    let agreeing = |one: &&ResultRow| {
+        let same = |other: &&&ResultRow| sweep::other_work(*one, **other).is_none();
+        rows.iter().filter(same).count()
+    };
+    rows.iter().copied().rev().max_by_key(agreeing)
 }
 
 fn keeps(row: &ResultRow) -> bool {

@@ -365,6 +365,13 @@ mod tests {
             report.layers[1].name, report.layers[2].name
         );
         assert_eq!(Matrix::new(&report).ratios().explanation(), told);
+        let json = serde_json::to_vec(&report).unwrap();
+        let read = Report::from_json(&json).unwrap();
+        assert_eq!(
+            Matrix::new(&read).ratios().explanation(),
+            told,
+            "read from JSON"
+        );
     }
 
     #[test]

@@ -173,7 +173,7 @@ fn page_of_two(document: &Document) -> Markup {
     around(&title, document.generated_by, &meta, &body)
 }
 
-/// Reference material: folded on a screen, open on paper.
+/// Reference material: folded on a screen. Paper has the parts that are open on the screen.
 fn folded(document: &Document) -> Markup {
     html! {
         div.folds {
@@ -194,9 +194,9 @@ fn folded(document: &Document) -> Markup {
     }
 }
 
-/// What paper leaves out.
+/// What paper leaves out, for the reader of the paper.
 fn on_paper() -> Markup {
-    html! { p.on-paper { "Results, method and trials are printed too if they are open on the screen." } }
+    html! { p.on-paper { "What is folded on the screen is not printed." } }
 }
 
 /// A part of the document, folded.

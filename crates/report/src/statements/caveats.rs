@@ -79,7 +79,7 @@ pub struct Waited {
 /// All caveats of a run.
 pub fn all<'a>(f: &Selection<'a>, trials: &[TrialRecord], index: &Index) -> Vec<Caveat<'a>> {
     let busy = BusyMachine::of_run(f, trials).map(Caveat::Busy);
-    // First: whoever asks what a guest costs is misled by its ratios.
+    // First, because its ratios do not show what a guest costs on real hardware.
     emulated(f)
         .into_iter()
         .chain(busy)

@@ -3,8 +3,9 @@
 use layermark_model::StoreOption;
 
 use crate::{
+    group,
     statements::caveats::BusyMachine,
-    types::{Estimate, ResultAmong, RunAmong, Standing, Standings},
+    types::{Estimate, ResultAmong, RunAmong, Standing, Standings, ValueAmong},
 };
 
 /// The answer about all runs.
@@ -12,19 +13,34 @@ use crate::{
 pub enum OddAnswer<'a> {
     /// These runs are odd, each with the result in which it is most so.
     Odd(Vec<OddAt<'a>>),
-    /// None is shown to be odd, and at so many of all results the runs differ.
-    Split(usize, usize),
-    /// All runs are alike at all results, by this share.
+    /// None is shown to be odd, and at so many results the runs differ.
+    Split(usize, Coverage),
+    /// All runs that are compared are alike at all results.
     Alike {
-        /// Runs.
+        /// Runs that are compared, at one result at least.
         runs: usize,
-        /// Results.
-        results: usize,
+        /// All runs.
+        of: usize,
         /// Differences smaller than this share do not matter.
         delta: f64,
+        /// The results.
+        coverage: Coverage,
     },
-    /// None is known to be odd: all are alike at so many of all results.
-    Unknown(usize, usize),
+    /// None is known to be odd: all that are compared are alike at so many results.
+    Unknown(usize, Coverage),
+    /// No run is compared at any of so many results.
+    Nowhere(usize),
+}
+
+/// Numbers of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coverage {
+    /// Results at which runs are compared.
+    pub compared: usize,
+    /// Of these, those at which at least one run is not.
+    pub partly: usize,
+    /// Results at which no run is compared.
+    pub none: usize,
 }
 
 /// A run that is odd at a result.
@@ -47,6 +63,8 @@ pub struct RunSays<'a> {
     pub counts: Standings,
     /// Where it is most odd.
     pub most: Option<OddAt<'a>>,
+    /// The most frequent reason why it is not compared, and at how many results.
+    pub because: Option<(&'a str, usize)>,
 }
 
 /// Why a run is not compared at a result.
@@ -64,8 +82,10 @@ pub enum Apart<'a> {
     SkipsFlush,
     /// It has no baseline there.
     NoBaseline,
-    /// It, or the others, have too few blocks.
-    TooFew,
+    /// It has too few blocks, and other runs are compared.
+    FewBlocks,
+    /// Too few runs have what a comparison needs.
+    FewRuns,
 }
 
 /// Something that not all runs have in common, or a limit of one of them.
@@ -110,6 +130,30 @@ impl<'a> RunSays<'a> {
         Self {
             counts,
             most: OddAt::most(results, run, ""),
+            because: most_frequent(results, run),
+        }
+    }
+}
+
+/// The most frequent reason why a run is not compared, the first of several, and at how many results.
+fn most_frequent(results: &[ResultAmong], run: usize) -> Option<(&str, usize)> {
+    let reasons = results.iter();
+    let reasons = reasons.filter_map(|result| result.runs[run].because.as_deref());
+    let groups = group::grouped(reasons.map(|why| (why, ())));
+    let counts = groups.into_iter().map(|(why, each)| (why, each.len()));
+    counts.rev().max_by_key(|(_, n)| *n)
+}
+
+impl Coverage {
+    fn of(results: &[ResultAmong]) -> Self {
+        let is_left = |value: &ValueAmong| value.standing == Standing::NotCompared;
+        let none = results.iter().filter(|r| r.runs.iter().all(is_left));
+        let some = results.iter().filter(|r| r.runs.iter().any(is_left));
+        let (none, some) = (none.count(), some.count());
+        Self {
+            compared: results.len() - none,
+            partly: some - none,
+            none,
         }
     }
 }
@@ -123,23 +167,31 @@ impl<'a> OddAnswer<'a> {
         if !odd.is_empty() {
             return Self::Odd(odd);
         }
-        let with = |is: fn(Standing) -> bool, all: bool| {
-            let having = results.iter().filter(|result| {
-                let mut runs = result.runs.iter().map(|value| value.standing);
-                if all { runs.all(is) } else { runs.any(is) }
-            });
-            having.count()
+        let coverage = Coverage::of(results);
+        let compared = |result: &ResultAmong| {
+            let words = result.runs.iter().map(|value| value.standing);
+            let words = words.filter(|word| *word != Standing::NotCompared);
+            words.collect::<Vec<_>>()
         };
-        let split = with(|s| s == Standing::Split, false);
-        let alike = with(|s| s == Standing::Like, true);
-        match (split, alike, results.len()) {
-            (0, alike, of) if alike == of => Self::Alike {
-                runs: runs.len(),
-                results: of,
+        let words: Vec<Vec<Standing>> = results.iter().map(compared).collect();
+        let split = words.iter().filter(|w| w.contains(&Standing::Split));
+        let is_alike =
+            |w: &&Vec<Standing>| !w.is_empty() && w.iter().all(|word| *word == Standing::Like);
+        let (split, alike) = (split.count(), words.iter().filter(is_alike).count());
+        if coverage.compared == 0 {
+            Self::Nowhere(results.len())
+        } else if split > 0 {
+            Self::Split(split, coverage)
+        } else if alike < coverage.compared {
+            Self::Unknown(alike, coverage)
+        } else {
+            let somewhere = runs.iter().filter(|run| run.standings.compared() > 0);
+            Self::Alike {
+                runs: somewhere.count(),
+                of: runs.len(),
                 delta,
-            },
-            (0, alike, of) => Self::Unknown(alike, of),
-            (split, _, of) => Self::Split(split, of),
+                coverage,
+            }
         }
     }
 }

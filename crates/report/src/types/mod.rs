@@ -196,7 +196,7 @@ pub struct LayerReport {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
     /// The same in a few words; may be empty.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub brief: String,
     /// Whether it could be set up.
     pub status: LayerStatus,

@@ -22,7 +22,8 @@ pub struct ManyRuns {
     pub answer: String,
     /// The runs, in the order in which they were named.
     pub runs: Vec<RunAmong>,
-    /// Every point in every layer that at least three runs have.
+    /// Every point in every layer that at least three runs have. Without the control, and without results that have no
+    /// verdict in a run because none was asked for.
     pub results: Vec<ResultAmong>,
     /// How the runs are unlike, in sentences without a full stop.
     pub unlike: Vec<String>,
@@ -84,9 +85,11 @@ pub struct ValueAmong {
     pub us: Option<f64>,
     /// The word.
     pub standing: Standing,
-    /// Its value over that of the others, without those that are odd. Absent if it is not compared.
+    /// Its value over the mean of the others that are not odd. If the runs are split, the mean is that of all others.
+    /// Absent if it is not compared.
     pub ratio: Option<Estimate>,
-    /// p of "it is like the others" after Holm's correction over all runs, layers and points.
+    /// p of "it is like the others" after Holm's correction over all runs, layers and points. Those of the baseline are
+    /// corrected apart. The others are those of `ratio`.
     pub p_adjusted: Option<f64>,
     /// Why it is not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,9 +100,10 @@ pub struct ValueAmong {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// Within delta of the others.
+    /// Within delta of the mean of the others.
     Like,
-    /// It differs from each of the others, by more than these do from each other.
+    /// It differs from each of the runs that are not odd, and is farther from their mean than any two of them are from
+    /// each other.
     Odd,
     /// The runs differ, and none of them is shown to be the odd one.
     Split,

@@ -504,7 +504,7 @@ pub struct LateFlushes {
 }
 
 impl Durability {
-    /// Whether flushes do not reach the device, or only after the answer: it counted none, or the
+    /// Whether flushes do not reach the device, or only after the answer: the device counted none, or the
     /// configuration says so and no count contradicts it.
     pub fn skips(&self) -> bool {
         let as_configured = self.configured.is_some() && !self.contradicted;

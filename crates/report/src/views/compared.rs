@@ -68,7 +68,7 @@ pub fn runs(report: &Report) -> Option<Section> {
     })
 }
 
-/// A line for each thing that both runs have.
+/// Facts of both runs and of their machines, a line each. Those of the machine that neither has are left out.
 fn rows(old: &Compared, new: &Report) -> Vec<Vec<Cell>> {
     let mut rows = vec![
         ["run".to_owned(), old.run.clone(), new.run.clone()],

@@ -35,8 +35,7 @@ fn table(of: &ManyRuns) -> Option<DataTable> {
     let runs = of.runs.iter().map(|run| run.name.clone());
     (!rows.is_empty()).then(|| DataTable {
         title: "Where the runs differ".into(),
-        note: "Each run's value over that of the others, which are without those that are odd."
-            .into(),
+        note: "Each run's value over the mean of the runs that are not odd.".into(),
         head: heads.chain(runs).collect(),
         rows,
     })

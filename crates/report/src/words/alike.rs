@@ -1,8 +1,13 @@
 //! What differs between two runs.
 
+use layermark_model::StoreOption;
+
 use crate::{
     number::{self, list},
-    statements::alike::{CaveatOf, Difference, Holes, NotCompared, NotInBoth, OneRun},
+    statements::{
+        alike::{CaveatOf, Difference, Holes, NotCompared, NotInBoth, OneRun},
+        caveats::BusyMachine,
+    },
     words::{Names, Text, Words, text},
 };
 
@@ -14,6 +19,36 @@ fn which(run: OneRun) -> &'static str {
         OneRun::Old => "old",
         OneRun::New => "new",
     }
+}
+
+fn the(run: OneRun) -> Text {
+    text!("the {} run", which(run))
+}
+
+/// Of runs whose layers were set up only once.
+pub fn set_up_once(runs: &Text) -> Text {
+    text!(
+        "layers were set up once in {runs}: what differs between set-ups is not in the intervals; \
+         --sessions 3 tells it"
+    )
+}
+
+/// Of a run that is not trustworthy, with its id.
+pub fn not_trustworthy(run: &Text, id: &str, store: &StoreOption) -> Text {
+    text!(
+        "{run} is not trustworthy: layermark report {}",
+        store.find(id)
+    )
+}
+
+/// Of a run that is not complete, with its status.
+pub fn not_complete(run: &Text, status: &str) -> Text {
+    text!("{run} is not complete ({status})")
+}
+
+/// Of a run that other programs ran beside.
+pub fn was_busy(run: &Text, busy: &BusyMachine, names: &Names) -> Text {
+    text!("{run} had other programs beside it: {}", busy.words(names))
 }
 
 fn named(names: &[&str]) -> Text {
@@ -52,29 +87,12 @@ impl Words for Difference<'_> {
             }
             Self::Holes(both) => Text::joined(both.iter().map(|h| h.words(names)), "; "),
             Self::SetUpOnce(runs) => {
-                let runs: Vec<Text> = runs
-                    .iter()
-                    .map(|r| text!("the {} run", which(*r)))
-                    .collect();
-                text!(
-                    "layers were set up once in {}: what differs between set-ups is not in the intervals; \
-                     --sessions 3 tells it",
-                    list(&runs)
-                )
+                let runs: Vec<Text> = runs.iter().map(|run| the(*run)).collect();
+                set_up_once(&list(&runs).into())
             }
-            Self::Untrusted(run, id, store) => text!(
-                "the {} run is not trustworthy: layermark report {}",
-                which(*run),
-                store.find(id)
-            ),
-            Self::Unfinished(run, status) => {
-                text!("the {} run is not complete ({status})", which(*run))
-            }
-            Self::Busy(run, busy) => text!(
-                "the {} run had other programs beside it: {}",
-                which(*run),
-                busy.words(names)
-            ),
+            Self::Untrusted(run, id, store) => not_trustworthy(&the(*run), id, store),
+            Self::Unfinished(run, status) => not_complete(&the(*run), status),
+            Self::Busy(run, busy) => was_busy(&the(*run), busy, names),
         }
     }
 }

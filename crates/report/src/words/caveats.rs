@@ -15,8 +15,8 @@ impl Words for Caveat<'_> {
                 let each: Vec<Text> = layers.iter().map(|l| Text::code(l)).collect();
                 let each = list(&each);
                 text!(
-                    "{each} ran on an emulated CPU (without KVM): ratios to {} are mostly the emulation's; such guests \
-                     compare with each other, and what is said of fsync holds",
+                    "{each} ran on an emulated CPU (without KVM): ratios to {} are mostly the emulation's; compare \
+                     such guests with each other; the sentences about fsync hold",
                     names.baseline()
                 )
             }

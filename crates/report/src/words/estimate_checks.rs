@@ -53,10 +53,20 @@ fn ratios(row: &EstimateCheck) -> Text {
 
 /// A difference with its sign, and its interval if it has one: `+22 % (+18 to +26 %)`.
 pub fn apart(difference: &Estimate) -> Text {
-    let signed = |share: f64| format!("{:+.0}", share * 100.0);
     let head = signed(difference.estimate);
     match difference.interval {
         Some([low, high]) => text!("{head} % ({} to {} %)", signed(low), signed(high)),
-        None => text!("{head} % (too few blocks for an interval)"),
+        None => text!("{head} % (no interval)"),
+    }
+}
+
+/// A share in per cent with its sign, below 10 % with one decimal: `+22`, `-1.4`, `0`.
+fn signed(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = usize::from(percent.abs() < 9.95);
+    let text = format!("{percent:+.digits$}");
+    match text.as_str() {
+        "+0.0" | "-0.0" => "0".into(),
+        _ => text,
     }
 }

@@ -81,8 +81,18 @@ impl Words for Besides {
     }
 }
 
-impl Words for Lack<'_> {
+impl Words for Untraced {
+    /// The reason, and what to do about it.
     fn words(&self, _: &Names) -> Text {
+        match &self.hint {
+            Some(hint) => text!("{}: {hint}", self.why),
+            None => self.why.as_str().into(),
+        }
+    }
+}
+
+impl Words for Lack<'_> {
+    fn words(&self, names: &Names) -> Text {
         let codes = |names: &[&str]| {
             let names: Vec<Text> = names.iter().map(|n| Text::code(n)).collect();
             list(&names)
@@ -99,14 +109,11 @@ impl Words for Lack<'_> {
                 "Some steps have no forecast: the cost of {kind} has no trusted result in {}",
                 codes(layers)
             ),
-            Self::NotCounted(steps, Untraced { why, hint }) => {
-                let hint = hint.as_ref().map(|hint| text!(": {hint}"));
-                text!(
-                    "The system calls of {} were not counted: {why}{}",
-                    codes(steps),
-                    hint.unwrap_or_default()
-                )
-            }
+            Self::NotCounted(steps, untraced) => text!(
+                "The system calls of {} were not counted: {}",
+                codes(steps),
+                untraced.words(names)
+            ),
         }
     }
 }

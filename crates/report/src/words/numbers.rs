@@ -4,7 +4,7 @@
 use std::{fmt::Debug, path::PathBuf};
 
 use layermark_model::{
-    Limit, Untraced,
+    Limit, StoreOption, Untraced,
     witness::{ClosedFiles, LostRecord, Outcome, WitnessFinding, WitnessTrial},
 };
 use layermark_testkit::fixtures;
@@ -12,12 +12,16 @@ use layermark_testkit::fixtures;
 use crate::{
     numerals::printed,
     statements::{
+        caveats::BusyMachine,
         compare::{ChangeFinding, ChangeHeadline, Drift, Drifted},
         cost::{Added, CostModel, OperationCost},
         depth::{Bend, DepthBend},
         durability::{Agrees, Counted, Drops, Evidence, FlushCount, Seen, Suspicion, Undecided},
+        estimate_checks::EstimateSaid,
         forecast::{Besides, CallAdvice, Lack, StepForecast, Terms},
         gate::{FailedGates, Held, Lacks, Repeated},
+        left_out::Hint,
+        odd::{Apart, Coverage, OddAnswer, OddAt, RunSays, Unlike},
         power_cuts::{self, ControlCut, ControlFault, Controls, Lie, Loss, PowerCuts},
         remarks::{self, Crossed, Quick, Remark},
         scaling::NotScaling,
@@ -25,10 +29,10 @@ use crate::{
         served::ServedBecause,
     },
     types::{
-        Average, Cause, ChangePoint, CostRow, DepthPoint, Distrust, Estimate, FewerBytes,
-        ForecastCall, ForecastRow, GateRow, GateState, InTrials, LateFlushes, LaunchLevel,
-        LaunchRun, MountPlace, Report, ResultRow, ServedBy, Setting, Sides, SlowOperations, Stalls,
-        TwoKinds, Verdict, WaitedIn, Withheld,
+        Average, Cause, ChangePoint, CostRow, DepthPoint, Distrust, Estimate, EstimateCheck,
+        EstimateVerdict, FewerBytes, ForecastCall, ForecastRow, GateRow, GateState, InTrials,
+        LateFlushes, LaunchLevel, LaunchRun, MountPlace, Report, ResultRow, ServedBy, Setting,
+        Sides, SlowOperations, Stalls, Standings, TwoKinds, Verdict, WaitedIn, Withheld,
     },
     words::{Names, Text, Words},
 };
@@ -870,6 +874,158 @@ fn gates_and_changes_between_runs() {
             first: &first,
         };
         check(&failed.words(&NAMES), &failed, &[4.0]);
+    });
+}
+
+#[test]
+fn odd_runs() {
+    let (answer, answers) = variants!(OddAnswer<'_>:
+        OddAnswer::Odd(_), OddAnswer::Split(..), OddAnswer::Alike { .. }, OddAnswer::Unknown(..),
+        OddAnswer::Nowhere(_));
+    let (apart, aparts) = variants!(Apart<'_>:
+        Apart::NotMeasured, Apart::Untrusted(_), Apart::OtherWork, Apart::Unsteady, Apart::SkipsFlush,
+        Apart::NoBaseline, Apart::FewBlocks, Apart::FewRuns);
+    let (unlike, unlikes) = variants!(Unlike<'_>:
+        Unlike::Values(..), Unlike::NoBaseline, Unlike::Untrusted(..), Unlike::Unfinished(..), Unlike::Busy(..),
+        Unlike::SetUpOnce(_), Unlike::SkipsFlush(_));
+    let all = [
+        Apart::NotMeasured,
+        Apart::Untrusted("it came from memory"),
+        Apart::OtherWork,
+        Apart::Unsteady,
+        Apart::SkipsFlush,
+        Apart::NoBaseline,
+        Apart::FewBlocks,
+        Apart::FewRuns,
+    ];
+    each(plain_data(all), apart, aparts);
+    let store = StoreOption::default();
+    hundred(|d| {
+        let ratio = d.estimate();
+        let of_ratio = [noise(&ratio), vec![ratio.estimate - 1.0]].concat();
+        let at = |run, layer| OddAt {
+            run,
+            layer,
+            point: "small read",
+            ratio: &ratio,
+        };
+        let coverage = Coverage {
+            compared: d.count(),
+            partly: d.count(),
+            none: d.count(),
+        };
+        let alike = OddAnswer::Alike {
+            runs: d.count(),
+            of: d.count(),
+            delta: d.share(),
+            coverage,
+        };
+        let two = OddAnswer::Odd(vec![at("a.lm", "fuse"), at("b.lm", "native")]);
+        let all = vec![
+            (two, [of_ratio.clone(), vec![2.0]].concat()),
+            (OddAnswer::Split(d.count(), coverage), vec![]),
+            (alike, vec![]),
+            (OddAnswer::Unknown(d.count(), coverage), vec![]),
+            (OddAnswer::Nowhere(d.count()), vec![]),
+        ];
+        each(all, answer, answers);
+        let one = OddAnswer::Odd(vec![at("a.lm", "fuse")]);
+        check(&one.words(&NAMES), &one, &of_ratio);
+        let counts = Standings {
+            like: d.count(),
+            odd: d.count(),
+            split: d.count(),
+            unknown: d.count(),
+            not_compared: d.count(),
+        };
+        let says = RunSays {
+            counts,
+            most: Some(at("", "fuse")),
+            because: None,
+        };
+        let more = vec![counts.compared() as f64, counts.odd as f64 - 1.0];
+        check(&says.words(&NAMES), &says, &[of_ratio, more].concat());
+        let nowhere = RunSays {
+            counts: Standings {
+                not_compared: d.count(),
+                ..Standings::default()
+            },
+            most: None,
+            because: Some(("it came from memory", d.count())),
+        };
+        check(&nowhere.words(&NAMES), &nowhere, &[]);
+        let busy = BusyMachine {
+            disturbed: d.count(),
+            trials: d.count(),
+            wholly: d.count(),
+            cells: d.count(),
+        };
+        let values = vec![
+            (format!("{} GB", d.n()), vec!["a.lm", "b.lm"]),
+            (String::new(), vec!["c.lm"]),
+        ];
+        let all = vec![
+            (Unlike::Values("memory", values), vec![]),
+            (Unlike::NoBaseline, vec![]),
+            (Unlike::Untrusted("a.lm", "RUN", &store), vec![]),
+            (Unlike::Unfinished("a.lm", "stopped"), vec![]),
+            (Unlike::Busy("a.lm", busy), vec![busy.share()]),
+            // The command with three sessions.
+            (Unlike::SetUpOnce(vec!["a.lm"]), vec![3.0]),
+            (Unlike::SkipsFlush(vec!["a.lm", "b.lm"]), vec![]),
+        ];
+        each(all, unlike, unlikes);
+    });
+}
+
+#[test]
+fn estimates_and_hints() {
+    let (place, variants) = variants!(EstimateSaid<'_>:
+        EstimateSaid::Explained(..), EstimateSaid::NotExplained(..), EstimateSaid::Undecided(..),
+        EstimateSaid::NoRatio(_));
+    let store = StoreOption::default();
+    hundred(|d| {
+        let (estimate, measured) = (d.estimate(), d.estimate());
+        let row = EstimateCheck {
+            layer: "fuse".into(),
+            estimate: String::new(),
+            measured: String::new(),
+            estimate_us: None,
+            measured_us: None,
+            estimate_ratio: Some(estimate),
+            measured_ratio: Some(measured),
+            difference: None,
+            within: d.share(),
+            verdict: EstimateVerdict::Undecided,
+            text: String::new(),
+        };
+        let share = d.share();
+        let sides = Estimate::new(share, Some([-share, 2.0 * share]));
+        let plain = Estimate::new(-share, None);
+        // The first end of an interval has no unit.
+        let ends = [share, 2.0 * share].map(|end| 100.0 * end).to_vec();
+        let derived = [noise(&estimate), noise(&measured), ends].concat();
+        let all = [
+            EstimateSaid::Explained(&row, sides),
+            EstimateSaid::NotExplained(&row, plain),
+            EstimateSaid::Undecided(&row, sides),
+            EstimateSaid::NoRatio(&row),
+        ];
+        let all = all.map(|said| (said, derived.clone()));
+        each(all.to_vec(), place, variants);
+        for (own, enough_s) in [
+            (Some("install fuse3"), None),
+            (None, Some(d.n())),
+            (Some("install fuse3"), Some(d.n())),
+        ] {
+            let hint = Hint {
+                own,
+                enough_s,
+                run: "RUN",
+                store: &store,
+            };
+            check(&hint.words(&NAMES), &hint, &[3.0]);
+        }
     });
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{
     number::{self, amount, count, list},
-    statements::odd::{Apart, OddAnswer, OddAt, RunSays, Unlike},
-    words::{Names, Text, Words, text},
+    statements::odd::{Apart, Coverage, OddAnswer, OddAt, RunSays, Unlike},
+    words::{Names, Text, Words, alike, text},
 };
 
 fn named(runs: &[&str]) -> Text {
@@ -12,20 +12,20 @@ fn named(runs: &[&str]) -> Text {
 }
 
 impl Words for OddAt<'_> {
-    /// ``at stat in `fuse` by +30 %``.
+    /// ``at stat in `fuse` (+30 %)``.
     fn words(&self, names: &Names) -> Text {
         let place = if self.layer == names.baseline {
             names.natively()
         } else {
             text!("in {}", Text::code(self.layer))
         };
-        text!("at {} {place} by {}", self.point, amount(self.ratio))
+        text!("at {} {place} ({})", self.point, amount(self.ratio))
     }
 }
 
 impl Words for OddAnswer<'_> {
     fn words(&self, names: &Names) -> Text {
-        let results = |n: usize| count(n, "result");
+        let results = |of: &Coverage| count(of.compared, "result");
         match self {
             Self::Odd(odd) => match odd.as_slice() {
                 [one] => text!(
@@ -41,32 +41,65 @@ impl Words for OddAnswer<'_> {
                     text!("{} runs are odd: {}", odd.len(), list(&each))
                 }
             },
-            Self::Split(split, of) => text!(
-                "none is shown to be the odd one: at {split} of {} the runs differ, and none of them from each of the others",
-                results(*of)
+            Self::Split(split, coverage) => text!(
+                "none is shown to be the odd one: at {split} of {} the runs differ, and no smaller group stands out from \
+                 the rest{}",
+                results(coverage),
+                left_out(coverage)
             ),
             Self::Alike {
                 runs,
-                results: n,
+                of,
                 delta,
-            } => text!(
-                "all {runs} runs are alike: each within {} of the others at {}",
-                number::percent(*delta),
-                results(*n)
+                coverage,
+            } => {
+                let which = if runs == of {
+                    format!("all {of} runs")
+                } else {
+                    format!("{runs} of {of} runs")
+                };
+                text!(
+                    "{which} are alike: each within {} of the mean of the others at {}{}",
+                    number::percent(*delta),
+                    results(coverage),
+                    left_out(coverage)
+                )
+            }
+            Self::Unknown(alike, coverage) => text!(
+                "none is known to be odd: the runs are alike at {alike} of {}, and the rest does not decide{}",
+                results(coverage),
+                left_out(coverage)
             ),
-            Self::Unknown(alike, of) => text!(
-                "none is known to be odd: all are alike at {alike} of {}, and the rest does not decide",
-                results(*of)
-            ),
+            Self::Nowhere(of) => {
+                text!(
+                    "no answer: the runs are compared at none of {}",
+                    count(*of, "result")
+                )
+            }
         }
     }
+}
+
+/// What is not compared: `; 2 of these without some runs; 3 more not compared`.
+fn left_out(of: &Coverage) -> Text {
+    let partly = (of.partly > 0).then(|| text!("; {} of these without some runs", of.partly));
+    let none = (of.none > 0).then(|| text!("; {} more not compared", of.none));
+    Text::joined(partly.into_iter().chain(none), "")
 }
 
 impl Words for RunSays<'_> {
     fn words(&self, names: &Names) -> Text {
         let (n, of) = (self.counts, self.counts.compared());
         if of == 0 {
-            return "not compared: it has no result that two others have".into();
+            let why = self.because.map(|(why, at)| {
+                let at = (at < n.not_compared).then(|| text!("; at {at} of them"));
+                text!("{}: {why}", at.unwrap_or_default())
+            });
+            return text!(
+                "compared at none of {}{}",
+                count(n.not_compared, "result"),
+                why.unwrap_or_default()
+            );
         }
         let whole = (n.like == of).then(|| text!("like the others at all {of}"));
         let part = |n: usize, words: &str| (n > 0).then(|| text!("{words} {n} of {of}"));
@@ -97,7 +130,8 @@ impl Words for Apart<'_> {
                 "its flushes do not wait for the disk, and those of other runs do".into()
             }
             Self::NoBaseline => "the baseline was not measured there".into(),
-            Self::TooFew => "fewer than three runs have enough blocks".into(),
+            Self::FewBlocks => "it has too few blocks".into(),
+            Self::FewRuns => "fewer than three runs can be compared here".into(),
         }
     }
 }
@@ -116,28 +150,111 @@ impl Words for Unlike<'_> {
                 "not all runs have the same baseline, so a change of the machine is in every ratio"
                     .into()
             }
-            Self::Untrusted(run, id, store) => text!(
-                "{} is not trustworthy: layermark report {}",
-                Text::code(run),
-                store.find(id)
-            ),
-            Self::Unfinished(run, status) => {
-                text!("{} is not complete ({status})", Text::code(run))
-            }
-            Self::Busy(run, busy) => text!(
-                "{} had other programs beside it: {}",
-                Text::code(run),
-                busy.words(names)
-            ),
-            Self::SetUpOnce(runs) => text!(
-                "layers were set up once in {}: what differs between set-ups is not in the intervals; \
-                 --sessions 3 tells it",
-                named(runs)
-            ),
+            Self::Untrusted(run, id, store) => alike::not_trustworthy(&Text::code(run), id, store),
+            Self::Unfinished(run, status) => alike::not_complete(&Text::code(run), status),
+            Self::Busy(run, busy) => alike::was_busy(&Text::code(run), busy, names),
+            Self::SetUpOnce(runs) => alike::set_up_once(&named(runs)),
             Self::SkipsFlush(runs) => text!(
                 "flushes do not wait for the disk in {}, and those of other runs do",
                 named(runs)
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        types::{Estimate, Standings},
+        words::said,
+    };
+
+    const WHOLE: Coverage = Coverage {
+        compared: 6,
+        partly: 0,
+        none: 0,
+    };
+    const PARTLY: Coverage = Coverage {
+        compared: 6,
+        partly: 2,
+        none: 3,
+    };
+
+    fn at<'a>(run: &'a str, layer: &'a str, ratio: &'a Estimate) -> OddAt<'a> {
+        OddAt {
+            run,
+            layer,
+            point: "stat",
+            ratio,
+        }
+    }
+
+    #[test]
+    fn answers_are_whole_sentences() {
+        let (slower, twice) = (Estimate::new(1.3, None), Estimate::new(2.0, None));
+        let all_alike = |runs, coverage| OddAnswer::Alike {
+            runs,
+            of: 4,
+            delta: 0.05,
+            coverage,
+        };
+        for (answer, sentence) in [
+            (
+                OddAnswer::Odd(vec![at("b.lm", "fuse", &slower)]),
+                "`b.lm` is the odd one, most at stat in `fuse` (+30 %)",
+            ),
+            (
+                OddAnswer::Odd(vec![
+                    at("b.lm", "fuse", &slower),
+                    at("c.lm", "native", &twice),
+                ]),
+                "2 runs are odd: `b.lm` most at stat in `fuse` (+30 %) and `c.lm` most at stat natively (2.0x)",
+            ),
+            (
+                OddAnswer::Split(1, WHOLE),
+                "none is shown to be the odd one: at 1 of 6 results the runs differ, and no smaller group stands out from \
+                 the rest",
+            ),
+            (
+                all_alike(4, WHOLE),
+                "all 4 runs are alike: each within 5 % of the mean of the others at 6 results",
+            ),
+            (
+                all_alike(3, PARTLY),
+                "3 of 4 runs are alike: each within 5 % of the mean of the others at 6 results; 2 of these without some \
+                 runs; 3 more not compared",
+            ),
+            (
+                OddAnswer::Unknown(5, WHOLE),
+                "none is known to be odd: the runs are alike at 5 of 6 results, and the rest does not decide",
+            ),
+            (
+                OddAnswer::Nowhere(6),
+                "no answer: the runs are compared at none of 6 results",
+            ),
+        ] {
+            assert_eq!(said(&answer), sentence);
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_not_compared_says_why() {
+        let says = |at| RunSays {
+            counts: Standings {
+                not_compared: 6,
+                ..Standings::default()
+            },
+            most: None,
+            because: Some(("it came from memory", at)),
+        };
+        assert_eq!(
+            said(&says(6)),
+            "compared at none of 6 results: it came from memory"
+        );
+        assert_eq!(
+            said(&says(4)),
+            "compared at none of 6 results; at 4 of them: it came from memory"
+        );
     }
 }

@@ -1,7 +1,5 @@
 //! What a series of launches shows.
 
-use layermark_model::Untraced;
-
 use crate::{
     number::{self, thousands},
     statements::series::{CallKind, SeriesFinding, TracedCalls},
@@ -14,7 +12,7 @@ fn time(ms: f64) -> String {
 }
 
 impl Words for SeriesFinding<'_> {
-    fn words(&self, _: &Names) -> Text {
+    fn words(&self, names: &Names) -> Text {
         match self {
             Self::FirstApart(first, why) => {
                 text!("run 1 ({}) is set apart: {why}", time(first.elapsed_ms))
@@ -38,9 +36,8 @@ impl Words for SeriesFinding<'_> {
                 let each = calls.iter().map(|calls| traced(calls, *of_ms));
                 text!("when traced: {}", Text::joined(each, "; "))
             }
-            Self::NotTraced(Untraced { why, hint }) => {
-                let hint = hint.as_ref().map(|hint| text!(": {hint}"));
-                text!("no launch was traced: {why}{}", hint.unwrap_or_default())
+            Self::NotTraced(untraced) => {
+                text!("no launch was traced: {}", untraced.words(names))
             }
         }
     }

@@ -1,7 +1,9 @@
 //! Estimates that contain a time of another place: the interval has what is not known of that time, and where the
 //! operation was measured as well, the report says how far the estimate is from it.
 
-use layermark_model::{AddedTime, CacheState, Latency, Meaning, Run, Target, TrialRecord};
+use layermark_model::{
+    AddedTime, CacheState, Latency, Meaning, Run, Target, TrialRecord, Verified,
+};
 use layermark_report::{
     EstimateCheck, EstimateVerdict, Report, ResultRow, Verdict,
     render::{self, Style},
@@ -198,14 +200,42 @@ fn a_result_that_is_not_trusted_decides_nothing() {
         ns: ADDED,
         spread_ns: 0,
     };
+    for (points, which) in [
+        (&[0][..], "the program has"),
+        (&[1], "the estimate has"),
+        (&[0, 1], "neither the program nor its estimate has"),
+    ] {
+        let (run, mut trials) = run(2.0, 2.04, 0.0, added);
+        let wrong = trials.iter_mut();
+        for record in wrong.filter(|r| r.cell.layer != 0 && points.contains(&r.cell.point)) {
+            record.trial.as_mut().unwrap().verified = Some(Verified {
+                records: 10,
+                bad: 1,
+            });
+        }
+        let report = Report::build(&run, &trials);
+        let row = only(&report);
+        assert_eq!(row.verdict, EstimateVerdict::Undecided);
+        assert_eq!(
+            row.text,
+            format!("`overlay:upper`: not decided: {which} no ratio that is trusted")
+        );
+        assert!(row.difference.is_none());
+    }
+}
+
+#[test]
+fn too_few_blocks_and_other_work_decide_nothing() {
+    let added = AddedTime {
+        ns: ADDED,
+        spread_ns: 0,
+    };
     let (run, mut trials) = run(2.0, 2.04, 0.0, added);
     trials.retain(|r| r.cell.point != 0 || r.cell.layer == 0 || r.cell.block == 0);
     let few = Report::build(&run, &trials);
     assert_eq!(only(&few).verdict, EstimateVerdict::Undecided);
     assert!(
-        only(&few)
-            .text
-            .ends_with("+2 % (too few blocks for an interval)"),
+        only(&few).text.ends_with("+2.0 % (no interval)"),
         "{}",
         only(&few).text
     );

@@ -1,7 +1,9 @@
 //! Several runs against each other: the odd one is named, and what cannot be compared is not.
 
+use layermark_model::{RunStatus, flags};
 use layermark_report::{
-    DurabilityVerdict, ManyRuns, Report, Standing, Standings,
+    DurabilityVerdict, ManyRuns, Report, ResultRow, Standing, Standings, TrustItem, TrustState,
+    WaitingRow,
     render::{self, Style},
 };
 use serde_json::Value;
@@ -65,7 +67,7 @@ fn the_odd_run_is_named_with_its_point_and_its_layer() {
     assert!((ratio.estimate - 1.3).abs() < 0.02, "{ratio:?}");
     let said = text(&many);
     assert!(
-        said.starts_with("b.lm is the odd one, most at ") && said.contains(" in fuse by +30 %."),
+        said.starts_with("b.lm is the odd one, most at ") && said.contains(" in fuse (+30 %)."),
         "{said}"
     );
     assert!(said.contains("a.lm: like the others at all 6."), "{said}");
@@ -92,7 +94,7 @@ fn a_slower_machine_is_odd_natively_and_not_in_its_layers() {
     let said = text(&many);
     assert!(said.starts_with("c.lm is the odd one, most at "), "{said}");
     assert!(
-        said.lines().next().unwrap().contains(" natively by +20 %"),
+        said.lines().next().unwrap().contains(" natively (+20 %)."),
         "{said}"
     );
 }
@@ -101,8 +103,9 @@ fn a_slower_machine_is_odd_natively_and_not_in_its_layers() {
 fn alike_and_split_runs_have_no_odd_one() {
     let alike = many(&[run("1", 1.0, 1.0), run("2", 1.0, 1.0), run("3", 1.0, 1.0)]);
     assert!(
-        text(&alike)
-            .starts_with("All 3 runs are alike: each within 5 % of the others at 6 results."),
+        text(&alike).starts_with(
+            "All 3 runs are alike: each within 5 % of the mean of the others at 6 results."
+        ),
         "{}",
         text(&alike)
     );
@@ -110,7 +113,7 @@ fn alike_and_split_runs_have_no_odd_one() {
     assert_eq!(standings(&split, "fuse", 0), [Standing::Split; 3]);
     let said = text(&split);
     assert!(
-        said.starts_with("None is shown to be the odd one: at 1 of 6 results the runs differ"),
+        said.starts_with("None is shown to be the odd one: at 1 of 6 results the runs differ, and no smaller group stands out from the rest."),
         "{said}"
     );
     assert!(said.contains("the runs differ at 1 of 6"), "{said}");
@@ -166,6 +169,190 @@ fn what_is_not_like_for_like_is_not_compared_and_said() {
     assert!(said.contains("kernel: "), "{said}");
     assert!(said.contains("b.lm (build-7): like the others"), "{said}");
     assert!(said.contains("; 6.99 in b.lm."), "{said}");
+}
+
+/// The row of a run at fuse's first point.
+fn fuse(report: &mut Report) -> &mut ResultRow {
+    let mut rows = report.results.iter_mut();
+    rows.find(|r| r.layer == "fuse").expect("a row")
+}
+
+fn four() -> [Report; 4] {
+    [1, 2, 3, 4].map(|id| run(&id.to_string(), 1.0, 1.0))
+}
+
+/// Why each run is not compared at fuse's first point.
+fn because(many: &ManyRuns) -> Vec<Option<&str>> {
+    let mut rows = many.results.iter().filter(|r| r.layer == "fuse");
+    let row = rows.next().expect("a row");
+    row.runs.iter().map(|v| v.because.as_deref()).collect()
+}
+
+#[test]
+fn a_run_that_cannot_be_compared_says_why_and_the_others_are_compared() {
+    type Change = fn(&mut ResultRow);
+    let changes: [(Change, &str); 5] = [
+        (|row| row.block_ratios.truncate(2), "it has too few blocks"),
+        (
+            |row| row.block_ratios.clear(),
+            "the baseline was not measured there",
+        ),
+        (
+            |row| row.steady = Some(false),
+            "its ratio changed during the run",
+        ),
+        (
+            |row| row.untrusted = Some("it came from memory".into()),
+            "it came from memory",
+        ),
+        (
+            |row| drop(row.point.insert("record".into(), 1.into())),
+            "other work of the same name",
+        ),
+    ];
+    for (change, why) in changes {
+        // Also the run that is named first.
+        for at in 0..4 {
+            let mut runs = four();
+            change(fuse(&mut runs[at]));
+            let many = many(&runs);
+            let mut expected = [None; 4];
+            expected[at] = Some(why);
+            assert_eq!(because(&many), expected);
+            assert_eq!(many.runs[at].standings.not_compared, 1);
+            let said = text(&many);
+            assert!(
+                said.starts_with(
+                    "All 4 runs are alike: each within 5 % of the mean of the others at 6 results; 1 of these without some runs."
+                ),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn where_fewer_than_three_runs_are_left_none_is_compared() {
+    let mut runs = [run("1", 1.0, 1.0), run("2", 1.0, 1.0), run("3", 1.0, 1.0)];
+    fuse(&mut runs[1]).untrusted = Some("it came from memory".into());
+    let one = many(&runs);
+    let few = Some("fewer than three runs can be compared here");
+    assert_eq!(because(&one), [few, Some("it came from memory"), few]);
+    assert!(
+        text(&one).starts_with(
+            "All 3 runs are alike: each within 5 % of the mean of the others at 5 results; 1 more not compared."
+        ),
+        "{}",
+        text(&one)
+    );
+    for row in &mut runs[1].results {
+        row.untrusted = Some("it came from memory".into());
+    }
+    let none = text(&many(&runs));
+    assert!(
+        none.starts_with("No answer: the runs are compared at none of 6 results."),
+        "{none}"
+    );
+    assert!(
+        none.contains("b.lm: compared at none of 6 results: it came from memory."),
+        "{none}"
+    );
+}
+
+#[test]
+fn noise_decides_nothing() {
+    let noisy = |id: &str| {
+        let made = Made::new(&LAYERS, 12).points("read", &[4096], 1 << 20);
+        let mut report = made.noise(0.9).cost(|_, _, _| 10.0).build();
+        report.run = id.into();
+        report
+    };
+    let said = text(&many(&[noisy("1"), noisy("2"), noisy("3")]));
+    assert!(
+        said.starts_with("None is known to be odd: the runs are alike at 0 of 3 results, and the rest does not decide."),
+        "{said}"
+    );
+}
+
+#[test]
+fn several_odd_runs_and_faster_ones_are_named() {
+    let costs = [1.0, 1.3, 1.0, 1.6, 1.0];
+    let runs: Vec<Report> = costs.iter().map(|c| run(&c.to_string(), *c, 1.0)).collect();
+    let said = text(&many(&runs));
+    assert!(
+        said.starts_with("2 runs are odd: b.lm most at ")
+            && said.contains(" in fuse (+30 %) and d.lm most at ")
+            && said.contains(" in fuse (1.60x)."),
+        "{said}"
+    );
+    let said = text(&many(&[
+        run("1", 1.0, 1.0),
+        run("2", 0.5, 1.0),
+        run("3", 1.0, 1.0),
+    ]));
+    assert!(
+        said.starts_with("b.lm is the odd one, most at ")
+            && said.contains(" in fuse (2.0")
+            && said.contains("x faster)."),
+        "{said}"
+    );
+}
+
+/// Waiting for a CPU may explain that a run took longer than the others, or that these took longer than it.
+#[test]
+fn a_run_that_waited_for_a_cpu_is_not_odd() {
+    let waiting = WaitingRow {
+        share: Some(0.5),
+        us: Some(20.0),
+        helpers_us: None,
+        whole_us: 40.0,
+        left_out: false,
+        ratio_with: None,
+    };
+    for (cost, waits, expected) in [
+        (1.3, None, Standing::Odd),
+        (1.3, Some(1), Standing::Unknown),
+        (1.3, Some(0), Standing::Odd),
+        (0.7, None, Standing::Odd),
+        (0.7, Some(1), Standing::Odd),
+        (0.7, Some(0), Standing::Unknown),
+    ] {
+        let mut runs = [run("1", 1.0, 1.0), run("2", cost, 1.0), run("3", 1.0, 1.0)];
+        if let Some(at) = waits {
+            fuse(&mut runs[at]).waiting = Some(waiting);
+        }
+        let many = many(&runs);
+        assert_eq!(standings(&many, "fuse", 0)[1], expected, "{cost} {waits:?}");
+    }
+}
+
+#[test]
+fn limits_of_the_runs_are_said() {
+    let mut runs = four();
+    for trial in &mut runs[0].trials {
+        trial.flags.push(flags::CONTAMINATED.into());
+    }
+    runs[1].status = RunStatus::Stopped;
+    runs[2].trust.push(TrustItem {
+        id: "verified".into(),
+        title: "Data".into(),
+        state: TrustState::Warn,
+        text: "a record was wrong".into(),
+    });
+    for trial in &mut runs[3].trials {
+        trial.session = trial.block % 3;
+    }
+    let many = many(&runs);
+    assert!(!many.trustworthy());
+    let said = text(&many);
+    for line in [
+        "a.lm had other programs beside it: Busy machine: other programs disturbed 100 % of the measurements",
+        "b.lm is not complete (stopped by the user).",
+        "c.lm is not trustworthy: layermark report 3.",
+        "layers were set up once in a.lm, b.lm and c.lm: ",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
 }
 
 #[test]

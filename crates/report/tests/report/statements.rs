@@ -178,7 +178,7 @@ const PARSED: &str = ".parse::<Spec>()";
 /// Renderers are checked by themselves (`render.rs`), and words have a `Text` that cannot be searched.
 #[test]
 fn no_meaning_is_read_out_of_a_text() {
-    let looks = |line: &str| line != PARSED && LOOKS.iter().any(|way| line.contains(way));
+    let looks = |line: &str| LOOKS.iter().any(|way| line.contains(way));
     assert!(looks("if shown.contains(\"x faster\") {") && looks("about.split([':', ';'])"));
     assert!(!looks("names.contains(&row.layer)") && !looks("slice.split_at(1)"));
     let mut used = Vec::new();
