@@ -140,7 +140,7 @@ impl Lab<'_> {
         // Each set-up takes as long with more time.
         self.leave_layers_out(&[index], &why, Some(SMALLER), needed)?;
         let name = self.progress.run.layers[index].name.clone();
-        let command = self.replay(needed);
+        let command = self.progress.replay(needed);
         self.out.warn(
             format!("left out, because {why}: {name}"),
             Some(format!("{SMALLER}, or for all of them: {command}")),
@@ -181,15 +181,9 @@ impl Lab<'_> {
     }
 
     fn tell_left_out(&mut self, text: &str, needed: u64) {
-        let command = self.replay(needed);
+        let command = self.progress.replay(needed);
         let hint = format!("for all of them: {command}");
         self.out.warn(text.to_owned(), Some(hint));
-    }
-
-    /// The command that repeats the run with as many seconds. It is not stored, because the store may be moved.
-    fn replay(&self, needed: u64) -> String {
-        let run = self.out.store.option().find(&self.progress.run.id);
-        format!("layermark run --replay {run} --budget {needed}s")
     }
 
     /// Seconds needed for this many blocks of all that was asked for, as far as known now.

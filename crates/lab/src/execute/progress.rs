@@ -182,15 +182,19 @@ impl Progress {
             baseline: self.run.layers[BASELINE].name.clone(),
             reasons: reasons.join(", "),
             hint: others.iter().find_map(|l| {
-                let enough = || {
-                    Some(format!(
-                        "layermark run --replay {} --budget {}s",
-                        self.run.id, l.enough_s?
-                    ))
-                };
-                l.hint.clone().or_else(enough)
+                let more = l.enough_s.map(|seconds| self.replay(seconds));
+                match (&l.hint, more) {
+                    (Some(own), Some(more)) => Some(format!("{own}, or give it more time: {more}")),
+                    (own, more) => own.clone().or(more),
+                }
             }),
         })
+    }
+
+    /// The command that repeats the run with as many seconds. It is not stored, because the store may be moved.
+    pub(crate) fn replay(&self, seconds: u64) -> String {
+        let run = self.run.store.find(&self.run.id);
+        format!("layermark run --replay {run} --budget {seconds}s")
     }
 
     /// Stores the trials that are waiting to be stored and emits `TrialDone` for each.
