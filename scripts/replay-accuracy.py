@@ -249,7 +249,7 @@ def main():
             if report is None:
                 print(f"| {name} | | | | {' '.join(about)[:300]} |", flush=True)
             else:
-                print(f"| {name} | | | | {about[0]} |", flush=True)
+                print(f"| {name} | | | | {' '.join(about)} |", flush=True)
                 show(report, name, errors)
         except (OSError, subprocess.CalledProcessError) as e:
             print(f"| {name} | | | | {e} |", flush=True)

@@ -42,7 +42,7 @@ pub struct Copy {
 /// The time between calls, and what it is made of.
 pub struct Think {
     pub ns: u64,
-    /// How far the rounds were from it at most, ns; 0 of one round.
+    /// How far the rounds were from it at most, ns.
     pub spread_ns: u64,
     pub words: String,
 }
@@ -165,18 +165,13 @@ pub fn measure(before: &Copy, run: &Recorded<'_>, recording: &Recording) -> Resu
 
 /// Whether a word has the path `root` or one below it, also behind other text, such as `--dir=`.
 fn is_path_in(word: &[u8], root: &[u8]) -> bool {
-    let begins = |at: usize| {
-        at == 0 || !(word[at - 1].is_ascii_alphanumeric() || b"._-".contains(&word[at - 1]))
-    };
-    let ends = |at: usize| {
-        word.get(at)
-            .is_none_or(|c| !(c.is_ascii_alphanumeric() || b"._-".contains(c)))
-    };
-    let mut at = word
-        .windows(root.len())
-        .enumerate()
-        .filter(|(_, w)| *w == root);
-    at.any(|(at, _)| begins(at) && ends(at + root.len()))
+    let is_of_name = |c: &u8| c.is_ascii_alphanumeric() || b"._-".contains(c);
+    let begins = |at: usize| at == 0 || !is_of_name(&word[at - 1]);
+    // All that begins with `/` is below it.
+    let ends = |at: usize| root.ends_with(b"/") || !word.get(at).is_some_and(is_of_name);
+    let places = word.windows(root.len()).enumerate();
+    let mut places = places.filter(|(_, part)| *part == root);
+    places.any(|(at, _)| begins(at) && ends(at + root.len()))
 }
 
 /// The time between calls of a program, of rounds of its own time and that of its calls.
@@ -356,6 +351,29 @@ mod tests {
         assert!(!has(""));
         let root = escaped("/a/größe \"x\"".as_bytes());
         assert_eq!(root, br#"/a/gr\303\266\303\237e \"x\""#);
+    }
+
+    #[test]
+    fn a_word_names_the_tree_only_as_a_whole_path() {
+        let is = |word: &str, root: &str| is_path_in(word.as_bytes(), root.as_bytes());
+        for word in [
+            "/home/u/app",
+            "/home/u/app/x",
+            "--dir=/home/u/app",
+            "a:/home/u/app:b",
+        ] {
+            assert!(is(word, "/home/u/app"), "{word}");
+        }
+        for word in [
+            "/home/u/app-tools/x",
+            "/home/u/app2",
+            "/mnt/home/u/app",
+            "app",
+            "",
+        ] {
+            assert!(!is(word, "/home/u/app"), "{word}");
+        }
+        assert!(is("/etc/passwd", "/") && !is("etc/passwd", "/"));
     }
 
     #[test]
