@@ -16,7 +16,7 @@ use crate::{
     Context, Placed, ProbeError, Work,
     param::{self, Of, Runs},
     programs::{PATH, guard::Guard, which},
-    workloads::launch,
+    workloads::{launch, work_dir},
 };
 
 mod calls;
@@ -121,14 +121,14 @@ impl Runs for StepParams {
         }
         let (count, changes, checked) = (p.count, p.changes(), p.is_checked());
         let key = param::key(&p)?;
-        let packaged = packaged(dir, &p)?;
-        if let Some(tree) = packaged
-            .as_ref()
-            .filter(|_| place.new && p.copy == TreeCopy::Once)
-        {
-            tree::copy(tree, &place.path)?;
-        }
-        let source = packaged.filter(|_| p.copy == TreeCopy::Each);
+        let source = match (p.copy, packaged(dir, &p)?) {
+            (TreeCopy::Once, Some(tree)) if place.new => {
+                tree::copy(&tree, &place.path)?;
+                None
+            }
+            (TreeCopy::Each, tree) => tree,
+            _ => None,
+        };
         if place.new {
             let made = p.material.make(&place.path, p.files);
             made.map_err(|e| ProbeError::io("make files in", &place.path, &e))?;
@@ -239,9 +239,6 @@ fn packaged(dir: &Path, p: &StepParams) -> Result<Option<PathBuf>, ProbeError> {
 
 /// An empty directory, in place of one whose setup failed or whose probe was killed.
 fn afresh(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
+    work_dir::remove(path)?;
     fs::create_dir(path)
 }

@@ -243,7 +243,7 @@ impl StepParams {
         ]
     }
 
-    /// Whether a command restores its files.
+    /// Whether its files are restored: by a command, or by a copy that is made anew.
     pub fn changes(&self) -> bool {
         !self.prepare.is_empty() || !self.cleanup.is_empty() || self.copy == TreeCopy::Each
     }
