@@ -11,8 +11,8 @@ use crate::{
 /// The answer about all runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OddAnswer<'a> {
-    /// These runs are odd, each with the result in which it is most so.
-    Odd(Vec<OddAt<'a>>),
+    /// These runs, as the user named them, are odd, each with the result in which it is most so.
+    Odd(Vec<(&'a str, OddAt<'a>)>),
     /// None is shown to be odd, and at so many results the runs differ.
     Split(usize, Coverage),
     /// All runs that are compared are alike at all results.
@@ -43,11 +43,9 @@ pub struct Coverage {
     pub none: usize,
 }
 
-/// A run that is odd at a result.
+/// A result at which a run is odd.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OddAt<'a> {
-    /// The run, as the user named it. Empty in a line about this run.
-    pub run: &'a str,
     /// The layer.
     pub layer: &'a str,
     /// The point's label.
@@ -109,12 +107,11 @@ pub enum Unlike<'a> {
 
 impl<'a> OddAt<'a> {
     /// Where a run is most odd.
-    fn most(results: &'a [ResultAmong], run: usize, name: &'a str) -> Option<Self> {
+    fn most(results: &'a [ResultAmong], run: usize) -> Option<Self> {
         let odd = results.iter().filter_map(|result| {
             let value = &result.runs[run];
             let is_odd = value.standing == Standing::Odd;
             Some(Self {
-                run: name,
                 layer: &result.layer,
                 point: &result.point,
                 ratio: value.ratio.as_ref().filter(|_| is_odd)?,
@@ -129,7 +126,7 @@ impl<'a> RunSays<'a> {
     pub fn of(results: &'a [ResultAmong], run: usize, counts: Standings) -> Self {
         Self {
             counts,
-            most: OddAt::most(results, run, ""),
+            most: OddAt::most(results, run),
             because: most_frequent(results, run),
         }
     }
@@ -162,8 +159,8 @@ impl<'a> OddAnswer<'a> {
     /// Of all runs and their results.
     pub fn of(runs: &'a [RunAmong], results: &'a [ResultAmong], delta: f64) -> Self {
         let each = runs.iter().enumerate();
-        let odd = each.filter_map(|(at, run)| OddAt::most(results, at, &run.name));
-        let odd: Vec<OddAt> = odd.collect();
+        let odd = each.filter_map(|(at, run)| Some((&*run.name, OddAt::most(results, at)?)));
+        let odd: Vec<(&str, OddAt)> = odd.collect();
         if !odd.is_empty() {
             return Self::Odd(odd);
         }

@@ -50,7 +50,7 @@ fn word(state: GateState) -> &'static str {
     }
 }
 
-/// The older and the newer run, what they ran on, and whether it is the same. `None` for one run.
+/// The older and the newer run, and what they ran on. `None` for one run.
 pub fn runs(report: &Report) -> Option<Section> {
     let old = report.compared.as_ref()?;
     let heads = ["", "old run", "new run"];

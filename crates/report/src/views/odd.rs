@@ -35,7 +35,8 @@ fn table(of: &ManyRuns) -> Option<DataTable> {
     let runs = of.runs.iter().map(|run| run.name.clone());
     (!rows.is_empty()).then(|| DataTable {
         title: "Where the runs differ".into(),
-        note: "Each run's value over the mean of the runs that are not odd.".into(),
+        note: "Each run's value over the mean of the others that are not odd; where runs are split, of all others."
+            .into(),
         head: heads.chain(runs).collect(),
         rows,
     })

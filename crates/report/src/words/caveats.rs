@@ -15,7 +15,7 @@ impl Words for Caveat<'_> {
                 let each: Vec<Text> = layers.iter().map(|l| Text::code(l)).collect();
                 let each = list(&each);
                 text!(
-                    "{each} ran on an emulated CPU (without KVM): ratios to {} are mostly the emulation's; compare \
+                    "{each} ran on an emulated CPU (without KVM): ratios to {} include what the emulation costs; compare \
                      such guests with each other; the sentences about fsync hold",
                     names.baseline()
                 )

@@ -229,16 +229,16 @@ impl Words for Emulated<'_> {
     fn words(&self, names: &Names) -> Text {
         let name = names.baseline();
         let whose = if self.baseline {
-            format!("the ratio of any other layer to {name} is")
+            format!("the ratio of any other layer to {name} includes")
         } else {
-            format!("their ratio to {name} is")
+            format!("their ratio to {name} includes")
         };
         let real = match &self.real[..] {
             [] => String::new(),
             real => format!("; do not compare them with {}", layers(real)),
         };
         text!(
-            "{} ran on an emulated CPU: compare these with each other, {whose} mostly the emulation's{real}",
+            "{} ran on an emulated CPU: compare these with each other, {whose} what the emulation costs{real}",
             layers(&self.layers)
         )
     }

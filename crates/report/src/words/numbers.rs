@@ -903,8 +903,7 @@ fn odd_runs() {
     hundred(|d| {
         let ratio = d.estimate();
         let of_ratio = [noise(&ratio), vec![ratio.estimate - 1.0]].concat();
-        let at = |run, layer| OddAt {
-            run,
+        let at = |layer| OddAt {
             layer,
             point: "small read",
             ratio: &ratio,
@@ -920,7 +919,7 @@ fn odd_runs() {
             delta: d.share(),
             coverage,
         };
-        let two = OddAnswer::Odd(vec![at("a.lm", "fuse"), at("b.lm", "native")]);
+        let two = OddAnswer::Odd(vec![("a.lm", at("fuse")), ("b.lm", at("native"))]);
         let all = vec![
             (two, [of_ratio.clone(), vec![2.0]].concat()),
             (OddAnswer::Split(d.count(), coverage), vec![]),
@@ -929,7 +928,7 @@ fn odd_runs() {
             (OddAnswer::Nowhere(d.count()), vec![]),
         ];
         each(all, answer, answers);
-        let one = OddAnswer::Odd(vec![at("a.lm", "fuse")]);
+        let one = OddAnswer::Odd(vec![("a.lm", at("fuse"))]);
         check(&one.words(&NAMES), &one, &of_ratio);
         let counts = Standings {
             like: d.count(),
@@ -940,7 +939,7 @@ fn odd_runs() {
         };
         let says = RunSays {
             counts,
-            most: Some(at("", "fuse")),
+            most: Some(at("fuse")),
             because: None,
         };
         let more = vec![counts.compared() as f64, counts.odd as f64 - 1.0];

@@ -28,15 +28,15 @@ impl Words for OddAnswer<'_> {
         let results = |of: &Coverage| count(of.compared, "result");
         match self {
             Self::Odd(odd) => match odd.as_slice() {
-                [one] => text!(
+                [(run, at)] => text!(
                     "{} is the odd one, most {}",
-                    Text::code(one.run),
-                    one.words(names)
+                    Text::code(run),
+                    at.words(names)
                 ),
                 odd => {
                     let each = odd.iter();
                     let each =
-                        each.map(|one| text!("{} most {}", Text::code(one.run), one.words(names)));
+                        each.map(|(run, at)| text!("{} most {}", Text::code(run), at.words(names)));
                     let each: Vec<Text> = each.collect();
                     text!("{} runs are odd: {}", odd.len(), list(&each))
                 }
@@ -181,9 +181,8 @@ mod tests {
         none: 3,
     };
 
-    fn at<'a>(run: &'a str, layer: &'a str, ratio: &'a Estimate) -> OddAt<'a> {
+    fn at<'a>(layer: &'a str, ratio: &'a Estimate) -> OddAt<'a> {
         OddAt {
-            run,
             layer,
             point: "stat",
             ratio,
@@ -201,13 +200,13 @@ mod tests {
         };
         for (answer, sentence) in [
             (
-                OddAnswer::Odd(vec![at("b.lm", "fuse", &slower)]),
+                OddAnswer::Odd(vec![("b.lm", at("fuse", &slower))]),
                 "`b.lm` is the odd one, most at stat in `fuse` (+30 %)",
             ),
             (
                 OddAnswer::Odd(vec![
-                    at("b.lm", "fuse", &slower),
-                    at("c.lm", "native", &twice),
+                    ("b.lm", at("fuse", &slower)),
+                    ("c.lm", at("native", &twice)),
                 ]),
                 "2 runs are odd: `b.lm` most at stat in `fuse` (+30 %) and `c.lm` most at stat natively (2.0x)",
             ),
