@@ -90,7 +90,7 @@ else
     echo "test-unprivileged: skipped: containers with version 2 of control groups only: it cannot be mounted alone"
 fi
 [ -z "$failed" ] || { echo "test-unprivileged: failed:$failed" >&2; exit 1; }
-left=$(ls -A "$stage/tmp")
+left=$(find "$stage/tmp" -mindepth 1 -maxdepth 3 -printf "%M %P\n")
 [ -z "$left" ] || { echo "test-unprivileged: left behind: $left" >&2; exit 1; }
 IN
 status=0

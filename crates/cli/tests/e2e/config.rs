@@ -107,6 +107,8 @@ fn where_no_file_can_be_there_is_none() {
             .code(0)
             .prints(".config/layermark.toml (not there)");
     }
+    // Its owner without root cannot remove what he may not read.
+    fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).expect("its mode");
 }
 
 /// A part of a file is another file.
