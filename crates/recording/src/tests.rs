@@ -241,6 +241,20 @@ fn other_bytes_are_refused() {
 }
 
 #[test]
+fn a_bit_that_has_changed_is_found() {
+    let mut it = small();
+    let mut packed = it.packed().unwrap();
+    for bit in 0..8 * packed.len() {
+        packed[bit / 8] ^= 1 << (bit % 8);
+        // The header also says how much memory unpacking takes.
+        if let Ok(read) = Recording::unpack(packed.as_slice()) {
+            assert_eq!(read, it, "bit {bit}");
+        }
+        packed[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+#[test]
 fn a_private_recording_is_as_long_and_has_no_name() {
     let mut it = small();
     it.head.command = "app secret".into();
