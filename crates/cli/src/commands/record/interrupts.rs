@@ -135,6 +135,7 @@ impl Drop for Interrupts {
 pub fn stopped() -> Failure {
     Failure {
         message: "stopped: nothing was recorded".into(),
+        param: None,
         hint: None,
         code: Code::Stopped,
     }

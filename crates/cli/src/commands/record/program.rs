@@ -53,6 +53,7 @@ pub fn strace() -> Result<PathBuf, Failure> {
     let mut places = std::env::split_paths(&path).map(|dir| dir.join("strace"));
     places.find(|file| file.is_file()).ok_or_else(|| Failure {
         message: "`strace` is not installed, and programs are recorded with it".into(),
+        param: None,
         hint: Some(packages::sudo_install("strace")),
         code: Code::Layer,
     })
