@@ -41,7 +41,7 @@ pub use defect::Defect;
 pub use facts::{
     BELOW_OVERLAY, CLIENTS, CONTAINER, CpuTime, DELAY_UNKNOWN, Device, DroppedCaches, ENCRYPTION,
     FRESHER, Facts, GUEST_DISK, GUEST_NIC, GuestFacts, KEPT_IN_MEMORY, Limit, Limited, Missing,
-    Mount, NEAR,
+    Mount, NEAR, SECCOMP_FILTERS,
 };
 pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,

@@ -18,6 +18,9 @@ pub struct Point {
     pub workload: String,
     /// Its name in a report, such as `large read`. Unique in a run.
     pub label: String,
+    /// Index of the plan's `[[work]]` that it was made from. Absent in a stored run of a version that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<usize>,
     /// The workload's own parameters. Only the workload knows their types. Sizes are bytes.
     pub params: Map<String, Value>,
     /// Its meaning, declared by the workload. Empty if it was stored without one, or with terms that
@@ -106,6 +109,7 @@ impl Point {
             Ok(Value::Object(params)) => Ok(Self {
                 workload: workload.into(),
                 label,
+                work: None,
                 params,
                 meaning,
                 needs: Arc::default(),

@@ -7,7 +7,7 @@ use crate::{
     statements::remarks::{self, Remark},
     types::Cause,
     views::by_work,
-    words::{Names, Words, locks},
+    words::{Names, Words, locks, machine::status},
 };
 
 /// The numbers of a result that stand beside each other, all of the same rounds and the same
@@ -185,7 +185,7 @@ impl<'a> Notes<'a> {
         notes.extend(row.untrusted.clone());
         notes.extend(locks::never(row).map(String::from));
         let names = Names {
-            baseline: self.baseline.map_or("the baseline", |b| b.layer.as_str()),
+            ..Names::of(self.baseline.map(|b| b.layer.as_str()))
         };
         let said = |remark: Option<Remark>| remark.map(|r| String::from(r.words(&names)));
         notes.extend(said(remarks::stalls(row)));
@@ -309,7 +309,7 @@ pub fn about(report: &Report) -> String {
         "run {} of plan {} ({}), {}, {}, seed {}",
         report.run,
         report.label,
-        status(report),
+        status(report.status),
         number::count(measured, "layer"),
         number::count(report.trials.len(), "measurement"),
         report.seed
@@ -331,17 +331,5 @@ pub fn trust(report: &Report) -> String {
     } else {
         let warnings = number::list(&warnings);
         format!("{believed}{passed} passed; warnings: {warnings}")
-    }
-}
-
-/// State of the run in words.
-pub fn status(report: &Report) -> &'static str {
-    use layermark_model::RunStatus::{Done, Failed, Interrupted, Running, Stopped};
-    match report.status {
-        Running => "going on",
-        Done => "done",
-        Stopped => "stopped by the user",
-        Failed => "ended by an error",
-        Interrupted => "interrupted: its process is gone",
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     number::{self, count},
     statements::{
         everyday::Everyday,
-        in_short::{How, InShort, Kept, Line, Told},
+        in_short::{How, InShort, Kept, ShortLine, Told},
     },
     types::{ResultRow, Verdict},
     words::{
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-impl Words for Line<'_> {
+impl Words for ShortLine<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
             Self::Layer(of) => of.said(),

@@ -133,14 +133,14 @@ fn no_sync() -> Option<PathBuf> {
 }
 
 /// A layer, the known answer, and the result.
-struct Known {
+struct KnownAnswer {
     name: String,
     expected: WitnessControl,
     trials: Vec<WitnessTrial>,
     seconds: f64,
 }
 
-impl Known {
+impl KnownAnswer {
     fn sum(&self, of: impl Fn(&WitnessTrial) -> u64) -> u64 {
         self.trials.iter().map(of).max().unwrap_or(0)
     }
@@ -243,7 +243,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
                 ..WitnessTrial::default()
             }],
         };
-        all.push(Known {
+        all.push(KnownAnswer {
             name: name.to_owned(),
             expected,
             trials,
@@ -298,7 +298,7 @@ fn known() -> impl Iterator<Item = (&'static str, &'static str, Below, WitnessCo
     liars.into_iter().chain(honest)
 }
 
-fn table(all: &[Known], seed: u64) -> String {
+fn table(all: &[KnownAnswer], seed: u64) -> String {
     let mut text = format!(
         "{:<28} {:<8} {:<14} {:>8}  result\n",
         "layer", "known to", "cuts with loss", "time"
@@ -309,7 +309,7 @@ fn table(all: &[Known], seed: u64) -> String {
     text + &format!("seed {seed}\n")
 }
 
-fn as_json(all: &[Known], seed: u64) -> Result<String, Failure> {
+fn as_json(all: &[KnownAnswer], seed: u64) -> Result<String, Failure> {
     let rows: Vec<_> = all
         .iter()
         .map(|k| json!({
@@ -326,7 +326,7 @@ fn as_json(all: &[Known], seed: u64) -> Result<String, Failure> {
 mod tests {
     use super::*;
 
-    fn known(expected: WitnessControl, losing: u64, unrecovered: u64) -> Known {
+    fn known(expected: WitnessControl, losing: u64, unrecovered: u64) -> KnownAnswer {
         let trial = WitnessTrial {
             cuts: 10 - unrecovered,
             losing,
@@ -334,7 +334,7 @@ mod tests {
             unrecovered_why: (unrecovered > 0).then(|| "mount: it is broken".into()),
             ..WitnessTrial::default()
         };
-        Known {
+        KnownAnswer {
             name: "x".into(),
             expected,
             trials: vec![trial],

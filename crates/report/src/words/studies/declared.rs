@@ -8,7 +8,8 @@ use crate::{
     facts::stalls,
     number::{self, count, list},
     statements::studies::declared::{
-        ClaimPoint, ClaimPoints, DeclaredClaim, HostCpu, MissingWhy, NoReference, Why, Work,
+        ClaimPoint, ClaimPoints, DeclaredClaim, HostCpu, MissingWhy, NoReference, NotDecided,
+        WorkUnit,
     },
     types::{Holds, Verdict},
     words::{Names, Text, Words, text},
@@ -176,7 +177,7 @@ impl MissingWhy {
     }
 }
 
-impl Words for Why<'_> {
+impl Words for NotDecided<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
             Self::Cpus(n) => text!("this machine has {n} CPUs"),
@@ -274,7 +275,7 @@ fn cost(of: &ClaimPoint) -> Text {
     text!("{ratio} at `{}`{}", here.label, cpu.unwrap_or_default())
 }
 
-impl Work {
+impl WorkUnit {
     fn word(self) -> &'static str {
         match self {
             Self::Kilobyte => "a KB",

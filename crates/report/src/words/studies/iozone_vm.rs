@@ -6,7 +6,7 @@ use super::Claimed;
 use crate::{
     number::{self, count, list, of_baseline, result_value, times_about},
     statements::{
-        power_cuts::Evidence,
+        power_cuts::CutEvidence,
         studies::iozone_vm::{
             CountedFlushes, FastSync, IozoneAnswer, IozoneClaim, LibraryTimes, PartOf, SyncProof,
             Than,
@@ -176,7 +176,7 @@ fn library(op: &str, times: &LibraryTimes) -> Text {
 
 impl Words for SyncProof<'_> {
     fn words(&self, names: &Names) -> Text {
-        let also = |killed: &Option<Evidence>| {
+        let also = |killed: &Option<CutEvidence>| {
             let said = killed.as_ref().map(|k| text!("; {}", k.words(names)));
             said.unwrap_or_default()
         };
