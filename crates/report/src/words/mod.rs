@@ -32,6 +32,7 @@ mod record_size;
 mod remarks;
 mod safe;
 mod scaling;
+mod sequences;
 mod series;
 mod served;
 pub mod studies;
