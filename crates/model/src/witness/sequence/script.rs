@@ -49,7 +49,8 @@ pub fn script(sequence: &Sequence, basis: Basis, layer: &str) -> Result<String, 
     Ok(format!(
         r#"#!/bin/sh
 # {sequence}
-# sh THIS: layermark cuts the power of {layer}. By hand: `sh THIS run` in an empty directory, cut the power, `sh THIS check` there.{needs}
+# `sh THIS` cuts the power of {layer} by `layermark durability`. By hand: `sh THIS run` in an empty directory, cut the
+# power, `sh THIS check` there.{needs}
 fill() {{ head -c "$2" /dev/zero | tr '\0' "$1"; }}
 lost() {{ echo "$1" >&2; echo "lost 1"; exit 1; }}
 case ${{1-}} in
