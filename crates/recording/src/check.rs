@@ -179,7 +179,7 @@ impl Recording {
     /// Bytes of the files of its tree. Another name of a file takes none.
     pub fn tree_bytes(&self) -> u64 {
         let files = self.tree.iter().filter(|entry| entry.same.is_none());
-        files.map(|entry| entry.size).sum()
+        files.map(Entry::stored).sum()
     }
 
     /// How many of its calls make a file or a directory, if they succeed.
@@ -301,9 +301,15 @@ fn check_tree(tree: &[Entry]) -> Result<(), String> {
         if entry.kind != EntryKind::File && entry.size > 0 {
             return wrong("it has a size, and is no file".into());
         }
+        if !holes_fit(entry) {
+            return wrong(format!(
+                "its holes are not in order, not in it, or more than {}",
+                limits::HOLES
+            ));
+        }
         // Another name of a file takes no room.
         if entry.same.is_none() {
-            bytes = bytes.saturating_add(entry.size);
+            bytes = bytes.saturating_add(entry.stored());
         }
         if bytes > limits::TREE_BYTES {
             return Err(format!(
@@ -313,4 +319,16 @@ fn check_tree(tree: &[Entry]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Whether the holes of an entry are parts of it, one after the other.
+fn holes_fit(entry: &Entry) -> bool {
+    let mut end = 0;
+    let mut each = entry.holes.iter();
+    entry.holes.len() <= limits::HOLES
+        && each.all(|&(at, length)| {
+            let fits = at >= end && length > 0;
+            end = at.saturating_add(length);
+            fits && end <= entry.size
+        })
 }

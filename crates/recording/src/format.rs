@@ -6,19 +6,18 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead, BufReader, Read},
+    io::{self, BufRead, BufReader, Read, Write},
 };
 
-use ruzstd::{
-    decoding::StreamingDecoder,
-    encoding::{CompressionLevel, compress_to_vec},
-};
 use serde::{Deserialize, Serialize};
 
 use crate::{Call, Entry, Name, limits};
 
 /// The format that is written, and the newest that is read.
 pub const FORMAT: u32 = 1;
+
+/// Level of compression.
+const LEVEL: i32 = 9;
 
 /// The first line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,8 +110,7 @@ impl Recording {
     pub fn unpack(file: impl Read) -> Result<Self, RecordingError> {
         let bad = RecordingError::Bad;
         let packed = file.take(limits::PACKED + 1);
-        let unpacked = StreamingDecoder::new_with_max_window_size(packed, limits::WINDOW);
-        let unpacked = unpacked.map_err(|e| bad(e.to_string()))?;
+        let unpacked = unpacked(packed).map_err(|e| bad(e.to_string()))?;
         let mut lines = BufReader::new(unpacked.take(limits::UNPACKED + 1));
         let read = Self::read(&mut lines);
         let unpacked = lines.into_inner();
@@ -122,7 +120,7 @@ impl Recording {
                 limits::UNPACKED
             )));
         }
-        if unpacked.into_inner().get_ref().limit() == 0 {
+        if unpacked.into_inner().finish().into_inner().limit() == 0 {
             return Err(bad(format!("it has more than {} bytes", limits::PACKED)));
         }
         read
@@ -222,8 +220,22 @@ impl Recording {
                 limits::UNPACKED
             ));
         }
-        Ok(compress_to_vec(text.as_slice(), CompressionLevel::Fastest))
+        compressed(&text).map_err(|e| e.to_string())
     }
+}
+
+/// What is in a compressed file. A wrong checksum is an error at its end.
+fn unpacked<R: Read>(file: R) -> io::Result<zstd::Decoder<'static, BufReader<R>>> {
+    let mut unpacked = zstd::Decoder::new(file)?;
+    unpacked.window_log_max(limits::WINDOW_LOG)?;
+    Ok(unpacked)
+}
+
+fn compressed(text: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packed = zstd::Encoder::new(Vec::new(), LEVEL)?;
+    packed.include_checksum(true)?;
+    packed.write_all(text)?;
+    packed.finish()
 }
 
 /// Numbers of the call before: names, open files and directories.

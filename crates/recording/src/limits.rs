@@ -6,12 +6,14 @@ pub const PACKED: u64 = 256 << 20;
 pub const UNPACKED: u64 = 512 << 20;
 /// Bytes of one line.
 pub const LINE: u64 = 64 << 10;
-/// The largest window of a zstd frame, bytes: memory that unpacking needs at least.
-pub const WINDOW: u64 = 8 << 20;
+/// The largest window of a zstd frame, as a power of two of bytes: memory that unpacking needs at least.
+pub const WINDOW_LOG: u32 = 23;
 /// Entries of the initial tree.
 pub const ENTRIES: u64 = 1_000_000;
 /// Bytes of all files of the initial tree.
 pub const TREE_BYTES: u64 = 64 << 30;
+/// Holes of one file.
+pub const HOLES: usize = 1024;
 /// Distinct names.
 pub const NAMES: u64 = 1_000_000;
 /// Calls.

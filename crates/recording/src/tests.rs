@@ -115,7 +115,7 @@ fn numbers_come_back() {
 #[test]
 fn hostile_recordings_are_refused_by_number() {
     type Change = fn(&mut Recording);
-    let all: [(&str, Change); 22] = [
+    let all: [(&str, Change); 26] = [
         ("name 0: the name \"../d\" goes up", |r| {
             r.names[0] = "../d".into();
         }),
@@ -146,6 +146,19 @@ fn hostile_recordings_are_refused_by_number() {
         }),
         ("its tree has more than 68719476736 bytes", |r| {
             r.tree[1].size = (64 << 30) + 1;
+        }),
+        ("entry 1: its holes are not in order", |r| {
+            (r.tree[1].size, r.tree[1].holes) = (90, vec![(20, 10), (10, 5)]);
+        }),
+        ("entry 1: its holes are not in order", |r| {
+            (r.tree[1].size, r.tree[1].holes) = (90, vec![(20, 71)]);
+        }),
+        ("entry 1: its holes are not in order", |r| {
+            (r.tree[1].size, r.tree[1].holes) = (90, vec![(20, u64::MAX), (30, u64::MAX)]);
+        }),
+        ("or more than 1024", |r| {
+            r.tree[1].size = 1 << 20;
+            r.tree[1].holes = (0..1025).map(|i| (2 * i, 1)).collect();
         }),
         ("call 0 (`mkdir`): its name is number 3 of 3", |r| {
             r.calls[0].path = Some(3);
@@ -238,6 +251,20 @@ fn other_bytes_are_refused() {
         .unwrap_err()
         .to_string();
     assert!(why.contains("line 1 has more than 65536 bytes"), "{why}");
+}
+
+#[test]
+fn a_bit_that_has_changed_is_found() {
+    let mut it = small();
+    let mut packed = it.packed().unwrap();
+    for bit in 0..8 * packed.len() {
+        packed[bit / 8] ^= 1 << (bit % 8);
+        // The header also says how much memory unpacking takes.
+        if let Ok(read) = Recording::unpack(packed.as_slice()) {
+            assert_eq!(read, it, "bit {bit}");
+        }
+        packed[bit / 8] ^= 1 << (bit % 8);
+    }
 }
 
 #[test]

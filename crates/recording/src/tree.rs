@@ -33,6 +33,9 @@ pub struct Entry {
     /// Size of a file, bytes.
     #[serde(rename = "s", default, skip_serializing_if = "is_zero")]
     pub size: u64,
+    /// Parts of a file that have no data, in order: offset and length, bytes. They are not written.
+    #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<(u64, u64)>,
     /// Target of a symbolic link.
     #[serde(rename = "to", default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Name>,
@@ -54,6 +57,7 @@ impl Entry {
             kind: EntryKind::Directory,
             mode,
             size: 0,
+            holes: Vec::new(),
             target: None,
             same: None,
         }
@@ -66,6 +70,12 @@ impl Entry {
             size,
             ..Self::directory(path, mode)
         }
+    }
+
+    /// Bytes that are written to make a file.
+    pub fn stored(&self) -> u64 {
+        let holes = self.holes.iter().map(|(_, length)| length);
+        self.size.saturating_sub(holes.sum())
     }
 
     /// A symbolic link.

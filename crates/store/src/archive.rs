@@ -11,10 +11,6 @@ use std::{
 };
 
 use layermark_model::{Import, LayerRun, Point, Run, StoreOption, TrialRecord};
-use ruzstd::{
-    decoding::StreamingDecoder,
-    encoding::{CompressionLevel, compress_to_vec},
-};
 use serde::{Deserialize, Serialize};
 
 /// The format that is written, and the newest that is read.
@@ -24,8 +20,10 @@ const FORMAT: u32 = 1;
 const LARGEST: u64 = 128 << 20;
 /// The most bytes of one line. The longest are a run's plan and a trial with its blocks.
 const LONGEST: u64 = 16 << 20;
-/// The largest window of a frame, bytes: what unpacking needs in memory at least. Ours is smaller.
-const WINDOW: u64 = 8 << 20;
+/// The largest window of a frame, as a power of two of bytes: what unpacking needs in memory at least. Ours is smaller.
+const WINDOW_LOG: u32 = 23;
+/// Level of compression.
+const LEVEL: i32 = 9;
 
 /// A run with its trials, and the imports that were set beside it.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,6 +111,13 @@ impl ArchiveError {
     }
 }
 
+/// What is in a compressed file. A wrong checksum is an error at its end.
+fn unpacked<R: Read>(file: R) -> io::Result<zstd::Decoder<'static, BufReader<R>>> {
+    let mut unpacked = zstd::Decoder::new(file)?;
+    unpacked.window_log_max(WINDOW_LOG)?;
+    Ok(unpacked)
+}
+
 /// Whether a name is that of an archive.
 pub fn is_archive(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
@@ -159,8 +164,7 @@ impl Archive {
     /// # Errors
     /// As [`Self::open`].
     pub fn unpack(file: impl Read) -> Result<Self, Wrong> {
-        let unpacked = StreamingDecoder::new_with_max_window_size(file, WINDOW);
-        let unpacked = unpacked.map_err(|e| Wrong::Bad(e.to_string()))?;
+        let unpacked = unpacked(file).map_err(|e| Wrong::Bad(e.to_string()))?;
         let mut lines = BufReader::new(unpacked.take(LARGEST + 1));
         match next(&mut lines, 1).map_err(Wrong::Bad)? {
             Some(Line::Layermark(head)) if head.archive <= FORMAT => (),
@@ -198,7 +202,10 @@ impl Archive {
             );
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
-        Ok(compress_to_vec(text.as_slice(), CompressionLevel::Fastest))
+        let mut packed = zstd::Encoder::new(Vec::new(), LEVEL)?;
+        packed.include_checksum(true)?;
+        packed.write_all(&text)?;
+        packed.finish()
     }
 
     /// Reads the lines after the first.

@@ -196,8 +196,8 @@ pub(crate) fn unpack(packing: Packing, mut from: impl Read, most: u64) -> io::Re
         }
         // It refuses a window of more than 128 MiB by itself.
         Packing::Zstd => {
-            let decoder = ruzstd::decoding::StreamingDecoder::new(&mut from);
-            whole(decoder.map_err(io::Error::other)?, most)
+            let decoder = zstd::Decoder::new(&mut from)?;
+            whole(decoder.single_frame(), most)
         }
         Packing::Gzip => whole(flate2::read::GzDecoder::new(from), most),
     }

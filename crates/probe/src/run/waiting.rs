@@ -1,7 +1,7 @@
 //! How long the thread on the clock waits for a CPU: ready to run, while other threads have all CPUs that
 //! it may use. The kernel counts it in nanoseconds (the second number of `schedstat`).
 
-use std::fs::File;
+use std::{cell::Cell, fs::File};
 
 use layermark_sys::process::Schedstat;
 
@@ -11,19 +11,44 @@ use crate::clock::monotonic_ns;
 const INTERRUPTED_NS: u64 = 100_000;
 /// How often a reading is repeated before the clock starts.
 const TRIES: u32 = 3;
+/// For how long a reading is good, ns: whoever has waited for longer than this comes back after it. A pass over a
+/// short file takes 0.2 ms, and a reading at each of its edges would add a percent to the CPU time of its operations.
+const GOOD_NS: u64 = 20_000;
+
+/// The counter of one thread, and its last reading.
+struct Counter {
+    file: File,
+    /// `CLOCK_MONOTONIC` after it, and what it said, ns.
+    last: Cell<(u64, u64)>,
+}
 
 thread_local! {
     /// Of this thread, opened with its first reading, before its clock starts. `None` where the kernel does not
     /// count.
-    static OWN: Option<File> = {
-        let own = File::open("/proc/thread-self/schedstat").ok();
-        own.filter(|own| Schedstat::read(own).is_some_and(|s| s.is_counted()))
+    static OWN: Option<Counter> = {
+        let file = File::open("/proc/thread-self/schedstat").ok();
+        let file = file.filter(|file| Schedstat::read(file).is_some_and(|s| s.is_counted()));
+        file.map(|file| Counter { file, last: Cell::default() })
     };
 }
 
 /// Nanoseconds for which this thread has waited since it started. `None` where the kernel does not count.
 pub fn delay_ns() -> Option<u64> {
-    OWN.with(|own| Some(Schedstat::read(own.as_ref()?)?.wait_ns))
+    OWN.with(|own| {
+        let own = own.as_ref()?;
+        let wait_ns = Schedstat::read(&own.file)?.wait_ns;
+        own.last.set((monotonic_ns(), wait_ns));
+        Some(wait_ns)
+    })
+}
+
+/// The same at `now_ns`, but for a wait of less than [`GOOD_NS`].
+fn delay_at(now_ns: u64) -> Option<u64> {
+    let last = OWN.with(|own| own.as_ref().map(|own| own.last.get()));
+    match last {
+        Some((at, wait_ns)) if now_ns < at + GOOD_NS => Some(wait_ns),
+        _ => delay_ns(),
+    }
 }
 
 /// The waiting of a thread within its [`Span`](super::drive::Span). By default it is not known.
@@ -45,7 +70,7 @@ impl Waited {
         let mut before = monotonic_ns();
         let mut tries = 0;
         loop {
-            let first = delay_ns();
+            let first = delay_at(before);
             let now = monotonic_ns();
             tries += 1;
             if now - before < INTERRUPTED_NS || tries == TRIES {
@@ -63,7 +88,7 @@ impl Waited {
     /// The last reading, directly after the clock was read as `end_ns`. Waiting between the two is left out.
     pub fn end(&mut self, end_ns: u64) {
         let Some(readings) = &mut self.0 else { return };
-        let last = delay_ns();
+        let last = delay_at(end_ns);
         let late_ns = monotonic_ns().saturating_sub(end_ns);
         let too_much = if late_ns < INTERRUPTED_NS { 0 } else { late_ns };
         let last = last.unwrap_or(readings.first).saturating_sub(too_much);
@@ -72,13 +97,13 @@ impl Waited {
 
     /// A reading for [`Self::leave_out`], where the clock pauses; `None` if it is of no use.
     pub fn now(&self) -> Option<u64> {
-        self.0.and_then(|_| delay_ns())
+        self.0.and_then(|_| delay_at(monotonic_ns()))
     }
 
     /// Leaves out the waiting since a reading. Called where the clock continues.
     pub fn leave_out(&mut self, since: Option<u64>) {
         if let Some((readings, since)) = self.0.as_mut().zip(since) {
-            readings.outside += delay_ns().map_or(0, |now| now - since);
+            readings.outside += delay_at(monotonic_ns()).map_or(0, |now| now - since);
         }
     }
 
@@ -190,6 +215,19 @@ mod tests {
             (lost - waited).abs() < 0.3 && waited > 0.3,
             "{lost} {waited}"
         );
+    }
+
+    #[test]
+    fn a_reading_is_good_for_as_long_as_nobody_can_have_waited() {
+        let Some(first) = delay_ns() else {
+            return eprintln!("skipped: this kernel does not count run-queue delays");
+        };
+        // As if something else had been read just now.
+        let set = |at| OWN.with(|own| own.as_ref().unwrap().last.set((at, first + 7)));
+        set(monotonic_ns());
+        let at = OWN.with(|own| own.as_ref().unwrap().last.get().0);
+        assert_eq!(delay_at(at + GOOD_NS - 1), Some(first + 7));
+        assert_ne!(delay_at(at + GOOD_NS), Some(first + 7));
     }
 
     #[test]

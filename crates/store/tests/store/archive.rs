@@ -4,7 +4,6 @@ use std::fs;
 
 use layermark_model::{Import, StoreOption};
 use layermark_store::{Archive, ArchiveError, Store, is_archive};
-use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use crate::made::{record, run};
 
@@ -23,11 +22,7 @@ fn made() -> Archive {
 fn opened(lines: &str) -> Result<Archive, ArchiveError> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.lm");
-    fs::write(
-        &path,
-        compress_to_vec(lines.as_bytes(), CompressionLevel::Fastest),
-    )
-    .unwrap();
+    fs::write(&path, zstd::encode_all(lines.as_bytes(), 1).unwrap()).unwrap();
     Archive::open(&path)
 }
 
@@ -107,6 +102,19 @@ fn what_is_no_run_is_refused_and_says_why() {
     refused(&format!("{newer}\n{good}"), "newer layermark (format 2");
     let other = good.replacen("01K0SENTRUN000000000000000", "../x", 1);
     refused(&format!("{HEAD}\n{other}"), "is no id");
+}
+
+#[test]
+fn a_bit_that_has_changed_is_found() {
+    let mut packed = made().packed().unwrap();
+    for bit in 0..8 * packed.len() {
+        packed[bit / 8] ^= 1 << (bit % 8);
+        // The header also says how much memory unpacking takes.
+        if let Ok(read) = Archive::unpack(packed.as_slice()) {
+            assert_eq!(read, made(), "bit {bit}");
+        }
+        packed[bit / 8] ^= 1 << (bit % 8);
+    }
 }
 
 /// 150 MiB that are 15 kB packed.

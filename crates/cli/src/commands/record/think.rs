@@ -52,7 +52,7 @@ impl Copy {
     pub fn make(root: &Path, tree: &[Entry]) -> Result<Self, String> {
         let files = tree.iter().filter(|entry| entry.same.is_none());
         let bytes = files.fold(0u64, |sum, entry| {
-            sum.saturating_add(entry.size.div_ceil(PAGE).saturating_mul(PAGE))
+            sum.saturating_add(entry.stored().div_ceil(PAGE).saturating_mul(PAGE))
         });
         let found = rustix::fs::statfs(MEMORY).map_err(|e| format!("{MEMORY}: {e}"))?;
         if found.f_type != TMPFS {

@@ -1,7 +1,9 @@
 //! The tree of a recording: made, and listed.
 
 use std::{
+    cmp::Reverse,
     collections::HashMap,
+    ffi::CStr,
     io,
     os::fd::{AsFd, BorrowedFd},
 };
@@ -9,8 +11,8 @@ use std::{
 use layermark_recording::{Entry, EntryKind, Name, limits};
 use rustix::{
     fs::{
-        AtFlags, FileType, Mode, OFlags, chmodat, fchmod, linkat, mkdirat, openat, readlinkat,
-        statat, symlinkat,
+        AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, chmodat, fchmod, ftruncate, linkat,
+        mkdirat, openat, readlinkat, seek, statat, symlinkat,
     },
     io::{Errno, write},
 };
@@ -28,8 +30,23 @@ impl Contents {
         Self(bytes)
     }
 
-    /// Writes the content of file number `number`.
-    fn write(&self, file: BorrowedFd<'_>, number: usize, size: u64) -> Result<(), Errno> {
+    /// Writes the content of file number `number`, except into its holes.
+    fn write(&self, file: BorrowedFd<'_>, number: usize, entry: &Entry) -> Result<(), Errno> {
+        let mut end = 0;
+        for &(hole, length) in &entry.holes {
+            self.write_part(file, number, hole - end)?;
+            end = hole + length;
+            seek(file, SeekFrom::Start(end))?;
+        }
+        self.write_part(file, number, entry.size - end)?;
+        if entry.holes.is_empty() {
+            return Ok(());
+        }
+        // There may be one at its end.
+        ftruncate(file, entry.size)
+    }
+
+    fn write_part(&self, file: BorrowedFd<'_>, number: usize, size: u64) -> Result<(), Errno> {
         let (mut left, mut at) = (size, number * 4096 % PERIOD);
         while left > 0 {
             let rest = &self.0[at..];
@@ -70,7 +87,7 @@ pub fn make(
                     | OFlags::NOFOLLOW
                     | OFlags::CLOEXEC;
                 openat(root, path, flags, own).and_then(|file| {
-                    contents.write(file.as_fd(), number, entry.size)?;
+                    contents.write(file.as_fd(), number, entry)?;
                     fchmod(&file, permissions)
                 })
             }
@@ -135,6 +152,7 @@ pub fn list(root: BorrowedFd<'_>) -> io::Result<Listed> {
                 }
                 FileType::RegularFile => {
                     let mut entry = Entry::file(Name(path.clone()), mode, stat.st_size as u64);
+                    entry.holes = holes(dir.as_fd(), &name, &stat);
                     if stat.st_nlink > 1 {
                         let first = inodes
                             .entry((stat.st_dev, stat.st_ino))
@@ -150,6 +168,35 @@ pub fn list(root: BorrowedFd<'_>) -> io::Result<Listed> {
     found.entries.sort_by(|a, b| a.path.cmp(&b.path));
     number_links(&mut found.entries);
     Ok(found)
+}
+
+/// Where a file has no data: nowhere, if it cannot be read. Of more holes than a recording may have, the largest.
+fn holes(dir: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Vec<(u64, u64)> {
+    let mut holes = Vec::new();
+    let size = stat.st_size as u64;
+    // A file system that compresses has fewer blocks than bytes, too.
+    if (stat.st_blocks as u64).saturating_mul(512) >= size {
+        return holes;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = openat(dir, name, flags, Mode::empty()) else {
+        return holes;
+    };
+    let mut end = 0;
+    while let Ok(hole) = seek(&file, SeekFrom::Hole(end)) {
+        if hole >= size {
+            break;
+        }
+        // It fails if there is no data behind the hole.
+        end = seek(&file, SeekFrom::Data(hole)).map_or(size, |data| data.min(size));
+        holes.push((hole, end - hole));
+    }
+    if holes.len() > limits::HOLES {
+        holes.sort_by_key(|&(_, length)| Reverse(length));
+        holes.truncate(limits::HOLES);
+        holes.sort_unstable();
+    }
+    holes
 }
 
 /// Gives other names of a file the number of its first one, in the order of the entries. Until here they have the path
