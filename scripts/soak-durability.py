@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Power cuts with many seeds: how often was each liar caught, and did an honest layer or a promise lose anything?
 
-usage: scripts/soak-durability.py LAYERMARK [RUNS [DIR]]
-
-First `layermark selftest durability --sequences 1` with each seed, without guests; then every preset natively and in
-honest layers, whose programs may not lose what they promise to keep. Prints counts; ends with 1 if one is wrong.
+First `layermark selftest durability` with each seed, without guests, and with the first seeds also all sequences of one
+operation; then every preset natively and in honest layers, whose programs may not lose what they promise to keep. Prints
+counts, and ends with 1 if one is wrong.
 """
 
+import argparse
 import collections
 import json
 import subprocess
@@ -24,16 +24,19 @@ PRESETS = ["sqlite", "postgres", "redis", "git", "rename", "copy", "dpkg"]
 def run(command):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        return json.loads(done.stdout)
+        report = json.loads(done.stdout)
     except ValueError:
-        print("failed:", " ".join(command), done.stderr[-600:], sep="\n", file=sys.stderr)
-        return None
+        report = {"error": done.stderr[-600:]}
+    if "error" not in report:
+        return report
+    print("failed:", " ".join(command), report["error"], sep="\n", file=sys.stderr)
+    return None
 
 
-def selftest(program, seed, where):
+def selftest(program, seed, where, sequences):
     only = [word for name in LIARS + HONEST for word in ("--only", name)]
-    small = ["--sequences", "1", "--cuts", "6", "--records", "8", "--seed", str(seed), "--dir", where, "--json"]
-    return run([program, "selftest", "durability"] + small + only)
+    small = ["--cuts", "6", "--records", "8", "--seed", str(seed), "--dir", where, "--json"]
+    return run([program, "selftest", "durability"] + small + only + (["--sequences", "1"] if sequences else []))
 
 
 def presets(program, seed, where):
@@ -44,15 +47,18 @@ def presets(program, seed, where):
 
 
 def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    program = sys.argv[1]
-    runs = int(sys.argv[2]) if len(sys.argv) > 2 else 20
-    where = sys.argv[3] if len(sys.argv) > 3 else "."
+    of = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    of.add_argument("layermark", help="the program")
+    of.add_argument("--runs", type=int, default=20, help="seeds of the selftest (default: 20)")
+    of.add_argument("--sequences", type=int, default=1, help="seeds with sequences of operations (default: 1)")
+    of.add_argument("--presets", type=int, default=20, help="seeds of the presets (default: 20)")
+    of.add_argument("--dir", default=".", help="where to work")
+    args = of.parse_args()
+    program, where = args.layermark, args.dir
     known, kept = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
     wrong = 0
-    for seed in range(1, runs + 1):
-        report = selftest(program, seed, where)
+    for seed in range(1, args.runs + 1):
+        report = selftest(program, seed, where, seed <= args.sequences)
         for layer in report["layers"] if report else []:
             word = {True: "as known", False: "WRONG", None: "not cut"}[layer["as_expected"]]
             known[f"{layer['known']}: {layer['name']}"][word] += 1
@@ -60,7 +66,7 @@ def main():
         wrong += report is None
     for name, counts in sorted(known.items()):
         print(f"{name:<44} {dict(counts)}", flush=True)
-    for seed in range(1, runs + 1):
+    for seed in range(1, args.presets + 1):
         report = presets(program, seed, where)
         for cut in report.get("program_cuts", []) if report else []:
             if cut["promises"] == "kept" and cut["layer"] in HONEST:
