@@ -94,11 +94,12 @@ soak: export LAYERMARK_HANGS ?= 200
 soak: export LAYERMARK_PAGES ?= all
 soak: export LAYERMARK_GUESTS ?= all
 soak: export LAYERMARK_FUZZ_SECONDS ?= 3600
-soak: ## What takes hours: 300 kills, 200 hangs, an hour of fuzzing, every documented command, 20 self-comparisons, arm64
+soak: ## What takes hours: 300 kills, 200 hangs, an hour of fuzzing, every documented command, 20 self-comparisons, power cuts, arm64
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory test-arm64
 	$(NEXTEST) --profile soak
 	$(NEXTEST) --profile soak --stress-count 20 --ignore-default-filter -E 'binary(quiet) & test(=$(SELF))'
+	scripts/soak-durability.py "$(BUILT)/debug/layermark" --runs 20 --presets 200 --dir "$(RUN_DIR)"
 
 lint: ## Format, clippy, shellcheck, licences, bans, and advisories where their database can be had
 	@scripts/setup.sh lint

@@ -82,7 +82,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
     (
         "durability",
         [
-            "layermark durability -l overlay:volatile -l vm:cache=unsafe",
+            "layermark durability --sequences 1 -l overlay:volatile -l vm:cache=unsafe",
             "layermark durability record --to host2.log /mnt/data",
         ],
     ),

@@ -21,15 +21,18 @@ use layermark_model::{
     Spec,
     protocol::{FromProbe, ToProbe, WitnessJob},
     witness::{
-        Acknowledged, CutProgram, GuestKilled, ProgramCut, Storey, Survey, WitnessControl,
-        WitnessTrial,
+        Acknowledged, CutProgram, GuestKilled, ProgramCut, SequenceCut, Storey, Survey,
+        WitnessControl, WitnessTrial, sequence::Sequence,
     },
 };
 use layermark_probe::witness::{self, Writer};
 
 use program::ProgramRun;
+use sequences::SequenceRuns;
 use stack::Stack;
 use states::State;
+
+pub use sequences::planned;
 
 use crate::{
     Catalog, LabError, Stop, check,
@@ -39,6 +42,7 @@ use crate::{
 
 mod closed;
 mod program;
+mod sequences;
 mod stack;
 mod states;
 
@@ -66,6 +70,8 @@ pub struct PowerCuts {
     pub seed: u64,
     /// Programs that are cut as well, each alone.
     pub programs: Vec<CutProgram>,
+    /// Sequences of operations, each of which is cut in a directory of its own.
+    pub sequences: Vec<Sequence>,
 }
 
 /// What power cuts did.
@@ -75,6 +81,8 @@ pub struct Cuts {
     pub writers: Vec<WitnessTrial>,
     /// The same for each program.
     pub programs: Vec<ProgramCut>,
+    /// All sequences of each layer.
+    pub sequences: Vec<SequenceCut>,
 }
 
 /// A layer to cut.
@@ -168,6 +176,7 @@ impl Cuts {
     fn add(&mut self, more: Self) {
         self.writers.extend(more.writers);
         self.programs.extend(more.programs);
+        self.sequences.extend(more.sequences);
     }
 }
 
@@ -197,6 +206,7 @@ struct Written {
     storeys: Vec<Storey>,
     started_ms: i64,
     programs: Vec<ProgramRun>,
+    sequences: Option<SequenceRuns>,
 }
 
 /// A layer being cut.
@@ -221,10 +231,20 @@ impl Cutter<'_> {
         Cuts {
             writers: vec![trial],
             programs: self.uncut_programs(why),
+            sequences: self.uncut_sequences(why).into_iter().collect(),
         }
     }
 
+    /// Cuts the layer, and makes what its sequences lost smaller.
     fn go(&self) -> Result<Cuts, LayerFailure> {
+        let mut cuts = self.once()?;
+        for cut in &mut cuts.sequences {
+            self.shrink(cut);
+        }
+        Ok(cuts)
+    }
+
+    fn once(&self) -> Result<Cuts, LayerFailure> {
         let layer = self.kind()?;
         let (large_disk, unmounted) = match layer.describe(&self.layer.spec)?.power_cut {
             PowerCut::No(why) => return Err(LayerFailure::new(format!("cannot be cut: {why}"))),
@@ -246,7 +266,8 @@ impl Cutter<'_> {
             lie: self.layer.lie,
         };
         let mut disk = PowerCutBase::create(&disk_home, &self.request.exe, options, &mut undo)?;
-        let closed = unmounted.then(|| self.closed(&disk)).flatten();
+        let is_asked = unmounted && self.request.records > 0;
+        let closed = is_asked.then(|| self.closed(&disk)).flatten();
         let mut written = self.write(&mut disk)?;
         let programs = std::mem::take(&mut written.programs);
         let history = disk.history()?;
@@ -255,9 +276,15 @@ impl Cutter<'_> {
             first.closed = closed;
         }
         let programs = self.cut_programs(&disk, &history, programs);
+        let sequences = written.sequences.take();
+        let sequences = sequences.map(|runs| self.cut_sequences(&disk, &history, runs));
         drop(disk);
         undo.run();
-        Ok(Cuts { writers, programs })
+        Ok(Cuts {
+            writers,
+            programs,
+            sequences: sequences.into_iter().collect(),
+        })
     }
 
     fn base(&self, dir: PathBuf, content: Content) -> Base {
@@ -313,6 +340,7 @@ impl Cutter<'_> {
             storeys: Vec::new(),
             started_ms: machine::now_ms(),
             programs: Vec::new(),
+            sequences: None,
         };
         let mut facts = place.facts()?;
         // The disk itself, whose own journal counts its flushes.
@@ -322,6 +350,7 @@ impl Cutter<'_> {
         self.request_records(disk, &mut probe, &mut written)?;
         written.end = disk.mark()?;
         written.storeys = stack.storeys();
+        written.sequences = self.run_sequences(disk, &*place, &mut probe);
         if !self.request.programs.is_empty() {
             flush_all(disk)?;
             written.programs = self.run_programs(disk, &*place, &mut probe);

@@ -1,3 +1,4 @@
+mod data_only;
 mod fs;
 pub(crate) mod requests;
 mod table;
@@ -44,8 +45,9 @@ layer_options! {
         passthrough: bool = "off",
         /// O_DIRECT is passed on, or dropped as many file systems do
         direct: String = "pass" ["pass", "drop"],
-        /// fsync is passed on; succeeds without a flush, or 200 ms before it, so that a power cut loses what was
-        /// written; fails with EINVAL; or fails once with EIO
+        /// fsync is passed on; succeeds without a flush, or 200 ms before it; every second time without one; without
+        /// the file's size; or for files and not for directories, so that a power cut loses what was written; fails
+        /// with EINVAL; or fails once with EIO
         fsync: FuseFsync = "pass",
         /// added to every request, such as 20us or 1ms
         delay: String = "0",

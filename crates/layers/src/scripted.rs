@@ -173,7 +173,9 @@ fn speak(
             ToProbe::Witness(job) | ToProbe::Look(job) => {
                 return Err(not_ready("witness", job.id));
             }
-            ToProbe::Program { id, .. } => return Err(not_ready("program", id)),
+            ToProbe::Program { id, .. } | ToProbe::Sequence { id, .. } => {
+                return Err(not_ready("program", id));
+            }
         }
     }
     Ok("exit code 0")

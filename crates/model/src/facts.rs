@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::witness::{ProgramCut, WitnessTrial};
+use crate::witness::{ProgramCut, SequenceCut, WitnessTrial};
 
 /// Where a probe ran, read from the system itself and not from the requested options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -40,6 +40,9 @@ pub struct Facts {
     /// What they did to the user's programs. The baseline's has those of layers that are only cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub program_cuts: Vec<ProgramCut>,
+    /// What they did to sequences of operations. The baseline's has those of layers that are only cut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequence_cuts: Vec<SequenceCut>,
 }
 
 /// The note of a layer whose packaged files lie in the lower directory of an overlay.

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Claim, SizeError, Spec, nearest, parse_duration, witness::CutProgram};
+use crate::{
+    Claim, SizeError, Spec, nearest, parse_duration,
+    witness::{CutProgram, sequence::Sequence},
+};
 
 /// A plan: what to measure, from a plan file or the flags of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -95,6 +98,71 @@ pub struct PlanCuts {
     /// Programs that are cut as well, each with its own check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<CutProgram>,
+    /// Sequences of operations that are cut as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequences: Option<PlanSequences>,
+}
+
+/// Sequences of operations on a few names, each followed by a call that makes it durable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanSequences {
+    /// 1: all of one operation; 2: a sample of two as well.
+    #[serde(default = "one_operation")]
+    pub operations: u32,
+    /// Sequences of two that are drawn from the seed.
+    #[serde(default = "default_sample")]
+    pub sample: u32,
+    /// Only these, such as `create a/g; fsync a`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
+}
+
+fn one_operation() -> u32 {
+    1
+}
+
+fn default_sample() -> u32 {
+    PlanSequences::SAMPLE
+}
+
+impl PlanSequences {
+    /// Sequences of two that are drawn where nothing else is said.
+    pub const SAMPLE: u32 = 200;
+    /// Most sequences of two that are drawn.
+    pub const MOST_SAMPLE: u32 = 10_000;
+
+    fn check(&self) -> Result<(), PlanError> {
+        let range = |key, value: String, must| Err(PlanError::Range { key, value, must });
+        if !(1..=2).contains(&self.operations) {
+            let value = self.operations.to_string();
+            return range(
+                "power_cuts.sequences.operations",
+                value,
+                "it must be 1 or 2",
+            );
+        }
+        if self.sample > Self::MOST_SAMPLE {
+            let value = self.sample.to_string();
+            return range(
+                "power_cuts.sequences.sample",
+                value,
+                "it must be at most 10000",
+            );
+        }
+        if self.only.len() > Self::MOST_SAMPLE as usize {
+            let value = format!("[{} of them]", self.only.len());
+            let must = "name at most 10000 sequences";
+            return range("power_cuts.sequences.only", value, must);
+        }
+        for text in &self.only {
+            if let Err(why) = text.parse::<Sequence>() {
+                let text = text.clone();
+                return Err(PlanError::Sequence { text, why });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl PlanCuts {
@@ -133,7 +201,7 @@ impl PlanCuts {
         if let Some((key, value, must)) = self.programs.iter().find_map(CutProgram::wrong) {
             return Err(PlanError::Range { key, value, must });
         }
-        Ok(())
+        self.sequences.as_ref().map_or(Ok(()), PlanSequences::check)
     }
 }
 
@@ -261,6 +329,14 @@ pub enum PlanError {
         value: String,
         /// What it must be.
         must: &'static str,
+    },
+    /// A sequence of operations that cannot be read or done.
+    #[error("`power_cuts.sequences.only` = {text}: {why}")]
+    Sequence {
+        /// Its text.
+        text: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// A duration that cannot be parsed.
     #[error("`{key}`: {source}")]

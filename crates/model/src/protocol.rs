@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CpuUse, Defect, DeviceBytes, Environment, Point, SelfTest, Trial, Turn,
-    witness::{ItemCheck, Stamp, Survey},
+    witness::{ItemCheck, Stamp, Survey, sequence::Seen},
 };
 
 /// Version of the protocol. A probe of another version is refused.
@@ -77,6 +77,13 @@ pub enum ToProbe {
         id: u64,
         /// What to do with it.
         ask: ProgramAsk,
+    },
+    /// A sequence of operations, for [`crate::witness::sequence`].
+    Sequence {
+        /// Repeated in the answer.
+        id: u64,
+        /// What to do with it.
+        ask: SequenceAsk,
     },
     /// End.
     Quit,
@@ -169,7 +176,10 @@ pub enum ProgramAsk {
         ack: String,
     },
     /// Wait for the next item that it acknowledges.
-    Item,
+    Item {
+        /// How long its time still lasts, ms; absent before its first item.
+        left_ms: Option<u64>,
+    },
     /// Kill it, with all processes that it started.
     Kill,
     /// Look for acknowledged items.
@@ -200,12 +210,56 @@ pub enum ProgramDid {
         /// Ten more lines of its output could be read already, so it has gone on since.
         ahead: bool,
     },
+    /// Its time is over, and no item can be read.
+    TimeOver,
     /// It will acknowledge no more, or is not waited for: why.
     Ended(String),
     /// It was killed.
     Killed,
     /// What its check said.
     Checked(ItemCheck),
+}
+
+/// What to do with a sequence of operations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SequenceAsk {
+    /// Make the files that it begins with.
+    Make {
+        /// A directory of its own inside the layer.
+        dir: String,
+    },
+    /// Flush the file system of a directory, as far as the layer does that.
+    Settle {
+        /// The directory.
+        dir: String,
+    },
+    /// Do one of its operations, and the call that makes this durable.
+    Step {
+        /// Its directory.
+        dir: String,
+        /// Its text.
+        sequence: String,
+        /// Which operation, from 0.
+        at: usize,
+    },
+    /// Look at all names.
+    Look {
+        /// Its directory.
+        dir: String,
+    },
+}
+
+/// What became of a sequence of operations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SequenceDid {
+    /// All calls returned 0.
+    Done,
+    /// Which call failed, and how.
+    Refused(String),
+    /// What is there.
+    Seen(Seen),
 }
 
 /// Limits of a turn. By default all work is done in one stretch.
@@ -367,6 +421,13 @@ pub enum FromProbe {
         id: u64,
         /// It.
         did: ProgramDid,
+    },
+    /// What became of a sequence of operations.
+    Sequence {
+        /// Its id.
+        id: u64,
+        /// It.
+        did: SequenceDid,
     },
     /// The work failed; the probe waits for the next job.
     Error {

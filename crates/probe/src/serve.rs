@@ -14,7 +14,9 @@ use std::{
 
 use layermark_model::{
     Trial, nearest,
-    protocol::{FromProbe, Job, MAX_LINE, ProgramAsk, ProgramDid, ToProbe, VERSION, WitnessJob},
+    protocol::{
+        FromProbe, Job, MAX_LINE, ProgramAsk, ProgramDid, SequenceAsk, ToProbe, VERSION, WitnessJob,
+    },
 };
 
 use crate::{
@@ -27,6 +29,7 @@ use crate::{
     witness::{
         Site, Witness,
         program::{self, Running},
+        sequence,
     },
     workloads,
 };
@@ -82,6 +85,7 @@ fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<
                 Ok(ToProbe::Write { id }) => server.write(id)?,
                 Ok(ToProbe::Look(job)) => server.look(&job)?,
                 Ok(ToProbe::Program { id, ask }) => server.program(id, &ask)?,
+                Ok(ToProbe::Sequence { id, ask }) => server.sequence(id, &ask)?,
                 Err(_) if lines.line.iter().all(u8::is_ascii_whitespace) => {}
                 Err(e) => server.complain(&lines.line, &e.to_string())?,
             },
@@ -416,7 +420,9 @@ impl<'env, W: Write> Server<'env, W> {
                 Ok(ProgramDid::Done)
             }
             (ProgramAsk::Check(job), _) => program::check(job).map(ProgramDid::Checked),
-            (ProgramAsk::Item, Some(running)) => running.await_item(),
+            (ProgramAsk::Item { left_ms }, Some(running)) => {
+                running.await_item(left_ms.map(Duration::from_millis))
+            }
             (ProgramAsk::Kill, Some(_)) => {
                 let killed = running.take().map_or(Ok(()), Running::kill);
                 killed.map(|()| ProgramDid::Killed)
@@ -426,6 +432,14 @@ impl<'env, W: Write> Server<'env, W> {
         self.programs.extend(running.map(|running| (id, running)));
         match did {
             Ok(did) => self.say(&FromProbe::Program { id, did }),
+            Err(e) => self.fail(Some(id), e),
+        }
+    }
+
+    /// Does a part of a sequence of operations.
+    fn sequence(&mut self, id: u64, ask: &SequenceAsk) -> io::Result<()> {
+        match self.attended(id, || sequence::obey(ask)) {
+            Ok(did) => self.say(&FromProbe::Sequence { id, did }),
             Err(e) => self.fail(Some(id), e),
         }
     }

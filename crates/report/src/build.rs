@@ -23,7 +23,7 @@ use crate::{
         Selection,
         checks::{AgainstItself, CheckedRun},
         left_out::{self, NotMeasured},
-        programs,
+        programs, sequences,
     },
     studies,
     types::{
@@ -119,6 +119,7 @@ impl Report {
             locks,
             power_cuts: power_cuts::of(run),
             program_cuts: programs::cuts(run),
+            sequence_cuts: sequences::cuts(run),
             series: launch::series(run, &index, baseline, &results),
             control,
             layers: layers(run, baseline),
@@ -260,6 +261,7 @@ fn layer(run: &Run, l: &LayerRun, baseline: bool) -> LayerReport {
         facts: Facts {
             power_cuts: Vec::new(),
             program_cuts: Vec::new(),
+            sequence_cuts: Vec::new(),
             ..l.facts.clone()
         },
         setup_s: l.setup_s,

@@ -330,7 +330,8 @@ fn ended(outcome: &Outcome, report: &Report, shown: Option<ExitCode>) -> ExitCod
         return Code::Untrusted.into();
     }
     // A study has layers that lie: that they do is one of its conclusions.
-    if (report.lost_data() || report.program_lost_data()) && outcome.run.plan.study.is_none() {
+    let lost = report.lost_data() || report.program_lost_data() || report.sequences_lost_data();
+    if lost && outcome.run.plan.study.is_none() {
         return Code::Failed.into();
     }
     if let Some(failed) = gates {

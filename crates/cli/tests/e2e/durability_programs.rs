@@ -8,8 +8,8 @@ use crate::common::{Lm, Said, needs_root, skipped};
 const HONEST: &str = "i=0; while i=$((i+1)); do
     echo $i > item-$i; sync item-$i .; echo ack $i; sleep 0.03
 done";
-/// The same without a flush.
-const CARELESS: &str = "i=0; while i=$((i+1)); do echo $i > item-$i; echo ack $i; done";
+/// The same without a flush. Not as fast as it can: each item costs the check a process.
+const CARELESS: &str = "i=0; while i=$((i+1)); do echo $i > item-$i; echo ack $i; sleep 0.01; done";
 const CHECK: &str = "while read -r i; do [ \"$(cat item-$i 2>&1)\" = $i ] || echo lost $i; done";
 
 /// Cuts the power of these layers, in which only flushes were measured before.
@@ -216,5 +216,178 @@ fn redis_keeps_what_its_makers_promise() {
 
 #[test]
 fn files_are_kept_where_they_are_flushed() {
-    preset(&["git", "rename", "copy"]);
+    preset(&["git", "rename", "copy", "dpkg"]);
+}
+
+/// Cuts programs of a plan natively, and in the layer that is known to lie. Each has half a second.
+fn planned(programs: &[(&str, &str, &str)], cuts: u32) -> Said {
+    let table = |(name, run, check): &(&str, &str, &str)| {
+        format!(
+            "[[power_cuts.programs]]\nname = '{name}'\nrun = '''\n{run}'''\ncheck = '''\n{check}'''\ntime_ms = 500\n\n"
+        )
+    };
+    let tables: Vec<String> = programs.iter().map(table).collect();
+    let plan = format!(
+        "name = \"programs\"\nlayers = [\"native\"]\nblocks = 8\nsessions = 1\nseed = 3\n\n[power_cuts]\ncuts = {cuts}\n\
+         records = 1\n\n{}[[work]]\nworkload = \"file\"\nop = \"append\"\nrecord = \"4K\"\nsync = \"each\"\n",
+        tables.concat()
+    );
+    let lm = Lm::new();
+    let file = lm.dir.path().join("programs.toml");
+    std::fs::write(&file, plan).expect("a plan");
+    let work = lm.work();
+    lm.args(["run", "--no-control", "--allow-programs", "--json"])
+        .args([&file])
+        .args(["--dir"])
+        .args([work])
+        .run()
+        .left_nothing()
+}
+
+/// Of the patterns of bugs that `LazyFS` (VLDB 2024) has reproduced: a program that loses what it acknowledged natively, and the
+/// same mended, which loses nothing.
+#[test]
+fn known_patterns_of_bugs_lose_natively_and_their_mended_programs_do_not() {
+    if !needs_root() {
+        return;
+    }
+    let exists = r#"while read -r i; do [ "$(cat item-$i 2>&1)" = $i ] || echo lost $i; done"#;
+    let item = |body: &str| {
+        format!("i=0; while i=$((i+1)); do {body} && echo ack $i && sleep 0.02 || exit 2; done")
+    };
+    let unnamed = item("echo $i > new && sync new && mv new item-$i");
+    let named = item("echo $i > new && sync new && mv new item-$i && sync .");
+    let unflushed = item("echo $i > new && mv new item-$i && sync .");
+    let log = r#"while read -r i; do grep -qx "item $i" log || echo lost $i; done"#;
+    let appended = item(r#"echo "item $i" >> log"#);
+    let flushed = item(r#"echo "item $i" >> log && sync log"#);
+    // One file with the last number: what is there may be later than what was acknowledged last, and not older.
+    let last = r#"while read -r i; do n=$i; done; have=$(cat state 2> /dev/null); [ "${have:-0}" -ge "${n:-0}" ] || echo lost $n"#;
+    let truncated = item(": > state && sync state && echo $i > state && sync state");
+    let renamed = item("echo $i > new && sync new && mv new state && sync .");
+    // Two pages that have the same number in each line of eight bytes; the second is written after a flush, as by a writer that splits.
+    let pages = r#"while read -r i; do n=$i; done; [ $(sort -u pair | wc -l) = 1 ] && [ "$(head -n 1 pair)" -ge "$n" ] || echo torn $n"#;
+    let page = |flags: &str| {
+        format!(
+            "yes $i | head -c 4096 | dd of=pair bs=4096 {flags} conv=notrunc status=none && sync pair"
+        )
+    };
+    let split = format!(
+        "i=1000000; while i=$((i+1)); do {} && {} && echo ack $i && sleep 0.02 || exit 2; done",
+        page(""),
+        page("seek=1")
+    );
+    let whole = "i=1000000; while i=$((i+1)); do yes $i | head -c 8192 > new && sync new && mv new pair && sync . && echo ack $i && sleep 0.02 || exit 2; done";
+    let pairs = [
+        ("no fsync of the directory", unnamed.as_str(), exists),
+        ("rename without fsync", &unflushed, exists),
+        ("append without fsync", &appended, log),
+        ("truncate, then write", &truncated, last),
+        ("write split over pages", &split, pages),
+        ("mended: rename", &named, exists),
+        ("mended: append", &flushed, log),
+        ("mended: truncate", &renamed, last),
+        ("mended: pages", whole, pages),
+    ];
+    let report = planned(&pairs, 12).json();
+    let cuts = report["program_cuts"].as_array().expect("cuts of programs");
+    for cut in cuts.iter().filter(|c| c["layer"] == "native") {
+        let program = cut["program"].as_str().expect("a name");
+        assert!(
+            number(cut, "items") > 2 && number(cut, "cuts") == 12,
+            "{cut:#}"
+        );
+        let is_mended = program.starts_with("mended");
+        assert!(
+            !is_mended || number(cut, "lost_when_killed") == 0,
+            "{cut:#}"
+        );
+        assert_eq!(number(cut, "losing") > 0, !is_mended, "{program}: {cut:#}");
+    }
+}
+
+/// Bad programs, each of which is cut for half a second: what is said of it, and nothing hangs.
+#[test]
+fn bad_programs_end_with_the_reason() {
+    if !needs_root() {
+        return;
+    }
+    let keeps = r#"while read -r i; do [ "$(cat item-$i 2>&1)" = $i ] || echo lost $i; done"#;
+    let bad = [
+        (
+            "hangs",
+            "echo 1 > item-1; sync item-1 .; echo ack 1; sleep 1000",
+            keeps,
+        ),
+        (
+            "forks",
+            "echo 1 > item-1; sync item-1 .; (while :; do date > beat; sleep 0.01; done) & echo ack 1; wait",
+            keeps,
+        ),
+        ("never stops", "yes 'ack x' | head -c 1G", "exit 0"),
+        (
+            "acknowledges first",
+            "i=0; while i=$((i+1)); do echo ack $i; sleep 0.4; echo $i > item-$i; sync item-$i .; done",
+            keeps,
+        ),
+        (
+            "needs a terminal",
+            "tty -s || { echo 'not a terminal'; exit 7; }; echo ack 1",
+            keeps,
+        ),
+        (
+            "fills the disk",
+            "fallocate -l 400M room; i=0; while i=$((i+1)); do fallocate -l 40M big-$i || exit 5; echo $i > item-$i; sync item-$i . && echo ack $i; done",
+            keeps,
+        ),
+        (
+            "has no check",
+            "echo 1 > item-1; sync item-1 .; echo ack 1; sleep 1000",
+            "nowhere",
+        ),
+    ];
+    let report = planned(&bad, 2).json();
+    let cuts = report["program_cuts"].as_array().expect("cuts of programs");
+    let of = |program: &str| {
+        let own = |c: &&Value| c["layer"] == "native" && c["program"] == program;
+        cuts.iter()
+            .find(own)
+            .unwrap_or_else(|| panic!("{program}: {cuts:#?}"))
+    };
+    for program in ["hangs", "forks"] {
+        let counts = ["items", "cuts", "losing"].map(|key| number(of(program), key));
+        assert_eq!(counts, [1, 2, 0], "{:#}", of(program));
+    }
+    assert!(
+        number(of("never stops"), "items") > 1,
+        "{:#}",
+        of("never stops")
+    );
+    assert!(
+        of("never stops")["blind"] == true,
+        "{:#}",
+        of("never stops")
+    );
+    assert!(
+        number(of("acknowledges first"), "lost_when_killed") > 0,
+        "{cuts:#?}"
+    );
+    let why = of("needs a terminal")["uncut"].to_string();
+    assert!(
+        why.contains("it acknowledged nothing: it ended with exit code 7")
+            && why.contains("not a terminal"),
+        "{why}"
+    );
+    let full = of("fills the disk");
+    let ended = full["ended"].to_string();
+    assert!(
+        ended.contains("exit code 5") && number(full, "items") > 0,
+        "{full:#}"
+    );
+    assert_eq!(number(full, "losing"), 0, "{full:#}");
+    let why = of("has no check")["uncut"].to_string();
+    assert!(
+        why.contains("its check failed before any power cut") && why.contains("127"),
+        "{why}"
+    );
 }

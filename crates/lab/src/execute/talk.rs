@@ -113,6 +113,7 @@ pub(crate) fn unexpected(line: &FromProbe, wanted: &str) -> Failure {
         FromProbe::Acknowledged { .. } => "acknowledged",
         FromProbe::Surveyed { .. } => "surveyed",
         FromProbe::Program { .. } => "what a program did",
+        FromProbe::Sequence { .. } => "what became of a sequence",
         FromProbe::Done => "done",
     };
     Failure::Broken(Broken::OutOfTurn(format!("{what} instead of {wanted}")).to_string())

@@ -136,11 +136,14 @@ impl Cutter<'_> {
     ) -> Result<(), LayerFailure> {
         let mut since = None;
         let now = |since: &mut Option<Instant>| since.get_or_insert_with(Instant::now).elapsed();
-        while since.is_none_or(|since: Instant| since.elapsed() < program.time())
-            && (run.log.len() as u64) < MOST_ITEMS
-            && !self.stop.is_ending()
-        {
-            match self.ask_program(probe, ProgramAsk::Item)? {
+        while (run.log.len() as u64) < MOST_ITEMS && !self.stop.is_ending() {
+            let left = since.map(|since: Instant| program.time().saturating_sub(since.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+            let left_ms = left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+            match self.ask_program(probe, ProgramAsk::Item { left_ms })? {
+                Ok(ProgramDid::TimeOver) => break,
                 Ok(ProgramDid::Item { name, ahead }) => {
                     // It was acknowledged before: the mark is never too early.
                     run.marks.push(disk.mark()?);

@@ -20,6 +20,7 @@ use std::{
 };
 
 use super::{
+    data_only::DataFlush,
     requests::{Agreed, FuseCache, FuseFsync, ServeOptions, timespec, wait, with_buffer},
     table::{InodeEntry, InodeTable, Open, attributes, errno, kind},
 };
@@ -44,6 +45,10 @@ pub(crate) struct Through {
     sync_failed: AtomicBool,
     /// Where files wait that are flushed late.
     late: Option<Sender<(Instant, File)>>,
+    /// Number of flushes so far.
+    flushes: AtomicU64,
+    /// For flushes without a file's size.
+    data: Option<DataFlush>,
     #[cfg(feature = "mock")]
     held: Option<std::path::PathBuf>,
 }
@@ -98,6 +103,18 @@ impl Through {
             FuseCache::Always => Duration::from_hours(24),
             FuseCache::None => Duration::ZERO,
         };
+        let data = (options.fsync == FuseFsync::Data)
+            .then(|| {
+                rustix::fs::openat(
+                    &root,
+                    ".",
+                    OFlags::RDONLY | OFlags::DIRECTORY,
+                    Mode::empty(),
+                )
+            })
+            .transpose()?
+            .map(DataFlush::new)
+            .transpose()?;
         Ok(Self {
             table: InodeTable::new(root)?,
             options,
@@ -108,6 +125,8 @@ impl Through {
             late: (options.fsync == FuseFsync::Late)
                 .then(flush_late)
                 .transpose()?,
+            flushes: AtomicU64::new(0),
+            data,
             #[cfg(feature = "mock")]
             held: std::env::var_os("LAYERMARK_FUSE_HOLDS").map(Into::into),
         })
@@ -132,10 +151,18 @@ impl Through {
         Some(file.map(|file| drop(late.send((Instant::now() + LATE, file)))))
     }
 
-    /// The answer to an fsync that flushes nothing.
-    fn without_flush(&self) -> Option<Result<(), Errno>> {
+    /// The answer to an fsync of a file or of a directory that flushes nothing.
+    fn without_flush(&self, directory: bool) -> Option<Result<(), Errno>> {
         match self.options.fsync {
-            FuseFsync::Pass | FuseFsync::Late => None,
+            FuseFsync::Files if directory => Some(Ok(())),
+            FuseFsync::Second if self.flushes.fetch_add(1, Ordering::Relaxed) % 2 == 1 => {
+                Some(Ok(()))
+            }
+            FuseFsync::Pass
+            | FuseFsync::Late
+            | FuseFsync::Second
+            | FuseFsync::Data
+            | FuseFsync::Files => None,
             FuseFsync::Drop => Some(Ok(())),
             FuseFsync::Invalid => Some(Err(Errno::EINVAL)),
             FuseFsync::FailOnce if self.sync_failed.swap(true, Ordering::Relaxed) => None,
@@ -650,9 +677,12 @@ impl Filesystem for Through {
         let synced = self.table.opened(handle.0).and_then(|open| {
             let first = !open.flushed.swap(true, Ordering::Relaxed);
             Self::hold(self.options.stalls.of_flush(first));
-            let without = self.without_flush();
+            let without = self.without_flush(false);
             if let Some(answer) = without.or_else(|| self.leaves_for_later(&open.file)) {
                 return answer;
+            }
+            if let Some(data) = &self.data {
+                return data.flush(&open.file).map_err(Errno::from);
             }
             if data_only {
                 open.file.sync_data()
@@ -673,7 +703,7 @@ impl Filesystem for Through {
         reply: ReplyEmpty,
     ) {
         self.pause("fsyncdir");
-        if let Some(answer) = self.without_flush() {
+        if let Some(answer) = self.without_flush(true) {
             return reply_empty(answer, reply);
         }
         let dir = self.table.reopen(ino, OFlags::RDONLY | OFlags::DIRECTORY);

@@ -33,6 +33,12 @@ option_words! {
         Drop = "drop",
         /// It succeeds at once, and the file below is flushed later.
         Late = "late",
+        /// Every second one succeeds, and nothing is flushed.
+        Second = "second",
+        /// Data is flushed, and the size and what else leads to it is not.
+        Data = "data",
+        /// Files are flushed, and directories are not: names may be lost.
+        Files = "files",
         /// It fails with `EINVAL`, as where fsync is not supported.
         Invalid = "einval",
         /// The first one fails with `EIO`, and later ones are passed on.

@@ -277,12 +277,16 @@ pub fn places(file: &File) -> Option<Vec<(u64, u64)>> {
 
 /// Makes the file and an ext4 in it: with a journal as small as it can be, since each image has it.
 fn make_ext4(image: &Path, size: u64) -> Result<(), LayerError> {
-    let made = File::create_new(image).and_then(|f| f.set_len(size));
-    made.map_err(failed("make the disk", image))?;
+    let whole = image.with_extension("whole");
+    let made = File::create_new(&whole).and_then(|f| f.set_len(size));
+    made.map_err(failed("make the disk", &whole))?;
     let mut mkfs = needs::tool(NAME, "mkfs.ext4", "e2fsprogs")?;
     let fixed = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
     let args = ["-q", "-F", "-b", "4096", "-J", "size=4", "-E", fixed];
-    child::run(NAME, mkfs.args(args).arg(image)).map(drop)
+    child::run(NAME, mkfs.args(args).arg(&whole))?;
+    // mkfs has written zeros to its tables of inodes, and each image would have them.
+    copy_sparse(&whole, image).map_err(failed("copy the disk to", image))?;
+    fs::remove_file(&whole).map_err(failed("remove", &whole))
 }
 
 /// The disk's process, and the way to it.

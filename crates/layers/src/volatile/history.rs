@@ -1,6 +1,7 @@
 //! What a disk was at the start and what happened to it since, from which every surviving image can be made.
 
 use std::{
+    collections::HashMap,
     fs::File,
     io,
     os::{fd::AsFd, unix::fs::FileExt},
@@ -9,7 +10,10 @@ use std::{
 
 use rustix::fs::{SeekFrom, seek};
 
-use super::{Choice, Journal, View, log};
+use super::{Choice, Journal, View, journal::Piece, log};
+
+/// Bytes that are left out of a copy where all of them are zeros.
+const ZEROS: u64 = 64 << 10;
 
 /// A disk's content at the start, and its journal. Holds both files open, so it outlives the disk.
 #[derive(Debug)]
@@ -67,7 +71,12 @@ impl History {
     pub fn write_image(&self, point: usize, choice: Choice, to: &Path) -> io::Result<()> {
         let image = copy_sparse_file(&self.start, to)?;
         let mut buffer = Vec::new();
-        for piece in self.journal.survivors(point, choice) {
+        let pieces = self.journal.survivors(point, choice);
+        // What was written again as a whole is copied once: a journal is written round and round.
+        let places = pieces.iter().map(|p| (p.offset, p.length));
+        let last: HashMap<(u64, u64), usize> = places.zip(0..).collect();
+        let is_last = |(at, piece): &(usize, &Piece)| last[&(piece.offset, piece.length)] == *at;
+        for (_, piece) in pieces.iter().enumerate().filter(is_last) {
             copy(
                 &self.log,
                 piece.data,
@@ -81,7 +90,7 @@ impl History {
     }
 }
 
-/// Copies a file to a new one with holes in the same places.
+/// Copies a file to a new one with holes where it has holes or zeros.
 pub(super) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
     copy_sparse_file(&File::open(from)?, to).map(drop)
 }
@@ -90,8 +99,16 @@ fn copy_sparse_file(from: &File, to: &Path) -> io::Result<File> {
     let made = File::create_new(to)?;
     made.set_len(from.metadata()?.len())?;
     let mut buffer = Vec::new();
-    for (at, end) in data(from)? {
-        copy(from, at, &made, at, end - at, &mut buffer)?;
+    for (mut at, end) in data(from)? {
+        while at < end {
+            let part = (end - at).min(ZEROS);
+            buffer.resize(part as usize, 0);
+            from.read_exact_at(&mut buffer, at)?;
+            if buffer.iter().any(|byte| *byte != 0) {
+                made.write_all_at(&buffer, at)?;
+            }
+            at += part;
+        }
     }
     Ok(made)
 }

@@ -6,12 +6,14 @@ use serde::{Deserialize, Serialize};
 
 mod check;
 mod program;
+pub mod sequence;
 
 pub use check::{Asked, check};
 pub use program::{
     AckedItem, CutProgram, ItemCheck, ItemsLost, LONGEST_ITEM, LossOrder, LostItem, MOST_ITEMS,
     ProgramCut, Promise, judge_items,
 };
+pub use sequence::SequenceCut;
 
 /// What every unit of 512 bytes of a record says about the record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -22,6 +22,7 @@ use crate::ProbeError;
 
 pub mod program;
 mod record;
+pub mod sequence;
 mod writers;
 
 pub use record::UNIT;

@@ -148,10 +148,11 @@ impl Running {
         })
     }
 
-    /// Waits for the next item, or for the end of them.
-    pub fn await_item(&mut self) -> Result<ProgramDid, ProbeError> {
+    /// Waits for the next item, or for the end of them, or of its time.
+    pub fn await_item(&mut self, left: Option<Duration>) -> Result<ProgramDid, ProbeError> {
         let patience = if self.begun { PATIENCE } else { FIRST };
-        let until = Instant::now() + patience;
+        let in_time = left.filter(|left| *left < patience);
+        let until = Instant::now() + in_time.unwrap_or(patience);
         loop {
             if let Some(name) = self.line()? {
                 (self.silent, self.begun) = (0, true);
@@ -166,6 +167,9 @@ impl Running {
                 )));
             }
             if !readable(&self.pipe, until)? {
+                if in_time.is_some() {
+                    return Ok(ProgramDid::TimeOver);
+                }
                 let seconds = patience.as_secs();
                 return Ok(ProgramDid::Ended(format!(
                     "it acknowledged nothing for {seconds} s"
@@ -518,7 +522,7 @@ mod tests {
     fn all(running: &mut Running) -> (Vec<String>, String) {
         let mut items = Vec::new();
         loop {
-            match running.await_item().unwrap() {
+            match running.await_item(None).unwrap() {
                 ProgramDid::Item { name, .. } => items.push(name),
                 ProgramDid::Ended(why) => return (items, why),
                 other => panic!("{other:?}"),
@@ -549,7 +553,7 @@ mod tests {
         let run = "(while :; do date > beat; sleep 0.01; done) & while :; do echo ack x; done";
         let mut running = started(dir.path(), run);
         for _ in 0..1000 {
-            let next = running.await_item().unwrap();
+            let next = running.await_item(None).unwrap();
             let is_x = matches!(&next, ProgramDid::Item { name, .. } if name == "x");
             assert!(is_x, "{next:?}");
         }
@@ -563,14 +567,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut running = started(dir.path(), "yes nothing");
         let why = "it printed 16 MiB without an acknowledgement";
-        assert_eq!(running.await_item().unwrap(), ProgramDid::Ended(why.into()));
+        assert_eq!(
+            running.await_item(None).unwrap(),
+            ProgramDid::Ended(why.into())
+        );
         let mut running = started(dir.path(), "tr '\\0' x < /dev/zero");
-        assert_eq!(running.await_item().unwrap(), ProgramDid::Ended(why.into()));
+        assert_eq!(
+            running.await_item(None).unwrap(),
+            ProgramDid::Ended(why.into())
+        );
         let mut running = started(
             dir.path(),
             "head -c 300 /dev/zero | tr '\\0' x | sed 's/^/ack /'; echo",
         );
-        let wrong = running.await_item().unwrap_err().message;
+        let wrong = running.await_item(None).unwrap_err().message;
         assert!(wrong.contains("1 to 256 bytes"), "{wrong}");
     }
 
@@ -606,13 +616,29 @@ mod tests {
         assert_eq!((said.fault, said.said.as_str()), (true, "why"));
     }
 
+    /// It hangs, or waits for what never comes: its time ends all the same.
+    #[test]
+    fn a_program_that_hangs_is_awaited_no_longer_than_its_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut running = started(dir.path(), "echo ack 1; sleep 1000");
+        let mut next = |left| {
+            running
+                .await_item(Some(Duration::from_millis(left)))
+                .unwrap()
+        };
+        let is_first = matches!(next(60_000), ProgramDid::Item { name, .. } if name == "1");
+        assert!(is_first);
+        assert_eq!(next(1), ProgramDid::TimeOver);
+        running.kill().unwrap();
+    }
+
     /// Of many items that are printed at once the first ones are seen late; one that is awaited is not.
     #[test]
     fn a_program_that_is_ahead_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let mut running = started(dir.path(), "printf 'ack %s\\n' $(seq 30); sleep 100");
         let mut ahead = || {
-            let next = running.await_item().unwrap();
+            let next = running.await_item(None).unwrap();
             matches!(next, ProgramDid::Item { ahead: true, .. })
         };
         let seen: Vec<bool> = (0..30).map(|_| ahead()).collect();

@@ -263,6 +263,8 @@ impl Page {
 
     /// Whether to believe it, and how many checks passed, at the right edge.
     fn trust(&mut self, document: &Document, y: f64) {
+        // Beside the scale of the shades.
+        const ROOM: f64 = 334.0;
         let checks = document.checks();
         let warned = checks.iter().any(|t| t.state == TrustState::Warn);
         let (mark, colour) = if warned {
@@ -272,8 +274,6 @@ impl Page {
         };
         if !checks.is_empty() {
             let found = document.note(Part::Trust).unwrap_or_default();
-            // Beside the scale of the shades.
-            const ROOM: f64 = 334.0;
             let text = format!("{mark} trust: {found}");
             let size = fitting(&text, ROOM, 12).max(SMALL);
             let text = cut(&text, ROOM, size);

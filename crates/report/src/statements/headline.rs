@@ -1,6 +1,6 @@
 //! The sentence for the whole run.
 
-use layermark_model::witness::{ProgramCut, WitnessTrial};
+use layermark_model::witness::{ProgramCut, SequenceCut, WitnessTrial};
 
 use crate::{
     facts::power_cuts,
@@ -10,6 +10,7 @@ use crate::{
         late::{Late, is_late},
         locks::OpenLocks,
         programs,
+        sequences::{self, SequenceAnswer},
     },
     types::{DurabilityVerdict, Estimate, ResultRow, Verdict},
 };
@@ -29,6 +30,8 @@ pub enum Headline<'a> {
     LostData(Vec<WitnessTrial>),
     /// What the user's programs keep, which was the question.
     Programs(Vec<ProgramCut>),
+    /// What sequences of operations lost that POSIX promises.
+    Sequences(Vec<SequenceCut>),
     /// Warnings, and the answer of the study.
     Study {
         /// Warnings.
@@ -160,6 +163,13 @@ pub fn headline<'a>(f: &Selection<'a>, busy: bool, control_failed: bool) -> Head
     let cuts = power_cuts::of(f.run);
     if power_cuts::sentence(&cuts).is_some() {
         return Headline::LostData(cuts);
+    }
+    let sequences = sequences::cuts(f.run);
+    if sequences::answers(&sequences)
+        .iter()
+        .any(SequenceAnswer::lied)
+    {
+        return Headline::Sequences(sequences);
     }
     let programs = programs::cuts(f.run);
     if !programs.is_empty() {

@@ -32,6 +32,7 @@ pub mod programs;
 pub mod remarks;
 pub mod safe;
 pub mod scaling;
+pub mod sequences;
 pub mod series;
 pub mod served;
 pub mod stalls;

@@ -2,7 +2,7 @@
 
 use layermark_model::{
     Defect, Facts, LayerStatus, Machine, Plan, RunStatus, SelfTest, StoreOption,
-    witness::{ProgramCut, WitnessTrial},
+    witness::{ProgramCut, SequenceCut, WitnessTrial},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -158,6 +158,9 @@ pub struct Report {
     /// What power cuts did to the user's programs, each program in each layer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub program_cuts: Vec<ProgramCut>,
+    /// What power cuts did to sequences of operations, all sequences of each layer together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequence_cuts: Vec<SequenceCut>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// Requested work that was not measured.

@@ -19,6 +19,7 @@ mod programs;
 pub mod rows;
 mod scaling;
 mod seek;
+mod sequences;
 pub mod why;
 
 impl Report {
@@ -58,6 +59,7 @@ impl Report {
         let beside = self.beside.iter().map(external::section);
         let study = self.study.iter().cloned();
         let study = study.chain(self.program_section());
+        let study = study.chain(self.sequence_section());
         let study = study.chain(self.durability_section());
         let study = study.chain(locks::section(self));
         let study = study.chain(estimate_checks::section(self));

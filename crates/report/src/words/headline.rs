@@ -9,6 +9,7 @@ use crate::{
     statements::{
         headline::{Choice, Costs, Headline, HeadlinePart, Named, Near, Ratio, Sure},
         programs::answers,
+        sequences::{self, SequenceAnswer},
     },
     types::{ResultRow, Verdict},
     words::{Names, Text, Words, lists::layers, text},
@@ -51,6 +52,14 @@ impl Words for Headline<'_> {
                 let told = all.iter().take(PROGRAMS).map(|answer| answer.words(names));
                 let more = (more > 0).then(|| text!("{} more below", count(more, "program")));
                 Text::joined(told.chain(more), ". ")
+            }
+            Self::Sequences(cuts) => {
+                let all = sequences::answers(cuts);
+                let lied: Vec<&SequenceAnswer<'_>> = all.iter().filter(|a| a.lied()).collect();
+                let more = lied.len().saturating_sub(1);
+                let told = lied.first().map(|answer| answer.words(names));
+                let more = (more > 0).then(|| text!("{} more below", count(more, "layer")));
+                Text::joined(told.into_iter().chain(more), ". ")
             }
             Self::Study { warnings, answer } => {
                 let warnings = warnings.iter().flat_map(|part| said(part, names));

@@ -36,6 +36,7 @@ mod record_size;
 mod remarks;
 mod safe;
 mod scaling;
+mod sequences;
 mod series;
 mod served;
 pub mod studies;

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use layermark_lab::{
     LabError, Stop,
-    power_cut::{CutLayer, PowerCuts, power_cuts},
+    power_cut::{CutLayer, PowerCuts, planned, power_cuts},
 };
 use layermark_model::{
     BASELINE, LayerRun, LayerStatus, PlanCuts, Run, Spec, witness::WitnessControl,
@@ -35,6 +35,10 @@ pub fn after(
         records: plan.records,
         seed: run.seed,
         programs: plan.programs.clone(),
+        sequences: plan
+            .sequences
+            .as_ref()
+            .map_or_else(Vec::new, |s| planned(s, run.seed)),
     };
     let layers = layers(run, &plan, servers);
     let cuts = power_cuts(&request, &layers, stop, &mut |text| say(text))?;
@@ -45,6 +49,10 @@ pub fn after(
     for cut in cuts.programs {
         let own = own(run, &cut.layer);
         run.layers[own].facts.program_cuts.push(cut);
+    }
+    for cut in cuts.sequences {
+        let own = own(run, &cut.layer);
+        run.layers[own].facts.sequence_cuts.push(cut);
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod presets;
 mod programs;
 mod record;
 pub mod selftest;
+mod sequences;
 
 use std::process::ExitCode;
 
@@ -14,7 +15,12 @@ use clap::{Args, Subcommand};
 use layermark_model::{PlanCuts, Settings, Spec};
 use serde_json::{Map, Value};
 
-use self::{check::CheckArgs, programs::ProgramArgs, record::RecordArgs};
+use self::{
+    check::CheckArgs,
+    programs::ProgramArgs,
+    record::RecordArgs,
+    sequences::{ReproducerArgs, SequenceArgs},
+};
 use super::{
     measure::{Order, Special, go_on},
     run::new_order,
@@ -39,22 +45,26 @@ pub struct DurabilityArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
     #[command(flatten)]
+    pub sequences: SequenceArgs,
+    #[command(flatten)]
     pub common: CommonArgs,
 }
 
-/// The halves of a power cut that is made by hand.
+/// The halves of a power cut that is made by hand, and what another person needs to see a loss.
 #[derive(Debug, Subcommand)]
 pub enum ByHand {
     /// Write records below a directory until the power is cut, and log each one that was acknowledged
     Record(RecordArgs),
     /// After the power cut, look for every record that the log has
     Check(CheckArgs),
+    /// Print a sequence that lost something as a script for a shell, or as a plan
+    Reproducer(ReproducerArgs),
 }
 
 pub fn wants_json(args: &DurabilityArgs) -> bool {
     match &args.by_hand {
         Some(ByHand::Check(check)) => check.json.json,
-        Some(ByHand::Record(_)) => false,
+        Some(ByHand::Record(_) | ByHand::Reproducer(_)) => false,
         None => args.common.out.json.json,
     }
 }
@@ -63,6 +73,7 @@ pub fn main(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     match &args.by_hand {
         Some(ByHand::Record(args)) => record::until_the_power_is_cut(args),
         Some(ByHand::Check(args)) => check::after_the_power_cut(args),
+        Some(ByHand::Reproducer(args)) => sequences::print_reproducer(args),
         None => of_layers(args),
     }
 }
@@ -71,9 +82,12 @@ pub fn main(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
 fn of_layers(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let servers = servers(&args.servers)?;
     let programs = args.program.programs()?;
-    if args.cuts == 0 && !programs.is_empty() {
-        return Err(Failure::usage("`--cuts 0` cuts no power under a program")
-            .hint("leave out --cuts, or the program"));
+    let sequences = args.sequences.planned()?;
+    if args.cuts == 0 && !(programs.is_empty() && sequences.is_none()) {
+        return Err(
+            Failure::usage("`--cuts 0` cuts no power under a program or a sequence")
+                .hint("leave out --cuts, or the program and the sequences"),
+        );
     }
     if args.common.layers.is_empty() && servers.is_empty() {
         return Err(Failure::usage("durability: no layer").hint(
@@ -90,6 +104,7 @@ fn of_layers(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
             records: args.records,
             also: Vec::new(),
             programs,
+            sequences,
         });
     }
     let special = Special {

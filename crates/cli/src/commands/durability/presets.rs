@@ -10,13 +10,14 @@ use serde::Deserialize;
 use crate::failure::Failure;
 
 /// The presets, in the order of the help.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("sqlite", include_str!("presets/sqlite.toml")),
     ("postgres", include_str!("presets/postgres.toml")),
     ("redis", include_str!("presets/redis.toml")),
     ("git", include_str!("presets/git.toml")),
     ("rename", include_str!("presets/rename.toml")),
     ("copy", include_str!("presets/copy.toml")),
+    ("dpkg", include_str!("presets/dpkg.toml")),
 ];
 
 /// Packages whose names are not those of their programs, on Debian.

@@ -5,12 +5,12 @@ use std::{fmt::Write as _, fs, path::PathBuf, process::ExitCode, time::Instant};
 use clap::{Args, ValueEnum};
 use layermark_lab::{
     Stop,
-    power_cut::{CutLayer, PowerCuts, power_cuts},
+    power_cut::{CutLayer, Cuts, PowerCuts, planned, power_cuts},
 };
 use layermark_layers::{janitor, sandbox, volatile::Lie};
 use layermark_model::{
-    Spec, nearest, random,
-    witness::{WitnessControl, WitnessTrial},
+    PlanSequences, Spec, nearest, random,
+    witness::{SequenceCut, WitnessControl, WitnessTrial, sequence::Basis},
 };
 use layermark_sys::packages;
 use serde_json::json;
@@ -45,6 +45,9 @@ pub struct SelftestArgs {
     /// Records that each writer writes before the cuts
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub records: u64,
+    /// Cut the power under all sequences of one operation as well, with 2 also under a sample of two
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub sequences: Option<u32>,
     /// Seed of the moments and of what survives [default: drawn and printed]
     #[arg(long)]
     pub seed: Option<u64>,
@@ -68,7 +71,7 @@ const HONEST: [&str; 12] = [
     "vm:share=9p",
 ];
 /// Layers that skip flushes: their name, the layer, and what is wrong below it.
-const LIARS: [(&str, &str, Below); 7] = [
+const LIARS: [(&str, &str, Below); 11] = [
     ("overlay:volatile", "overlay:volatile", Below::Disk),
     (
         "ext4 mounted nobarrier",
@@ -81,6 +84,22 @@ const LIARS: [(&str, &str, Below); 7] = [
         Below::Lying(Lie::WriteThrough),
     ),
     ("FUSE with an empty fsync", "fuse:fsync=drop", Below::Disk),
+    (
+        "FUSE that flushes 200 ms later",
+        "fuse:fsync=late",
+        Below::Disk,
+    ),
+    (
+        "FUSE that flushes every 2nd time",
+        "fuse:fsync=second",
+        Below::Disk,
+    ),
+    ("FUSE that flushes no size", "fuse:fsync=data", Below::Disk),
+    (
+        "FUSE that flushes no names",
+        "fuse:fsync=files",
+        Below::Disk,
+    ),
     ("bindfs: directories unsynced", "native", Below::Bindfs),
     ("bindfs: fsync preloaded away", "native", Below::NoSync),
     ("vm:cache=unsafe", "vm:cache=unsafe", Below::Disk),
@@ -137,6 +156,7 @@ struct KnownAnswer {
     name: String,
     expected: WitnessControl,
     trials: Vec<WitnessTrial>,
+    sequences: Vec<SequenceCut>,
     seconds: f64,
 }
 
@@ -152,9 +172,11 @@ impl KnownAnswer {
     /// Whether the result is as expected; absent where no power was cut, and where nothing was lost but
     /// the layer was not set up again after each cut.
     fn as_expected(&self) -> Option<bool> {
-        let lied = self.trials.iter().any(WitnessTrial::lied);
+        let lied = self.trials.iter().any(WitnessTrial::lied)
+            || self.sequences.iter().any(SequenceCut::lied);
         let cut = self.uncut().is_none() && self.sum(|t| t.cuts) > 0;
-        let known = cut && (lied || self.sum(|t| t.unrecovered) == 0);
+        let unseen = self.sequences.iter().map(|s| s.unrecovered).sum::<u64>();
+        let known = cut && (lied || self.sum(|t| t.unrecovered) + unseen == 0);
         known.then_some(lied == (self.expected == WitnessControl::Liar))
     }
 
@@ -174,8 +196,15 @@ impl KnownAnswer {
             (Some(false), WitnessControl::Honest) => "CONVICTED".into(),
         };
         let (losing, cuts) = (self.sum(|t| t.losing), self.sum(|t| t.cuts));
+        let of = self.sequences.iter().map(|s| s.sequences).sum::<u64>();
+        let sequences = if of > 0 {
+            let lost: u64 = self.sequences.iter().map(|s| s.losing(Basis::Posix)).sum();
+            format!("  {lost} of {of} sequences lost")
+        } else {
+            String::new()
+        };
         format!(
-            "{:<28} {expected:<8} {losing:>4} of {cuts:<6} {:>6.1} s  {result}",
+            "{:<32} {expected:<8} {losing:>4} of {cuts:<6} {:>6.1} s  {result}{sequences}",
             self.name, self.seconds
         )
     }
@@ -185,6 +214,9 @@ impl KnownAnswer {
             .trials
             .iter()
             .find_map(|t| t.unrecovered_why.as_deref());
+        let mut sequences = self.sequences.iter();
+        let unrecovered =
+            unrecovered.or_else(|| sequences.find_map(|s| s.unrecovered_why.as_deref()));
         let why = self.uncut().or(unrecovered).unwrap_or("stopped");
         layermark_model::brief(why)
     }
@@ -203,14 +235,21 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
     sandbox::enter()?;
     let stop = Stop::new();
     let _signals = signals::connect(&stop).map_err(|e| Failure::failed(format!("signals: {e}")))?;
+    let seed = args.seed.unwrap_or_else(random);
+    let sequences = args.sequences.map(|operations| PlanSequences {
+        operations,
+        sample: PlanSequences::SAMPLE,
+        only: Vec::new(),
+    });
     let request = PowerCuts {
         dir: args.dir.clone(),
         exe,
         silence: layermark_lab::SILENCE,
         cuts: args.cuts,
         records: args.records,
-        seed: args.seed.unwrap_or_else(random),
+        seed,
         programs: Vec::new(),
+        sequences: sequences.map_or_else(Vec::new, |plan| planned(&plan, seed)),
     };
     let mut all = Vec::new();
     for (name, spec, below, expected) in known() {
@@ -226,7 +265,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
             spec.options.insert("cpus".into(), "1".into());
         }
         let since = Instant::now();
-        let trials = match below.server() {
+        let cuts = match below.server() {
             Ok(server) => {
                 let layer = CutLayer {
                     lie: below.lie(),
@@ -235,18 +274,22 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
                     control: Some(expected),
                     ..CutLayer::new(spec)
                 };
-                power_cuts(&request, &[layer], &stop, &mut |text| say(text))?.writers
+                power_cuts(&request, &[layer], &stop, &mut |text| say(text))?
             }
-            Err(lacks) => vec![WitnessTrial {
-                layer: name.to_owned(),
-                uncut: Some(lacks),
-                ..WitnessTrial::default()
-            }],
+            Err(lacks) => Cuts {
+                writers: vec![WitnessTrial {
+                    layer: name.to_owned(),
+                    uncut: Some(lacks),
+                    ..WitnessTrial::default()
+                }],
+                ..Cuts::default()
+            },
         };
         all.push(KnownAnswer {
             name: name.to_owned(),
             expected,
-            trials,
+            trials: cuts.writers,
+            sequences: cuts.sequences,
             seconds: since.elapsed().as_secs_f64(),
         });
     }
@@ -300,7 +343,7 @@ fn known() -> impl Iterator<Item = (&'static str, &'static str, Below, WitnessCo
 
 fn table(all: &[KnownAnswer], seed: u64) -> String {
     let mut text = format!(
-        "{:<28} {:<8} {:<14} {:>8}  result\n",
+        "{:<32} {:<8} {:<14} {:>8}  result\n",
         "layer", "known to", "cuts with loss", "time"
     );
     for known in all {
@@ -314,6 +357,7 @@ fn as_json(all: &[KnownAnswer], seed: u64) -> Result<String, Failure> {
         .iter()
         .map(|k| json!({
             "name": k.name, "known": k.expected, "as_expected": k.as_expected(), "seconds": k.seconds, "trials": k.trials,
+            "sequences": k.sequences,
         }))
         .collect();
     let text = serde_json::to_string_pretty(&json!({
@@ -338,6 +382,7 @@ mod tests {
             name: "x".into(),
             expected,
             trials: vec![trial],
+            sequences: Vec::new(),
             seconds: 1.0,
         }
     }

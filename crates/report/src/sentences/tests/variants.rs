@@ -10,7 +10,10 @@ use std::{
 use layermark_model::{
     CacheState, Cut, DirectIo, GuestFacts, LayerStatus, Limit, Limited, Run, RunStatus, Trial,
     TrialRecord, Verified, flags,
-    witness::{LossOrder, ProgramCut, Promise},
+    witness::{
+        LossOrder, ProgramCut, Promise, SequenceCut,
+        sequence::{Basis, LossKind, LostSequence, LostThing, SequenceState},
+    },
 };
 use layermark_testkit::fixtures;
 
@@ -58,7 +61,7 @@ macro_rules! kinds {
     };
 }
 
-kinds!(Headline: LostData, Programs, Study, Parts);
+kinds!(Headline: LostData, Programs, Sequences, Study, Parts);
 kinds!(HeadlinePart: ControlFailed, BaselineSkips, Choices, NoLayer, NotMeasured, OnlyBaseline, AllFailed, NotAsked, TooLittle,
     Costs, Uncertain, Locks, Late, Failed, Skip, Free, Near, Memory, SlowerUnsteady,
     Faster, ProbablyFaster, Wait, Open, Untrusted, Undecided);
@@ -399,6 +402,34 @@ impl Draw {
         }
     }
 
+    fn sequences(&mut self) -> SequenceCut {
+        let lost = self.pick(&[0, 3]);
+        let lost = (0..lost).map(|n| LostSequence {
+            sequence: format!("create a/g; fsync {n}"),
+            state: SequenceState {
+                acknowledged: 1,
+                survives: "none".into(),
+            },
+            things: vec![LostThing {
+                path: "a/g".into(),
+                kind: LossKind::Name,
+                basis: self.pick(&[Basis::Posix, Basis::Linux]),
+                expected: "an empty file".into(),
+                found: "absent".into(),
+            }],
+        });
+        let lost: Vec<LostSequence> = lost.collect();
+        SequenceCut {
+            layer: self.pick(&LAYERS).into(),
+            uncut: self.once_in(4).then(|| "its files are in memory".into()),
+            sequences: 198,
+            cuts: 792,
+            smallest: lost.iter().min_by_key(|l| l.basis()).cloned(),
+            lost,
+            ..SequenceCut::default()
+        }
+    }
+
     fn stall(&mut self, row: &mut ResultRow) {
         let times = self.pick(&[0.3, 4.0]);
         average_of(row, row.ratio.map_or(1.0, |e| e.estimate * times));
@@ -483,6 +514,9 @@ fn random(seed: u64) -> (Run, Vec<ResultRow>, Vec<TrialRecord>) {
     }
     if draw.once_in(20) {
         run.layers[0].facts.program_cuts = (0..3).map(|_| draw.program()).collect();
+    }
+    if draw.once_in(20) {
+        run.layers[0].facts.sequence_cuts = (0..3).map(|_| draw.sequences()).collect();
     }
     (run, rows, trials)
 }

@@ -1,0 +1,426 @@
+//! Sequences of a few operations under power cuts, each in a directory of its own. What must be there after a cut is said
+//! by [`Oracle`], which looks at no file.
+
+use std::{path::Path, time::Instant};
+
+use layermark_layers::{
+    Content, End, Place, Undo, in_words,
+    volatile::{History, Mark, PowerCutBase},
+};
+use layermark_model::{
+    PlanSequences,
+    protocol::{FromProbe, SequenceAsk, SequenceDid, ToProbe},
+    witness::{
+        SequenceCut,
+        sequence::{Basis, LostSequence, Moment, Oracle, Seen, Sequence, SequenceState},
+    },
+};
+use rand::{SeedableRng, seq::index};
+use rand_chacha::ChaCha8Rng;
+
+use super::{Cutter, PowerCuts, flush_all, states};
+use crate::execute::{layer_failure::LayerFailure, probe_client::ProbeClient, session};
+
+/// Power cuts under each sequence.
+const CUTS: usize = 4;
+
+/// A sequence that was done.
+pub(super) struct SequenceRun {
+    sequence: Sequence,
+    oracle: Oracle,
+    /// Names its directory.
+    number: usize,
+    /// Before its first operation.
+    begun: Mark,
+    /// After each acknowledgement.
+    marks: Vec<Mark>,
+}
+
+/// All sequences of a layer.
+pub(super) struct SequenceRuns {
+    done: Vec<SequenceRun>,
+    cut: SequenceCut,
+}
+
+/// The sequences that a plan asks for.
+pub fn planned(plan: &PlanSequences, seed: u64) -> Vec<Sequence> {
+    let named = plan.only.iter().flat_map(|text| text.parse());
+    let mut all: Vec<Sequence> = named.collect();
+    if !all.is_empty() {
+        return all;
+    }
+    all = Sequence::all_of_one();
+    if plan.operations > 1 {
+        let two = Sequence::all_of_two();
+        let many = (plan.sample as usize).min(two.len());
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut drawn = index::sample(&mut random, two.len(), many).into_vec();
+        drawn.sort_unstable();
+        all.extend(drawn.into_iter().map(|at| two[at].clone()));
+    }
+    all
+}
+
+impl Cutter<'_> {
+    fn about_sequences(&self) -> SequenceCut {
+        SequenceCut {
+            layer: self.layer.name.clone(),
+            control: self.layer.control,
+            named: self.layer.named,
+            ..SequenceCut::default()
+        }
+    }
+
+    /// Sequences that were not done, because the layer could not be set up.
+    pub(super) fn uncut_sequences(&self, why: &str) -> Option<SequenceCut> {
+        (!self.request.sequences.is_empty()).then(|| SequenceCut {
+            uncut: Some(why.into()),
+            ..self.about_sequences()
+        })
+    }
+
+    /// Does all sequences. What fails is a result: what the writers have written is there.
+    pub(super) fn run_sequences(
+        &self,
+        disk: &PowerCutBase,
+        place: &dyn Place,
+        probe: &mut ProbeClient,
+    ) -> Option<SequenceRuns> {
+        if self.request.sequences.is_empty() {
+            return None;
+        }
+        let mut runs = SequenceRuns {
+            done: Vec::new(),
+            cut: self.about_sequences(),
+        };
+        if let Err(e) = self.do_sequences(disk, place, probe, &mut runs) {
+            runs.cut.uncut = Some(e.reason);
+        }
+        runs.cut.sequences = runs.done.len() as u64;
+        Some(runs)
+    }
+
+    fn do_sequences(
+        &self,
+        disk: &PowerCutBase,
+        place: &dyn Place,
+        probe: &mut ProbeClient,
+        runs: &mut SequenceRuns,
+    ) -> Result<(), LayerFailure> {
+        let all = &self.request.sequences;
+        for number in 0..all.len() {
+            let dir = dir_of(place, number);
+            self.must(probe, SequenceAsk::Make { dir })?;
+            if self.stop.is_ending() {
+                return Ok(());
+            }
+        }
+        // All that they begin with is on the disk, whatever the layer does with a flush.
+        let dir = place.info().dir.to_string_lossy().into_owned();
+        self.must(probe, SequenceAsk::Settle { dir })?;
+        flush_all(disk)?;
+        for (number, sequence) in all.iter().enumerate() {
+            if self.stop.is_ending() {
+                break;
+            }
+            let dir = dir_of(place, number);
+            match self.do_sequence(disk, probe, sequence, number, &dir)? {
+                Ok(run) => runs.done.push(run),
+                Err(why) => {
+                    runs.cut.left_out += 1;
+                    runs.cut
+                        .left_out_why
+                        .get_or_insert_with(|| format!("`{sequence}`: {why}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does one; the inner error is why nothing can be said of it.
+    fn do_sequence(
+        &self,
+        disk: &PowerCutBase,
+        probe: &mut ProbeClient,
+        sequence: &Sequence,
+        number: usize,
+        dir: &str,
+    ) -> Result<Result<SequenceRun, String>, LayerFailure> {
+        let oracle = Oracle::of(sequence).map_err(LayerFailure::new)?;
+        let mut run = SequenceRun {
+            sequence: sequence.clone(),
+            oracle,
+            number,
+            begun: disk.mark()?,
+            marks: Vec::new(),
+        };
+        for at in 0..sequence.0.len() {
+            let step = SequenceAsk::Step {
+                dir: dir.into(),
+                sequence: sequence.to_string(),
+                at,
+            };
+            match self.ask_sequence(probe, step)? {
+                Ok(SequenceDid::Done) => run.marks.push(disk.mark()?),
+                Ok(SequenceDid::Refused(why)) | Err(why) => return Ok(Err(why)),
+                Ok(SequenceDid::Seen(_)) => return Err(out_of_turn()),
+            }
+        }
+        let seen = match self.ask_sequence(probe, SequenceAsk::Look { dir: dir.into() })? {
+            Ok(SequenceDid::Seen(seen)) => seen,
+            Ok(_) => return Err(out_of_turn()),
+            Err(why) => return Ok(Err(why)),
+        };
+        Ok(match run.oracle.differs(&seen) {
+            None => Ok(run),
+            Some(thing) => Err(format!(
+                "before any power cut {} is {} and not {}",
+                thing.path, thing.found, thing.expected
+            )),
+        })
+    }
+
+    fn must(&self, probe: &mut ProbeClient, ask: SequenceAsk) -> Result<(), LayerFailure> {
+        match self.ask_sequence(probe, ask)? {
+            Ok(SequenceDid::Done) => Ok(()),
+            Ok(_) => Err(out_of_turn()),
+            Err(why) => Err(LayerFailure::new(why)),
+        }
+    }
+
+    /// What the probe did, or why it could not: that is not a failure of the layer.
+    fn ask_sequence(
+        &self,
+        probe: &mut ProbeClient,
+        ask: SequenceAsk,
+    ) -> Result<Result<SequenceDid, String>, LayerFailure> {
+        match self.ask(probe, &ToProbe::Sequence { id: 0, ask })? {
+            FromProbe::Sequence { did, .. } => Ok(Ok(did)),
+            FromProbe::Error { message, .. } => Ok(Err(in_words(&message))),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    /// Cuts the power at moments while each sequence was done, and looks at its files after each.
+    pub(super) fn cut_sequences(
+        &self,
+        disk: &PowerCutBase,
+        history: &History,
+        runs: SequenceRuns,
+    ) -> SequenceCut {
+        let SequenceRuns { done, mut cut } = runs;
+        let since = Instant::now();
+        for run in &done {
+            if self.stop.is_ending() {
+                break;
+            }
+            let lost = self.cut_sequence(disk, history, run, &mut cut);
+            cut.lost.extend(lost);
+        }
+        cut.elapsed_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        cut.smallest = smallest(&cut.lost).cloned();
+        cut
+    }
+
+    /// The first cut that took what POSIX promises, or else the first that took anything.
+    fn cut_sequence(
+        &self,
+        disk: &PowerCutBase,
+        history: &History,
+        run: &SequenceRun,
+        cut: &mut SequenceCut,
+    ) -> Option<LostSequence> {
+        let journal = history.journal();
+        let points: Vec<usize> = run.marks.iter().map(|m| journal.point(*m)).collect();
+        let range = (journal.point(run.begun), *points.last()?);
+        let own = self.request.seed ^ run.number as u64;
+        let mut first: Option<LostSequence> = None;
+        for state in states::drawn(own, CUTS, range, points.iter().copied(), journal) {
+            if self.stop.is_ending() {
+                break;
+            }
+            let acknowledged = points.partition_point(|point| *point <= state.0);
+            // Just after an acknowledgement the next operation has not begun.
+            let idle = points[..acknowledged].last() == Some(&state.0);
+            let begun = if idle { acknowledged } else { acknowledged + 1 };
+            let moment = Moment {
+                acknowledged,
+                begun: begun.min(run.marks.len()),
+            };
+            let looked = self.after_cut(disk, history, state, |dir, undo| {
+                self.seen_after_cut(run.number, dir, undo)
+            });
+            let seen = match looked {
+                Ok(seen) => seen,
+                Err(_) if self.stop.is_ending() => break,
+                Err(why) => {
+                    cut.unrecovered += 1;
+                    cut.unrecovered_why.get_or_insert(why.reason);
+                    continue;
+                }
+            };
+            cut.cuts += 1;
+            let things = run.oracle.lost(moment, &seen);
+            if things.is_empty() {
+                continue;
+            }
+            let lost = LostSequence {
+                sequence: run.sequence.to_string(),
+                state: SequenceState {
+                    acknowledged: acknowledged as u64,
+                    survives: state.1.to_string(),
+                },
+                things,
+            };
+            if lost.basis() == Basis::Posix {
+                return Some(lost);
+            }
+            first.get_or_insert(lost);
+        }
+        first
+    }
+
+    /// Sets the layer up on what is in its directory, and looks at a sequence's files.
+    fn seen_after_cut(
+        &self,
+        number: usize,
+        dir: &Path,
+        undo: &mut Undo,
+    ) -> Result<Seen, LayerFailure> {
+        let base = self.base(dir.into(), Content::Survived);
+        let mut place = match self.kind()?.open(&base, &self.layer.spec, undo) {
+            // Its server has mounted it, and it cannot be read: nothing is there.
+            Err(_) if !self.layer.server.is_empty() => return Ok(Seen::default()),
+            opened => opened?,
+        };
+        let (mut probe, _) =
+            session::start(place.start(End::Far), self.request.silence, self.stop)?;
+        let dir = dir_of(&*place, number);
+        let seen = match self.ask_sequence(&mut probe, SequenceAsk::Look { dir })? {
+            Ok(SequenceDid::Seen(seen)) => seen,
+            Ok(_) => return Err(out_of_turn()),
+            Err(why) => return Err(LayerFailure::new(why)),
+        };
+        probe.end();
+        Ok(seen)
+    }
+
+    /// Leaves parts out of the smallest sequence that lost something, as long as what is left loses as much. Each try
+    /// sets the layer up anew on a disk of its own.
+    pub(super) fn shrink(&self, cut: &mut SequenceCut) {
+        for round in 0.. {
+            let Some(known) = cut.smallest.clone() else {
+                return;
+            };
+            let sequence = known.sequence.parse::<Sequence>();
+            let smaller = sequence.map(|s| s.smaller()).unwrap_or_default();
+            if smaller.is_empty() || self.stop.is_ending() {
+                return;
+            }
+            let request = PowerCuts {
+                cuts: 0,
+                records: 0,
+                programs: Vec::new(),
+                sequences: smaller,
+                ..self.request.clone()
+            };
+            let home = self.home.join(format!("shrink-{round}"));
+            let again = Cutter {
+                request: &request,
+                layer: self.layer,
+                home: &home,
+                stop: self.stop,
+            };
+            let found = again
+                .once()
+                .ok()
+                .and_then(|cuts| cuts.sequences.into_iter().next());
+            let found = found.and_then(|found| found.smallest);
+            match found.filter(|found| found.basis() <= known.basis()) {
+                Some(found) => cut.smallest = Some(found),
+                None => return,
+            }
+        }
+    }
+}
+
+/// The sequence with the fewest operations, of those that lost most certainly what was promised.
+fn smallest(lost: &[LostSequence]) -> Option<&LostSequence> {
+    let size = |l: &&LostSequence| {
+        let steps = l.sequence.parse::<Sequence>().map_or(0, |s| s.0.len());
+        // Where all that was not flushed is gone, nothing else matters of the state.
+        (
+            l.basis(),
+            steps,
+            l.state.survives != "none",
+            l.sequence.len(),
+        )
+    };
+    lost.iter().min_by_key(size)
+}
+
+/// The directory of a sequence in a layer.
+fn dir_of(place: &dyn Place, number: usize) -> String {
+    let dir = place.info().dir.join(format!("sequences/{number}"));
+    dir.to_string_lossy().into_owned()
+}
+
+fn out_of_turn() -> LayerFailure {
+    LayerFailure::new("the probe said something out of turn")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use layermark_model::witness::sequence::{LossKind, LostThing};
+
+    use super::*;
+
+    #[test]
+    fn a_sample_of_two_is_drawn_from_the_seed() {
+        let plan = |operations, sample| PlanSequences {
+            operations,
+            sample,
+            only: Vec::new(),
+        };
+        let one = planned(&plan(1, 200), 7);
+        assert_eq!(one, Sequence::all_of_one());
+        let drawn = planned(&plan(2, 200), 7);
+        assert_eq!(drawn.len(), one.len() + 200);
+        assert_eq!(drawn, planned(&plan(2, 200), 7));
+        assert_ne!(drawn, planned(&plan(2, 200), 8));
+        assert_eq!(drawn.iter().collect::<BTreeSet<_>>().len(), drawn.len());
+        let only = PlanSequences {
+            only: vec!["create a/g; fsync a".into()],
+            ..plan(2, 200)
+        };
+        assert_eq!(planned(&only, 7).len(), 1);
+    }
+
+    #[test]
+    fn the_smallest_is_of_the_broken_promise_with_the_fewest_operations() {
+        let lost = |sequence: &str, basis| LostSequence {
+            sequence: sequence.into(),
+            state: SequenceState {
+                acknowledged: 1,
+                survives: "none".into(),
+            },
+            things: vec![LostThing {
+                path: "a/g".into(),
+                kind: LossKind::Name,
+                basis,
+                expected: "an empty file".into(),
+                found: "absent".into(),
+            }],
+        };
+        let all = [
+            lost("create a/g; fsync a/g", Basis::Linux),
+            lost("create a/g; create b/g; fsync b", Basis::Posix),
+            lost("mkdir a/d; fsync a", Basis::Posix),
+            lost("create a/g; fsync a", Basis::Posix),
+        ];
+        assert_eq!(smallest(&all).unwrap().sequence, "mkdir a/d; fsync a");
+        assert_eq!(smallest(&[]), None);
+    }
+}

@@ -1,0 +1,233 @@
+//! What power cuts did to sequences of operations: which layers lost what POSIX promises, and which only what Linux file
+//! systems keep beyond it.
+
+use layermark_model::{
+    Run,
+    witness::{
+        SequenceCut, WitnessControl,
+        sequence::{Basis, LostSequence, LostThing},
+    },
+};
+
+/// A layer under sequences of operations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SequenceAnswer<'a> {
+    /// The layer.
+    pub layer: &'a str,
+    /// Sequences that were done.
+    pub sequences: u64,
+    /// Power cuts after which the files were looked at.
+    pub cuts: u64,
+    /// Sequences that lost what POSIX promises.
+    pub posix: u64,
+    /// Sequences that lost only what POSIX does not promise.
+    pub beyond: u64,
+    /// The smallest sequence that lost what POSIX promises, and the first thing that it lost.
+    pub smallest: Option<Example<'a>>,
+    /// The same beyond POSIX.
+    pub smallest_beyond: Option<Example<'a>>,
+    /// Why it is not proved that nothing was lost, or that the layer lost it.
+    pub open: Option<OpenSequences<'a>>,
+}
+
+/// A sequence and what it lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Example<'a> {
+    /// The sequence.
+    pub sequence: &'a str,
+    /// The first thing that it lost.
+    pub thing: &'a LostThing,
+}
+
+/// Why nothing is proved of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenSequences<'a> {
+    /// No power was cut under them.
+    NotCut(&'a str),
+    /// The run was stopped before, or no sequence could be done; why.
+    None(Option<&'a str>),
+    /// After so many cuts nobody could look, and why.
+    Partly(u64, &'a str),
+    /// A layer that is known to lie lost nothing.
+    LiarLostNothing(&'a str),
+    /// No power was cut under them in a layer that is known to lie.
+    NoLiar,
+    /// A layer that is known to be honest lost something.
+    HonestLost(&'a str),
+}
+
+impl SequenceAnswer<'_> {
+    /// It lost what POSIX promises, and the controls say that this can be believed.
+    pub fn lied(&self) -> bool {
+        self.posix > 0 && self.open.is_none()
+    }
+}
+
+/// Cuts of sequences in all layers.
+pub fn cuts(run: &Run) -> Vec<SequenceCut> {
+    let of = run.layers.iter().flat_map(|l| &l.facts.sequence_cuts);
+    of.cloned().collect()
+}
+
+/// The answer for each layer that is not only there to lie, those that lost most first.
+pub fn answers(cuts: &[SequenceCut]) -> Vec<SequenceAnswer<'_>> {
+    let is = |control| move |cut: &&SequenceCut| cut.control == Some(control) && cut.cuts > 0;
+    let honest = cuts.iter().find(is(WitnessControl::Honest));
+    let believed = match (honest, cuts.iter().find(is(WitnessControl::Liar))) {
+        (Some(honest), _) if honest.lied() => Some(OpenSequences::HonestLost(&honest.layer)),
+        (_, None) => Some(OpenSequences::NoLiar),
+        (_, Some(liar)) if !liar.lied() => Some(OpenSequences::LiarLostNothing(&liar.layer)),
+        _ => None,
+    };
+    let only_liar = |c: &SequenceCut| c.control == Some(WitnessControl::Liar) && !c.named;
+    let told = cuts.iter().filter(|c| !only_liar(c));
+    let mut all: Vec<SequenceAnswer<'_>> = told.map(|cut| answer(cut, believed)).collect();
+    all.sort_by_key(|a| std::cmp::Reverse((a.posix, a.beyond)));
+    all
+}
+
+fn answer<'a>(cut: &'a SequenceCut, believed: Option<OpenSequences<'a>>) -> SequenceAnswer<'a> {
+    let posix = cut.losing(Basis::Posix);
+    let open = match (&cut.uncut, &cut.unrecovered_why) {
+        (Some(why), _) => Some(OpenSequences::NotCut(why)),
+        (None, why) if cut.cuts == 0 => {
+            let why = why.as_deref().or(cut.left_out_why.as_deref());
+            Some(OpenSequences::None(why))
+        }
+        // What was lost in a layer that a liar proves nothing of is lost all the same.
+        _ if posix > 0 => believed.filter(|open| matches!(open, OpenSequences::HonestLost(_))),
+        (None, Some(why)) if cut.unrecovered > 0 => {
+            Some(OpenSequences::Partly(cut.unrecovered, why))
+        }
+        _ => believed,
+    };
+    SequenceAnswer {
+        layer: &cut.layer,
+        sequences: cut.sequences,
+        cuts: cut.cuts,
+        posix,
+        beyond: cut.losing(Basis::Linux),
+        smallest: cut.smallest.as_ref().and_then(|s| example(s, Basis::Posix)),
+        smallest_beyond: shortest(cut, Basis::Linux).and_then(|s| example(s, Basis::Linux)),
+        open,
+    }
+}
+
+/// The shortest of those that lost nothing worse.
+fn shortest(cut: &SequenceCut, basis: Basis) -> Option<&LostSequence> {
+    let of = cut.lost.iter().filter(|lost| lost.basis() == basis);
+    of.min_by_key(|lost| (lost.sequence.matches(';').count(), lost.sequence.len()))
+}
+
+fn example(lost: &LostSequence, basis: Basis) -> Option<Example<'_>> {
+    let thing = lost.things.iter().find(|thing| thing.basis == basis)?;
+    let sequence = lost.sequence.as_str();
+    Some(Example { sequence, thing })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use layermark_model::witness::sequence::{LossKind, SequenceState};
+
+    use super::*;
+
+    /// A layer of whose 200 sequences these lost something.
+    pub(crate) fn cut(
+        layer: &str,
+        control: Option<WitnessControl>,
+        lost: &[(&str, Basis)],
+    ) -> SequenceCut {
+        let lost = lost.iter().map(|(sequence, basis)| LostSequence {
+            sequence: (*sequence).into(),
+            state: SequenceState {
+                acknowledged: 1,
+                survives: "none".into(),
+            },
+            things: vec![LostThing {
+                path: "a/g".into(),
+                kind: LossKind::Name,
+                basis: *basis,
+                expected: "an empty file".into(),
+                found: "absent".into(),
+            }],
+        });
+        let lost: Vec<LostSequence> = lost.collect();
+        SequenceCut {
+            layer: layer.into(),
+            control,
+            sequences: 200,
+            cuts: 800,
+            smallest: lost.first().cloned(),
+            lost,
+            ..SequenceCut::default()
+        }
+    }
+
+    pub(crate) const POSIX: (&str, Basis) = ("create a/g; fsync a", Basis::Posix);
+    pub(crate) const BEYOND: (&str, Basis) = ("create a/g; syncfs", Basis::Linux);
+
+    fn native(lost: &[(&str, Basis)]) -> SequenceCut {
+        cut("native", Some(WitnessControl::Honest), lost)
+    }
+
+    fn liar(lost: &[(&str, Basis)]) -> SequenceCut {
+        cut("overlay:volatile", Some(WitnessControl::Liar), lost)
+    }
+
+    #[test]
+    fn what_posix_does_not_promise_is_never_a_lie() {
+        let all = [native(&[]), cut("fuse", None, &[BEYOND]), liar(&[POSIX])];
+        let answers = answers(&all);
+        assert_eq!(answers.len(), 2);
+        assert_eq!(
+            (answers[0].layer, answers[0].posix, answers[0].beyond),
+            ("fuse", 0, 1)
+        );
+        assert!(answers.iter().all(|a| !a.lied() && a.open.is_none()));
+        assert_eq!(answers[0].smallest, None);
+        assert_eq!(answers[0].smallest_beyond.unwrap().sequence, BEYOND.0);
+    }
+
+    #[test]
+    fn a_layer_is_convicted_only_where_the_honest_control_kept_all() {
+        let lossy = || cut("fuse", None, &[POSIX]);
+        let of = |all: &[SequenceCut]| {
+            let answers = answers(all);
+            let found = answers.iter().find(|a| a.layer == "fuse").unwrap();
+            (found.lied(), found.open.is_some())
+        };
+        assert_eq!(of(&[native(&[]), lossy(), liar(&[POSIX])]), (true, false));
+        // A loss is a loss, whatever the liar did.
+        assert_eq!(of(&[native(&[]), lossy(), liar(&[])]), (true, false));
+        assert_eq!(
+            of(&[native(&[POSIX]), lossy(), liar(&[POSIX])]),
+            (false, true)
+        );
+    }
+
+    #[test]
+    fn nothing_lost_is_proved_only_where_a_liar_loses_and_all_was_looked_at() {
+        let kept = || cut("fuse", None, &[]);
+        let open = |all: &[SequenceCut]| {
+            let answers = answers(all);
+            let found = answers.iter().find(|a| a.layer == "fuse").unwrap();
+            format!("{:?}", found.open)
+        };
+        assert_eq!(open(&[native(&[]), kept(), liar(&[POSIX])]), "None");
+        let uncaught = open(&[native(&[]), kept(), liar(&[BEYOND])]);
+        assert!(uncaught.contains("LiarLostNothing"), "{uncaught}");
+        assert!(open(&[native(&[]), kept()]).contains("NoLiar"));
+        let partly = SequenceCut {
+            unrecovered: 3,
+            unrecovered_why: Some("mount: broken".into()),
+            ..kept()
+        };
+        assert!(open(&[native(&[]), partly, liar(&[POSIX])]).contains("Partly(3"));
+        let uncut = SequenceCut {
+            cuts: 0,
+            uncut: Some("its files are in memory".into()),
+            ..kept()
+        };
+        assert!(open(&[native(&[]), uncut, liar(&[POSIX])]).contains("in memory"));
+    }
+}

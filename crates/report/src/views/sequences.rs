@@ -1,0 +1,138 @@
+//! What is lost of sequences of operations?
+
+use layermark_model::witness::{
+    SequenceCut,
+    sequence::{Basis, LostThing},
+};
+
+use crate::{
+    code_span::code,
+    statements::sequences::{SequenceAnswer, answers},
+    types::{Cell, Conclusion, DataTable, Holds, Report, Section},
+    words::Words,
+};
+
+const CLAIM: &str = "keeps what POSIX promises after sequences of operations";
+
+impl Report {
+    /// What each layer lost of sequences of operations.
+    pub(crate) fn sequence_section(&self) -> Option<Section> {
+        let cuts = &self.sequence_cuts;
+        if cuts.is_empty() {
+            return None;
+        }
+        let answers = answers(cuts);
+        Some(Section {
+            name: "sequences".into(),
+            title: "Does it keep sequences of operations?".into(),
+            about: "Each sequence was done in a directory of its own, on a disk whose unflushed writes a power cut loses. After each cut all of its files were looked at. `layermark durability reproducer SEQUENCE -l LAYER` prints one as a script.".into(),
+            is_answer: true,
+            tables: [Some(sums(cuts)), losses(cuts)].into_iter().flatten().collect(),
+            conclusions: answers.iter().map(|a| self.sequence_conclusion(a)).collect(),
+            ..Section::default()
+        })
+    }
+
+    fn sequence_conclusion(&self, answer: &SequenceAnswer<'_>) -> Conclusion {
+        let holds = match (answer.lied(), answer.open) {
+            (true, _) => Holds::No,
+            (false, None) => Holds::Yes,
+            (false, Some(_)) => Holds::Open,
+        };
+        Conclusion {
+            text: answer.words(&self.names()).into(),
+            claim: CLAIM.into(),
+            layer: answer.layer.into(),
+            holds,
+            evidence: Vec::new(),
+        }
+    }
+
+    /// Whether a layer lost what POSIX promises after a sequence of operations, and is not only there to lie.
+    pub fn sequences_lost_data(&self) -> bool {
+        answers(&self.sequence_cuts)
+            .iter()
+            .any(SequenceAnswer::lied)
+    }
+}
+
+fn sums(cuts: &[SequenceCut]) -> DataTable {
+    let row = |cut: &SequenceCut| {
+        let [posix, beyond] = [Basis::Posix, Basis::Linux].map(|basis| cut.losing(basis));
+        let mut row = vec![Cell::text(code(&cut.layer))];
+        row.extend([cut.sequences, cut.left_out, cut.cuts, posix, beyond].map(Cell::count));
+        row.push(match cut.elapsed_ns {
+            0 => Cell::text(""),
+            ns => Cell::count((cut.cuts as f64 / (ns as f64 / 60e9)) as u64),
+        });
+        row.push(Cell::count(cut.unrecovered));
+        let why = [&cut.uncut, &cut.unrecovered_why, &cut.left_out_why];
+        let why = why.into_iter().flatten().next().cloned();
+        row.push(Cell::text(why.unwrap_or_default()));
+        row
+    };
+    let head = [
+        "layer",
+        "sequences",
+        "left out",
+        "cuts",
+        "lost what POSIX promises",
+        "lost only more than that",
+        "cuts a minute",
+        "not set up again",
+        "remark",
+    ];
+    DataTable {
+        title: "Sequences of operations".into(),
+        note: "Left out: the layer refused a call, or did something else than other file systems before any cut. What is lost after a cut that POSIX does not promise, and ext4, XFS and btrfs keep, is counted apart.".into(),
+        head: head.map(str::to_owned).to_vec(),
+        rows: cuts.iter().map(row).collect(),
+    }
+}
+
+/// Everything that was lost, the smallest sequence of each layer first.
+fn losses(cuts: &[SequenceCut]) -> Option<DataTable> {
+    let rows: Vec<Vec<Cell>> = cuts.iter().flat_map(lost).collect();
+    let head = [
+        "layer",
+        "sequence",
+        "acknowledged",
+        "survived of the rest",
+        "name",
+        "what",
+        "promised by",
+        "expected",
+        "found",
+    ];
+    (!rows.is_empty()).then(|| DataTable {
+        title: "What was lost of sequences".into(),
+        note: "Survived of the rest: which writes that no flush covers were on the disk after the cut. The smallest sequence of each layer is first.".into(),
+        head: head.map(str::to_owned).to_vec(),
+        rows,
+    })
+}
+
+fn lost(cut: &SequenceCut) -> Vec<Vec<Cell>> {
+    let known = |l: &&_| cut.smallest.as_ref() != Some(*l);
+    let all = cut.smallest.iter().chain(cut.lost.iter().filter(known));
+    let rows = all.flat_map(|lost| {
+        let row = |thing: &LostThing| {
+            vec![
+                Cell::text(code(&cut.layer)),
+                Cell::text(code(&lost.sequence)),
+                Cell::count(lost.state.acknowledged),
+                Cell::text(lost.state.survives.clone()),
+                Cell::text(code(&thing.path)),
+                Cell::text(thing.kind.words()),
+                Cell::text(match thing.basis {
+                    Basis::Posix => "POSIX",
+                    Basis::Linux => "ext4, XFS, btrfs",
+                }),
+                Cell::text(thing.expected.clone()),
+                Cell::text(thing.found.clone()),
+            ]
+        };
+        lost.things.iter().map(row).collect::<Vec<_>>()
+    });
+    rows.collect()
+}
