@@ -275,8 +275,8 @@ impl Page {
         if !checks.is_empty() {
             let found = document.note(Part::Trust).unwrap_or_default();
             let text = format!("{mark} trust: {found}");
-            let size = fitting(&text, ROOM, 12).max(SMALL);
-            let text = cut(&text, ROOM, size);
+            let size = fitting(&text, TRUST, 12).max(SMALL);
+            let text = cut(&text, TRUST, size);
             self.0.push(words(
                 WIDTH - EDGE,
                 y,
@@ -403,6 +403,8 @@ fn parts(name: &str) -> Vec<String> {
     parts.map(|part| part.trim().to_owned()).collect()
 }
 
+/// Width of the line about trust, beside the scale of the shades.
+const TRUST: f64 = 334.0;
 /// Smallest letters of a line that is not cut.
 const SMALL: u32 = 9;
 
