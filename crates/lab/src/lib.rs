@@ -25,7 +25,7 @@ use layermark_store::Store;
 
 use decide::{
     budget,
-    fewer::{self, Known},
+    fewer::{self, ForecastInput},
     guess::Speed,
     skips,
 };
@@ -70,7 +70,7 @@ pub fn run(
     let measured = promised.filter(|_| request.rehearse);
     let measured = measured.and_then(|_| rehearse::speed(work.path()).ok());
     let speed = measured.unwrap_or_default();
-    let known = Known {
+    let known = ForecastInput {
         plan: &resolved.plan,
         layers: &resolved.layers,
         points: &resolved.points,

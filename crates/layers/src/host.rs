@@ -11,7 +11,7 @@ use std::{
     process::Command,
 };
 
-use layermark_model::{CpuTime, DroppedCaches, Facts, Spec};
+use layermark_model::{CpuTime, DroppedCaches, Facts, SECCOMP_FILTERS, Spec};
 use layermark_sys::process;
 use rustix::fs::{Advice, fadvise, syncfs};
 
@@ -328,7 +328,7 @@ impl Place for HostPlace {
         // The probe is a child of this process.
         let filters = process::seccomp_filters();
         if filters > 0 {
-            let note = ("seccomp_filters".into(), filters.to_string());
+            let note = (SECCOMP_FILTERS.into(), filters.to_string());
             facts.notes.extend([note]);
         }
         if let Some(link) = &self.link {

@@ -10,7 +10,7 @@ use std::{
 use layermark_model::Facts;
 
 /// An existing view, for messages.
-struct Known {
+struct KnownView {
     path: PathBuf,
     /// The path by which the user knows it.
     named: PathBuf,
@@ -18,7 +18,7 @@ struct Known {
     mounted: PathBuf,
 }
 
-impl Known {
+impl KnownView {
     /// The path by which the user knows a file in the view.
     fn named(&self, path: &Path) -> Option<PathBuf> {
         let below = path.strip_prefix(&self.path).ok()?;
@@ -26,15 +26,15 @@ impl Known {
     }
 }
 
-static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+static KNOWN: Mutex<Vec<KnownView>> = Mutex::new(Vec::new());
 
-fn known() -> MutexGuard<'static, Vec<Known>> {
+fn known() -> MutexGuard<'static, Vec<KnownView>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Adds a view: the user knows it as `named`, and `mounted` is the mount point of the file system that holds it.
 pub(crate) fn add(path: &Path, named: &Path, mounted: PathBuf) {
-    known().push(Known {
+    known().push(KnownView {
         path: path.into(),
         named: named.into(),
         mounted,

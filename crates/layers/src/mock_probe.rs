@@ -166,6 +166,7 @@ mod tests {
         let mut input = String::new();
         for id in 0..jobs {
             let point = layermark_model::Point {
+                work: None,
                 workload: "file".into(),
                 label: "x".into(),
                 params: serde_json::Map::new(),

@@ -65,6 +65,8 @@ pub const ENCRYPTION: &str = "encryption";
 /// The note with the options with which a layer sees changes of the other side sooner, such as `cache=none`. Absent where
 /// it has none.
 pub const FRESHER: &str = "sees_changes_sooner_with";
+/// The note with the number of seccomp filters that each system call of the probe passes. Absent without any.
+pub const SECCOMP_FILTERS: &str = "seccomp_filters";
 /// The note of a directory of the user with a second path: "1" if both are of one file system of this kernel, so that its
 /// two sides are processes of one client, "2" otherwise.
 pub const CLIENTS: &str = "clients";
@@ -127,9 +129,19 @@ impl Facts {
 
     /// Calls pass through a program in user space.
     pub fn is_fuse(&self) -> bool {
-        self.mounts
-            .first()
-            .is_some_and(|m| m.fs.starts_with("fuse"))
+        self.mounts.first().is_some_and(Mount::is_fuse)
+    }
+
+    /// The options with which it sees changes of the other side sooner ([`FRESHER`]). `None` where it has none.
+    pub fn fresher(&self) -> Option<Vec<(&str, &str)>> {
+        let options = self.notes.get(FRESHER)?.split(',');
+        options.map(|option| option.split_once('=')).collect()
+    }
+
+    /// How many seccomp filters each system call of the probe passes ([`SECCOMP_FILTERS`]).
+    pub fn seccomp_filters(&self) -> u32 {
+        let note = self.notes.get(SECCOMP_FILTERS);
+        note.and_then(|n| n.parse().ok()).unwrap_or(0)
     }
 
     /// Whether there are no facts.
@@ -186,6 +198,11 @@ impl Mount {
             (is_one && !matches!(how, "no" | "none")).then_some((how, option))
         });
         all.next()
+    }
+
+    /// Whether a program in user space serves it.
+    pub fn is_fuse(&self) -> bool {
+        self.fs.starts_with("fuse")
     }
 
     fn is_network(&self) -> bool {

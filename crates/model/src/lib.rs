@@ -41,7 +41,7 @@ pub use defect::Defect;
 pub use facts::{
     BELOW_OVERLAY, CLIENTS, CONTAINER, CpuTime, DELAY_UNKNOWN, Device, DroppedCaches, ENCRYPTION,
     FRESHER, Facts, GUEST_DISK, GUEST_NIC, GuestFacts, KEPT_IN_MEMORY, Limit, Limited, Missing,
-    Mount, NEAR,
+    Mount, NEAR, SECCOMP_FILTERS,
 };
 pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,
@@ -63,7 +63,7 @@ pub use plain::plain;
 pub use plan::{
     MOST_TEXT, Plan, PlanCuts, PlanError, PlanSequences, Profile, Settings, StudyId, is_like_fio,
 };
-pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError};
+pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError, WrongParam};
 pub use random::{random, random_name, try_random};
 pub use reach::{Reach, Reached};
 pub use run::{BASELINE, Cell, Cut, LayerRun, LayerStatus, Run, RunStatus, Sustained, TrialRecord};
@@ -71,7 +71,7 @@ pub use size::{
     SizeError, binary_size, format_milliseconds, format_size, parse_counts, parse_duration,
     parse_milliseconds, parse_size, parse_sizes,
 };
-pub use spec::{LABEL, LAYERS, Spec, SpecError, layers_command, split_layer};
+pub use spec::{LABEL, LAYERS, Spec, SpecError, layers_command, split_layer, two_layers};
 pub use stopped::Stopped;
 pub use store_option::StoreOption;
 pub use trial::{

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -18,6 +18,9 @@ pub struct Point {
     pub workload: String,
     /// Its name in a report, such as `large read`. Unique in a run.
     pub label: String,
+    /// Index of the plan's `[[work]]` that it was made from. Absent in a stored run of a version that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<usize>,
     /// The workload's own parameters. Only the workload knows their types. Sizes are bytes.
     pub params: Map<String, Value>,
     /// Its meaning, declared by the workload. Empty if it was stored without one, or with terms that
@@ -41,8 +44,26 @@ fn known_meaning<'de, D: Deserializer<'de>>(from: D) -> Result<Meaning, D::Error
 pub struct PointError {
     /// What is wrong, and with which parameter.
     pub message: String,
+    /// The parameter, where it is one: the message begins with it.
+    pub param: Option<WrongParam>,
     /// A hint: what to do about it.
     pub hint: Option<String>,
+}
+
+/// The parameter of a workload that has a wrong value. It is shown as a plan has it; a command has a flag for it, which may
+/// have another name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongParam {
+    /// The workload's id.
+    pub workload: String,
+    /// The parameter's name.
+    pub name: String,
+}
+
+impl fmt::Display for WrongParam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: `{}`", self.workload, self.name)
+    }
 }
 
 impl PointError {
@@ -50,6 +71,20 @@ impl PointError {
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
+            param: None,
+            hint: None,
+        }
+    }
+
+    /// An error in a parameter. `what` follows its name.
+    pub fn of(workload: &str, name: &str, what: impl fmt::Display) -> Self {
+        let param = WrongParam {
+            workload: workload.into(),
+            name: name.into(),
+        };
+        Self {
+            message: format!("{param}{what}"),
+            param: Some(param),
             hint: None,
         }
     }
@@ -74,6 +109,7 @@ impl Point {
             Ok(Value::Object(params)) => Ok(Self {
                 workload: workload.into(),
                 label,
+                work: None,
                 params,
                 meaning,
                 needs: Arc::default(),

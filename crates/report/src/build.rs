@@ -10,7 +10,7 @@ use layermark_model::{
 use crate::{
     facts::{
         self, alternatives,
-        causes::{self, Compared},
+        causes::{self, CausesOf},
         cost, estimate_checks, forecast,
         index::{self, Index},
         iops, launch, locks, power_cuts, recommend,
@@ -21,7 +21,7 @@ use crate::{
     sentences::{self, Sentences},
     statements::{
         Selection,
-        checks::{AgainstItself, Evidence},
+        checks::{AgainstItself, CheckedRun},
         left_out::{self, NotMeasured},
         programs, sequences,
     },
@@ -44,7 +44,7 @@ impl Report {
         let results = all_rows(run, baseline, rows);
         let controls = controls.into_iter().map(|(_, _, row)| row);
         let control = control(run, controls.collect());
-        let trust = sentences::checks(&Evidence {
+        let trust = sentences::checks(&CheckedRun {
             run,
             trials,
             results: &results,
@@ -204,7 +204,7 @@ fn explain(
     let is_bare = base.spec.is_native()
         || storage::flushes_directly(&base.facts) && !storage::is_overlay(&base.facts);
     native.map_or_else(Vec::new, |(_, _, native)| {
-        causes::find(&Compared {
+        causes::find(&CausesOf {
             point: &run.points[point],
             here,
             native,

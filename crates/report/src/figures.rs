@@ -17,9 +17,9 @@ use crate::{
     },
     number,
     types::{FigureGroup, FigureRow, ResultRow},
+    words::figures as format,
 };
 
-mod format;
 mod section;
 
 /// The figures of all results whose trials have some, grouped by the same work.

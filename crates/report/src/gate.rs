@@ -4,7 +4,6 @@ use layermark_model::{Gate, GateError, Unit};
 use layermark_stats::{self as stats, Interval};
 
 use crate::{
-    code_span::code,
     group,
     statements::{
         MOST,
@@ -251,7 +250,7 @@ fn keeps_to(gate: &Gate, row: &ResultRow, p: f64, delta: f64) -> Option<bool> {
 fn failed(gates: &[GateRow]) -> Option<FailedGates<'_>> {
     let failed = || gates.iter().filter(|g| g.state == GateState::Failed);
     let mut layers: Vec<&str> = failed().map(|g| g.layer.as_str()).collect();
-    layers.sort_by_key(|layer| code(layer));
+    layers.sort_unstable();
     layers.dedup();
     Some(FailedGates {
         failed: failed().count(),

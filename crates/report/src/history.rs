@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     build,
-    code_span::in_baseline,
     facts::{index::Index, results, sweep},
     statements::checks,
     types::{Estimate, Verdict},
+    words,
 };
 
 /// Name of the rules that a [`Tally`] is counted by, to know one that was kept by other rules: a hash of the tallies
@@ -54,7 +54,7 @@ impl Tally {
 
 /// The result of a run at a point in a layer, with what decides whether other runs are comparable.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
+pub struct TrendFigure {
     /// The ratio to the baseline, or the baseline's own microseconds per operation.
     pub value: Estimate,
     /// Name of the baseline.
@@ -69,7 +69,7 @@ pub struct Figure {
     machine: Machine,
 }
 
-impl Figure {
+impl TrendFigure {
     /// Computed by the rules of the run's report. `like` is a point of this or of another run. `None` without a
     /// number.
     pub fn of(run: &Run, trials: &[TrialRecord], layer: &str, like: &Point) -> Option<Self> {
@@ -109,9 +109,9 @@ impl Figure {
 
 /// A figure of comparable runs, each with an item of the caller.
 #[derive(Debug)]
-pub struct Series<T> {
+pub struct TrendSeries<T> {
     /// Oldest first.
-    pub kept: Vec<(T, Figure)>,
+    pub kept: Vec<(T, TrendFigure)>,
     /// Number of runs left out because they are incomplete, or their result is not trusted.
     pub doubtful: usize,
     /// Number of runs left out because their work or baseline differs from that of the newest one
@@ -119,9 +119,9 @@ pub struct Series<T> {
     pub other_work: usize,
 }
 
-impl<T> Series<T> {
+impl<T> TrendSeries<T> {
     /// Builds the series. `figures` come newest first.
-    pub fn of(figures: impl Iterator<Item = (T, Figure)>) -> Self {
+    pub fn of(figures: impl Iterator<Item = (T, TrendFigure)>) -> Self {
         let mut series = Self {
             kept: Vec::new(),
             doubtful: 0,
@@ -201,11 +201,7 @@ pub struct Trend {
 impl Trend {
     /// What the values are.
     pub fn quantity(&self) -> String {
-        if self.is_time {
-            "time an operation".into()
-        } else {
-            format!("time in the layer / {}", in_baseline(&self.baseline))
-        }
+        words::trend::quantity(self).into()
     }
 }
 

@@ -4,14 +4,12 @@
 //! [`render::ALL`].
 
 mod build;
-mod code_span;
 mod compare;
 mod facts;
 mod figures;
 mod gate;
 mod group;
 mod history;
-mod number;
 #[cfg(test)]
 mod numerals;
 pub mod page;
@@ -27,8 +25,10 @@ mod views;
 mod why;
 mod words;
 
+use words::{code_span, number};
+
 pub use facts::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
-pub use history::{Change, Figure, Series, TALLY_RULES, Tally, Trend, TrendRun, changes};
+pub use history::{Change, TALLY_RULES, Tally, Trend, TrendFigure, TrendRun, TrendSeries, changes};
 pub use number::{count, ratio_with, time_with};
 pub use types::*;
 

@@ -8,10 +8,10 @@ use crate::{
         Selection,
         advice::{self, Advice},
         caveats::{self, BusyMachine},
-        checks::{self, Check, Evidence},
+        checks::{self, Check, CheckedRun},
         findings::{self, Finding},
         headline,
-        in_short::{self, Line},
+        in_short::{self, ShortLine},
         verdicts::{self, LayerVerdict},
     },
     types::{self, ResultRow, Statement, TrustItem},
@@ -73,7 +73,7 @@ fn finding(of: &Finding, names: &Names) -> Statement {
     }
 }
 
-fn line(of: &Line, names: &Names) -> Statement {
+fn line(of: &ShortLine, names: &Names) -> Statement {
     Statement {
         layer: of.layers().join(", "),
         text: of.words(names).into(),
@@ -97,7 +97,7 @@ fn advised(of: &Advice, names: &Names) -> types::Advice {
 }
 
 /// All checks.
-pub fn checks(e: &Evidence) -> Vec<TrustItem> {
+pub fn checks(e: &CheckedRun) -> Vec<TrustItem> {
     let names = Names {
         baseline: e.run.baseline(),
     };

@@ -41,7 +41,7 @@ impl Why {
         });
         let left_out = report.left_out.iter();
         let left_out = left_out.filter(|l| l.point.as_ref().is_none_or(|point| point == label));
-        let left_out = left_out.map(|left| String::from(WithoutCommand(left).words(&names)));
+        let left_out = left_out.map(|left| -> String { WithoutCommand(left).words(&names).into() });
         Some(plain::texts(Self {
             schema: Self::SCHEMA.into(),
             run: report.run.clone(),

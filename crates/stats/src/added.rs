@@ -7,14 +7,14 @@ use crate::{Comparison, Interval};
 /// Two costs `L` and `N` were measured without it. Their ratio with it is `(L + t) / (N + t)`, for a `t` between
 /// `time - spread` and `time + spread`. It may not be below 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Added {
+pub struct SharedTime {
     /// The time, in the unit of the costs, which contain it.
     pub time: f64,
     /// How far the true one may be from it, on either side.
     pub spread: f64,
 }
 
-impl Added {
+impl SharedTime {
     /// The interval of a ratio for every time in the range: the smallest one that holds the interval at each of them.
     /// `native` is native's cost with the time. `None` if the smallest ratio is 0, or if native's cost may be 0.
     ///
@@ -46,7 +46,7 @@ impl Added {
         usable.then_some(wide)
     }
 
-    /// A comparison with the intervals of [`Added::widen`]. The difference of the costs does not depend on the time, nor
+    /// A comparison with the intervals of [`SharedTime::widen`]. The difference of the costs does not depend on the time, nor
     /// does whether there is one.
     #[must_use]
     pub fn widen_comparison(self, comparison: Comparison) -> Comparison {
@@ -64,8 +64,8 @@ mod tests {
     use super::*;
     use crate::{Pair, Verdict, compare, judge};
 
-    const fn added(time: f64, spread: f64) -> Added {
-        Added { time, spread }
+    const fn added(time: f64, spread: f64) -> SharedTime {
+        SharedTime { time, spread }
     }
 
     const fn between(low: f64, high: f64) -> Interval {

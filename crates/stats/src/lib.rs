@@ -32,7 +32,7 @@ mod stop;
 mod trimmed;
 mod verdict;
 
-pub use added::Added;
+pub use added::SharedTime;
 pub use average::{Average, Round, STALLS_BEYOND, average};
 pub use bootstrap::{RESAMPLES, bca};
 pub use change::{
@@ -48,9 +48,9 @@ pub use interval::Interval;
 pub use line::{Line, MIN_SIZES, fit_line};
 pub use many::{benjamini_hochberg, holm};
 pub use moderate::{Prior, prior};
-pub use odd::{AmongRuns, MIN_RUNS, Standing, odd_runs};
+pub use odd::{AmongRuns, MIN_RUNS, Oddness, odd_runs};
 pub use pooled::{Operations, Pooled};
-pub use quotient::{Known, quotient};
+pub use quotient::{BoundedRatio, quotient};
 pub use robust::{cv, mad, mean, median, outliers, quantile};
 pub use scaling::{Scaled, scaling};
 pub use shift::shift;

@@ -11,7 +11,7 @@ pub const MIN_RUNS: usize = 3;
 
 /// How a run compares with the others in one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Oddness {
     /// The whole interval lies within delta of the mean of the others.
     Like,
     /// It differs from each of the runs that are not odd. It is farther from their mean than any two of them are from each
@@ -27,7 +27,7 @@ pub enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AmongRuns {
     /// The word.
-    pub standing: Standing,
+    pub oddness: Oddness,
     /// Its cost over the others', no unit: above 1 is slower.
     pub ratio: f64,
     /// The interval of `ratio`; `None` if there are too few blocks.
@@ -75,7 +75,7 @@ pub fn odd_runs(
     }
     let of_odd = adjusted(&cells, |cell, run| cell.p_of_odd(run, level));
     let each = cells.iter().zip(of_odd.iter().zip(&from_all));
-    each.map(|(cell, (of_odd, from_all))| cell.standings(of_odd, from_all, band))
+    each.map(|(cell, (of_odd, from_all))| cell.oddness(of_odd, from_all, band))
         .collect()
 }
 
@@ -200,35 +200,35 @@ impl OneCell {
 
     /// The words of all runs, by the corrected p of [`p_of_odd`](Self::p_of_odd). Split runs have that of the comparison
     /// with all others.
-    fn standings(&self, of_odd: &[f64], from_all: &[f64], band: f64) -> Vec<Option<AmongRuns>> {
+    fn oddness(&self, of_odd: &[f64], from_all: &[f64], band: f64) -> Vec<Option<AmongRuns>> {
         let split = self.is_split(of_odd);
         let (differences, adjusted, rest) = if split {
             (&self.from_all, from_all, self.runs.iter().flatten().count())
         } else {
             (&self.differences, of_odd, self.rest().count())
         };
-        let standing = |run: usize| {
+        let oddness_of = |run: usize| {
             let d = differences[run]?;
             let within = |i: Interval| band > 0.0 && i.low >= -band && i.high <= band;
             let is_odd = self.aside[run] && !split;
-            let standing = if split {
-                Standing::Split
+            let oddness = if split {
+                Oddness::Split
             } else if is_odd {
-                Standing::Odd
+                Oddness::Odd
             } else if d.interval.is_some_and(within) {
-                Standing::Like
+                Oddness::Like
             } else {
-                Standing::Unknown
+                Oddness::Unknown
             };
             Some(AmongRuns {
-                standing,
+                oddness,
                 ratio: d.mean.exp(),
                 interval: d.interval.map(|i| i.exp()),
                 p_adjusted: adjusted[run],
                 others: rest - usize::from(!is_odd),
             })
         };
-        (0..self.runs.len()).map(standing).collect()
+        (0..self.runs.len()).map(oddness_of).collect()
     }
 }
 
@@ -283,23 +283,23 @@ mod tests {
         ratios.iter().zip(0..).map(|(r, by)| run(*r, by)).collect()
     }
 
-    fn standings(ratios: &[f64]) -> Vec<Standing> {
+    fn oddness(ratios: &[f64]) -> Vec<Oddness> {
         let found = odd_runs(&[cell(ratios)], 0.05, 0.95).remove(0);
-        found.iter().map(|a| a.expect("nine").standing).collect()
+        found.iter().map(|a| a.expect("nine").oddness).collect()
     }
 
     #[test]
     fn the_odd_one_is_named_and_the_others_are_alike_without_it() {
-        use Standing::{Like, Odd};
-        assert_eq!(standings(&[2.0; 5]), [Like; 5]);
-        assert_eq!(standings(&[2.0, 2.6, 2.0]), [Like, Odd, Like]);
+        use Oddness::{Like, Odd};
+        assert_eq!(oddness(&[2.0; 5]), [Like; 5]);
+        assert_eq!(oddness(&[2.0, 2.6, 2.0]), [Like, Odd, Like]);
         assert_eq!(
-            standings(&[2.0, 1.4, 2.0, 2.0, 2.0]),
+            oddness(&[2.0, 1.4, 2.0, 2.0, 2.0]),
             [Like, Odd, Like, Like, Like]
         );
         // Two of five in the same direction shift the mean of the others, and are found all the same.
         assert_eq!(
-            standings(&[2.6, 2.0, 2.0, 2.6, 2.0]),
+            oddness(&[2.6, 2.0, 2.0, 2.6, 2.0]),
             [Odd, Like, Like, Odd, Like]
         );
         let found = odd_runs(&[cell(&[2.0, 2.6, 2.0])], 0.05, 0.95).remove(0);
@@ -312,15 +312,15 @@ mod tests {
 
     #[test]
     fn where_none_differs_from_all_others_none_is_odd() {
-        use Standing::Split;
-        assert_eq!(standings(&[2.0, 2.6, 3.4]), [Split; 3]);
-        assert_eq!(standings(&[2.0, 2.0, 2.6, 2.6]), [Split; 4]);
+        use Oddness::Split;
+        assert_eq!(oddness(&[2.0, 2.6, 3.4]), [Split; 3]);
+        assert_eq!(oddness(&[2.0, 2.0, 2.6, 2.6]), [Split; 4]);
         // The ends of a range are far from the mean of the others, and no farther than these are from each other.
-        assert_eq!(standings(&[2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.2]), [Split; 7]);
+        assert_eq!(oddness(&[2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.2]), [Split; 7]);
         // The middle one of three is the mean of both others, and its p says so as its ratio does.
         let found = odd_runs(&[cell(&[2.0, 2.6, 3.38])], 0.05, 0.95).remove(0);
         let middle = found[1].unwrap();
-        assert_eq!((middle.standing, middle.others), (Split, 2));
+        assert_eq!((middle.oddness, middle.others), (Split, 2));
         assert!((middle.ratio - 1.0).abs() < 0.02, "{middle:?}");
         assert!(middle.p_adjusted > 0.05, "{middle:?}");
         for end in [0, 2] {
@@ -330,9 +330,9 @@ mod tests {
 
     #[test]
     fn a_difference_below_delta_makes_no_run_odd() {
-        let found = standings(&[2.0, 2.06, 2.0, 2.0]);
-        assert!(!found.contains(&Standing::Odd), "{found:?}");
-        assert_ne!(found[1], Standing::Split);
+        let found = oddness(&[2.0, 2.06, 2.0, 2.0]);
+        assert!(!found.contains(&Oddness::Odd), "{found:?}");
+        assert_ne!(found[1], Oddness::Split);
     }
 
     #[test]
@@ -360,17 +360,13 @@ mod tests {
         };
         let found = odd_runs(&[vec![wide(0), wide(2), wide(5)]], 0.05, 0.95).remove(0);
         assert!(
-            found
-                .iter()
-                .all(|a| a.unwrap().standing == Standing::Unknown),
+            found.iter().all(|a| a.unwrap().oddness == Oddness::Unknown),
             "{found:?}"
         );
         // With a senseless delta nothing is alike.
         for delta in [0.0, -1.0, f64::NAN] {
             let found = odd_runs(&[cell(&[2.0; 3])], delta, 0.95).remove(0);
-            let none = found
-                .iter()
-                .all(|a| a.unwrap().standing == Standing::Unknown);
+            let none = found.iter().all(|a| a.unwrap().oddness == Oddness::Unknown);
             assert!(none, "{found:?}");
         }
     }

@@ -4,7 +4,7 @@ use crate::Interval;
 
 /// A ratio above 0 and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Known {
+pub struct BoundedRatio {
     /// The estimate.
     pub value: f64,
     /// Its interval.
@@ -14,8 +14,8 @@ pub struct Known {
 /// `a / b` of two independent estimates, with its interval at their common level: the method of variance estimates
 /// recovery (Zou and Donner 2008, <https://doi.org/10.1002/sim.3095>) for the difference of their logarithms. It takes
 /// intervals as they are, also lopsided ones. `None` unless each number is above 0 and finite.
-pub fn quotient(a: Known, b: Known) -> Option<Known> {
-    let usable = |k: &Known| {
+pub fn quotient(a: BoundedRatio, b: BoundedRatio) -> Option<BoundedRatio> {
+    let usable = |k: &BoundedRatio| {
         let ends = [k.interval.low, k.value, k.interval.high];
         ends.iter().all(|x| x.is_finite() && *x > 0.0) && ends.is_sorted()
     };
@@ -25,7 +25,7 @@ pub fn quotient(a: Known, b: Known) -> Option<Known> {
     let (above, below) = (a.value.ln(), b.value.ln());
     let (ia, ib) = (a.interval.ln(), b.interval.ln());
     let middle = above - below;
-    let found = Known {
+    let found = BoundedRatio {
         value: middle.exp(),
         interval: Interval {
             low: (middle - (above - ia.low).hypot(ib.high - below)).exp(),
@@ -39,8 +39,8 @@ pub fn quotient(a: Known, b: Known) -> Option<Known> {
 mod tests {
     use super::*;
 
-    fn known(low: f64, value: f64, high: f64) -> Known {
-        Known {
+    fn known(low: f64, value: f64, high: f64) -> BoundedRatio {
+        BoundedRatio {
             value,
             interval: Interval { low, high },
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use layermark_stats::{Standing, odd_runs};
+use layermark_stats::{Oddness, odd_runs};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -54,7 +54,7 @@ fn counts(runs: usize, planted: &Planted) -> (u32, u32) {
             .collect();
         let found = odd_runs(&cells, 0.05, 0.95);
         let is_odd = |at: usize, run: usize| {
-            found[at][run].is_some_and(|among| among.standing == Standing::Odd)
+            found[at][run].is_some_and(|among| among.oddness == Oddness::Odd)
         };
         let is_planted = |at: usize, run: usize| {
             planted.more > 0.0 && run + 1 == runs && at.is_multiple_of(planted.nth)

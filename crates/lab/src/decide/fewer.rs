@@ -15,7 +15,7 @@ use crate::{
 
 /// What a forecast is made from.
 #[derive(Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct ForecastInput<'a> {
     pub plan: &'a Plan,
     pub layers: &'a [LayerRun],
     pub points: &'a [Point],
@@ -27,8 +27,8 @@ pub(crate) struct Known<'a> {
 }
 
 /// A clock that knows what the plan says of its trials, and which layers have to stay.
-pub(crate) fn clock(known: &Known<'_>) -> Result<Clock, LabError> {
-    let Known {
+pub(crate) fn clock(known: &ForecastInput<'_>) -> Result<Clock, LabError> {
+    let ForecastInput {
         plan,
         layers,
         points,
@@ -69,7 +69,7 @@ fn slowdown(catalog: Catalog, spec: &Spec) -> Slowdown {
 
 /// What setting up takes, with the packaged files: their master copy is made once, and each layer gets a
 /// copy.
-fn set_ups(known: &Known<'_>) -> Vec<Duration> {
+fn set_ups(known: &ForecastInput<'_>) -> Vec<Duration> {
     let speed = known.speed;
     let bytes: u64 = known.packaged.iter().map(|file| file.size).sum();
     let packaged = times(speed.file, known.packaged.len() as u64)
@@ -85,7 +85,7 @@ fn set_ups(known: &Known<'_>) -> Vec<Duration> {
 }
 
 /// What it takes to remove at the end what each layer has then, and the master copy of packaged files.
-fn clean_ups(known: &Known<'_>) -> Vec<Duration> {
+fn clean_ups(known: &ForecastInput<'_>) -> Vec<Duration> {
     let packaged = known.packaged.len() as u64;
     let mut kept = packaged;
     for point in known.points {
@@ -101,7 +101,7 @@ fn clean_ups(known: &Known<'_>) -> Vec<Duration> {
 }
 
 /// Every point with the layers that do it. One that no layer but the baseline does is not measured.
-fn due(known: &Known<'_>) -> Vec<Due> {
+fn due(known: &ForecastInput<'_>) -> Vec<Due> {
     let does = |layer: &LayerRun, point: &Point| {
         layer.status == LayerStatus::Ready && !layer.skips.contains_key(&point.label)
     };
@@ -120,7 +120,10 @@ fn due(known: &Known<'_>) -> Vec<Due> {
 
 /// Refuses a budget that is too small for what must not be left out. Otherwise returns the part of it that is
 /// for work, without the time to clean up behind what will not be left out.
-pub(crate) fn check(known: &Known<'_>, may_refuse: bool) -> Result<Option<Duration>, LabError> {
+pub(crate) fn check(
+    known: &ForecastInput<'_>,
+    may_refuse: bool,
+) -> Result<Option<Duration>, LabError> {
     let plan = known.plan;
     let mut clock = clock(known)?;
     let least = least_blocks(plan);

@@ -18,7 +18,7 @@ pub(crate) const MAX_FAILURES: u32 = 3;
 
 /// State of one point in one layer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct SiteState {
     /// Pairs at the last look.
     pub n: usize,
     /// Half-width of the interval of the log ratio at the last look that had one.
@@ -38,7 +38,7 @@ pub(crate) struct Stopping {
     precision: f64,
     /// Number of blocks that the plan requests, at any precision.
     fixed: Option<usize>,
-    known: BTreeMap<Site, Known>,
+    known: BTreeMap<Site, SiteState>,
     /// How many times the precision of a site was halved.
     tightened: BTreeMap<Site, i32>,
 }
@@ -64,7 +64,7 @@ impl Stopping {
         self.fixed.unwrap_or(FEWEST_BLOCKS)
     }
 
-    pub(crate) fn known(&self, layer: usize, point: usize) -> Known {
+    pub(crate) fn known(&self, layer: usize, point: usize) -> SiteState {
         self.known.get(&(layer, point)).copied().unwrap_or_default()
     }
 
@@ -164,7 +164,7 @@ impl Stopping {
 /// Result of a look at a site.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Change {
-    Settled(Known),
+    Settled(SiteState),
     GivenUp,
 }
 

@@ -10,7 +10,7 @@ use crate::{
     Event, LabError, check,
     decide::{
         budget::{Clock, Due},
-        fewer::{self, Known, least_blocks},
+        fewer::{self, ForecastInput, least_blocks},
         forecast::{Forecast, ToCome},
         stop::{Change, Site, Stopping},
         tally::Tally,
@@ -48,7 +48,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(run: Run, setup: &Setup) -> Result<Self, LabError> {
-        let clock = fewer::clock(&Known {
+        let clock = fewer::clock(&ForecastInput {
             plan: &run.plan,
             layers: &run.layers,
             points: &run.points,

@@ -3,48 +3,47 @@
 
 mod alike;
 mod odd;
-mod unlike;
 
 use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
 
 use crate::{
+    build,
     facts::{LEVEL, results, stalls, sweep, waiting},
     plain,
     statements::{
         MOST,
-        alike::{CaveatOf, NotCompared, OneRun},
-        compare::{self as statements, ChangeFinding},
+        alike::{CaveatOf, Checked, NotCompared, NotInBoth, OneRun, checks, lone_layers},
+        compare::{self as statements, BaselineChange, ChangeFinding, NotAReport},
     },
     types::{
-        Compared, DurabilityVerdict, LayerReport, Missing, Report, ResultRow, SCHEMA, Statement,
-        TrialRow, Verdict,
+        Compared, DurabilityVerdict, LayerReport, LeftOut, Missing, Report, ResultRow, SCHEMA,
+        Statement, TrialRow, TrustItem, TrustState, Verdict,
     },
-    words::{NO_NAMES, Names, Words},
+    words::{NO_NAMES, Names, Text, Words, compare as words},
 };
 
 impl Report {
     /// Parses a report from the JSON that `-o x.json` writes, for [`Report::compare`].
     pub fn from_json(text: &[u8]) -> Result<Self, String> {
-        let json: serde_json::Value =
-            serde_json::from_slice(text).map_err(|e| format!("this is not JSON: {e}"))?;
+        let report = Self::read(text).map_err(|why| why.words(&NO_NAMES).to_string())?;
+        Ok(plain::texts(report))
+    }
+
+    fn read(text: &[u8]) -> Result<Self, NotAReport> {
+        let json: serde_json::Value = serde_json::from_slice(text).map_err(NotAReport::NotJson)?;
         if json["schema"] != SCHEMA {
-            return Err(format!(
-                "this is not a report of layermark: its `schema` is not {SCHEMA}"
-            ));
+            return Err(NotAReport::OtherSchema);
         }
-        let report: Self = serde_json::from_value(json)
-            .map_err(|e| format!("this is not a complete report: {e}"))?;
+        let report: Self = serde_json::from_value(json).map_err(NotAReport::Incomplete)?;
         if report.compared.is_some() {
-            return Err("this is a comparison of two runs, not a run".into());
+            return Err(NotAReport::Comparison);
         }
         let compared = |r: &&ResultRow| r.blocks > 0;
         let mut rows = report.results.iter().filter(compared);
         if rows.any(|r| r.block_ratios.is_empty()) {
-            return Err(
-                "it was written by an older layermark, without the ratios of its blocks".into(),
-            );
+            return Err(NotAReport::WithoutBlocks);
         }
-        Ok(plain::texts(report))
+        Ok(report)
     }
 
     /// Compares this run with an older one: every point and layer that both have. `None` if there
@@ -69,15 +68,14 @@ impl Report {
         let results = rows(old, self, &cells, baseline, delta);
         let mut report = self.without_results();
         report.delta = delta;
-        report.trust = alike::trust(old, self, &results, baseline);
-        report.left_out = alike::left_out(old, self);
-        let names = Names {
-            baseline: baseline.unwrap_or("the baseline"),
-        };
+        let names = Names::of(baseline);
+        let checks = checks(old, self);
+        report.trust = trust(&checks, statements::drift(&results, baseline), &names);
+        report.left_out = left_out(old, self);
         let headline = statements::headline(&results, baseline).words(&names);
         report.headline = headline.capitalised().into();
         report.caveats = caveats(old, self);
-        let found = statements::findings(&report.trust, &results, baseline);
+        let found = statements::findings(&checks, &results, baseline);
         report.verdicts = found.iter().map(|f| statement(f, &names)).collect();
         report.findings = most_serious(&report.verdicts);
         report.layers = layers(self, &results);
@@ -96,7 +94,7 @@ impl Report {
     /// The report without the parts that depend on its own results.
     fn without_results(&self) -> Self {
         Self {
-            generated_by: format!("layermark {}", env!("CARGO_PKG_VERSION")),
+            generated_by: build::generated_by(),
             about: String::new(),
             control: None,
             cost: Vec::new(),
@@ -126,6 +124,37 @@ fn statement(finding: &ChangeFinding, names: &Names) -> Statement {
         text: finding.words(names).into(),
         evidence: rows.iter().map(|r| r.id.clone()).collect(),
     }
+}
+
+/// What was checked of the two runs, and how the machine itself changed.
+fn trust(checks: &[Checked], drift: Option<BaselineChange>, names: &Names) -> Vec<TrustItem> {
+    let item = |(id, title): (&str, &str), state, text: Text| TrustItem {
+        id: id.into(),
+        title: title.into(),
+        state,
+        text: text.into(),
+    };
+    let state = |ok| if ok { TrustState::Ok } else { TrustState::Warn };
+    let checks = checks.iter();
+    let checks = checks.map(|c| item(c.title(), state(c.is_alike()), c.words(names)));
+    let drift = match drift {
+        None => item(words::DRIFT, TrustState::None, words::no_baseline()),
+        // What is not known to be the same may have changed.
+        Some(drift) => item(words::DRIFT, state(drift.is_none()), drift.words(names)),
+    };
+    checks.chain([drift]).collect()
+}
+
+/// Layers that only one of the runs has.
+fn left_out(old: &Report, new: &Report) -> Vec<LeftOut> {
+    let lone = lone_layers(old, new).into_iter();
+    let row = |(layer, why): (&str, NotInBoth)| LeftOut {
+        layer: layer.into(),
+        point: None,
+        reason: why.words(&NO_NAMES).into(),
+        hint: None,
+    };
+    lone.map(row).collect()
 }
 
 /// At most five of these, including the last.

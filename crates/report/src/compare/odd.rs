@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use layermark_stats as stats;
 
-use super::{Blocks, Times, alike, unlike::unlike, values};
+use super::{Blocks, Times, alike, values};
 use crate::{
     facts::{LEVEL, sweep, waiting},
     plain,
-    statements::odd::{Apart, OddAnswer, RunSays, Unlike},
+    statements::odd::{NotAmong, OddAnswer, RunSays, Unlike},
     types::{
         DurabilityVerdict, Estimate, ManyRuns, Report, ResultAmong, ResultRow, RunAmong, Standing,
         Standings, ValueAmong, Verdict,
@@ -28,13 +28,15 @@ impl ManyRuns {
         if cells.is_empty() {
             return None;
         }
-        let results = results(&reports, &cells, baseline, delta);
-        let names = Names {
-            baseline: baseline.unwrap_or("the baseline"),
-        };
+        let found = compared(&reports, &cells, baseline, delta);
+        let results = cells.iter().zip(&found);
+        let results: Vec<ResultAmong> = results.map(|(cell, found)| cell.among(found)).collect();
+        let names = Names::of(baseline);
         let each = runs.iter().enumerate().map(|(at, (name, report))| {
             let standings = Standings::of(&results, at);
-            let says = RunSays::of(&results, at, standings);
+            let reasons = cells.iter().zip(&found);
+            let reasons = reasons.filter_map(|(cell, found)| cell.not_among(at, found));
+            let says = RunSays::of(&results, at, standings, reasons);
             RunAmong {
                 name: (*name).to_owned(),
                 run: report.run.clone(),
@@ -48,7 +50,7 @@ impl ManyRuns {
             }
         });
         let each: Vec<RunAmong> = each.collect();
-        let unlike = unlike(runs, baseline).into_iter();
+        let unlike = Unlike::all(runs, baseline).into_iter();
         let unlike = unlike.chain(skipping(runs, &cells));
         let unlike = unlike.map(|one| one.words(&names).into()).collect();
         let answer = OddAnswer::of(&each, &results, delta);
@@ -79,7 +81,7 @@ fn common_baseline<'a>(runs: &[&'a Report]) -> Option<&'a str> {
 struct OddCell<'a> {
     rows: Vec<Option<&'a ResultRow>>,
     /// Why a run's row is not compared.
-    apart: Vec<Option<Apart<'a>>>,
+    apart: Vec<Option<NotAmong<'a>>>,
     blocks: Blocks,
     first: &'a ResultRow,
 }
@@ -122,19 +124,19 @@ impl<'a> OddCell<'a> {
         let flushed = rows.iter().flatten().any(|row| keeps(row));
         let apart = rows.iter().map(|row| {
             let Some(row) = row else {
-                return Some(Apart::NotMeasured);
+                return Some(NotAmong::NotMeasured);
             };
             let untrusted = row.untrusted.as_deref().or(row.withheld.as_deref());
             if let Some(why) = untrusted {
-                Some(Apart::Untrusted(why))
+                Some(NotAmong::Untrusted(why))
             } else if sweep::other_work(usual, *row).is_some() {
-                Some(Apart::OtherWork)
+                Some(NotAmong::OtherWork)
             } else if row.steady == Some(false) {
-                Some(Apart::Unsteady)
+                Some(NotAmong::Unsteady)
             } else if flushed && row.durability.skips() {
-                Some(Apart::SkipsFlush)
+                Some(NotAmong::SkipsFlush)
             } else if blocks == Blocks::Ratios && row.block_ratios.is_empty() {
-                Some(Apart::NoBaseline)
+                Some(NotAmong::NoBaseline)
             } else {
                 None
             }
@@ -164,21 +166,15 @@ impl<'a> OddCell<'a> {
 
     /// The words of all runs.
     fn among(&self, found: &[Option<stats::AmongRuns>]) -> ResultAmong {
-        let too_few = if found.iter().any(Option::is_some) {
-            Apart::FewBlocks
-        } else {
-            Apart::FewRuns
-        };
-        let each = self.rows.iter().zip(&self.apart).zip(found).enumerate();
-        let runs = each.map(|(run, ((row, apart), found))| ValueAmong {
+        let each = self.rows.iter().zip(found).enumerate();
+        let runs = each.map(|(run, (row, of))| ValueAmong {
             us: row.and_then(|row| row.op_us),
-            standing: found.map_or(Standing::NotCompared, |f| self.standing(run, &f)),
-            ratio: found.map(|f| Estimate::new(f.ratio, f.interval.map(|i| [i.low, i.high]))),
-            p_adjusted: found.map(|f| f.p_adjusted),
-            because: found.is_none().then(|| {
-                let why = apart.unwrap_or(too_few);
-                why.words(&NO_NAMES).into()
-            }),
+            standing: of.map_or(Standing::NotCompared, |f| self.standing(run, &f)),
+            ratio: of.map(|f| Estimate::new(f.ratio, f.interval.map(|i| [i.low, i.high]))),
+            p_adjusted: of.map(|f| f.p_adjusted),
+            because: self
+                .not_among(run, found)
+                .map(|why| why.words(&NO_NAMES).into()),
         });
         ResultAmong {
             layer: self.first.layer.clone(),
@@ -187,13 +183,24 @@ impl<'a> OddCell<'a> {
         }
     }
 
+    /// Why a run is not compared. `None` if it is.
+    fn not_among(&self, run: usize, found: &[Option<stats::AmongRuns>]) -> Option<NotAmong<'a>> {
+        let too_few = if found.iter().any(Option::is_some) {
+            NotAmong::FewBlocks
+        } else {
+            NotAmong::FewRuns
+        };
+        let none = found[run].is_none();
+        none.then(|| self.apart[run].unwrap_or(too_few))
+    }
+
     fn standing(&self, run: usize, found: &stats::AmongRuns) -> Standing {
         let waits = |at: usize, least: f64| {
             self.rows[at].is_some_and(|row| waiting::explains(row, least).is_some())
         };
-        match (found.standing, found.interval) {
+        match (found.oddness, found.interval) {
             // The run that took longer may have waited for a CPU. That does not make a layer slower.
-            (stats::Standing::Odd, Some(i)) => {
+            (stats::Oddness::Odd, Some(i)) => {
                 let explained = if i.low > 1.0 {
                     waits(run, i.low)
                 } else {
@@ -206,9 +213,9 @@ impl<'a> OddCell<'a> {
                     Standing::Odd
                 }
             }
-            (stats::Standing::Like, _) => Standing::Like,
-            (stats::Standing::Split, _) => Standing::Split,
-            (stats::Standing::Odd | stats::Standing::Unknown, _) => Standing::Unknown,
+            (stats::Oddness::Like, _) => Standing::Like,
+            (stats::Oddness::Split, _) => Standing::Split,
+            (stats::Oddness::Odd | stats::Oddness::Unknown, _) => Standing::Unknown,
         }
     }
 }
@@ -217,7 +224,7 @@ impl<'a> OddCell<'a> {
 fn skipping<'a>(runs: &[(&'a str, &'a Report)], cells: &[OddCell]) -> Option<Unlike<'a>> {
     let skips = |run: usize| {
         let mut cells = cells.iter();
-        cells.any(|cell| cell.apart[run] == Some(Apart::SkipsFlush))
+        cells.any(|cell| cell.apart[run] == Some(NotAmong::SkipsFlush))
     };
     let names = runs.iter().enumerate().filter(|(at, _)| skips(*at));
     let names: Vec<&str> = names.map(|(_, (name, _))| *name).collect();
@@ -239,12 +246,12 @@ fn keeps(row: &ResultRow) -> bool {
 }
 
 /// Compares the runs in all cells. The baseline is a family of its own, as in [`Report::compare`].
-fn results(
+fn compared(
     runs: &[&Report],
     cells: &[OddCell],
     baseline: Option<&str>,
     delta: f64,
-) -> Vec<ResultAmong> {
+) -> Vec<Vec<Option<stats::AmongRuns>>> {
     let mut found = vec![Vec::new(); cells.len()];
     for of_baseline in [false, true] {
         let is_one = |cell: &OddCell| (baseline == Some(&*cell.first.layer)) == of_baseline;
@@ -255,6 +262,5 @@ fn results(
             found[at] = words;
         }
     }
-    let each = cells.iter().zip(&found);
-    each.map(|(cell, found)| cell.among(found)).collect()
+    found
 }

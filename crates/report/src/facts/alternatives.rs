@@ -1,7 +1,7 @@
 //! Compares alternatives (commands, engines, servers) with the first of them, within each layer.
 
 use layermark_model::{Run, Site};
-use layermark_stats::{self as stats, Comparison, Judgement};
+use layermark_stats::{self as stats, Judgement};
 
 use crate::{
     facts::{LEVEL, index::Index, results, sweep},
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A result and its reference.
-struct Compared<'a> {
+struct ComparedPair<'a> {
     here: (Site, &'a ResultRow),
     reference: (Site, &'a ResultRow),
 }
@@ -22,7 +22,7 @@ struct Compared<'a> {
 pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<AlternativeRow> {
     let groups = sweep::alternatives(run);
     let layers = (0..run.layers.len()).filter(|l| !run.layers[*l].control);
-    let compared: Vec<Compared> = layers
+    let compared: Vec<ComparedPair> = layers
         .flat_map(|layer| {
             groups
                 .iter()
@@ -45,7 +45,7 @@ fn of_group<'a>(
     results: &'a [ResultRow],
     layer: usize,
     group: &[usize],
-) -> Vec<Compared<'a>> {
+) -> Vec<ComparedPair<'a>> {
     let found = |point: &usize| {
         let (layer_name, label) = (&run.layers[layer].name, &run.points[*point].label);
         let its = |r: &&ResultRow| r.layer == *layer_name && r.label == *label;
@@ -56,29 +56,27 @@ fn of_group<'a>(
     let Some(reference) = members.next() else {
         return Vec::new();
     };
-    members.map(|here| Compared { here, reference }).collect()
+    members
+        .map(|here| ComparedPair { here, reference })
+        .collect()
 }
 
-fn row(c: &Compared, comparison: Option<&Comparison>, word: &Judgement) -> AlternativeRow {
-    let (here, reference) = (c.here.1, c.reference.1);
-    let mut said = ResultRow::default();
-    results::compare(&mut said, comparison, Some(word), here.meaning.under_way());
+fn row(
+    pair: &ComparedPair,
+    comparison: Option<&stats::Comparison>,
+    word: &Judgement,
+) -> AlternativeRow {
+    let (here, reference) = (pair.here.1, pair.reference.1);
+    let mut judged = results::judged(comparison, Some(word), here.meaning.under_way());
     if here.untrusted.is_some() || reference.untrusted.is_some() {
-        said.distrust();
+        judged.distrust();
     }
     AlternativeRow {
         result: here.id.clone(),
         reference: reference.id.clone(),
         layer: here.layer.clone(),
         what: here.meaning.describe_common(),
-        blocks: said.blocks,
-        ratio: said.ratio,
-        extra_us: said.extra_us,
-        p: said.p,
-        p_adjusted: said.p_adjusted,
-        verdict: said.verdict,
-        probably: said.probably,
-        margin: said.margin,
-        more_blocks: said.more_blocks,
+        blocks: comparison.map_or(0, |c| c.n),
+        comparison: judged,
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A result in a layer and in the baseline.
-pub struct Compared<'a> {
+pub struct CausesOf<'a> {
     /// The point.
     pub point: &'a Point,
     /// In the layer.
@@ -36,7 +36,7 @@ pub struct Compared<'a> {
 ///
 /// Each cause has a datum that the baseline lacks. If another layer has the same datum, the cause
 /// explains at most what it costs there.
-pub fn find(compared: &Compared) -> Vec<Cause> {
+pub fn find(compared: &CausesOf) -> Vec<Cause> {
     // Nothing waits until a change of the other side is seen, so it is not a cost of each call.
     if compared.point.meaning.is_seeing() {
         return Vec::new();
@@ -60,7 +60,7 @@ pub fn find(compared: &Compared) -> Vec<Cause> {
 const EXPLAINS: f64 = 0.5;
 
 /// Whether a layer with the same datum is much cheaper at the same point.
-fn is_refuted(cause: &Cause, compared: &Compared) -> bool {
+fn is_refuted(cause: &Cause, compared: &CausesOf) -> bool {
     let Some(extra) = compared.here.extra_us.map(|e| e.estimate) else {
         return false;
     };
@@ -85,7 +85,7 @@ fn has_datum(cause: &Cause, row: &ResultRow, facts: &Facts, point: &Point) -> bo
         Cause::UserSpace => facts.is_fuse(),
         Cause::Setting(setting) => setting.is_of(facts),
         Cause::CpuLimit(..) => limits::of_cpu(facts).is_some() && limits::stopped(row) > 0.0,
-        Cause::SeccompFilters(sides) => storage::seccomp_filters(facts) >= sides.here,
+        Cause::SeccompFilters(sides) => facts.seccomp_filters() >= sides.here,
         Cause::OtherDevice(sides) => storage::physical(facts) == sides.here,
         Cause::OtherSource(sides) => row.served_by == Some(sides.here),
         Cause::WriteAmplification(sides) => at_least(row.written.map(|w| w.typical), sides.here),
@@ -94,7 +94,7 @@ fn has_datum(cause: &Cause, row: &ResultRow, facts: &Facts, point: &Point) -> bo
     }
 }
 
-fn faster(compared: &Compared) -> Vec<Cause> {
+fn faster(compared: &CausesOf) -> Vec<Cause> {
     let (here, native) = (compared.here, compared.native);
     let mut found = Vec::new();
     if here.durability.verdict == DurabilityVerdict::Absorbed {
@@ -168,7 +168,7 @@ fn debt(here: &ResultRow, native: &ResultRow) -> Option<Cause> {
 }
 
 /// What makes the baseline slow and is not true of the layer. Native has nothing of this kind.
-fn baselines_own(compared: &Compared) -> Option<Cause> {
+fn baselines_own(compared: &CausesOf) -> Option<Cause> {
     let (here, there) = (compared.facts, compared.native_facts);
     let copies =
         |facts: &Facts| compared.point.meaning.target == Target::PackagedFile && facts.copies_up();
@@ -196,7 +196,7 @@ fn baselines_own(compared: &Compared) -> Option<Cause> {
         .or_else(setting)
 }
 
-impl<'a> Compared<'a> {
+impl<'a> CausesOf<'a> {
     /// The layer as the side that may have a setting.
     fn in_layer(&self) -> Having<'a> {
         Having {
@@ -222,7 +222,7 @@ fn is_small(here: &ResultRow, delta: f64) -> bool {
     ratio.is_some_and(|r| r.estimate >= 1.0 / (1.0 + delta))
 }
 
-fn slower(compared: &Compared) -> Vec<Cause> {
+fn slower(compared: &CausesOf) -> Vec<Cause> {
     let (here, native) = (compared.here, compared.native);
     let mut found = Vec::new();
     if copied(compared.point, here, compared.facts) && !compared.native_facts.copies_up() {
@@ -324,8 +324,8 @@ fn answered_by_cache(row: &ResultRow) -> bool {
 /// 0.3 a call, those of systemd-nspawn 0.1.
 const FILTERS_MOST: f64 = 2.0;
 
-fn more_filters(compared: &Compared) -> Option<Cause> {
-    let [here, native] = [compared.facts, compared.native_facts].map(storage::seccomp_filters);
+fn more_filters(compared: &CausesOf) -> Option<Cause> {
+    let [here, native] = [compared.facts, compared.native_facts].map(Facts::seccomp_filters);
     let extra = compared.here.extra_us?.estimate;
     (here > native && extra < FILTERS_MOST).then_some(Cause::SeccompFilters(Sides { here, native }))
 }
@@ -346,7 +346,7 @@ fn copied(point: &Point, row: &ResultRow, facts: &Facts) -> bool {
     said.target == Target::PackagedFile && facts.copies_up() && extra >= least
 }
 
-fn other_device(compared: &Compared) -> Option<Cause> {
+fn other_device(compared: &CausesOf) -> Option<Cause> {
     let (here, native) = (
         storage::physical(compared.facts),
         storage::physical(compared.native_facts),
@@ -363,7 +363,7 @@ fn other_device(compared: &Compared) -> Option<Cause> {
 
 /// Whether the operation waits for a device, here or in the baseline. An operation served from memory does
 /// not depend on the device below.
-fn waits_for_a_device(compared: &Compared) -> bool {
+fn waits_for_a_device(compared: &CausesOf) -> bool {
     let meaning = &compared.point.meaning;
     let moved = |row: &ResultRow| match row.served_by {
         Some(from) => matches!(from, ServedBy::Device | ServedBy::Mixed),

@@ -9,7 +9,7 @@ use crate::{
         index::Index,
         sweep::{self, Sweep},
     },
-    statements::cost::{Added, CostModel, OperationCost},
+    statements::cost::{AddedCost, CostModel, OperationCost},
     types::{self, CostRow, Estimate, ResultRow, Verdict},
     words::{Names, Words},
 };
@@ -194,12 +194,12 @@ fn extra(
     };
     let below = |e: &Estimate| e.interval.is_some_and(|[_, high]| high < 0.0);
     let parts = [
-        above(more, fixed).then_some(Added::Constant(*more)),
-        above(more_bytes, bytes).then_some(Added::PerByte(*more_bytes)),
-        below(more).then_some(Added::LessConstant(*more)),
-        below(more_bytes).then_some(Added::LessPerByte(*more_bytes)),
+        above(more, fixed).then_some(AddedCost::Constant(*more)),
+        above(more_bytes, bytes).then_some(AddedCost::PerByte(*more_bytes)),
+        below(more).then_some(AddedCost::LessConstant(*more)),
+        below(more_bytes).then_some(AddedCost::LessPerByte(*more_bytes)),
     ];
-    let parts: Vec<Added> = parts.into_iter().flatten().collect();
+    let parts: Vec<AddedCost> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
         return OperationCost::Nothing {
             with_interval: more.interval.is_some(),

@@ -19,7 +19,7 @@ const MOST: f64 = 0.95;
 const LITTLE: f64 = 0.05;
 
 /// What the trials of a point in a layer show about caches and devices.
-pub struct Seen<'a> {
+pub struct ReadSigns<'a> {
     facts: &'a Facts,
     /// Device bytes per application byte in the point's own direction, over all trials.
     pub device: Option<f64>,
@@ -33,7 +33,7 @@ pub struct Seen<'a> {
     pub guest: Option<f64>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ReadSigns<'a> {
     pub fn of(meaning: &Meaning, facts: &'a Facts, records: &[&TrialRecord]) -> Self {
         // What the device read beside other programs may be theirs.
         let quiet = |r: &&TrialRecord| !r.flags.iter().any(|f| f == flags::CONTAMINATED);
@@ -202,8 +202,8 @@ mod tests {
         }
     }
 
-    fn seen(facts: &Facts, device: Option<f64>, cached: [Option<f64>; 2]) -> Seen<'_> {
-        Seen {
+    fn seen(facts: &Facts, device: Option<f64>, cached: [Option<f64>; 2]) -> ReadSigns<'_> {
+        ReadSigns {
             facts,
             device,
             others: None,
@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn label_of(records: &[&TrialRecord]) -> Option<ServedBy> {
-        Seen::of(&reading(), &on_disk(), records).label(&reading())
+        ReadSigns::of(&reading(), &on_disk(), records).label(&reading())
     }
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
             ..TrialRecord::default()
         };
         let facts = on_disk();
-        let share = |direction| Seen::of(&going(direction), &facts, &[&record]).device;
+        let share = |direction| ReadSigns::of(&going(direction), &facts, &[&record]).device;
         assert_eq!(share(Direction::Both), None);
         assert_eq!(share(Direction::Reads), Some(0.3));
         assert_eq!(share(Direction::Writes), Some(0.5));
@@ -360,7 +360,7 @@ mod tests {
             (Some(0.0), None, Some(0.0), ServedBy::HostMemory),
             (None, None, None, ServedBy::Unknown),
         ] {
-            let seen = Seen {
+            let seen = ReadSigns {
                 guest,
                 ..seen(&facts, device, [resident, None])
             };

@@ -10,7 +10,7 @@ use layermark_model::{DeviceBackground, Facts, Meaning, Target, Trial};
 use crate::{
     facts::storage,
     statements::durability::{
-        Agrees, Counted, Drops, Evidence, FlushCount, Seen, Suspicion, Undecided,
+        Agrees, Counted, Drops, FlushCount, FlushEvidence, Seen, Suspicion, Undecided,
     },
     types::{Durability, DurabilityVerdict, Estimate, LateFlushes},
     words::{Names, Words},
@@ -264,7 +264,7 @@ fn account(case: &Case, counts: &[Count], drops: Option<&Drops>, durability: &mu
         durability.level = Some(level.into());
         let alone = drops.filter(|_| verdict == unsure);
         let configured = alone.map(|how| (how, Agrees::Alone));
-        durability.because = Some(case.told(&Evidence { seen, configured }));
+        durability.because = Some(case.told(&FlushEvidence { seen, configured }));
     };
     if let Some((level, seen)) = blind(case.facts) {
         return decide(durability, unsure, level, seen);
@@ -293,7 +293,7 @@ fn account(case: &Case, counts: &[Count], drops: Option<&Drops>, durability: &mu
         } else {
             DurabilityVerdict::Honoured
         };
-        durability.because = Some(case.told(&Evidence {
+        durability.because = Some(case.told(&FlushEvidence {
             seen: Seen::Counted(sum.told(counts.len())),
             configured: drops.map(|how| (how, Agrees::Not)),
         }));
@@ -304,7 +304,7 @@ fn account(case: &Case, counts: &[Count], drops: Option<&Drops>, durability: &mu
         durability.background = None;
         durability.verdict = DurabilityVerdict::Absorbed;
         durability.level = Some("L2".into());
-        durability.because = Some(case.told(&Evidence {
+        durability.because = Some(case.told(&FlushEvidence {
             seen: Seen::Silent(sum.told(counts.len())),
             configured: drops.map(|how| (how, Agrees::Both)),
         }));
@@ -422,7 +422,7 @@ fn programs(case: &Case) -> Durability {
     } else {
         Agrees::Alone
     };
-    durability.because = Some(case.told(&Evidence {
+    durability.because = Some(case.told(&FlushEvidence {
         seen,
         configured: drops.as_ref().map(|how| (how, agrees)),
     }));

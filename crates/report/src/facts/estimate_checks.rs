@@ -1,7 +1,7 @@
 //! Estimates of an operation's time beside the operation itself: do they say what a layer costs it?
 
 use layermark_model::Run;
-use layermark_stats::{Interval, Known, quotient};
+use layermark_stats::{BoundedRatio, Interval, quotient};
 
 use crate::{
     statements::estimate_checks::EstimateSaid,
@@ -63,7 +63,7 @@ fn row(estimate: &ResultRow, measured: &ResultRow, names: &Names) -> EstimateChe
 fn difference(ratio: &Estimate, of: &Estimate) -> Estimate {
     let known = |e: &Estimate| {
         let [low, high] = e.interval?;
-        Some(Known {
+        Some(BoundedRatio {
             value: e.estimate,
             interval: Interval { low, high },
         })

@@ -25,14 +25,14 @@ const ALONE: f64 = 0.8;
 const LONGER: f64 = 2.0;
 
 /// Calls of one operation of a step.
-struct Counted {
+struct CountedCalls {
     /// Calls and bytes by kind.
     kinds: BTreeMap<String, (f64, f64)>,
     /// Share of the task that made most of them.
     busiest: f64,
 }
 
-impl Counted {
+impl CountedCalls {
     fn of(record: &TrialRecord) -> Option<Self> {
         let figures = &record.trial.as_ref()?.figures;
         let [made, bytes] = [calls::GROUP, calls::BYTES].map(|group| figures.group(group));
@@ -76,7 +76,7 @@ pub fn of(run: &Run, index: &Index, results: &[ResultRow]) -> Forecast {
         }
         // They are counted in the layer native, which need not be the baseline.
         let records = || (0..run.layers.len()).flat_map(|layer| index.parts(layer, point));
-        let Some(counted) = records().copied().find_map(Counted::of) else {
+        let Some(counted) = records().copied().find_map(CountedCalls::of) else {
             let mut why = records().filter_map(|r| r.trial.as_ref()?.untraced.as_ref());
             if let Some(why) = why.next() {
                 untraced.entry(why).or_default().push(&at.label);
@@ -139,7 +139,7 @@ fn every_s(run: &Run, index: &Index, row: &ResultRow) -> f64 {
 /// An error with the kind of call whose cost in the layer is not known.
 fn forecast_of(
     row: &ResultRow,
-    counted: &Counted,
+    counted: &CountedCalls,
     every_s: f64,
     results: &[ResultRow],
     names: &Names,

@@ -27,7 +27,7 @@ const MORE: f64 = 0.10;
 /// What a trial has seen of a launch beside its time, by the names that the workload gives these values. Counts
 /// are of the whole tree of processes, until the program was ready.
 #[derive(Deserialize)]
-struct Seen {
+struct LaunchSigns {
     program: String,
     ready: String,
     /// As a floating-point number: a machine that has been up for 104 days counts further than is exact.
@@ -50,7 +50,7 @@ struct Seen {
     stopped: Stopped,
 }
 
-impl Seen {
+impl LaunchSigns {
     fn of(trial: &Trial) -> Option<Self> {
         trial.figures.read_as()
     }
@@ -107,7 +107,7 @@ fn first_apart(ms: &[f64], warmth: &[Warmth]) -> Option<&'static str> {
         && cold(first)
         && rest.iter().filter(|w| cold(w)).count() * 2 < rest.len()
     {
-        return Some("cold, by its faults and blocks read");
+        return Some("cold, by its page faults and reads from the disk");
     }
     (away > FAR * stats::mad(next)?).then_some("far slower than those that follow")
 }
@@ -149,8 +149,8 @@ impl SeriesSite<'_> {
     fn series(&self, row: &ResultRow) -> Option<LaunchSeries> {
         let trials = self.index.trials(self.layer, self.point).into_iter();
         // A scripted layer accepts any work and launches nothing.
-        let mut made: Vec<(&TrialRecord, Seen)> = trials
-            .filter_map(|r| Some((r, Seen::of(r.trial.as_ref()?)?)))
+        let mut made: Vec<(&TrialRecord, LaunchSigns)> = trials
+            .filter_map(|r| Some((r, LaunchSigns::of(r.trial.as_ref()?)?)))
             .collect();
         made.sort_by_key(|(r, _)| r.seq);
         let records: Vec<&TrialRecord> = made.iter().map(|(r, _)| *r).collect();
@@ -248,7 +248,7 @@ impl SeriesSite<'_> {
         &self,
         n: usize,
         record: &TrialRecord,
-        launch: &Seen,
+        launch: &LaunchSigns,
         elapsed_ms: f64,
     ) -> Option<LaunchRun> {
         let trial: &Trial = record.trial.as_ref()?;

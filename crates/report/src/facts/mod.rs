@@ -19,6 +19,7 @@ pub mod latency;
 pub mod launch;
 pub mod limits;
 pub mod locks;
+pub mod machine;
 pub mod others;
 pub mod power_cuts;
 pub mod recommend;

@@ -7,7 +7,9 @@ use layermark_model::{
 
 use crate::{
     group,
-    statements::power_cuts::{ControlCut, ControlFault, Controls, Evidence, Lie, Loss, PowerCuts},
+    statements::power_cuts::{
+        ControlCut, ControlFault, Controls, CutEvidence, Lie, Loss, PowerCuts,
+    },
 };
 
 /// Trials of all layers.
@@ -115,8 +117,8 @@ fn lost_after_unmount<'a>(trials: &'a [WitnessTrial], layer: &'a str) -> Option<
 }
 
 /// Files that were closed before a clean unmount, as evidence.
-pub fn closed<'a>(sum: &Sum<'a>) -> Option<Evidence<'a>> {
-    sum.closed.map(Evidence::Closed)
+pub fn closed<'a>(sum: &Sum<'a>) -> Option<CutEvidence<'a>> {
+    sum.closed.map(CutEvidence::Closed)
 }
 
 /// Writers whose records depend on an fsync of a directory: of one with a new name, or without an old one.
@@ -133,14 +135,14 @@ fn only_names<'a>(trials: &'a [WitnessTrial], layer: &str) -> Option<Vec<&'a str
 }
 
 /// What was there after only the guest was killed, and its host went on. Absent for other layers.
-pub fn killed<'a>(sum: &Sum<'a>) -> Option<Evidence<'a>> {
-    let lost = sum.killed_lost.map(Evidence::LostWhenKilled);
-    lost.or(sum.killed_why.map(Evidence::NotSetUpWhenKilled))
+pub fn killed<'a>(sum: &Sum<'a>) -> Option<CutEvidence<'a>> {
+    let lost = sum.killed_lost.map(CutEvidence::LostWhenKilled);
+    lost.or(sum.killed_why.map(CutEvidence::NotSetUpWhenKilled))
 }
 
 /// What the layer refuses to do.
-pub fn refuses<'a>(sum: &Sum<'a>) -> Option<Evidence<'a>> {
-    sum.refused.map(Evidence::Refuses)
+pub fn refuses<'a>(sum: &Sum<'a>) -> Option<CutEvidence<'a>> {
+    sum.refused.map(CutEvidence::Refuses)
 }
 
 /// The layers that are measured because the answer is known.

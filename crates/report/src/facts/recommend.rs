@@ -38,6 +38,7 @@ pub fn rows(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<BufferRow> {
             rows.push(BufferRow {
                 workload: sweep.workload.clone(),
                 label: sweep.describe(),
+                operation: sweep.meaning.operation.clone(),
                 point: sweep.params.clone(),
                 layer: layer.name.clone(),
                 records,

@@ -6,7 +6,7 @@ use layermark_model::{
     ClockTime, DirectIo, LayerRun, LayerStatus, Meaning, Point, RestedTurn, Run, Trial,
     TrialRecord, flags,
 };
-use layermark_stats::{self as stats, Added, Comparison, Interval, Judgement, Pair};
+use layermark_stats::{self as stats, Interval, Judgement, Pair, SharedTime};
 
 use crate::{
     code_span,
@@ -18,8 +18,8 @@ use crate::{
     },
     figures,
     types::{
-        Average, BlockRatio, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict, Estimate,
-        InTrials, LateFlushes, ResultRow, Verdict, WaitingRow,
+        Average, BlockRatio, Comparison, CpuCost, DebtRow, Distrust, Durability, DurabilityVerdict,
+        Estimate, InTrials, LateFlushes, ResultRow, Verdict, WaitingRow,
     },
     words::{Names, Words},
 };
@@ -130,7 +130,7 @@ fn against_baseline<'a>(
         .map(|s| index.pairs(s.layer, baseline, s.point));
     let pairs: Vec<Vec<Pair>> = pairs.collect();
     let compared = stats::compare_all(&pairs, LEVEL, run.seed).into_iter();
-    let compared: Vec<Option<Comparison>> = compared
+    let compared: Vec<Option<stats::Comparison>> = compared
         .zip(&others)
         .map(|(comparison, site)| comparison.map(|c| site.with_added(c)))
         .collect();
@@ -140,7 +140,7 @@ fn against_baseline<'a>(
         let asked =
             |s: &ResultSite| run.plan.confirms(&s.point().label) && s.layer().control == control;
         let family: Vec<usize> = (0..others.len()).filter(|i| asked(others[*i])).collect();
-        let comparisons: Vec<Option<Comparison>> =
+        let comparisons: Vec<Option<stats::Comparison>> =
             family.iter().map(|i| compared[*i].clone()).collect();
         let words = stats::judge(&comparisons, run.plan.delta);
         for (at, word) in family.into_iter().zip(words) {
@@ -170,7 +170,7 @@ fn against_baseline<'a>(
 #[derive(Default)]
 struct Against {
     /// `None` without pairs.
-    comparison: Option<Comparison>,
+    comparison: Option<stats::Comparison>,
     /// The verdict; `None` if none was requested.
     judgement: Option<Judgement>,
     pairs: Vec<Pair>,
@@ -202,44 +202,57 @@ fn by_other_times(sites: &[&ResultSite]) -> Vec<Option<Estimate>> {
     all
 }
 
-/// Sets a row's comparison and verdict. Differences are in nanoseconds.
+/// A comparison and its verdict. Differences are in nanoseconds. Without a judgement no verdict was requested.
+pub fn judged(
+    comparison: Option<&stats::Comparison>,
+    judgement: Option<&Judgement>,
+    under_way: f64,
+) -> Comparison {
+    let word = judgement.map(|j| j.verdict);
+    let missing = stats::MIN_BLOCKS.saturating_sub(comparison.map_or(0, |c| c.n));
+    // Without a steady state, no single number is printed.
+    let steady = comparison.filter(|c| c.steady);
+    let us = |ns: f64| ns * under_way / 1e3;
+    Comparison {
+        ratio: steady.map(|c| Estimate::new(c.ratio, c.ratio_interval.map(span))),
+        extra_us: steady.map(|c| {
+            let ends = c.diff_interval.map(|i| [us(i.low), us(i.high)]);
+            Estimate::new(us(c.diff), ends)
+        }),
+        p: comparison.map(|c| c.p),
+        p_adjusted: comparison.and(judgement).map(|j| j.p_adjusted),
+        verdict: match word {
+            None => Verdict::Descriptive,
+            Some(stats::Verdict::Same) => Verdict::Same,
+            Some(stats::Verdict::Slower) => Verdict::Slower,
+            Some(stats::Verdict::Faster) => Verdict::Faster,
+            Some(_) => Verdict::Undecided,
+        },
+        probably: match word {
+            Some(stats::Verdict::ProbablySlower) => Some(Verdict::Slower),
+            Some(stats::Verdict::ProbablyFaster) => Some(Verdict::Faster),
+            _ => None,
+        },
+        margin: judgement.and_then(|j| j.margin),
+        more_blocks: judgement.map(|_| missing).filter(|n| *n > 0),
+    }
+}
+
+/// Sets a row's comparison and verdict, and what is known of its blocks.
 pub fn compare(
     row: &mut ResultRow,
-    comparison: Option<&Comparison>,
+    comparison: Option<&stats::Comparison>,
     judgement: Option<&Judgement>,
     under_way: f64,
 ) {
-    row.verdict = match judgement.map(|j| j.verdict) {
-        None => Verdict::Descriptive,
-        Some(stats::Verdict::Same) => Verdict::Same,
-        Some(stats::Verdict::Slower) => Verdict::Slower,
-        Some(stats::Verdict::Faster) => Verdict::Faster,
-        Some(_) => Verdict::Undecided,
-    };
-    row.probably = match judgement.map(|j| j.verdict) {
-        Some(stats::Verdict::ProbablySlower) => Some(Verdict::Slower),
-        Some(stats::Verdict::ProbablyFaster) => Some(Verdict::Faster),
-        _ => None,
-    };
-    row.margin = judgement.and_then(|j| j.margin);
-    let blocks = comparison.map_or(0, |c| c.n);
-    let missing = stats::MIN_BLOCKS.saturating_sub(blocks);
-    row.more_blocks = judgement.map(|_| missing).filter(|n| *n > 0);
+    row.compare(judged(comparison, judgement, under_way));
     let Some(c) = comparison else { return };
     row.blocks = c.n;
     row.effective_n = Some(c.effective_n);
-    row.p = Some(c.p);
-    row.p_adjusted = judgement.map(|j| j.p_adjusted);
     row.steady = Some(c.steady);
     row.change_points.clone_from(&c.change_points);
     row.outliers = c.outliers;
-    // Without a steady state, no single number is printed.
-    if c.steady {
-        row.ratio = Some(Estimate::new(c.ratio, c.ratio_interval.map(span)));
-        let us = |ns: f64| ns * under_way / 1e3;
-        let ends = c.diff_interval.map(|i| [us(i.low), us(i.high)]);
-        row.extra_us = Some(Estimate::new(us(c.diff), ends));
-    } else {
+    if !c.steady {
         remark(row, flags::UNSTEADY, 1);
     }
 }
@@ -303,15 +316,15 @@ impl<'a> ResultSite<'a> {
     }
 
     /// The time in each operation that was not measured there, in the unit of pairs.
-    fn added(&self) -> Option<Added> {
-        self.point().meaning.added.map(|added| Added {
+    fn added(&self) -> Option<SharedTime> {
+        self.point().meaning.added.map(|added| SharedTime {
             time: added.ns as f64,
             spread: added.spread_ns as f64,
         })
     }
 
     /// A comparison whose intervals hold for each time that may have been added.
-    fn with_added(&self, comparison: Comparison) -> Comparison {
+    fn with_added(&self, comparison: stats::Comparison) -> stats::Comparison {
         match self.added() {
             Some(added) => added.widen_comparison(comparison),
             None => comparison,
@@ -381,7 +394,7 @@ impl<'a> ResultSite<'a> {
     }
 
     /// Sets both times of the rounds that the ratio is of, and the average with its stalls.
-    fn average(&self, row: &mut ResultRow, comparison: Option<&Comparison>) {
+    fn average(&self, row: &mut ResultRow, comparison: Option<&stats::Comparison>) {
         let us = |ns: f64| ns * self.point().meaning.under_way() / 1e3;
         let Some((c, ratio)) = comparison.zip(row.ratio) else {
             let own = self.index.rounds(self.layer, self.layer, self.point);
@@ -445,7 +458,7 @@ impl<'a> ResultSite<'a> {
         let with_session = records
             .iter()
             .filter_map(|r| Some((r.cell.session, r.trial.as_ref()?)));
-        let seen = data_source::Seen::of(&at.meaning, &layer.facts, &records);
+        let seen = data_source::ReadSigns::of(&at.meaning, &layer.facts, &records);
         let served = seen.label(&at.meaning).filter(|_| !trials.is_empty());
         let (metric, unit) = at.meaning.unit.metric();
         let mut row = ResultRow {

@@ -38,8 +38,8 @@ pub fn flushes_directly(facts: &Facts) -> bool {
 
 /// Whether a program in user space or another machine answers calls of the layer.
 pub fn is_served(facts: &Facts) -> bool {
-    let by_host = |fs: &str| fs.starts_with("fuse") || matches!(fs, "9p" | "virtiofs");
-    facts.network().is_some() || facts.mounts.iter().any(|m| by_host(&m.fs))
+    let by_host = |m: &Mount| m.is_fuse() || matches!(m.fs.as_str(), "9p" | "virtiofs");
+    facts.network().is_some() || facts.mounts.iter().any(by_host)
 }
 
 /// File systems that one kernel mounts at a time. Others, such as those of clusters, have several.
@@ -115,12 +115,6 @@ pub fn passes_no_flush(facts: &Facts, meaning: &Meaning) -> Option<Drops> {
         let option = mount.options().find(skips)?;
         Some(Drops::Mounted(at(depth, mount), option.into()))
     })
-}
-
-/// Number of seccomp filters that each system call of the probe passes.
-pub fn seccomp_filters(facts: &Facts) -> u32 {
-    let note = facts.notes.get("seccomp_filters");
-    note.and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
 /// The compression that the layer reports, or that is an option of its mounts (btrfs).

@@ -2,7 +2,6 @@
 
 use layermark_model::{Figure, FigureSource, FigureValue};
 
-use super::format;
 use crate::{
     Report, Verdict,
     code_span::{baseline, code, in_baseline},
@@ -11,7 +10,7 @@ use crate::{
         Axis, Cell, DataTable, FigureGroup, FigureRow, LineChart, Mark, ResultRow, Section, Series,
     },
     views::rows::{ON_AVERAGE, in_other_rounds, numbers},
-    words::lists::some_of,
+    words::{figures as format, lists::some_of},
 };
 
 impl Report {

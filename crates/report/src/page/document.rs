@@ -16,6 +16,7 @@ use crate::{
     studies,
     tables::{self, LongTable},
     views::{alternatives, rows},
+    words::machine::status,
 };
 
 /// The report as blocks. What is costly to make, and not in every format, has a function instead of a block: charts,
@@ -98,7 +99,7 @@ impl<'a> Document<'a> {
             generated_by: &report.generated_by,
             plan: &report.label,
             started: &report.started,
-            status: rows::status(report),
+            status: status(report.status),
             about: &report.about,
             machine: &report.machine,
             baseline: report.baseline(),
@@ -221,12 +222,12 @@ impl<'a> Document<'a> {
     }
 
     /// Ratios with their intervals.
-    pub fn forest(&self) -> Option<charts::Group> {
+    pub fn forest(&self) -> Option<charts::ChartGroup> {
         charts::forest(self.report)
     }
 
     /// Charts of sizes, latency and drift.
-    pub fn other_charts(&self) -> Vec<charts::Group> {
+    pub fn other_charts(&self) -> Vec<charts::ChartGroup> {
         let groups = charts::sizes(self.report)
             .into_iter()
             .chain(charts::latency(self.report))
@@ -235,7 +236,7 @@ impl<'a> Document<'a> {
     }
 
     /// Every chart that has enough data; a study's own come first.
-    pub fn charts(&self) -> Vec<charts::Group> {
+    pub fn charts(&self) -> Vec<charts::ChartGroup> {
         charts::every(self.report)
     }
 

@@ -38,10 +38,10 @@ pub fn items<'a>(all: &'a [LeftOut]) -> Vec<Item<'a>> {
 /// What was left out for each reason, the hint last: `a, b (2 points each): what is missing; hint:
 /// COMMAND`.
 pub fn by_reason(all: &[LeftOut]) -> Vec<String> {
-    type Counted<'a> = Vec<(&'a str, usize)>;
-    let mut reasons: Vec<(&LeftOut, Counted)> = Vec::new();
+    type WithLayers<'a> = Vec<(&'a str, usize)>;
+    let mut reasons: Vec<(&LeftOut, WithLayers)> = Vec::new();
     for left in all {
-        let same = |(other, _): &(&LeftOut, Counted)| {
+        let same = |(other, _): &(&LeftOut, WithLayers)| {
             (&other.reason, &other.hint) == (&left.reason, &left.hint)
         };
         let at = reasons.iter().position(same).unwrap_or_else(|| {
@@ -55,7 +55,7 @@ pub fn by_reason(all: &[LeftOut]) -> Vec<String> {
             None => layers.push((&left.layer, point)),
         }
     }
-    let said = |(left, layers): &(&LeftOut, Counted)| {
+    let said = |(left, layers): &(&LeftOut, WithLayers)| {
         let first = layers.first().map_or(0, |(_, points)| *points);
         let is_equal = layers.len() > 1 && first > 0 && layers.iter().all(|(_, n)| *n == first);
         let named = layers.iter().map(|(name, points)| match points {

@@ -16,25 +16,25 @@ const MANY: usize = 600;
 /// Every result.
 pub struct Results<'a> {
     /// The results by operation, in the plan's order.
-    pub groups: Vec<Group<'a>>,
+    pub groups: Vec<ResultGroup<'a>>,
     /// How many trials other programs disturbed, where they disturbed most results: the lines then do not repeat it.
     pub busy: Option<String>,
 }
 
 /// The results of an operation.
-pub struct Group<'a> {
+pub struct ResultGroup<'a> {
     /// The operation's label.
     pub label: &'a str,
     /// Its meaning in words.
     pub what: String,
     /// A line for each layer.
-    pub lines: Vec<Line<'a>>,
+    pub lines: Vec<ResultLine<'a>>,
     /// Whether the results are so many that these may be shown by [`super::sizes`] alone.
     pub is_folded: bool,
 }
 
 /// A result.
-pub struct Line<'a> {
+pub struct ResultLine<'a> {
     /// Its id.
     pub id: &'a str,
     /// The operation's label.
@@ -108,7 +108,7 @@ impl<'a> Results<'a> {
         let mut unfolded = Notes::default();
         let group = |(label, rows): (&'a str, Vec<&'a ResultRow>)| {
             let is_folded = rows.iter().all(|row| folds(row));
-            let line = |row: &&'a ResultRow| Line {
+            let line = |row: &&'a ResultRow| ResultLine {
                 notes: LineNotes {
                     all: all.of(row),
                     brief: brief.of(row),
@@ -119,10 +119,10 @@ impl<'a> Results<'a> {
                     },
                 },
                 flags: flags(row, busy.is_some()),
-                ..Line::new(row)
+                ..ResultLine::new(row)
             };
             let lines = rows.iter().map(line).collect();
-            Group {
+            ResultGroup {
                 label,
                 what: rows
                     .first()
@@ -139,7 +139,7 @@ impl<'a> Results<'a> {
     }
 
     /// All lines.
-    pub fn lines(&self) -> impl Iterator<Item = &Line<'a>> {
+    pub fn lines(&self) -> impl Iterator<Item = &ResultLine<'a>> {
         self.groups.iter().flat_map(|group| &group.lines)
     }
 
@@ -149,7 +149,7 @@ impl<'a> Results<'a> {
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> ResultLine<'a> {
     /// A result without notes and remarks.
     pub fn new(row: &'a ResultRow) -> Self {
         let latency = row.latency_us.as_ref();

@@ -3,7 +3,7 @@
 use super::{
     cell::MatrixCell,
     charts::{self, Chart},
-    results::{Line, is_large},
+    results::{ResultLine, is_large},
 };
 use crate::{
     Report,
@@ -22,7 +22,7 @@ pub struct SizeMatrix<'a> {
     /// Layers with at least one number, in the report's order.
     pub layers: Vec<SizeLayer<'a>>,
     /// All its results, if no other table need have them.
-    pub folded: Vec<Line<'a>>,
+    pub folded: Vec<ResultLine<'a>>,
     table: SizeTable<'a>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> SizeMatrix<'a> {
             files: table.files.clone(),
             records: table.records.clone(),
             layers: layers.collect(),
-            folded: folded.map(|row| Line::new(row)).collect(),
+            folded: folded.map(|row| ResultLine::new(row)).collect(),
             table,
         }
     }

@@ -3,7 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{Exporter, Files};
-use crate::{LaunchSeries, Report};
+use crate::{
+    Report,
+    tables::benchmarks::{Benchmark, benchmarks},
+};
 
 /// See the module.
 pub struct Hyperfine;
@@ -23,12 +26,7 @@ impl Exporter for Hyperfine {
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
         let out = out.open("")?;
-        let layers = report.layers.iter().filter(|l| !l.control).count();
-        let results: Vec<Value> = report
-            .series
-            .iter()
-            .map(|s| result(s, layers > 1))
-            .collect();
+        let results: Vec<Value> = benchmarks(report).iter().map(result).collect();
         serde_json::to_writer_pretty(
             &mut *out,
             &json!({ "generated_by": report.generated_by, "results": results }),
@@ -38,47 +36,24 @@ impl Exporter for Hyperfine {
     }
 }
 
-/// Times are seconds, as in hyperfine. All launches count, including the first and those on either
-/// side of a step.
-fn result(series: &LaunchSeries, name_layer: bool) -> Value {
-    let seconds = |pick: fn(&crate::LaunchRun) -> f64| -> Vec<f64> {
-        series.runs.iter().map(|r| pick(r) / 1e3).collect()
-    };
-    let times = seconds(|r| r.elapsed_ms);
-    let mean = |x: &[f64]| layermark_stats::mean(x).unwrap_or(0.0);
-    let n = times.len() as f64;
-    let middle = mean(&times);
-    let squares: f64 = times.iter().map(|t| (t - middle).powi(2)).sum();
-    let stddev = (n > 1.0).then(|| (squares / (n - 1.0)).sqrt());
-    let command = if name_layer {
-        format!("{} ({})", series.command, series.layer)
-    } else {
-        series.command.clone()
-    };
+fn result(of: &Benchmark) -> Value {
     let mut all = json!({
-        "command": command,
-        "mean": middle,
-        "stddev": stddev,
-        "median": layermark_stats::median(&times).unwrap_or(0.0),
-        "user": mean(&seconds(|r| r.user_ms)),
-        "system": mean(&seconds(|r| r.system_ms)),
-        "min": times.iter().copied().fold(f64::INFINITY, f64::min),
-        "max": times.iter().copied().fold(0.0, f64::max),
-        "times": times,
-        "exit_codes": series.runs.iter().map(|r| r.exit).collect::<Vec<_>>(),
-        "memory_usage_byte": series.runs.iter().map(|r| r.peak_bytes).collect::<Vec<_>>(),
+        "command": of.command,
+        "mean": of.mean,
+        "stddev": of.stddev,
+        "median": of.median,
+        "user": of.user,
+        "system": of.system,
+        "min": of.range[0],
+        "max": of.range[1],
+        "times": of.times,
+        "exit_codes": of.exit_codes,
+        "memory_usage_byte": of.peak_bytes,
     });
-    let values = parameters(series);
-    if !values.is_empty() {
-        all["parameters"] = Value::Object(values);
+    if !of.parameters.is_empty() {
+        let values = of.parameters.iter();
+        let values = values.map(|(name, value)| ((*name).to_owned(), (*value).into()));
+        all["parameters"] = Value::Object(values.collect::<Map<String, Value>>());
     }
     all
-}
-
-/// `--parameter-scan` and `--parameter-list`, by name.
-fn parameters(series: &LaunchSeries) -> Map<String, Value> {
-    let pairs = series.parameters.iter().filter_map(|p| p.split_once('='));
-    pairs
-        .map(|(name, value)| (name.to_owned(), value.into()))
-        .collect()
 }

@@ -10,8 +10,7 @@ use std::io::Write;
 use super::{Exporter, Files, PartNames};
 use crate::{
     Report,
-    facts::size_table::SizeTable,
-    views::iozone::{TableSet, TitledTable, kib_per_s, table_sets, tests},
+    views::iozone::{TableSet, TitledTable, kib_per_s, table_sets, tests_alone},
 };
 
 /// See the module.
@@ -27,7 +26,7 @@ impl Exporter for Iozone {
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {
-        let tests = with_sizes(report);
+        let tests = tests_alone(report);
         let sets = table_sets(report, &tests);
         let mut parts = PartNames::default();
         for (at, set) in sets.iter().enumerate() {
@@ -49,17 +48,6 @@ impl Exporter for Iozone {
         }
         Ok(())
     }
-}
-
-/// The tests to write. A test with one file size and one record size is a table only if all results
-/// are such tests. Next to other work it counts as a single number.
-fn with_sizes(report: &Report) -> Vec<SizeTable<'_>> {
-    let mut tests = tests(report);
-    let in_tests: usize = tests.iter().map(|t| t.results.len()).sum();
-    if in_tests < report.results.len() {
-        tests.retain(|t| t.files.len() * t.records.len() > 1);
-    }
-    tests
 }
 
 fn file(out: &mut dyn Write, report: &Report, set: &TableSet) -> anyhow::Result<()> {

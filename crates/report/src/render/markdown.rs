@@ -8,7 +8,7 @@ use crate::{
     code_span::{code, fence},
     page::{
         Block, Content, Document, Item, Part,
-        results::{Line, Results},
+        results::{ResultLine, Results},
     },
     views::rows,
 };
@@ -183,7 +183,7 @@ fn results(results: &Results) -> String {
     text + "\n"
 }
 
-fn result(of: &Line, numbers: &rows::Numbers) -> String {
+fn result(of: &ResultLine, numbers: &rows::Numbers) -> String {
     let name = name_cell(&of.name);
     let of_row = if numbers.of.is_empty() {
         [of.word.into(), of.source.clone(), cell(&of.notes.all)]

@@ -10,7 +10,7 @@ use crate::{
     page::{
         self, Block, Content, Document, Item, Part,
         cell::Unit,
-        results::{Line, Results},
+        results::{ResultLine, Results},
     },
     views::rows,
 };
@@ -76,7 +76,7 @@ impl Renderer for Text {
     }
 }
 
-/// Prints the answer in at most 40 lines, 60 if they are short. Sections that are the answer are whole.
+/// Prints the answer in at most 40 lines, 60 if they are short.
 pub fn print(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
     let Some(results) = document.results().filter(|results| !results.is_empty()) else {
@@ -287,7 +287,7 @@ const HEADS: [&str; 7] = [
 ];
 
 /// The cells of each line of a result.
-fn cells(of: &Line) -> Vec<[String; 7]> {
+fn cells(of: &ResultLine) -> Vec<[String; 7]> {
     let line = |n: &rows::Numbers| {
         let of_row = if n.of.is_empty() {
             [of.word.into(), of.throughput.clone(), of.source.clone()]
@@ -322,13 +322,13 @@ struct Grid {
     stacked: bool,
 }
 
-fn name(of: &Line) -> String {
+fn name(of: &ResultLine) -> String {
     format!("  {}", plain_name(&of.name))
 }
 
 impl Grid {
     fn new(results: &Results, width: usize) -> Self {
-        let lines: Vec<&Line> = results.lines().collect();
+        let lines: Vec<&ResultLine> = results.lines().collect();
         let first = lines
             .iter()
             .map(|line| display_width(&name(line)))
@@ -354,7 +354,7 @@ impl Grid {
             shown: [true; 7],
             stacked: false,
         };
-        let is_compared = |of: &&Line| of.numbers.iter().any(|n| n.baseline_us.is_some());
+        let is_compared = |of: &&ResultLine| of.numbers.iter().any(|n| n.baseline_us.is_some());
         let compared = lines.iter().any(is_compared);
         grid.shown[BASELINE] = compared;
         for column in DROP {

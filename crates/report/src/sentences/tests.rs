@@ -9,7 +9,7 @@ use proptest::{prelude::*, test_runner::TestCaseResult};
 use super::Sentences;
 use crate::{
     Report, ResultRow, Verdict,
-    code_span::{Part, parts},
+    code_span::{Span, parts},
     facts::index::Index,
     number::times,
     page::{cell::MatrixCell, matrix::Matrix, sign::Sign},
@@ -307,9 +307,9 @@ fn column<'a>(report: &'a Report, layer: &str) -> Vec<&'a ResultRow> {
 /// Names in code spans.
 fn names(text: &str) -> Vec<String> {
     let spans = parts(text);
-    let name = |part: Part| match part {
-        Part::Code(name) => Some(name.to_owned()),
-        Part::Words(_) => None,
+    let name = |part: Span| match part {
+        Span::Code(name) => Some(name.to_owned()),
+        Span::Words(_) => None,
     };
     spans.into_iter().filter_map(name).collect()
 }

@@ -1,6 +1,6 @@
 //! Advice: rules over the results.
 
-use layermark_model::{BASELINE, FRESHER, Spec};
+use layermark_model::{BASELINE, Spec};
 
 use crate::{
     facts::storage,
@@ -238,8 +238,7 @@ fn fresher<'a>(f: &Selection<'a>, layer: &'a str) -> Option<Advice<'a>> {
     let late = Late::of(f, layer)?;
     let run = f.run.layers.iter().find(|l| l.name == layer)?;
     let mut spec = run.spec.clone();
-    for option in run.facts.notes.get(FRESHER)?.split(',') {
-        let (name, value) = option.split_once('=')?;
+    for (name, value) in run.facts.fresher()? {
         spec.options.insert(name.into(), value.into());
     }
     from(late.rows(), |_| Advised::Fresher(layer, Box::new(spec)))

@@ -32,7 +32,7 @@ const WIDE: f64 = 2.0;
 const LEAST_DELTA: f64 = 0.05;
 
 /// The input of the checks.
-pub struct Evidence<'a> {
+pub struct CheckedRun<'a> {
     /// The run.
     pub run: &'a Run,
     /// Its trials.
@@ -214,7 +214,7 @@ fn or_none(checked: bool, good: bool) -> TrustState {
 }
 
 /// All checks, in display order.
-pub fn checks<'a>(e: &Evidence<'a>) -> Vec<Check<'a>> {
+pub fn checks<'a>(e: &CheckedRun<'a>) -> Vec<Check<'a>> {
     let mut checks = vec![
         control(e),
         Check::Drift(drift(e)),
@@ -241,7 +241,7 @@ pub fn holds(run: &Run, trials: &[TrialRecord], control: Option<&Control>) -> bo
 
 /// The family of verdicts that the correction for multiple comparisons covers, if the plan limits
 /// it.
-fn family<'a>(e: &Evidence<'a>) -> Option<Check<'a>> {
+fn family<'a>(e: &CheckedRun<'a>) -> Option<Check<'a>> {
     let labels = || e.run.points.iter().map(|p| p.label.as_str());
     let asked = labels().filter(|l| e.run.plan.confirms(l)).count();
     let rest = labels().count() - asked;
@@ -254,7 +254,7 @@ fn allowed_misses(points: usize) -> usize {
     (0.05 * n + 2.33 * (0.05 * 0.95 * n).sqrt() + 0.5) as usize
 }
 
-fn control<'a>(e: &Evidence<'a>) -> Check<'a> {
+fn control<'a>(e: &CheckedRun<'a>) -> Check<'a> {
     e.control.map_or_else(
         || {
             let left = e.run.layers.iter().find(|l| l.control);
@@ -315,7 +315,7 @@ impl AgainstItself {
     }
 }
 
-fn drift<'a>(e: &Evidence<'a>) -> Drift<'a> {
+fn drift<'a>(e: &CheckedRun<'a>) -> Drift<'a> {
     let compared: Vec<&ResultRow> = e.results.iter().filter(|r| r.blocks > 0).collect();
     let enough = |r: &&&ResultRow| r.blocks >= MIN_BLOCKS_FOR_CHANGE;
     let mut moved = moves(e);
@@ -332,7 +332,7 @@ fn drift<'a>(e: &Evidence<'a>) -> Drift<'a> {
 
 /// How the baseline's own times changed during the run, which no ratio shows. A point is reported
 /// if nine tenths of its trials spread by a factor of 2, or if they step.
-fn moves<'a>(e: &Evidence<'a>) -> Vec<Moved<'a>> {
+fn moves<'a>(e: &CheckedRun<'a>) -> Vec<Moved<'a>> {
     let times = |point: usize| -> Vec<f64> {
         let trials = e.index.trials(e.baseline, point).into_iter();
         trials.filter_map(cost).collect()
@@ -359,7 +359,7 @@ fn moves<'a>(e: &Evidence<'a>) -> Vec<Moved<'a>> {
     moved.into_iter().map(|(_, moved)| moved).collect()
 }
 
-fn contamination(e: &Evidence) -> Contamination {
+fn contamination(e: &CheckedRun) -> Contamination {
     let flagged = |flag: &str| {
         let has = |t: &&TrialRecord| t.flags.iter().any(|f| f == flag);
         e.trials.iter().filter(has).count()
@@ -371,7 +371,7 @@ fn contamination(e: &Evidence) -> Contamination {
     }
 }
 
-fn cache<'a>(e: &Evidence<'a>) -> Cache<'a> {
+fn cache<'a>(e: &CheckedRun<'a>) -> Cache<'a> {
     let point = |t: &TrialRecord| e.run.points.get(t.cell.point);
     // The programs of user scripts have been rehearsed, so they should be warm.
     let asked = |t: &&TrialRecord| {
@@ -406,7 +406,7 @@ impl Cache<'_> {
 
 /// Layers whose cache state is not proved, by reason.
 fn why_unproved<'a>(
-    e: &Evidence<'a>,
+    e: &CheckedRun<'a>,
     trials: &[&TrialRecord],
 ) -> Vec<(&'static str, Vec<&'a str>)> {
     let privileged = e.run.machine.privilege == "root";
@@ -425,7 +425,7 @@ fn why_unproved<'a>(
         .collect()
 }
 
-fn layers_of<'a>(e: &Evidence<'a>, trials: &[&TrialRecord]) -> Vec<&'a str> {
+fn layers_of<'a>(e: &CheckedRun<'a>, trials: &[&TrialRecord]) -> Vec<&'a str> {
     let layers: BTreeSet<usize> = trials.iter().map(|t| t.cell.layer).collect();
     let name = |l: usize| Some(e.run.layers.get(l)?.name.as_str());
     layers.into_iter().filter_map(name).collect()
@@ -480,7 +480,7 @@ fn proof<'a>(run: &'a Run, trials: &[TrialRecord]) -> Check<'a> {
 }
 
 /// Made only if a layer is a guest on an emulated CPU.
-fn emulated<'a>(e: &Evidence<'a>) -> Option<Check<'a>> {
+fn emulated<'a>(e: &CheckedRun<'a>) -> Option<Check<'a>> {
     let of = |emulated: bool| -> Vec<&str> {
         let layers = e.run.layers.iter().filter(|l| l.facts.guest.is_some());
         layers
@@ -500,7 +500,7 @@ fn emulated<'a>(e: &Evidence<'a>) -> Option<Check<'a>> {
 }
 
 /// Made only if `O_DIRECT` was requested.
-fn direct<'a>(e: &Evidence<'a>) -> Option<Check<'a>> {
+fn direct<'a>(e: &CheckedRun<'a>) -> Option<Check<'a>> {
     let outcomes = e.trials.iter().filter_map(|t| t.trial.as_ref()?.direct);
     let outcomes: Vec<DirectIo> = outcomes.collect();
     let honoured = outcomes.iter().filter(|d| **d == DirectIo::Honoured);
@@ -508,7 +508,7 @@ fn direct<'a>(e: &Evidence<'a>) -> Option<Check<'a>> {
     (!outcomes.is_empty()).then_some(Check::Direct(honoured, outcomes.len()))
 }
 
-fn trials<'a>(e: &Evidence<'a>) -> Check<'a> {
+fn trials<'a>(e: &CheckedRun<'a>) -> Check<'a> {
     let failed: Vec<&TrialRecord> = e.trials.iter().filter(|t| t.trial.is_none()).collect();
     let first = failed.iter().find_map(|t| {
         let layer = &e.run.layers.get(t.cell.layer)?.name;
@@ -522,7 +522,7 @@ fn trials<'a>(e: &Evidence<'a>) -> Check<'a> {
     })
 }
 
-fn own_cost<'a>(e: &Evidence<'a>) -> Check<'a> {
+fn own_cost<'a>(e: &CheckedRun<'a>) -> Check<'a> {
     let shares = e.results.iter().filter_map(|row| {
         let layer = e.run.layers.iter().find(|l| l.name == row.layer)?;
         let share = layer.self_test.loop_ns / 1e3 / row.op_us?;

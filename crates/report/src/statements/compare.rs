@@ -2,7 +2,8 @@
 
 use crate::{
     group,
-    types::{Estimate, ResultRow, TrustItem, TrustState, Verdict},
+    statements::alike::{AlikeCheck, Checked},
+    types::{Estimate, ResultRow, Verdict},
 };
 
 /// What changed between two runs, as their headline.
@@ -32,14 +33,14 @@ pub enum ChangeHeadline<'a> {
 /// A sentence about two runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChangeFinding<'a> {
-    /// The runs are not alike: the texts of the checks.
-    NotAlike(Vec<&'a str>),
+    /// The runs are not alike: the checks that found differences.
+    NotAlike(Vec<&'a Checked<'a>>),
     /// Only this layer, the baseline, is in both runs.
     OnlyBaseline(&'a str, Vec<&'a ResultRow>),
     /// No baseline is in both runs; this is the one of the newer run, if they have one of the same name.
     NoBaseline(&'a str),
     /// The baseline itself changed, or is not known not to have.
-    Drift(Drift<'a>, Vec<&'a ResultRow>),
+    BaselineChange(BaselineChange<'a>, Vec<&'a ResultRow>),
     /// A layer is slower or faster.
     Changed {
         /// Its changed results.
@@ -62,9 +63,24 @@ pub enum ChangeFinding<'a> {
     },
 }
 
+/// Why JSON is no report that can be compared.
+#[derive(Debug)]
+pub enum NotAReport {
+    /// It is not JSON.
+    NotJson(serde_json::Error),
+    /// Its schema is another one.
+    OtherSchema,
+    /// A part is missing.
+    Incomplete(serde_json::Error),
+    /// It is a comparison itself.
+    Comparison,
+    /// An older version wrote it, without the ratios of its blocks.
+    WithoutBlocks,
+}
+
 /// How the baseline itself changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Drift<'a> {
+pub struct BaselineChange<'a> {
     /// Its name.
     pub baseline: &'a str,
     /// Its results.
@@ -146,14 +162,14 @@ pub fn headline<'a>(rows: &'a [ResultRow], baseline: Option<&str>) -> ChangeHead
 
 /// All findings, most serious first, undecided results last.
 pub fn findings<'a>(
-    trust: &'a [TrustItem],
+    checks: &'a [Checked<'a>],
     rows: &'a [ResultRow],
     baseline: Option<&'a str>,
 ) -> Vec<ChangeFinding<'a>> {
     let all = judged(rows, baseline);
-    not_alike(trust)
+    not_alike(checks)
         .into_iter()
-        .chain(machine(trust, rows, baseline))
+        .chain(machine(rows, baseline))
         .chain(changed(&all, Verdict::Slower))
         .chain(stalls(&all))
         .chain(changed(&all, Verdict::Faster))
@@ -162,35 +178,36 @@ pub fn findings<'a>(
 }
 
 /// What differs between the runs.
-fn not_alike(trust: &[TrustItem]) -> Option<ChangeFinding<'_>> {
-    let not = |t: &&TrustItem| t.state == TrustState::Warn && t.id != "drift" && t.id != "set-ups";
-    let texts: Vec<&str> = trust.iter().filter(not).map(|t| t.text.as_str()).collect();
-    (!texts.is_empty()).then_some(ChangeFinding::NotAlike(texts))
+fn not_alike<'a>(checks: &'a [Checked<'a>]) -> Option<ChangeFinding<'a>> {
+    // Set-ups limit the intervals of runs that are alike, too.
+    let not = |c: &&Checked| !c.is_alike() && c.check != AlikeCheck::SetUps;
+    let checks: Vec<&Checked> = checks.iter().filter(not).collect();
+    (!checks.is_empty()).then_some(ChangeFinding::NotAlike(checks))
 }
 
 /// The change of the machine, if it is worth a sentence.
-fn machine<'a>(
-    trust: &[TrustItem],
-    rows: &'a [ResultRow],
-    baseline: Option<&'a str>,
-) -> Option<ChangeFinding<'a>> {
-    let item = trust.iter().find(|t| t.id == "drift")?;
+fn machine<'a>(rows: &'a [ResultRow], baseline: Option<&'a str>) -> Option<ChangeFinding<'a>> {
     let name = baseline.unwrap_or_default();
     let own: Vec<&ResultRow> = rows.iter().filter(|r| r.layer == name).collect();
     if own.len() == rows.len() {
         return Some(ChangeFinding::OnlyBaseline(name, own));
     }
-    if item.state == TrustState::Ok {
-        return None;
+    match drift(rows, baseline) {
+        Some(drift) if drift.is_none() => None,
+        Some(drift) => Some(ChangeFinding::BaselineChange(drift, own)),
+        None => Some(ChangeFinding::NoBaseline(name)),
     }
-    Some(match drift(rows, baseline) {
-        Some(drift) => ChangeFinding::Drift(drift, own),
-        None => ChangeFinding::NoBaseline(name),
-    })
+}
+
+impl BaselineChange<'_> {
+    /// Whether there is none to speak of: most of its results are the same, and none is known to have changed.
+    pub fn is_none(&self) -> bool {
+        matches!(self.how, Drifted::Same(same) if 2 * same >= self.of)
+    }
 }
 
 /// The change of the baseline between the runs; `None` if it is unknown.
-pub fn drift<'a>(rows: &'a [ResultRow], baseline: Option<&'a str>) -> Option<Drift<'a>> {
+pub fn drift<'a>(rows: &'a [ResultRow], baseline: Option<&'a str>) -> Option<BaselineChange<'a>> {
     let baseline = baseline?;
     let own: Vec<&ResultRow> = rows.iter().filter(|r| r.layer == baseline).collect();
     let moved = |r: &&ResultRow| matches!(r.leaning(), Verdict::Slower | Verdict::Faster);
@@ -200,7 +217,7 @@ pub fn drift<'a>(rows: &'a [ResultRow], baseline: Option<&'a str>) -> Option<Dri
         Drifted::Changed(changed.len(), row)
     });
     let of = own.len();
-    (of > 0).then_some(Drift { baseline, of, how })
+    (of > 0).then_some(BaselineChange { baseline, of, how })
 }
 
 /// Each layer that changed, largest change first.
@@ -246,7 +263,7 @@ impl<'a> ChangeFinding<'a> {
             Self::NotAlike(_) => ("", Vec::new()),
             Self::NoBaseline(layer) => (*layer, Vec::new()),
             Self::OnlyBaseline(layer, rows) => (*layer, rows.clone()),
-            Self::Drift(drift, rows) => (drift.baseline, rows.clone()),
+            Self::BaselineChange(drift, rows) => (drift.baseline, rows.clone()),
             Self::Changed { rows, most, .. } | Self::NewStalls(rows, most) => {
                 (most.layer.as_str(), rows.clone())
             }

@@ -24,7 +24,7 @@ pub enum OperationCost {
     /// Microseconds an operation and nanoseconds a byte.
     Whole(Estimate, Estimate),
     /// What it adds to the baseline's.
-    More(Vec<Added>),
+    More(Vec<AddedCost>),
     /// Nothing that can be told from chance.
     Nothing {
         /// Whether there are intervals.
@@ -34,7 +34,7 @@ pub enum OperationCost {
 
 /// A part of what a layer adds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Added {
+pub enum AddedCost {
     /// Microseconds more an operation.
     Constant(Estimate),
     /// Nanoseconds more a byte.

@@ -4,7 +4,7 @@ use crate::types::{Estimate, LateFlushes, MountPlace};
 
 /// Why a verdict on flushes is what it is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Evidence<'a> {
+pub struct FlushEvidence<'a> {
     /// What was seen.
     pub seen: Seen<'a>,
     /// What the configuration says about it.

@@ -35,17 +35,17 @@ pub enum Headline<'a> {
     /// Warnings, and the answer of the study.
     Study {
         /// Warnings.
-        warnings: Vec<Part<'a>>,
+        warnings: Vec<HeadlinePart<'a>>,
         /// The answer, which is not cut.
         answer: &'a str,
     },
     /// Parts, most important first, as many as fit.
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<HeadlinePart<'a>>),
 }
 
 /// A part of the headline.
 #[derive(Debug)]
-pub enum Part<'a> {
+pub enum HeadlinePart<'a> {
     /// The control differed from the baseline.
     ControlFailed,
     /// The baseline skips flushes.
@@ -177,10 +177,10 @@ pub fn headline<'a>(f: &Selection<'a>, busy: bool, control_failed: bool) -> Head
     }
     let mut parts = Vec::new();
     if control_failed {
-        parts.push(Part::ControlFailed);
+        parts.push(HeadlinePart::ControlFailed);
     }
     if f.baseline_skips().next().is_some() {
-        parts.push(Part::BaselineSkips);
+        parts.push(HeadlinePart::BaselineSkips);
     }
     let nothing = nothing(f);
     if let (Some(answer), None) = (f.study, &nothing) {
@@ -199,14 +199,14 @@ pub fn headline<'a>(f: &Selection<'a>, busy: bool, control_failed: bool) -> Head
 }
 
 /// How many results are not decided.
-fn undecided<'a>(f: &Selection) -> Option<Part<'a>> {
+fn undecided<'a>(f: &Selection) -> Option<HeadlinePart<'a>> {
     let asked = f.asked();
     let open = asked.iter().filter(|r| !r.leaning().is_decided()).count();
-    (open > 0).then_some(Part::Undecided(open, asked.len()))
+    (open > 0).then_some(HeadlinePart::Undecided(open, asked.len()))
 }
 
 /// How alternatives compare with the first of them, if no layer is compared with the baseline.
-fn choices<'a>(f: &Selection<'a>) -> Option<Part<'a>> {
+fn choices<'a>(f: &Selection<'a>) -> Option<HeadlinePart<'a>> {
     let one_layer = f.results.iter().all(|r| f.is_baseline(&r.layer));
     if !one_layer || f.alternatives.is_empty() {
         return None;
@@ -216,7 +216,7 @@ fn choices<'a>(f: &Selection<'a>) -> Option<Part<'a>> {
         row.map_or("", |r| r.label.as_str())
     };
     let mut kinds: Vec<(&str, usize)> = Vec::new();
-    for word in f.alternatives.iter().map(|row| row.comparison().word()) {
+    for word in f.alternatives.iter().map(|row| row.comparison.word()) {
         match kinds.iter_mut().find(|(known, _)| *known == word) {
             Some((_, n)) => *n += 1,
             None => kinds.push((word, 1)),
@@ -225,24 +225,27 @@ fn choices<'a>(f: &Selection<'a>) -> Option<Part<'a>> {
     let choices = f.alternatives.iter().map(|a| Choice {
         here: label(&a.result),
         there: label(&a.reference),
-        verdict: a.probably.unwrap_or(a.verdict),
-        probably: a.probably.is_some(),
-        ratio: a.ratio,
+        verdict: a.comparison.leaning(),
+        probably: a.comparison.probably.is_some(),
+        ratio: a.comparison.ratio,
     });
     let is_said = |c: &Choice| match c.verdict {
         Verdict::Slower | Verdict::Faster => c.ratio.is_some(),
         verdict => verdict == Verdict::Same,
     };
-    Some(Part::Choices(choices.filter(is_said).collect(), kinds))
+    Some(HeadlinePart::Choices(
+        choices.filter(is_said).collect(),
+        kinds,
+    ))
 }
 
 /// The headline if there are no verdicts.
-fn nothing<'a>(f: &Selection<'a>) -> Option<Part<'a>> {
+fn nothing<'a>(f: &Selection<'a>) -> Option<HeadlinePart<'a>> {
     if !f.run.layers.is_empty() && f.ready().next().is_none() {
-        return Some(Part::NoLayer);
+        return Some(HeadlinePart::NoLayer);
     }
     if f.results.iter().all(|r| r.trials == 0) {
-        return Some(Part::NotMeasured);
+        return Some(HeadlinePart::NotMeasured);
     }
     let compared = f.measured();
     if compared.is_empty() {
@@ -250,7 +253,7 @@ fn nothing<'a>(f: &Selection<'a>) -> Option<Part<'a>> {
     }
     let asked = f.asked();
     if asked.is_empty() {
-        return Some(Part::NotAsked);
+        return Some(HeadlinePart::NotAsked);
     }
     let blocks = asked.iter().map(|r| r.blocks).max().unwrap_or(0);
     let open = |r: &ResultRow| {
@@ -263,24 +266,24 @@ fn nothing<'a>(f: &Selection<'a>) -> Option<Part<'a>> {
         open(r) || r.verdict == Verdict::Untrusted && r.blocks < layermark_stats::MIN_BLOCKS
     };
     let too_little = asked.iter().all(|r| few(r)) && asked.iter().any(|r| open(r));
-    too_little.then_some(Part::TooLittle(blocks))
+    too_little.then_some(HeadlinePart::TooLittle(blocks))
 }
 
 /// The headline if only the baseline has a number.
-fn nothing_compared<'a>(f: &Selection<'a>) -> Part<'a> {
+fn nothing_compared<'a>(f: &Selection<'a>) -> HeadlinePart<'a> {
     let mut failed = f.failures();
     failed.retain(|r| r.trials == 0 && !f.is_baseline(&r.layer));
     let Some(first) = failed.first() else {
-        return Part::OnlyBaseline;
+        return HeadlinePart::OnlyBaseline;
     };
     let mut layers: Vec<&str> = failed.iter().map(|r| r.layer.as_str()).collect();
     layers.sort_unstable();
     layers.dedup();
-    Part::AllFailed(layers, first.error.as_deref().unwrap_or_default())
+    HeadlinePart::AllFailed(layers, first.error.as_deref().unwrap_or_default())
 }
 
 /// The state of a layer, for the headline.
-enum Standing {
+enum LayerState {
     /// Slower somewhere, certainly or probably.
     Slower,
     /// Its data is in memory, so being faster is not reported.
@@ -346,34 +349,34 @@ impl<'a> Slower<'a> {
     }
 }
 
-fn standing(f: &Selection, layer: &str, rows: &[&ResultRow]) -> Standing {
+fn standing(f: &Selection, layer: &str, rows: &[&ResultRow]) -> LayerState {
     let has = |v: Verdict| rows.iter().filter(|r| r.verdict == v).count();
     let leans = |v: Verdict| rows.iter().any(|r| r.leaning() == v);
     if rows.iter().any(|r| Slower::of(r).is_some()) {
-        Standing::Slower
+        LayerState::Slower
     } else if rows.iter().any(|r| is_late(r)) {
-        Standing::Late
+        LayerState::Late
     } else if f.in_memory(layer) {
-        Standing::Memory
+        LayerState::Memory
     } else if leans(Verdict::Slower) {
-        Standing::SlowerUnsteady
+        LayerState::SlowerUnsteady
     } else if has(Verdict::Faster) > 0 {
-        Standing::Faster
+        LayerState::Faster
     } else if leans(Verdict::Faster) {
-        Standing::ProbablyFaster
+        LayerState::ProbablyFaster
     } else if rows
         .iter()
         .all(|r| r.verdict == Verdict::Same && holds_one(r))
     {
-        Standing::Free
+        LayerState::Free
     } else if has(Verdict::Same) > 0 {
-        Standing::Near(has(Verdict::Same), rows.len())
+        LayerState::Near(has(Verdict::Same), rows.len())
     } else if rows.iter().any(|r| r.withheld.is_some()) {
-        Standing::Waits
+        LayerState::Waits
     } else if has(Verdict::Untrusted) == rows.len() {
-        Standing::Untrusted
+        LayerState::Untrusted
     } else {
-        Standing::Open
+        LayerState::Open
     }
 }
 
@@ -396,7 +399,7 @@ struct Gist<'a> {
     untrusted: Vec<&'a str>,
     open: Vec<&'a str>,
     waits: Vec<&'a str>,
-    failed: Vec<Part<'a>>,
+    failed: Vec<HeadlinePart<'a>>,
     late: Vec<Late<'a>>,
     open_locks: Vec<OpenLocks<'a>>,
 }
@@ -409,7 +412,7 @@ impl<'a> Gist<'a> {
             let mut made = f.measured();
             made.retain(|r| r.layer == layer);
             let all = made.len() + fails;
-            self.failed.push(Part::Failed(layer, fails, all));
+            self.failed.push(HeadlinePart::Failed(layer, fails, all));
         }
         if rows.is_empty() {
             return;
@@ -420,24 +423,24 @@ impl<'a> Gist<'a> {
         self.open_locks.extend(OpenLocks::of(f, layer));
         let near = |same, all| Near { layer, same, all };
         match standing(f, layer, &rows) {
-            Standing::Memory => {}
-            Standing::Slower => self
+            LayerState::Memory => {}
+            LayerState::Slower => self
                 .slower
                 .extend(rows.iter().filter_map(|r| Slower::of(r))),
-            Standing::Late => self.late.extend(Late::of(f, layer)),
-            Standing::SlowerUnsteady => self.unsteady.push(layer),
+            LayerState::Late => self.late.extend(Late::of(f, layer)),
+            LayerState::SlowerUnsteady => self.unsteady.push(layer),
             // That it costs nothing is not the answer where it does not do everything.
-            Standing::Free | Standing::Near(..) if fails > 0 => {}
-            Standing::Free if f.differs_unasked(layer) => {
+            LayerState::Free | LayerState::Near(..) if fails > 0 => {}
+            LayerState::Free if f.differs_unasked(layer) => {
                 self.near.push(near(rows.len(), rows.len()));
             }
-            Standing::Free => self.free.push(layer),
-            Standing::Near(same, all) => self.near.push(near(same, all)),
-            Standing::Faster => self.faster.push(layer),
-            Standing::ProbablyFaster => self.perhaps_faster.push(layer),
-            Standing::Waits => self.waits.push(layer),
-            Standing::Untrusted => self.untrusted.push(layer),
-            Standing::Open => self.open.push(layer),
+            LayerState::Free => self.free.push(layer),
+            LayerState::Near(same, all) => self.near.push(near(same, all)),
+            LayerState::Faster => self.faster.push(layer),
+            LayerState::ProbablyFaster => self.perhaps_faster.push(layer),
+            LayerState::Waits => self.waits.push(layer),
+            LayerState::Untrusted => self.untrusted.push(layer),
+            LayerState::Open => self.open.push(layer),
         }
     }
 }
@@ -447,7 +450,7 @@ fn about<T>(layers: Vec<T>) -> Option<Vec<T>> {
     (!layers.is_empty()).then_some(layers)
 }
 
-fn gist<'a>(f: &Selection<'a>, busy: bool) -> Vec<Part<'a>> {
+fn gist<'a>(f: &Selection<'a>, busy: bool) -> Vec<HeadlinePart<'a>> {
     let mut all = Gist::default();
     for layer in f.compared() {
         all.add(f, layer);
@@ -459,16 +462,20 @@ fn gist<'a>(f: &Selection<'a>, busy: bool) -> Vec<Part<'a>> {
             skips.push(&row.layer);
         }
     }
-    let mut known: Vec<Part> = all.open_locks.into_iter().map(Part::Locks).collect();
+    let mut known: Vec<HeadlinePart> = all
+        .open_locks
+        .into_iter()
+        .map(HeadlinePart::Locks)
+        .collect();
     known.extend(costs(f, &all.slower));
-    known.extend(all.late.into_iter().map(Part::Late));
+    known.extend(all.late.into_iter().map(HeadlinePart::Late));
     known.extend(all.failed);
-    known.extend(about(skips).map(Part::Skip));
-    known.extend(about(all.free).map(Part::Free));
+    known.extend(about(skips).map(HeadlinePart::Skip));
+    known.extend(about(all.free).map(HeadlinePart::Free));
     let delta = f.run.plan.delta;
-    known.extend(about(all.near).map(|near| Part::Near(near, delta)));
-    known.extend(about(all.memory).map(Part::Memory));
-    known.extend(about(all.unsteady).map(Part::SlowerUnsteady));
+    known.extend(about(all.near).map(|near| HeadlinePart::Near(near, delta)));
+    known.extend(about(all.memory).map(HeadlinePart::Memory));
+    known.extend(about(all.unsteady).map(HeadlinePart::SlowerUnsteady));
     if !known.is_empty() {
         known.extend(busy.then(|| undecided(f)).flatten());
         return known;
@@ -476,11 +483,11 @@ fn gist<'a>(f: &Selection<'a>, busy: bool) -> Vec<Part<'a>> {
     let explained = |r: &&ResultRow| r.verdict == Verdict::Faster && !r.causes.is_empty();
     let explained = f.measured().iter().any(explained);
     let or = uncertain(f, &all.slower)
-        .or_else(|| about(all.faster).map(|layers| Part::Faster(layers, explained)))
-        .or(about(all.perhaps_faster).map(Part::ProbablyFaster))
-        .or(about(all.waits).map(Part::Wait))
-        .or(about(all.open).map(Part::Open))
-        .or(about(all.untrusted).map(Part::Untrusted));
+        .or_else(|| about(all.faster).map(|layers| HeadlinePart::Faster(layers, explained)))
+        .or(about(all.perhaps_faster).map(HeadlinePart::ProbablyFaster))
+        .or(about(all.waits).map(HeadlinePart::Wait))
+        .or(about(all.open).map(HeadlinePart::Open))
+        .or(about(all.untrusted).map(HeadlinePart::Untrusted));
     or.into_iter().collect()
 }
 
@@ -498,7 +505,7 @@ fn worst<'a>(rows: impl Iterator<Item = Slower<'a>> + Clone) -> Option<Slower<'a
 
 /// Where most time is lost; then a layer that takes a larger multiple; then what is certain, if neither is. Empty if no
 /// row is certain.
-fn costs<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Vec<Part<'a>> {
+fn costs<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Vec<HeadlinePart<'a>> {
     let all = slower.iter().copied();
     let certain = all.clone().filter(|s| s.sure == Sure::Yes);
     let (Some(first), Some(sure)) = (worst(all.clone()), worst(certain)) else {
@@ -515,14 +522,14 @@ fn costs<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Vec<Part<'a>> {
     if said.iter().all(|s| s.sure != Sure::Yes) {
         said.push(sure);
     }
-    let part = |s: Slower<'a>| Part::Costs(Costs::of(f, s));
+    let part = |s: Slower<'a>| HeadlinePart::Costs(Costs::of(f, s));
     said.into_iter().map(part).collect()
 }
 
 /// The part for probable costs, if no cost is certain.
-fn uncertain<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Option<Part<'a>> {
+fn uncertain<'a>(f: &Selection<'a>, slower: &[Slower<'a>]) -> Option<HeadlinePart<'a>> {
     let worst = worst(slower.iter().copied())?;
-    Some(Part::Uncertain(Costs::of(f, worst)))
+    Some(HeadlinePart::Uncertain(Costs::of(f, worst)))
 }
 
 impl<'a> Costs<'a> {

@@ -13,7 +13,7 @@ use crate::{
 
 /// A line about layers.
 #[derive(Debug)]
-pub enum Line<'a> {
+pub enum ShortLine<'a> {
     /// A layer of which something is known.
     Layer(InShort<'a>),
     /// Layers of which nothing is decided.
@@ -79,7 +79,7 @@ pub enum How<'a> {
 }
 
 /// The lines of all layers, the slowest first. None if the headline says as much.
-pub fn in_short<'a>(f: &Selection<'a>) -> Vec<Line<'a>> {
+pub fn in_short<'a>(f: &Selection<'a>) -> Vec<ShortLine<'a>> {
     if f.baseline_skips().next().is_some() {
         return Vec::new();
     }
@@ -94,11 +94,15 @@ pub fn in_short<'a>(f: &Selection<'a>) -> Vec<Line<'a>> {
         lines.into_iter().partition(InShort::is_open);
     known.sort_by(|a, b| b.worst().total_cmp(&a.worst()));
     let open: Vec<&str> = open.iter().map(|line| line.name.layer).collect();
-    let open = (!open.is_empty()).then_some(Line::Open(open));
-    known.into_iter().map(Line::Layer).chain(open).collect()
+    let open = (!open.is_empty()).then_some(ShortLine::Open(open));
+    known
+        .into_iter()
+        .map(ShortLine::Layer)
+        .chain(open)
+        .collect()
 }
 
-impl<'a> Line<'a> {
+impl<'a> ShortLine<'a> {
     /// Its layers.
     pub fn layers(&self) -> Vec<&'a str> {
         match self {

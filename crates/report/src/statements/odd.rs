@@ -1,8 +1,10 @@
 //! Which of several runs is the odd one.
 
-use layermark_model::StoreOption;
+use layermark_model::{RunStatus, StoreOption};
 
 use crate::{
+    Report,
+    facts::machine::{COMPARED, FactValue, MachineFact, RanOn},
     group,
     statements::caveats::BusyMachine,
     types::{Estimate, ResultAmong, RunAmong, Standing, Standings, ValueAmong},
@@ -62,12 +64,12 @@ pub struct RunSays<'a> {
     /// Where it is most odd.
     pub most: Option<OddAt<'a>>,
     /// The most frequent reason why it is not compared, and at how many results.
-    pub because: Option<(&'a str, usize)>,
+    pub because: Option<(NotAmong<'a>, usize)>,
 }
 
 /// Why a run is not compared at a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Apart<'a> {
+pub enum NotAmong<'a> {
     /// It has no such result.
     NotMeasured,
     /// Its result is not trusted: why.
@@ -89,14 +91,14 @@ pub enum Apart<'a> {
 /// Something that not all runs have in common, or a limit of one of them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unlike<'a> {
-    /// Values of one thing, and the runs that have each.
-    Values(&'static str, Vec<(String, Vec<&'a str>)>),
+    /// Values of one fact, and the runs that have each.
+    Values(MachineFact, Vec<(FactValue<'a>, Vec<&'a str>)>),
     /// Not all runs have the same baseline.
     NoBaseline,
     /// A run that is not trustworthy: its name, its id and its store.
     Untrusted(&'a str, &'a str, &'a StoreOption),
     /// A run that is not complete: its state.
-    Unfinished(&'a str, &'static str),
+    Unfinished(&'a str, RunStatus),
     /// Other programs ran beside a run.
     Busy(&'a str, BusyMachine),
     /// Layers of these runs were set up only once.
@@ -122,20 +124,23 @@ impl<'a> OddAt<'a> {
 }
 
 impl<'a> RunSays<'a> {
-    /// Of one of the runs.
-    pub fn of(results: &'a [ResultAmong], run: usize, counts: Standings) -> Self {
+    /// Of one of the runs, and why it is not compared, for each result where it is not.
+    pub fn of(
+        results: &'a [ResultAmong],
+        run: usize,
+        counts: Standings,
+        reasons: impl Iterator<Item = NotAmong<'a>>,
+    ) -> Self {
         Self {
             counts,
             most: OddAt::most(results, run),
-            because: most_frequent(results, run),
+            because: most_frequent(reasons),
         }
     }
 }
 
-/// The most frequent reason why a run is not compared, the first of several, and at how many results.
-fn most_frequent(results: &[ResultAmong], run: usize) -> Option<(&str, usize)> {
-    let reasons = results.iter();
-    let reasons = reasons.filter_map(|result| result.runs[run].because.as_deref());
+/// The most frequent of these, the first of several, and how often it occurs.
+fn most_frequent<'a>(reasons: impl Iterator<Item = NotAmong<'a>>) -> Option<(NotAmong<'a>, usize)> {
     let groups = group::grouped(reasons.map(|why| (why, ())));
     let counts = groups.into_iter().map(|(why, each)| (why, each.len()));
     counts.rev().max_by_key(|(_, n)| *n)
@@ -190,5 +195,49 @@ impl<'a> OddAnswer<'a> {
                 coverage,
             }
         }
+    }
+}
+
+impl<'a> Unlike<'a> {
+    /// What the runs, with their names, do not have in common, and the limits of each.
+    pub fn all(runs: &[(&'a str, &'a Report)], baseline: Option<&str>) -> Vec<Self> {
+        let none = baseline.is_none().then_some(Self::NoBaseline);
+        let values = COMPARED
+            .into_iter()
+            .filter_map(|fact| Self::values(runs, fact));
+        let limits = runs.iter().flat_map(|(name, run)| {
+            let untrusted = Self::Untrusted(name, &run.run, &run.store);
+            let untrusted = (!run.trustworthy()).then_some(untrusted);
+            let unfinished = Self::Unfinished(name, run.status);
+            let unfinished = (run.status != RunStatus::Done).then_some(unfinished);
+            let busy = BusyMachine::of_report(run).map(|busy| Self::Busy(name, busy));
+            untrusted.into_iter().chain(unfinished).chain(busy)
+        });
+        let once = runs.iter();
+        let once = once.filter(|(_, run)| run.trials.iter().all(|t| t.session == 0));
+        let once: Vec<&str> = once.map(|(name, _)| *name).collect();
+        let once = (!once.is_empty()).then_some(Self::SetUpOnce(once));
+        none.into_iter()
+            .chain(values)
+            .chain(limits)
+            .chain(once)
+            .collect()
+    }
+
+    /// The values of a fact in the order of the runs. `None` if it is the same in all.
+    fn values(runs: &[(&'a str, &'a Report)], fact: MachineFact) -> Option<Self> {
+        // Each run has the value of the first one that has the same.
+        let first = |run: &Report| {
+            let mut all = runs.iter().map(|(_, other)| RanOn::of(other));
+            all.position(|other| fact.is_same(other, RanOn::of(run)))
+        };
+        let keyed = runs.iter().map(|(name, run)| (first(run), *name));
+        let groups = group::grouped(keyed).into_iter();
+        let groups = groups.filter_map(|(at, names)| {
+            let (_, run) = runs.get(at?)?;
+            Some((fact.of(RanOn::of(run)), names))
+        });
+        let groups: Vec<_> = groups.collect();
+        (groups.len() > 1).then_some(Self::Values(fact, groups))
     }
 }

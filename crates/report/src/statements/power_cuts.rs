@@ -48,7 +48,7 @@ pub struct Lie<'a> {
 
 /// What else was seen of a layer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Evidence<'a> {
+pub enum CutEvidence<'a> {
     /// Files that were closed before a clean unmount.
     Closed(&'a ClosedFiles),
     /// Records that were lost when only the guest was killed.

@@ -31,15 +31,15 @@ pub struct LayerVerdict<'a> {
 #[derive(Debug)]
 pub enum Clause<'a> {
     /// The same as the baseline.
-    Same(Group<'a>),
+    Same(RowGroup<'a>),
     /// An operation that costs much.
     CostsMore(&'a ResultRow),
     /// More operations that cost much.
     SlowerToo(Vec<&'a ResultRow>),
     /// Operations that cost less, for one reason.
-    Adds(Group<'a>),
+    Adds(RowGroup<'a>),
     /// Faster, for one reason.
-    Faster(Group<'a>),
+    Faster(RowGroup<'a>),
     /// Locks that exclude nobody.
     Locks(OpenLocks<'a>),
     /// Changes that are seen later.
@@ -55,9 +55,9 @@ pub enum Clause<'a> {
     /// No verdict, because it waited for a CPU.
     Withheld(Vec<&'a ResultRow>),
     /// Probably slower, for one reason.
-    ProbablySlower(Group<'a>),
+    ProbablySlower(RowGroup<'a>),
     /// Probably faster, for one reason.
-    ProbablyFaster(Group<'a>),
+    ProbablyFaster(RowGroup<'a>),
     /// Too noisy, of so many operations.
     Noisy(usize, usize),
     /// Too noisy, with what is known of each.
@@ -74,7 +74,7 @@ pub enum Clause<'a> {
 
 /// Results of a layer that a clause is about.
 #[derive(Debug)]
-pub struct Group<'a> {
+pub struct RowGroup<'a> {
     /// All results of the layer, to tell whether a kind of work is complete.
     pub all: Vec<&'a ResultRow>,
     /// Those of the clause.
@@ -83,7 +83,7 @@ pub struct Group<'a> {
     pub cause: Option<Cause>,
 }
 
-impl<'a> Group<'a> {
+impl<'a> RowGroup<'a> {
     /// The lowest and the highest end of the intervals.
     pub fn hull(&self) -> Option<[f64; 2]> {
         let spans = self.rows.iter().filter_map(|r| r.ratio?.interval);
@@ -127,7 +127,7 @@ fn verdict<'a>(f: &Selection<'a>, layer: &'a str) -> Option<LayerVerdict<'a>> {
     let mut failed = f.failures();
     failed.retain(|r| r.layer == layer);
     let mut clauses = Vec::new();
-    let same = Group::with_hull(&all, &having(Verdict::Same), None);
+    let same = RowGroup::with_hull(&all, &having(Verdict::Same), None);
     clauses.extend(same.map(Clause::Same));
     clauses.extend(slower(&all, having(Verdict::Slower)));
     clauses.extend(by_cause(&all, &having(Verdict::Faster)).map(Clause::Faster));
@@ -175,7 +175,7 @@ fn alike<'a>(
 pub fn by_cause<'a>(
     all: &[&'a ResultRow],
     rows: &[&'a ResultRow],
-) -> impl Iterator<Item = Group<'a>> + use<'a> {
+) -> impl Iterator<Item = RowGroup<'a>> + use<'a> {
     let is_like = |a: &ResultRow, b: &ResultRow| match (a.causes.first(), b.causes.first()) {
         (Some(a), Some(b)) => a.is_like(b),
         (a, b) => a.is_none() && b.is_none(),
@@ -189,7 +189,7 @@ pub fn by_cause<'a>(
                 told.count(more);
             }
         }
-        Group {
+        RowGroup {
             all: all.clone(),
             rows,
             cause,

@@ -172,18 +172,10 @@ impl<'a> Op<'a> {
     }
 }
 
-/// The operation of a row.
-fn operation<'a>(data: &Data<'a>, row: &BufferRow) -> &'a str {
-    let mut meanings = data.results.iter().map(|r| &r.meaning);
-    let own = meanings.find(|m| m.describe(&[Quantity::RequestSize]) == row.label);
-    own.map_or("", |m| m.operation.as_str())
-}
-
 /// Record sizes of the plan that a row has no result of.
 fn absent(data: &Data, row: &BufferRow) -> Vec<u64> {
-    let op = operation(data, row);
     let planned = data.run.points.iter().map(|p| &p.meaning);
-    let planned = planned.filter(|m| m.operation == op);
+    let planned = planned.filter(|m| m.operation == row.operation);
     let sizes = planned.filter_map(|m| m.value(Quantity::RequestSize));
     sizes.filter(|size| !row.records.contains(size)).collect()
 }
@@ -195,12 +187,11 @@ fn enough_of(data: &Data, row: &BufferRow) -> Holds {
 
 /// The study's claims about 1024 bytes, for one kind of work in one layer.
 fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
-    let op = operation(data, row);
     let evidence = |records: &[u64]| -> Vec<String> {
         let own = data
             .results
             .iter()
-            .filter(|r| r.layer == row.layer && r.meaning.operation == op);
+            .filter(|r| r.layer == row.layer && r.meaning.operation == row.operation);
         own.filter(|r| records.contains(&request_size(r)))
             .map(|r| r.id.clone())
             .collect()
@@ -210,7 +201,7 @@ fn conclusions(data: &Data, row: &BufferRow) -> Vec<Conclusion> {
     let of = |what, pick, holds: Holds| {
         let said = EnoughBytes {
             what,
-            op,
+            op: &row.operation,
             row,
             pick,
             absent: &absent,

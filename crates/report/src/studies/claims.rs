@@ -9,7 +9,7 @@ use layermark_stats::Verdict;
 
 use super::{
     Data, conclusion,
-    parts::{Part, pairs},
+    parts::{StudyPart, pairs},
     rows::{geometric_mean, ids, is_emulated, judged, layers, mark, request_size},
     syncs::{self, flushed, is_kept, is_lost},
 };
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// All conclusions, for every layer except native.
-pub fn conclusions(data: &Data, charts: &[Part]) -> Vec<Conclusion> {
+pub fn conclusions(data: &Data, charts: &[StudyPart]) -> Vec<Conclusion> {
     let native = data.run.layers[data.baseline].name.as_str();
     let others: Vec<&str> = layers(data).into_iter().filter(|l| *l != native).collect();
     let each = |make: &dyn Fn(&str) -> Option<Conclusion>| -> Vec<Conclusion> {
@@ -57,7 +57,7 @@ fn best<'a>(rows: &[&'a ResultRow]) -> Option<&'a ResultRow> {
 
 /// Whether a layer reaches half of native's best at some record size, for the chart where it is
 /// furthest behind.
-fn ceiling(data: &Data, charts: &[Part], native: &str, layer: &str) -> Option<Conclusion> {
+fn ceiling(data: &Data, charts: &[StudyPart], native: &str, layer: &str) -> Option<Conclusion> {
     let lowest = charts
         .iter()
         .filter_map(|p| {
@@ -102,7 +102,7 @@ fn constant(data: &Data, layer: &str) -> Option<Conclusion> {
 
 /// Whether a guest serves reads of a large file from its own memory, by the cached pages and not by
 /// the time.
-fn caches(data: &Data, charts: &[Part], layer: &str) -> Option<Conclusion> {
+fn caches(data: &Data, charts: &[StudyPart], layer: &str) -> Option<Conclusion> {
     let of = data.run.layers.iter().find(|l| l.name == layer)?;
     of.facts.guest.as_ref()?;
     let part = charts.iter().find(|p| p.op == "rand-read" && !p.small)?;
@@ -187,7 +187,7 @@ fn among_guests<'a>(
 }
 
 /// The layer that reads best, among those that keep written data.
-fn prefer(data: &Data, charts: &[Part], others: &[&str]) -> Option<Conclusion> {
+fn prefer(data: &Data, charts: &[StudyPart], others: &[&str]) -> Option<Conclusion> {
     let keeps = |layer: &&&str| {
         let of = data.run.layers.iter().find(|l| l.name == ***layer);
         of.is_some_and(|l| !l.facts.in_memory())

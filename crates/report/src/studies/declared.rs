@@ -15,7 +15,7 @@ use super::{
 use crate::{
     group,
     statements::studies::declared::{
-        ClaimPoint, ClaimPoints, DeclaredClaim, Missing, MissingWhy, NoReference, Why,
+        ClaimPoint, ClaimPoints, DeclaredClaim, MissingPoint, MissingWhy, NoReference, NotDecided,
     },
     types::{Cause, Conclusion, DurabilityVerdict, Holds, ResultRow, Verdict},
     words,
@@ -127,9 +127,9 @@ fn counterpart<'a>(
     claim: &Claim,
     against: &str,
     row: &'a ResultRow,
-) -> Result<&'a ResultRow, Missing<'a>> {
+) -> Result<&'a ResultRow, MissingPoint<'a>> {
     let measured = |row: &'a ResultRow| {
-        let missing = |why| Err(Missing(why, row.label.as_str()));
+        let missing = |why| Err(MissingPoint(why, row.label.as_str()));
         match row.op_us {
             None => missing(MissingWhy::NotMeasured),
             Some(_) if !usable(row) => missing(MissingWhy::NotTrusted),
@@ -150,7 +150,7 @@ fn counterpart<'a>(
         r.layer == against && r.id != row.id && paired
     };
     let mut others = data.results.iter().filter(is_other);
-    let missing = |why| Err(Missing(why, row.label.as_str()));
+    let missing = |why| Err(MissingPoint(why, row.label.as_str()));
     match (others.next(), others.next()) {
         (Some(other), None) => measured(other),
         (None, _) if claim.against_work.is_empty() => missing(MissingWhy::NotMeasured),
@@ -182,9 +182,9 @@ struct Sides<'a> {
     claim: &'a Claim,
     layer: &'a str,
     against: &'a str,
-    rows: Vec<(&'a ResultRow, Result<&'a ResultRow, Missing<'a>>)>,
+    rows: Vec<(&'a ResultRow, Result<&'a ResultRow, MissingPoint<'a>>)>,
     /// Points of the plan that have no result in the layer.
-    absent: Vec<Missing<'a>>,
+    absent: Vec<MissingPoint<'a>>,
     compared: Vec<Option<Comparison>>,
     verdicts: Vec<Verdict>,
 }
@@ -202,7 +202,7 @@ impl<'a> Sides<'a> {
         let planned = data.run.points.iter();
         let planned = planned.filter(|p| claim.is_about(&p.workload, &p.label, &p.params));
         let absent = planned.filter(|p| rows.iter().all(|(r, _)| r.label != p.label));
-        let absent = absent.map(|p| Missing(MissingWhy::NotMeasured, p.label.as_str()));
+        let absent = absent.map(|p| MissingPoint(MissingWhy::NotMeasured, p.label.as_str()));
         let absent = absent.collect();
         let of = match &claim.holds {
             Predicate::Ratio(of, ..) => of,
@@ -274,7 +274,7 @@ impl<'a> Sides<'a> {
     /// The claim with its figures.
     fn said(&self, holds: Holds) -> ClaimPoints<'a> {
         let asks = |word| self.claim.text.as_ref().is_some_and(|text| text.has(word));
-        let cpu = |(row, other): &(&ResultRow, Result<&ResultRow, Missing>)| {
+        let cpu = |(row, other): &(&ResultRow, Result<&ResultRow, MissingPoint>)| {
             let here = host_cpu(self.data, other.as_ref().unwrap_or(row))?;
             Some([here, host_cpu(self.data, row)?])
         };
@@ -341,15 +341,15 @@ impl<'a> Sides<'a> {
     }
 
     /// Why the ratio of a point does not decide, though it is known.
-    fn unsure(&self, at: usize) -> Option<Why<'a>> {
+    fn unsure(&self, at: usize) -> Option<NotDecided<'a>> {
         let (row, other) = &self.rows[at];
         let either = |is: fn(&ResultRow) -> bool| is(row) || other.as_ref().is_ok_and(|r| is(r));
         match &self.claim.holds {
             Predicate::Ratio(Quotient::Cpu, ..) if either(ResultRow::disturbed) => {
-                Some(Why::OtherPrograms)
+                Some(NotDecided::OtherPrograms)
             }
             Predicate::Ratio(Quotient::Time, ..) if either(ResultRow::has_stalls) => {
-                Some(Why::Stalls)
+                Some(NotDecided::Stalls)
             }
             _ => None,
         }
@@ -360,33 +360,33 @@ impl<'a> Sides<'a> {
     }
 
     /// Why the figures do not give an answer.
-    fn undecidable(&self) -> Option<Why<'a>> {
+    fn undecidable(&self) -> Option<NotDecided<'a>> {
         if is_proof(self.claim) {
             return None;
         }
         let cpus = self.data.run.machine.cpus;
         let asked = |(row, _): &(&ResultRow, _)| row.meaning.cpus().is_some_and(|n| n > cpus);
         if self.rows.iter().any(asked) {
-            return Some(Why::Cpus(cpus));
+            return Some(NotDecided::Cpus(cpus));
         }
         let [here, there] = [self.layer, self.against].map(|l| is_emulated(self.data, l));
         let other = if here { self.against } else { self.layer };
-        (here != there).then_some(Why::Emulated(other))
+        (here != there).then_some(NotDecided::Emulated(other))
     }
 
     /// Why the figures decide nothing, as far as a reason is known.
-    fn why(&self, holds: Holds) -> Option<Why<'a>> {
+    fn why(&self, holds: Holds) -> Option<NotDecided<'a>> {
         let mut rows = self.rows.iter().map(|(row, _)| *row);
         match self.claim.holds {
             _ if holds != Holds::Open => None,
             Predicate::Flushes => {
                 let because = rows.find_map(|r| r.durability.because.as_deref());
-                because.map(Why::Flushes)
+                because.map(NotDecided::Flushes)
             }
             _ if let Some(why) = (0..self.rows.len()).find_map(|at| self.unsure(at)) => Some(why),
-            _ if self.known().any(|c| c.is_some_and(|c| !c.steady)) => Some(Why::Changes),
-            _ if self.known().any(|c| interval(c).is_none()) => Some(Why::FewBlocks),
-            Predicate::InPlace => Some(Why::NoCopy),
+            _ if self.known().any(|c| c.is_some_and(|c| !c.steady)) => Some(NotDecided::Changes),
+            _ if self.known().any(|c| interval(c).is_none()) => Some(NotDecided::FewBlocks),
+            Predicate::InPlace => Some(NotDecided::NoCopy),
             _ => None,
         }
     }

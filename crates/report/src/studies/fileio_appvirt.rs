@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     statements::studies::fileio_appvirt::{
-        Apart, FileioClaim, LeftToWrite, OneRepeat, RepeatsVerdict,
+        AgainstNative, FileioClaim, LeftToWrite, OneRepeat, RepeatsVerdict,
     },
     types::{Cause, Cell, Conclusion, DataTable, Holds, ResultRow, Section, ServedBy},
     words::{
@@ -295,9 +295,9 @@ fn copy_up(data: &Data, layer: &str) -> Option<Conclusion> {
     let (mine, natively) = (Repeats::of(data, here)?, Repeats::of(data, there)?);
     let copies = here.causes.contains(&Cause::CopyUp);
     let (holds, verdict) = match mine.against_native() {
-        Apart::Slower(_) if copies => (Holds::No, None),
+        AgainstNative::Slower(_) if copies => (Holds::No, None),
         // A copy that was not recognised may be the reason.
-        Apart::Slower(_) | Apart::Open => (Holds::Open, Some(verdict(&mine))),
+        AgainstNative::Slower(_) | AgainstNative::Open => (Holds::Open, Some(verdict(&mine))),
         _ => (Holds::Yes, Some(verdict(&mine))),
     };
     let said = FileioClaim::InPlace {

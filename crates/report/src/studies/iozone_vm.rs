@@ -6,7 +6,7 @@ use layermark_model::{IozoneTable, StudyId, Unit, format_size, iozone_tables};
 
 use super::{
     Data, Study, claims,
-    parts::{Part, SMALL, pairs},
+    parts::{SMALL, StudyPart, pairs},
     rows::{data_size, engine_used, heading, layers, request_size, usable, values},
 };
 use crate::{
@@ -26,8 +26,8 @@ impl Study for IozoneVm {
     }
 
     fn section(&self, data: &Data) -> Section {
-        let charts = CHARTS.map(|(op, small)| Part { data, op, small });
-        let drawn: Vec<&Part> = charts
+        let charts = CHARTS.map(|(op, small)| StudyPart { data, op, small });
+        let drawn: Vec<&StudyPart> = charts
             .iter()
             .filter(|p| p.rows().next().is_some())
             .collect();
@@ -143,13 +143,13 @@ fn by_record(data: &Data, title: Text, rows: &[&ResultRow]) -> DataTable {
 /// Operations that are compared with and without the C library's buffer.
 const STREAMS: [&str; 2] = ["read", "write"];
 
-fn table_of(part: &Part) -> DataTable {
+fn table_of(part: &StudyPart) -> DataTable {
     let rows: Vec<&ResultRow> = part.rows().collect();
     let [title, _] = words::part(&part.said(), &part.data.names());
     by_record(part.data, title, &rows)
 }
 
-fn chart_of(part: &Part) -> LineChart {
+fn chart_of(part: &StudyPart) -> LineChart {
     let series = |layer: &str| {
         let rows = part.of(layer);
         (!rows.is_empty()).then(|| line(heading(part.data, layer), &rows))

@@ -6,16 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use layermark_model::{Quotient, Site, StudyId, Unit};
+use layermark_model::{CacheState, Point, Quotient, StudyId, Unit};
 use layermark_stats::{Comparison, mean};
 
 use super::{
     Data, Study,
-    rows::{cache_asked, compared, comparison, estimate, heading, is_emulated, layers},
+    rows::{compared, comparison, estimate, heading, is_emulated, layers},
 };
 use crate::{
     facts::index::cost,
-    number as text,
+    group, number as text,
     types::{Cell, DataTable, ResultRow, Section},
     words::{Text, studies::launch_share as words},
 };
@@ -43,7 +43,7 @@ impl Study for LaunchShare {
 }
 
 /// Cache states of the study.
-const STATES: [&str; 2] = ["cold", "warm"];
+const STATES: [CacheState; 2] = [CacheState::Cold, CacheState::Warm];
 
 /// Layers that may be compared: all on this machine's own CPU, or all on an emulated one. The
 /// others are compared with the first.
@@ -81,12 +81,7 @@ impl<'a> Peers<'a> {
                 .filter_map(|r| Some((r.id.as_str(), comparison(r)?)))
                 .collect();
         }
-        let first = |r: &'a ResultRow| {
-            Some((
-                r,
-                self.row(self.first(), program(self.data, r), cache_asked(r))?,
-            ))
-        };
+        let first = |r: &'a ResultRow| Some((r, self.row(self.first(), point(self.data, r)?)?));
         let sides: Vec<_> = own().filter_map(first).collect();
         let compared = compared(self.data, &sides, &Quotient::Time).into_iter();
         let each = sides.iter().zip(compared);
@@ -102,43 +97,36 @@ impl<'a> Peers<'a> {
         self.layers.iter().skip(1).copied()
     }
 
-    fn row(&self, layer: &str, program: &str, state: &str) -> Option<&'a ResultRow> {
-        let is = |r: &&ResultRow| {
-            r.layer == layer && cache_asked(r) == state && self::program(self.data, r) == program
-        };
-        rows(self.data).find(is)
+    fn row(&self, layer: &str, at: usize) -> Option<&'a ResultRow> {
+        let mut own = rows(self.data).filter(|r| r.layer == layer);
+        own.find(|r| point(self.data, r) == Some(at))
     }
 
-    /// Programs measured in this state in at least one of these layers, in the plan's order.
-    fn programs(&self, state: &str) -> Vec<&'a str> {
-        let mut all = Vec::new();
-        for row in rows(self.data).filter(|r| cache_asked(r) == state) {
-            let name = program(self.data, row);
-            if self.layers.contains(&row.layer.as_str()) && !all.contains(&name) {
-                all.push(name);
-            }
-        }
-        all
+    /// Points of the programs measured in this state in at least one of these layers, in the plan's order.
+    fn points(&self, state: CacheState) -> Vec<usize> {
+        let own = rows(self.data).filter(|r| self.layers.contains(&r.layer.as_str()));
+        let in_state = own.filter(|r| r.meaning.cache == Some(state));
+        group::distinct(in_state.filter_map(|r| point(self.data, r)))
     }
 
     /// A line for each program in each layer.
-    fn table(&self, state: &str) -> Option<DataTable> {
-        let programs = self.programs(state);
-        if programs.is_empty() {
+    fn table(&self, state: CacheState) -> Option<DataTable> {
+        let points = self.points(state);
+        if points.is_empty() {
             return None;
         }
-        let all = |program: &&'a str| {
-            let of = |layer: &&str| self.row(layer, program, state);
+        let all = |at: &usize| {
+            let of = |layer: &&str| self.row(layer, *at);
             self.layers.iter().filter_map(of).collect::<Vec<_>>()
         };
-        let rows: Vec<&ResultRow> = programs.iter().flat_map(all).collect();
+        let rows: Vec<&ResultRow> = points.iter().flat_map(all).collect();
         let failed = rows.iter().filter(|r| r.trials == 0).filter_map(|r| {
             let why = layermark_model::brief(r.error.as_deref()?);
             Some(words::failed(program(self.data, r), &r.layer, &why))
         });
         let emulated = is_emulated(self.data, self.first());
         Some(DataTable {
-            title: words::title(state, emulated).into(),
+            title: words::title(state.word(), emulated).into(),
             note: Text::joined(failed, ". ").into(),
             head: words::head(&heading(self.data, self.first())),
             rows: rows.iter().map(|r| self.line(r)).collect(),
@@ -172,15 +160,11 @@ impl<'a> Peers<'a> {
 
     /// Seconds of each launch.
     fn times(&self, row: &ResultRow) -> Vec<f64> {
-        let Some((layer, point)) = self.site(row) else {
+        let Some((layer, point)) = self.data.run.site(&row.layer, &row.label) else {
             return Vec::new();
         };
         let trials = self.data.index.trials(layer, point).into_iter();
         trials.filter_map(|t| Some(cost(t)? / 1e9)).collect()
-    }
-
-    fn site(&self, row: &ResultRow) -> Option<Site> {
-        self.data.run.site(&row.layer, &row.label)
     }
 }
 
@@ -190,10 +174,26 @@ fn rows<'a>(data: &'a Data<'a>) -> impl Iterator<Item = &'a ResultRow> {
         .filter(|r| r.meaning.unit == Unit::Launch)
 }
 
-/// The plan's name of the program, to which a label adds the state of the caches; the label where the plan has none.
+/// Index of a row's point.
+fn point(data: &Data, row: &ResultRow) -> Option<usize> {
+    Some(data.run.site(&row.layer, &row.label)?.1)
+}
+
+/// The plan's name of the program. If the plan gives several programs one name, or none, it is the label, which tells
+/// them apart, and adds the state of the caches.
 fn program<'a>(data: &'a Data, row: &'a ResultRow) -> &'a str {
-    let state = cache_asked(row);
-    let mut names = data.run.plan.work.iter().filter_map(|w| w.label.as_deref());
-    let of_row = names.find(|name| words::with_state(name, state) == row.label);
-    of_row.unwrap_or(&row.label)
+    let points = &data.run.points;
+    let named = point(data, row).and_then(|at| {
+        let work = points[at].work?;
+        let is_like = |p: &&Point| p.work == Some(work) && p.meaning.cache == row.meaning.cache;
+        let alone = points.iter().filter(is_like).count() == 1;
+        data.run
+            .plan
+            .work
+            .get(work)
+            .filter(|_| alone)?
+            .label
+            .as_deref()
+    });
+    named.unwrap_or(&row.label)
 }

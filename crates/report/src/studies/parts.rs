@@ -12,13 +12,13 @@ use crate::{statements::studies::iozone_vm::PartOf, types::ResultRow};
 pub const SMALL: u64 = 64 << 10;
 
 /// One of the four charts.
-pub struct Part<'a> {
+pub struct StudyPart<'a> {
     pub data: &'a Data<'a>,
     pub op: &'static str,
     pub small: bool,
 }
 
-impl<'a> Part<'a> {
+impl<'a> StudyPart<'a> {
     /// Its results: through system calls, without a flush.
     ///
     /// If a plan has several file sizes, those of the largest.

@@ -4,8 +4,8 @@ use layermark_model::TrialRecord;
 
 use super::Data;
 use crate::{
-    facts::data_source::Seen,
-    statements::studies::fileio_appvirt::{Apart, MeanOfRepeats},
+    facts::data_source::ReadSigns,
+    statements::studies::fileio_appvirt::{AgainstNative, MeanOfRepeats},
     types::{ResultRow, ServedBy, Verdict},
 };
 
@@ -25,7 +25,7 @@ impl<'a> Repeats<'a> {
         let one = |record: &TrialRecord| {
             let trial = record.trial.as_ref()?;
             let seconds = trial.elapsed_ns() as f64 / 1e9 / trial.passes.len() as f64;
-            Some((seconds, Seen::of(said, facts, &[record]).label(said)))
+            Some((seconds, ReadSigns::of(said, facts, &[record]).label(said)))
         };
         let all: Vec<_> = data
             .index
@@ -84,12 +84,12 @@ impl<'a> Repeats<'a> {
     }
 
     /// The verdict against native.
-    pub fn against_native(&self) -> Apart {
+    pub fn against_native(&self) -> AgainstNative {
         match (self.row.leaning(), self.row.ratio) {
-            (Verdict::Slower, Some(ratio)) => Apart::Slower(ratio.estimate),
-            (Verdict::Faster, Some(ratio)) => Apart::Faster(ratio.estimate),
-            (Verdict::Same, _) => Apart::No,
-            _ => Apart::Open,
+            (Verdict::Slower, Some(ratio)) => AgainstNative::Slower(ratio.estimate),
+            (Verdict::Faster, Some(ratio)) => AgainstNative::Faster(ratio.estimate),
+            (Verdict::Same, _) => AgainstNative::No,
+            _ => AgainstNative::Open,
         }
     }
 }

@@ -6,7 +6,7 @@ use layermark_stats::{self as stats, Comparison, Interval, Pair, compare_all};
 use super::Data;
 use crate::{
     facts::LEVEL,
-    statements::studies::declared::{HostCpu, Work},
+    statements::studies::declared::{HostCpu, WorkUnit},
     types::{Conclusion, Estimate, ResultRow, Verdict},
     words::{self, Text},
 };
@@ -140,11 +140,11 @@ pub fn host_cpu(data: &Data, row: &ResultRow) -> Option<HostCpu> {
     let (units, per) = match row.meaning.unit {
         Unit::Byte => (
             trials.iter().map(|t| t.bytes()).sum::<u64>() as f64 / 1024.0,
-            Work::Kilobyte,
+            WorkUnit::Kilobyte,
         ),
         _ => (
             trials.iter().map(|t| t.ops()).sum::<u64>() as f64,
-            Work::Operation,
+            WorkUnit::Operation,
         ),
     };
     let us = busy? as f64 / 1e3 / units;

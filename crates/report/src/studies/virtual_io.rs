@@ -14,7 +14,7 @@ use crate::{
 
 mod stacks;
 
-use stacks::{Stack, is_path, stacks};
+use stacks::{IoStack, is_path, stacks};
 
 /// See the module.
 pub struct VirtualIo;
@@ -39,10 +39,10 @@ impl Study for VirtualIo {
 /// Whether a layer's devices are of the kind that a claim names. A path from guest to guest is not one guest.
 pub(super) fn is_kind(layer: &LayerRun, target: Target, kind: &str) -> bool {
     let of = match kind {
-        "emulated" => (Stack::Emulated, false),
-        "paravirtual" => (Stack::Paravirtual, false),
-        "paravirtual..paravirtual" => (Stack::Paravirtual, true),
+        "emulated" => (IoStack::Emulated, false),
+        "paravirtual" => (IoStack::Paravirtual, false),
+        "paravirtual..paravirtual" => (IoStack::Paravirtual, true),
         _ => return false,
     };
-    Stack::of(layer, target) == Some(of.0) && is_path(layer) == of.1
+    IoStack::of(layer, target) == Some(of.0) && is_path(layer) == of.1
 }

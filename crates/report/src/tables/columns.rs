@@ -1,6 +1,6 @@
 //! The columns of results, trials and launches. New columns go to the end.
 
-use super::{Field, Shown};
+use super::{ColumnFormat, Field};
 use crate::{
     Average, ChangePoint, Estimate, IopsRow, LatencyUs, LaunchLevel, LaunchRun, LaunchSeries,
     Report, ResultRow, Tail, TrialRow,
@@ -18,10 +18,10 @@ fn bound(e: Option<Estimate>, end: usize) -> Field {
     e.and_then(|e| e.interval).map(|i| i[end]).into()
 }
 
-use Shown::{Fine, Plain, Ratio, Share, Small, Whole, Words};
+use ColumnFormat::{Fine, Plain, Ratio, Share, Small, Whole, Words};
 
 /// A column: its name, the format of its numbers, and its cell.
-pub type Column<F> = (&'static str, Shown, F);
+pub type Column<F> = (&'static str, ColumnFormat, F);
 type ResultCell = fn((&Report, &ResultRow)) -> Field;
 type TrialCell = fn(&TrialRow) -> Field;
 type LaunchCell = fn((&LaunchSeries, &LaunchRun)) -> Field;

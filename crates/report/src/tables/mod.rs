@@ -4,6 +4,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{LaunchLevel, LaunchSeries, Report, ResultRow};
 
+pub mod benchmarks;
+pub mod cases;
 mod columns;
 pub mod points;
 
@@ -62,7 +64,7 @@ impl From<String> for Field {
 
 /// The format of a column in a spreadsheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum ColumnFormat {
     /// Short text, and counts without separators.
     Plain,
     /// Text that may be long.
@@ -82,7 +84,7 @@ pub enum Shown {
 /// A table that is written line by line.
 pub struct LongTable<'a> {
     /// Names of the columns, and the formats of their numbers.
-    pub head: Vec<(Cow<'a, str>, Shown)>,
+    pub head: Vec<(Cow<'a, str>, ColumnFormat)>,
     /// Lines with as many fields as the head.
     pub lines: Box<dyn Iterator<Item = Vec<Field>> + 'a>,
 }
@@ -164,10 +166,10 @@ const IN_LAYER: [&str; 7] = [
 pub fn wide(report: &Report) -> LongTable<'_> {
     let layers = report.layers.iter().filter(|l| !l.control);
     let layers: Vec<&str> = layers.map(|l| l.name.as_str()).collect();
-    let of_point = POINT.map(|name| (Cow::Borrowed(name), Shown::Plain));
-    let of_layers = layers
-        .iter()
-        .flat_map(|layer| IN_LAYER.map(|name| (format!("{layer} {name}").into(), Shown::Plain)));
+    let of_point = POINT.map(|name| (Cow::Borrowed(name), ColumnFormat::Plain));
+    let of_layers = layers.iter().flat_map(|layer| {
+        IN_LAYER.map(|name| (format!("{layer} {name}").into(), ColumnFormat::Plain))
+    });
     let head = of_point.into_iter().chain(of_layers).collect();
     let lines = by_point(report).into_iter();
     LongTable {
@@ -244,7 +246,7 @@ pub fn section_cells(report: &Report) -> LongTable<'_> {
             }
         }
     }
-    let head = SECTION_CELL.map(|name| (Cow::Borrowed(name), Shown::Plain));
+    let head = SECTION_CELL.map(|name| (Cow::Borrowed(name), ColumnFormat::Plain));
     LongTable {
         head: head.to_vec(),
         lines: Box::new(lines.into_iter()),

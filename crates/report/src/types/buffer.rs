@@ -5,12 +5,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The recommended record sizes for one kind of work in one layer.
+/// A choice of a size, not of a word: it has ranges of sizes, and no ratio to a reference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferRow {
     /// The workload.
     pub workload: String,
     /// What the points have in common, in words.
     pub label: String,
+    /// Name of their operation. Not in the JSON.
+    #[serde(skip)]
+    pub operation: String,
     /// The points' parameters without the record.
     pub point: Map<String, Value>,
     /// The layer's name.

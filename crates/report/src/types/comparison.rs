@@ -115,20 +115,35 @@ impl Verdict {
     }
 }
 
-/// A ratio and the verdict on it, of any row that has both.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A comparison of two times of the same work, and the verdict on it. A row that has one holds it, or
+/// ([`ResultRow`](super::ResultRow)) makes it of its fields, which the JSON contract has in another order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// The ratio, with its interval and that of the averages.
+    /// Time per operation over the reference's: above 1 is slower.
     pub ratio: Option<Estimate>,
+    /// Additional microseconds per operation compared with the reference.
+    pub extra_us: Option<Estimate>,
+    /// Two-sided p of "it takes the reference's time".
+    pub p: Option<f64>,
+    /// `p` after Holm's correction over all rows.
+    pub p_adjusted: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
-    /// `slower` or `faster` if a weaker rule gives one of these.
+    /// `slower` or `faster` if the verdict is `undecided` and a weaker rule gives one of these.
     pub probably: Option<Verdict>,
-    /// Missing blocks for an interval.
+    /// The largest difference, as a share, that the interval does not exclude.
+    pub margin: Option<f64>,
+    /// Missing blocks for an interval. Absent if there is one.
     pub more_blocks: Option<usize>,
 }
 
 impl Comparison {
+    /// Takes its verdict away because something other than the layer was measured.
+    pub fn distrust(&mut self) {
+        self.verdict = Verdict::Untrusted;
+        (self.probably, self.margin, self.more_blocks) = (None, None, None);
+    }
+
     /// The verdict, or the probable one.
     pub fn leaning(&self) -> Verdict {
         self.probably.unwrap_or(self.verdict)

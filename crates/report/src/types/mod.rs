@@ -7,7 +7,10 @@ use layermark_model::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{group, words::Names};
+use crate::{
+    group,
+    words::{Names, SOME_BASELINE},
+};
 
 mod alternative;
 mod buffer;
@@ -383,7 +386,7 @@ impl Report {
     /// Name of the layer that the others are compared with.
     pub fn baseline(&self) -> &str {
         let own = self.layers.iter().find(|l| l.baseline);
-        own.map_or("the baseline", |l| l.name.as_str())
+        own.map_or(SOME_BASELINE, |l| l.name.as_str())
     }
 
     /// Names that sentences use.

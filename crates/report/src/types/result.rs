@@ -205,10 +205,22 @@ impl ResultRow {
     pub fn comparison(&self) -> Comparison {
         Comparison {
             ratio: self.ratio,
+            extra_us: self.extra_us,
+            p: self.p,
+            p_adjusted: self.p_adjusted,
             verdict: self.verdict,
             probably: self.probably,
+            margin: self.margin,
             more_blocks: self.more_blocks,
         }
+    }
+
+    /// Takes over a comparison.
+    pub fn compare(&mut self, with: Comparison) {
+        (self.ratio, self.extra_us) = (with.ratio, with.extra_us);
+        (self.p, self.p_adjusted) = (with.p, with.p_adjusted);
+        (self.verdict, self.probably) = (with.verdict, with.probably);
+        (self.margin, self.more_blocks) = (with.margin, with.more_blocks);
     }
 
     /// The verdict in a word or two, including the weaker ones.
@@ -253,8 +265,9 @@ impl ResultRow {
 
     /// Takes its verdict away because something other than the layer was measured.
     pub fn distrust(&mut self) {
-        self.verdict = Verdict::Untrusted;
-        (self.probably, self.margin, self.more_blocks) = (None, None, None);
+        let mut comparison = self.comparison();
+        comparison.distrust();
+        self.compare(comparison);
         self.withheld = None;
     }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Estimate;
 
 /// A result with a number of CPUs, compared with the same work in the same layer on other numbers.
+/// Its ratio to the baseline is shown beside the speed-up, and no verdict is asked on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScalingRow {
     /// The result's id.

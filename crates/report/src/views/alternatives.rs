@@ -66,9 +66,9 @@ fn table(report: &Report, reference: &str, rows: &[&AlternativeRow]) -> DataTabl
 
 /// A result, and its comparison with its reference, unless it is the reference itself.
 fn line(result: &ResultRow, against: Option<&AlternativeRow>) -> Vec<Cell> {
-    let compared = against.map(AlternativeRow::comparison);
+    let compared = against.map(|a| a.comparison);
     let ratio = compared.and_then(|c| Some((c.ratio?, c.leaning())));
-    let extra = against.and_then(|a| a.extra_us);
+    let extra = compared.and_then(|c| c.extra_us);
     vec![
         Cell::text(code(&result.layer)),
         Cell::text(code(&result.label)),

@@ -1,10 +1,10 @@
 //! Gates and their outcomes, and two runs side by side, as sections.
 
-use layermark_model::Machine;
-
 use crate::{
+    facts::machine::{FactValue, LISTED, MachineFact, RanOn},
     number,
     types::{Cell, Compared, DataTable, GateRow, GateState, Report, Section},
+    words::machine,
 };
 
 /// Every gate with its outcome, failed ones first. `None` without gates.
@@ -76,26 +76,19 @@ fn rows(old: &Compared, new: &Report) -> Vec<Vec<Cell>> {
         ["plan".into(), old.label.clone(), new.label.clone()],
     ];
     // A comparison that an earlier version wrote does not have the older one's.
-    if let Some(machine) = &old.machine {
-        let [then, now] = [of(machine), of(&new.machine)];
-        let both = then.into_iter().zip(now);
-        let both = both.map(|((what, then), (_, now))| [what.to_owned(), then, now]);
-        let known = both.filter(|[_, then, now]| !then.is_empty() || !now.is_empty());
-        rows.extend(known);
+    if let Some(then) = &old.machine {
+        let both = [then, &new.machine].map(|machine| RanOn {
+            machine,
+            version: "",
+        });
+        let values = |fact: MachineFact| (fact, both.map(|run| fact.of(run)));
+        let known = LISTED.map(values).into_iter();
+        let known = known.filter(|(_, values)| values.iter().any(|v| *v != FactValue::Name("")));
+        rows.extend(known.map(|(fact, values)| {
+            let [then, now] = values.map(|value| machine::cell(value).into());
+            [machine::name(fact).to_owned(), then, now]
+        }));
     }
     let cells = |row: [String; 3]| row.map(Cell::text).to_vec();
     rows.into_iter().map(cells).collect()
-}
-
-fn of(machine: &Machine) -> [(&'static str, String); 8] {
-    [
-        ("machine", machine.label.clone().unwrap_or_default()),
-        ("CPU", machine.cpu.clone()),
-        ("CPUs", machine.cpus.to_string()),
-        ("memory", number::bytes(machine.memory as f64)),
-        ("kernel", machine.kernel.clone()),
-        ("system", machine.os.clone()),
-        ("directory on", machine.base.clone()),
-        ("privilege", machine.privilege.clone()),
-    ]
 }

@@ -12,6 +12,17 @@ pub fn tests(report: &Report) -> Vec<SizeTable<'_>> {
     tables_of(report, |bytes| bytes.is_multiple_of(1024))
 }
 
+/// The tests of a file of iozone. A test with one file size and one record size is a table only if all results are such
+/// tests. Next to other work it counts as a single number.
+pub fn tests_alone(report: &Report) -> Vec<SizeTable<'_>> {
+    let mut tests = tests(report);
+    let in_tests: usize = tests.iter().map(|t| t.results.len()).sum();
+    if in_tests < report.results.len() {
+        tests.retain(|t| t.files.len() * t.records.len() > 1);
+    }
+    tests
+}
+
 /// Throughput in iozone's unit.
 pub fn kib_per_s(row: &ResultRow) -> Option<f64> {
     Some(row.value? / 1024.0)

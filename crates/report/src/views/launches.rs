@@ -6,6 +6,7 @@
 use crate::{
     LaunchLevel, LaunchRun, LaunchSeries, Report, ResultRow, Verdict,
     code_span::code,
+    group,
     number::{self, Written},
     types::{Cell, DataTable, Section, Sequence, SequenceLevel, SequenceOfLayer},
     views::rows,
@@ -154,35 +155,36 @@ fn launch(r: &LaunchRun) -> Vec<Cell> {
 /// The series of each point, a layer beside the others; those with one launch have no order. Where all are in one
 /// layer, the commands are beside each other, on one axis.
 fn sequences(report: &Report) -> Vec<Sequence> {
-    let mut all: Vec<Sequence> = Vec::new();
-    let layers = crate::group::distinct(report.series.iter().map(|s| &s.layer));
+    let layers = group::distinct(report.series.iter().map(|s| &s.layer));
     let is_one = layers.len() == 1 && report.series.len() > 1;
-    for s in &report.series {
-        let levels = s.levels.iter().map(|l| SequenceLevel {
-            from: l.from,
-            to: l.to,
-            median_ms: l.median_ms,
-            typical_ms: l.typical_ms,
-        });
-        let of = SequenceOfLayer {
-            layer: if is_one { &s.label } else { &s.layer }.clone(),
-            ms: s.runs.iter().map(|r| r.elapsed_ms).collect(),
-            levels: levels.collect(),
+    let keyed = report.series.iter();
+    let keyed = keyed.map(|s| ((!is_one).then_some(s.label.as_str()), s));
+    let all = group::grouped(keyed).into_iter().map(|(label, all)| {
+        let of = match label {
+            Some(label) => (label.to_owned(), "layer"),
+            None => (format!("All commands in {}", all[0].layer), "command"),
         };
-        match all.iter_mut().find(|of| is_one || of.title == s.label) {
-            Some(known) => known.series.push(of),
-            None if is_one => all.push(Sequence {
-                title: format!("All commands in {}", s.layer),
-                of: "command".into(),
-                series: vec![of],
-            }),
-            None => all.push(Sequence {
-                title: s.label.clone(),
-                of: "layer".into(),
-                series: vec![of],
-            }),
+        Sequence {
+            title: of.0,
+            of: of.1.into(),
+            series: all.iter().map(|s| times_of(s, is_one)).collect(),
         }
+    });
+    let in_order = |of: &Sequence| of.series.iter().any(|s| s.ms.len() > 1);
+    all.filter(in_order).collect()
+}
+
+/// The times of a series, under the name of its command or of its layer.
+fn times_of(of: &LaunchSeries, by_command: bool) -> SequenceOfLayer {
+    let levels = of.levels.iter().map(|l| SequenceLevel {
+        from: l.from,
+        to: l.to,
+        median_ms: l.median_ms,
+        typical_ms: l.typical_ms,
+    });
+    SequenceOfLayer {
+        layer: if by_command { &of.label } else { &of.layer }.clone(),
+        ms: of.runs.iter().map(|r| r.elapsed_ms).collect(),
+        levels: levels.collect(),
     }
-    all.retain(|of| of.series.iter().any(|s| s.ms.len() > 1));
-    all
 }

@@ -7,7 +7,7 @@ use crate::{
     statements::remarks::{self, Remark},
     types::Cause,
     views::by_work,
-    words::{Names, Words, locks},
+    words::{Names, Words, locks, machine::status},
 };
 
 /// The numbers of a result that stand beside each other, all of the same rounds and the same
@@ -185,7 +185,7 @@ impl<'a> Notes<'a> {
         notes.extend(row.untrusted.clone());
         notes.extend(locks::never(row).map(String::from));
         let names = Names {
-            baseline: self.baseline.map_or("the baseline", |b| b.layer.as_str()),
+            ..Names::of(self.baseline.map(|b| b.layer.as_str()))
         };
         let said = |remark: Option<Remark>| remark.map(|r| String::from(r.words(&names)));
         notes.extend(said(remarks::stalls(row)));
@@ -309,33 +309,27 @@ pub fn about(report: &Report) -> String {
         "run {} of plan {} ({}), {}, {}, seed {}",
         report.run,
         report.label,
-        status(report),
+        status(report.status),
         number::count(measured, "layer"),
         number::count(report.trials.len(), "measurement"),
         report.seed
     )
 }
 
-/// How many checks passed, and which did not.
+/// Whether to believe it, how many checks passed, and which did not. Of two runs each has its own answer.
 pub fn trust(report: &Report) -> String {
     let having = |state: TrustState| report.trust.iter().filter(move |t| t.state == state);
+    let believed = match (&report.compared, report.trustworthy()) {
+        (Some(_), _) => "",
+        (None, true) => "yes, ",
+        (None, false) => "no, ",
+    };
     let passed = number::count(having(TrustState::Ok).count(), "check");
     let warnings: Vec<&str> = having(TrustState::Warn).map(|t| t.title.as_str()).collect();
     if warnings.is_empty() {
-        format!("{passed} passed, no warning")
+        format!("{believed}{passed} passed, no warning")
     } else {
-        format!("{passed} passed; warnings: {}", number::list(&warnings))
-    }
-}
-
-/// State of the run in words.
-pub fn status(report: &Report) -> &'static str {
-    use layermark_model::RunStatus::{Done, Failed, Interrupted, Running, Stopped};
-    match report.status {
-        Running => "going on",
-        Done => "done",
-        Stopped => "stopped by the user",
-        Failed => "ended by an error",
-        Interrupted => "interrupted: its process is gone",
+        let warnings = number::list(&warnings);
+        format!("{believed}{passed} passed; warnings: {warnings}")
     }
 }

@@ -1,14 +1,14 @@
 //! What differs between two runs.
 
-use layermark_model::StoreOption;
+use layermark_model::{RunStatus, StoreOption};
 
 use crate::{
     number::{self, list},
     statements::{
-        alike::{CaveatOf, Difference, Holes, NotCompared, NotInBoth, OneRun},
+        alike::{AlikeCheck, CaveatOf, Checked, Difference, Holes, NotCompared, NotInBoth, OneRun},
         caveats::BusyMachine,
     },
-    words::{Names, Text, Words, text},
+    words::{Names, Text, Words, machine, text},
 };
 
 /// Longer lists are only counted.
@@ -42,13 +42,16 @@ pub fn not_trustworthy(run: &Text, id: &str, store: &StoreOption) -> Text {
 }
 
 /// Of a run that is not complete, with its status.
-pub fn not_complete(run: &Text, status: &str) -> Text {
-    text!("{run} is not complete ({status})")
+pub fn not_complete(run: &Text, status: RunStatus) -> Text {
+    text!("{run} is not complete ({})", machine::status(status))
 }
 
 /// Of a run that other programs ran beside.
-pub fn was_busy(run: &Text, busy: &BusyMachine, names: &Names) -> Text {
-    text!("{run} had other programs beside it: {}", busy.words(names))
+pub fn was_busy(run: &Text, busy: &BusyMachine) -> Text {
+    text!(
+        "{run} had other programs beside it, which {}",
+        busy.disturbed()
+    )
 }
 
 fn named(names: &[&str]) -> Text {
@@ -62,13 +65,9 @@ fn named(names: &[&str]) -> Text {
 impl Words for Difference<'_> {
     fn words(&self, names: &Names) -> Text {
         match self {
-            Self::Values { what, old, new } => {
-                let known = |value: &str| match value {
-                    "" => "unknown".to_owned(),
-                    value => value.to_owned(),
-                };
-                let joint = if what.is_empty() { "" } else { " " };
-                text!("{what}{joint}{} then, {} now", known(old), known(new))
+            Self::Values(fact, values) => {
+                let [then, now] = values.map(machine::value);
+                text!("{}{then} then, {now} now", machine::before(*fact))
             }
             Self::Layers(run, names) => only("layer", *run, names),
             Self::Points(run, names) => only("point", *run, names),
@@ -91,9 +90,33 @@ impl Words for Difference<'_> {
                 set_up_once(&list(&runs).into())
             }
             Self::Untrusted(run, id, store) => not_trustworthy(&the(*run), id, store),
-            Self::Unfinished(run, status) => not_complete(&the(*run), status),
-            Self::Busy(run, busy) => was_busy(&the(*run), busy, names),
+            Self::Unfinished(run, status) => not_complete(&the(*run), *status),
+            Self::Busy(run, busy) => was_busy(&the(*run), busy),
         }
+    }
+}
+
+impl Checked<'_> {
+    /// The id of the check, and its name for people.
+    pub fn title(&self) -> (&'static str, &'static str) {
+        match self.check {
+            AlikeCheck::Machine => ("machine", "Same machine"),
+            AlikeCheck::Kernel => ("kernel", "Same kernel"),
+            AlikeCheck::System => ("system", "Same system"),
+            AlikeCheck::Version => ("version", "Same layermark"),
+            AlikeCheck::Work => ("work", "Same work"),
+            AlikeCheck::SetUps => ("set-ups", "Set up more than once"),
+            AlikeCheck::Runs => ("runs", "Runs to be trusted"),
+        }
+    }
+}
+
+impl Words for Checked<'_> {
+    fn words(&self, names: &Names) -> Text {
+        if self.is_alike() {
+            return "yes".into();
+        }
+        Text::joined(self.differences.iter().map(|d| d.words(names)), "; ")
     }
 }
 

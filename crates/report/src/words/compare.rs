@@ -3,10 +3,10 @@
 use crate::{
     number::{self, count, list, times, verb},
     statements::{
-        compare::{ChangeFinding, ChangeHeadline, Drift, Drifted},
+        compare::{BaselineChange, ChangeFinding, ChangeHeadline, Drifted, NotAReport},
         remarks,
     },
-    types::ResultRow,
+    types::{ResultRow, SCHEMA},
     words::{Names, Text, Words, text},
 };
 
@@ -68,13 +68,16 @@ fn new_stalls(row: &ResultRow) -> Text {
 impl Words for ChangeFinding<'_> {
     fn words(&self, names: &Names) -> Text {
         match self {
-            Self::NotAlike(texts) => text!("The runs are not alike: {}.", texts.join("; ")),
+            Self::NotAlike(checks) => {
+                let each = checks.iter().map(|check| check.words(names));
+                text!("The runs are not alike: {}.", Text::joined(each, "; "))
+            }
             Self::OnlyBaseline(name, _) => text!(
                 "Only {} is in both runs: a change of the machine cannot be told from one of what it ran.",
                 Text::code(name)
             ),
             Self::NoBaseline(_) => text!("{}.", no_baseline().capitalised()),
-            Self::Drift(drift, _) => text!("{}.", drift.words(names).capitalised()),
+            Self::BaselineChange(drift, _) => text!("{}.", drift.words(names).capitalised()),
             Self::Changed { rows, of, most } => {
                 let extra = most.extra_us.as_ref().map(number::extra_of);
                 let extra = extra.map(|extra| text!(", {extra}"));
@@ -112,7 +115,7 @@ impl Words for ChangeFinding<'_> {
     }
 }
 
-impl Words for Drift<'_> {
+impl Words for BaselineChange<'_> {
     fn words(&self, _: &Names) -> Text {
         let (of, name) = (count(self.of, "operation"), Text::code(self.baseline));
         match self.how {
@@ -130,4 +133,23 @@ impl Words for Drift<'_> {
 /// Why a change of the machine is not known.
 pub fn no_baseline() -> Text {
     "no baseline is in both runs: a change of the machine is in every ratio".into()
+}
+
+/// The id of the check of the baseline's change, and its name for people.
+pub const DRIFT: (&str, &str) = ("drift", "The machine itself");
+
+impl Words for NotAReport {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::NotJson(why) => text!("this is not JSON: {why}"),
+            Self::OtherSchema => {
+                text!("this is not a report of layermark: its `schema` is not {SCHEMA}")
+            }
+            Self::Incomplete(why) => text!("this is not a complete report: {why}"),
+            Self::Comparison => "this is a comparison of two runs, not a run".into(),
+            Self::WithoutBlocks => {
+                "it was written by an older layermark, without the ratios of its blocks".into()
+            }
+        }
+    }
 }

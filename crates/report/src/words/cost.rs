@@ -4,7 +4,7 @@ use layermark_model::format_size;
 
 use crate::{
     number,
-    statements::cost::{Added, CostModel, OperationCost},
+    statements::cost::{AddedCost, CostModel, OperationCost},
     types::Estimate,
     words::{Names, Text, Words, text},
 };
@@ -52,7 +52,7 @@ impl Words for OperationCost {
     }
 }
 
-impl Words for Added {
+impl Words for AddedCost {
     fn words(&self, _: &Names) -> Text {
         match self {
             Self::Constant(us) => text!(

@@ -3,13 +3,13 @@
 use crate::{
     number::{self, list},
     statements::durability::{
-        Agrees, Counted, Drops, Evidence, FlushCount, Seen, Suspicion, Undecided,
+        Agrees, Counted, Drops, FlushCount, FlushEvidence, Seen, Suspicion, Undecided,
     },
     types::{Durability, LateFlushes},
     words::{Names, Text, Words, text},
 };
 
-impl Words for Evidence<'_> {
+impl Words for FlushEvidence<'_> {
     fn words(&self, names: &Names) -> Text {
         let seen = self.seen.words(names);
         let Some((how, agrees)) = &self.configured else {

@@ -7,7 +7,7 @@ use crate::{
     facts::power_cuts,
     number::{self, count, list, times, verb},
     statements::{
-        headline::{Choice, Costs, Headline, Named, Near, Part, Ratio, Sure},
+        headline::{Choice, Costs, Headline, HeadlinePart, Named, Near, Ratio, Sure},
         programs::answers,
         sequences::{self, SequenceAnswer},
     },
@@ -97,8 +97,8 @@ fn fitted(parts: &[Said]) -> Text {
 }
 
 /// The texts of a part: one, or one for each choice.
-fn said(part: &Part, names: &Names) -> Vec<Said> {
-    if let Part::Choices(choices, kinds) = part {
+fn said(part: &HeadlinePart, names: &Names) -> Vec<Said> {
+    if let HeadlinePart::Choices(choices, kinds) = part {
         let each = choices.iter().map(|choice| choice.words(names));
         let each: Vec<Text> = each.filter(|text| text.length() <= LONGEST).collect();
         if !each.is_empty() {
@@ -111,39 +111,39 @@ fn said(part: &Part, names: &Names) -> Vec<Said> {
     vec![one(part, names)]
 }
 
-fn one(part: &Part, names: &Names) -> Said {
+fn one(part: &HeadlinePart, names: &Names) -> Said {
     let baseline = names.baseline();
     match part {
-        Part::Choices(..) => Text::default(),
-        Part::ControlFailed => text!("{baseline} differed from itself: trust no figure"),
-        Part::BaselineSkips => text!("{baseline} skips fsync: trust no ratio of a flush"),
-        Part::NoLayer => "no layer could be set up, so nothing was measured".into(),
-        Part::NotMeasured => "nothing was measured yet".into(),
-        Part::OnlyBaseline => {
+        HeadlinePart::Choices(..) => Text::default(),
+        HeadlinePart::ControlFailed => text!("{baseline} differed from itself: trust no figure"),
+        HeadlinePart::BaselineSkips => text!("{baseline} skips fsync: trust no ratio of a flush"),
+        HeadlinePart::NoLayer => "no layer could be set up, so nothing was measured".into(),
+        HeadlinePart::NotMeasured => "nothing was measured yet".into(),
+        HeadlinePart::OnlyBaseline => {
             text!("only {baseline} was measured, so there is nothing to compare")
         }
-        Part::AllFailed(all, error) => {
+        HeadlinePart::AllFailed(all, error) => {
             let text = text!("every measurement of {} failed", layers(all));
             return Said::new(text!("{text} ({})", brief(error)), text);
         }
-        Part::NotAsked => "nothing that a verdict was asked on was measured".into(),
-        Part::TooLittle(blocks) => {
+        HeadlinePart::NotAsked => "nothing that a verdict was asked on was measured".into(),
+        HeadlinePart::TooLittle(blocks) => {
             let blocks = count(*blocks, "repeat");
             text!("too little was measured for a verdict: {blocks} of at least {MIN_BLOCKS}")
         }
-        Part::Costs(costs) => return costs.said(&baseline),
-        Part::Uncertain(costs) => {
+        HeadlinePart::Costs(costs) => return costs.said(&baseline),
+        HeadlinePart::Uncertain(costs) => {
             let costs = costs.takes(&baseline);
             text!("no cost is certain; {costs}")
         }
-        Part::Locks(open) => open.part(names),
-        Part::Late(late) => late.part(),
-        Part::Failed(layer, fails, all) => {
+        HeadlinePart::Locks(open) => open.part(names),
+        HeadlinePart::Late(late) => late.part(),
+        HeadlinePart::Failed(layer, fails, all) => {
             let of = count(*all, "operation");
             text!("{} failed at {fails} of {of}", Text::code(layer))
         }
-        Part::Near(near, delta) => within(near, *delta, &baseline),
-        Part::Undecided(open, asked) => {
+        HeadlinePart::Near(near, delta) => within(near, *delta, &baseline),
+        HeadlinePart::Undecided(open, asked) => {
             text!("{open} of {} not decided", count(*asked, "result"))
         }
         _ => of_layers(part, &baseline),
@@ -152,22 +152,24 @@ fn one(part: &Part, names: &Names) -> Said {
 }
 
 /// Parts that say the same of one or of some layers.
-fn of_layers(part: &Part, baseline: &Text) -> Text {
+fn of_layers(part: &HeadlinePart, baseline: &Text) -> Text {
     let some = |all: &[&str], one: &'static str, many: &'static str, what: &str| {
         text!("{} {} {what}", layers(all), verb(all.len(), one, many))
     };
     match part {
-        Part::Skip(all) => some(all, "skips", "skip", "fsync"),
-        Part::Free(all) => some(all, "costs", "cost", "nothing measurable"),
-        Part::Memory(all) if all.len() == 1 => text!("{} is memory, not a disk", layers(all)),
-        Part::Memory(all) => text!("{} are memory, not disks", layers(all)),
-        Part::SlowerUnsteady(all) => some(
+        HeadlinePart::Skip(all) => some(all, "skips", "skip", "fsync"),
+        HeadlinePart::Free(all) => some(all, "costs", "cost", "nothing measurable"),
+        HeadlinePart::Memory(all) if all.len() == 1 => {
+            text!("{} is memory, not a disk", layers(all))
+        }
+        HeadlinePart::Memory(all) => text!("{} are memory, not disks", layers(all)),
+        HeadlinePart::SlowerUnsteady(all) => some(
             all,
             "is",
             "are",
             "slower, by how much changed during the run",
         ),
-        Part::Faster(all, explained) => {
+        HeadlinePart::Faster(all, explained) => {
             let below = if *explained {
                 ", for the reasons below"
             } else {
@@ -176,13 +178,13 @@ fn of_layers(part: &Part, baseline: &Text) -> Text {
             let what = format!("faster than {baseline}{below}");
             some(all, "is", "are", &what)
         }
-        Part::ProbablyFaster(all) => {
+        HeadlinePart::ProbablyFaster(all) => {
             let what = format!("probably faster than {baseline}");
             some(all, "is", "are", &what)
         }
-        Part::Wait(all) => some(all, "waits", "wait", "too much for a CPU to tell"),
-        Part::Open(all) => some(all, "is", "are", "too noisy to tell"),
-        Part::Untrusted(all) => some(all, "is", "are", "not trusted"),
+        HeadlinePart::Wait(all) => some(all, "waits", "wait", "too much for a CPU to tell"),
+        HeadlinePart::Open(all) => some(all, "is", "are", "too noisy to tell"),
+        HeadlinePart::Untrusted(all) => some(all, "is", "are", "not trusted"),
         _ => Text::default(),
     }
 }

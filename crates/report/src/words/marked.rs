@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::code_span::{self, Part};
+use crate::code_span::{self, Span};
 
 /// A text for people, whose names are code spans of Markdown. It can be shown, joined into other words and drawn part by
 /// part. It cannot be searched, split or compared by its beginning: who wants to know what it means asks the statement
@@ -52,7 +52,7 @@ impl Text {
     }
 
     /// Its parts in order, for drawing.
-    pub fn parts(&self) -> Vec<Part<'_>> {
+    pub fn parts(&self) -> Vec<Span<'_>> {
         code_span::parts(&self.0)
     }
 
@@ -94,6 +94,18 @@ pub struct Names<'a> {
     pub baseline: &'a str,
 }
 
+impl<'a> Names<'a> {
+    /// Names of runs that may have no baseline in common.
+    pub fn of(baseline: Option<&'a str>) -> Self {
+        Self {
+            baseline: baseline.unwrap_or(SOME_BASELINE),
+        }
+    }
+}
+
+/// What is said of a baseline without a name.
+pub const SOME_BASELINE: &str = "the baseline";
+
 impl Names<'_> {
     /// The baseline in a sentence: `native`, or another name as a code span.
     pub fn baseline(&self) -> Text {
@@ -128,7 +140,7 @@ mod tests {
         assert_eq!(text.unmarked(), "a and b");
         assert_eq!(
             text.parts(),
-            [Part::Words(""), Part::Code("a"), Part::Words(" and b")]
+            [Span::Words(""), Span::Code("a"), Span::Words(" and b")]
         );
     }
 

@@ -1,17 +1,19 @@
 //! The only sentences: each statement of [`crate::statements`] says here what it means. Lists, plurals, digits and marks
-//! of names are written here and in [`crate::number`], and nothing is decided.
+//! of names are written here, and nothing is decided.
 
 mod advice;
 mod alike;
 mod causes;
 mod caveats;
 mod checks;
+pub mod code_span;
 pub mod compare;
 pub mod cost;
 mod depth;
 mod durability;
 pub mod estimate_checks;
 mod external;
+pub mod figures;
 mod findings;
 mod forecast;
 mod gate;
@@ -22,7 +24,9 @@ mod left_out;
 pub mod limits;
 pub mod lists;
 pub mod locks;
+pub mod machine;
 mod marked;
+pub mod number;
 #[cfg(test)]
 mod numbers;
 mod odd;
@@ -37,11 +41,12 @@ mod series;
 mod served;
 pub mod studies;
 mod threads;
+pub mod trend;
 pub mod verdicts;
 mod waiting;
 pub mod why;
 
-pub use marked::{Names, Text};
+pub use marked::{Names, SOME_BASELINE, Text};
 
 /// A statement that can be said.
 pub trait Words {

@@ -4,24 +4,29 @@
 use std::{fmt::Debug, path::PathBuf};
 
 use layermark_model::{
-    Limit, StoreOption, Untraced,
+    Limit, RunStatus, StoreOption, Untraced,
     witness::{ClosedFiles, LostRecord, Outcome, WitnessFinding, WitnessTrial},
 };
 use layermark_testkit::fixtures;
 
 use crate::{
+    code_span::Span,
+    facts::machine::{FactValue, MachineFact},
     numerals::printed,
     statements::{
+        alike::{AlikeCheck, Checked, Difference},
         caveats::BusyMachine,
-        compare::{ChangeFinding, ChangeHeadline, Drift, Drifted},
-        cost::{Added, CostModel, OperationCost},
+        compare::{BaselineChange, ChangeFinding, ChangeHeadline, Drifted},
+        cost::{AddedCost, CostModel, OperationCost},
         depth::{Bend, DepthBend},
-        durability::{Agrees, Counted, Drops, Evidence, FlushCount, Seen, Suspicion, Undecided},
+        durability::{
+            Agrees, Counted, Drops, FlushCount, FlushEvidence, Seen, Suspicion, Undecided,
+        },
         estimate_checks::EstimateSaid,
         forecast::{Besides, CallAdvice, Lack, StepForecast, Terms},
         gate::{FailedGates, Held, Lacks, Repeated},
         left_out::Hint,
-        odd::{Apart, Coverage, OddAnswer, OddAt, RunSays, Unlike},
+        odd::{Coverage, NotAmong, OddAnswer, OddAt, RunSays, Unlike},
         power_cuts::{self, ControlCut, ControlFault, Controls, Lie, Loss, PowerCuts},
         remarks::{self, Crossed, Quick, Remark},
         scaling::NotScaling,
@@ -121,15 +126,25 @@ fn numbers(text: &str) -> Vec<String> {
 fn plain(text: &Text) -> String {
     let parts = text.parts().into_iter();
     let words = parts.map(|part| match part {
-        crate::code_span::Part::Words(words) => words,
-        crate::code_span::Part::Code(_) => " ",
+        Span::Words(words) => words,
+        Span::Code(_) => " ",
     });
     words.collect()
 }
 
-/// Fails if a sentence says a number that neither its data nor `derived` has.
+/// How marked words begin that are commands, a field of the JSON or a setting, and no names.
+const COMMANDS: [&str; 4] = ["layermark ", "--", "schema", "cache=unsafe"];
+
+/// Fails if a sentence says a number that neither its data nor `derived` has, or a name that its data has not.
 fn check(words: &Text, data: &impl Debug, derived: &[f64]) {
-    let mut all: Vec<f64> = numbers(&exponents(&format!("{data:?}")))
+    let whole = format!("{data:?}");
+    for part in words.parts() {
+        let Span::Code(name) = part else { continue };
+        let is_command = COMMANDS.iter().any(|command| name.starts_with(command));
+        let is_known = is_command || name == NAMES.baseline || whole.contains(name);
+        assert!(is_known, "{name} of {words}: {whole}");
+    }
+    let mut all: Vec<f64> = numbers(&exponents(&whole))
         .iter()
         .filter_map(|n| n.parse().ok())
         .collect();
@@ -179,6 +194,7 @@ macro_rules! variants {
     }};
 }
 
+mod answers;
 mod studies;
 
 /// Runs a check on a hundred draws.
@@ -475,7 +491,7 @@ fn evidence_of_flushes() {
         for why in all {
             let seen = Seen::Open(some.count, why);
             for agrees in [Agrees::Alone, Agrees::Both, Agrees::Not] {
-                let evidence = Evidence {
+                let evidence = FlushEvidence {
                     seen: seen.clone(),
                     configured: Some((&drops[1], agrees)),
                 };
@@ -518,9 +534,9 @@ fn cut(d: &mut Draw) -> (WitnessTrial, LostRecord) {
 fn power_cuts_and_their_controls() {
     let (place, variants) =
         variants!(PowerCuts<'_>: PowerCuts::Unbelievable(_), PowerCuts::Lost { .. });
-    let (seen, kinds) = variants!(power_cuts::Evidence<'_>:
-        power_cuts::Evidence::Closed(_), power_cuts::Evidence::LostWhenKilled(_),
-        power_cuts::Evidence::NotSetUpWhenKilled(_), power_cuts::Evidence::Refuses(_));
+    let (seen, kinds) = variants!(power_cuts::CutEvidence<'_>:
+        power_cuts::CutEvidence::Closed(_), power_cuts::CutEvidence::LostWhenKilled(_),
+        power_cuts::CutEvidence::NotSetUpWhenKilled(_), power_cuts::CutEvidence::Refuses(_));
     let (faults, wrong) = variants!(ControlFault<'_>:
         ControlFault::LiarNotCaught(_), ControlFault::HonestLost(_));
     let (losses, ways) = variants!(Loss<'_>: Loss::Lie(_), Loss::Closed(..));
@@ -568,10 +584,10 @@ fn power_cuts_and_their_controls() {
             variants,
         );
         let all = [
-            power_cuts::Evidence::Closed(&closed),
-            power_cuts::Evidence::LostWhenKilled(d.n()),
-            power_cuts::Evidence::NotSetUpWhenKilled("it lacks a key"),
-            power_cuts::Evidence::Refuses("fsync of a directory"),
+            power_cuts::CutEvidence::Closed(&closed),
+            power_cuts::CutEvidence::LostWhenKilled(d.n()),
+            power_cuts::CutEvidence::NotSetUpWhenKilled("it lacks a key"),
+            power_cuts::CutEvidence::Refuses("fsync of a directory"),
         ];
         each(plain_data(all), seen, kinds);
     });
@@ -745,16 +761,16 @@ fn costs() {
     let (place, variants) = variants!(OperationCost:
         OperationCost::NoModel { .. }, OperationCost::Whole(..), OperationCost::More(_),
         OperationCost::Nothing { .. });
-    let (added, parts) = variants!(Added:
-        Added::Constant(_), Added::PerByte(_), Added::LessConstant(_), Added::LessPerByte(_));
+    let (added, parts) = variants!(AddedCost:
+        AddedCost::Constant(_), AddedCost::PerByte(_), AddedCost::LessConstant(_), AddedCost::LessPerByte(_));
     let (run, trials) = layermark_testkit::sample::full().build();
     let model = Report::build(&run, &trials).cost.into_iter().next();
     hundred(|d| {
         let all = [
-            Added::Constant(d.estimate()),
-            Added::PerByte(d.estimate()),
-            Added::LessConstant(d.estimate()),
-            Added::LessPerByte(d.estimate()),
+            AddedCost::Constant(d.estimate()),
+            AddedCost::PerByte(d.estimate()),
+            AddedCost::LessConstant(d.estimate()),
+            AddedCost::LessPerByte(d.estimate()),
         ];
         each(plain_data(all), added, parts);
         let all = [
@@ -795,7 +811,7 @@ fn gates_and_changes_between_runs() {
         ChangeHeadline::NothingKnown { .. });
     let (finding, findings) = variants!(ChangeFinding<'_>:
         ChangeFinding::NotAlike(_), ChangeFinding::OnlyBaseline(..), ChangeFinding::NoBaseline(_),
-        ChangeFinding::Drift(..), ChangeFinding::Changed { .. }, ChangeFinding::NewStalls(..),
+        ChangeFinding::BaselineChange(..), ChangeFinding::Changed { .. }, ChangeFinding::NewStalls(..),
         ChangeFinding::Open { .. });
     hundred(|d| {
         let row = d.row();
@@ -819,22 +835,29 @@ fn gates_and_changes_between_runs() {
             (h, derived)
         });
         each(all.collect(), place, variants);
-        let drift = Drift {
+        let drift = BaselineChange {
             baseline: "native",
             of: d.count(),
             how: Drifted::Changed(d.count(), &row),
         };
-        let same = Drift {
+        let same = BaselineChange {
             how: Drifted::Same(d.count()),
             ..drift
         };
         check(&same.words(&NAMES), &same, &[]);
         let rows = vec![&row];
+        let kernel = Checked {
+            check: AlikeCheck::Kernel,
+            differences: vec![Difference::Values(
+                MachineFact::Kernel,
+                [FactValue::Name("6.1"), FactValue::Name("6.12")],
+            )],
+        };
         let all = [
-            ChangeFinding::NotAlike(vec!["other kernel"]),
+            ChangeFinding::NotAlike(vec![&kernel]),
             ChangeFinding::OnlyBaseline("native", rows.clone()),
             ChangeFinding::NoBaseline(""),
-            ChangeFinding::Drift(drift, rows.clone()),
+            ChangeFinding::BaselineChange(drift, rows.clone()),
             ChangeFinding::Changed {
                 rows: rows.clone(),
                 of: d.count(),
@@ -882,21 +905,21 @@ fn odd_runs() {
     let (answer, answers) = variants!(OddAnswer<'_>:
         OddAnswer::Odd(_), OddAnswer::Split(..), OddAnswer::Alike { .. }, OddAnswer::Unknown(..),
         OddAnswer::Nowhere(_));
-    let (apart, aparts) = variants!(Apart<'_>:
-        Apart::NotMeasured, Apart::Untrusted(_), Apart::OtherWork, Apart::Unsteady, Apart::SkipsFlush,
-        Apart::NoBaseline, Apart::FewBlocks, Apart::FewRuns);
+    let (apart, aparts) = variants!(NotAmong<'_>:
+        NotAmong::NotMeasured, NotAmong::Untrusted(_), NotAmong::OtherWork, NotAmong::Unsteady, NotAmong::SkipsFlush,
+        NotAmong::NoBaseline, NotAmong::FewBlocks, NotAmong::FewRuns);
     let (unlike, unlikes) = variants!(Unlike<'_>:
         Unlike::Values(..), Unlike::NoBaseline, Unlike::Untrusted(..), Unlike::Unfinished(..), Unlike::Busy(..),
         Unlike::SetUpOnce(_), Unlike::SkipsFlush(_));
     let all = [
-        Apart::NotMeasured,
-        Apart::Untrusted("it came from memory"),
-        Apart::OtherWork,
-        Apart::Unsteady,
-        Apart::SkipsFlush,
-        Apart::NoBaseline,
-        Apart::FewBlocks,
-        Apart::FewRuns,
+        NotAmong::NotMeasured,
+        NotAmong::Untrusted("it came from memory"),
+        NotAmong::OtherWork,
+        NotAmong::Unsteady,
+        NotAmong::SkipsFlush,
+        NotAmong::NoBaseline,
+        NotAmong::FewBlocks,
+        NotAmong::FewRuns,
     ];
     each(plain_data(all), apart, aparts);
     let store = StoreOption::default();
@@ -950,7 +973,7 @@ fn odd_runs() {
                 ..Standings::default()
             },
             most: None,
-            because: Some(("it came from memory", d.count())),
+            because: Some((NotAmong::Untrusted("it came from memory"), d.count())),
         };
         check(&nowhere.words(&NAMES), &nowhere, &[]);
         let busy = BusyMachine {
@@ -960,14 +983,14 @@ fn odd_runs() {
             cells: d.count(),
         };
         let values = vec![
-            (format!("{} GB", d.n()), vec!["a.lm", "b.lm"]),
-            (String::new(), vec!["c.lm"]),
+            (FactValue::Bytes(d.n()), vec!["a.lm", "b.lm"]),
+            (FactValue::Name(""), vec!["c.lm"]),
         ];
         let all = vec![
-            (Unlike::Values("memory", values), vec![]),
+            (Unlike::Values(MachineFact::Memory, values), vec![]),
             (Unlike::NoBaseline, vec![]),
             (Unlike::Untrusted("a.lm", "RUN", &store), vec![]),
-            (Unlike::Unfinished("a.lm", "stopped"), vec![]),
+            (Unlike::Unfinished("a.lm", RunStatus::Stopped), vec![]),
             (Unlike::Busy("a.lm", busy), vec![busy.share()]),
             // The command with three sessions.
             (Unlike::SetUpOnce(vec!["a.lm"]), vec![3.0]),

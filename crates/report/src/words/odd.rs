@@ -2,8 +2,8 @@
 
 use crate::{
     number::{self, amount, count, list},
-    statements::odd::{Apart, Coverage, OddAnswer, OddAt, RunSays, Unlike},
-    words::{Names, Text, Words, alike, text},
+    statements::odd::{Coverage, NotAmong, OddAnswer, OddAt, RunSays, Unlike},
+    words::{Names, Text, Words, alike, machine, text},
 };
 
 fn named(runs: &[&str]) -> Text {
@@ -93,7 +93,7 @@ impl Words for RunSays<'_> {
         if of == 0 {
             let why = self.because.map(|(why, at)| {
                 let at = (at < n.not_compared).then(|| text!("; at {at} of them"));
-                text!("{}: {why}", at.unwrap_or_default())
+                text!("{}: {}", at.unwrap_or_default(), why.words(names))
             });
             return text!(
                 "compared at none of {}{}",
@@ -119,7 +119,7 @@ impl Words for RunSays<'_> {
     }
 }
 
-impl Words for Apart<'_> {
+impl Words for NotAmong<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
             Self::NotMeasured => "not measured".into(),
@@ -137,22 +137,21 @@ impl Words for Apart<'_> {
 }
 
 impl Words for Unlike<'_> {
-    fn words(&self, names: &Names) -> Text {
+    fn words(&self, _: &Names) -> Text {
         match self {
-            Self::Values(what, groups) => {
-                let each = groups.iter().map(|(value, runs)| {
-                    let value = if value.is_empty() { "unknown" } else { value };
-                    text!("{value} in {}", named(runs))
-                });
-                text!("{what}: {}", Text::joined(each, "; "))
+            Self::Values(fact, groups) => {
+                let each = groups.iter();
+                let each = each
+                    .map(|(value, runs)| text!("{} in {}", machine::value(*value), named(runs)));
+                text!("{}: {}", machine::name(*fact), Text::joined(each, "; "))
             }
             Self::NoBaseline => {
                 "not all runs have the same baseline, so a change of the machine is in every ratio"
                     .into()
             }
             Self::Untrusted(run, id, store) => alike::not_trustworthy(&Text::code(run), id, store),
-            Self::Unfinished(run, status) => alike::not_complete(&Text::code(run), status),
-            Self::Busy(run, busy) => alike::was_busy(&Text::code(run), busy, names),
+            Self::Unfinished(run, status) => alike::not_complete(&Text::code(run), *status),
+            Self::Busy(run, busy) => alike::was_busy(&Text::code(run), busy),
             Self::SetUpOnce(runs) => alike::set_up_once(&named(runs)),
             Self::SkipsFlush(runs) => text!(
                 "flushes do not wait for the disk in {}, and those of other runs do",
@@ -245,7 +244,7 @@ mod tests {
                 ..Standings::default()
             },
             most: None,
-            because: Some(("it came from memory", at)),
+            because: Some((NotAmong::Untrusted("it came from memory"), at)),
         };
         assert_eq!(
             said(&says(6)),

@@ -4,7 +4,9 @@ use layermark_model::witness::ClosedFiles;
 
 use crate::{
     number::{count, list},
-    statements::power_cuts::{ControlCut, ControlFault, Controls, Evidence, Lie, Loss, PowerCuts},
+    statements::power_cuts::{
+        ControlCut, ControlFault, Controls, CutEvidence, Lie, Loss, PowerCuts,
+    },
     words::{Names, Text, Words, text},
 };
 
@@ -102,7 +104,7 @@ fn flushed(n: u64) -> Text {
     }
 }
 
-impl Words for Evidence<'_> {
+impl Words for CutEvidence<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
             Self::Closed(files) => closed(files),

@@ -6,7 +6,7 @@ use crate::{
     number::{self, count},
     statements::{
         remarks,
-        verdicts::{Clause, Group, LayerVerdict},
+        verdicts::{Clause, LayerVerdict, RowGroup},
     },
     types::{Cause, DurabilityVerdict, Estimate, ResultRow},
     words::{
@@ -128,7 +128,7 @@ fn costs_more(row: &ResultRow, names: &Names) -> Text {
     text!("costs {extra} more at {}{times}{why}", quoted(&row.label))
 }
 
-impl Group<'_> {
+impl RowGroup<'_> {
     fn name(&self) -> Text {
         name_all(&self.all, &self.rows)
     }

@@ -35,7 +35,7 @@ fn words(report: &Report) -> Vec<(&str, &str, &str)> {
         (
             label(r).label.as_str(),
             r.layer.as_str(),
-            r.comparison().word(),
+            r.comparison.word(),
         )
     })
     .collect()
@@ -54,7 +54,7 @@ fn commands_are_compared_with_the_first_within_each_layer() {
         ]
     );
     for row in report.alternatives.iter().step_by(2) {
-        let ratio = row.ratio.expect("a ratio");
+        let ratio = row.comparison.ratio.expect("a ratio");
         let [low, high] = ratio.interval.expect("an interval");
         assert!((ratio.estimate / 1.5 - 1.0).abs() < 0.02, "{ratio:?}");
         assert!(low < ratio.estimate && ratio.estimate < high && low > 1.4);
@@ -64,7 +64,7 @@ fn commands_are_compared_with_the_first_within_each_layer() {
             ("a", &row.layer)
         );
         assert_eq!(row.blocks, 9);
-        let extra = row.extra_us.expect("a difference").estimate;
+        let extra = row.comparison.extra_us.expect("a difference").estimate;
         let expected = if row.layer == "native" { 500.0 } else { 1000.0 };
         assert!((extra / expected - 1.0).abs() < 0.1, "{extra}");
     }
@@ -92,12 +92,16 @@ fn commands_that_cost_the_same_are_called_neither_slower_nor_faster() {
     let report = made.cost(cost).noise(0.3).build();
     assert_eq!(report.alternatives.len(), 39);
     for row in &report.alternatives {
-        assert_eq!(row.verdict, Verdict::Undecided, "{row:?}");
-        let [low, high] = row.ratio.and_then(|r| r.interval).expect("an interval");
+        assert_eq!(row.comparison.verdict, Verdict::Undecided, "{row:?}");
+        let [low, high] = row
+            .comparison
+            .ratio
+            .and_then(|r| r.interval)
+            .expect("an interval");
         assert!(low < high);
     }
     let held = report.alternatives.iter().filter(|row| {
-        let interval = row.ratio.and_then(|r| r.interval);
+        let interval = row.comparison.ratio.and_then(|r| r.interval);
         interval.is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high)
     });
     // Nine in ten at least: all of them share the reference's own noise.
@@ -114,7 +118,11 @@ fn what_is_not_trusted_is_not_compared() {
         });
     });
     let report = made.build();
-    let verdicts: Vec<Verdict> = report.alternatives.iter().map(|a| a.verdict).collect();
+    let verdicts: Vec<Verdict> = report
+        .alternatives
+        .iter()
+        .map(|a| a.comparison.verdict)
+        .collect();
     assert_eq!(verdicts, [Verdict::Untrusted, Verdict::Same]);
 }
 
@@ -129,7 +137,7 @@ fn values_of_a_scan_and_engines_are_alternatives_and_operations_are_not() {
     let labels: Vec<String> = report(&["native"], &engines, 9)
         .alternatives
         .iter()
-        .map(|a| format!("{} {}", a.what, a.comparison().word()))
+        .map(|a| format!("{} {}", a.what, a.comparison.word()))
         .collect();
     assert_eq!(labels.len(), 2, "{labels:?}");
     assert!(

@@ -56,7 +56,7 @@ const ASKED: [(&str, &[&str], &str); 8] = [
     ),
     (
         "facts/storage.rs",
-        &["overlay", "fuse"],
+        &["overlay"],
         "names of file systems of the kernel",
     ),
     (
@@ -65,7 +65,7 @@ const ASKED: [(&str, &[&str], &str); 8] = [
         "the one layer that everything knows",
     ),
     (
-        "report/src/code_span.rs",
+        "report/src/words/code_span.rs",
         &["native"],
         "the word is no code in a sentence",
     ),

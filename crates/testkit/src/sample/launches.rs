@@ -13,6 +13,7 @@ use super::{done, layer, shapes::PLAIN};
 pub fn launches(ms: &[f64]) -> (Run, Vec<TrialRecord>) {
     let params = json!({"command": "app --login", "ready": "window=Login", "cache": "as-is"});
     let point = Point {
+        work: None,
         workload: "launch".into(),
         label: "app, window=Login".into(),
         params: params.as_object().cloned().unwrap_or_default(),

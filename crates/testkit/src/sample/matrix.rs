@@ -96,6 +96,7 @@ impl Matrix {
                         "sync": "none", "cache": "warm", "engine": engine});
                     let params = params.as_object().cloned().unwrap_or_default();
                     points.push(Point {
+                        work: None,
                         workload: "file".into(),
                         label: format!(
                             "{op} {}/{}, {engine}",

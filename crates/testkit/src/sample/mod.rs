@@ -289,6 +289,7 @@ fn point(work: &SampleWork) -> Point {
     }
     let params = params.as_object().cloned().unwrap_or_default();
     Point {
+        work: None,
         workload: work.workload.into(),
         label: work.label.into(),
         meaning: meaning::of(work.workload, &params),

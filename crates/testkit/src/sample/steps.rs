@@ -147,6 +147,7 @@ fn step(label: &str) -> Point {
     };
     let params = json!({"run": label, "trace": true});
     Point {
+        work: None,
         workload: "steps".into(),
         label: label.into(),
         params: params.as_object().cloned().unwrap_or_default(),
@@ -159,6 +160,7 @@ fn cost(op: &str) -> Point {
     let params = json!({"op": op, "files": 50});
     let params = params.as_object().cloned().unwrap_or_default();
     Point {
+        work: None,
         workload: "meta".into(),
         label: format!("{op}, 50 files"),
         meaning: meaning::of("meta", &params),

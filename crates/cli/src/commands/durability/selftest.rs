@@ -152,7 +152,7 @@ fn no_sync() -> Option<PathBuf> {
 }
 
 /// A layer, the known answer, and the result.
-struct Known {
+struct KnownAnswer {
     name: String,
     expected: WitnessControl,
     trials: Vec<WitnessTrial>,
@@ -160,7 +160,7 @@ struct Known {
     seconds: f64,
 }
 
-impl Known {
+impl KnownAnswer {
     fn sum(&self, of: impl Fn(&WitnessTrial) -> u64) -> u64 {
         self.trials.iter().map(of).max().unwrap_or(0)
     }
@@ -285,7 +285,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
                 ..Cuts::default()
             },
         };
-        all.push(Known {
+        all.push(KnownAnswer {
             name: name.to_owned(),
             expected,
             trials: cuts.writers,
@@ -318,6 +318,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
     if !both && args.only.is_empty() {
         return Err(Failure {
             message: "no liar, or no honest layer, could be cut here".into(),
+            param: None,
             hint: Some("what each layer needs: layermark layers".into()),
             code: Code::Layer,
         });
@@ -340,7 +341,7 @@ fn known() -> impl Iterator<Item = (&'static str, &'static str, Below, WitnessCo
     liars.into_iter().chain(honest)
 }
 
-fn table(all: &[Known], seed: u64) -> String {
+fn table(all: &[KnownAnswer], seed: u64) -> String {
     let mut text = format!(
         "{:<32} {:<8} {:<14} {:>8}  result\n",
         "layer", "known to", "cuts with loss", "time"
@@ -351,7 +352,7 @@ fn table(all: &[Known], seed: u64) -> String {
     text + &format!("seed {seed}\n")
 }
 
-fn as_json(all: &[Known], seed: u64) -> Result<String, Failure> {
+fn as_json(all: &[KnownAnswer], seed: u64) -> Result<String, Failure> {
     let rows: Vec<_> = all
         .iter()
         .map(|k| json!({
@@ -369,7 +370,7 @@ fn as_json(all: &[Known], seed: u64) -> Result<String, Failure> {
 mod tests {
     use super::*;
 
-    fn known(expected: WitnessControl, losing: u64, unrecovered: u64) -> Known {
+    fn known(expected: WitnessControl, losing: u64, unrecovered: u64) -> KnownAnswer {
         let trial = WitnessTrial {
             cuts: 10 - unrecovered,
             losing,
@@ -377,7 +378,7 @@ mod tests {
             unrecovered_why: (unrecovered > 0).then(|| "mount: it is broken".into()),
             ..WitnessTrial::default()
         };
-        Known {
+        KnownAnswer {
             name: "x".into(),
             expected,
             trials: vec![trial],

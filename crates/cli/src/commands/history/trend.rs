@@ -7,8 +7,8 @@ use std::{
 
 use layermark_model::{Point, Spec, StoreOption, nearest};
 use layermark_report::{
-    Change, Estimate, Figure, STALLS, STALLS_MEANING, Series, TrendRun, changes, ratio_with,
-    time_with,
+    Change, Estimate, STALLS, STALLS_MEANING, TrendFigure, TrendRun, TrendSeries, changes,
+    ratio_with, time_with,
 };
 use layermark_store::{Store, Summary};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub struct Trend<'a> {
     layer: String,
     /// Whether the layer is the baseline: the trend is then of times, not of ratios.
     times: bool,
-    series: Series<&'a Summary>,
+    series: TrendSeries<&'a Summary>,
     changes: Vec<Change>,
 }
 
@@ -54,9 +54,9 @@ pub fn of<'a>(
         // A run that cannot be read is not part of the trend.
         let like = like.as_ref()?;
         let (loaded, trials) = stored::load(store, &run.id).ok()?;
-        Some((run, Figure::of(&loaded, &trials, layer, like)?))
+        Some((run, TrendFigure::of(&loaded, &trials, layer, like)?))
     });
-    let series = Series::of(figures);
+    let series = TrendSeries::of(figures);
     let Some((_, newest)) = series.kept.last() else {
         return Err(match series.doubtful {
             0 => nothing(runs, &labels, (point, layer), &store.option()),
@@ -246,7 +246,7 @@ impl Trend<'_> {
 
     /// The trend as drawn on a page.
     pub fn drawn(&self) -> layermark_report::Trend {
-        let run = |(run, figure): &(&Summary, Figure)| TrendRun {
+        let run = |(run, figure): &(&Summary, TrendFigure)| TrendRun {
             id: run.id.clone(),
             number: run.number,
             started: time(run.started_ms),

@@ -251,7 +251,7 @@ proptest! {
         let mut params = Map::new();
         params.insert(key, json!(value));
         let meaning = layermark_model::Meaning::default();
-        let p = Point { workload: "file".into(), label: String::new(), params, meaning, needs: Arc::default() };
+        let p = Point { workload: "file".into(), label: String::new(), work: None, params, meaning, needs: Arc::default() };
         prop_assert!(WORKLOAD.read(&p, Purpose::Run).is_err());
         prop_assert!(WORKLOAD.read(&p, Purpose::Report).is_err());
     }

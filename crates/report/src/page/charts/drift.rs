@@ -6,7 +6,7 @@ use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ReferenceLine, ScatterP
 use layermark_stats::median;
 
 use super::{
-    Chart, Group, Key, Table,
+    Chart, ChartGroup, Key, Table,
     svg::{self, DrawingId},
 };
 use crate::{Report, ResultRow, TrialRow, TrustItem, TrustState, number};
@@ -24,13 +24,13 @@ struct Dot<'a> {
 }
 
 /// Trials of a block, whose median is the block's speed.
-struct Block {
+struct DriftBlock {
     seconds: f64,
     speed: f64,
     trials: usize,
 }
 
-pub fn group(report: &Report) -> Option<Group> {
+pub fn group(report: &Report) -> Option<ChartGroup> {
     let dots = dots(report);
     // A single trial is its own median, so a layer is drawn from its second block on.
     let shown = |layer: &&str| {
@@ -43,7 +43,7 @@ pub fn group(report: &Report) -> Option<Group> {
         .filter(|(_, l)| shown(l))
         .map(|(n, layer)| chart(n, layer, names[0], &dots))
         .collect();
-    (!charts.is_empty()).then(|| Group {
+    (!charts.is_empty()).then(|| ChartGroup {
         title: "Throughput during the run".into(),
         hint: format!("Of the layers whose speed changed during the run. Each dot is a trial against the median of its own operation and layer; the line joins the medians of the blocks. A line that climbs or falls while that of {} stays means that the layer drifts.", report.baseline()),
         charts,
@@ -96,7 +96,7 @@ fn dots(report: &Report) -> Vec<Dot<'_>> {
         .collect()
 }
 
-fn blocks(dots: &[Dot], layer: &str) -> BTreeMap<u32, Block> {
+fn blocks(dots: &[Dot], layer: &str) -> BTreeMap<u32, DriftBlock> {
     let mut by: BTreeMap<u32, Vec<&Dot>> = BTreeMap::new();
     for dot in dots.iter().filter(|d| d.layer == layer) {
         by.entry(dot.block).or_default().push(dot);
@@ -104,7 +104,7 @@ fn blocks(dots: &[Dot], layer: &str) -> BTreeMap<u32, Block> {
     let middle = |dots: &[&Dot], pick: fn(&Dot) -> f64| {
         median(&dots.iter().map(|d| pick(d)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
     };
-    let block = |dots: Vec<&Dot>| Block {
+    let block = |dots: Vec<&Dot>| DriftBlock {
         seconds: middle(&dots, |d| d.seconds),
         speed: middle(&dots, |d| d.speed),
         trials: dots.len(),
@@ -112,7 +112,7 @@ fn blocks(dots: &[Dot], layer: &str) -> BTreeMap<u32, Block> {
     by.into_iter().map(|(n, dots)| (n, block(dots))).collect()
 }
 
-fn line(blocks: &BTreeMap<u32, Block>) -> Vec<(f64, f64)> {
+fn line(blocks: &BTreeMap<u32, DriftBlock>) -> Vec<(f64, f64)> {
     blocks.values().map(|b| (b.seconds, b.speed)).collect()
 }
 
@@ -216,7 +216,7 @@ fn chart(n: usize, layer: &str, baseline: &str, dots: &[Dot]) -> Chart {
     }
 }
 
-fn table(blocks: &BTreeMap<u32, Block>) -> Table {
+fn table(blocks: &BTreeMap<u32, DriftBlock>) -> Table {
     let head = ["block", "seconds", "throughput against median", "trials"]
         .map(str::to_owned)
         .to_vec();

@@ -8,7 +8,7 @@ use kuva::prelude::{
 };
 
 use super::{
-    Chart, Group, Table, label,
+    Chart, ChartGroup, Table, label,
     svg::{self, DrawingId},
 };
 use crate::{
@@ -37,7 +37,7 @@ const LETTER: f64 = 6.6;
 /// line with its row.
 const LOWER: f64 = 10.0;
 
-pub fn group(report: &Report) -> Option<Group> {
+pub fn group(report: &Report) -> Option<ChartGroup> {
     let matrix = size_table::ids_in_matrices(report);
     let many = matrix.len() > MANY * report.layers.len();
     let drawn: Vec<&ResultRow> = report
@@ -85,7 +85,7 @@ pub fn group(report: &Report) -> Option<Group> {
             number::count(n, "more operation")
         ),
     };
-    (!charts.is_empty()).then(|| Group {
+    (!charts.is_empty()).then(|| ChartGroup {
         title: format!("Cost against {baseline}"),
         hint: format!(
             "Each square is a ratio of time an operation, its line the {} interval. Right of 1 is slower. Within the shaded band ({} either way) a difference does not matter. An axis ends at a factor of 10; what lies beyond is an arrow with its number. The largest difference comes first.{more}",
@@ -144,7 +144,7 @@ impl Forest<'_> {
             .with_log_x()
             .with_x_axis_min(low)
             .with_x_axis_max(high)
-            .with_x_tick_format(TickFormat::Custom(Arc::new(tick)))
+            .with_x_tick_format(TickFormat::Custom(Arc::new(number::tick)))
             .with_x_label(format!(
                 "time an operation / {} (log scale)",
                 report.baseline()
@@ -291,15 +291,5 @@ fn colour(verdict: Verdict) -> &'static str {
         Verdict::Undecided | Verdict::Baseline | Verdict::Untrusted | Verdict::Descriptive => {
             "var(--muted)"
         }
-    }
-}
-
-/// Text of a tick, which is a round number: `0.5`, `1`, `20`.
-pub fn tick(value: f64) -> String {
-    let text = number::sig3(value);
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
     }
 }

@@ -1,6 +1,6 @@
 //! How many operations take longer than a time: one drawing for each point, from the histograms.
 
-use super::{Chart, Group, SERIES, lines, svg::DrawingId};
+use super::{Chart, ChartGroup, SERIES, lines, svg::DrawingId};
 use crate::{
     Report, ResultRow,
     facts::latency::SLOWER,
@@ -13,7 +13,7 @@ const MARKS: usize = 3;
 /// Most drawings.
 const MOST: usize = 24;
 
-pub fn group(report: &Report) -> Option<Group> {
+pub fn group(report: &Report) -> Option<ChartGroup> {
     let points = report.points().into_iter().enumerate();
     let drawn = points.filter_map(|(n, point)| chart(report, n, point));
     let mut charts: Vec<Chart> = drawn.collect();
@@ -22,7 +22,7 @@ pub fn group(report: &Report) -> Option<Group> {
         n => format!(" {} not drawn.", number::count(n, "more operation")),
     };
     charts.truncate(MOST);
-    (!charts.is_empty()).then(|| Group {
+    (!charts.is_empty()).then(|| ChartGroup {
         title: "Latency of single operations".into(),
         hint: format!(
             "The share of operations that take longer than a time, from the histograms of all trials. A line ends where ten operations are left; both axes are logarithmic. Of each operation {} and the slowest layers, at most {SERIES}.{more}",

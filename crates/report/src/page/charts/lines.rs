@@ -6,7 +6,7 @@ use kuva::prelude::{Layout, LinePlot, MarkerShape, Plot, ScatterPlot, TickFormat
 use layermark_model::format_size;
 
 use super::{
-    Chart, Group, Key, Table, colour, forest,
+    Chart, ChartGroup, Key, Table, colour,
     svg::{self, DrawingId},
 };
 use crate::{
@@ -31,13 +31,13 @@ const SHAPES: [(MarkerShape, &str); 6] = [
 ];
 
 /// The charts of a section under one heading; `None` if none has a point.
-pub fn group(section: &Section, level: f64) -> Option<Group> {
+pub fn group(section: &Section, level: f64) -> Option<ChartGroup> {
     let drawn = section.charts.iter().enumerate();
     let charts: Vec<Chart> = drawn
         .filter(|(_, c)| c.series.iter().any(|s| !s.points.is_empty()))
         .map(|(n, chart)| draw(DrawingId::nth(&section.name, n), chart))
         .collect();
-    (!charts.is_empty()).then(|| Group {
+    (!charts.is_empty()).then(|| ChartGroup {
         title: section.title.clone(),
         hint: format!(
             "Marks are the centres of the trials, bands their {} intervals where there are enough; both axes are logarithmic.",
@@ -108,7 +108,7 @@ fn value(v: f64, unit: &str) -> String {
         "B" => format_size(v.round() as u64),
         "us" => number::time(v),
         "s" => number::time(v * 1e6),
-        "share" => format!("{} %", forest::tick(v * 100.0)),
+        "share" => format!("{} %", number::tick(v * 100.0)),
         other => number::value(v, other),
     }
 }

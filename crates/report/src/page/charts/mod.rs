@@ -55,7 +55,7 @@ pub struct Table {
 }
 
 /// Charts under one heading.
-pub struct Group {
+pub struct ChartGroup {
     /// The heading.
     pub title: String,
     /// What to look for.
@@ -65,7 +65,7 @@ pub struct Group {
 }
 
 /// Every chart that has enough data; a study's own come first.
-pub fn every(report: &Report) -> Vec<Group> {
+pub fn every(report: &Report) -> Vec<ChartGroup> {
     let sections = report.sections();
     let (study, others) = sections.split_at(usize::from(report.study.is_some()));
     let of = |s: &Section| lines::group(s, report.level);

@@ -3,7 +3,7 @@
 use kuva::prelude::{Histogram, Layout, LinePlot, Plot, ScatterPlot};
 
 use super::{
-    Chart, Group, Key, Table,
+    Chart, ChartGroup, Key, Table,
     svg::{self, DrawingId},
 };
 use crate::{
@@ -16,7 +16,7 @@ const MOST: usize = 24;
 const BINS: usize = 20;
 
 /// The sequences of a section under one heading; `None` where it has none.
-pub fn group(section: &Section) -> Option<Group> {
+pub fn group(section: &Section) -> Option<ChartGroup> {
     let all = section.sequences.iter().take(MOST).enumerate();
     let said = section.remarks.join(". ");
     let charts: Vec<Chart> = all
@@ -26,7 +26,7 @@ pub fn group(section: &Section) -> Option<Group> {
             [order(id, of, &said), spread(second, of)]
         })
         .collect();
-    (!charts.is_empty()).then(|| Group {
+    (!charts.is_empty()).then(|| ChartGroup {
         title: format!("{} in the order of the run", section.title),
         hint: "Each dot is a time; a line is the median of a level. Beside it, how often each time was met.".into(),
         charts,

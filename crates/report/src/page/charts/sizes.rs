@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use layermark_model::{Quantity, Unit};
 
-use super::{Chart, Group, lines, svg::DrawingId};
+use super::{Chart, ChartGroup, lines, svg::DrawingId};
 use crate::{
     Report, ResultRow,
     facts::sweep::{self, Sweep},
@@ -18,7 +18,7 @@ const MOST: usize = 24;
 /// Results that differ only in the size of a request, in all layers.
 type Sizes<'a> = Sweep<1, &'a ResultRow>;
 
-pub fn group(report: &Report) -> Option<Group> {
+pub fn group(report: &Report) -> Option<ChartGroup> {
     let rows = report.results.iter();
     let bulk = rows.filter(|r| r.meaning.unit == Unit::Byte && r.value.is_some());
     let mut sweeps = sweep::over(bulk.map(|r| (r, r)), [Quantity::RequestSize]);
@@ -32,7 +32,7 @@ pub fn group(report: &Report) -> Option<Group> {
         .enumerate()
         .map(|(n, sweep)| chart(report, n, sweep))
         .collect();
-    (!charts.is_empty()).then(|| Group {
+    (!charts.is_empty()).then(|| ChartGroup {
         title: "Throughput over record size".into(),
         hint: format!(
             "Lines are the centres of the trials (trimmed means), bands their {} intervals; both axes are logarithmic.{}",

@@ -8,7 +8,7 @@ use kuva::{
 use layermark_model::format_size;
 
 use super::{
-    Chart, Group, Table,
+    Chart, ChartGroup, Table,
     svg::{self, DrawingId},
 };
 use crate::{
@@ -18,10 +18,10 @@ use crate::{
 };
 
 /// All of them under one heading.
-pub fn group(report: &Report) -> Option<Group> {
+pub fn group(report: &Report) -> Option<ChartGroup> {
     let tests = size_table::tables(report);
     let charts: Vec<Chart> = (0..).zip(&tests).flat_map(|(n, t)| of(t, n)).collect();
-    (!charts.is_empty()).then(|| Group {
+    (!charts.is_empty()).then(|| ChartGroup {
         title: "Throughput over file size and record".into(),
         hint: "A surface shows the shape; the tables have the numbers.".into(),
         charts,

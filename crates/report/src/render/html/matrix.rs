@@ -10,7 +10,7 @@ use crate::{
     page::{
         Document,
         cell::MatrixCell,
-        results::Line,
+        results::ResultLine,
         shade::{self, Scale},
         sign::Sign,
         sizes::{SizeLayer, SizeMatrix},
@@ -110,7 +110,7 @@ fn rows(test: &SizeMatrix) -> Markup {
     }
 }
 
-fn lines(of: &Line) -> Markup {
+fn lines(of: &ResultLine) -> Markup {
     html! {
         @for n in &of.numbers {
             @let typical = n.of.is_empty();

@@ -11,7 +11,7 @@ use crate::{
     number::{self, Written},
     page::{
         Block, Content, Document, Part,
-        results::{Group, Line, Results, TailLatency},
+        results::{ResultGroup, ResultLine, Results, TailLatency},
     },
     views::rows::Numbers,
 };
@@ -45,7 +45,7 @@ pub fn section(document: &Document) -> Markup {
 }
 
 fn results_of(block: &Block, results: &Results) -> Markup {
-    let groups: Vec<&Group> = results.groups.iter().filter(|g| !g.is_folded).collect();
+    let groups: Vec<&ResultGroup> = results.groups.iter().filter(|g| !g.is_folded).collect();
     let body = html! {
         @if results.is_empty() {
             p { "No trial was made." }
@@ -67,7 +67,7 @@ fn results_of(block: &Block, results: &Results) -> Markup {
     fold("results", &block.title, &block.note, &body)
 }
 
-fn group_of(group: &Group) -> Markup {
+fn group_of(group: &ResultGroup) -> Markup {
     html! {
         tbody {
             tr.group { th scope="rowgroup" colspan=(HEADS.len()) { span.point { (group.label) } " " small { (group.what) } } }
@@ -77,7 +77,7 @@ fn group_of(group: &Group) -> Markup {
 }
 
 /// A result, with its note below.
-fn line(of: &Line) -> Markup {
+fn line(of: &ResultLine) -> Markup {
     let each = |part: fn(&Numbers) -> Markup| {
         html! { @for n in &of.numbers { (part(n)) @if !n.of.is_empty() { " " span.span { (n.of) } } } }
     };
@@ -174,7 +174,7 @@ fn tail(tail: Option<&TailLatency>) -> Markup {
     }
 }
 
-fn cpu(of: &Line) -> Markup {
+fn cpu(of: &ResultLine) -> Markup {
     html! {
         @if let Some([probe, upkeep]) = of.cpu_us {
             (data(probe, &number::time(probe)))
@@ -183,7 +183,7 @@ fn cpu(of: &Line) -> Markup {
     }
 }
 
-fn chip(of: &Line) -> Markup {
+fn chip(of: &ResultLine) -> Markup {
     if of.verdict == Verdict::Descriptive {
         return html! {};
     }

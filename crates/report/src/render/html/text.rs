@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::{
-    code_span::{Part, parts},
+    code_span::{Span, parts},
     page::name_parts,
 };
 
@@ -11,7 +11,7 @@ use crate::{
 pub fn rich(text: &str) -> Markup {
     html! {
         @for part in parts(text) {
-            @match part { Part::Code(name) => code { (name) }, Part::Words(words) => (words) }
+            @match part { Span::Code(name) => code { (name) }, Span::Words(words) => (words) }
         }
     }
 }

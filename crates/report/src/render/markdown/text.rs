@@ -2,14 +2,14 @@
 
 use crate::{
     Cell, DataTable,
-    code_span::{Part, code, parts},
+    code_span::{Span, code, parts},
 };
 
 /// Text in which only code spans keep their meaning.
 pub fn prose(text: &str) -> String {
-    let part = |part: Part| match part {
-        Part::Words(words) => literal(words),
-        Part::Code(name) => code(&name.replace(['\n', '\r'], " ")),
+    let part = |part: Span| match part {
+        Span::Words(words) => literal(words),
+        Span::Code(name) => code(&name.replace(['\n', '\r'], " ")),
     };
     parts(text).into_iter().map(part).collect()
 }
@@ -34,9 +34,9 @@ fn literal(text: &str) -> String {
 /// [`prose`] inside a table. A `|` ends a cell even in a code span, so a name with one is not
 /// marked as code.
 pub fn cell(text: &str) -> String {
-    let part = |part: Part| match part {
-        Part::Code(name) if !name.contains('|') => prose(&code(name)),
-        Part::Words(text) | Part::Code(text) => name_cell(text),
+    let part = |part: Span| match part {
+        Span::Code(name) if !name.contains('|') => prose(&code(name)),
+        Span::Words(text) | Span::Code(text) => name_cell(text),
     };
     parts(text).into_iter().map(part).collect()
 }

@@ -28,7 +28,7 @@ pub struct TextRow {
 }
 
 /// Columns printed side by side.
-struct Group<'a> {
+struct HeadGroup<'a> {
     heads: &'a [Vec<String>],
     /// Index of its first layer.
     first: usize,
@@ -79,7 +79,12 @@ impl TextMatrix {
         self.heads.iter().enumerate().map(of).collect()
     }
 
-    fn groups<'a>(&'a self, widths: &'a [usize], label: usize, window: usize) -> Vec<Group<'a>> {
+    fn groups<'a>(
+        &'a self,
+        widths: &'a [usize],
+        label: usize,
+        window: usize,
+    ) -> Vec<HeadGroup<'a>> {
         let mut groups = Vec::new();
         let mut first = 0;
         while first < widths.len() {
@@ -90,7 +95,7 @@ impl TextMatrix {
             };
             let count = widths[first..].iter().take_while(fits).count().max(1);
             let (heads, widths) = (&self.heads[first..], &widths[first..]);
-            groups.push(Group {
+            groups.push(HeadGroup {
                 heads: &heads[..count],
                 first,
                 widths: &widths[..count],
@@ -101,7 +106,7 @@ impl TextMatrix {
     }
 }
 
-impl Group<'_> {
+impl HeadGroup<'_> {
     fn row(&self, row: &TextRow, label: usize, style: Style) -> String {
         let (first, rest) = match row.label.split_first() {
             Some((first, rest)) => (first.as_str(), rest),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rust_xlsxwriter::{Format, FormatAlign, Worksheet};
 
 use super::{Result, bold, text};
-use crate::tables::{Field, LongTable, Shown};
+use crate::tables::{ColumnFormat, Field, LongTable};
 
 /// Most lines below the head of a sheet: Excel has 1,048,576 rows.
 pub const ROWS: u32 = 1_048_575;
@@ -49,7 +49,7 @@ pub fn write(sheet: &mut Worksheet, table: LongTable, most: u32) -> Result<()> {
 }
 
 /// Prints the head on every page, above the first lines of the first columns.
-fn print(sheet: &mut Worksheet, head: &[(Cow<'_, str>, Shown)], last: u32) -> Result<()> {
+fn print(sheet: &mut Worksheet, head: &[(Cow<'_, str>, ColumnFormat)], last: u32) -> Result<()> {
     let mut wide = 0.0;
     let shown = head.iter().take_while(|(_, shown)| {
         wide += width(*shown);
@@ -67,25 +67,25 @@ fn print(sheet: &mut Worksheet, head: &[(Cow<'_, str>, Shown)], last: u32) -> Re
     Ok(())
 }
 
-fn pattern(shown: Shown) -> &'static str {
+fn pattern(shown: ColumnFormat) -> &'static str {
     match shown {
-        Shown::Plain | Shown::Words => "General",
-        Shown::Whole => "#,##0",
-        Shown::Fine => "#,##0.000",
-        Shown::Ratio => "0.000",
-        Shown::Share => "0.0%",
-        Shown::Small => "0.0000",
+        ColumnFormat::Plain | ColumnFormat::Words => "General",
+        ColumnFormat::Whole => "#,##0",
+        ColumnFormat::Fine => "#,##0.000",
+        ColumnFormat::Ratio => "0.000",
+        ColumnFormat::Share => "0.0%",
+        ColumnFormat::Small => "0.0000",
     }
 }
 
 /// Width in characters.
-fn width(shown: Shown) -> f64 {
+fn width(shown: ColumnFormat) -> f64 {
     match shown {
         // "first write to a packaged file" has 30.
-        Shown::Words => 34.0,
+        ColumnFormat::Words => 34.0,
         // A number that does not fit is shown as `###`: `1,234,567,890,123` and `1,234,567.890` fit.
-        Shown::Whole => 18.0,
-        Shown::Fine => 14.0,
+        ColumnFormat::Whole => 18.0,
+        ColumnFormat::Fine => 14.0,
         _ => 11.0,
     }
 }

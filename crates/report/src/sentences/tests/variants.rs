@@ -19,22 +19,23 @@ use layermark_testkit::fixtures;
 
 use super::*;
 use crate::{
-    code_span::Part as Span,
+    code_span::Span,
     facts::index::Index,
     numerals::printed,
     statements::{
         advice::{self, Advised},
         caveats::{self, Caveat},
-        checks::{self, Check, Evidence, Proof},
+        checks::{self, Check, CheckedRun, Proof},
         findings::{self, Finding},
-        headline::{self, Headline, Part},
-        in_short::{self, How, Kept, Line},
+        headline::{self, Headline, HeadlinePart},
+        in_short::{self, How, Kept, ShortLine},
         left_out::{self, Reason},
         verdicts::{self, Clause},
     },
     types::{
-        AlternativeRow, Average, Control, DebtRow, Distrust, FewerBytes, InTrials, LockReason,
-        LockRow, LockVerdict, ServedBy, SlowOperations, Stalls, SustainedRatio, WaitingRow,
+        AlternativeRow, Average, Comparison, Control, DebtRow, Distrust, FewerBytes, InTrials,
+        LockReason, LockRow, LockVerdict, ServedBy, SlowOperations, Stalls, SustainedRatio,
+        WaitingRow,
     },
     words::{Names, Text, Words},
 };
@@ -61,10 +62,10 @@ macro_rules! kinds {
 }
 
 kinds!(Headline: LostData, Programs, Sequences, Study, Parts);
-kinds!(Part: ControlFailed, BaselineSkips, Choices, NoLayer, NotMeasured, OnlyBaseline, AllFailed, NotAsked, TooLittle,
+kinds!(HeadlinePart: ControlFailed, BaselineSkips, Choices, NoLayer, NotMeasured, OnlyBaseline, AllFailed, NotAsked, TooLittle,
     Costs, Uncertain, Locks, Late, Failed, Skip, Free, Near, Memory, SlowerUnsteady,
     Faster, ProbablyFaster, Wait, Open, Untrusted, Undecided);
-kinds!(Line: Layer, Open);
+kinds!(ShortLine: Layer, Open);
 kinds!(How: Slower, Faster, Same);
 kinds!(Finding: BaselineSkips, SkipsFlushes, AnsweredEarly, Contradicted, Sustained, FewerBytes, Failures,
     Stalls, Locks, Late, Slower, Near, Unexplained, Open);
@@ -82,8 +83,8 @@ kinds!(Reason: Reported, NotSetUp, Failed, ReadOnly, NeverCold, OfBaseline, Nobo
 fn all_kinds() -> BTreeSet<&'static str> {
     let all = [
         Headline::ALL,
-        Part::ALL,
-        Line::ALL,
+        HeadlinePart::ALL,
+        ShortLine::ALL,
         How::ALL,
         Finding::ALL,
         Clause::ALL,
@@ -214,11 +215,11 @@ fn statements(made: &mut Made, f: &Selection, trials: &[TrialRecord], control: O
         warnings: parts, ..
     } = &head
     {
-        made.kinds.extend(parts.iter().map(Part::kind));
+        made.kinds.extend(parts.iter().map(HeadlinePart::kind));
     }
     for of in in_short::in_short(f) {
         agree(made, &of, &of.words(names), names);
-        if let Line::Layer(of) = &of {
+        if let ShortLine::Layer(of) = &of {
             made.kinds
                 .extend(of.told.iter().map(|told| told.how.kind()));
             made.kept.insert(of.kept);
@@ -241,7 +242,7 @@ fn statements(made: &mut Made, f: &Selection, trials: &[TrialRecord], control: O
     for of in left_out::not_measured(f.run, &index) {
         agree(made, &of.reason, &of.reason.words(names), names);
     }
-    let evidence = Evidence {
+    let evidence = CheckedRun {
         run: f.run,
         trials,
         results: f.results,
@@ -682,18 +683,11 @@ fn alternatives(rows: &[ResultRow]) -> Vec<AlternativeRow> {
         layer: row.layer.clone(),
         what: String::new(),
         blocks: 9,
-        ratio: Some(Estimate {
-            estimate: 1.73,
-            interval: Some([1.7, 1.76]),
-            average: None,
-        }),
-        extra_us: None,
-        p: None,
-        p_adjusted: None,
-        verdict,
-        probably: None,
-        margin: None,
-        more_blocks: None,
+        comparison: Comparison {
+            ratio: Some(Estimate::new(1.73, Some([1.7, 1.76]))),
+            verdict,
+            ..Comparison::default()
+        },
     };
     others.map(row).collect()
 }

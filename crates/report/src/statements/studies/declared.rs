@@ -40,11 +40,11 @@ pub struct ClaimPoints<'a> {
     /// The points.
     pub points: Vec<ClaimPoint<'a>>,
     /// Points of the plan that have no result in the layer.
-    pub absent: Vec<Missing<'a>>,
+    pub absent: Vec<MissingPoint<'a>>,
     /// Geometric mean of the ratios.
     pub mean: Option<f64>,
     /// Why it is not decided, as far as a reason is known.
-    pub why: Option<Why<'a>>,
+    pub why: Option<NotDecided<'a>>,
     /// Whether that reason is needed to read the figures.
     pub why_is_needed: bool,
 }
@@ -55,7 +55,7 @@ pub struct ClaimPoint<'a> {
     /// The result.
     pub row: &'a ResultRow,
     /// Its counterpart.
-    pub other: Result<&'a ResultRow, Missing<'a>>,
+    pub other: Result<&'a ResultRow, MissingPoint<'a>>,
     /// The ratio of both.
     pub ratio: Option<Estimate>,
     /// The verdict on it.
@@ -72,12 +72,12 @@ pub struct HostCpu {
     /// Microseconds.
     pub us: f64,
     /// The unit of work.
-    pub per: Work,
+    pub per: WorkUnit,
 }
 
 /// A unit of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum WorkUnit {
     /// 1024 bytes.
     Kilobyte,
     /// An operation.
@@ -86,7 +86,7 @@ pub enum Work {
 
 /// Why a point counts as open, and its label.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Missing<'a>(pub MissingWhy, pub &'a str);
+pub struct MissingPoint<'a>(pub MissingWhy, pub &'a str);
 
 /// Why a point counts as open, in the order of sentences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,7 +103,7 @@ pub enum MissingWhy {
 
 /// Why a claim is not decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Why<'a> {
+pub enum NotDecided<'a> {
     /// Points need more CPUs than this machine has.
     Cpus(u32),
     /// Only one CPU is emulated, and not that of this layer.
@@ -122,7 +122,7 @@ pub enum Why<'a> {
     NoCopy,
 }
 
-impl Why<'_> {
+impl NotDecided<'_> {
     /// Whether no figure could decide it.
     pub fn is_undecidable(&self) -> bool {
         matches!(self, Self::Cpus(_) | Self::Emulated(_))
@@ -154,7 +154,7 @@ impl<'a> ClaimPoints<'a> {
     }
 
     /// Its points that count as open.
-    pub fn missing(&self) -> Vec<&Missing<'a>> {
+    pub fn missing(&self) -> Vec<&MissingPoint<'a>> {
         let points = self.points.iter();
         let missing = points.filter_map(|p| p.other.as_ref().err());
         missing.chain(&self.absent).collect()

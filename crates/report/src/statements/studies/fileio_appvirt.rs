@@ -4,7 +4,7 @@ use crate::types::{ResultRow, ServedBy};
 
 /// How a result differs from native, by the report's own rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Apart {
+pub enum AgainstNative {
     /// The same.
     No,
     /// Slower, certainly or probably, by this ratio.
@@ -21,7 +21,7 @@ pub struct RepeatsVerdict<'a> {
     /// The result.
     pub row: &'a ResultRow,
     /// How it differs.
-    pub apart: Apart,
+    pub apart: AgainstNative,
 }
 
 /// Mean and range of repeats, seconds.

@@ -1,7 +1,7 @@
 //! What the study of development machines says.
 
 use crate::{
-    statements::power_cuts::{Controls, Evidence, Lie},
+    statements::power_cuts::{Controls, CutEvidence, Lie},
     types::{CostRow, Estimate, ResultRow, ServedBy},
 };
 
@@ -83,7 +83,7 @@ pub enum Than<'a> {
 #[derive(Debug)]
 pub enum SyncProof<'a> {
     /// Power cuts lost data; also when only the guest was killed.
-    Lost(Box<Lie<'a>>, Option<Evidence<'a>>),
+    Lost(Box<Lie<'a>>, Option<CutEvidence<'a>>),
     /// Power cuts lost nothing.
     Kept {
         /// Acknowledged records.
@@ -91,7 +91,7 @@ pub enum SyncProof<'a> {
         /// Cuts.
         cuts: u64,
         /// When only the guest was killed.
-        killed: Option<Evidence<'a>>,
+        killed: Option<CutEvidence<'a>>,
     },
     /// Flushes that the device counted, and why no power cut says anything.
     Counted(CountedFlushes<'a>, Option<&'a str>),

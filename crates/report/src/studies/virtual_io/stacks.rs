@@ -17,13 +17,13 @@ use crate::{
 
 /// The kind of a layer's devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stack {
+pub(super) enum IoStack {
     Native,
     Emulated,
     Paravirtual,
 }
 
-impl Stack {
+impl IoStack {
     /// The stack of the device that a point uses: network card or disk, as the layer tells it. `None` for kinds that
     /// the study does not have, and unless each guest has such a device, and all have the same kind.
     pub(super) fn of(layer: &LayerRun, target: Target) -> Option<Self> {
@@ -63,19 +63,19 @@ impl Stack {
 struct Work<'a> {
     point: &'a Point,
     /// In the order of the columns.
-    rows: Vec<Option<(Stack, &'a ResultRow)>>,
+    rows: Vec<Option<(IoStack, &'a ResultRow)>>,
 }
 
 /// Tables for one guest or for paths from guest to guest: works as rows, layers as columns, by
 /// stack.
 pub(super) fn stacks(data: &Data, paths: bool) -> Vec<DataTable> {
-    let mut layers: Vec<(Stack, &LayerRun)> = data
+    let mut layers: Vec<(IoStack, &LayerRun)> = data
         .run
         .layers
         .iter()
         .filter(|l| !l.control && (l.spec.is_native() || is_path(l) == paths))
         .filter_map(|l| {
-            let of = |target| Stack::of(l, target);
+            let of = |target| IoStack::of(l, target);
             Some((of(Target::Network).or_else(|| of(Target::Data))?, l))
         })
         .collect();
@@ -91,10 +91,10 @@ pub(super) fn stacks(data: &Data, paths: bool) -> Vec<DataTable> {
     let head = layers.iter().map(|(stack, l)| {
         let name = heading(data, &l.name);
         // A guest may have an emulated disk and a paravirtual card.
-        let of_disk = Stack::of(l, Target::Data);
+        let of_disk = IoStack::of(l, Target::Data);
         let one = l.spec.near.is_some() || of_disk == Some(*stack);
         match stack {
-            Stack::Emulated | Stack::Paravirtual if one => words::head(stack.word(), &name),
+            IoStack::Emulated | IoStack::Paravirtual if one => words::head(stack.word(), &name),
             _ => name,
         }
     });
@@ -115,8 +115,8 @@ pub(super) fn stacks(data: &Data, paths: bool) -> Vec<DataTable> {
         table(StackTable::Bars, &|work, row| {
             Cell::text(words::bar(row.value.unwrap_or(0.0), work.highest()))
         }),
-        table(StackTable::OfEmulated, &over(Stack::Emulated)),
-        table(StackTable::OfNative, &over(Stack::Native)),
+        table(StackTable::OfEmulated, &over(IoStack::Emulated)),
+        table(StackTable::OfNative, &over(IoStack::Native)),
         table(StackTable::HostCpu, &|_, row| {
             let cpu = host_cpu(data, row);
             cpu.map_or_else(Cell::default, |cpu| Cell::number(cpu.words(&names), cpu.us))
@@ -129,16 +129,16 @@ pub(super) fn is_path(layer: &LayerRun) -> bool {
     near.is_some_and(|near| !near.is_native())
 }
 
-fn result<'a>(data: &'a Data, layer: &LayerRun, point: &Point) -> Option<(Stack, &'a ResultRow)> {
+fn result<'a>(data: &'a Data, layer: &LayerRun, point: &Point) -> Option<(IoStack, &'a ResultRow)> {
     let mut own = data.results.iter().filter(|r| usable(r));
     let row = own.find(|r| r.layer == layer.name && r.label == point.label)?;
-    Some((Stack::of(layer, row.meaning.target)?, row))
+    Some((IoStack::of(layer, row.meaning.target)?, row))
 }
 
 impl Work<'_> {
     fn has_guests(&self) -> bool {
         let mut all = self.rows.iter().flatten();
-        all.any(|(stack, _)| *stack != Stack::Native)
+        all.any(|(stack, _)| *stack != IoStack::Native)
     }
 
     fn highest(&self) -> f64 {
@@ -147,7 +147,7 @@ impl Work<'_> {
     }
 
     fn line(&self, cell: &dyn Fn(&Self, &ResultRow) -> Cell) -> Vec<Cell> {
-        let of = |row: &Option<(Stack, &ResultRow)>| {
+        let of = |row: &Option<(IoStack, &ResultRow)>| {
             row.map_or_else(Cell::default, |(_, row)| cell(self, row))
         };
         let name = Cell::text(&self.point.label);
@@ -155,7 +155,7 @@ impl Work<'_> {
     }
 
     /// A throughput over that of the first layer of a stack.
-    fn over(&self, data: &Data, row: &ResultRow, stack: Stack) -> Cell {
+    fn over(&self, data: &Data, row: &ResultRow, stack: IoStack) -> Cell {
         let mut others = self.rows.iter().flatten();
         let other = others.find(|(s, _)| *s == stack).map(|(_, other)| *other);
         match other {
@@ -185,20 +185,20 @@ mod tests {
             layer.spec = spec.parse().unwrap();
             let notes = notes.iter().map(|(k, v)| ((*k).into(), (*v).into()));
             layer.facts.notes = notes.collect();
-            Stack::of(&layer, target)
+            IoStack::of(&layer, target)
         };
         let (net, data) = (Target::Network, Target::Data);
         let both = [("disk", "ide"), ("nic", "virtio-net")];
-        assert_eq!(stack("native", &[], net), Some(Stack::Native));
-        assert_eq!(stack("vm", &both, net), Some(Stack::Paravirtual));
-        assert_eq!(stack("vm", &both, data), Some(Stack::Emulated));
+        assert_eq!(stack("native", &[], net), Some(IoStack::Native));
+        assert_eq!(stack("vm", &both, net), Some(IoStack::Paravirtual));
+        assert_eq!(stack("vm", &both, data), Some(IoStack::Emulated));
         assert_eq!(stack("vm", &[("disk", "nvme")], data), None);
         // A guest that shares a folder has no disk, and a network namespace no card of a guest.
         assert_eq!(stack("vm", &both[1..], data), None);
         assert_eq!(stack("netns", &[("nic_driver", "veth")], net), None);
         for (near, far, expected) in [
-            ("e1000", "rtl8139", Some(Stack::Emulated)),
-            ("virtio-net", "virtio-net", Some(Stack::Paravirtual)),
+            ("e1000", "rtl8139", Some(IoStack::Emulated)),
+            ("virtio-net", "virtio-net", Some(IoStack::Paravirtual)),
             ("e1000", "virtio-net", None),
         ] {
             let ends = [("near_nic", near), ("nic", far)];
@@ -206,7 +206,7 @@ mod tests {
         }
         assert_eq!(stack("netns..vm", &both, net), None);
         let turned = [("near_nic", "e1000")];
-        assert_eq!(stack("vm..native", &turned, net), Some(Stack::Emulated));
+        assert_eq!(stack("vm..native", &turned, net), Some(IoStack::Emulated));
     }
 
     fn sample_layer() -> LayerRun {

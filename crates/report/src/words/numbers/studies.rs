@@ -5,16 +5,16 @@ use layermark_model::Claim;
 use super::{Draw, NAMES, check, each, hundred, plain_data};
 use crate::{
     statements::{
-        power_cuts::{ControlCut, Controls, Evidence},
+        power_cuts::{ControlCut, Controls, CutEvidence},
         studies::{
             ByClaim, ClaimSides, CountedClaims,
             buffer_size::{BufferAnswer, EnoughBytes, Saved},
             declared::{
-                ClaimPoint, ClaimPoints, DeclaredClaim, HostCpu, Missing, MissingWhy, NoReference,
-                Why, Work,
+                ClaimPoint, ClaimPoints, DeclaredClaim, HostCpu, MissingPoint, MissingWhy,
+                NoReference, NotDecided, WorkUnit,
             },
             fileio_appvirt::{
-                Apart, FileioClaim, LeftToWrite, MeanOfRepeats, OneRepeat, RepeatsVerdict,
+                AgainstNative, FileioClaim, LeftToWrite, MeanOfRepeats, OneRepeat, RepeatsVerdict,
             },
             iozone_vm::{
                 CountedFlushes, FastSync, IozoneAnswer, IozoneClaim, LibraryTimes, PartOf,
@@ -63,6 +63,7 @@ fn claims_and_buffer_sizes() {
         let row = BufferRow {
             workload: String::new(),
             label: "read".into(),
+            operation: "read".into(),
             point: serde_json::Map::new(),
             layer: "fuse".into(),
             records: vec![d.n()],
@@ -99,22 +100,24 @@ fn repeats_of_virtualised_applications() {
         FileioClaim::LaterReads { .. }, FileioClaim::Written { .. }, FileioClaim::InPlace { .. });
     let (left, lefts) = variants!(LeftToWrite:
         LeftToWrite::Unknown, LeftToWrite::NotCounted, LeftToWrite::Much { .. }, LeftToWrite::Little(_));
-    let (apart, aparts) = variants!(Apart:
-        Apart::No, Apart::Slower(_), Apart::Faster(_), Apart::Open);
+    let (apart, aparts) = variants!(AgainstNative:
+        AgainstNative::No, AgainstNative::Slower(_), AgainstNative::Faster(_), AgainstNative::Open);
     hundred(|d| {
         let row = d.row();
         let of = [
-            Apart::No,
-            Apart::Slower(d.x()),
-            Apart::Faster(d.x()),
-            Apart::Open,
+            AgainstNative::No,
+            AgainstNative::Slower(d.x()),
+            AgainstNative::Faster(d.x()),
+            AgainstNative::Open,
         ];
         assert_eq!(of.map(|one| apart(&one)).len(), aparts);
         for apart in of {
             let verdict = RepeatsVerdict { row: &row, apart };
             let ratio = match apart {
-                Apart::Slower(ratio) | Apart::Faster(ratio) => both_ways(ratio).to_vec(),
-                Apart::No | Apart::Open => Vec::new(),
+                AgainstNative::Slower(ratio) | AgainstNative::Faster(ratio) => {
+                    both_ways(ratio).to_vec()
+                }
+                AgainstNative::No | AgainstNative::Open => Vec::new(),
             };
             check(&verdict.words(&NAMES), &apart, &ratio);
         }
@@ -197,7 +200,7 @@ fn syncs_and_what_they_are_compared_with() {
         let kept = SyncProof::Kept {
             records: d.n(),
             cuts: d.n(),
-            killed: Some(Evidence::LostWhenKilled(d.n())),
+            killed: Some(CutEvidence::LostWhenKilled(d.n())),
         };
         let by_flushes = SyncProof::Counted(flushes(Some(faster)), Some("no cut was made"));
         assert_eq!([proof(&kept), proof(&by_flushes)], [0, 1]);
@@ -306,9 +309,9 @@ fn development_machines() {
 
 #[test]
 fn claims_of_a_plan() {
-    let (place, variants) = variants!(Why<'_>:
-        Why::Cpus(_), Why::Emulated(_), Why::Flushes(_), Why::OtherPrograms, Why::Stalls, Why::Changes,
-        Why::FewBlocks, Why::NoCopy);
+    let (place, variants) = variants!(NotDecided<'_>:
+        NotDecided::Cpus(_), NotDecided::Emulated(_), NotDecided::Flushes(_), NotDecided::OtherPrograms, NotDecided::Stalls, NotDecided::Changes,
+        NotDecided::FewBlocks, NotDecided::NoCopy);
     let (reference, references) = variants!(NoReference<'_>:
         NoReference::Native, NoReference::OfItsCpu, NoReference::Named(_), NoReference::Several(..));
     let (kind, kinds) = variants!(DeclaredClaim<'_>:
@@ -328,14 +331,14 @@ fn claims_of_a_plan() {
     });
     hundred(|d| {
         let all = [
-            Why::Cpus(d.n() as u32),
-            Why::Emulated("native"),
-            Why::Flushes("nothing counts"),
-            Why::OtherPrograms,
-            Why::Stalls,
-            Why::Changes,
-            Why::FewBlocks,
-            Why::NoCopy,
+            NotDecided::Cpus(d.n() as u32),
+            NotDecided::Emulated("native"),
+            NotDecided::Flushes("nothing counts"),
+            NotDecided::OtherPrograms,
+            NotDecided::Stalls,
+            NotDecided::Changes,
+            NotDecided::FewBlocks,
+            NotDecided::NoCopy,
         ];
         for why in all {
             check(&why.words(&NAMES), &why, &[]);
@@ -351,7 +354,7 @@ fn claims_of_a_plan() {
         let rows = [d.row(), d.row()];
         let cpu = HostCpu {
             us: d.x(),
-            per: Work::Kilobyte,
+            per: WorkUnit::Kilobyte,
         };
         for claim in &claims {
             let point = |at: usize, ratio, verdict| ClaimPoint {
@@ -372,7 +375,7 @@ fn claims_of_a_plan() {
                     points,
                     absent,
                     mean: Some(mean),
-                    why: Some(Why::Changes),
+                    why: Some(NotDecided::Changes),
                     why_is_needed: true,
                 }))
             };
@@ -385,7 +388,7 @@ fn claims_of_a_plan() {
                 point(0, ratios[0], Verdict::Slower),
                 point(1, ratios[1], Verdict::Faster),
             ];
-            let missing = vec![Missing(MissingWhy::NotMeasured, "write")];
+            let missing = vec![MissingPoint(MissingWhy::NotMeasured, "write")];
             let some = of(two, missing);
             check(&some.words(&NAMES), &some, &derived);
             let whole = of(vec![point(0, ratios[0], Verdict::Same)], Vec::new());

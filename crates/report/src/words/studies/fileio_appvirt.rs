@@ -6,7 +6,7 @@ use super::{Claimed, us};
 use crate::{
     number,
     statements::studies::fileio_appvirt::{
-        Apart, FileioClaim, LeftToWrite, MeanOfRepeats, OneRepeat, RepeatsVerdict,
+        AgainstNative, FileioClaim, LeftToWrite, MeanOfRepeats, OneRepeat, RepeatsVerdict,
     },
     types::{DebtRow, ServedBy},
     words::{Names, Text, Words, text},
@@ -104,10 +104,10 @@ impl Words for RepeatsVerdict<'_> {
     fn words(&self, _: &Names) -> Text {
         let word = self.row.word();
         match self.apart {
-            Apart::No => "the same".into(),
-            Apart::Open => "too noisy".into(),
-            Apart::Slower(ratio) => text!("{word} {}x", number::ratio(ratio)),
-            Apart::Faster(ratio) => text!("{word} {}x", number::ratio(1.0 / ratio)),
+            AgainstNative::No => "the same".into(),
+            AgainstNative::Open => "too noisy".into(),
+            AgainstNative::Slower(ratio) => text!("{word} {}x", number::ratio(ratio)),
+            AgainstNative::Faster(ratio) => text!("{word} {}x", number::ratio(1.0 / ratio)),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::Claimed;
 use crate::{
     number::{self, count, list, of_baseline, result_value, times_about},
     statements::{
-        power_cuts::Evidence,
+        power_cuts::CutEvidence,
         studies::iozone_vm::{
             CountedFlushes, FastSync, IozoneAnswer, IozoneClaim, LibraryTimes, PartOf, SyncProof,
             Than,
@@ -61,7 +61,7 @@ impl Words for IozoneClaim<'_> {
                 result_value(there)
             ),
             Self::Constant(layer, None) => text!(
-                "{} {CONSTANT}: no line fits its record sizes, or there are too few blocks for an interval",
+                "{} {CONSTANT}: no line fits its record sizes, or there are too few repeats for an interval",
                 Text::code(layer)
             ),
             Self::Constant(layer, Some(row)) => {
@@ -160,7 +160,7 @@ impl Words for Than<'_> {
 
 fn library(op: &str, times: &LibraryTimes) -> Text {
     match times {
-        LibraryTimes::Unknown => "too few blocks for intervals".into(),
+        LibraryTimes::Unknown => "too few repeats for intervals".into(),
         LibraryTimes::Same(pairs) => {
             text!("the intervals overlap at all {}", count(*pairs, "pair"))
         }
@@ -176,7 +176,7 @@ fn library(op: &str, times: &LibraryTimes) -> Text {
 
 impl Words for SyncProof<'_> {
     fn words(&self, names: &Names) -> Text {
-        let also = |killed: &Option<Evidence>| {
+        let also = |killed: &Option<CutEvidence>| {
             let said = killed.as_ref().map(|k| text!("; {}", k.words(names)));
             said.unwrap_or_default()
         };

@@ -22,8 +22,3 @@ pub fn head(first: &Text) -> Vec<String> {
 pub fn failed(program: &str, layer: &str, why: &str) -> Text {
     text!("{program} from {layer}: {why}")
 }
-
-/// The label of a program in a state of the caches.
-pub fn with_state(program: &str, state: &str) -> String {
-    text!("{program} ({state})").into()
-}

@@ -96,6 +96,7 @@ impl Made {
             .expect("a table");
             params.extend(more.as_object().expect("a table").clone());
             let mut point = Point {
+                work: None,
                 workload: "file".into(),
                 label: format!("{op} {record} of {file_size} {more}"),
                 params,
@@ -115,8 +116,10 @@ impl Made {
             label: Some((*program).into()),
             params: serde_json::Map::new(),
         });
+        let first = self.run.plan.work.len();
         self.run.plan.work.extend(named);
-        for (program, cache) in programs.iter().flat_map(|p| [(p, "cold"), (p, "warm")]) {
+        let each = programs.iter().zip(first..);
+        for ((program, work), cache) in each.flat_map(|p| [(p, "cold"), (p, "warm")]) {
             let params = json!({
                 "command": program, "ready": "exit", "cache": cache, "record": 1, "file_size": 1
             });
@@ -133,7 +136,9 @@ impl Made {
             };
             let label = format!("{program} ({})", cache.word());
             let point = Point::new("launch", label, &params, meaning);
-            self.run.points.push(point.expect("a table"));
+            let mut point = point.expect("a table");
+            point.work = Some(work);
+            self.run.points.push(point);
         }
         self
     }

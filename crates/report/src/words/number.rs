@@ -26,6 +26,16 @@ pub fn hundredths(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').into()
 }
 
+/// The label of a tick, which is a round number: `0.5`, `1`, `20`.
+pub fn tick(value: f64) -> String {
+    let text = sig3(value);
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
 /// A ratio: two decimals below 10, three digits above.
 pub fn ratio(value: f64) -> String {
     if value.is_finite() && value.abs() < 9.995 && value.abs() >= 0.0995 {

@@ -33,7 +33,7 @@ pub fn fence(text: &str, least: usize) -> String {
 
 /// A part of a marked text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum Span<'a> {
     /// Plain text. Backquotes in it mark nothing.
     Words(&'a str),
     /// The content of a code span.
@@ -41,20 +41,20 @@ pub enum Part<'a> {
 }
 
 /// The parts of a marked text in order.
-pub fn parts(mut text: &str) -> Vec<Part<'_>> {
+pub fn parts(mut text: &str) -> Vec<Span<'_>> {
     let mut parts = Vec::new();
     while let Some((before, inside, after)) = next_span(text) {
-        parts.extend([Part::Words(before), Part::Code(inside)]);
+        parts.extend([Span::Words(before), Span::Code(inside)]);
         text = after;
     }
-    parts.push(Part::Words(text));
+    parts.push(Span::Words(text));
     parts
 }
 
 /// The text without its marks.
 pub fn unmarked(text: &str) -> String {
     let parts = parts(text).into_iter();
-    let inner = parts.map(|(Part::Words(text) | Part::Code(text))| text);
+    let inner = parts.map(|(Span::Words(text) | Span::Code(text))| text);
     inner.collect()
 }
 
@@ -96,9 +96,9 @@ mod tests {
         for name in ["fuse", "dir:/a`b", "`", "``a`", "dir:/a`b`c", " a ", "a b"] {
             let text = format!("in {} and so on", code(name));
             let expected = [
-                Part::Words("in "),
-                Part::Code(name),
-                Part::Words(" and so on"),
+                Span::Words("in "),
+                Span::Code(name),
+                Span::Words(" and so on"),
             ];
             assert_eq!(parts(&text), expected, "{text}");
             assert_eq!(unmarked(&text), format!("in {name} and so on"));
@@ -107,11 +107,11 @@ mod tests {
 
     #[test]
     fn a_fence_without_an_end_is_words() {
-        assert_eq!(parts("a ` b"), [Part::Words("a ` b")]);
+        assert_eq!(parts("a ` b"), [Span::Words("a ` b")]);
         let after = [
-            Part::Words("a `` b "),
-            Part::Code("c"),
-            Part::Words(" ``` d"),
+            Span::Words("a `` b "),
+            Span::Code("c"),
+            Span::Words(" ``` d"),
         ];
         assert_eq!(parts("a `` b `c` ``` d"), after);
     }
