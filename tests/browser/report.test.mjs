@@ -8,6 +8,7 @@ import { pathToFileURL } from 'node:url';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { launch } from './chromium.mjs';
+import { brokenWords, contrasts, cwd, pagesOf, unfold } from './looks.mjs';
 
 const scratch = mkdtempSync(join(tmpdir(), 'layermark-browser-'));
 let browser;
@@ -24,7 +25,6 @@ function report() {
 function sample(...kind) {
   const made = join(scratch, `sample${kind}.html`);
   const args = ['run', '--quiet', '--locked', '--example', 'sample', '--', ...kind, made];
-  const cwd = new URL('../..', import.meta.url).pathname;
   execFileSync('cargo', args, { cwd, stdio: ['ignore', 'inherit', 'inherit'] });
   return made;
 }
@@ -43,9 +43,6 @@ after(async () => {
 const made = {};
 const card = () => (made.card ??= pathToFileURL(sample('card')).href);
 const study = () => (made.study ??= pathToFileURL(sample('study')).href);
-
-// Opens all that is folded.
-const unfold = (page) => page.evaluate(() => document.querySelectorAll('details').forEach((d) => { d.open = true; }));
 
 // A page in a context of its own; whatever it asks for or complains about is kept.
 async function open(options = {}, at = url) {
@@ -140,25 +137,7 @@ test('on a phone the findings stand above the cells that they are about, below a
 test('on a phone no word of the answer is broken, and what was not measured is counted', async () => {
   for (const at of [card(), study(), url]) {
     const { page, close } = await open({ viewport: { width: 375, height: 812 } }, at);
-    const broken = await page.evaluate(() => {
-      const found = [];
-      const answer = [...document.querySelectorAll('h1, .caveat, .believe, .in-short, .findings, .overview, .claims')];
-      for (const part of answer) {
-        const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
-        for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-          if (!node.parentElement.checkVisibility() || node.parentElement.closest('.unseen, thead')) continue;
-          // A name may be broken after its own signs.
-          for (const word of node.data.matchAll(/[^\s:,=/._-]+/g)) {
-            const range = document.createRange();
-            range.setStart(node, word.index);
-            range.setEnd(node, word.index + word[0].length);
-            const lines = new Set([...range.getClientRects()].map((r) => Math.round(r.top)));
-            if (lines.size > 1) found.push(word[0]);
-          }
-        }
-      }
-      return found;
-    });
+    const broken = await page.evaluate(brokenWords);
     assert.deepEqual(broken, []);
     const empty = await page.locator('.overview td:not(.base):visible').evaluateAll((all) => all
       .filter((td) => td.querySelector('[aria-hidden]')?.innerText.trim() === '-').length);
@@ -363,31 +342,6 @@ test('the table scrolls by keyboard and keeps its heads in sight', async () => {
   await close();
 });
 
-// Contrast by WCAG 2: of the text's colour over the nearest opaque background.
-const contrasts = () => {
-  // A mixed colour is told as shares of 1, the others as 0 to 255.
-  const parse = (c) => (c.match(/[\d.]+/g) ?? []).map(Number).map((v, n) => (c.startsWith('color(') && n < 3 ? 255 * v : v));
-  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (e) => {
-    for (let at = e; at; at = at.parentElement) {
-      const c = parse(getComputedStyle(at).backgroundColor);
-      if (c.length === 3 || c[3] === 1) return c;
-    }
-    return [255, 255, 255];
-  };
-  const poor = [];
-  for (const e of document.querySelectorAll('body *')) {
-    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
-    if (!own || !e.getClientRects().length) continue;
-    const style = getComputedStyle(e);
-    const [a, b] = [light(parse(e.closest('svg') ? style.fill : style.color)), light(behind(e))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) poor.push(`${ratio.toFixed(2)} ${e.tagName}.${e.getAttribute('class')} ${e.textContent.slice(0, 30)}`);
-  }
-  return { poor: [...new Set(poor)].slice(0, 20), background: light(behind(document.body)) };
-};
-
 for (const colorScheme of ['light', 'dark']) {
   test(`every word can be read in the ${colorScheme} scheme`, async () => {
     const { page, close } = await open({ colorScheme });
@@ -399,10 +353,7 @@ for (const colorScheme of ['light', 'dark']) {
   });
 }
 
-// Pages of a printed document.
-const pagesOf = async (page) => (await page.pdf({ format: 'A4' })).toString('latin1').match(/\/Type\s*\/Page\b/g).length;
-
-test('prints the first screen, findings and charts on four pages, dark or not, and nothing that is folded', async () => {
+test('prints the first screen, findings and matrix on two pages, dark or not, and the rest on request', async () => {
   {
     const { page, close } = await open({ colorScheme: 'dark', viewport: { width: 703, height: 900 } }, card());
     await page.emulateMedia({ media: 'print' });
@@ -410,9 +361,19 @@ test('prints the first screen, findings and charts on four pages, dark or not, a
       assert.ok(await page.locator(part).first().isVisible(), part);
     }
     assert.equal(await page.locator('.fold:visible').count(), 0, 'what is folded is not printed');
+    assert.equal(await page.locator('svg.chart:visible, .whole:visible').count(), 0, 'charts are not printed');
     const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     assert.equal(background, 'rgb(255, 255, 255)');
-    assert.ok(await pagesOf(page) <= 4, `${await pagesOf(page)} pages`);
+    const short = await pagesOf(page);
+    assert.ok(short <= 2, `${short} pages`);
+    await page.emulateMedia({ media: 'screen' });
+    await page.getByLabel('Print everything').check();
+    await page.emulateMedia({ media: 'print' });
+    assert.ok(await page.locator('svg.chart').first().isVisible(), 'charts are printed');
+    assert.ok(await page.locator('table.results').isVisible(), 'results are printed');
+    assert.equal(await page.locator('.on-paper:visible').count(), 0);
+    const whole = await pagesOf(page);
+    assert.ok(whole > 4, `${whole} pages`);
     await close();
   }
 });

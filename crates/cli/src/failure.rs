@@ -6,6 +6,8 @@ use std::{
     process::ExitCode,
 };
 
+use layermark_model::WrongParam;
+
 use crate::{
     limits,
     say::{say, short},
@@ -62,6 +64,8 @@ impl From<Code> for ExitCode {
 pub struct Failure {
     /// What failed, with the layer and the path.
     pub message: String,
+    /// The parameter of a workload that is wrong: the message begins with it.
+    pub param: Option<WrongParam>,
     /// A command that helps.
     pub hint: Option<String>,
     /// The exit code.
@@ -73,6 +77,7 @@ impl Failure {
     pub fn usage(message: impl fmt::Display) -> Self {
         Self {
             message: message.to_string(),
+            param: None,
             hint: None,
             code: Code::Usage,
         }
@@ -82,6 +87,7 @@ impl Failure {
     pub fn failed(message: impl fmt::Display) -> Self {
         Self {
             message: message.to_string(),
+            param: None,
             hint: None,
             code: Code::Failed,
         }
@@ -90,6 +96,16 @@ impl Failure {
     /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Names the wrong parameter as the user gave it, where `name` knows how.
+    pub fn of_param(mut self, name: impl FnOnce(&WrongParam) -> Option<String>) -> Self {
+        let renamed = self.param.as_ref().and_then(|param| {
+            let what = self.message.strip_prefix(&param.to_string())?;
+            Some(name(param)? + what)
+        });
+        self.message = renamed.unwrap_or(self.message);
         self
     }
 

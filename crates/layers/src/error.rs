@@ -32,6 +32,22 @@ pub enum LayerError {
         /// Every option it has.
         known: Vec<&'static str>,
     },
+    /// The layer is to be on another one, or in a directory of its own.
+    #[error("layer `{layer}` cannot be set up on `{below}`: every layer is set up below --dir")]
+    OnAnother {
+        /// The layer, without the option that says so.
+        layer: String,
+        /// The other layer, or the directory.
+        below: String,
+    },
+    /// Two layers in one.
+    #[error("layer `{layer}` names two layers")]
+    TwoLayers {
+        /// As the user wrote them.
+        layer: String,
+        /// Both.
+        both: [String; 2],
+    },
     /// The option or variant does not accept this value.
     #[error("layer `{layer}`: {option}{} {must}{}", quoted(value), did_you_mean(nearest.as_deref()))]
     BadValue {
@@ -236,6 +252,11 @@ impl LayerError {
                 "`{layer}` takes {}: layermark layers {layer}",
                 known.join(", ")
             )),
+            Self::OnAnother { layer, below } => Some(on_another(layer, below)),
+            Self::TwoLayers { both: [a, b], .. } => Some(format!(
+                "to compare them: -l {a} -l {b}; to have one on the other, name a directory on it with --dir: \
+                 layermark docs howto/file-systems"
+            )),
             Self::NoNetwork { hint, .. } => Some(hint.clone()),
             Self::Entered { hint, .. } => hint.clone(),
             Self::BadValue { value, .. } if options::ONLY_MOUNTED.contains(&value.as_str()) => {
@@ -290,6 +311,8 @@ impl LayerError {
             self,
             Self::UnknownLayer { .. }
                 | Self::UnknownOption { .. }
+                | Self::OnAnother { .. }
+                | Self::TwoLayers { .. }
                 | Self::BadValue { .. }
                 | Self::NoNetwork { .. }
                 | Self::BadDir { .. }
@@ -317,6 +340,27 @@ impl LayerError {
             path,
         }
     }
+}
+
+/// How a layer is measured on another file system: its directory has to be there before.
+fn on_another(layer: &str, below: &str) -> String {
+    let run = |dir: &str| format!("layermark run -l {} --dir {dir}", word(layer));
+    if below.contains('/') && !below.contains(':') {
+        return run(&word(below));
+    }
+    format!(
+        "name a directory on it: {}; layermark docs howto/file-systems",
+        run("DIR")
+    )
+}
+
+/// A word of a shell.
+fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    if text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn io_hint(e: &io::Error) -> Option<String> {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use layermark_model::{LABEL, Reach, Reached, Spec, nearest};
+use layermark_model::{LABEL, Reach, Reached, Spec, nearest, two_layers};
 
 use crate::{ALL, Layer, LayerError, find};
 
@@ -67,6 +67,9 @@ pub fn check(spec: &Spec) -> Result<(), LayerError> {
             continue;
         }
         let Some(option) = named(options, name).filter(|o| o.name != "variant") else {
+            if is_below(name, value) {
+                return Err(on_another(spec, name, value));
+            }
             let known: Vec<&str> = names(options).chain([LABEL]).collect();
             return Err(LayerError::UnknownOption {
                 layer: spec.layer.clone(),
@@ -78,6 +81,29 @@ pub fn check(spec: &Spec) -> Result<(), LayerError> {
         check_value(spec, option, value)?;
     }
     layer.describe(spec)?.check()
+}
+
+/// Whether the value of an option that a layer does not have names what the layer is to be on.
+fn is_below(option: &str, value: &str) -> bool {
+    const PLACES: [&str; 6] = ["on", "in", "at", "dir", "base", "path"];
+    is_layer(value) || PLACES.contains(&option) && value.contains('/')
+}
+
+fn is_layer(text: &str) -> bool {
+    text.parse()
+        .is_ok_and(|spec: Spec| find(&spec.layer).is_some())
+}
+
+fn on_another(spec: &Spec, option: &str, below: &str) -> LayerError {
+    let mut layer = spec.clone();
+    match option {
+        "variant" => layer.variant = None,
+        option => drop(layer.options.remove(option)),
+    }
+    LayerError::OnAnother {
+        layer: layer.to_string(),
+        below: below.into(),
+    }
 }
 
 /// What a layer reaches beyond the run's directory, even if it is invalid. Both ends of a path.
@@ -196,12 +222,28 @@ fn check_value(spec: &Spec, option: &LayerOption, value: &str) -> Result<(), Lay
     if option.values.is_empty() || option.values.contains(&value) {
         return Ok(());
     }
+    if option.name == "variant" {
+        let layer = spec.to_string();
+        if let Some(both) = two_layers(&layer) {
+            let both = both.map(str::to_owned);
+            return Err(LayerError::TwoLayers { layer, both });
+        }
+    }
+    // `fs=loop:xfs` is an `xfs`; `disk=loop:xfs` is a disk on another layer.
+    let own = value
+        .rsplit(':')
+        .next()
+        .filter(|own| option.values.contains(own));
+    if own.is_none() && value.contains(':') && is_layer(value) {
+        return Err(on_another(spec, option.name, value));
+    }
     let must = format!("is not one of {}", option.values.join(", "));
     let mut e = bad(spec, option.name, value, must);
     if let LayerError::BadValue { nearest: near, .. } = &mut e
         && !ONLY_MOUNTED.contains(&value)
     {
-        *near = nearest(value, option.values.iter().copied()).map(str::to_owned);
+        let similar = || nearest(value, option.values.iter().copied());
+        *near = own.or_else(similar).map(str::to_owned);
     }
     Err(e)
 }
@@ -322,6 +364,48 @@ mod tests {
         assert!(error("native,label=").contains("is empty"));
         assert!(error("fuse,labl=a").ends_with("did you mean `label`?"));
         check(&"loop:ext4,label=a b".parse().unwrap()).unwrap();
+    }
+
+    /// Each lies below `--dir`: the way to have one on another is a directory there, and the hint has its command.
+    #[test]
+    fn a_layer_on_another_is_refused_with_the_command_that_measures_it() {
+        let refused = |text: &str| {
+            let e = check(&text.parse().unwrap()).unwrap_err();
+            assert!(e.is_usage(), "{text}");
+            (e.to_string(), e.hint().unwrap())
+        };
+        for (text, layer, below) in [
+            ("vm:disk=ide,on=loop:xfs", "vm:disk=ide", "loop:xfs"),
+            ("vm:on=loop:xfs", "vm", "loop:xfs"),
+            ("vm:disk=loop:xfs", "vm", "loop:xfs"),
+            ("overlay:upper,lower=fuse", "overlay:upper", "fuse"),
+            ("vm:share=9p,base=tmpfs", "vm:share=9p", "tmpfs"),
+            ("overlay:loop:xfs", "overlay", "loop:xfs"),
+        ] {
+            let (said, hint) = refused(text);
+            let start = format!("layer `{layer}` cannot be set up on `{below}`");
+            assert!(said.starts_with(&start), "{said}");
+            let command = format!("layermark run -l {layer} --dir DIR");
+            assert!(hint.contains(&command), "{hint}");
+            assert!(
+                hint.ends_with("layermark docs howto/file-systems"),
+                "{hint}"
+            );
+        }
+        for text in ["vm:on=/mnt/xfs", "vm:dir=/mnt/xfs"] {
+            let hint = refused(text).1;
+            assert_eq!(hint, "layermark run -l vm --dir /mnt/xfs", "{text}");
+        }
+        let hint = refused("loop:xfs,dir=/mnt/a b").1;
+        assert_eq!(hint, "layermark run -l loop:xfs --dir '/mnt/a b'");
+        let (said, hint) = refused("loop:xfs+vm");
+        assert_eq!(said, "layer `loop:xfs+vm` names two layers");
+        assert!(
+            hint.starts_with("to compare them: -l loop:xfs -l vm; "),
+            "{hint}"
+        );
+        assert!(hint.contains("with --dir"), "{hint}");
+        assert!(error("vm:fs=loop:xfs").ends_with("did you mean `xfs`?"));
     }
 
     #[test]

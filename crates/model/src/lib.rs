@@ -61,7 +61,7 @@ pub use needs::{NearEnd, Needs, PackagedFile, PackagedTree, Pattern};
 pub use pair::{ClockTime, Cost, Ledger, Site};
 pub use plain::plain;
 pub use plan::{MOST_TEXT, Plan, PlanCuts, PlanError, Profile, Settings, StudyId, is_like_fio};
-pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError};
+pub use point::{CPUS, Environment, Param, ParamKind, Point, PointError, WrongParam};
 pub use random::{random, random_name, try_random};
 pub use reach::{Reach, Reached};
 pub use run::{BASELINE, Cell, Cut, LayerRun, LayerStatus, Run, RunStatus, Sustained, TrialRecord};
@@ -69,7 +69,7 @@ pub use size::{
     SizeError, binary_size, format_milliseconds, format_size, parse_counts, parse_duration,
     parse_milliseconds, parse_size, parse_sizes,
 };
-pub use spec::{LABEL, LAYERS, Spec, SpecError, layers_command, split_layer};
+pub use spec::{LABEL, LAYERS, Spec, SpecError, layers_command, split_layer, two_layers};
 pub use stopped::Stopped;
 pub use store_option::StoreOption;
 pub use trial::{

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -44,8 +44,26 @@ fn known_meaning<'de, D: Deserializer<'de>>(from: D) -> Result<Meaning, D::Error
 pub struct PointError {
     /// What is wrong, and with which parameter.
     pub message: String,
+    /// The parameter, where it is one: the message begins with it.
+    pub param: Option<WrongParam>,
     /// A hint: what to do about it.
     pub hint: Option<String>,
+}
+
+/// The parameter of a workload that has a wrong value. It is shown as a plan has it; a command has a flag for it, which may
+/// have another name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongParam {
+    /// The workload's id.
+    pub workload: String,
+    /// The parameter's name.
+    pub name: String,
+}
+
+impl fmt::Display for WrongParam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: `{}`", self.workload, self.name)
+    }
 }
 
 impl PointError {
@@ -53,6 +71,20 @@ impl PointError {
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
+            param: None,
+            hint: None,
+        }
+    }
+
+    /// An error in a parameter. `what` follows its name.
+    pub fn of(workload: &str, name: &str, what: impl fmt::Display) -> Self {
+        let param = WrongParam {
+            workload: workload.into(),
+            name: name.into(),
+        };
+        Self {
+            message: format!("{param}{what}"),
+            param: Some(param),
             hint: None,
         }
     }

@@ -62,6 +62,19 @@ pub enum SpecError {
     /// A path with more than two ends.
     #[error("`{0}` has more than two ends: a path is client..server")]
     TooManyEnds(String),
+    /// Two layers in one.
+    #[error(
+        "`{spec}` names two layers: to compare them, write -l {first} -l {second}; to have one on the other, name a \
+         directory on it with --dir"
+    )]
+    TwoLayers {
+        /// The whole text.
+        spec: String,
+        /// One of them.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// The same option twice.
     #[error("layer `{spec}` sets `{key}` twice")]
     Twice {
@@ -167,7 +180,7 @@ impl FromStr for Spec {
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if head.is_empty() || !head.chars().all(plain) {
-            return Err(SpecError::NoName(text.into()));
+            return Err(two_or(text, SpecError::NoName(text.into())));
         }
         let mut spec = Self::bare(head);
         let Some((separator, tail)) = tail else {
@@ -182,9 +195,12 @@ impl FromStr for Spec {
                 .split_once('=')
                 .map(|(key, value)| (key.trim(), value.trim()))
                 .filter(|(key, _)| !key.is_empty() && key.chars().all(plain))
-                .ok_or_else(|| SpecError::NotKeyValue {
-                    spec: text.into(),
-                    part: part.into(),
+                .ok_or_else(|| {
+                    let wrong = SpecError::NotKeyValue {
+                        spec: text.into(),
+                        part: part.into(),
+                    };
+                    two_or(text, wrong)
                 })?;
             if spec.options.insert(key.into(), value.into()).is_some() {
                 return Err(SpecError::Twice {
@@ -195,6 +211,32 @@ impl FromStr for Spec {
         }
         Ok(spec)
     }
+}
+
+/// The error for a text that names two layers, or else this one.
+fn two_or(text: &str, wrong: SpecError) -> SpecError {
+    match two_layers(text) {
+        Some([first, second]) => SpecError::TwoLayers {
+            spec: text.into(),
+            first: first.into(),
+            second: second.into(),
+        },
+        None => wrong,
+    }
+}
+
+/// The layers in a text that cannot be one layer, such as `vm+loop:xfs` or `overlay:upper,fuse`.
+pub fn two_layers(text: &str) -> Option<[&str; 2]> {
+    let is_layer = |text: &&str| {
+        let name = text.split([':', ',']).next().unwrap_or(text);
+        LAYERS.contains(&name)
+    };
+    text.match_indices(['+', '@', ',', ' ', '/', '>'])
+        .map(|(at, sign)| {
+            let first = text[..at].trim().trim_end_matches(" on").trim();
+            [first, text[at + sign.len()..].trim()]
+        })
+        .find(|both| both.iter().all(is_layer))
 }
 
 /// Whether a part is `key=value`. A path or a command may contain `=`, but an option's key contains neither
@@ -306,6 +348,38 @@ mod tests {
         ] {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
+        }
+    }
+
+    #[test]
+    fn two_layers_in_one_are_named() {
+        for (text, first, second) in [
+            ("overlay:upper,fuse", "overlay:upper", "fuse"),
+            ("vm:disk=ide,loop:xfs", "vm:disk=ide", "loop:xfs"),
+            ("vm+loop:xfs", "vm", "loop:xfs"),
+            ("vm on loop:xfs", "vm", "loop:xfs"),
+            ("fuse / overlay:upper", "fuse", "overlay:upper"),
+        ] {
+            let e = text.parse::<Spec>().unwrap_err();
+            let [first, second] = [first, second].map(str::to_owned);
+            let spec = text.to_owned();
+            let wanted = SpecError::TwoLayers {
+                spec,
+                first,
+                second,
+            };
+            assert_eq!(e, wanted);
+        }
+        let said = "overlay:upper,fuse".parse::<Spec>().unwrap_err();
+        let said = said.to_string();
+        assert!(said.contains("write -l overlay:upper -l fuse;"), "{said}");
+        for text in ["loop:xfs,fast", "fuse,vmm", "a+b", "vm+", ",fuse"] {
+            let e = text.parse::<Spec>().unwrap_err();
+            assert!(!matches!(e, SpecError::TwoLayers { .. }), "{text}: {e}");
+        }
+        // An option's value is not a layer, and a program may have any words.
+        for text in ["container:podman,image=fuse", "exec:ssh native vm"] {
+            text.parse::<Spec>().unwrap();
         }
     }
 

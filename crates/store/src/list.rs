@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use layermark_model::{RunStatus, Spec};
+use serde::Deserialize;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Row, any::AnyArguments, query::Query};
 
 use crate::{
@@ -42,6 +43,8 @@ pub struct Summary {
     pub number: u64,
     /// Name of its plan.
     pub name: String,
+    /// The user's name for the machine; absent if none was given.
+    pub label: Option<String>,
     /// When it started, milliseconds since 1970 UTC.
     pub started_ms: i64,
     /// When it ended, milliseconds since 1970 UTC; absent while it is running or after a crash.
@@ -84,9 +87,12 @@ fn chosen(columns: &str, specs: usize) -> String {
 /// The query for runs. It selects them first, so that it counts only their trials. All runs are numbered once:
 /// counting the older ones of each run took 6.5 s for 10,000 runs.
 fn listing(specs: usize) -> String {
-    let chosen = chosen("id, name, started_ms, ended_ms, status, point_count", specs);
+    let chosen = chosen(
+        "id, name, started_ms, ended_ms, status, point_count, run",
+        specs,
+    );
     format!(
-        "SELECT chosen.id AS id, name, started_ms, ended_ms, status, point_count, number,
+        "SELECT chosen.id AS id, name, started_ms, ended_ms, status, point_count, run, number,
                 (SELECT count(*) FROM trials WHERE trials.run_id = chosen.id) AS trials
          FROM ({chosen}) AS chosen
          JOIN (SELECT id, row_number() OVER (ORDER BY started_ms, id) AS number FROM runs) AS numbered
@@ -140,6 +146,7 @@ pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<S
             id,
             number: whole(row, "number")?,
             name: row.try_get("name")?,
+            label: label(row.try_get("run")?),
             started_ms: row.try_get("started_ms")?,
             ended_ms: row.try_get("ended_ms")?,
             status: json(
@@ -151,6 +158,20 @@ pub(crate) async fn list(c: &mut AnyConnection, filter: &Filter) -> Result<Vec<S
         });
     }
     Ok(summaries)
+}
+
+/// The label of the machine in a stored run, of which nothing else is read. A run that cannot be read is listed all the
+/// same.
+fn label(run: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct OfRun {
+        machine: OfMachine,
+    }
+    #[derive(Deserialize)]
+    struct OfMachine {
+        label: Option<String>,
+    }
+    serde_json::from_str::<OfRun>(run).ok()?.machine.label
 }
 
 /// A run by its position among all.

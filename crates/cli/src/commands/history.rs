@@ -214,7 +214,7 @@ fn run_json((run, tally): &(Summary, Option<Tally>)) -> Value {
         json!({ "asked": t.asked, "decided": t.decided(), "same": t.same, "slower": t.slower, "faster": t.faster })
     });
     json!({
-        "run": run.id, "number": run.number, "plan": run.name, "started_ms": run.started_ms, "ended_ms": run.ended_ms,
+        "run": run.id, "number": run.number, "plan": run.name, "label": run.label, "started_ms": run.started_ms, "ended_ms": run.ended_ms,
         "status": run.status, "layers": run.layers, "points": run.points, "trials": run.trials, "verdicts": verdicts,
         "headline": headline,
     })
@@ -271,12 +271,21 @@ fn line(run: &Summary, tally: Option<&Tally>) -> String {
     let status = status(run.status);
     let (number, id, plan, layers) = (run.number, &run.id, &run.name, run.layers.join(" "));
     let verdicts = tally.map_or_else(|| "-".into(), verdicts);
-    let headline = tally.and_then(|t| t.headline.as_ref());
-    let headline = headline.map(|text| format!("{:6}{text}\n", ""));
-    format!(
-        "{number:>4}  {id:<26}  {started:<16}  {status:<11}  {plan:<16}  {verdicts:<37}  {layers}\n{}",
-        headline.unwrap_or_default()
-    )
+    let line = format!(
+        "{number:>4}  {id:<26}  {started:<16}  {status:<11}  {plan:<16}  {verdicts:<37}  {layers}\n"
+    );
+    match said(run, tally) {
+        Some(said) => format!("{line}{:6}{said}\n", ""),
+        None => line,
+    }
+}
+
+/// What is said of a run below its line: the label of its machine, then its headline.
+fn said(run: &Summary, tally: Option<&Tally>) -> Option<String> {
+    let label = run.label.as_ref().map(|label| format!("[{label}]"));
+    let headline = tally.and_then(|t| t.headline.clone());
+    let said: Vec<String> = label.into_iter().chain(headline).collect();
+    (!said.is_empty()).then(|| said.join(" "))
 }
 
 /// The state of a run, in one word.

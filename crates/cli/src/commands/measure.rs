@@ -69,6 +69,7 @@ fn may_write(dir: &Path, silence: Duration) -> Result<(), Failure> {
 fn no_answer(path: &Path, silence: Duration) -> Failure {
     Failure {
         message: format!("{} did not answer for {silence:?}", path.display()),
+        param: None,
         hint: Some("see who serves it: findmnt; if it is only slow: --silence 5m".into()),
         code: Code::Layer,
     }
@@ -447,8 +448,13 @@ impl From<LabError> for Failure {
             LabError::Budget { needed, layers, .. } => Some(with_budget(*needed, layers.len() > 2)),
             error => error.hint(),
         };
+        let param = match &error {
+            LabError::Point(wrong) => wrong.param.clone(),
+            _ => None,
+        };
         Self {
             message: error.to_string(),
+            param,
             hint: hint.or(otherwise.map(str::to_owned)),
             code,
         }
@@ -464,6 +470,7 @@ impl From<LayerError> for Failure {
         };
         Self {
             message: error.to_string(),
+            param: None,
             hint: error.hint(),
             code,
         }

@@ -11,7 +11,7 @@ use std::{
 use clap::Args;
 use layermark_fd::{is_open_to_others, is_trusted};
 use layermark_lab::Request;
-use layermark_model::{Environment, MOST_TEXT, Plan, Profile, Run, Settings, nearest};
+use layermark_model::{Environment, MOST_TEXT, Plan, Profile, Run, Settings, WrongParam, nearest};
 use layermark_probe::{
     UsualBlocks, Workload,
     workloads::{self, fio_job},
@@ -214,14 +214,18 @@ pub fn checked(work: Vec<Settings>, common: &CommonArgs) -> Result<ExitCode, Fai
         ..of_work("replay", work)
     };
     let done = ordered(plan, BUDGET, common).and_then(|order| go(order, common, None));
-    done.map_err(|mut failure| {
-        for (own, flag) in [("run", "check"), ("tree", "tree"), ("timeout", "timeout")] {
-            if let Some(rest) = failure.message.strip_prefix(&format!("steps: `{own}`")) {
-                failure.message = format!("replay: `--{flag}`{rest}");
-            }
-        }
-        typed(replay, failure)
-    })
+    done.map_err(|failure| typed(replay, failure.of_param(flag_of_check)))
+}
+
+/// The flag of `replay` that sets a parameter of the program's steps.
+fn flag_of_check(of: &WrongParam) -> Option<String> {
+    let flag = match (of.workload.as_str(), of.name.as_str()) {
+        ("steps", "run") => "check",
+        ("steps", "tree") => "tree",
+        ("steps", "timeout") => "timeout",
+        _ => return None,
+    };
+    Some(format!("replay: `--{flag}`"))
 }
 
 /// Rewrites a failure to name flags instead of parameters.

@@ -164,6 +164,7 @@ impl From<StoreError> for Failure {
         };
         Self {
             message: error.to_string(),
+            param: None,
             hint: Some(
                 error
                     .hint()

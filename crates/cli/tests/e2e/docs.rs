@@ -52,6 +52,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "layermark replay app.lmrec --check",
         "a repository of the reader's; replay.rs checks a program",
     ),
+    (
+        "sudo layermark record --pid",
+        "a program of the reader's; attached.rs records one",
+    ),
     ("git add ", "a repository of the reader's"),
     ("sudo mount ", "a mount of the reader's"),
     ("createdb ", "a server of the reader's; team.rs starts one"),

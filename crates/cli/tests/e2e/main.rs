@@ -2,6 +2,7 @@
 
 mod archive;
 mod as_user;
+mod attached;
 mod bad_days;
 mod bad_input;
 mod baseline;

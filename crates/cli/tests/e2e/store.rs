@@ -276,6 +276,26 @@ fn a_store_deleted_in_mid_run_is_written_anew() {
     drop(said);
 }
 
+/// In a store of many machines it tells whose run each is.
+#[test]
+fn history_has_the_label_of_the_machine() {
+    let run = Lm::new().mock().run();
+    let said = run.then().mock().args(["--label", "build-7"]).run();
+    let runs = history(said.dir.path());
+    assert_eq!(runs[0]["label"], "build-7", "{runs:?}");
+    assert!(runs[1]["label"].is_null(), "{runs:?}");
+    let listed = said.then().args(["history"]).run().code(0);
+    let lines: Vec<&str> = listed.stdout.lines().collect();
+    let id = runs[0]["run"].as_str().expect("an id");
+    let at = lines.iter().position(|line| line.contains(id)).expect(id);
+    assert!(
+        lines[at + 1].starts_with("      [build-7]"),
+        "{}",
+        listed.stdout
+    );
+    assert_eq!(listed.stdout.matches("[build-7]").count(), 1);
+}
+
 #[test]
 fn history_lists_runs_and_report_finds_them_again() {
     let empty = Lm::new()

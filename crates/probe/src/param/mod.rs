@@ -257,11 +257,8 @@ impl<P> Row<P> {
             (0, _) => format!("at most {}", show(high)),
             _ => format!("between {} and {}", show(low), show(high)),
         };
-        Err(PointError::new(format!(
-            "{workload}: `{}` = {}: it must be {must}",
-            self.param.name,
-            show(value)
-        )))
+        let what = format!(" = {}: it must be {must}", show(value));
+        Err(PointError::of(workload, self.param.name, what))
     }
 }
 

@@ -120,9 +120,11 @@ pub fn points(
     let counts = Values::read(COMMON, &common)?.numbers(CPUS);
     if let Some(count) = counts.iter().find(|n| **n > MOST_CPUS) {
         let id = workload.id();
-        return Err(PointError::new(format!(
-            "{id}: `{CPUS}` = {count}: it must be between 1 and {MOST_CPUS}"
-        )));
+        return Err(PointError::of(
+            id,
+            CPUS,
+            format!(" = {count}: it must be between 1 and {MOST_CPUS}"),
+        ));
     }
     let points = workload.points(&own, scale)?;
     let named = settings.label.as_deref().filter(|_| counts.len() > 1);

@@ -15,12 +15,14 @@ mod lookups;
 mod names;
 mod number;
 mod paths;
+mod running;
 mod sequence;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
 pub use names::error_name;
+pub use running::{OpenFile, Running, lines_of};
 
 use crate::{Entry, EntryKind, Head, Name, Recording, limits};
 use paths::Links;

@@ -455,3 +455,58 @@ fn numbers_of_tasks_are_given_again() {
     let why = convert(at_once.as_bytes(), &of(Some(Vec::new()))).unwrap_err();
     assert!(why.contains("more than 256 of its tasks"), "{why}");
 }
+
+#[test]
+fn a_program_that_runs_has_open_files_and_threads() {
+    let file = |descriptor, path: &str, flags: &str, position| OpenFile {
+        descriptor,
+        path: path.into(),
+        flags: flags.into(),
+        position,
+    };
+    let processes = [
+        Running {
+            pid: 10,
+            threads: vec![11],
+            cwd: b"/r/sub".to_vec(),
+            files: vec![
+                file(3, "/r/a <b>\"\\\n\u{e4}", "O_RDWR|O_APPEND", 0),
+                file(4, "/r/sub/x", "O_RDONLY|O_CLOEXEC", 7),
+                file(5, "/var/log/other", "O_WRONLY", 0),
+            ],
+        },
+        Running {
+            pid: 20,
+            cwd: b"/".to_vec(),
+            ..Running::default()
+        },
+    ];
+    let log = lines_of(&processes)
+        + r#"11 write(3</r/a\40\74b\76\"\\\n\303\244>, ""..., 5) = 5
+10 read(4</r/sub/x>, ""..., 9) = 2
+10 unlink("y") = 0
+20 unlink("r/z") = 0
+"#;
+    let tree =
+        ["a <b>\"\\\n\u{e4}", "sub/x", "sub/y", "z"].map(|name| Entry::file(name.into(), 0o644, 9));
+    let mut tree = tree.to_vec();
+    tree.push(Entry::directory("sub".into(), 0o755));
+    tree.sort_by(|a, b| a.path.cmp(&b.path));
+    let it = convert(log.as_bytes(), &of(Some(tree))).unwrap().recording;
+    assert_eq!(
+        words(&it),
+        [
+            "0 open #0 a <b>\"\\%0a\u{e4}",
+            "0 open #1 sub/x",
+            "0 lseek #1",
+            "1 write #0 = 5 after 0:3",
+            "0 read #1 = 2",
+            "0 unlink sub/y",
+            "2 unlink z",
+        ]
+    );
+    assert_eq!(
+        it.calls[0].a,
+        i64::from(open_flag("O_RDWR") | open_flag("O_APPEND"))
+    );
+}

@@ -107,7 +107,7 @@ fn first_apart(ms: &[f64], warmth: &[Warmth]) -> Option<&'static str> {
         && cold(first)
         && rest.iter().filter(|w| cold(w)).count() * 2 < rest.len()
     {
-        return Some("cold, by its faults and blocks read");
+        return Some("cold, by its page faults and reads from the disk");
     }
     (away > FAR * stats::mad(next)?).then_some("far slower than those that follow")
 }

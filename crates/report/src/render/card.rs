@@ -134,8 +134,10 @@ fn scene(document: &Document) -> Scene {
     if layers > LAYERS {
         notes.push(count(layers - LAYERS, "more layer"));
     }
-    let notes = cut(&notes.join("; "), WIDTH - 2.0 * EDGE, 12);
-    page.text(EDGE, HEIGHT - EDGE - 40.0, &notes, 12, MUTED);
+    let (notes, room) = (notes.join("; "), WIDTH - 2.0 * EDGE);
+    let size = fitting(&notes, room, 12).max(SMALL);
+    let notes = cut(&notes, room, size);
+    page.text(EDGE, HEIGHT - EDGE - 40.0, &notes, size, MUTED);
     page.machine(document);
     Scene {
         background_color: Some("#ffffff".into()),
@@ -259,7 +261,7 @@ impl Page {
         }
     }
 
-    /// How many checks passed, at the right edge.
+    /// Whether to believe it, and how many checks passed, at the right edge.
     fn trust(&mut self, document: &Document, y: f64) {
         let checks = document.checks();
         let warned = checks.iter().any(|t| t.state == TrustState::Warn);
@@ -270,12 +272,16 @@ impl Page {
         };
         if !checks.is_empty() {
             let found = document.note(Part::Trust).unwrap_or_default();
-            let text = cut(&format!("{mark} {found}"), 320.0, 12);
+            // Beside the scale of the shades.
+            const ROOM: f64 = 334.0;
+            let text = format!("{mark} trust: {found}");
+            let size = fitting(&text, ROOM, 12).max(SMALL);
+            let text = cut(&text, ROOM, size);
             self.0.push(words(
                 WIDTH - EDGE,
                 y,
                 &text,
-                12,
+                size,
                 colour,
                 TextAnchor::End,
                 false,
@@ -396,6 +402,9 @@ fn parts(name: &str) -> Vec<String> {
     let parts = name_parts(name);
     parts.map(|part| part.trim().to_owned()).collect()
 }
+
+/// Smallest letters of a line that is not cut.
+const SMALL: u32 = 9;
 
 /// Width of a letter of `DejaVu Sans` over its size, rounded up from the average of 0.55.
 const LETTER: f64 = 0.57;

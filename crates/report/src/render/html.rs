@@ -173,7 +173,7 @@ fn page_of_two(document: &Document) -> Markup {
     around(&title, document.generated_by, &meta, &body)
 }
 
-/// Reference material: folded on a screen. Paper has the parts that are open on the screen.
+/// Reference material: folded on a screen. Paper has the parts that are open on the screen, or everything.
 fn folded(document: &Document) -> Markup {
     html! {
         div.folds {
@@ -194,9 +194,15 @@ fn folded(document: &Document) -> Markup {
     }
 }
 
-/// What paper leaves out, for the reader of the paper.
+/// The choice of what is printed, which needs no script, and on paper what was left out.
 fn on_paper() -> Markup {
-    html! { p.on-paper { "What is folded on the screen is not printed." } }
+    html! {
+        p.whole {
+            input type="checkbox" id="whole";
+            label for="whole" { "Print everything: charts, tables and what is folded" }
+        }
+        p.on-paper { "Charts, further tables and what is folded on the screen are not printed, unless the page is told to print everything." }
+    }
 }
 
 /// A part of the document, folded.

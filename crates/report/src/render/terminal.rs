@@ -76,7 +76,7 @@ impl Renderer for Text {
     }
 }
 
-/// Prints the answer in at most 40 lines, 60 if they are short. Sections that are the answer are whole.
+/// Prints the answer in at most 40 lines, 60 if they are short.
 pub fn print(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
     let Some(results) = document.results().filter(|results| !results.is_empty()) else {

@@ -169,9 +169,9 @@ impl Report {
         };
         let text = match holds {
             Holds::No => evidence,
-            _ if open.is_empty() => format!("{} {level}: {verdict}: {evidence}", code(layer)),
+            _ if open.is_empty() => format!("{}: {verdict} ({level}): {evidence}", code(layer)),
             _ => format!(
-                "{} {level}: {verdict}: {evidence}; not proven: {open}",
+                "{}: {verdict} ({level}): {evidence}; not proven: {open}",
                 code(layer)
             ),
         };

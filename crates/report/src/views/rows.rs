@@ -316,14 +316,20 @@ pub fn about(report: &Report) -> String {
     )
 }
 
-/// How many checks passed, and which did not.
+/// Whether to believe it, how many checks passed, and which did not. Of two runs each has its own answer.
 pub fn trust(report: &Report) -> String {
     let having = |state: TrustState| report.trust.iter().filter(move |t| t.state == state);
+    let believed = match (&report.compared, report.trustworthy()) {
+        (Some(_), _) => "",
+        (None, true) => "yes, ",
+        (None, false) => "no, ",
+    };
     let passed = number::count(having(TrustState::Ok).count(), "check");
     let warnings: Vec<&str> = having(TrustState::Warn).map(|t| t.title.as_str()).collect();
     if warnings.is_empty() {
-        format!("{passed} passed, no warning")
+        format!("{believed}{passed} passed, no warning")
     } else {
-        format!("{passed} passed; warnings: {}", number::list(&warnings))
+        let warnings = number::list(&warnings);
+        format!("{believed}{passed} passed; warnings: {warnings}")
     }
 }

@@ -47,8 +47,11 @@ pub fn not_complete(run: &Text, status: RunStatus) -> Text {
 }
 
 /// Of a run that other programs ran beside.
-pub fn was_busy(run: &Text, busy: &BusyMachine, names: &Names) -> Text {
-    text!("{run} had other programs beside it: {}", busy.words(names))
+pub fn was_busy(run: &Text, busy: &BusyMachine) -> Text {
+    text!(
+        "{run} had other programs beside it, which {}",
+        busy.disturbed()
+    )
 }
 
 fn named(names: &[&str]) -> Text {
@@ -88,7 +91,7 @@ impl Words for Difference<'_> {
             }
             Self::Untrusted(run, id, store) => not_trustworthy(&the(*run), id, store),
             Self::Unfinished(run, status) => not_complete(&the(*run), *status),
-            Self::Busy(run, busy) => was_busy(&the(*run), busy, names),
+            Self::Busy(run, busy) => was_busy(&the(*run), busy),
         }
     }
 }

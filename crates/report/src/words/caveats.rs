@@ -49,14 +49,21 @@ impl Words for Caveat<'_> {
     }
 }
 
-impl Words for BusyMachine {
-    fn words(&self, _: &Names) -> Text {
+impl BusyMachine {
+    /// What other programs did, as the rest of a sentence about them.
+    pub(super) fn disturbed(&self) -> Text {
         let share = number::percent(self.share());
         let cells = match self.wholly {
             0 => String::new(),
             n => format!(", in {n} of {} all of them", count(self.cells, "result")),
         };
-        text!("Busy machine: other programs disturbed {share} of the measurements{cells}")
+        text!("disturbed {share} of the measurements{cells}")
+    }
+}
+
+impl Words for BusyMachine {
+    fn words(&self, _: &Names) -> Text {
+        text!("Busy machine: other programs {}", self.disturbed())
     }
 }
 

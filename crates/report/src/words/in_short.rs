@@ -19,7 +19,7 @@ impl Words for ShortLine<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
             Self::Layer(of) => of.said(),
-            Self::Open(open) => text!("{}: not decided", layers(open)),
+            Self::Open(open) => text!("{}: what it costs is not decided", layers(open)),
         }
     }
 }
@@ -31,7 +31,7 @@ impl InShort<'_> {
         let told = self.told.iter().enumerate();
         let told = told.map(|(n, told)| told.said(n == 0));
         let open = (self.open > 0).then(|| match (self.open, self.rows.len()) {
-            (open, all) if open == all => "not decided".into(),
+            (open, all) if open == all => "what it costs is not decided".into(),
             (open, all) => text!("{open} of {} not decided", count(all, "operation")),
         });
         let failed = (self.failed > 0).then(|| text!("{} failed", count(self.failed, "operation")));

@@ -137,7 +137,7 @@ impl Words for NotAmong<'_> {
 }
 
 impl Words for Unlike<'_> {
-    fn words(&self, names: &Names) -> Text {
+    fn words(&self, _: &Names) -> Text {
         match self {
             Self::Values(fact, groups) => {
                 let each = groups.iter();
@@ -151,7 +151,7 @@ impl Words for Unlike<'_> {
             }
             Self::Untrusted(run, id, store) => alike::not_trustworthy(&Text::code(run), id, store),
             Self::Unfinished(run, status) => alike::not_complete(&Text::code(run), *status),
-            Self::Busy(run, busy) => alike::was_busy(&Text::code(run), busy, names),
+            Self::Busy(run, busy) => alike::was_busy(&Text::code(run), busy),
             Self::SetUpOnce(runs) => alike::set_up_once(&named(runs)),
             Self::SkipsFlush(runs) => text!(
                 "flushes do not wait for the disk in {}, and those of other runs do",

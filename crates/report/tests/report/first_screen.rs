@@ -1,7 +1,7 @@
 //! What a reader sees first, of every stored run.
 
 use layermark_report::{
-    Report,
+    Report, Section,
     page::{Document, Part},
     render::{self, Style},
 };
@@ -91,6 +91,72 @@ fn a_first_screen_has_no_term_of_the_method() {
         }
     }
     assert!(seen > 30, "{seen} first screens");
+}
+
+/// Most lines of a summary in a window of 80 columns, with some for the tables that are longer than their room.
+const MOST_LINES: usize = 62;
+
+/// Text on one line, without the marks of names.
+fn joined(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ").replace('`', "");
+    text.replace(['\u{201c}', '\u{201d}'], "\"")
+}
+
+/// A terminal of 80 by 24: its first screen has the layers or the claims, and the last one the answer in a sentence,
+/// what limits it, and whether to believe it.
+#[test]
+fn the_first_and_the_last_screen_of_a_terminal_have_the_answer() {
+    const SCREEN: usize = 24;
+    let (mut with_layers, mut with_claims) = (0, 0);
+    let mut wrong = Vec::new();
+    for fixture in fixtures::ALL {
+        let kept = fixture.read();
+        let report = Report::build(&kept.run, &kept.trials);
+        let document = Document::new(&report);
+        let text = printed(&report, 80);
+        let lines: Vec<&str> = text.lines().collect();
+        let name = fixture.name;
+        if lines.len() > MOST_LINES {
+            wrong.push(format!("{name}: {} lines", lines.len()));
+        }
+        let first = lines[..lines.len().min(SCREEN)].join("\n");
+        let last = lines[lines.len().saturating_sub(SCREEN)..].join("\n");
+        for (screen, which) in [(&first, "first"), (&last, "last")] {
+            let found = terms(&report, screen).into_iter();
+            wrong.extend(found.map(|term| format!("{name}: {term} on the {which} screen")));
+        }
+        let claims = document.sections(&[Part::Study]).find_map(Section::claims);
+        let mut starts = Vec::new();
+        let mut ends = vec![document.headline().to_owned()];
+        ends.extend(document.caveats().iter().cloned());
+        if let Some(claims) = claims {
+            with_claims += 1;
+            starts.extend(claims.claims.first().map(|(claim, _)| (*claim).to_owned()));
+            // The answer of a study is at its start.
+            starts.append(&mut ends);
+        } else if let Some(line) = document.items(Part::InShort).first() {
+            with_layers += 1;
+            starts.push(line.text.to_string());
+        }
+        if document
+            .results()
+            .is_some_and(|results| !results.is_empty())
+        {
+            ends.extend(document.note(Part::Trust).map(str::to_owned));
+        }
+        let starts = starts.iter().map(|words| (words, &first));
+        for (words, screen) in starts.chain(ends.iter().map(|words| (words, &last))) {
+            if !joined(screen).contains(&joined(words)) {
+                wrong.push(format!("{name}: not on the screen: {words}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(
+        with_layers >= 16 && with_claims >= 9,
+        "{with_layers} {with_claims}"
+    );
 }
 
 /// The card of 14 operations.

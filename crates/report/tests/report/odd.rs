@@ -346,7 +346,7 @@ fn limits_of_the_runs_are_said() {
     assert!(!many.trustworthy());
     let said = text(&many);
     for line in [
-        "a.lm had other programs beside it: Busy machine: other programs disturbed 100 % of the measurements",
+        "a.lm had other programs beside it, which disturbed 100 % of the measurements",
         "b.lm is not complete (stopped by the user).",
         "c.lm is not trustworthy: layermark report 3.",
         "layers were set up once in a.lm, b.lm and c.lm: ",

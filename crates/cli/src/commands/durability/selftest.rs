@@ -275,6 +275,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
     if !both && args.only.is_empty() {
         return Err(Failure {
             message: "no liar, or no honest layer, could be cut here".into(),
+            param: None,
             hint: Some("what each layer needs: layermark layers".into()),
             code: Code::Layer,
         });

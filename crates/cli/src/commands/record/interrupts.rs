@@ -44,8 +44,18 @@ struct Shared {
 #[derive(Clone, Copy)]
 struct Running {
     pid: Pid,
-    /// It has a process group of its own, which no terminal signals.
-    apart: bool,
+    how: How,
+}
+
+/// How a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Below strace, with this terminal.
+    Here,
+    /// In a process group of its own, which no terminal signals. It is killed by the first signal.
+    Apart,
+    /// It ran before, and goes on when strace ends.
+    Attached,
 }
 
 impl Interrupts {
@@ -83,25 +93,24 @@ impl Interrupts {
         move || shared.kill()
     }
 
-    /// Starts a program, and waits for its end. `apart`: not in the process group of this terminal; it is killed by the
-    /// first signal. `begun` is called with the child.
+    /// Starts a program, or strace for one that runs, and waits for its end. `begun` is called with the child.
     pub fn run(
         &self,
         command: &mut Command,
-        apart: bool,
+        how: How,
         begun: impl FnOnce(&mut Child) -> io::Result<()>,
     ) -> io::Result<(ExitStatus, Duration)> {
-        if apart {
+        if how == How::Apart {
             command.process_group(0);
         }
         let started = Instant::now();
         let mut running = self.shared.running();
-        if apart && self.any() {
+        if how == How::Apart && self.any() {
             return Err(io::Error::other("it was interrupted"));
         }
         let mut child = command.spawn()?;
         let pid = Pid::from_child(&child);
-        *running = Some(Running { pid, apart });
+        *running = Some(Running { pid, how });
         drop(running);
         let prepared = begun(&mut child);
         if prepared.is_err() {
@@ -126,6 +135,7 @@ impl Drop for Interrupts {
 pub fn stopped() -> Failure {
     Failure {
         message: "stopped: nothing was recorded".into(),
+        param: None,
         hint: None,
         code: Code::Stopped,
     }
@@ -140,7 +150,27 @@ impl Shared {
         let before = self.count.fetch_add(1, Ordering::SeqCst);
         let running = *self.running();
         match (before, running) {
-            (0, Some(Running { apart: false, pid })) => {
+            (
+                0,
+                Some(Running {
+                    how: How::Attached,
+                    pid,
+                }),
+            ) => {
+                say(
+                    "\nwhat the program has done until now is recorded; press Ctrl-C again to record nothing",
+                );
+                if signal != SIGINT {
+                    let _ = kill_process(pid, Signal::TERM);
+                }
+            }
+            (
+                0,
+                Some(Running {
+                    how: How::Here,
+                    pid,
+                }),
+            ) => {
                 say(
                     "\nwhat the program has done is recorded when it has ended; press Ctrl-C again to record nothing",
                 );
@@ -168,8 +198,18 @@ impl Shared {
     fn kill(&self) {
         let running = self.running();
         match *running {
-            Some(Running { pid, apart: true }) => {
+            Some(Running {
+                pid,
+                how: How::Apart,
+            }) => {
                 let _ = kill_process_group(pid, Signal::KILL);
+            }
+            // strace lets the program go on, and writes what it has.
+            Some(Running {
+                pid,
+                how: How::Attached,
+            }) => {
+                let _ = kill_process(pid, Signal::TERM);
             }
             // strace last: without it, programs that it traces would go on.
             Some(Running { pid, .. }) => {
@@ -219,13 +259,13 @@ mod tests {
         let it = interrupts();
         let own = Arc::clone(&it.shared);
         let mut endless = Command::new("sleep");
-        let ended = it.run(endless.arg("1000"), true, |_| {
+        let ended = it.run(endless.arg("1000"), How::Apart, |_| {
             own.arrived(SIGINT);
             Ok(())
         });
         assert_eq!(ended.unwrap().0.code(), None, "it was killed");
         assert!(it.any() && it.go_on().is_ok());
-        let refused = it.run(Command::new("true").arg(""), true, |_| Ok(()));
+        let refused = it.run(Command::new("true").arg(""), How::Apart, |_| Ok(()));
         assert!(refused.unwrap_err().to_string().contains("interrupted"));
         own.arrived(SIGINT);
         assert_eq!(it.go_on().unwrap_err().code, Code::Stopped);
@@ -239,14 +279,15 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", "sleep 1000 & echo begun; wait; sleep 1000"]);
         shell.stdout(std::process::Stdio::piped());
-        let ended = it.run(&mut shell, false, |child| {
+        let ended = it.run(&mut shell, How::Here, |child| {
             let mut begun = [0; 6];
             io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut begun)?;
             own.arrived(SIGINT);
             own.arrived(SIGINT);
             Ok(())
         });
-        assert_eq!(ended.unwrap().0.code(), None);
+        // The shell says what killed its child, if it comes to that.
+        assert!(!ended.unwrap().0.success());
         assert!(it.go_on().is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     fmt::Write as _,
     fs::{self, File, Permissions},
-    io::BufReader,
+    io::{BufReader, Read as _},
     os::{
         fd::AsFd,
         unix::{ffi::OsStrExt, fs::PermissionsExt},
@@ -23,11 +23,12 @@ use layermark_recording::{
     words_of,
 };
 
+mod attached;
 mod interrupts;
 mod program;
 mod think;
 
-use self::interrupts::Interrupts;
+use self::{attached::Stopped, interrupts::Interrupts};
 use super::{
     stdout,
     target::{Destination, FileOption},
@@ -48,6 +49,13 @@ pub struct RecordArgs {
     /// Convert this output of `strace -f -y -o LOG` instead of running a program; the tree before is inferred from it
     #[arg(long, value_name = "LOG", conflicts_with = "argv", requires = "tree")]
     from_strace: Option<PathBuf>,
+    /// Record a program that runs already, with the processes that it has started, until it ends or Ctrl-C; it goes on after
+    /// that [default of --tree: its current directory]
+    #[arg(long, value_name = "PID", conflicts_with_all = ["argv", "from_strace", "once"])]
+    pid: Option<u32>,
+    /// With --pid: for how long
+    #[arg(long = "for", value_name = "TIME", requires = "pid", conflicts_with_all = ["argv", "from_strace"], value_parser = layermark_model::parse_duration)]
+    time: Option<Duration>,
     /// With --from-strace: where the program was started [default: the directory of --tree]
     #[arg(long, value_name = "DIR", requires = "from_strace")]
     cwd: Option<PathBuf>,
@@ -59,7 +67,7 @@ pub struct RecordArgs {
     #[arg(long)]
     force: bool,
     /// After --: the program and its arguments
-    #[arg(last = true, num_args = 1.., value_name = "PROGRAM", required_unless_present = "from_strace")]
+    #[arg(last = true, num_args = 1.., value_name = "PROGRAM", required_unless_present_any = ["from_strace", "pid"])]
     argv: Vec<OsString>,
 }
 
@@ -77,9 +85,10 @@ struct Made {
 
 pub fn record(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let place = Destination::find(&OUTPUT, &args.output, args.force)?;
-    let mut made = match &args.from_strace {
-        Some(log) => from_log(args, log)?,
-        None => from_program(args)?,
+    let mut made = match (&args.from_strace, args.pid) {
+        (Some(log), _) => from_log(args, log)?,
+        (_, Some(pid)) => from_process(args, pid)?,
+        _ => from_program(args)?,
     };
     let packed = made.recording.packed().map_err(|why| refused(&why))?;
     let write =
@@ -160,6 +169,54 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
     let natively = think::shown(Duration::from_nanos(natively.elapsed_ns));
     let think = format!("{think}; its calls took {natively} when they were replayed at once");
     Ok(Made { recording, think })
+}
+
+/// Traces a program that runs already.
+fn from_process(args: &RecordArgs, pid: u32) -> Result<Made, Failure> {
+    let strace = program::strace()?;
+    let interrupts = Interrupts::caught()?;
+    let stopped = Stopped::with_children(pid)?;
+    let failed = |e: std::io::Error| Failure::failed(format!("process {pid}: {e}"));
+    let cwd = stopped.cwd().map_err(failed)?;
+    let root = root(args.tree.as_deref().unwrap_or(&cwd))?;
+    let running = stopped.running(&root).map_err(failed)?;
+    let opened: usize = running.iter().map(|process| process.files.len()).sum();
+    let tree = listed(&root)?;
+    if interrupts.any() {
+        return Err(interrupts::stopped());
+    }
+    say(format!(
+        "recording process {pid}; Ctrl-C ends the recording, and the program goes on"
+    ));
+    let traced = program::attach(&interrupts, &strace, stopped, args.time)?;
+    interrupts.go_on()?;
+    let log = File::open(traced.log()).map_err(|e| Failure::failed(format!("the trace: {e}")))?;
+    let of = TraceOf {
+        root: root.as_os_str().as_bytes().to_vec(),
+        cwd: cwd.as_os_str().as_bytes().to_vec(),
+        tree: Some(tree.entries),
+    };
+    let before = strace::lines_of(&running);
+    let converted = converted(BufReader::new(before.as_bytes().chain(log)), &of)?;
+    // The program has gone on, so its tree has changed.
+    let mut recording = named(converted, args, None);
+    let scratch = scratch(&mut recording)?;
+    replay::replay(&recording, scratch.path()).map_err(|e| {
+        let text = format!(
+            "the recording is refused: replayed in {} at once, {}",
+            scratch.path().display(),
+            e.message
+        );
+        Failure::failed(text).hint(
+            "do others write to its files? record when only this program does, or with --tree DIR",
+        )
+    })?;
+    Ok(Made {
+        recording,
+        think: format!(
+            "not known: the program ran before, with {opened} files of the tree open, which a replay opens first"
+        ),
+    })
 }
 
 /// Converts a log that somebody has.

@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use layermark_model::format_size;
@@ -23,7 +23,10 @@ use rustix::{
 };
 use tempfile::TempDir;
 
-use super::interrupts::Interrupts;
+use super::{
+    attached::Stopped,
+    interrupts::{How, Interrupts},
+};
 use crate::failure::{Code, Failure};
 
 /// Calls on files and descriptors, and those by which tasks wait for each other. `?`: skipped where strace or the
@@ -31,17 +34,7 @@ use crate::failure::{Code, Failure};
 const CALLS: &str = "trace=%file,%desc,%process,%net,futex,?clock_nanosleep,?nanosleep,?io_uring_enter,?io_uring_setup";
 
 /// With children, paths of descriptors, no data and no signals.
-const OPTIONS: [&str; 9] = [
-    "-f",
-    "--seccomp-bpf",
-    "-y",
-    "-q",
-    "-s",
-    "0",
-    "-e",
-    "signal=none",
-    "-e",
-];
+const OPTIONS: [&str; 8] = ["-f", "-y", "-q", "-s", "0", "-e", "signal=none", "-e"];
 
 /// Bytes of a trace, unless less room is free: many times what the largest recording needs.
 const MOST_TRACED: u64 = 4 << 30;
@@ -60,6 +53,7 @@ pub fn strace() -> Result<PathBuf, Failure> {
     let mut places = std::env::split_paths(&path).map(|dir| dir.join("strace"));
     places.find(|file| file.is_file()).ok_or_else(|| Failure {
         message: "`strace` is not installed, and programs are recorded with it".into(),
+        param: None,
         hint: Some(packages::sudo_install("strace")),
         code: Code::Layer,
     })
@@ -143,7 +137,7 @@ pub fn run(
     let bound = Bound::of(&dir.path().join("trace")).map_err(failed)?;
     let ended = match elsewhere {
         Some(elsewhere) => unseen(interrupts, &mut command, elsewhere, Some(&bound)),
-        None => interrupts.run(&mut command, false, |child| {
+        None => interrupts.run(&mut command, How::Here, |child| {
             bound.watch(child, interrupts.killer())
         }),
     };
@@ -174,6 +168,8 @@ fn most_traced(free: u64) -> u64 {
 struct Bound {
     log: PathBuf,
     most: u64,
+    /// How long the program is traced.
+    time: Option<Duration>,
     passed: Arc<AtomicBool>,
 }
 
@@ -185,23 +181,26 @@ impl Bound {
         Ok(Self {
             log: log.to_owned(),
             most: most_traced(free),
+            time: None,
             passed: Arc::default(),
         })
     }
 
-    /// Ends the program when its trace is larger. Looks until the child has ended.
+    /// Ends the program when its trace is larger, or its time is over. Looks until the child has ended.
     fn watch(&self, child: &Child, kill: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let pid = Pid::from_child(child);
         let ended = pidfd_open(pid, PidfdFlags::empty())?;
         let (log, most, passed) = (self.log.clone(), self.most, Arc::clone(&self.passed));
+        let over = self.time.map(|time| Instant::now() + time);
         let watch = move || {
             loop {
                 let mut end = [PollFd::new(&ended, PollFlags::IN)];
                 if poll(&mut end, Some(&EVERY)).is_ok_and(|ready| ready > 0) {
                     return;
                 }
-                if fs::metadata(&log).is_ok_and(|log| log.len() > most) {
-                    passed.store(true, Ordering::SeqCst);
+                let large = fs::metadata(&log).is_ok_and(|log| log.len() > most);
+                passed.fetch_or(large, Ordering::SeqCst);
+                if large || over.is_some_and(|over| Instant::now() >= over) {
                     return kill();
                 }
             }
@@ -216,7 +215,7 @@ impl Bound {
         }
         let most = format_size(self.most);
         Err(Failure::failed(format!(
-            "the program was ended: the trace of its calls has more than {most}"
+            "the recording was ended: the trace of the program's calls has more than {most}"
         ))
         .hint(if self.most < MOST_TRACED {
             "record a part of its work, or give the trace more room: TMPDIR=DIR layermark record"
@@ -228,14 +227,51 @@ impl Bound {
 
 /// strace with the options of a recording, and without a program.
 fn traced(strace: &Path, log: &Path) -> Command {
+    let mut command = with_options(strace, log);
+    // It has no effect on a program that runs already.
+    command.arg("--seccomp-bpf").arg("--");
+    command
+}
+
+fn with_options(strace: &Path, log: &Path) -> Command {
     let mut command = Command::new(strace);
+    command.args(OPTIONS).arg(CALLS).arg("-o").arg(log);
     command
-        .args(OPTIONS)
-        .arg(CALLS)
-        .arg("-o")
-        .arg(log)
-        .arg("--");
-    command
+}
+
+/// Traces a program that was stopped, until it ends, a signal comes, or `time` is over. It goes on in any case.
+pub fn attach(
+    interrupts: &Interrupts,
+    strace: &Path,
+    stopped: Stopped,
+    time: Option<Duration>,
+) -> Result<Traced, Failure> {
+    let failed = |e: io::Error| Failure::failed(format!("strace: {e}"));
+    let dir = super::private().tempdir().map_err(failed)?;
+    let log = dir.path().join("trace");
+    let mut command = with_options(strace, &log);
+    for pid in stopped.pids() {
+        command.arg("-p").arg(pid.to_string());
+    }
+    let mut bound = Bound::of(&log).map_err(failed)?;
+    bound.time = time;
+    let ended = interrupts.run(&mut command, How::Attached, |child| {
+        stopped.go_on(child)?;
+        bound.watch(child, interrupts.killer())
+    });
+    let (status, _) = ended.map_err(failed)?;
+    bound.held()?;
+    let traced = Traced {
+        code: status.code(),
+        signal: status.signal(),
+        dir,
+    };
+    if fs::metadata(&log).map_or(0, |log| log.len()) == 0 {
+        let why = "strace has traced nothing: it has said why, or the program has made no call";
+        return Err(Failure::failed(why)
+            .hint("see whether it may attach: strace -p PID, as root where ptrace is restricted"));
+    }
+    Ok(traced)
 }
 
 /// A program by itself, as [`run`] runs it elsewhere. Returns how long it took.
@@ -260,7 +296,7 @@ fn unseen(
     command.current_dir(dir).env("PWD", dir);
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    interrupts.run(command, true, |child| {
+    interrupts.run(command, How::Apart, |child| {
         if let Some(bound) = bound {
             bound.watch(child, interrupts.killer())?;
         }
@@ -291,6 +327,7 @@ mod tests {
         let bound = |most| Bound {
             log: dir.path().join("trace"),
             most,
+            time: None,
             passed: Arc::default(),
         };
         let interrupts = Interrupts::caught().unwrap();
@@ -299,7 +336,7 @@ mod tests {
             let out = File::create(&bound.log).unwrap();
             shell.args(["-c", script]).stdout(out);
             let watched = |child: &mut Child| bound.watch(child, interrupts.killer());
-            interrupts.run(&mut shell, true, watched).unwrap().0
+            interrupts.run(&mut shell, How::Apart, watched).unwrap().0
         };
         let small = bound(10_000);
         let status = run(&small, "head -c 20000 /dev/zero; exec sleep 1000");

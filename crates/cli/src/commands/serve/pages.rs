@@ -169,7 +169,7 @@ fn line(run: &Summary, tally: Option<&Tally>, chosen: [bool; 2]) -> Markup {
             td { input type="radio" name="old" value=(id) required checked[old] aria-label={ (name) " as the old one" }; }
             td { input type="radio" name="new" value=(id) required checked[new] aria-label={ (name) " as the new one" }; }
             td.num { (run.number) }
-            th scope="row" { a href={ "/run/" (id) } { code { (id) } } }
+            th scope="row" { a href={ "/run/" (id) } { code { (id) } } @if let Some(label) = &run.label { br; small { (label) } } }
             td { (history::time(run.started_ms)) }
             td { a href={ "/?plan=" (escaped(&run.name)) } { (run.name) } }
             td { (history::status(run.status)) }
@@ -228,6 +228,7 @@ mod tests {
             id: name.into(),
             number: 1,
             name: name.into(),
+            label: None,
             started_ms: 0,
             ended_ms: None,
             status: RunStatus::Done,
@@ -252,5 +253,14 @@ mod tests {
         assert!(!shown.contains(" checked"), "{shown}");
         let shown = table(&[card(), card()]).into_string();
         assert_eq!(shown.matches(" checked").count(), 2, "{shown}");
+    }
+
+    #[test]
+    fn a_run_is_listed_with_the_label_of_its_machine() {
+        let (mut named, tally) = run("card", &["native"]);
+        named.label = Some("build <7>".into());
+        let shown = table(&[(named, tally), run("file", &["native"])]).into_string();
+        assert_eq!(shown.matches("<small>").count(), 1, "{shown}");
+        assert!(shown.contains("<small>build &lt;7&gt;</small>"), "{shown}");
     }
 }

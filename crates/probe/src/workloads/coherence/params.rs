@@ -129,14 +129,18 @@ impl Params for CoherenceParams {
     fn check(&self) -> Result<(), PointError> {
         let [least, most] = WAITS;
         let time = parse_duration(&self.wait)
-            .map_err(|e| PointError::new(format!("coherence: `wait`: {e}")))?;
+            .map_err(|e| PointError::of("coherence", "wait", format!(": {e}")))?;
         if (least..=most).contains(&time) {
             return Ok(());
         }
-        Err(PointError::new(format!(
-            "coherence: `wait` = {}: it must be between {least:?} and {most:?}",
-            self.wait
-        )))
+        Err(PointError::of(
+            "coherence",
+            "wait",
+            format!(
+                " = {}: it must be between {least:?} and {most:?}",
+                self.wait
+            ),
+        ))
     }
 }
 

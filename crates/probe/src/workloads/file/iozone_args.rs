@@ -46,8 +46,8 @@ pub fn translate(settings: &Settings) -> Result<Settings, PointError> {
 /// Parameters equivalent to fio's options.
 fn of_fio(text: &str) -> Result<Map<String, Value>, PointError> {
     let within = |e: PointError| PointError {
-        message: format!("file: `like`: {}", e.message),
-        ..e
+        hint: e.hint,
+        ..PointError::of("file", "like", format!(": {}", e.message))
     };
     let FioJob { settings, notes } = fio_job::command(text).map_err(within)?;
     let Settings {
@@ -60,7 +60,7 @@ fn of_fio(text: &str) -> Result<Map<String, Value>, PointError> {
         Some(note) => {
             let option = note.replacen("[command] ", "--", 1);
             return Err(
-                PointError::new(format!("file: `like`: {option}")).hint("leave that option out")
+                PointError::of("file", "like", format!(": {option}")).hint("leave that option out")
             );
         }
     }
@@ -75,24 +75,28 @@ fn of_fio(text: &str) -> Result<Map<String, Value>, PointError> {
             ),
         })
         .collect();
-    Err(
-        PointError::new("file: `like`: a queue, a mix or a rate is work of `iops`")
-            .hint(format!("layermark {workload}{}", flags.concat())),
+    Err(PointError::of(
+        "file",
+        "like",
+        ": a queue, a mix or a rate is work of `iops`",
     )
+    .hint(format!("layermark {workload}{}", flags.concat())))
 }
 
 /// Parameters equivalent to the arguments.
 fn read(like: &Value) -> Result<Map<String, Value>, PointError> {
     let text = like
         .as_str()
-        .ok_or_else(|| PointError::new(format!("file: `like` = {like}: it must be text")))?;
+        .ok_or_else(|| PointError::of("file", "like", format!(" = {like}: it must be text")))?;
     let mut meant = Meant::default();
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
         let Some(letters) = word.strip_prefix('-').filter(|l| !l.is_empty()) else {
-            return Err(PointError::new(format!(
-                "file: `like`: `{word}` is not an option of iozone"
-            ))
+            return Err(PointError::of(
+                "file",
+                "like",
+                format!(": `{word}` is not an option of iozone"),
+            )
             .hint(HINT));
         };
         if let Some(long) = letters.strip_prefix('+') {
@@ -112,7 +116,7 @@ fn read(like: &Value) -> Result<Map<String, Value>, PointError> {
             };
             if value.is_none() && !optional {
                 return Err(
-                    PointError::new(format!("file: `like`: -{letter} needs a value"))
+                    PointError::of("file", "like", format!(": -{letter} needs a value"))
                         .hint(format!("write it after the letter: -{letter} 64k")),
                 );
             }
@@ -165,7 +169,7 @@ impl Meant {
     /// A letter with a value, which may be empty for letters that are ignored.
     fn with(&mut self, letter: char, value: &str) -> Result<(), PointError> {
         let bad = |must: &str| {
-            PointError::new(format!("file: `like`: -{letter} {value}: {must}")).hint(HINT)
+            PointError::of("file", "like", format!(": -{letter} {value}: {must}")).hint(HINT)
         };
         let number = || {
             value
@@ -211,7 +215,7 @@ impl Meant {
             }
             ("p", Some(value)) => {
                 let share = value.parse::<u64>().map_err(|_| {
-                    PointError::new(format!("file: `like`: -+p {value}: it takes percent"))
+                    PointError::of("file", "like", format!(": -+p {value}: it takes percent"))
                         .hint(HINT)
                 })?;
                 self.size("read_share", share);
@@ -231,9 +235,11 @@ impl Meant {
                 Ok(())
             }
             Some((_, "fsync-close")) if matches!(word, "close" | "fsync") => Ok(()),
-            Some((other, before)) if before != word => Err(PointError::new(format!(
-                "file: `like`: {other} and {letter} together: a point is made durable in one way"
-            ))
+            Some((other, before)) if before != word => Err(PointError::of(
+                "file",
+                "like",
+                format!(": {other} and {letter} together: a point is made durable in one way"),
+            )
             .hint("choose one, or write sync = close,fsync: each becomes points of its own")),
             _ => {
                 self.sync = Some((letter, word));
@@ -264,7 +270,7 @@ impl Meant {
         // Without -a it is one file of 512 kB and one record of 4 kB.
         if !auto {
             if params.contains_key("max_file_size") || params.contains_key("min_file_size") {
-                return Err(PointError::new("file: `like`: -g and -n belong to -a")
+                return Err(PointError::of("file", "like", ": -g and -n belong to -a")
                     .hint("add -a for the matrix, or use -s for one size of file"));
             }
             if files.is_empty() {
@@ -277,8 +283,10 @@ impl Meant {
         if records.is_empty() && (smallest_record.is_some() || largest_record.is_some()) {
             let least = smallest_record.unwrap_or(4 << 10);
             if least == 0 {
-                return Err(PointError::new(
-                    "file: `like`: -y is 0: a record has at least 1 byte",
+                return Err(PointError::of(
+                    "file",
+                    "like",
+                    ": -y is 0: a record has at least 1 byte",
                 ));
             }
             let most = largest_record.unwrap_or(16 << 20);
@@ -286,7 +294,7 @@ impl Meant {
                 .take_while(|r| *r <= most)
                 .collect();
             if records.is_empty() {
-                return Err(PointError::new("file: `like`: -y is above -q")
+                return Err(PointError::of("file", "like", ": -y is above -q")
                     .hint("-y is the smallest record, -q the largest"));
             }
         }
@@ -317,8 +325,10 @@ fn kilobytes(text: &str) -> Option<u64> {
 }
 
 fn cannot(option: &str) -> PointError {
-    PointError::new(format!(
-        "file: `like`: {option} is not among the options of iozone that can be honoured here"
-    ))
+    PointError::of(
+        "file",
+        "like",
+        format!(": {option} is not among the options of iozone that can be honoured here"),
+    )
     .hint(HINT)
 }

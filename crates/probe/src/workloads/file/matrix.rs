@@ -98,15 +98,17 @@ impl<'a> Matrix<'a> {
             let names = PARAMS.iter().map(|p| p.name).filter(|n| *n != "matrix");
             return match names.into_iter().find(|name| values.given(name)) {
                 None => Ok(None),
-                Some(name) => Err(PointError::new(format!(
-                    "file: `{name}` has no effect without `matrix`"
-                ))
-                .hint(format!("leave `{name}` out, or add matrix = iozone"))),
+                Some(name) => Err(
+                    PointError::of("file", name, " has no effect without `matrix`")
+                        .hint(format!("leave `{name}` out, or add matrix = iozone")),
+                ),
             };
         }
         if values.given("op") {
-            return Err(PointError::new(
-                "file: `op` has no effect in a matrix, which has its own operations",
+            return Err(PointError::of(
+                "file",
+                "op",
+                " has no effect in a matrix, which has its own operations",
             )
             .hint("choose with `tests`: write, read, random, backward, ..."));
         }
@@ -118,16 +120,22 @@ impl<'a> Matrix<'a> {
         let values = self.0;
         let (smallest, largest) = (self.size("min_file_size"), self.size("max_file_size"));
         if smallest == 0 {
-            return Err(PointError::new(
-                "file: `min_file_size` = 0: a file has at least 1 byte",
+            return Err(PointError::of(
+                "file",
+                "min_file_size",
+                " = 0: a file has at least 1 byte",
             ));
         }
         if smallest > largest {
-            return Err(PointError::new(format!(
-                "file: `min_file_size` = {} is above `max_file_size` = {}",
-                format_size(smallest),
-                format_size(largest)
-            ))
+            return Err(PointError::of(
+                "file",
+                "min_file_size",
+                format!(
+                    " = {} is above `max_file_size` = {}",
+                    format_size(smallest),
+                    format_size(largest)
+                ),
+            )
             .hint("swap them, or leave one out"));
         }
         let files = given(values, "file_size").unwrap_or_else(|| doubling((smallest, largest)));

@@ -137,19 +137,23 @@ impl Params for FtpParams {
 
     fn check(&self) -> Result<(), PointError> {
         if self.server == ServerChoice::Vsftpd && !self.vsftpd_can() {
-            return Err(PointError::new(format!(
-                "ftp: `server` = vsftpd: it has only files, and `{}` = {} would be at its end",
-                if self.op == FtpOp::Get {
-                    "source"
-                } else {
-                    "sink"
-                },
-                if self.op == FtpOp::Get {
-                    self.source.id()
-                } else {
-                    self.sink.id()
-                },
-            ))
+            return Err(PointError::of(
+                "ftp",
+                "server",
+                format!(
+                    " = vsftpd: it has only files, and `{}` = {} would be at its end",
+                    if self.op == FtpOp::Get {
+                        "source"
+                    } else {
+                        "sink"
+                    },
+                    if self.op == FtpOp::Get {
+                        self.source.id()
+                    } else {
+                        self.sink.id()
+                    },
+                ),
+            )
             .hint("leave that to `auto`, or use `server` = own"));
         }
         let memory = self.memory();

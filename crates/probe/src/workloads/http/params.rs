@@ -118,7 +118,7 @@ impl Params for HttpParams {
     fn check(&self) -> Result<(), PointError> {
         if self.has_url() {
             Url::parse(&self.url).map_err(|why| {
-                PointError::new(format!("http: `url` = {}: {why}", self.url))
+                PointError::of("http", "url", format!(" = {}: {why}", self.url))
                     .hint("layermark http http://127.0.0.1:8080/")
             })?;
         }

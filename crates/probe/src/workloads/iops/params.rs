@@ -234,7 +234,7 @@ fn is_own(p: &IopsParams) -> bool {
 pub fn read_spec(text: &str) -> Result<AccessSpec, PointError> {
     AccessSpec::parse(text).map_err(|why| {
         let names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
-        let error = PointError::new(format!("iops: `spec` = \"{text}\": {why}"));
+        let error = PointError::of("iops", "spec", format!(" = \"{text}\": {why}"));
         match layermark_model::nearest(text, names.iter().copied()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error.hint(format!(
@@ -246,7 +246,7 @@ pub fn read_spec(text: &str) -> Result<AccessSpec, PointError> {
 }
 
 fn error(name: &str, value: &str, must: &str) -> PointError {
-    PointError::new(format!("iops: `{name}` = {value}: {must}"))
+    PointError::of("iops", name, format!(" = {value}: {must}"))
 }
 
 /// Longest trial and ramp, milliseconds.

@@ -225,7 +225,7 @@ fn placed(
     for name in add {
         if !Path::new(name).is_absolute() || Path::new(name).symlink_metadata().is_err() {
             return Err(
-                PointError::new(format!("launch: `add` = {name}: it is not there"))
+                PointError::of("launch", "add", format!(" = {name}: it is not there"))
                     .hint("write the absolute path of a file or directory"),
             );
         }

@@ -81,7 +81,7 @@ impl LaunchParams {
             return Ok(None);
         }
         let found = user::find(&self.user).map_err(|why| {
-            PointError::new(format!("launch: `user` = {}: {why}", self.user))
+            PointError::of("launch", "user", format!(" = {}: {why}", self.user))
                 .hint("write a name of /etc/passwd, or UID:GID")
         });
         found.map(Some)
@@ -122,7 +122,7 @@ pub fn environment(
 ) -> Result<Environment, PointError> {
     let value = |name: &String| {
         let value = all.get(name).ok_or_else(|| {
-            PointError::new(format!("{workload}: `env` = {name}: it has no value"))
+            PointError::of(workload, "env", format!(" = {name}: it has no value"))
         })?;
         Ok((name.clone(), value.clone()))
     };
@@ -132,14 +132,18 @@ pub fn environment(
 /// The words of a command line, or an error when there is none. `name` is that of the parameter,
 /// with its workload's: "launch: `command`".
 pub fn words(name: &str, text: &str) -> Result<Vec<String>, PointError> {
-    let error = |why: &str| {
-        Err(PointError::new(format!("{name} = {text}: {why}"))
-            .hint("quote words with spaces: 'my program' --file 'a b'"))
-    };
+    split(text).map_err(|why| PointError::new(format!("{name} = {text}: {why}")).hint(QUOTE))
+}
+
+/// What to do about a command line that is not split as it should be.
+const QUOTE: &str = "quote words with spaces: 'my program' --file 'a b'";
+
+/// The words of a command line, or what is wrong with it.
+fn split(text: &str) -> Result<Vec<String>, &'static str> {
     match shell_words::split(text) {
         Ok(words) if words.first().is_some_and(|w| !w.is_empty()) => Ok(words),
-        Ok(_) => error("it names no program"),
-        Err(_) => error("a quote is not closed"),
+        Ok(_) => Err("it names no program"),
+        Err(_) => Err("a quote is not closed"),
     }
 }
 
@@ -249,10 +253,12 @@ fn substituted(p: &LaunchParams) -> Result<Vec<LaunchParams>, PointError> {
             .split_once('=')
             .filter(|(n, v)| !n.is_empty() && !v.is_empty())
         else {
-            return Err(
-                PointError::new(format!("launch: `parameters` = {parameter}: no value"))
-                    .hint("write NAME=V1,V2"),
-            );
+            return Err(PointError::of(
+                "launch",
+                "parameters",
+                format!(" = {parameter}: no value"),
+            )
+            .hint("write NAME=V1,V2"));
         };
         let place = place_of(name);
         let mut texts = [&p.command, &p.ready, &p.prepare, &p.conclude]
@@ -294,43 +300,44 @@ fn with_value(p: &LaunchParams, name: &str, value: &str) -> LaunchParams {
 }
 
 /// Like [`words`], for a text as the user wrote it. An error if it needs a shell.
-pub fn words_alone(name: &str, text: &str) -> Result<Vec<String>, PointError> {
+pub fn words_alone(workload: &str, name: &str, text: &str) -> Result<Vec<String>, PointError> {
+    let error = |why: &str| PointError::of(workload, name, format!(" = {text}: {why}"));
     if let Some(special) = for_a_shell(text) {
         let why = format!("`{special}` needs a shell, and the command runs without one");
         let hint = format!(
             "a shell can be the program: sh -c {}; or put '{special}' in quotes",
             shell_words::quote(text)
         );
-        return Err(PointError::new(format!("{name} = {text}: {why}")).hint(hint));
+        return Err(error(&why).hint(hint));
     }
-    words(name, text)
+    split(text).map_err(|why| error(why).hint(QUOTE))
 }
 
 /// Checks texts and dependent parameters.
 fn check(p: &LaunchParams) -> Result<(), PointError> {
-    words_alone("launch: `command`", &p.command)?;
+    words_alone("launch", "command", &p.command)?;
     for (name, text) in [("prepare", &p.prepare), ("conclude", &p.conclude)] {
         if !text.is_empty() {
-            words_alone(&format!("launch: `{name}`"), text)?;
+            words_alone("launch", name, text)?;
         }
     }
     for cmd in &p.cmd {
         let Some((layer, command)) = layermark_model::split_layer(cmd) else {
             return Err(
-                PointError::new(format!("launch: `cmd` = {cmd}: it names no layer"))
+                PointError::of("launch", "cmd", format!(" = {cmd}: it names no layer"))
                     .hint("write LAYER=COMMAND"),
             );
         };
         layer
             .parse::<Spec>()
-            .map_err(|e| PointError::new(format!("launch: `cmd`: {e}")))?;
-        words_alone("launch: `cmd`", command)?;
+            .map_err(|e| PointError::of("launch", "cmd", format!(": {e}")))?;
+        words_alone("launch", "cmd", command)?;
     }
     ready::parse(&p.ready)?;
     check_names("launch", &p.env)?;
     check_times("launch", &p.timeout, &p.grace)?;
     if p.user()?.is_some() && !p.package && !p.listing {
-        return Err(PointError::new("launch: `user` needs `package`: other users may not enter a layer's directory, but they may enter a package")
+        return Err(PointError::of("launch", "user", " needs `package`: other users may not enter a layer's directory, but they may enter a package")
             .hint("add --package"));
     }
     check_screen(&p.screen)
@@ -341,9 +348,11 @@ pub fn check_names(workload: &str, env: &[String]) -> Result<(), PointError> {
     // The text is not shown, because it may be a secret value.
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if env.iter().any(|n| n.is_empty() || !n.chars().all(allowed)) {
-        return Err(PointError::new(format!(
-            "{workload}: `env`: a variable's name has letters, digits and `_`"
-        ))
+        return Err(PointError::of(
+            workload,
+            "env",
+            ": a variable's name has letters, digits and `_`",
+        )
         .hint("write NAME=VALUE, or NAME to take the value from layermark's own environment"));
     }
     Ok(())
@@ -352,12 +361,14 @@ pub fn check_names(workload: &str, env: &[String]) -> Result<(), PointError> {
 /// Checks `timeout` and `grace`.
 pub fn check_times(workload: &str, timeout: &str, grace: &str) -> Result<(), PointError> {
     for (name, text) in [("timeout", timeout), ("grace", grace)] {
-        let time = parse_duration(text)
-            .map_err(|e| PointError::new(format!("{workload}: `{name}`: {e}")))?;
+        let time =
+            parse_duration(text).map_err(|e| PointError::of(workload, name, format!(": {e}")))?;
         if !(SHORTEST..=LONGEST).contains(&time) {
-            return Err(PointError::new(format!(
-                "{workload}: `{name}` = {text}: it must be between 1ms and 1h"
-            ))
+            return Err(PointError::of(
+                workload,
+                name,
+                format!(" = {text}: it must be between 1ms and 1h"),
+            )
             .hint("write a time such as 500ms, 60s or 5m"));
         }
     }
@@ -369,7 +380,7 @@ fn check_screen(text: &str) -> Result<(), PointError> {
     match text.split_once('x').map(|(w, h)| (side(w), side(h))) {
         Some((Some(_), Some(_))) => Ok(()),
         _ => Err(
-            PointError::new(format!("launch: `screen` = {text}: not a size"))
+            PointError::of("launch", "screen", format!(" = {text}: not a size"))
                 .hint("write WIDTHxHEIGHT, each from 16 to 16384"),
         ),
     }

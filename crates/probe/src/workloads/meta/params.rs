@@ -249,7 +249,7 @@ impl Params for MetaParams {
         };
         if !self.rest.is_empty() {
             let rest = parse_duration(&self.rest)
-                .map_err(|e| PointError::new(format!("meta: `rest`: {e}")))?;
+                .map_err(|e| PointError::of("meta", "rest", format!(": {e}")))?;
             if rest > LONGEST_REST {
                 let text = format!("meta: `rest` = {}: it must be at most 30s", self.rest);
                 return Err(PointError::new(text).hint("write a time such as 1200ms"));

@@ -147,10 +147,14 @@ impl Params for NetParams {
         ];
         let large = sizes.into_iter().find(|(_, size)| *size > DATAGRAM);
         if let Some((name, size)) = large.filter(|_| self.op.is_udp()) {
-            return Err(PointError::new(format!(
-                "net: `{name}` = {}: a UDP datagram has up to {DATAGRAM} bytes",
-                format_size(size)
-            )));
+            return Err(PointError::of(
+                "net",
+                name,
+                format!(
+                    " = {}: a UDP datagram has up to {DATAGRAM} bytes",
+                    format_size(size)
+                ),
+            ));
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ impl Expect {
     pub fn parse(text: &str) -> Result<Self, PointError> {
         let (id, value) = text.split_once('=').unwrap_or((text, ""));
         let Some((_, form)) = FORMS.iter().find(|(known, _)| *known == id) else {
-            let error = PointError::new(format!("steps: `expect` = {text}: no such outcome"));
+            let error = PointError::of("steps", "expect", format!(" = {text}: no such outcome"));
             let forms = FORMS.map(|(_, form)| form).join(", ");
             let near = nearest(id, FORMS.map(|(known, _)| known));
             return Err(error.hint(match near {
@@ -36,7 +36,7 @@ impl Expect {
             }));
         };
         let wrong = |why: &str| {
-            PointError::new(format!("steps: `expect` = {text}: {why}"))
+            PointError::of("steps", "expect", format!(" = {text}: {why}"))
                 .hint(format!("write {form}"))
         };
         if value.is_empty() {

@@ -57,7 +57,7 @@ impl Runs for StepParams {
             return Ok(Vec::new());
         }
         tree::placed(Path::new(&p.tree), &Path::new(TREES).join(name(&p.tree)))
-            .map_err(|e| PointError::new(format!("steps: `tree`: {e}")))
+            .map_err(|e| PointError::of("steps", "tree", format!(": {e}")))
     }
 
     /// Looks for programs that are named without their directory, where natively they are started.
@@ -90,7 +90,7 @@ impl Runs for StepParams {
         let copied = match self.copy {
             TreeCopy::None => tree::Size::default(),
             _ => tree::size(Path::new(&self.tree))
-                .map_err(|e| PointError::new(format!("steps: `tree`: {e}")))?,
+                .map_err(|e| PointError::of("steps", "tree", format!(": {e}")))?,
         };
         let extra = traced.then(|| param::point(String::new(), &tracing()));
         Ok(Needs {

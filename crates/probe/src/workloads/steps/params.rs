@@ -169,7 +169,7 @@ impl Params for StepParams {
     fn check(&self) -> Result<(), PointError> {
         for (key, text) in COMMANDS.iter().zip(self.commands()) {
             if *key == "run" || !text.is_empty() {
-                words_alone(&format!("{ID}: `{key}`"), text)?;
+                words_alone(ID, key, text)?;
             }
         }
         let made = [
@@ -314,7 +314,7 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
         None => Vec::new(),
         Some(Value::String(names)) => presets::tables(&names)?,
         Some(other) => {
-            let error = PointError::new(format!("steps: `preset` = {other}: it must be text"));
+            let error = PointError::of("steps", "preset", format!(" = {other}: it must be text"));
             return Err(error.hint("write names with commas: \"git,untar\""));
         }
     };
@@ -394,9 +394,11 @@ fn with_first(all: Vec<Point>) -> Result<Vec<Point>, PointError> {
 }
 
 fn no_tables() -> PointError {
-    PointError::new(format!(
-        "steps: `steps` must be tables, at least 1 and at most {MOST_STEPS}"
-    ))
+    PointError::of(
+        "steps",
+        "steps",
+        format!(" must be tables, at least 1 and at most {MOST_STEPS}"),
+    )
     .hint("write [[work.steps]], and run = [\"git\", \"status\"] below it")
 }
 
@@ -407,7 +409,7 @@ fn line(key: &str, value: &Value) -> Result<Value, PointError> {
     };
     let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
     let words = words.ok_or_else(|| {
-        PointError::new(format!("steps: `{key}`: an argument is not text"))
+        PointError::of("steps", key, ": an argument is not text")
             .hint("write each argument in quotes: [\"head\", \"-n\", \"1\"]")
     })?;
     Ok(shell_words::join(words).into())
@@ -419,7 +421,7 @@ fn directory(value: &Value) -> Result<Value, PointError> {
         return Ok(value.clone());
     };
     let wrong = |why: String| {
-        Err(PointError::new(format!("steps: `tree` = {text}: {why}"))
+        Err(PointError::of("steps", "tree", format!(" = {text}: {why}"))
             .hint("name a directory of this machine"))
     };
     if !Path::new(text).is_dir() {

@@ -220,7 +220,7 @@ pub fn tables(names: &str) -> Result<Vec<Map<String, Value>>, PointError> {
         }
         let ids = || ALL.iter().map(|p| p.id);
         let known = || ids().chain(ALL.iter().flat_map(|p| p.steps).map(|s| s.name));
-        let error = PointError::new(format!("steps: `preset` = {name}: no such preset"));
+        let error = PointError::of("steps", "preset", format!(" = {name}: no such preset"));
         return Err(error.hint(match nearest(name, known()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known are {}", ids().collect::<Vec<_>>().join(", ")),

@@ -17,7 +17,7 @@ pub fn forest(document: &Document) -> Markup {
         return html! {};
     };
     html! {
-        section.charts aria-labelledby="cost" {
+        section.charts.later aria-labelledby="cost" {
             h2 #cost { (group.title) }
             p.hint { (group.hint) }
             (some(&group.charts))

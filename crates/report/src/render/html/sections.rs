@@ -11,7 +11,7 @@ use crate::{
     Cell, Claims, Conclusion, DataTable, Holds, Section, TextFile,
     code_span::unmarked,
     number,
-    page::{Document, Part, charts},
+    page::{Content, Document, Part, charts},
 };
 
 /// More tables than this are folded.
@@ -25,14 +25,19 @@ pub(super) fn is_wide(columns: usize) -> bool {
     columns > NARROW
 }
 
-/// Sections that are a part of the answer.
+/// Sections that are a part of the answer, or that have its figures: paper leaves these out.
 pub fn open(document: &Document, parts: &[Part]) -> Markup {
+    // The answer of a study is its claims.
+    let is_study = document.of(&[Part::Study]).next().is_some();
+    let is_later = |part: Part| part == Part::Figures || is_study && part == Part::Answer;
     html! {
-        @for of in document.sections(parts) {
-            @let id = format!("section-{}", of.name);
-            section aria-labelledby=(id) {
-                h2 id=(id) { (of.title) }
-                (body(of, document.level))
+        @for block in document.of(parts) {
+            @if let Content::Section(of) = &block.content {
+                @let id = format!("section-{}", of.name);
+                section.later[is_later(block.part)] aria-labelledby=(id) {
+                    h2 id=(id) { (of.title) }
+                    (body(of, document.level))
+                }
             }
         }
     }
@@ -54,29 +59,34 @@ fn body(section: &Section, level: f64) -> Markup {
         @match section.claims() {
             Some(claims) => {
                 (matrix(&claims))
-                details { summary { "Each conclusion in words" } (conclusions(section)) }
+                details.later { summary { "Each conclusion in words" } (conclusions(section)) }
             }
             None => (conclusions(section)),
         }
         @if let Some(group) = charts::lines(section, level) {
-            p.hint { (group.hint) }
-            (figures::some(&group.charts))
+            div.later {
+                p.hint { (group.hint) }
+                (figures::some(&group.charts))
+            }
         }
-        @for t in first { (table(t)) }
+        // Where there are claims, tables are what they were decided by.
+        div.later[section.claims().is_some()] { @for t in first { (table(t)) } }
         @for remark in &section.remarks { p { (rich(&micro(remark))) "." } }
         @if let Some(group) = charts::sequences(section) {
-            h3 { (group.title) }
-            p.hint { (group.hint) }
-            (figures::some(&group.charts))
+            div.later {
+                h3 { (group.title) }
+                p.hint { (group.hint) }
+                (figures::some(&group.charts))
+            }
         }
         @if !rest.is_empty() || !section.details.is_empty() {
-            details {
+            details.later {
                 summary { (number::count(rest.len() + section.details.len(), "more table")) }
                 @for t in rest.iter().chain(&section.details) { (table(t)) }
             }
         }
         @if !section.files.is_empty() {
-            p.hint { "As the study's own program printed it: " @for file in &section.files { (link(file)) " " } }
+            p.hint.later { "As the study's own program printed it: " @for file in &section.files { (link(file)) " " } }
         }
     }
 }

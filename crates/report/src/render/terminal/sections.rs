@@ -5,9 +5,9 @@ use std::{io::Write, mem};
 use super::{
     Style,
     columns::{display_width, left, right},
-    name_parts, plain, plain_name, stacked, wrapped,
+    lines, name_parts, plain, plain_name, stacked, text, wrapped,
 };
-use crate::{Conclusion, DataTable, Section};
+use crate::{Conclusion, DataTable, Section, number::count};
 
 /// Most rows; further ones are in the page and in the other formats.
 const ROWS: usize = 40;
@@ -20,14 +20,63 @@ pub fn print(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Re
     tables(section, style, out)
 }
 
+/// A section with as many of its tables as have room, at least its conclusions or its first table.
+pub fn short(section: &Section, style: Style, room: usize) -> anyhow::Result<String> {
+    let mut out = Vec::new();
+    wrapped(&mut out, style, "", "  ", &plain(&section.title))?;
+    conclusions(section, style, &mut out)?;
+    let mut shown = String::from_utf8(out)?;
+    let mut parts = Vec::new();
+    for table in &section.tables {
+        let mut out = Vec::new();
+        of_several(section, table, style, &mut out)?;
+        parts.push(String::from_utf8(out)?);
+    }
+    let mut out = Vec::new();
+    remarks(section, style, &mut out)?;
+    let last = String::from_utf8(out)?;
+    // The line that counts the tables without room.
+    let free = |shown: &str| room.saturating_sub(lines(shown) + 1);
+    let (mut tables, needed) = (0, usize::from(section.conclusions.is_empty()));
+    for part in &parts {
+        if tables >= needed && lines(part) > free(&shown) {
+            break;
+        }
+        shown += part;
+        tables += 1;
+    }
+    if tables < parts.len() {
+        let word = if tables == 0 { "table" } else { "more table" };
+        let more = count(parts.len() - tables, word);
+        shown += &text(style, "", "  ", &format!("and {more}: --full"))?;
+    } else if lines(&last) <= free(&shown) {
+        shown += &last;
+    }
+    Ok(shown)
+}
+
+/// A table, with its title if the section has others.
+fn of_several(
+    section: &Section,
+    table: &DataTable,
+    style: Style,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    if section.tables.len() > 1 {
+        writeln!(out)?;
+        wrapped(out, style, "  ", "    ", &plain(&table.title))?;
+    }
+    noted(table, style, out)
+}
+
 fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     for table in &section.tables {
-        if section.tables.len() > 1 {
-            writeln!(out)?;
-            wrapped(out, style, "  ", "    ", &plain(&table.title))?;
-        }
-        noted(table, style, out)?;
+        of_several(section, table, style, out)?;
     }
+    remarks(section, style, out)
+}
+
+fn remarks(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     for remark in &section.remarks {
         wrapped(out, style, "  ", "    ", &plain(&format!("{remark}.")))?;
     }
@@ -167,11 +216,7 @@ fn print_line(
 fn more(table: &DataTable, out: &mut dyn Write) -> anyhow::Result<()> {
     if table.rows.len() > ROWS {
         let left = table.rows.len() - ROWS;
-        writeln!(
-            out,
-            "  and {} in the page",
-            crate::number::count(left, "more row")
-        )?;
+        writeln!(out, "  and {} in the page", count(left, "more row"))?;
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ pub(super) const HEAD: usize = 8;
 /// Up to this many results are printed as the table, which also has times and intervals.
 const TABLE: usize = 12;
 
-/// Prints the summary. Sections that are the run's answer are whole, and the matrix follows if it has room.
+/// Prints the summary. Of sections that are the run's answer some tables, and the matrix follows if it has room.
 pub fn print(
     document: &Document,
     results: &Results,
@@ -64,10 +64,7 @@ pub fn print(
         Some(advice) => text(style, "Advice: ", "  ", &advice.text)?,
         None => String::new(),
     };
-    let sections = document.in_order(&[&[Part::Answer]]);
-    let sections: Vec<String> = sections
-        .map(|section| drawn(Some(section), style))
-        .collect::<anyhow::Result<_>>()?;
+    let sections: Vec<&Section> = document.sections(&[Part::Answer]).collect();
     // Sections have the times; how alternatives compare comes before the table of results.
     let choices = choices(document, style)?;
     let kept = if sections.is_empty() {
@@ -96,7 +93,13 @@ pub fn print(
         let layers = explained(document, style, room.saturating_sub(fewest))?;
         answer(room.saturating_sub(lines(&layers)))? + &layers
     } else {
-        let answers = sections.join("\n") + "\n";
+        let mut answers = String::new();
+        for section in &sections {
+            // The line about the results below them, and blank ones around it.
+            let left = room.saturating_sub(lines(&answers) + 3);
+            answers += &sections::short(section, style, left)?;
+            answers.push('\n');
+        }
         let left = room.saturating_sub(lines(&answers));
         let others = answer(left)?;
         let with_ratio = results
@@ -184,8 +187,8 @@ pub fn study(
         all if all > most(style) => String::new(),
         _ => in_short,
     };
-    body += &in_short;
     body += &headline;
+    body += &in_short;
     // Room for the lines that count the others, and a blank one before the foot.
     let mut room = most(style).saturating_sub(lines(&body) + lines(&foot) + 3);
     let sentences = if in_short.is_empty() { SENTENCES } else { FEW };

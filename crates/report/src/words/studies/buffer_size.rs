@@ -87,7 +87,7 @@ fn size(pick: &Pick, records: &[u64]) -> Text {
 fn open(pick: &Pick, absent: &[u64]) -> Text {
     match (absent.is_empty(), pick.between) {
         (false, _) => text!(" of those measured; {} were not", list(absent)),
-        (true, None) => ", in too few blocks to be certain".into(),
+        (true, None) => ", in too few repeats to be certain".into(),
         (true, Some(_)) => Text::default(),
     }
 }
@@ -147,7 +147,7 @@ mod tests {
         );
         assert_eq!(
             String::from(open(&pick(None), &[])),
-            ", in too few blocks to be certain"
+            ", in too few repeats to be certain"
         );
     }
 }

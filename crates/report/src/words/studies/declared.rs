@@ -27,7 +27,7 @@ impl Words for DeclaredClaim<'_> {
                     true => "not measured",
                     false => "none of its layers was measured",
                 };
-                text!("{claim}: cannot be decided: {why}")
+                text!("{claim}: {why}")
             }
             Self::NoReference(_, layer, why) => open(&claim, layer, &why.words(names)),
             Self::Points(of) if of.is_unknown() => open(&claim, of.layer, &missing(of)),
@@ -53,7 +53,7 @@ impl Claimed for DeclaredClaim<'_> {
 }
 
 fn open(claim: &Text, layer: &str, why: &Text) -> Text {
-    text!("{claim} in {}: cannot be decided: {why}", Text::code(layer))
+    text!("{claim} in {}: {why}", Text::code(layer))
 }
 
 impl Words for NoReference<'_> {
@@ -94,7 +94,7 @@ fn points(of: &ClaimPoints, claim: &Text, names: &Names) -> Text {
                 n => text!("{n} of them"),
             };
             text!(
-                "{claim} in {layer}: {}, not at {refuted}{why}",
+                "{claim} in {layer}: {}; not so at {refuted}{why}",
                 fill("ratios")
             )
         }
@@ -180,15 +180,15 @@ impl MissingWhy {
 impl Words for NotDecided<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
-            Self::Cpus(n) => text!("cannot be decided: this machine has {n} CPUs"),
+            Self::Cpus(n) => text!("this machine has {n} CPUs"),
             Self::Emulated(other) => {
-                text!("cannot be decided: its CPU is emulated (TCG), and {other}'s is not")
+                text!("its CPU is emulated (TCG), and {other}'s is not")
             }
             Self::Flushes(because) => (*because).into(),
             Self::OtherPrograms => "other programs used the CPUs as well".into(),
             Self::Stalls => stalls::MEANING.into(),
             Self::Changes => "the ratio changes late in the run".into(),
-            Self::FewBlocks => "too few blocks for an interval".into(),
+            Self::FewBlocks => "too few repeats for an interval".into(),
             Self::NoCopy => "nothing shows that the file was copied".into(),
         }
     }

@@ -61,7 +61,7 @@ impl Words for IozoneClaim<'_> {
                 result_value(there)
             ),
             Self::Constant(layer, None) => text!(
-                "{} {CONSTANT}: no line fits its record sizes, or there are too few blocks for an interval",
+                "{} {CONSTANT}: no line fits its record sizes, or there are too few repeats for an interval",
                 Text::code(layer)
             ),
             Self::Constant(layer, Some(row)) => {
@@ -160,7 +160,7 @@ impl Words for Than<'_> {
 
 fn library(op: &str, times: &LibraryTimes) -> Text {
     match times {
-        LibraryTimes::Unknown => "too few blocks for intervals".into(),
+        LibraryTimes::Unknown => "too few repeats for intervals".into(),
         LibraryTimes::Same(pairs) => {
             text!("the intervals overlap at all {}", count(*pairs, "pair"))
         }

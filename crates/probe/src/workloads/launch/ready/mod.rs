@@ -129,7 +129,7 @@ pub fn parse(text: &str) -> Result<(&'static dyn ReadyKind, &str), PointError> {
     let (id, value) = text.split_once('=').unwrap_or((text, ""));
     let Some(kind) = ALL.iter().copied().find(|k| k.id() == id) else {
         let ids = ALL.iter().map(|k| k.id());
-        let error = PointError::new(format!("launch: `ready` = {text}: no such condition"));
+        let error = PointError::of("launch", "ready", format!(" = {text}: no such condition"));
         return Err(match nearest(id, ids.clone()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error.hint(format!("known are {}", ids.collect::<Vec<_>>().join(", "))),
@@ -140,8 +140,10 @@ pub fn parse(text: &str) -> Result<(&'static dyn ReadyKind, &str), PointError> {
             "" => id.to_owned(),
             value => format!("{id}={value}"),
         };
-        Err(PointError::new(format!("launch: `ready` = {text}: {must}"))
-            .hint(format!("write {form}")))
+        Err(
+            PointError::of("launch", "ready", format!(" = {text}: {must}"))
+                .hint(format!("write {form}")),
+        )
     };
     if kind.value().is_empty() && text.contains('=') {
         return wrong("it takes no value".into());

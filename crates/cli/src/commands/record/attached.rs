@@ -1,0 +1,253 @@
+//! A program that runs already. It is stopped while its tree is listed and strace attaches to it, so that the tree is
+//! the one that its first recorded call finds.
+
+use std::{
+    fs,
+    io::{self, Read as _},
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::{Path, PathBuf},
+    process::Child,
+    thread,
+    time::{Duration, Instant},
+};
+
+use layermark_recording::strace::{OpenFile, Running};
+use layermark_sys::process::{Stat, children};
+use rustix::{
+    fs::OFlags,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+
+use crate::failure::Failure;
+
+/// How long a program has to stop, and strace to attach to it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const EVERY: Duration = Duration::from_millis(2);
+
+/// A process and those that it has started. Those that we stopped go on when this is dropped.
+pub struct Stopped(Vec<Process>);
+
+struct Process {
+    pid: u32,
+    fd: OwnedFd,
+    /// Somebody else has stopped it before.
+    stopped_before: bool,
+}
+
+impl Stopped {
+    /// Stops a process with all that it has started.
+    ///
+    /// # Errors
+    /// If it does not exist, is not this user's, or has started this program.
+    pub fn with_children(pid: u32) -> Result<Self, Failure> {
+        let wrong = |why: String| {
+            Failure::usage(format!("process {pid}: {why}"))
+                .hint("name one that runs and is yours: ps -u $USER")
+        };
+        if Self::has_started_us(pid) {
+            return Err(wrong(
+                "it has started this program, which would stop with it".into(),
+            ));
+        }
+        let mut stopped = Self(Vec::new());
+        let mut next = vec![pid];
+        while let Some(pid) = next.pop() {
+            match stopped.add(pid) {
+                // A child may end before it is stopped.
+                Err(e) if stopped.0.is_empty() => return Err(wrong(e.to_string())),
+                _ => next.extend(children(pid)),
+            }
+        }
+        Ok(stopped)
+    }
+
+    fn has_started_us(pid: u32) -> bool {
+        let mut own = std::process::id();
+        while own > 1 && own != pid {
+            own = Stat::of(own).map_or(0, |stat| stat.parent);
+        }
+        own == pid
+    }
+
+    fn add(&mut self, pid: u32) -> io::Result<()> {
+        let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let fd = pidfd_open(raw.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
+        let state = Stat::of(pid).ok_or(io::ErrorKind::NotFound)?.state;
+        pidfd_send_signal(&fd, Signal::STOP)?;
+        self.0.push(Process {
+            pid,
+            fd,
+            stopped_before: state == 'T',
+        });
+        until(|| threads(pid).all(|thread| is_stopped(pid, thread)))
+            .map_err(|()| io::Error::other("it has not stopped within ten seconds"))
+    }
+
+    /// Their numbers.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|process| process.pid)
+    }
+
+    /// The current directory of the first.
+    pub fn cwd(&self) -> io::Result<PathBuf> {
+        fs::read_link(format!("/proc/{}/cwd", self.0[0].pid))
+    }
+
+    /// What they have open below a directory.
+    pub fn running(&self, root: &Path) -> io::Result<Vec<Running>> {
+        self.pids().map(|pid| running(pid, root)).collect()
+    }
+
+    /// Lets them go on, once strace has attached to every thread or has ended.
+    pub fn go_on(self, strace: &mut Child) -> io::Result<()> {
+        let mut ended = false;
+        let attached = until(|| {
+            ended = strace.try_wait().is_ok_and(|status| status.is_some());
+            let all = || {
+                self.pids()
+                    .all(|pid| threads(pid).all(|t| is_traced(pid, t)))
+            };
+            ended || all()
+        });
+        attached.map_err(|()| io::Error::other("strace has not attached to it within ten seconds"))
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        for process in self.0.iter().filter(|process| !process.stopped_before) {
+            // It may have been killed meanwhile.
+            let _ = pidfd_send_signal(&process.fd, Signal::CONT);
+        }
+    }
+}
+
+fn until(mut done: impl FnMut() -> bool) -> Result<(), ()> {
+    let end = Instant::now() + PATIENCE;
+    while !done() {
+        if Instant::now() > end {
+            return Err(());
+        }
+        thread::sleep(EVERY);
+    }
+    Ok(())
+}
+
+/// Numbers of the threads of a process; none if it has ended.
+fn threads(pid: u32) -> impl Iterator<Item = u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    tasks.filter_map(|task| task.file_name().to_str()?.parse().ok())
+}
+
+/// Whether a thread is stopped, or has ended.
+fn is_stopped(pid: u32, thread: u32) -> bool {
+    let stat = fs::File::open(format!("/proc/{pid}/task/{thread}/stat"));
+    let stat = stat.ok().and_then(|stat| Stat::read(&stat));
+    stat.is_none_or(|stat| matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
+}
+
+/// Whether a thread has a tracer, or has ended.
+fn is_traced(pid: u32, thread: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")) else {
+        return true;
+    };
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_none_or(|tracer| tracer.trim() != "0")
+}
+
+fn running(pid: u32, root: &Path) -> io::Result<Running> {
+    let own = PathBuf::from(format!("/proc/{pid}"));
+    let mut files = Vec::new();
+    for entry in fs::read_dir(own.join("fd"))? {
+        let entry = entry?;
+        let number = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let (Some(descriptor), Ok(path)) = (number, fs::read_link(entry.path())) else {
+            continue;
+        };
+        if !path.starts_with(root) || path.as_os_str().as_bytes().ends_with(b" (deleted)") {
+            continue;
+        }
+        let mut info = String::new();
+        fs::File::open(own.join("fdinfo").join(entry.file_name()))?.read_to_string(&mut info)?;
+        let field = |key| {
+            info.lines()
+                .find_map(|line: &str| line.strip_prefix(key))
+                .map(str::trim)
+        };
+        // The position of a directory is a number of the file system's.
+        let position = field("pos:").filter(|_| entry.path().is_file());
+        files.push(OpenFile {
+            descriptor,
+            path: path.into_os_string().into_encoded_bytes(),
+            flags: flags(field("flags:").unwrap_or_default()),
+            position: position.and_then(|at| at.parse().ok()).unwrap_or(0),
+        });
+    }
+    files.sort_by_key(|file| file.descriptor);
+    let cwd = fs::read_link(own.join("cwd"))?;
+    Ok(Running {
+        pid,
+        threads: threads(pid).filter(|thread| *thread != pid).collect(),
+        cwd: cwd.into_os_string().into_encoded_bytes(),
+        files,
+    })
+}
+
+/// Flags of fdinfo, which are octal, in the words of open(2).
+fn flags(octal: &str) -> String {
+    let bits = u32::from_str_radix(octal, 8).unwrap_or(0);
+    let flags = OFlags::from_bits_truncate(bits);
+    let access = match flags & OFlags::RWMODE {
+        OFlags::WRONLY => "O_WRONLY",
+        OFlags::RDWR => "O_RDWR",
+        _ => "O_RDONLY",
+    };
+    let others = flags - OFlags::RWMODE;
+    let names = others.iter_names().map(|(name, _)| format!("|O_{name}"));
+    names.fold(access.to_owned(), |all, name| all + &name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_those_of_the_kernel() {
+        for (octal, words) in [
+            ("0100000", "O_RDONLY|O_LARGEFILE"),
+            ("02102001", "O_WRONLY|O_APPEND|O_LARGEFILE|O_CLOEXEC"),
+            ("0200002", "O_RDWR|O_DIRECTORY"),
+            ("", "O_RDONLY"),
+        ] {
+            let mut found: Vec<_> = flags(octal).split('|').map(str::to_owned).collect();
+            let mut expected: Vec<_> = words.split('|').map(str::to_owned).collect();
+            found.sort();
+            expected.sort();
+            assert_eq!(found, expected, "{octal}");
+        }
+    }
+
+    #[test]
+    fn who_has_started_us_is_not_stopped() {
+        let parent = std::os::unix::process::parent_id();
+        for pid in [std::process::id(), parent] {
+            let why = Stopped::with_children(pid)
+                .err()
+                .expect("it would stop us")
+                .message;
+            assert!(why.contains("has started this program"), "{why}");
+        }
+        let why = Stopped::with_children(u32::MAX)
+            .err()
+            .expect("there is none")
+            .message;
+        assert!(why.starts_with("process 4294967295: "), "{why}");
+    }
+}

@@ -1,0 +1,105 @@
+// The pages of the testkit's stored runs, of two runs and of two machines that are compared: on a phone, on a desk, dark,
+// and on paper.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch } from './chromium.mjs';
+import { brokenWords, contrasts, cwd, pagesOf, unfold } from './looks.mjs';
+
+const scratch = mkdtempSync(join(tmpdir(), 'layermark-stored-'));
+const PHONE = { width: 375, height: 812 };
+const DESK = { width: 1280, height: 800 };
+let browser;
+let pages;
+
+before(async () => {
+  execFileSync('cargo', ['run', '--quiet', '--locked', '--example', 'sample', '--', 'fixtures', scratch], { cwd, stdio: ['ignore', 'inherit', 'inherit'] });
+  pages = readdirSync(scratch).filter((name) => name.endsWith('.html'));
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+// What is wrong with each page, by its name. Each is opened once.
+async function wrong(options, look) {
+  const context = await browser.newContext({ offline: true, ...options });
+  const found = {};
+  for (const name of pages) {
+    const page = await context.newPage();
+    await page.goto(pathToFileURL(join(scratch, name)).href, { timeout: 300_000 });
+    const said = await look(page, name);
+    if (said.length > 0) found[name] = said;
+    await page.close();
+  }
+  await context.close();
+  return found;
+}
+
+// The end of a part on the screen; undefined if the page has none.
+const end = (page, part) => page.evaluate((part) => document.querySelector(part)?.getBoundingClientRect().bottom, part);
+
+test('every stored run has a page, and so have two runs and two machines', () => {
+  assert.ok(pages.length >= 40, `${pages.length} pages`);
+  for (const name of ['quiet', 'busy', 'daily', 'durability', 'compared', 'machines']) assert.ok(pages.includes(`${name}.html`), name);
+});
+
+for (const viewport of [PHONE, DESK]) {
+  test(`at ${viewport.width} px no page scrolls sideways or breaks a word, and the lines of layers are on the first screen`, { timeout: 900_000 }, async () => {
+    let lines = 0;
+    const found = await wrong({ viewport }, async (page) => {
+      const said = (await page.evaluate(brokenWords)).map((word) => `broken: ${word}`);
+      const short = await end(page, '.in-short li');
+      if (short !== undefined) {
+        lines += 1;
+        if (short > viewport.height) said.push(`the first line of a layer ends at ${short} px`);
+        const before = await page.evaluate(() => {
+          const [line, matrix] = ['.in-short', '.overview .heat tbody th'].map((part) => document.querySelector(part));
+          return !matrix || line.getBoundingClientRect().bottom <= matrix.getBoundingClientRect().top;
+        });
+        if (!before) said.push('the matrix comes before the lines of layers');
+      }
+      const title = await end(page, 'h1');
+      if (title > 0.6 * viewport.height) said.push(`the headline ends at ${title} px`);
+      for (const open of [false, true]) {
+        if (open) await unfold(page);
+        const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+        if (inner > outer) said.push(`${inner} > ${outer} px${open ? ', unfolded' : ''}`);
+      }
+      return said;
+    });
+    assert.deepEqual(found, {});
+    assert.ok(lines > 20, `${lines} pages with lines of layers`);
+  });
+}
+
+test('every word of every page can be read in the dark', { timeout: 900_000 }, async () => {
+  const found = await wrong({ viewport: DESK, colorScheme: 'dark' }, async (page) => {
+    const { poor, background } = await page.evaluate(contrasts);
+    return background < 0.1 ? poor : [...poor, `background ${background}`];
+  });
+  assert.deepEqual(found, {});
+});
+
+test('every page is printed on at most two sheets, with its answer', { timeout: 900_000 }, async () => {
+  const found = await wrong({ viewport: { width: 703, height: 900 }, colorScheme: 'dark' }, async (page) => {
+    await page.emulateMedia({ media: 'print' });
+    const sheets = await pagesOf(page);
+    const said = sheets > 2 ? [`${sheets} sheets`] : [];
+    for (const part of ['h1', '.in-short li', '.overview table', '.claims table', '.findings li']) {
+      const first = page.locator(part).first();
+      if (await page.locator(part).count() > 0 && !await first.isVisible()) said.push(`${part} is not printed`);
+    }
+    const edge = await page.evaluate(() => Math.max(0, ...[...document.querySelectorAll('main table')]
+      .filter((table) => table.checkVisibility()).map((table) => table.getBoundingClientRect().right - document.documentElement.clientWidth)));
+    if (edge > 1) said.push(`a table ends ${edge} px beyond the paper`);
+    return said;
+  });
+  assert.deepEqual(found, {});
+});
