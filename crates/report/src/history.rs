@@ -9,7 +9,7 @@ use crate::{
     facts::{index::Index, results, sweep},
     statements::checks,
     types::{Estimate, Verdict},
-    words,
+    words::{self, Names},
 };
 
 /// Name of the rules that a [`Tally`] is counted by, to know one that was kept by other rules: a hash of the tallies
@@ -201,7 +201,7 @@ pub struct Trend {
 impl Trend {
     /// What the values are.
     pub fn quantity(&self) -> String {
-        words::trend::quantity(self).into()
+        words::trend::quantity(self.is_time, &Names::of(Some(&self.baseline))).into()
     }
 }
 

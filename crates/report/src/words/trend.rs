@@ -1,17 +1,11 @@
 //! What the values of a trend are.
 
-use crate::{
-    history::Trend,
-    words::{Names, Text, text},
-};
+use crate::words::{Names, Text, text};
 
-/// What its axis shows.
-pub fn quantity(of: &Trend) -> Text {
-    if of.is_time {
+/// What its axis shows: times of the baseline, or ratios to it.
+pub fn quantity(is_time: bool, names: &Names) -> Text {
+    if is_time {
         return "time an operation".into();
     }
-    let names = Names {
-        baseline: &of.baseline,
-    };
     text!("time in the layer / {}", names.natively())
 }
