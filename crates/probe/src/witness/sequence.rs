@@ -204,8 +204,8 @@ mod tests {
 
     use super::*;
 
-    fn told(ask: SequenceAsk) -> SequenceDid {
-        obey(&ask).unwrap_or_else(|e| panic!("{}", e.message))
+    fn told(ask: &SequenceAsk) -> SequenceDid {
+        obey(ask).unwrap_or_else(|e| panic!("{}", e.message))
     }
 
     /// What each operation of the oracle's does is what it does here.
@@ -220,9 +220,9 @@ mod tests {
         for (number, sequence) in all.iter().enumerate() {
             let dir = home.path().join(number.to_string());
             let dir = dir.to_string_lossy().into_owned();
-            told(SequenceAsk::Make { dir: dir.clone() });
+            told(&SequenceAsk::Make { dir: dir.clone() });
             let steps = (0..sequence.0.len()).map(|at| {
-                told(SequenceAsk::Step {
+                told(&SequenceAsk::Step {
                     dir: dir.clone(),
                     sequence: sequence.to_string(),
                     at,
@@ -233,7 +233,7 @@ mod tests {
                 refused.push(format!("{sequence}: {why:?}"));
                 continue;
             }
-            let SequenceDid::Seen(seen) = told(SequenceAsk::Look { dir }) else {
+            let SequenceDid::Seen(seen) = told(&SequenceAsk::Look { dir }) else {
                 panic!("nothing seen of `{sequence}`");
             };
             let differs = Oracle::of(sequence).unwrap().differs(&seen);
