@@ -31,17 +31,10 @@ impl Sequence {
                 }
                 return Ok(());
             }
-            "copy_file_range" | "sendfile" | "sendfile64" => return self.copies(id, e, outcome),
-            "splice" | "tee" | "vmsplice" => {
-                if self
-                    .behind(id, e.arg(0))
-                    .or(self.behind(id, e.arg(2)))
-                    .is_some()
-                {
-                    self.leave("splice");
-                }
-                return Ok(());
-            }
+            "copy_file_range" => return self.copies(id, e, (0, 1), (2, Some(3)), 4, outcome),
+            "sendfile" | "sendfile64" => return self.copies(id, e, (1, 2), (0, None), 3, outcome),
+            // One of its ends is a pipe.
+            "splice" => return self.copies(id, e, (0, 1), (2, Some(3)), 4, outcome),
             _ => {}
         }
         let Some(file) = self.behind(id, e.arg(0)) else {
@@ -198,16 +191,30 @@ impl Sequence {
         } else {
             integer(e.arg(2)).unwrap_or(0).max(0)
         };
-        let most = limits::CALL_BYTES.cast_signed();
         if outcome > MOST {
             self.leave("calls that move more than Linux allows");
             return Ok(());
         }
-        if outcome > most {
-            self.leave("calls of more than 16 MiB: replayed in several");
-        }
         if e.args.iter().skip(4).any(|arg| arg.contains("RWF_")) {
             self.leave("RWF_ flags of preadv2 and pwritev2: replayed without them");
+        }
+        self.moves(id, kind, file, asked, offset, outcome)
+    }
+
+    /// A read or write, in parts that a replay can do at once.
+    fn moves(
+        &mut self,
+        id: u32,
+        kind: CallKind,
+        file: u32,
+        asked: i64,
+        offset: Option<i64>,
+        outcome: i64,
+    ) -> Result<(), String> {
+        let most = limits::CALL_BYTES.cast_signed();
+        let writes = matches!(kind, CallKind::Write | CallKind::Pwrite);
+        if outcome > most {
+            self.leave("calls of more than 16 MiB: replayed in several");
         }
         if writes {
             self.changes_data(file);
@@ -316,32 +323,50 @@ impl Sequence {
         Ok(())
     }
 
-    /// `copy_file_range(2)` and `sendfile(2)`.
-    fn copies(&mut self, id: u32, e: &Ended<'_>, outcome: i64) -> Result<(), String> {
-        let range = e.name.starts_with("copy");
-        let (from, to) = if range { (0, 2) } else { (1, 0) };
+    /// `copy_file_range(2)`, `sendfile(2)` and `splice(2)`: which arguments are the descriptors and offsets of source
+    /// and target, and the size.
+    fn copies(
+        &mut self,
+        id: u32,
+        e: &Ended<'_>,
+        (from, from_at): (usize, usize),
+        (to, to_at): (usize, Option<usize>),
+        size: usize,
+        outcome: i64,
+    ) -> Result<(), String> {
         let (source, target) = (self.behind(id, e.arg(from)), self.behind(id, e.arg(to)));
+        // `[0] => [4096]`: before and after it.
+        let at = |of: usize| {
+            let before = e.arg(of).split(" =>").next().unwrap_or_default();
+            integer(before.trim_matches(['[', ']'])).filter(|at| *at >= 0)
+        };
+        let (b, c) = (at(from_at), to_at.and_then(at));
         let (Some(source), Some(target)) = (source, target) else {
-            if source.or(target).is_some() {
-                self.leave("copies between the tree and elsewhere, such as sendfile to a socket");
+            use CallKind as K;
+            let (file, kind, offset) = match (source, target) {
+                (Some(file), _) if b.is_some() => (file, K::Pread, b),
+                (Some(file), _) => (file, K::Read, None),
+                (_, Some(file)) if c.is_some() => (file, K::Pwrite, c),
+                (_, Some(file)) => (file, K::Write, None),
+                _ => return Ok(()),
+            };
+            self.leave(
+                "copies to and from elsewhere, such as a socket: replayed as reads and writes",
+            );
+            // That it failed may be due to the other side.
+            if (0..=MOST).contains(&outcome) {
+                self.moves(id, kind, file, outcome, offset, outcome)?;
             }
             return Ok(());
         };
-        let at = |of: usize| integer(e.arg(of).trim_matches(['[', ']'])).unwrap_or(-1);
-        let (a, b, c) = if range {
-            (integer(e.arg(4)), at(1), at(3))
-        } else {
-            (integer(e.arg(3)), at(2), -1)
-        };
         self.changes_data(target);
         if outcome > 0 {
-            let offset = (b >= 0).then_some(b);
-            self.reads_up_to(source, offset, outcome as u64);
+            self.reads_up_to(source, b, outcome as u64);
         }
-        let mut shared = self.of_file(source, b < 0, false);
-        shared.extend(self.of_file(target, c < 0, true));
+        let mut shared = self.of_file(source, b.is_none(), false);
+        shared.extend(self.of_file(target, c.is_none(), true));
         // Programs often request "all": (size_t) -1, or 2 GiB. A copy to the end requests a page more.
-        let asked = a.unwrap_or(0);
+        let asked = integer(e.arg(size)).unwrap_or(0);
         let most = outcome.max(0).saturating_add(1 << 12);
         let call = Call {
             file: Some(source),
@@ -351,10 +376,10 @@ impl Sequence {
             } else {
                 most
             },
-            b,
-            c,
+            b: b.unwrap_or(-1),
+            c: c.unwrap_or(-1),
             outcome,
-            ..Call::new(if range {
+            ..Call::new(if e.name == "copy_file_range" {
                 CallKind::CopyRange
             } else {
                 CallKind::SendFile

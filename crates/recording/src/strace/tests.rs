@@ -290,7 +290,11 @@ fn every_kind_of_call_is_replayed() {
         r#"1 openat2(AT_FDCWD</r>, "f", {flags=O_RDWR|O_CREAT, mode=0600, resolve=0}, 24) = 3</r/f>
 1 openat(AT_FDCWD</r>, "g", O_RDWR|O_CREAT|O_TRUNC, 0600) = 4</r/g>
 1 copy_file_range(3</r/f>, NULL, 4</r/g>, [0], 9223372035781033984, 0) = 10
-1 sendfile(4</r/g>, 3</r/f>, NULL, 4096) = 0
+1 sendfile(4</r/g>, 3</r/f>, [6] => [6], 4096) = 0
+1 sendfile(9<socket:[7]>, 3</r/f>, [0] => [5], 4096) = 5
+1 sendfile(9<socket:[7]>, 3</r/f>, NULL, 4096) = -1 EAGAIN (Resource temporarily unavailable)
+1 splice(3</r/f>, NULL, 8<pipe:[8]>, NULL, 4096, SPLICE_F_MOVE) = 7
+1 splice(7<pipe:[8]>, NULL, 4</r/g>, [100], 4096, 0) = 3
 1 fallocate(4</r/g>, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 0, 4096) = 0
 1 fsetxattr(4</r/g>, "user.k", "v", 1, XATTR_CREATE) = 0
 1 getxattr("g", "security.capability", 0x7, 20) = -1 ENODATA (No data available)
@@ -327,6 +331,9 @@ fn every_kind_of_call_is_replayed() {
             "open",
             "copy_file_range",
             "sendfile",
+            "pread",
+            "read",
+            "pwrite",
             "fallocate",
             "fsetxattr",
             "getxattr",
@@ -351,9 +358,13 @@ fn every_kind_of_call_is_replayed() {
         (call(2).a, call(2).b, call(2).c, call(2).outcome),
         (4106, -1, 0, 10)
     );
-    assert_eq!((call(7).a, call(7).b, call(7).c), (1, 1 << 30, 1));
-    assert_eq!(call(8).a, 6, "exclusive, and never waiting");
-    assert_eq!((call(11).a, call(12).outcome), (2, -95));
+    assert_eq!((call(3).b, call(3).outcome), (6, 0));
+    assert_eq!((call(4).a, call(4).b, call(4).outcome), (5, 0, 5));
+    assert_eq!((call(5).a, call(5).outcome), (7, 7));
+    assert_eq!((call(6).a, call(6).b, call(6).outcome), (3, 100, 3));
+    assert_eq!((call(10).a, call(10).b, call(10).c), (1, 1 << 30, 1));
+    assert_eq!(call(11).a, 6, "exclusive, and never waiting");
+    assert_eq!((call(14).a, call(15).outcome), (2, -95));
     let left: Vec<&str> = it
         .recording
         .head
@@ -366,6 +377,7 @@ fn every_kind_of_call_is_replayed() {
         [
             "RWF_ flags of preadv2 and pwritev2: replayed without them",
             "attributes that are not a user's",
+            "copies to and from elsewhere, such as a socket: replayed as reads and writes",
             "ioctl other than FICLONE",
             "mappings: the pages that are read through them",
             "network and sockets",
