@@ -321,7 +321,7 @@ fn cuts_are_made_of_the_baseline_too() {
     let headline = report["headline"].as_str().expect("a headline");
     for words in [
         "`overlay:volatile` lies: record ",
-        "Honest control `native`: data was lost in 0 of 3 cuts",
+        "`native` (honest) lost data in 0 of 3 cuts",
     ] {
         assert!(headline.contains(words), "{headline}");
     }

@@ -57,8 +57,8 @@ fn a_liar_is_convicted_and_an_honest_layer_is_acquitted() {
     );
     // The user named the liar, so no other one was cut as a control.
     for control in [
-        "Honest control `native`: data was lost in 0 of 6 cuts",
-        "Lying control `overlay:volatile`: data was lost in ",
+        "`native` (honest) lost data in 0 of 6 cuts",
+        "`overlay:volatile` (lying) lost data in ",
     ] {
         assert!(headline.contains(control), "{headline}");
     }
@@ -119,8 +119,8 @@ fn both_controls_are_cut_beside_an_honest_layer() {
     assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
     let text = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
-        "Honest control native: data was lost in 0 of 2 cuts.",
-        "Lying control overlay:volatile: data was lost in 2 of 2 cuts.",
+        "Controls: native (honest) lost data in 0 of 2 cuts; ",
+        "overlay:volatile (lying) lost data in 2 of 2 cuts.",
         "a power cut leaves none of them",
     ] {
         assert!(

@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(
             said(&sentence(&lost).unwrap()),
             "`rclone mount` loses what was closed just before a clean unmount: 40 of 40 files (in the layer, mounted \
-             again, its file is absent). No honest control was cut. No lying control was cut"
+             again, its file is absent). Controls: no honest one was cut; no lying one was cut"
         );
         // It kept what it had acknowledged. Another one did not, and a third is as bad as the first.
         assert_eq!(lie(&lost, "rclone mount"), None);
@@ -326,9 +326,9 @@ mod tests {
         assert_eq!(
             said(&sentence(&all).unwrap()),
             "`vm:cache=unsafe` lies: record 137 of `append`, fsync returned at 12:00:03.413 UTC, is lost after a \
-             power cut (it is absent); data was lost in 38 of 38 cuts; 500 records acknowledged, 0 flushes below. Honest \
-             control `native`: data was lost in 0 of 38 cuts. Lying control `overlay:volatile`: data was lost in \
-             38 of 38 cuts"
+             power cut (it is absent); data was lost in 38 of 38 cuts; 500 records acknowledged, 0 flushes below. \
+             Controls: `native` (honest) lost data in 0 of 38 cuts; `overlay:volatile` (lying) lost data in 38 of 38 \
+             cuts"
         );
         // Controls that came out wrong convict nobody.
         let lost = trial("native", Some(WitnessControl::Honest), 1);
@@ -352,7 +352,7 @@ mod tests {
             "{told}"
         );
         assert!(
-            told.ends_with("Lying control `overlay:volatile`: data was lost in 38 of 38 cuts"),
+            told.ends_with("`overlay:volatile` (lying) lost data in 38 of 38 cuts"),
             "{told}"
         );
         let uncut = WitnessTrial {
@@ -362,9 +362,9 @@ mod tests {
         let told = [uncut];
         let told = said(&controls(&told));
         assert!(
-            told.starts_with("The honest control `native` was not cut: it lacks root."),
+            told.starts_with("Controls: `native` (honest) was not cut: it lacks root;"),
             "{told}"
         );
-        assert!(told.ends_with("No lying control was cut"), "{told}");
+        assert!(told.ends_with("no lying one was cut"), "{told}");
     }
 }

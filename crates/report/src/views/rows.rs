@@ -319,13 +319,14 @@ pub fn about(report: &Report) -> String {
 /// Whether to believe it, how many checks passed, and which did not. Of two runs each has its own answer.
 pub fn trust(report: &Report) -> String {
     let having = |state: TrustState| report.trust.iter().filter(move |t| t.state == state);
-    let believed = match (&report.compared, report.trustworthy()) {
-        (Some(_), _) => "",
-        (None, true) => "yes, ",
-        (None, false) => "no, ",
+    let warnings: Vec<&str> = having(TrustState::Warn).map(|t| t.title.as_str()).collect();
+    let believed = match &report.compared {
+        Some(_) => "",
+        None if !report.trustworthy() => "no, ",
+        None if warnings.is_empty() => "yes, ",
+        None => "with care, ",
     };
     let passed = number::count(having(TrustState::Ok).count(), "check");
-    let warnings: Vec<&str> = having(TrustState::Warn).map(|t| t.title.as_str()).collect();
     if warnings.is_empty() {
         format!("{believed}{passed} passed, no warning")
     } else {

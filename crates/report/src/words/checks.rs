@@ -18,7 +18,7 @@ impl Check<'_> {
         match self {
             Self::NoControl(_) | Self::Control(_) => ("control", "A/A control"),
             Self::Drift(_) => ("drift", "Drift"),
-            Self::Contamination(_) => ("contamination", "Contamination"),
+            Self::Contamination(_) => ("contamination", "Other programs"),
             Self::Cache(_) => ("cache", "Cache state"),
             Self::Verified(_) => ("verified", "Data verified"),
             Self::Proof(_) => ("proof", "Proof of layer"),
@@ -26,7 +26,7 @@ impl Check<'_> {
             Self::Direct(..) => ("direct", "O_DIRECT"),
             Self::Emulated(_) => ("emulated", "Emulated CPU"),
             Self::Trials(_) => ("failures", "Failures"),
-            Self::OwnCost(_) => ("own", "Own cost"),
+            Self::OwnCost(_) => ("own", "Cost of measuring"),
         }
     }
 }

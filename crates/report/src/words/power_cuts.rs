@@ -131,24 +131,24 @@ fn closed(closed: &ClosedFiles) -> Text {
     }
 }
 
-/// Two sentences, without the last full stop.
+/// One sentence, without a full stop.
 impl Words for Controls<'_> {
     fn words(&self, _: &Names) -> Text {
-        let honest = control(["honest", "Honest"], self.honest.as_ref());
-        let lying = control(["lying", "Lying"], self.lying.as_ref());
-        text!("{honest}. {lying}")
+        let honest = control("honest", self.honest.as_ref());
+        let lying = control("lying", self.lying.as_ref());
+        text!("Controls: {honest}; {lying}")
     }
 }
 
-fn control([what, first]: [&str; 2], cut: Option<&ControlCut>) -> Text {
+fn control(what: &str, cut: Option<&ControlCut>) -> Text {
     let Some(cut) = cut else {
-        return text!("No {what} control was cut");
+        return text!("no {what} one was cut");
     };
     let layer = Text::code(cut.layer);
     match cut.uncut {
-        Some(why) => text!("The {what} control {layer} was not cut: {why}"),
+        Some(why) => text!("{layer} ({what}) was not cut: {why}"),
         None => text!(
-            "{first} control {layer}: data was lost in {} of {}",
+            "{layer} ({what}) lost data in {} of {}",
             cut.losing,
             count(cut.cuts as usize, "cut")
         ),

@@ -1,7 +1,7 @@
 //! What a reader sees first, of every stored run.
 
 use layermark_report::{
-    Report, Section,
+    Report, Section, TrustState,
     page::{Document, Part},
     render::{self, Style},
 };
@@ -37,6 +37,46 @@ fn terms(report: &Report, text: &str) -> Vec<String> {
     let found = words.filter(|word| TERMS.contains(&word.to_lowercase().as_str()));
     let wide = text.contains(">100").then_some("±>100%");
     found.chain(wide).map(str::to_owned).collect()
+}
+
+/// A reader looks for a warning by the name that is printed.
+#[test]
+fn every_check_has_a_row_in_the_book() {
+    let page = include_str!("../../../../docs/src/report.md");
+    let mut names = std::collections::BTreeSet::new();
+    for fixture in fixtures::ALL {
+        let kept = fixture.read();
+        let report = Report::build(&kept.run, &kept.trials);
+        names.extend(report.trust.into_iter().map(|item| item.title));
+    }
+    assert!(names.len() > 8, "{names:?}");
+    for name in names {
+        assert!(page.contains(&format!("\n| {name} | ")), "{name}");
+    }
+}
+
+#[test]
+fn a_first_line_of_trust_says_whether_to_believe_it() {
+    let mut seen = std::collections::BTreeSet::new();
+    for fixture in fixtures::ALL {
+        let kept = fixture.read();
+        let report = Report::build(&kept.run, &kept.trials);
+        let said = Document::new(&report)
+            .note(Part::Trust)
+            .unwrap_or_default()
+            .to_owned();
+        let warned = report.trust.iter().any(|t| t.state == TrustState::Warn);
+        let start = match (report.trustworthy(), warned) {
+            (false, _) => "no, ",
+            (true, true) => "with care, ",
+            (true, false) => "yes, ",
+        };
+        if !said.is_empty() {
+            assert!(said.starts_with(start), "{}: {said}", fixture.name);
+            seen.insert(start);
+        }
+    }
+    assert_eq!(seen.len(), 3, "{seen:?}");
 }
 
 #[test]

@@ -359,8 +359,8 @@ fn power_cuts_decide_which_layers_flush_honestly() {
         "a synced write takes 301 us in `vm:cache=unsafe` (emulated CPU), and 2.99 ms in `vm:disk=ide`",
         "the fastest guest that keeps its data. Power cuts",
         "lost acknowledged data in `vm:cache=unsafe` (emulated CPU), and none in `native`, ",
-        "Honest control `native`: data was lost in 0 of 4 cuts.",
-        "Lying control `overlay:volatile`: data was lost in 4 of 4 cuts",
+        "Controls: `native` (honest) lost data in 0 of 4 cuts; ",
+        "`overlay:volatile` (lying) lost data in 4 of 4 cuts",
     ] {
         assert!(fast.text.contains(words), "{words}: {}", fast.text);
     }
