@@ -21,7 +21,7 @@ impl Exporter for Hyperfine {
     }
 
     fn lacks(&self, report: &Report) -> Option<&'static str> {
-        report.series.is_empty().then_some("launches")
+        benchmarks(report).is_empty().then_some("launches")
     }
 
     fn write(&self, report: &Report, out: &mut dyn Files) -> anyhow::Result<()> {

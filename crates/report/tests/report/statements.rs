@@ -98,15 +98,32 @@ fn facts_and_studies_write_no_text() {
     }
 }
 
+/// Lines of these that write a text that is no sentence of theirs.
+const WRITTEN: [(&str, &str, &str); 2] = [
+    ("gate.rs", "gate: gate.to_string(),", "a gate is a name"),
+    (
+        "compare/mod.rs",
+        "why.words(&NO_NAMES).to_string()",
+        "an error of another's words",
+    ),
+];
+
 #[test]
 fn comparisons_gates_and_answers_have_no_sentences() {
-    let is_name = |line: &&String| line.contains("to_string()");
+    let mut used = Vec::new();
     for (file, lines) in files("") {
         let is_answer = ANSWERS.contains(&&*file) || file.starts_with("compare/");
-        let bad = lines.iter().filter(|l| is_answer && writes_text(l));
-        // A gate and an id are names.
-        let bad: Vec<&String> = bad.filter(|l| !is_name(l)).collect();
-        assert!(bad.is_empty(), "{file}: {bad:#?}");
+        for line in lines.iter().filter(|l| is_answer && writes_text(l)) {
+            let mut written = WRITTEN.iter();
+            let known = written.position(|(of, part, _)| *of == file && line.contains(part));
+            used.push(known.unwrap_or_else(|| panic!("{file}: {line}")));
+        }
+    }
+    for (n, (file, _, why)) in WRITTEN.iter().enumerate() {
+        assert!(
+            used.contains(&n),
+            "nothing in {file} is written because {why}"
+        );
     }
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     for file in ANSWERS {
