@@ -103,3 +103,27 @@ test('every page is printed on at most two sheets, with its answer', { timeout: 
   });
   assert.deepEqual(found, {});
 });
+
+test('what was opened inside a part that paper leaves out is printed, and a comparison has its gates and both runs', { timeout: 900_000 }, async () => {
+  let opened = 0;
+  const found = await wrong({ viewport: DESK }, async (page, name) => {
+    await page.emulateMedia({ media: 'print' });
+    const shown = (part) => page.evaluate((part) => document.querySelector(part)?.checkVisibility() ?? false, part);
+    const said = [];
+    for (const part of name === 'compared.html' ? ['#section-gates', '#section-both-runs'] : []) {
+      if (!await shown(part)) said.push(`not on paper: ${part}`);
+    }
+    const hidden = await page.evaluate(() => {
+      const inside = [...document.querySelectorAll('.later details')].filter((d) => !d.closest('.folds, figure, .raw'));
+      const visible = inside.filter((d) => d.checkVisibility()).length;
+      inside.forEach((d) => { d.open = true; });
+      const closed = inside.filter((d) => !d.checkVisibility()).map((d) => d.querySelector('summary').textContent);
+      return { all: inside.length, visible, closed };
+    });
+    opened += hidden.all;
+    if (hidden.visible > 0) said.push(`${hidden.visible} parts that nobody opened are on paper`);
+    return [...said, ...hidden.closed.map((title) => `opened, and not on paper: ${title}`)];
+  });
+  assert.deepEqual(found, {});
+  assert.ok(opened > 5, `${opened} were opened`);
+});

@@ -264,6 +264,11 @@ impl Section {
         !matches!(self.name.as_str(), "buffer" | "cost" | "seek")
     }
 
+    /// Whether it is what a comparison was made for: gates with their outcomes, and what was compared.
+    pub fn is_outcome(&self) -> bool {
+        matches!(self.name.as_str(), "gates" | "both-runs")
+    }
+
     /// Its conclusions as a matrix; `None` without conclusions.
     pub fn claims(&self) -> Option<Claims<'_>> {
         let (mut layers, mut claims): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());

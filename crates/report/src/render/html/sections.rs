@@ -25,7 +25,8 @@ pub(super) fn is_wide(columns: usize) -> bool {
     columns > NARROW
 }
 
-/// Sections that are a part of the answer, or that have its figures: paper leaves these out.
+/// Sections that are a part of the answer, or that have its figures: paper leaves these out, unless something in them
+/// was opened.
 pub fn open(document: &Document, parts: &[Part]) -> Markup {
     // The answer of a study is its claims.
     let is_study = document.of(&[Part::Study]).next().is_some();
@@ -34,7 +35,7 @@ pub fn open(document: &Document, parts: &[Part]) -> Markup {
         @for block in document.of(parts) {
             @if let Content::Section(of) = &block.content {
                 @let id = format!("section-{}", of.name);
-                section.later[is_later(block.part)] aria-labelledby=(id) {
+                section.later[is_later(block.part) && !of.is_outcome()] aria-labelledby=(id) {
                     h2 id=(id) { (of.title) }
                     (body(of, document.level))
                 }
