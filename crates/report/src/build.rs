@@ -147,13 +147,33 @@ impl Report {
 
     /// Why the numbers are not trusted.
     pub fn distrust(&self) -> Option<Cow<'_, str>> {
-        let vital = ["verified", "proof"];
-        let warned = |t: &&TrustItem| t.state == TrustState::Warn && vital.contains(&t.id.as_str());
-        let control = self.control.as_ref().filter(|control| control.failed());
-        let control = control.map(|control| Cow::from(&control.text));
-        let control = control.or_else(|| self.controls_failed().map(Cow::from));
-        control.or_else(|| Some(Cow::from(&self.trust.iter().find(warned)?.text)))
+        distrust(self.control.as_ref(), self.controls_failed(), &self.trust)
     }
+}
+
+/// Whether the numbers of a run are trusted, without its report.
+pub fn trustworthy(run: &Run, trials: &[TrialRecord], control: Option<&Control>) -> bool {
+    let (trials_of_cuts, of_sequences) = (power_cuts::of(run), sequences::cuts(run));
+    let fault = power_cuts::control_fault(&trials_of_cuts, &of_sequences);
+    let names = Names {
+        baseline: run.baseline(),
+    };
+    let fault = fault.map(|fault| fault.words(&names).into());
+    distrust(control, fault, &sentences::vital_checks(run, trials)).is_none()
+}
+
+/// Why numbers are not trusted: by the baseline against itself, what is wrong with the controls of power cuts, or a check.
+fn distrust<'a>(
+    control: Option<&'a Control>,
+    of_power_cuts: Option<String>,
+    checks: &'a [TrustItem],
+) -> Option<Cow<'a, str>> {
+    let vital = ["verified", "proof"];
+    let warned = |t: &&TrustItem| t.state == TrustState::Warn && vital.contains(&t.id.as_str());
+    let control = control.filter(|control| control.failed());
+    let control = control.map(|control| Cow::from(&control.text));
+    let control = control.or_else(|| of_power_cuts.map(Cow::from));
+    control.or_else(|| Some(Cow::from(&checks.iter().find(warned)?.text)))
 }
 
 /// The program and version, as written in every format.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::{
     build,
     facts::{index::Index, results, sweep},
-    statements::checks,
     types::{Estimate, Verdict},
     words::{self, Names},
 };
@@ -91,7 +90,7 @@ impl TrendFigure {
             is_baseline,
             stalls: row.has_stalls(),
             sound: run.status == RunStatus::Done
-                && checks::holds(run, trials, control.as_ref())
+                && build::trustworthy(run, trials, control.as_ref())
                 && row.verdict != Verdict::Untrusted
                 && row.withheld.is_none(),
             point: run.points[point].clone(),

@@ -1,6 +1,6 @@
 //! The strings of the JSON contract, from statements and their words.
 
-use layermark_model::TrialRecord;
+use layermark_model::{Run, TrialRecord};
 
 use crate::{
     facts::index::Index,
@@ -101,16 +101,27 @@ pub fn checks(e: &CheckedRun) -> Vec<TrustItem> {
     let names = Names {
         baseline: e.run.baseline(),
     };
-    let item = |of: &Check| {
-        let (id, title) = of.title();
-        TrustItem {
-            id: id.into(),
-            title: title.into(),
-            state: of.state(),
-            text: of.words(&names).into(),
-        }
+    let all = checks::checks(e);
+    all.iter().map(|of| item(of, &names)).collect()
+}
+
+/// The checks without which no number is believed.
+pub fn vital_checks(run: &Run, trials: &[TrialRecord]) -> Vec<TrustItem> {
+    let names = Names {
+        baseline: run.baseline(),
     };
-    checks::checks(e).iter().map(item).collect()
+    let all = checks::vital(run, trials);
+    all.iter().map(|of| item(of, &names)).collect()
+}
+
+fn item(of: &Check, names: &Names) -> TrustItem {
+    let (id, title) = of.title();
+    TrustItem {
+        id: id.into(),
+        title: title.into(),
+        state: of.state(),
+        text: of.words(names).into(),
+    }
 }
 
 #[cfg(test)]

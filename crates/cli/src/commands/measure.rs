@@ -320,10 +320,8 @@ fn ended(outcome: &Outcome, report: &Report, shown: Option<ExitCode>) -> ExitCod
         return Code::Stopped.into();
     }
     let gates = gate::outcome(report);
-    if let Some(why) = report.controls_failed() {
-        say(format!(
-            "error: no verdict of the power cuts can be believed: {why}"
-        ));
+    if let Some(why) = report.unbelievable() {
+        say(format!("error: {why}"));
     }
     // An untrustworthy figure is worse than a missing layer.
     if !report.trustworthy() {

@@ -36,6 +36,9 @@ pub(super) struct SequenceRun {
     marks: Vec<Mark>,
 }
 
+/// The run ended before all cuts of a sequence.
+struct Ended;
+
 /// All sequences of a layer.
 pub(super) struct SequenceRuns {
     done: Vec<SequenceRun>,
@@ -96,7 +99,6 @@ impl Cutter<'_> {
         if let Err(e) = self.do_sequences(disk, place, probe, &mut runs) {
             runs.cut.uncut = Some(e.reason);
         }
-        runs.cut.sequences = runs.done.len() as u64;
         Some(runs)
     }
 
@@ -211,33 +213,39 @@ impl Cutter<'_> {
         let SequenceRuns { done, mut cut } = runs;
         let since = Instant::now();
         for run in &done {
-            if self.stop.is_ending() {
+            let Ok(lost) = self.cut_sequence(disk, history, run, &mut cut) else {
                 break;
-            }
-            let lost = self.cut_sequence(disk, history, run, &mut cut);
+            };
+            cut.sequences += 1;
             cut.lost.extend(lost);
         }
+        let asked = self.request.sequences.len() as u64;
+        cut.unfinished = asked.saturating_sub(cut.sequences + cut.left_out);
         cut.elapsed_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         cut.smallest = smallest(&cut.lost).cloned();
         cut
     }
 
-    /// The first cut that took what POSIX promises, or else the first that took anything.
+    /// The first cut that took what POSIX promises, or else the first that took anything. Fails if the run ended before
+    /// the last cut.
     fn cut_sequence(
         &self,
         disk: &PowerCutBase,
         history: &History,
         run: &SequenceRun,
         cut: &mut SequenceCut,
-    ) -> Option<LostSequence> {
+    ) -> Result<Option<LostSequence>, Ended> {
         let journal = history.journal();
         let points: Vec<usize> = run.marks.iter().map(|m| journal.point(*m)).collect();
-        let range = (journal.point(run.begun), *points.last()?);
+        let Some(last) = points.last() else {
+            return Ok(None);
+        };
+        let range = (journal.point(run.begun), *last);
         let own = self.request.seed ^ run.number as u64;
         let mut first: Option<LostSequence> = None;
         for state in states::drawn(own, CUTS, range, points.iter().copied(), journal) {
             if self.stop.is_ending() {
-                break;
+                return Err(Ended);
             }
             let acknowledged = points.partition_point(|point| *point <= state.0);
             // Just after an acknowledgement the next operation has not begun.
@@ -252,7 +260,7 @@ impl Cutter<'_> {
             });
             let seen = match looked {
                 Ok(seen) => seen,
-                Err(_) if self.stop.is_ending() => break,
+                Err(_) if self.stop.is_ending() => return Err(Ended),
                 Err(why) => {
                     cut.unrecovered += 1;
                     cut.unrecovered_why.get_or_insert(why.reason);
@@ -273,11 +281,11 @@ impl Cutter<'_> {
                 things,
             };
             if lost.basis() == Basis::Posix {
-                return Some(lost);
+                return Ok(Some(lost));
             }
             first.get_or_insert(lost);
         }
-        first
+        Ok(first)
     }
 
     /// Sets the layer up on what is in its directory, and looks at a sequence's files.

@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(
             found.text,
             "the knee is at queue depth 8: at 16 IOPS are 0 % more and a response takes 2.00 times as long; \
-             at 32 IOPS are 0 % more and a response takes 4.00 times as long (in 2 of 3 blocks)"
+             at 32 IOPS are 0 % more and a response takes 4.00 times as long (in 2 of 3 repeats)"
         );
         let none = knee(&device(100.0, &depths), &[32]).unwrap();
         assert_eq!(none.iodepth, None);

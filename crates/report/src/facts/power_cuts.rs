@@ -2,13 +2,14 @@
 
 use layermark_model::{
     LayerRun, Run,
-    witness::{ClosedFiles, Storey, WitnessControl, WitnessTrial},
+    witness::{ClosedFiles, SequenceCut, Storey, WitnessControl, WitnessTrial},
 };
 
 use crate::{
     group,
-    statements::power_cuts::{
-        ControlCut, ControlFault, Controls, CutEvidence, Lie, Loss, PowerCuts,
+    statements::{
+        power_cuts::{ControlCut, ControlFault, Controls, CutEvidence, Lie, Loss, PowerCuts},
+        sequences,
     },
 };
 
@@ -178,6 +179,14 @@ pub fn controls_failed(trials: &[WitnessTrial]) -> Option<ControlFault<'_>> {
     })
 }
 
+/// The same of writers and of sequences, each of which has controls of its own.
+pub fn control_fault<'a>(
+    trials: &'a [WitnessTrial],
+    of_sequences: &'a [SequenceCut],
+) -> Option<ControlFault<'a>> {
+    controls_failed(trials).or_else(|| sequences::controls_failed(of_sequences))
+}
+
 /// The sentence for the headline: a layer that is not a control lost what it had acknowledged or closed, or the
 /// controls say that nothing can be believed.
 pub fn sentence(trials: &[WitnessTrial]) -> Option<PowerCuts<'_>> {
@@ -270,13 +279,14 @@ mod tests {
         };
         let all = as_well(&["sshfs"]);
         let told = said(&sentence(&all).unwrap());
-        let too = "its file is absent); 1 other layer loses closed files as well. No honest";
+        let too =
+            "its file is absent); 1 other layer loses closed files as well. Controls: no honest";
         assert!(told.contains(too), "{told}");
         let mut all = as_well(&["sshfs"]);
         all.push(trial("fuse", None, 2));
         let told = said(&sentence(&all).unwrap());
         assert!(told.starts_with("`fuse` lies: record 137"), "{told}");
-        let too = "0 flushes below; 2 other layers lose closed files as well. No honest";
+        let too = "0 flushes below; 2 other layers lose closed files as well. Controls: no honest";
         assert!(told.contains(too), "{told}");
         let kept = [with(Some(0), None)];
         assert_eq!(sentence(&kept), None);

@@ -11,7 +11,7 @@ use super::{
     sizes::{self, IozoneSheet, SizeMatrix},
 };
 use crate::{
-    Report, ResultRow, Section, Statement, TrustItem,
+    Report, ResultRow, Section, Statement, TrustItem, TrustState,
     number::{self, count},
     studies,
     tables::{self, LongTable},
@@ -181,6 +181,11 @@ impl<'a> Document<'a> {
             Some(Content::Checks(checks)) => checks,
             _ => &[],
         }
+    }
+
+    /// The mark of the line about trust.
+    pub fn trust_mark(&self) -> TrustState {
+        rows::trust_mark(self.report)
     }
 
     /// The comparison of alternatives, if there are any.

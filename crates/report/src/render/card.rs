@@ -263,15 +263,12 @@ impl Page {
 
     /// Whether to believe it, and how many checks passed, at the right edge.
     fn trust(&mut self, document: &Document, y: f64) {
-        let checks = document.checks();
-        let warned = checks.iter().any(|t| t.state == TrustState::Warn);
-        let (mark, colour) = if warned {
-            ("!", WARNING)
-        } else {
-            ("\u{2713}", MUTED)
+        let (mark, colour) = match document.trust_mark() {
+            TrustState::Warn => ("!", WARNING),
+            TrustState::Ok | TrustState::None => ("\u{2713}", MUTED),
         };
-        if !checks.is_empty() {
-            let found = document.note(Part::Trust).unwrap_or_default();
+        if !document.checks().is_empty() {
+            let found = unmarked(document.note(Part::Trust).unwrap_or_default());
             let text = format!("{mark} trust: {found}");
             let size = fitting(&text, TRUST, 12).max(SMALL);
             let text = cut(&text, TRUST, size);

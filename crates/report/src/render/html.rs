@@ -82,7 +82,7 @@ fn headline(document: &Document) -> Markup {
                     h1 { (rich(&block.title)) "." }
                     @for caveat in *caveats { p.caveat { span.icon aria-hidden="true" { "!" } " " (rich(caveat)) "." } }
                 }
-                Content::Checks(checks) if !checks.is_empty() => (believe(checks, &block.note)),
+                Content::Checks(checks) if !checks.is_empty() => (believe(document.trust_mark(), &block.note)),
                 _ => {}
             }
         }
@@ -107,17 +107,11 @@ fn in_short(document: &Document) -> Markup {
     }
 }
 
-fn believe(checks: &[TrustItem], note: &str) -> Markup {
-    let warned = checks.iter().any(|t| t.state == TrustState::Warn);
-    let state = if warned {
-        TrustState::Warn
-    } else {
-        TrustState::Ok
-    };
+fn believe(state: TrustState, note: &str) -> Markup {
     html! {
         p class={ "believe " (class(state)) } {
             span.icon aria-hidden="true" { (icon(state)) } " "
-            a href="#trust" { "Trust" } ": " (note) "."
+            a href="#trust" { "Trust" } ": " (rich(&micro(note))) "."
         }
     }
 }
@@ -229,7 +223,7 @@ fn body(document: &Document, block: &Block) -> Markup {
 fn fold(id: &str, title: &str, note: &str, body: &Markup) -> Markup {
     html! {
         details.fold #(id) {
-            summary { h2 { (title) } @if !note.is_empty() { " " span.note { (note) } } }
+            summary { h2 { (title) } @if !note.is_empty() { " " span.note { (rich(note)) } } }
             (body)
         }
     }

@@ -220,9 +220,8 @@ pub fn checks<'a>(e: &CheckedRun<'a>) -> Vec<Check<'a>> {
         Check::Drift(drift(e)),
         Check::Contamination(contamination(e)),
         Check::Cache(cache(e)),
-        verified(e.run, e.trials),
-        proof(e.run, e.trials),
     ];
+    checks.extend(vital(e.run, e.trials));
     checks.extend(family(e));
     checks.extend(direct(e));
     checks.extend(emulated(e));
@@ -231,12 +230,9 @@ pub fn checks<'a>(e: &CheckedRun<'a>) -> Vec<Check<'a>> {
     checks
 }
 
-/// Whether nothing says that the numbers are wrong: the control held, data came back as written, and every layer
-/// was proved to be there.
-pub fn holds(run: &Run, trials: &[TrialRecord], control: Option<&Control>) -> bool {
-    let warned = |check: Check| check.state() == TrustState::Warn;
-    let control_failed = control.is_some_and(Control::failed);
-    !control_failed && !warned(verified(run, trials)) && !warned(proof(run, trials))
+/// Without these no number is believed: data came back as written, and every layer was proved to be there.
+pub fn vital<'a>(run: &'a Run, trials: &[TrialRecord]) -> [Check<'a>; 2] {
+    [verified(run, trials), proof(run, trials)]
 }
 
 /// The family of verdicts that the correction for multiple comparisons covers, if the plan limits

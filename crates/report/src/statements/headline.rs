@@ -165,10 +165,12 @@ pub fn headline<'a>(f: &Selection<'a>, busy: bool, control_failed: bool) -> Head
         return Headline::LostData(cuts);
     }
     let sequences = sequences::cuts(f.run);
-    if sequences::answers(&sequences)
-        .iter()
-        .any(SequenceAnswer::lied)
-    {
+    let lied = || {
+        sequences::answers(&sequences)
+            .iter()
+            .any(SequenceAnswer::lied)
+    };
+    if sequences::controls_failed(&sequences).is_some() || lied() {
         return Headline::Sequences(sequences);
     }
     let programs = programs::cuts(f.run);

@@ -88,4 +88,8 @@ pub enum ControlFault<'a> {
     LiarNotCaught(&'a str),
     /// It is known to be honest and lost data.
     HonestLost(&'a str),
+    /// It is known to lie and lost nothing that POSIX promises after sequences of operations.
+    LiarKeptSequences(&'a str),
+    /// It is known to be honest and lost what POSIX promises after one.
+    HonestLostSequence(&'a str),
 }

@@ -9,12 +9,14 @@ use layermark_model::{
     },
 };
 
+use super::power_cuts::ControlFault;
+
 /// A layer under sequences of operations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SequenceAnswer<'a> {
     /// The layer.
     pub layer: &'a str,
-    /// Sequences that were done.
+    /// Sequences that were done, and whose cuts were all tried, or one of them took what was promised.
     pub sequences: u64,
     /// Power cuts after which the files were looked at.
     pub cuts: u64,
@@ -48,12 +50,16 @@ pub enum OpenSequences<'a> {
     None(Option<&'a str>),
     /// After so many cuts nobody could look, and why.
     Partly(u64, &'a str),
-    /// A layer that is known to lie lost nothing.
+    /// The run ended before all cuts of so many sequences, of so many.
+    Unfinished(u64, u64),
+    /// A layer that is known to lie lost nothing that POSIX promises.
     LiarLostNothing(&'a str),
     /// No power was cut under them in a layer that is known to lie.
     NoLiar,
-    /// A layer that is known to be honest lost something.
+    /// A layer that is known to be honest lost what POSIX promises.
     HonestLost(&'a str),
+    /// This layer did, and is known to be honest.
+    IsHonest,
 }
 
 impl SequenceAnswer<'_> {
@@ -61,6 +67,23 @@ impl SequenceAnswer<'_> {
     pub fn lied(&self) -> bool {
         self.posix > 0 && self.open.is_none()
     }
+}
+
+/// What is wrong with the controls of sequences. Where the one that is known to lie loses nothing, a loss in another
+/// layer shows as well that a loss is seen.
+pub fn controls_failed(cuts: &[SequenceCut]) -> Option<ControlFault<'_>> {
+    let is = |control| move |cut: &&SequenceCut| cut.control == Some(control);
+    if let Some(honest) = cuts
+        .iter()
+        .filter(is(WitnessControl::Honest))
+        .find(|c| c.lied())
+    {
+        return Some(ControlFault::HonestLostSequence(&honest.layer));
+    }
+    let mut liars = cuts.iter().filter(is(WitnessControl::Liar));
+    let tried = liars.find(|c| c.cuts > 0 && c.unfinished == 0)?;
+    let is_blind = !cuts.iter().any(SequenceCut::lied);
+    is_blind.then_some(ControlFault::LiarKeptSequences(&tried.layer))
 }
 
 /// Cuts of sequences in all layers.
@@ -94,10 +117,17 @@ fn answer<'a>(cut: &'a SequenceCut, believed: Option<OpenSequences<'a>>) -> Sequ
             let why = why.as_deref().or(cut.left_out_why.as_deref());
             Some(OpenSequences::None(why))
         }
+        _ if posix > 0 && cut.control == Some(WitnessControl::Honest) => {
+            Some(OpenSequences::IsHonest)
+        }
         // What was lost in a layer that a liar proves nothing of is lost all the same.
         _ if posix > 0 => believed.filter(|open| matches!(open, OpenSequences::HonestLost(_))),
         (None, Some(why)) if cut.unrecovered > 0 => {
             Some(OpenSequences::Partly(cut.unrecovered, why))
+        }
+        _ if cut.unfinished > 0 => {
+            let all = cut.sequences + cut.unfinished;
+            Some(OpenSequences::Unfinished(cut.unfinished, all))
         }
         _ => believed,
     };
@@ -203,6 +233,49 @@ pub(crate) mod tests {
             of(&[native(&[POSIX]), lossy(), liar(&[POSIX])]),
             (false, true)
         );
+    }
+
+    /// It said "yes" of a run that was stopped while it cut.
+    #[test]
+    fn nothing_is_proved_of_sequences_that_were_not_cut() {
+        let stopped = SequenceCut {
+            sequences: 103,
+            unfinished: 68,
+            ..cut("fuse", None, &[])
+        };
+        let all = [native(&[]), stopped.clone(), liar(&[POSIX])];
+        let found = answers(&all);
+        let fuse = found.iter().find(|a| a.layer == "fuse").unwrap();
+        assert_eq!(fuse.open, Some(OpenSequences::Unfinished(68, 171)));
+        // A loss is one, whatever was not tried.
+        let lost = SequenceCut {
+            unfinished: 68,
+            ..cut("fuse", None, &[POSIX])
+        };
+        let all = [native(&[]), lost, liar(&[POSIX])];
+        let found = answers(&all);
+        assert!(found.iter().any(|a| a.layer == "fuse" && a.lied()));
+    }
+
+    #[test]
+    fn wrong_controls_are_a_fault() {
+        let fuse = |lost: &[(&str, Basis)]| cut("fuse", None, lost);
+        let fault = |all: &[SequenceCut]| format!("{:?}", controls_failed(all));
+        assert_eq!(
+            fault(&[native(&[BEYOND]), fuse(&[]), liar(&[POSIX])]),
+            "None"
+        );
+        let lossy = fault(&[native(&[POSIX]), fuse(&[]), liar(&[POSIX])]);
+        assert_eq!(lossy, "Some(HonestLostSequence(\"native\"))");
+        let blind = fault(&[native(&[]), fuse(&[]), liar(&[BEYOND])]);
+        assert_eq!(blind, "Some(LiarKeptSequences(\"overlay:volatile\"))");
+        // What another layer lost was seen. And a liar that was not cut to the end says nothing.
+        assert_eq!(fault(&[native(&[]), fuse(&[POSIX]), liar(&[])]), "None");
+        let stopped = SequenceCut {
+            unfinished: 3,
+            ..liar(&[])
+        };
+        assert_eq!(fault(&[native(&[]), fuse(&[]), stopped]), "None");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The recommended record sizes for one kind of work in one layer.
-/// A choice of a size, not of a word: it has ranges of sizes, and no ratio to a reference.
+// A choice of a size, not of a word: it has ranges of sizes, and no ratio to a reference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferRow {
     /// The workload.

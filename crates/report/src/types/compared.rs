@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The older run that this run is compared with.
-/// It names the run; the comparisons are those of the results.
+// It names the run; the comparisons are those of the results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compared {
     /// Its id.
@@ -34,7 +34,7 @@ pub struct Missing {
 }
 
 /// A result checked against a gate.
-/// Its state judges the result's own comparison against a limit, so it has no second one.
+// Its state judges the result's own comparison against a limit, so it has no second one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateRow {
     /// The gate as the user wrote it, such as `fuse slower=3x`.

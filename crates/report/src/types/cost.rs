@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::Estimate;
 
 /// Cost of an operation over its record size, in one layer. A line, if the sizes fit one.
-/// Its parts are differences with intervals, and no verdict is asked on a model.
+// Its parts are differences with intervals, and no verdict is asked on a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostRow {
     /// Its id, such as `k3`.

@@ -20,7 +20,7 @@ pub struct FigureGroup {
 }
 
 /// Figures of a result.
-/// Its ratio is that of the result, which has the comparison.
+// Its ratio is that of the result, which has the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FigureRow {
     /// The result's id.

@@ -22,7 +22,7 @@ impl Forecast {
 
 /// The time of a step in a layer as its system calls and their costs there predict it: the native
 /// time, and for each call what it takes longer than natively.
-/// A forecast has no interval, so no verdict: [`Self::is_explained`] compares it with the measured one.
+// A forecast has no interval, so no verdict: `is_explained` compares it with the measured one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForecastRow {
     /// Id of the measured result.

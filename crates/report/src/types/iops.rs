@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A result of the workload `iops`.
-/// Its values have intervals; the ratio and the verdict are those of the result.
+// Its values have intervals; the ratio and the verdict are those of the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IopsRow {
     /// The result's id.

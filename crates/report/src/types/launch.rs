@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Estimate;
 
 /// All launches of a point in a layer, in the order of the run.
-/// Its levels have ratios; the verdict is that of the result.
+// Its levels have ratios; the verdict is that of the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LaunchSeries {
     /// Id of the result of these launches.

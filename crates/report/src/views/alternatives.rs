@@ -24,7 +24,7 @@ pub fn section(report: &Report) -> Option<Section> {
     (!tables.is_empty()).then(|| Section {
         name: NAME.into(),
         title: "Compared with each other".into(),
-        about: "Within each layer, the time an operation takes over that of the reference, the first one, block by block. The rules for the words are those of layers against the baseline.".into(),
+        about: "Within each layer, the time an operation takes over that of the reference, the first one, repeat by repeat. The rules for the words are those of layers against the baseline.".into(),
         tables,
         ..Section::default()
     })

@@ -7,9 +7,11 @@ use layermark_model::witness::{Outcome, Storey, WitnessTrial};
 use crate::{
     code_span::code,
     facts::power_cuts::{
-        closed, controls, controls_failed, killed, layers, lie, refuses, sentence, sum,
+        closed, control_fault, controls, controls_failed, killed, layers, lie, refuses, sentence,
+        sum,
     },
     number::count,
+    statements::power_cuts::ControlFault,
     types::{
         Cell, Conclusion, DataTable, DurabilityVerdict, Holds, LayerReport, Report, ResultRow,
         Section,
@@ -25,13 +27,21 @@ const LOSES_CLOSED: &str = "loses closed files";
 impl Report {
     /// Whether a layer that is not known to lie lost what it had acknowledged, or what was closed.
     pub fn lost_data(&self) -> bool {
-        sentence(&self.power_cuts).is_some() && self.controls_failed().is_none()
+        sentence(&self.power_cuts).is_some() && controls_failed(&self.power_cuts).is_none()
     }
 
     /// What is wrong with the controls: then no acquittal and no conviction can be believed.
     pub fn controls_failed(&self) -> Option<String> {
-        let why = controls_failed(&self.power_cuts)?;
-        Some(why.words(&self.names()).into())
+        Some(self.control_fault()?.words(&self.names()).into())
+    }
+
+    /// What cannot be believed because of that, and why.
+    pub fn unbelievable(&self) -> Option<String> {
+        Some(self.control_fault()?.unbelievable(&self.names()).into())
+    }
+
+    fn control_fault(&self) -> Option<ControlFault<'_>> {
+        control_fault(&self.power_cuts, &self.sequence_cuts)
     }
 
     /// The level that was reached, what is not proven, and what was lost.
@@ -64,7 +74,8 @@ impl Report {
     /// Level, evidence, and what is not proven.
     fn level(&self, layer: &str) -> [String; 4] {
         let sum = sum(&self.power_cuts, layer);
-        if let Some(why) = self.controls_failed().filter(|_| sum.cuts > 0) {
+        if let Some(why) = controls_failed(&self.power_cuts).filter(|_| sum.cuts > 0) {
+            let why = String::from(why.words(&self.names()));
             let cuts = count(sum.cuts as usize, "cut");
             let evidence = format!("{why}; here data was lost in {} of {cuts}", sum.losing);
             return ["L3", "cannot tell", &evidence, "all"].map(str::to_owned);

@@ -3,7 +3,10 @@
 use crate::{
     code_span::code,
     number,
-    types::{Cell, DataTable, Estimate, EstimateCheck, Report, Section},
+    types::{
+        Cell, Conclusion, DataTable, Estimate, EstimateCheck, EstimateVerdict, Holds, Report,
+        Section,
+    },
     words::estimate_checks::apart,
 };
 
@@ -25,9 +28,23 @@ pub fn section(report: &Report) -> Option<Section> {
             head: head.map(str::to_owned).to_vec(),
             rows: rows.iter().map(cells).collect(),
         }],
-        remarks: rows.iter().map(|row| row.text.clone()).collect(),
+        conclusions: rows.iter().map(conclusion).collect(),
         ..Section::default()
     })
+}
+
+fn conclusion(row: &EstimateCheck) -> Conclusion {
+    Conclusion {
+        text: row.text.clone(),
+        claim: String::new(),
+        layer: row.layer.clone(),
+        holds: match row.verdict {
+            EstimateVerdict::Explained => Holds::Yes,
+            EstimateVerdict::NotExplained => Holds::No,
+            EstimateVerdict::Undecided => Holds::Open,
+        },
+        evidence: vec![row.estimate.clone(), row.measured.clone()],
+    }
 }
 
 fn cells(row: &EstimateCheck) -> Vec<Cell> {

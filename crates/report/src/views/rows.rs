@@ -1,5 +1,7 @@
 //! Texts that the tables of several formats share.
 
+use std::borrow::Cow;
+
 use layermark_model::flags;
 
 use crate::{
@@ -316,15 +318,33 @@ pub fn about(report: &Report) -> String {
     )
 }
 
-/// Whether to believe it, how many checks passed, and which did not. Of two runs each has its own answer.
+/// Why a run is not trusted. Of two runs each has its own answer.
+fn distrust(report: &Report) -> Option<Cow<'_, str>> {
+    match &report.compared {
+        Some(_) => None,
+        None => report.distrust(),
+    }
+}
+
+/// The mark before [`trust`]. The controls of power cuts are no check.
+pub fn trust_mark(report: &Report) -> TrustState {
+    let warned = report.trust.iter().any(|t| t.state == TrustState::Warn);
+    if warned || distrust(report).is_some() {
+        TrustState::Warn
+    } else {
+        TrustState::Ok
+    }
+}
+
+/// Whether to believe it, or why not, how many checks passed, and which did not.
 pub fn trust(report: &Report) -> String {
     let having = |state: TrustState| report.trust.iter().filter(move |t| t.state == state);
     let warnings: Vec<&str> = having(TrustState::Warn).map(|t| t.title.as_str()).collect();
-    let believed = match &report.compared {
-        Some(_) => "",
-        None if !report.trustworthy() => "no, ",
-        None if warnings.is_empty() => "yes, ",
-        None => "with care, ",
+    let believed = match (distrust(report), &report.compared) {
+        (Some(why), _) => format!("no: {why}; "),
+        (None, Some(_)) => String::new(),
+        (None, None) if warnings.is_empty() => "yes, ".into(),
+        (None, None) => "with care, ".into(),
     };
     let passed = number::count(having(TrustState::Ok).count(), "check");
     if warnings.is_empty() {

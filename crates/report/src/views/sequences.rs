@@ -60,7 +60,8 @@ fn sums(cuts: &[SequenceCut]) -> DataTable {
     let row = |cut: &SequenceCut| {
         let [posix, beyond] = [Basis::Posix, Basis::Linux].map(|basis| cut.losing(basis));
         let mut row = vec![Cell::text(code(&cut.layer))];
-        row.extend([cut.sequences, cut.left_out, cut.cuts, posix, beyond].map(Cell::count));
+        let counts = [cut.sequences, cut.left_out, cut.unfinished, cut.cuts];
+        row.extend(counts.into_iter().chain([posix, beyond]).map(Cell::count));
         row.push(match cut.elapsed_ns {
             0 => Cell::text(""),
             ns => Cell::count((cut.cuts as f64 / (ns as f64 / 60e9)) as u64),
@@ -75,6 +76,7 @@ fn sums(cuts: &[SequenceCut]) -> DataTable {
         "layer",
         "sequences",
         "left out",
+        "unfinished",
         "cuts",
         "lost what POSIX promises",
         "lost only more than that",
@@ -84,7 +86,7 @@ fn sums(cuts: &[SequenceCut]) -> DataTable {
     ];
     DataTable {
         title: "Sequences of operations".into(),
-        note: "Left out: the layer refused a call, or did something else than other file systems before any cut. What is lost after a cut that POSIX does not promise, and ext4, XFS and btrfs keep, is counted apart.".into(),
+        note: "Left out: the layer refused a call, or did something else than other file systems before any cut. Unfinished: the run ended before it, or before all of its cuts. What is lost after a cut that POSIX does not promise, and ext4, XFS and btrfs keep, is counted apart.".into(),
         head: head.map(str::to_owned).to_vec(),
         rows: cuts.iter().map(row).collect(),
     }

@@ -74,7 +74,7 @@ impl Words for AgainstItself {
     fn words(&self, names: &Names) -> Text {
         let (baseline, points) = (names.baseline(), self.points);
         if points == 0 {
-            return text!("too few blocks to say whether {baseline} equals itself");
+            return text!("too few repeats to say whether {baseline} equals itself");
         }
         let range = number::ratio_span(self.span);
         let cover = self.cover;
@@ -101,11 +101,11 @@ impl Words for Drift<'_> {
                 "{changed} of {looked} ratios changed late in the run: no single number is given for them"
             )
         } else if looked == 0 {
-            text!("changes are looked for from {MIN_BLOCKS_FOR_CHANGE} blocks on")
+            text!("changes are looked for from {MIN_BLOCKS_FOR_CHANGE} repeats on")
         } else {
             let all = self.compared;
             text!(
-                "no late change in the {looked} of {all} ratios that have {MIN_BLOCKS_FOR_CHANGE} blocks"
+                "no late change in the {looked} of {all} ratios that have {MIN_BLOCKS_FOR_CHANGE} repeats"
             )
         };
         if self.moved.is_empty() {

@@ -148,7 +148,7 @@ impl Words for NotAReport {
             Self::Incomplete(why) => text!("this is not a complete report: {why}"),
             Self::Comparison => "this is a comparison of two runs, not a run".into(),
             Self::WithoutBlocks => {
-                "it was written by an older layermark, without the ratios of its blocks".into()
+                "it was written by an older layermark, without the ratios of its repeats".into()
             }
         }
     }

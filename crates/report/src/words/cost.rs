@@ -43,7 +43,7 @@ impl Words for OperationCost {
                 let known = if *with_interval {
                     ""
                 } else {
-                    " (too few blocks for an interval)"
+                    " (too few repeats for an interval)"
                 };
                 let baseline = names.baseline();
                 text!("no cost beside {baseline}'s that can be told from chance{known}")

@@ -10,7 +10,7 @@ use crate::{
 impl Words for DepthBend<'_> {
     fn words(&self, names: &Names) -> Text {
         let (bend, agree, blocks) = (self.bend.words(names), self.agree, self.blocks);
-        text!("{bend} (in {agree} of {blocks} blocks)")
+        text!("{bend} (in {agree} of {blocks} repeats)")
     }
 }
 

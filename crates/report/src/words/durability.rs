@@ -49,7 +49,7 @@ impl Words for Seen<'_> {
                 text!("{flushes} device flushes (the programs' own syncs are not counted)")
             }
             Self::LayerPrograms(here, there) => text!(
-                "{here} device flushes, {} {there} in the same blocks (the programs' own syncs are not counted)",
+                "{here} device flushes, {} {there} in the same repeats (the programs' own syncs are not counted)",
                 names.natively()
             ),
         }

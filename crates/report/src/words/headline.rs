@@ -54,6 +54,9 @@ impl Words for Headline<'_> {
                 Text::joined(told.chain(more), ". ")
             }
             Self::Sequences(cuts) => {
+                if let Some(fault) = sequences::controls_failed(cuts) {
+                    return fault.unbelievable(names);
+                }
                 let all = sequences::answers(cuts);
                 let lied: Vec<&SequenceAnswer<'_>> = all.iter().filter(|a| a.lied()).collect();
                 let more = lied.len().saturating_sub(1);

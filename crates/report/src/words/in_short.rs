@@ -19,7 +19,14 @@ impl Words for ShortLine<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
             Self::Layer(of) => of.said(),
-            Self::Open(open) => text!("{}: what it costs is not decided", layers(open)),
+            Self::Open(open) => {
+                let what = if open.len() == 1 {
+                    "it costs"
+                } else {
+                    "they cost"
+                };
+                text!("{}: what {what} is not decided", layers(open))
+            }
         }
     }
 }

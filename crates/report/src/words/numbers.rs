@@ -195,6 +195,7 @@ macro_rules! variants {
 }
 
 mod answers;
+mod sequences;
 mod studies;
 
 /// Runs a check on a hundred draws.
@@ -538,7 +539,8 @@ fn power_cuts_and_their_controls() {
         power_cuts::CutEvidence::Closed(_), power_cuts::CutEvidence::LostWhenKilled(_),
         power_cuts::CutEvidence::NotSetUpWhenKilled(_), power_cuts::CutEvidence::Refuses(_));
     let (faults, wrong) = variants!(ControlFault<'_>:
-        ControlFault::LiarNotCaught(_), ControlFault::HonestLost(_));
+        ControlFault::LiarNotCaught(_), ControlFault::HonestLost(_), ControlFault::LiarKeptSequences(_),
+        ControlFault::HonestLostSequence(_));
     let (losses, ways) = variants!(Loss<'_>: Loss::Lie(_), Loss::Closed(..));
     hundred(|d| {
         let (worst, first) = cut(d);
@@ -564,11 +566,13 @@ fn power_cuts_and_their_controls() {
         let closed_files = Loss::Closed("rclone", &closed);
         each(plain_data([lie.clone(), closed_files]), losses, ways);
         let fault = ControlFault::LiarNotCaught("liar");
-        each(
-            plain_data([fault, ControlFault::HonestLost("native")]),
-            faults,
-            wrong,
-        );
+        let all = [
+            fault,
+            ControlFault::HonestLost("native"),
+            ControlFault::LiarKeptSequences("liar"),
+            ControlFault::HonestLostSequence("native"),
+        ];
+        each(plain_data(all), faults, wrong);
         let lost = PowerCuts::Lost {
             first: lie,
             more_lies: d.count(),

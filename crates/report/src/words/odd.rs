@@ -130,7 +130,7 @@ impl Words for NotAmong<'_> {
                 "its flushes do not wait for the disk, and those of other runs do".into()
             }
             Self::NoBaseline => "the baseline was not measured there".into(),
-            Self::FewBlocks => "it has too few blocks".into(),
+            Self::FewBlocks => "it has too few repeats".into(),
             Self::FewRuns => "fewer than three runs can be compared here".into(),
         }
     }

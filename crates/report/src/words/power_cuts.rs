@@ -19,10 +19,7 @@ pub fn time(ms: i64) -> Text {
 impl Words for PowerCuts<'_> {
     fn words(&self, names: &Names) -> Text {
         match self {
-            Self::Unbelievable(why) => text!(
-                "no verdict of the power cuts can be believed: {}",
-                why.words(names)
-            ),
+            Self::Unbelievable(why) => why.unbelievable(names),
             Self::Lost {
                 first,
                 more_lies,
@@ -155,6 +152,19 @@ fn control(what: &str, cut: Option<&ControlCut>) -> Text {
     }
 }
 
+impl ControlFault<'_> {
+    /// What cannot be believed because of it. Writers and sequences have controls of their own.
+    pub fn unbelievable(&self, names: &Names) -> Text {
+        let what = match self {
+            Self::LiarNotCaught(_) | Self::HonestLost(_) => "no verdict of the power cuts",
+            Self::LiarKeptSequences(_) | Self::HonestLostSequence(_) => {
+                "no verdict on sequences of operations"
+            }
+        };
+        text!("{what} can be believed: {}", self.words(names))
+    }
+}
+
 impl Words for ControlFault<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
@@ -164,6 +174,14 @@ impl Words for ControlFault<'_> {
             Self::HonestLost(layer) => {
                 text!("{} is known to be honest and lost data", Text::code(layer))
             }
+            Self::LiarKeptSequences(layer) => text!(
+                "{} is known to lie and lost nothing that POSIX promises after sequences of operations",
+                Text::code(layer)
+            ),
+            Self::HonestLostSequence(layer) => text!(
+                "{} is known to be honest and lost what POSIX promises after a sequence of operations",
+                Text::code(layer)
+            ),
         }
     }
 }

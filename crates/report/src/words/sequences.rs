@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Words for SequenceAnswer<'_> {
-    fn words(&self, _: &Names) -> Text {
+    fn words(&self, names: &Names) -> Text {
         let layer = Text::code(self.layer);
         let of = count(self.sequences as usize, "sequence");
         let cuts = count(self.cuts as usize, "cut");
@@ -16,7 +16,7 @@ impl Words for SequenceAnswer<'_> {
             parts.push(text!(
                 "{layer} loses what POSIX promises after {} of {of} of operations ({cuts}), such as {}",
                 self.posix,
-                example.words()
+                example.words(names)
             ));
         } else if self.open.is_none() {
             parts.push(text!(
@@ -31,23 +31,29 @@ impl Words for SequenceAnswer<'_> {
             };
             parts.push(text!(
                 "{of} what POSIX does not promise, and ext4, XFS and btrfs keep, is lost, such as {}",
-                example.words()
+                example.words(names)
             ));
         }
         if let Some(open) = &self.open {
-            let what = if parts.is_empty() {
-                text!("what {layer} keeps of sequences of operations is not proved")
-            } else {
-                "that is not proved".into()
-            };
-            parts.push(text!("{what}: {}", open.said()));
+            let why = open.words(names);
+            parts.push(match (parts.is_empty(), open) {
+                (_, OpenSequences::IsHonest) => why,
+                (true, _) => {
+                    text!("what {layer} keeps of sequences of operations is not proved: {why}")
+                }
+                // What is lost beyond POSIX is seen.
+                (false, _) if self.posix == 0 => {
+                    text!("whether it keeps what POSIX promises is not proved: {why}")
+                }
+                (false, _) => text!("that is not proved: {why}"),
+            });
         }
         Text::joined(parts, "; ")
     }
 }
 
-impl Example<'_> {
-    fn words(&self) -> Text {
+impl Words for Example<'_> {
+    fn words(&self, _: &Names) -> Text {
         text!(
             "{}: {} is {} and not {}",
             Text::code(self.sequence),
@@ -58,8 +64,8 @@ impl Example<'_> {
     }
 }
 
-impl OpenSequences<'_> {
-    fn said(&self) -> Text {
+impl Words for OpenSequences<'_> {
+    fn words(&self, _: &Names) -> Text {
         match self {
             Self::NotCut(why) => text!("{why}"),
             Self::None(None) => "the run was stopped before a cut".into(),
@@ -68,15 +74,22 @@ impl OpenSequences<'_> {
                 let cuts = count(*n as usize, "cut");
                 text!("after {cuts} nobody could look ({why})")
             }
+            Self::Unfinished(left, all) => {
+                let all = count(*all as usize, "sequence");
+                text!("the run ended before all cuts of {left} of {all}")
+            }
             Self::LiarLostNothing(liar) => text!(
-                "none was lost in {} either, which is known to lie",
+                "nothing that POSIX promises was lost in {} either, which is known to lie",
                 Text::code(liar)
             ),
             Self::NoLiar => "no power was cut in a layer that is known to lie".into(),
             Self::HonestLost(honest) => text!(
-                "{} lost something as well, which is known to be honest",
+                "{} lost what POSIX promises as well, and is known to be honest",
                 Text::code(honest)
             ),
+            Self::IsHonest => {
+                "it is known to be honest, so no loss under sequences is proved of any layer".into()
+            }
         }
     }
 }
@@ -130,6 +143,60 @@ mod tests {
         assert_eq!(
             told(partly),
             "what `fuse` keeps of sequences of operations is not proved: after 3 cuts nobody could look (mount: broken)"
+        );
+        let stopped = SequenceCut {
+            sequences: 103,
+            unfinished: 68,
+            ..cut("fuse", None, &[])
+        };
+        assert_eq!(
+            told(stopped),
+            "what `fuse` keeps of sequences of operations is not proved: the run ended before all cuts of 68 of 171 \
+             sequences"
+        );
+        let partly_beyond = told(SequenceCut {
+            unfinished: 68,
+            ..cut("fuse", None, &[BEYOND])
+        });
+        assert!(
+            partly_beyond.contains("; whether it keeps what POSIX promises is not proved: the run"),
+            "{partly_beyond}"
+        );
+    }
+
+    /// It said that nothing was proved of the control because the control had lost something as well.
+    #[test]
+    fn controls_that_came_out_wrong_are_told_as_such() {
+        let liar = cut("overlay:volatile", Some(WitnessControl::Liar), &[BEYOND]);
+        let honest = cut("native", Some(WitnessControl::Honest), &[POSIX]);
+        let all = [honest, cut("fuse", None, &[POSIX]), liar.clone()];
+        let all = answers(&all);
+        let of = |layer| said(all.iter().find(|a| a.layer == layer).unwrap());
+        let (native, fuse) = (of("native"), of("fuse"));
+        assert!(
+            native.ends_with(
+                "`an empty file`; it is known to be honest, so no loss under sequences is proved of any layer"
+            ),
+            "{native}"
+        );
+        assert!(
+            fuse.ends_with(
+                "; that is not proved: `native` lost what POSIX promises as well, and is known to be honest"
+            ),
+            "{fuse}"
+        );
+        let kept = [
+            cut("native", Some(WitnessControl::Honest), &[]),
+            cut("fuse", None, &[]),
+            liar,
+        ];
+        let kept = answers(&kept);
+        let fuse = said(kept.iter().find(|a| a.layer == "fuse").unwrap());
+        assert!(
+            fuse.ends_with(
+                ": nothing that POSIX promises was lost in `overlay:volatile` either, which is known to lie"
+            ),
+            "{fuse}"
         );
     }
 }

@@ -1,11 +1,15 @@
 //! What a reader sees first, of every stored run.
 
+use layermark_model::witness::{
+    SequenceCut, WitnessControl, WitnessTrial,
+    sequence::{Basis, LossKind, LostSequence, LostThing, SequenceState},
+};
 use layermark_report::{
     Report, Section, TrustState,
     page::{Document, Part},
     render::{self, Style},
 };
-use layermark_testkit::fixtures;
+use layermark_testkit::{fixtures, sample::Sample};
 
 /// Terms of the method, which a reader of a first screen need not know.
 const TERMS: [&str; 8] = [
@@ -67,7 +71,7 @@ fn a_first_line_of_trust_says_whether_to_believe_it() {
             .to_owned();
         let warned = report.trust.iter().any(|t| t.state == TrustState::Warn);
         let start = match (report.trustworthy(), warned) {
-            (false, _) => "no, ",
+            (false, _) => "no: ",
             (true, true) => "with care, ",
             (true, false) => "yes, ",
         };
@@ -77,6 +81,91 @@ fn a_first_line_of_trust_says_whether_to_believe_it() {
         }
     }
     assert_eq!(seen.len(), 3, "{seen:?}");
+}
+
+fn exported(report: &Report, name: &str) -> String {
+    let mut out = Vec::new();
+    render::for_path(name.as_ref())
+        .expect("a format")
+        .write(report, &mut out)
+        .expect("a file");
+    String::from_utf8(out).expect("text")
+}
+
+/// The line said "no" beside a green tick, and not why: the controls of power cuts are no check.
+#[test]
+fn wrong_controls_of_power_cuts_end_trust_everywhere() {
+    let lost = LostSequence {
+        sequence: "create a/g; fsync a".into(),
+        state: SequenceState {
+            acknowledged: 1,
+            survives: "none".into(),
+        },
+        things: vec![LostThing {
+            path: "a/g".into(),
+            kind: LossKind::Name,
+            basis: Basis::Posix,
+            expected: "an empty file".into(),
+            found: "absent".into(),
+        }],
+    };
+    let of_sequences = SequenceCut {
+        layer: "native".into(),
+        control: Some(WitnessControl::Honest),
+        sequences: 171,
+        cuts: 684,
+        smallest: Some(lost.clone()),
+        lost: vec![lost],
+        ..SequenceCut::default()
+    };
+    let of_writers = WitnessTrial {
+        layer: "native".into(),
+        writer: "append".into(),
+        control: Some(WitnessControl::Honest),
+        records: 500,
+        cuts: 38,
+        losing: 1,
+        ..WitnessTrial::default()
+    };
+    let made = |writers: Vec<WitnessTrial>, sequences: Vec<SequenceCut>| {
+        let (mut run, trials) = Sample::default().build();
+        run.layers[0].facts.power_cuts = writers;
+        run.layers[0].facts.sequence_cuts = sequences;
+        Report::build(&run, &trials)
+    };
+    let sound = made(vec![], vec![]);
+    assert!(sound.trustworthy() && exported(&sound, "x.html").contains("believe ok"));
+    let lost = "native is known to be honest and lost";
+    for (report, headline, why) in [
+        (
+            made(vec![of_writers], vec![]),
+            "no verdict of the power cuts can be believed: ",
+            format!("{lost} data"),
+        ),
+        (
+            made(vec![], vec![of_sequences]),
+            "no verdict on sequences of operations can be believed: ",
+            format!("{lost} what POSIX promises after a sequence of operations"),
+        ),
+    ] {
+        assert!(!report.trustworthy());
+        let said = report.headline.replace('`', "");
+        assert_eq!(said, format!("{headline}{why}"));
+        assert_eq!(report.unbelievable(), Some(report.headline.clone()));
+        let start = format!("no: {why}; ");
+        let note = Document::new(&report)
+            .note(Part::Trust)
+            .map(|n| n.replace('`', ""));
+        assert!(
+            note.as_ref().is_some_and(|n| n.starts_with(&start)),
+            "{note:?}"
+        );
+        let page = exported(&report, "x.html");
+        assert!(page.contains("believe warn") && !page.contains("believe ok"));
+        assert!(page.contains("</a>: no: <code>native</code> is known to be honest"));
+        assert!(exported(&report, "x.card.svg").contains("! trust: no: native is known"));
+        assert!(printed(&report, 200).contains(&format!("Trust: {start}")));
+    }
 }
 
 #[test]
@@ -291,12 +380,7 @@ fn a_time_without_a_flush_is_marked_and_hatched() {
         line.starts_with("`overlay:volatile`: ! skips fsync; "),
         "{line}"
     );
-    let mut page = Vec::new();
-    render::for_path("x.html".as_ref())
-        .expect("a format")
-        .write(&report, &mut page)
-        .expect("a page");
-    let page = String::from_utf8(page).expect("text");
+    let page = exported(&report, "x.html");
     assert_eq!(page.matches(" hatched\"").count(), hatched.len());
 }
 

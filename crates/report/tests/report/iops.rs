@@ -171,7 +171,7 @@ fn the_knee_of_each_curve_is_told() {
             .starts_with("the knee is at queue depth 4: at 16 IOPS are 0 % more")
     );
     assert!(
-        knees[1].text.ends_with("(in 11 of 11 blocks)"),
+        knees[1].text.ends_with("(in 11 of 11 repeats)"),
         "{}",
         knees[1].text
     );

@@ -192,7 +192,7 @@ fn because(many: &ManyRuns) -> Vec<Option<&str>> {
 fn a_run_that_cannot_be_compared_says_why_and_the_others_are_compared() {
     type Change = fn(&mut ResultRow);
     let changes: [(Change, &str); 5] = [
-        (|row| row.block_ratios.truncate(2), "it has too few blocks"),
+        (|row| row.block_ratios.truncate(2), "it has too few repeats"),
         (
             |row| row.block_ratios.clear(),
             "the baseline was not measured there",

@@ -20,8 +20,11 @@ pub struct SequenceCut {
     /// Why no power was cut under any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncut: Option<String>,
-    /// Sequences that were done.
+    /// Sequences that were done, and whose cuts were all tried, or one of them took what was promised.
     pub sequences: u64,
+    /// Sequences that the run ended before, or before all of their cuts; not in `sequences`.
+    #[serde(default)]
+    pub unfinished: u64,
     /// Sequences of which the layer refused a call, or did something else than on other file systems; not in
     /// `sequences`.
     #[serde(default)]

@@ -428,7 +428,7 @@ fn a_programs_flushes_are_compared_with_natives() {
     assert_eq!(
         liar.because.as_deref(),
         Some(
-            "0 device flushes, natively 400 in the same blocks (the programs' own syncs are not counted)"
+            "0 device flushes, natively 400 in the same repeats (the programs' own syncs are not counted)"
         )
     );
     assert_eq!(launched(&disk(), false, 39, 40).verdict, Honoured);

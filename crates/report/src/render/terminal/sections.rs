@@ -7,7 +7,10 @@ use super::{
     columns::{display_width, left, right},
     lines, name_parts, plain, plain_name, stacked, text, wrapped,
 };
-use crate::{Conclusion, DataTable, Section, number::count};
+use crate::{
+    Conclusion, DataTable, Section,
+    number::{count, list},
+};
 
 /// Most rows; further ones are in the page and in the other formats.
 const ROWS: usize = 40;
@@ -20,7 +23,8 @@ pub fn print(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Re
     tables(section, style, out)
 }
 
-/// A section with as many of its tables as have room, at least its conclusions or its first table.
+/// A section with as many of its tables and remarks as have room, at least its conclusions, its first table or its first
+/// remark. What has none is counted.
 pub fn short(section: &Section, style: Style, room: usize) -> anyhow::Result<String> {
     let mut out = Vec::new();
     wrapped(&mut out, style, "", "  ", &plain(&section.title))?;
@@ -32,27 +36,53 @@ pub fn short(section: &Section, style: Style, room: usize) -> anyhow::Result<Str
         of_several(section, table, style, &mut out)?;
         parts.push(String::from_utf8(out)?);
     }
-    let mut out = Vec::new();
-    remarks(section, style, &mut out)?;
-    let last = String::from_utf8(out)?;
-    // The line that counts the tables without room.
-    let free = |shown: &str| room.saturating_sub(lines(shown) + 1);
-    let (mut tables, needed) = (0, usize::from(section.conclusions.is_empty()));
-    for part in &parts {
-        if tables >= needed && lines(part) > free(&shown) {
-            break;
-        }
-        shown += part;
-        tables += 1;
+    let mut said = Vec::new();
+    for remark in &section.remarks {
+        said.push(text(style, "  ", "    ", &format!("{remark}."))?);
     }
-    if tables < parts.len() {
-        let word = if tables == 0 { "table" } else { "more table" };
-        let more = count(parts.len() - tables, word);
-        shown += &text(style, "", "  ", &format!("and {more}: --full"))?;
-    } else if lines(&last) <= free(&shown) {
-        shown += &last;
+    let mut out = Vec::new();
+    files(section, &mut out)?;
+    let files = String::from_utf8(out)?;
+    // The last line counts what has no room.
+    let free = |shown: &str| room.saturating_sub(lines(shown) + 1);
+    let mut needed = usize::from(section.conclusions.is_empty());
+    let mut take = |parts: &[String]| {
+        let mut taken = 0;
+        for part in parts {
+            if taken >= needed && lines(part) > free(&shown) {
+                break;
+            }
+            shown += part;
+            taken += 1;
+        }
+        needed = needed.saturating_sub(taken);
+        taken
+    };
+    let tables = take(&parts);
+    let all_tables = tables == parts.len();
+    let remarks = if all_tables { take(&said) } else { 0 };
+    let all_remarks = all_tables && remarks == said.len();
+    let fits = all_remarks && lines(&files) <= free(&shown);
+    if fits {
+        shown += &files;
+    }
+    let of_files = section.files.len();
+    let left = [
+        left_of(tables, parts.len(), "table"),
+        left_of(remarks, said.len(), "remark"),
+        left_of(if fits { of_files } else { 0 }, of_files, "text file"),
+    ];
+    let left: Vec<String> = left.into_iter().flatten().collect();
+    if !left.is_empty() {
+        shown += &text(style, "", "  ", &format!("and {}: --full", list(&left)))?;
     }
     Ok(shown)
+}
+
+/// `3 more tables`, of which these were shown.
+fn left_of(shown: usize, all: usize, word: &str) -> Option<String> {
+    let more = if shown == 0 { "" } else { "more " };
+    (shown < all).then(|| count(all - shown, &format!("{more}{word}")))
 }
 
 /// A table, with its title if the section has others.
@@ -73,13 +103,13 @@ fn tables(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Resul
     for table in &section.tables {
         of_several(section, table, style, out)?;
     }
-    remarks(section, style, out)
-}
-
-fn remarks(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     for remark in &section.remarks {
         wrapped(out, style, "  ", "    ", &plain(&format!("{remark}.")))?;
     }
+    files(section, out)
+}
+
+fn files(section: &Section, out: &mut dyn Write) -> anyhow::Result<()> {
     for file in &section.files {
         writeln!(out, "\n  {}", plain(&file.name))?;
         for line in file.text.lines() {
@@ -219,4 +249,53 @@ fn more(table: &DataTable, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(out, "  and {} in the page", count(left, "more row"))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cell;
+
+    fn table() -> DataTable {
+        DataTable {
+            title: "Times".into(),
+            note: String::new(),
+            head: vec!["layer".into()],
+            rows: vec![vec![Cell::text("fuse")]; 4],
+        }
+    }
+
+    /// What a section said below its tables went without a word.
+    #[test]
+    fn what_has_no_room_is_counted() {
+        let section = Section {
+            title: "Answer".into(),
+            tables: vec![table(), table()],
+            remarks: vec!["One".into(), "Two".into()],
+            ..Section::default()
+        };
+        let of = |section: &Section, room| short(section, Style::default(), room).expect("text");
+        let told = of(&section, 9);
+        assert!(
+            told.ends_with("and 1 more table and 2 remarks: --full\n"),
+            "{told}"
+        );
+        let told = of(&section, 40);
+        assert!(told.ends_with("One.\n  Two.\n"), "{told}");
+        let told = of(&section, lines(&told));
+        assert!(
+            told.ends_with("  One.\nand 1 more remark: --full\n"),
+            "{told}"
+        );
+        // Without tables the first remark is what the section says.
+        let alone = Section {
+            tables: Vec::new(),
+            ..section
+        };
+        let told = of(&alone, 0);
+        assert!(
+            told.ends_with("  One.\nand 1 more remark: --full\n"),
+            "{told}"
+        );
+    }
 }

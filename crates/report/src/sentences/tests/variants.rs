@@ -11,7 +11,7 @@ use layermark_model::{
     CacheState, Cut, DirectIo, GuestFacts, LayerStatus, Limit, Limited, Run, RunStatus, Trial,
     TrialRecord, Verified, flags,
     witness::{
-        LossOrder, ProgramCut, Promise, SequenceCut,
+        LossOrder, ProgramCut, Promise, SequenceCut, WitnessControl,
         sequence::{Basis, LossKind, LostSequence, LostThing, SequenceState},
     },
 };
@@ -419,11 +419,21 @@ impl Draw {
             }],
         });
         let lost: Vec<LostSequence> = lost.collect();
+        let unrecovered = self.pick(&[0, 0, 6]);
         SequenceCut {
             layer: self.pick(&LAYERS).into(),
+            control: self.pick(&[
+                None,
+                Some(WitnessControl::Honest),
+                Some(WitnessControl::Liar),
+            ]),
+            named: self.once_in(2),
             uncut: self.once_in(4).then(|| "its files are in memory".into()),
             sequences: 198,
-            cuts: 792,
+            unfinished: self.pick(&[0, 0, 68]),
+            unrecovered,
+            unrecovered_why: (unrecovered > 0).then(|| "mount: broken".into()),
+            cuts: self.pick(&[0, 792, 792, 792]),
             smallest: lost.iter().min_by_key(|l| l.basis()).cloned(),
             lost,
             ..SequenceCut::default()

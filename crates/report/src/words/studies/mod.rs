@@ -49,7 +49,7 @@ pub fn about(of: StudyId, names: &Names) -> Text {
         StudyId::IozoneVm => text!(
             "iozone's tests {natively} and through each layer. Throughput is in KB/s of 1024 bytes, as in iozone. Files were read just after they had been written or read, so reads come from memory if the layer allows it."
         ),
-        StudyId::LaunchShare => "Programs launched from each layer until they are ready: mean, range, and ratio to the first layer in the same blocks. Layers on an emulated CPU are compared with each other.".into(),
+        StudyId::LaunchShare => "Programs launched from each layer until they are ready: mean, range, and ratio to the first layer in the same repeats. Layers on an emulated CPU are compared with each other.".into(),
         StudyId::VirtualIoStack => "Throughput of the same work natively, through emulated hardware and through paravirtual devices: more is better. Guests on an emulated CPU (TCG) are compared with each other. The figures do not apply to KVM.".into(),
     }
 }
