@@ -52,11 +52,18 @@ impl Stopped {
         }
         let mut stopped = Self(Vec::new());
         let mut next = vec![pid];
-        while let Some(pid) = next.pop() {
-            match stopped.add(pid) {
+        while let Some(one) = next.pop() {
+            match stopped.add(one) {
+                Ok(()) => next.extend(children(one)),
+                Err(e) if one == pid => return Err(wrong(e.to_string())),
                 // A child may end before it is stopped.
-                Err(e) if stopped.0.is_empty() => return Err(wrong(e.to_string())),
-                _ => next.extend(children(pid)),
+                Err(e) if is_gone(&e) => {}
+                Err(e) => {
+                    return Err(Failure::failed(format!(
+                        "process {one}, which {pid} has started: {e}"
+                    ))
+                    .hint("record as root, or a process without it"));
+                }
             }
         }
         Ok(stopped)
@@ -80,8 +87,15 @@ impl Stopped {
             fd,
             stopped_before: state == 'T',
         });
-        until(|| threads(pid).all(|thread| is_stopped(pid, thread)))
-            .map_err(|()| io::Error::other("it has not stopped within ten seconds"))
+        let stopped = |thread| matches!(state_of(pid, thread), 'T' | 't' | ENDED);
+        until(|| threads(pid).all(stopped))
+            .map_err(|()| io::Error::other("it has not stopped within ten seconds"))?;
+        // A child that has ended stays there until its parent, which is stopped, looks at it.
+        if threads(pid).all(|thread| state_of(pid, thread) == ENDED) {
+            self.0.pop();
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(())
     }
 
     /// Their numbers.
@@ -123,6 +137,12 @@ impl Drop for Stopped {
     }
 }
 
+/// Whether a process is not there any more.
+fn is_gone(e: &io::Error) -> bool {
+    e.kind() == io::ErrorKind::NotFound
+        || e.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
 fn until(mut done: impl FnMut() -> bool) -> Result<(), ()> {
     let end = Instant::now() + PATIENCE;
     while !done() {
@@ -141,11 +161,17 @@ fn threads(pid: u32) -> impl Iterator<Item = u32> {
     tasks.filter_map(|task| task.file_name().to_str()?.parse().ok())
 }
 
-/// Whether a thread is stopped, or has ended.
-fn is_stopped(pid: u32, thread: u32) -> bool {
+/// The state of a thread that has ended, whether it was reaped or not.
+const ENDED: char = 'Z';
+
+/// The letter of a thread's state.
+fn state_of(pid: u32, thread: u32) -> char {
     let stat = fs::File::open(format!("/proc/{pid}/task/{thread}/stat"));
     let stat = stat.ok().and_then(|stat| Stat::read(&stat));
-    stat.is_none_or(|stat| matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
+    stat.map_or(
+        ENDED,
+        |stat| if stat.state == 'X' { ENDED } else { stat.state },
+    )
 }
 
 /// Whether a thread has a tracer, or has ended.
@@ -232,6 +258,30 @@ mod tests {
             expected.sort();
             assert_eq!(found, expected, "{octal}");
         }
+    }
+
+    /// Its parent is stopped and does not reap it.
+    #[test]
+    fn a_child_that_has_ended_is_left_out() {
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", "true & echo $!; exec cat"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = shell.stdout.take().unwrap();
+        io::BufRead::read_line(&mut io::BufReader::new(out), &mut line).unwrap();
+        let child = line.trim().parse().unwrap();
+        // `cat` does not know of it.
+        until(|| state_of(child, child) == ENDED).unwrap();
+        let stopped = Stopped::with_children(shell.id()).unwrap();
+        assert_eq!(stopped.pids().collect::<Vec<_>>(), [shell.id()]);
+        let running = stopped.running(Path::new("/")).unwrap();
+        assert_eq!(running.len(), 1);
+        drop(stopped);
+        shell.kill().unwrap();
+        shell.wait().unwrap();
     }
 
     #[test]
