@@ -419,6 +419,7 @@ mod tests {
     /// They were asked for, and none was done.
     #[test]
     fn a_layer_whose_sequences_were_not_cut_is_not_acquitted() {
+        use WitnessControl::{Honest, Liar};
         let with = |control, losing, sequences| KnownAnswer {
             sequences: vec![sequences],
             ..known(control, losing, 0)
@@ -433,7 +434,6 @@ mod tests {
             ..cut.clone()
         };
         let none = SequenceCut::default();
-        use WitnessControl::{Honest, Liar};
         assert_eq!(with(Honest, 0, cut).as_expected(), Some(true));
         let open = with(Honest, 0, ended.clone());
         assert_eq!(open.as_expected(), None);
