@@ -2,8 +2,8 @@
 # Takes docs' pictures of a page, as a phone and a desk show it: of the testkit's stored run `quiet`, so nothing is measured.
 # usage: scripts/page-png.sh [DIRECTORY]
 set -eu
+into=$(realpath "${1:-$(dirname "$0")/../docs/src}")
 cd "$(dirname "$0")/.."
-into=$(realpath "${1:-docs/src}")
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 cargo run --quiet --locked --example sample -- fixtures "$stage"

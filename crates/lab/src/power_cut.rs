@@ -321,6 +321,8 @@ impl Cutter<'_> {
         let base = self.base(ground.join("layer"), Content::Left);
         fs::create_dir(&base.dir)
             .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
+        // A server of the user's may keep names until it is asked for them. One that refuses promises none.
+        let _ = witness::sync_dir(&ground);
         let mut place = self.kind()?.open(&base, &self.layer.spec, &mut undo)?;
         let (mut probe, _) =
             session::start(place.start(End::Far), self.request.silence, self.stop)?;

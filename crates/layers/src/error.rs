@@ -344,23 +344,14 @@ impl LayerError {
 
 /// How a layer is measured on another file system: its directory has to be there before.
 fn on_another(layer: &str, below: &str) -> String {
-    let run = |dir: &str| format!("layermark run -l {} --dir {dir}", word(layer));
+    let run = |dir: &str| format!("layermark run -l {} --dir {dir}", shell_words::quote(layer));
     if below.contains('/') && !below.contains(':') {
-        return run(&word(below));
+        return run(&shell_words::quote(below));
     }
     format!(
         "name a directory on it: {}; layermark docs howto/file-systems",
         run("DIR")
     )
-}
-
-/// A word of a shell.
-fn word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
-    if text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn io_hint(e: &io::Error) -> Option<String> {

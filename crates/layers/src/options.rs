@@ -67,14 +67,15 @@ pub fn check(spec: &Spec) -> Result<(), LayerError> {
             continue;
         }
         let Some(option) = named(options, name).filter(|o| o.name != "variant") else {
-            if is_below(name, value) {
+            let known: Vec<&str> = names(options).chain([LABEL]).collect();
+            let near = nearest(name, known.iter().copied()).map(str::to_owned);
+            if is_below(name, value, near.is_none()) {
                 return Err(on_another(spec, name, value));
             }
-            let known: Vec<&str> = names(options).chain([LABEL]).collect();
             return Err(LayerError::UnknownOption {
                 layer: spec.layer.clone(),
                 option: name.clone(),
-                nearest: nearest(name, known.iter().copied()).map(str::to_owned),
+                nearest: near,
                 known,
             });
         };
@@ -83,10 +84,12 @@ pub fn check(spec: &Spec) -> Result<(), LayerError> {
     layer.describe(spec)?.check()
 }
 
-/// Whether the value of an option that a layer does not have names what the layer is to be on.
-fn is_below(option: &str, value: &str) -> bool {
+/// Whether the value of an option that a layer does not have names what the layer is to be on. An option that is nearly
+/// another one is a slip of the hand: `unlike` says that it is none.
+fn is_below(option: &str, value: &str, unlike: bool) -> bool {
     const PLACES: [&str; 6] = ["on", "in", "at", "dir", "base", "path"];
-    is_layer(value) || PLACES.contains(&option) && value.contains('/')
+    let placed = PLACES.contains(&option);
+    is_layer(value) && (placed || unlike) || placed && value.contains('/')
 }
 
 fn is_layer(text: &str) -> bool {
@@ -385,7 +388,7 @@ mod tests {
             let (said, hint) = refused(text);
             let start = format!("layer `{layer}` cannot be set up on `{below}`");
             assert!(said.starts_with(&start), "{said}");
-            let command = format!("layermark run -l {layer} --dir DIR");
+            let command = format!("layermark run -l {} --dir DIR", shell_words::quote(layer));
             assert!(hint.contains(&command), "{hint}");
             assert!(
                 hint.ends_with("layermark docs howto/file-systems"),

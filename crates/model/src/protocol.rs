@@ -229,7 +229,8 @@ pub enum SequenceAsk {
         /// A directory of its own inside the layer.
         dir: String,
     },
-    /// Flush the file system of a directory, as far as the layer does that.
+    /// Flush the file system of a directory, as far as the layer does that, then each file and directory below it by itself, and the
+    /// one that it is in.
     Settle {
         /// The directory.
         dir: String,

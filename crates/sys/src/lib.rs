@@ -11,6 +11,7 @@ use rustix::fs::statvfs;
 pub mod block;
 pub mod cgroup;
 pub mod fuse_servers;
+pub mod kcmp;
 pub mod packages;
 pub mod pids;
 pub mod process;

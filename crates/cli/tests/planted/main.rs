@@ -329,6 +329,7 @@ fn a_refused_fsync_of_a_directory_is_a_finding() {
         assert!(error.contains("Invalid argument (os error 22)"), "{error}");
     }
     let page = said.then().args(["report", "last"]).run().stdout;
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         page.contains("fsync of a directory: Invalid argument"),
         "{page}"

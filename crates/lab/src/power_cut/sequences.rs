@@ -1,7 +1,7 @@
 //! Sequences of a few operations under power cuts, each in a directory of its own. What must be there after a cut is said
 //! by [`Oracle`], which looks at no file.
 
-use std::{path::Path, time::Instant};
+use std::{fs, path::Path, time::Instant};
 
 use layermark_layers::{
     Content, End, Place, Undo, in_words,
@@ -15,13 +15,16 @@ use layermark_model::{
         sequence::{Basis, LostSequence, Moment, Oracle, Seen, Sequence, SequenceState},
     },
 };
+use layermark_probe::witness;
 use rand::{SeedableRng, seq::index};
 use rand_chacha::ChaCha8Rng;
 
 use super::{Cutter, PowerCuts, flush_all, states};
 use crate::execute::{layer_failure::LayerFailure, probe_client::ProbeClient, session};
 
-/// Power cuts under each sequence.
+/// The directory of their directories.
+const DIRS: &str = "sequences";
+/// Fewest power cuts under a sequence.
 const CUTS: usize = 4;
 
 /// A sequence that was done.
@@ -97,7 +100,8 @@ impl Cutter<'_> {
             cut: self.about_sequences(),
         };
         if let Err(e) = self.do_sequences(disk, place, probe, &mut runs) {
-            runs.cut.uncut = Some(e.reason);
+            let (done, all) = (runs.done.len(), self.request.sequences.len());
+            runs.cut.uncut = Some(uncut(done, all, &e.reason));
         }
         Some(runs)
     }
@@ -117,8 +121,8 @@ impl Cutter<'_> {
                 return Ok(());
             }
         }
-        // All that they begin with is on the disk, whatever the layer does with a flush.
-        let dir = place.info().dir.to_string_lossy().into_owned();
+        // All that they begin with was asked for with fsync, and is on the disk whatever the layer does with a flush.
+        let dir = place.info().dir.join(DIRS).to_string_lossy().into_owned();
         self.must(probe, SequenceAsk::Settle { dir })?;
         flush_all(disk)?;
         for (number, sequence) in all.iter().enumerate() {
@@ -243,7 +247,13 @@ impl Cutter<'_> {
         let range = (journal.point(run.begun), *last);
         let own = self.request.seed ^ run.number as u64;
         let mut first: Option<LostSequence> = None;
-        for state in states::drawn(own, CUTS, range, points.iter().copied(), journal) {
+        for state in states::drawn(
+            own,
+            cuts(points.len()),
+            range,
+            points.iter().copied(),
+            journal,
+        ) {
             if self.stop.is_ending() {
                 return Err(Ended);
             }
@@ -297,8 +307,8 @@ impl Cutter<'_> {
     ) -> Result<Seen, LayerFailure> {
         let base = self.base(dir.into(), Content::Survived);
         let mut place = match self.kind()?.open(&base, &self.layer.spec, undo) {
-            // Its server has mounted it, and it cannot be read: nothing is there.
-            Err(_) if !self.layer.server.is_empty() => return Ok(Seen::default()),
+            // Its server has mounted it, and its directory cannot be read: nothing is there.
+            Err(_) if !self.layer.server.is_empty() && is_lost(dir) => return Ok(Seen::default()),
             opened => opened?,
         };
         let (mut probe, _) =
@@ -367,10 +377,28 @@ fn smallest(lost: &[LostSequence]) -> Option<&LostSequence> {
     lost.iter().min_by_key(size)
 }
 
+/// Whether a directory is absent or damaged, and not only out of reach of this process.
+fn is_lost(dir: &Path) -> bool {
+    fs::read_dir(dir).is_err_and(|e| witness::is_damage(&e))
+}
+
+/// Power cuts under a sequence of so many operations: nothing survives after each, all survives the end, and one more.
+fn cuts(operations: usize) -> usize {
+    CUTS.max(operations + 2)
+}
+
 /// The directory of a sequence in a layer.
 fn dir_of(place: &dyn Place, number: usize) -> String {
-    let dir = place.info().dir.join(format!("sequences/{number}"));
+    let dir = place.info().dir.join(format!("{DIRS}/{number}"));
     dir.to_string_lossy().into_owned()
+}
+
+/// Why the power was not cut under all sequences. It is cut under those that were done.
+fn uncut(done: usize, all: usize, why: &str) -> String {
+    match done {
+        0 => why.to_owned(),
+        _ => format!("after {done} of {all} sequences: {why}"),
+    }
 }
 
 fn out_of_turn() -> LayerFailure {
@@ -381,6 +409,7 @@ fn out_of_turn() -> LayerFailure {
 mod tests {
     use std::collections::BTreeSet;
 
+    use layermark_layers::volatile::{Choice, Journal};
     use layermark_model::witness::sequence::{LossKind, LostThing};
 
     use super::*;
@@ -404,6 +433,40 @@ mod tests {
             ..plan(2, 200)
         };
         assert_eq!(planned(&only, 7).len(), 1);
+    }
+
+    /// Of four operations or more all cuts were just after an acknowledgement, and none had all survive.
+    #[test]
+    fn all_survives_the_end_of_a_sequence_of_any_length() {
+        let journal = Journal::default();
+        for operations in 1..=9 {
+            let states = states::drawn(3, cuts(operations), (0, 90), 1..=operations, &journal);
+            assert!(
+                states.contains(&(90, Choice::All)),
+                "{operations}: {states:?}"
+            );
+            let certain = (1..operations).all(|point| states.contains(&(point, Choice::None)));
+            assert!(certain && states.len() >= CUTS, "{operations}: {states:?}");
+        }
+        assert_eq!((cuts(1), cuts(2), cuts(9)), (4, 4, 11));
+    }
+
+    #[test]
+    fn a_directory_that_is_absent_is_lost_and_one_that_is_there_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(!is_lost(home.path()));
+        assert!(is_lost(&home.path().join("layer")));
+        // It cannot be looked into.
+        let file = home.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(is_lost(&file));
+    }
+
+    #[test]
+    fn a_probe_that_breaks_says_after_how_many() {
+        assert_eq!(uncut(0, 179, "it ended"), "it ended");
+        let late = uncut(119, 179, "it ended");
+        assert_eq!(late, "after 119 of 179 sequences: it ended");
     }
 
     #[test]

@@ -300,7 +300,7 @@ pub fn look(writer: &dyn Writer, site: &Site) -> Result<Survey, ProbeError> {
 
 /// Whether what cannot be read is the layer's loss: any error but those of this process, and of a mount that
 /// another user made. A file system in user space may give any, such as `ENOSYS` for a directory without its key.
-fn is_damage(e: &io::Error) -> bool {
+pub fn is_damage(e: &io::Error) -> bool {
     const OURS: [i32; 8] = [
         libc::EACCES,
         libc::EPERM,

@@ -16,7 +16,7 @@ use layermark_model::{
 };
 use rustix::fs::{FallocateFlags, OFlags, XattrFlags};
 
-use super::is_damage;
+use super::{is_damage, is_refusal};
 use crate::{ProbeError, engines::Mapping};
 
 /// Most bytes of a file that are looked at: many times what a sequence writes.
@@ -41,6 +41,10 @@ pub fn obey(ask: &SequenceAsk) -> Result<SequenceDid, ProbeError> {
             let dir = Path::new(dir);
             let flushed = File::open(dir).and_then(|dir| Ok(rustix::fs::syncfs(dir)?));
             flushed.map_err(|e| ProbeError::io("flush the file system of", dir, &e))?;
+            let fsync = &mut |path: &Path| File::open(path)?.sync_all();
+            // And the one that they are in, for their names.
+            let kept = keep(dir, fsync).and_then(|()| unless_refused(fsync(&dir.join(".."))));
+            kept.map_err(|e| ProbeError::io("fsync the files of sequences in", dir, &e))?;
             Ok(SequenceDid::Done)
         }
         SequenceAsk::Step { dir, sequence, at } => {
@@ -69,6 +73,25 @@ fn make(dir: &Path) -> io::Result<()> {
         fs::write(dir.join(name), vec![byte; UNITS * UNIT])?;
     }
     Ok(())
+}
+
+/// Calls fsync of all files and directories below, and of the directory: a layer that keeps them in memory until
+/// somebody asks for them is asked, and not every one is told of `syncfs`. Where directories cannot be flushed, names are
+/// promised by nobody.
+fn keep(path: &Path, fsync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() {
+        for inner in fs::read_dir(path)? {
+            keep(&inner?.path(), fsync)?;
+        }
+    }
+    unless_refused(fsync(path))
+}
+
+fn unless_refused(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(e) if is_refusal(&e) => Ok(()),
+        done => done,
+    }
 }
 
 /// An error is the call that failed, and how.
@@ -206,6 +229,40 @@ mod tests {
 
     fn told(ask: &SequenceAsk) -> SequenceDid {
         obey(ask).unwrap_or_else(|e| panic!("{}", e.message))
+    }
+
+    /// A server that kept them in memory, and was never asked for them, was convicted of losing them.
+    #[test]
+    fn each_file_and_directory_is_flushed_before_what_it_is_in() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = |number: u32| home.path().join(format!("sequences/{number}"));
+        for number in 0..2 {
+            let dir = dir(number).to_string_lossy().into_owned();
+            told(&SequenceAsk::Make { dir });
+        }
+        let mut asked = Vec::new();
+        let refused = io::Error::from_raw_os_error(libc::EINVAL);
+        let mut refused = Some(refused);
+        keep(home.path(), &mut |path| {
+            asked.push(path.to_owned());
+            refused.take().map_or(Ok(()), Err)
+        })
+        .unwrap();
+        let at = |path: &Path| {
+            let found: Vec<usize> = (0..asked.len()).filter(|at| asked[*at] == path).collect();
+            assert_eq!(found.len(), 1, "{}: {asked:#?}", path.display());
+            found[0]
+        };
+        for number in 0..2 {
+            for name in ["a", "b", "b/d", "a/f", "b/f"] {
+                let path = dir(number).join(name);
+                assert!(at(&path) < at(path.parent().unwrap()), "{asked:#?}");
+            }
+            assert!(at(&dir(number)) < at(&home.path().join("sequences")));
+        }
+        assert_eq!(asked.last().map(|path| &**path), Some(home.path()));
+        let failed = keep(home.path(), &mut |_| Err(io::ErrorKind::StorageFull.into()));
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 
     /// What each operation of the oracle's does is what it does here.

@@ -31,10 +31,11 @@ impl Sequence {
                 }
                 return Ok(());
             }
-            "copy_file_range" => return self.copies(id, e, (0, 1), (2, Some(3)), 4, outcome),
+            // One of the ends of splice is a pipe.
+            "copy_file_range" | "splice" => {
+                return self.copies(id, e, (0, 1), (2, Some(3)), 4, outcome);
+            }
             "sendfile" | "sendfile64" => return self.copies(id, e, (1, 2), (0, None), 3, outcome),
-            // One of its ends is a pipe.
-            "splice" => return self.copies(id, e, (0, 1), (2, Some(3)), 4, outcome),
             _ => {}
         }
         let Some(file) = self.behind(id, e.arg(0)) else {

@@ -472,6 +472,7 @@ fn numbers_of_tasks_are_given_again() {
 fn a_program_that_runs_has_open_files_and_threads() {
     let file = |descriptor, path: &str, flags: &str, position| OpenFile {
         descriptor,
+        same_as: None,
         path: path.into(),
         flags: flags.into(),
         position,
@@ -479,6 +480,7 @@ fn a_program_that_runs_has_open_files_and_threads() {
     let processes = [
         Running {
             pid: 10,
+            parent: None,
             threads: vec![11],
             cwd: b"/r/sub".to_vec(),
             files: vec![
@@ -520,5 +522,65 @@ fn a_program_that_runs_has_open_files_and_threads() {
     assert_eq!(
         it.calls[0].a,
         i64::from(open_flag("O_RDWR") | open_flag("O_APPEND"))
+    );
+}
+
+#[test]
+fn descriptors_of_one_open_file_share_its_position() {
+    let file = |descriptor, same_as, position| OpenFile {
+        descriptor,
+        same_as,
+        path: b"/r/log".to_vec(),
+        flags: "O_RDWR".into(),
+        position,
+    };
+    let processes = [
+        Running {
+            pid: 10,
+            cwd: b"/r".to_vec(),
+            files: vec![
+                file(1, None, 4),
+                file(2, Some((10, 1)), 4),
+                file(3, None, 0),
+            ],
+            ..Running::default()
+        },
+        Running {
+            pid: 20,
+            parent: Some(10),
+            cwd: b"/r".to_vec(),
+            files: vec![file(3, Some((10, 1)), 4), file(1, None, 0)],
+            ..Running::default()
+        },
+    ];
+    let log = lines_of(&processes)
+        + r#"10 write(2</r/log>, ""..., 5) = 5
+20 write(3</r/log>, ""..., 6) = 6
+20 write(1</r/log>, ""..., 7) = 7
+10 write(3</r/log>, ""..., 8) = 8
+20 close(3</r/log>) = 0
+10 close(1</r/log>) = 0
+10 close(2</r/log>) = 0
+"#;
+    let tree = vec![Entry::file("log".into(), 0o644, 4)];
+    let it = convert(log.as_bytes(), &of(Some(tree))).unwrap().recording;
+    let files: Vec<_> = it
+        .calls
+        .iter()
+        .map(|c| (c.kind.id(), c.task, c.file.unwrap()))
+        .collect();
+    assert_eq!(
+        files,
+        [
+            ("open", 0, 0),
+            ("lseek", 0, 0),
+            ("open", 0, 1),
+            ("open", 1, 2),
+            ("write", 0, 0),
+            ("write", 1, 0),
+            ("write", 1, 2),
+            ("write", 0, 1),
+            ("close", 0, 0),
+        ]
     );
 }

@@ -12,7 +12,7 @@ use crate::{
     words::Words,
 };
 
-const CLAIM: &str = "keeps what POSIX promises after sequences of operations";
+const CLAIM: &str = "keeps what POSIX or fsync(2) promises after sequences of operations";
 
 impl Report {
     /// What each layer lost of sequences of operations.
@@ -48,7 +48,7 @@ impl Report {
         }
     }
 
-    /// Whether a layer lost what POSIX promises after a sequence of operations, and is not only there to lie.
+    /// Whether a layer lost what POSIX or fsync(2) promises after a sequence of operations, and is not only there to lie.
     pub fn sequences_lost_data(&self) -> bool {
         answers(&self.sequence_cuts)
             .iter()
@@ -78,7 +78,7 @@ fn sums(cuts: &[SequenceCut]) -> DataTable {
         "left out",
         "unfinished",
         "cuts",
-        "lost what POSIX promises",
+        "lost what POSIX or fsync(2) promises",
         "lost only more than that",
         "cuts a minute",
         "not set up again",
@@ -86,7 +86,7 @@ fn sums(cuts: &[SequenceCut]) -> DataTable {
     ];
     DataTable {
         title: "Sequences of operations".into(),
-        note: "Left out: the layer refused a call, or did something else than other file systems before any cut. Unfinished: the run ended before it, or before all of its cuts. What is lost after a cut that POSIX does not promise, and ext4, XFS and btrfs keep, is counted apart.".into(),
+        note: "Left out: the layer refused a call, or did something else than other file systems before any cut. Unfinished: the run ended before it, or before all of its cuts. What is lost after a cut that POSIX and fsync(2) do not promise, and ext4, XFS and btrfs keep, is counted apart.".into(),
         head: head.map(str::to_owned).to_vec(),
         rows: cuts.iter().map(row).collect(),
     }
@@ -127,7 +127,7 @@ fn lost(cut: &SequenceCut) -> Vec<Vec<Cell>> {
                 Cell::text(code(&thing.path)),
                 Cell::text(thing.kind.words()),
                 Cell::text(match thing.basis {
-                    Basis::Posix => "POSIX",
+                    Basis::Posix => "POSIX or fsync(2)",
                     Basis::Linux => "ext4, XFS, btrfs",
                 }),
                 Cell::text(thing.expected.clone()),

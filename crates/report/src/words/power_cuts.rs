@@ -175,11 +175,11 @@ impl Words for ControlFault<'_> {
                 text!("{} is known to be honest and lost data", Text::code(layer))
             }
             Self::LiarKeptSequences(layer) => text!(
-                "{} is known to lie and lost nothing that POSIX promises after sequences of operations",
+                "{} is known to lie and lost nothing that POSIX or fsync(2) promises after sequences of operations",
                 Text::code(layer)
             ),
             Self::HonestLostSequence(layer) => text!(
-                "{} is known to be honest and lost what POSIX promises after a sequence of operations",
+                "{} is known to be honest and lost what POSIX or fsync(2) promises after a sequence of operations",
                 Text::code(layer)
             ),
         }

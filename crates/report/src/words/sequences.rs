@@ -14,13 +14,13 @@ impl Words for SequenceAnswer<'_> {
         let mut parts = Vec::new();
         if let (true, Some(example)) = (self.posix > 0, self.smallest) {
             parts.push(text!(
-                "{layer} loses what POSIX promises after {} of {of} of operations ({cuts}), such as {}",
+                "{layer} loses what POSIX or fsync(2) promises after {} of {of} of operations ({cuts}), such as {}",
                 self.posix,
                 example.words(names)
             ));
         } else if self.open.is_none() {
             parts.push(text!(
-                "{layer} keeps what POSIX promises after each of {of} of operations ({cuts})"
+                "{layer} keeps what POSIX or fsync(2) promises after each of {of} of operations ({cuts})"
             ));
         }
         if let (true, Some(example)) = (self.beyond > 0, self.smallest_beyond) {
@@ -30,7 +30,7 @@ impl Words for SequenceAnswer<'_> {
                 text!("after {} of them", self.beyond)
             };
             parts.push(text!(
-                "{of} what POSIX does not promise, and ext4, XFS and btrfs keep, is lost, such as {}",
+                "{of} what POSIX and fsync(2) do not promise, and ext4, XFS and btrfs keep, is lost, such as {}",
                 example.words(names)
             ));
         }
@@ -43,7 +43,7 @@ impl Words for SequenceAnswer<'_> {
                 }
                 // What is lost beyond POSIX is seen.
                 (false, _) if self.posix == 0 => {
-                    text!("whether it keeps what POSIX promises is not proved: {why}")
+                    text!("whether it keeps what POSIX or fsync(2) promises is not proved: {why}")
                 }
                 (false, _) => text!("that is not proved: {why}"),
             });
@@ -79,12 +79,12 @@ impl Words for OpenSequences<'_> {
                 text!("the run ended before all cuts of {left} of {all}")
             }
             Self::LiarLostNothing(liar) => text!(
-                "nothing that POSIX promises was lost in {} either, which is known to lie",
+                "nothing that POSIX or fsync(2) promises was lost in {} either, which is known to lie",
                 Text::code(liar)
             ),
             Self::NoLiar => "no power was cut in a layer that is known to lie".into(),
             Self::HonestLost(honest) => text!(
-                "{} lost what POSIX promises as well, and is known to be honest",
+                "{} lost what POSIX or fsync(2) promises as well, and is known to be honest",
                 Text::code(honest)
             ),
             Self::IsHonest => {
@@ -118,21 +118,21 @@ mod tests {
     fn a_loss_has_its_promise_and_its_smallest_sequence() {
         assert_eq!(
             told(cut("fuse", None, &[POSIX, BEYOND])),
-            "`fuse` loses what POSIX promises after 1 of 200 sequences of operations (800 cuts), such as `create a/g; \
-             fsync a`: `a/g` is `absent` and not `an empty file`; after 1 of them what POSIX does not promise, and \
+            "`fuse` loses what POSIX or fsync(2) promises after 1 of 200 sequences of operations (800 cuts), such as `create a/g; \
+             fsync a`: `a/g` is `absent` and not `an empty file`; after 1 of them what POSIX and fsync(2) do not promise, and \
              ext4, XFS and btrfs keep, is lost, such as `create a/g; syncfs`: `a/g` is `absent` and not `an empty file`"
         );
         assert_eq!(
             told(cut("fuse", None, &[])),
-            "`fuse` keeps what POSIX promises after each of 200 sequences of operations (800 cuts)"
+            "`fuse` keeps what POSIX or fsync(2) promises after each of 200 sequences of operations (800 cuts)"
         );
         let beyond = told(cut("fuse", None, &[BEYOND]));
         assert!(
-            beyond.starts_with("`fuse` keeps what POSIX promises after each"),
+            beyond.starts_with("`fuse` keeps what POSIX or fsync(2) promises after each"),
             "{beyond}"
         );
         assert!(
-            beyond.contains("; after 1 of them what POSIX does not promise"),
+            beyond.contains("; after 1 of them what POSIX and fsync(2) do not promise"),
             "{beyond}"
         );
         let partly = SequenceCut {
@@ -159,7 +159,9 @@ mod tests {
             ..cut("fuse", None, &[BEYOND])
         });
         assert!(
-            partly_beyond.contains("; whether it keeps what POSIX promises is not proved: the run"),
+            partly_beyond.contains(
+                "; whether it keeps what POSIX or fsync(2) promises is not proved: the run"
+            ),
             "{partly_beyond}"
         );
     }
@@ -181,7 +183,7 @@ mod tests {
         );
         assert!(
             fuse.ends_with(
-                "; that is not proved: `native` lost what POSIX promises as well, and is known to be honest"
+                "; that is not proved: `native` lost what POSIX or fsync(2) promises as well, and is known to be honest"
             ),
             "{fuse}"
         );
@@ -194,7 +196,7 @@ mod tests {
         let fuse = said(kept.iter().find(|a| a.layer == "fuse").unwrap());
         assert!(
             fuse.ends_with(
-                ": nothing that POSIX promises was lost in `overlay:volatile` either, which is known to lie"
+                ": nothing that POSIX or fsync(2) promises was lost in `overlay:volatile` either, which is known to lie"
             ),
             "{fuse}"
         );

@@ -145,7 +145,7 @@ fn wrong_controls_of_power_cuts_end_trust_everywhere() {
         (
             made(vec![], vec![of_sequences]),
             "no verdict on sequences of operations can be believed: ",
-            format!("{lost} what POSIX promises after a sequence of operations"),
+            format!("{lost} what POSIX or fsync(2) promises after a sequence of operations"),
         ),
     ] {
         assert!(!report.trustworthy());

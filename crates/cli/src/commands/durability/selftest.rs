@@ -170,14 +170,21 @@ impl KnownAnswer {
     }
 
     /// Whether the result is as expected; absent where no power was cut, and where nothing was lost but
-    /// the layer was not set up again after each cut.
+    /// the layer was not set up again after each cut, or no power was cut under its sequences.
     fn as_expected(&self) -> Option<bool> {
         let lied = self.trials.iter().any(WitnessTrial::lied)
             || self.sequences.iter().any(SequenceCut::lied);
         let cut = self.uncut().is_none() && self.sum(|t| t.cuts) > 0;
-        let unseen = self.sequences.iter().map(|s| s.unrecovered).sum::<u64>();
-        let known = cut && (lied || self.sum(|t| t.unrecovered) + unseen == 0);
+        let mut sequences = self.sequences.iter();
+        let all = sequences.all(|s| s.uncut.is_none() && s.cuts > 0);
+        let known = cut && (lied || all && self.unseen() == 0);
         known.then_some(lied == (self.expected == WitnessControl::Liar))
+    }
+
+    /// Cuts after which nobody could look.
+    fn unseen(&self) -> u64 {
+        let sequences = self.sequences.iter().map(|s| s.unrecovered);
+        self.sum(|t| t.unrecovered) + sequences.sum::<u64>()
     }
 
     fn line(&self) -> String {
@@ -186,7 +193,7 @@ impl KnownAnswer {
             WitnessControl::Honest => "honest",
         };
         let result = match (self.as_expected(), self.expected) {
-            (None, _) if self.sum(|t| t.unrecovered) > 0 => {
+            (None, _) if self.unseen() > 0 => {
                 format!("cannot tell: it was not set up again: {}", self.why_not())
             }
             (None, _) => format!("not cut: {}", self.why_not()),
@@ -217,7 +224,10 @@ impl KnownAnswer {
         let mut sequences = self.sequences.iter();
         let unrecovered =
             unrecovered.or_else(|| sequences.find_map(|s| s.unrecovered_why.as_deref()));
-        let why = self.uncut().or(unrecovered).unwrap_or("stopped");
+        let mut sequences = self.sequences.iter();
+        let uncut = sequences.find_map(|s| s.uncut.as_deref().or(s.left_out_why.as_deref()));
+        let why = self.uncut().or(unrecovered).or(uncut);
+        let why = why.unwrap_or("stopped");
         layermark_model::brief(why)
     }
 }
@@ -404,5 +414,33 @@ mod tests {
         assert_eq!(known(Liar, 2, 3).as_expected(), Some(true));
         assert_eq!(known(Honest, 2, 3).as_expected(), Some(false));
         assert_eq!(known(Honest, 0, 10).as_expected(), None);
+    }
+
+    /// They were asked for, and none was done.
+    #[test]
+    fn a_layer_whose_sequences_were_not_cut_is_not_acquitted() {
+        use WitnessControl::{Honest, Liar};
+        let with = |control, losing, sequences| KnownAnswer {
+            sequences: vec![sequences],
+            ..known(control, losing, 0)
+        };
+        let cut = SequenceCut {
+            sequences: 179,
+            cuts: 716,
+            ..SequenceCut::default()
+        };
+        let ended = SequenceCut {
+            uncut: Some("after 119 of 179 sequences: the probe ended".into()),
+            ..cut.clone()
+        };
+        let none = SequenceCut::default();
+        assert_eq!(with(Honest, 0, cut).as_expected(), Some(true));
+        let open = with(Honest, 0, ended.clone());
+        assert_eq!(open.as_expected(), None);
+        let line = open.line();
+        assert!(line.contains("not cut: after 119 of 179"), "{line}");
+        assert_eq!(with(Honest, 0, none).as_expected(), None);
+        // Its writers lost something.
+        assert_eq!(with(Liar, 2, ended).as_expected(), Some(true));
     }
 }

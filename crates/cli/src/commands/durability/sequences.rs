@@ -43,11 +43,14 @@ impl SequenceArgs {
     }
 }
 
+/// A sequence that can be done.
+const EXAMPLE: &str = "create a/g; fsync a";
+
 fn read(text: &str) -> Result<Sequence, Failure> {
     text.parse().map_err(|why| {
-        Failure::usage(format!("`--sequence` = {text}: {why}")).hint(
-            "layermark durability -l overlay:upper --sequence 'create a/g; fsync a/g; fsync a'",
-        )
+        Failure::usage(format!("`--sequence` = {text}: {why}")).hint(format!(
+            "layermark durability -l overlay:upper --sequence '{EXAMPLE}'"
+        ))
     })
 }
 
@@ -58,7 +61,7 @@ pub struct ReproducerArgs {
     /// The layer that lost something
     #[arg(short, long, value_name = "LAYER", default_value = "native")]
     pub layer: Spec,
-    /// Look for what POSIX does not promise as well, and ext4, XFS and btrfs keep
+    /// Look for what neither POSIX nor fsync(2) promises as well, and ext4, XFS and btrfs keep
     #[arg(long)]
     pub beyond_posix: bool,
     /// A plan for `layermark run`, and not a script for a shell
@@ -77,7 +80,12 @@ pub fn print_reproducer(args: &ReproducerArgs) -> Result<ExitCode, Failure> {
         } else {
             Basis::Posix
         };
-        script(&sequence, basis, &args.layer.to_string()).map_err(Failure::failed)?
+        script(&sequence, basis, &args.layer.to_string()).map_err(|why| {
+            let layer = args.layer.to_string();
+            let layer = shell_words::quote(&layer);
+            let other = format!("layermark durability --sequence '{sequence}' -l {layer}");
+            Failure::usage(why).hint(other)
+        })?
     };
     stdout::print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -86,10 +94,13 @@ pub fn print_reproducer(args: &ReproducerArgs) -> Result<ExitCode, Failure> {
 /// One point is measured, as a plan needs one.
 fn plan(sequence: &Sequence, layer: &Spec) -> String {
     let quoted = |text: String| toml::Value::String(text).to_string();
-    let (layer, text) = (quoted(layer.to_string()), quoted(sequence.to_string()));
+    let mut layers = vec![quoted("native".into()), quoted(layer.to_string())];
+    // A layer is not measured twice.
+    layers.dedup();
+    let (layers, text) = (layers.join(", "), quoted(sequence.to_string()));
     format!(
         r#"name = "reproducer"
-layers = ["native", {layer}]
+layers = [{layers}]
 blocks = 8
 sessions = 1
 
@@ -105,4 +116,31 @@ record = "4K"
 sync = "each"
 "#
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It was refused itself.
+    #[test]
+    fn the_hint_is_a_sequence_that_can_be_done() {
+        let hint = read("create a/g").unwrap_err().hint.unwrap();
+        let quoted = hint.split('\'').nth(1).unwrap();
+        assert_eq!(read(quoted).unwrap().to_string(), EXAMPLE);
+    }
+
+    #[test]
+    fn a_plan_names_each_layer_once() {
+        let layers = |layer: &str| {
+            let text = plan(&read(EXAMPLE).unwrap(), &layer.parse().unwrap());
+            let plan: toml::Table = text.parse().unwrap();
+            plan["layers"].to_string()
+        };
+        assert_eq!(layers("native"), r#"["native"]"#);
+        assert_eq!(
+            layers("fuse:fsync=data"),
+            r#"["native", "fuse:fsync=data"]"#
+        );
+    }
 }

@@ -7,17 +7,22 @@ use std::{
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
     process::Child,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
 use layermark_recording::strace::{OpenFile, Running};
-use layermark_sys::process::{Stat, children};
+use layermark_sys::{
+    kcmp::is_same_open_file,
+    process::{Stat, children},
+};
 use rustix::{
     fs::OFlags,
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
+use super::interrupts::{self, Interrupts};
 use crate::failure::Failure;
 
 /// How long a program has to stop, and strace to attach to it.
@@ -25,8 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often that is looked at.
 const EVERY: Duration = Duration::from_millis(2);
 
-/// A process and those that it has started. Those that we stopped go on when this is dropped.
-pub struct Stopped(Vec<Process>);
+/// A process and those that it has started. Those that we stopped go on when this is dropped, or with a signal to this
+/// program.
+pub struct Stopped(Arc<Mutex<Vec<Process>>>);
 
 struct Process {
     pid: u32,
@@ -40,7 +46,7 @@ impl Stopped {
     ///
     /// # Errors
     /// If it does not exist, is not this user's, or has started this program.
-    pub fn with_children(pid: u32) -> Result<Self, Failure> {
+    pub fn with_children(pid: u32, interrupts: &Interrupts) -> Result<Self, Failure> {
         let wrong = |why: String| {
             Failure::usage(format!("process {pid}: {why}"))
                 .hint("name one that runs and is yours: ps -u $USER")
@@ -50,13 +56,25 @@ impl Stopped {
                 "it has started this program, which would stop with it".into(),
             ));
         }
-        let mut stopped = Self(Vec::new());
+        let stopped = Self(Arc::default());
+        let processes = Arc::clone(&stopped.0);
+        interrupts.on_signal(move || release(&processes));
         let mut next = vec![pid];
-        while let Some(pid) = next.pop() {
-            match stopped.add(pid) {
+        while let Some(one) = next.pop() {
+            if interrupts.any() {
+                return Err(interrupts::stopped());
+            }
+            match stopped.add(one) {
+                Ok(()) => next.extend(children(one)),
+                Err(e) if one == pid => return Err(wrong(e.to_string())),
                 // A child may end before it is stopped.
-                Err(e) if stopped.0.is_empty() => return Err(wrong(e.to_string())),
-                _ => next.extend(children(pid)),
+                Err(e) if is_gone(&e) => {}
+                Err(e) => {
+                    return Err(Failure::failed(format!(
+                        "process {one}, which {pid} has started: {e}"
+                    ))
+                    .hint("record as root, or a process without it"));
+                }
             }
         }
         Ok(stopped)
@@ -70,33 +88,48 @@ impl Stopped {
         own == pid
     }
 
-    fn add(&mut self, pid: u32) -> io::Result<()> {
+    fn add(&self, pid: u32) -> io::Result<()> {
         let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let fd = pidfd_open(raw.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
         let state = Stat::of(pid).ok_or(io::ErrorKind::NotFound)?.state;
+        let mut processes = locked(&self.0);
         pidfd_send_signal(&fd, Signal::STOP)?;
-        self.0.push(Process {
+        processes.push(Process {
             pid,
             fd,
             stopped_before: state == 'T',
         });
-        until(|| threads(pid).all(|thread| is_stopped(pid, thread)))
-            .map_err(|()| io::Error::other("it has not stopped within ten seconds"))
+        drop(processes);
+        let stopped = |thread| matches!(state_of(pid, thread), 'T' | 't' | ENDED);
+        until(|| threads(pid).all(stopped))
+            .map_err(|()| io::Error::other("it has not stopped within ten seconds"))?;
+        // A child that has ended stays there until its parent, which is stopped, looks at it.
+        if threads(pid).all(|thread| state_of(pid, thread) == ENDED) {
+            locked(&self.0).pop();
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(())
     }
 
     /// Their numbers.
-    pub fn pids(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().map(|process| process.pid)
+    pub fn pids(&self) -> Vec<u32> {
+        locked(&self.0).iter().map(|process| process.pid).collect()
     }
 
     /// The current directory of the first.
     pub fn cwd(&self) -> io::Result<PathBuf> {
-        fs::read_link(format!("/proc/{}/cwd", self.0[0].pid))
+        let first = self.pids().first().copied().unwrap_or_default();
+        fs::read_link(format!("/proc/{first}/cwd"))
     }
 
     /// What they have open below a directory.
     pub fn running(&self, root: &Path) -> io::Result<Vec<Running>> {
-        self.pids().map(|pid| running(pid, root)).collect()
+        let mut all: Vec<Running> = Vec::new();
+        for pid in self.pids() {
+            let next = running(pid, root, &all)?;
+            all.push(next);
+        }
+        Ok(all)
     }
 
     /// Lets them go on, once strace has attached to every thread or has ended.
@@ -104,11 +137,8 @@ impl Stopped {
         let mut ended = false;
         let attached = until(|| {
             ended = strace.try_wait().is_ok_and(|status| status.is_some());
-            let all = || {
-                self.pids()
-                    .all(|pid| threads(pid).all(|t| is_traced(pid, t)))
-            };
-            ended || all()
+            let traced = |pid: &u32| threads(*pid).all(|thread| is_traced(*pid, thread));
+            ended || self.pids().iter().all(traced)
         });
         attached.map_err(|()| io::Error::other("strace has not attached to it within ten seconds"))
     }
@@ -116,11 +146,27 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        for process in self.0.iter().filter(|process| !process.stopped_before) {
-            // It may have been killed meanwhile.
-            let _ = pidfd_send_signal(&process.fd, Signal::CONT);
-        }
+        release(&self.0);
+        locked(&self.0).clear();
     }
+}
+
+/// Lets those go on that we have stopped.
+fn release(processes: &Mutex<Vec<Process>>) {
+    for process in locked(processes).iter().filter(|p| !p.stopped_before) {
+        // It may have been killed meanwhile.
+        let _ = pidfd_send_signal(&process.fd, Signal::CONT);
+    }
+}
+
+fn locked(processes: &Mutex<Vec<Process>>) -> MutexGuard<'_, Vec<Process>> {
+    processes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a process is not there any more.
+fn is_gone(e: &io::Error) -> bool {
+    e.kind() == io::ErrorKind::NotFound
+        || e.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
 fn until(mut done: impl FnMut() -> bool) -> Result<(), ()> {
@@ -141,11 +187,17 @@ fn threads(pid: u32) -> impl Iterator<Item = u32> {
     tasks.filter_map(|task| task.file_name().to_str()?.parse().ok())
 }
 
-/// Whether a thread is stopped, or has ended.
-fn is_stopped(pid: u32, thread: u32) -> bool {
+/// The state of a thread that has ended, whether it was reaped or not.
+const ENDED: char = 'Z';
+
+/// The letter of a thread's state.
+fn state_of(pid: u32, thread: u32) -> char {
     let stat = fs::File::open(format!("/proc/{pid}/task/{thread}/stat"));
     let stat = stat.ok().and_then(|stat| Stat::read(&stat));
-    stat.is_none_or(|stat| matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
+    stat.map_or(
+        ENDED,
+        |stat| if stat.state == 'X' { ENDED } else { stat.state },
+    )
 }
 
 /// Whether a thread has a tracer, or has ended.
@@ -159,9 +211,12 @@ fn is_traced(pid: u32, thread: u32) -> bool {
     tracer.is_none_or(|tracer| tracer.trim() != "0")
 }
 
-fn running(pid: u32, root: &Path) -> io::Result<Running> {
+/// What a process has open. `before`: those that are listed already, their parents first.
+fn running(pid: u32, root: &Path, before: &[Running]) -> io::Result<Running> {
     let own = PathBuf::from(format!("/proc/{pid}"));
-    let mut files = Vec::new();
+    let parent = Stat::of(pid).map(|stat| stat.parent);
+    let parent = before.iter().find(|other| Some(other.pid) == parent);
+    let mut files: Vec<OpenFile> = Vec::new();
     for entry in fs::read_dir(own.join("fd"))? {
         let entry = entry?;
         let number = entry
@@ -183,17 +238,31 @@ fn running(pid: u32, root: &Path) -> io::Result<Running> {
         };
         // The position of a directory is a number of the file system's.
         let position = field("pos:").filter(|_| entry.path().is_file());
+        let path = path.into_os_string().into_encoded_bytes();
+        let same_in = |of: u32, files: &[OpenFile]| {
+            let mut files = files.iter().filter(|file| file.path == path);
+            let same =
+                files.find(|file| is_same_open_file((of, file.descriptor), (pid, descriptor)));
+            same.map(|file| (of, file.descriptor))
+        };
+        let inherited = parent.and_then(|parent| same_in(parent.pid, &parent.files));
+        let same_as = inherited.or_else(|| same_in(pid, &files));
         files.push(OpenFile {
             descriptor,
-            path: path.into_os_string().into_encoded_bytes(),
+            same_as,
+            path,
             flags: flags(field("flags:").unwrap_or_default()),
             position: position.and_then(|at| at.parse().ok()).unwrap_or(0),
         });
     }
     files.sort_by_key(|file| file.descriptor);
     let cwd = fs::read_link(own.join("cwd"))?;
+    let inherits = files
+        .iter()
+        .any(|file| file.same_as.is_some_and(|(of, _)| of != pid));
     Ok(Running {
         pid,
+        parent: parent.filter(|_| inherits).map(|parent| parent.pid),
         threads: threads(pid).filter(|thread| *thread != pid).collect(),
         cwd: cwd.into_os_string().into_encoded_bytes(),
         files,
@@ -234,17 +303,43 @@ mod tests {
         }
     }
 
+    /// Its parent is stopped and does not reap it.
+    #[test]
+    fn a_child_that_has_ended_is_left_out() {
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", "true & echo $!; exec cat"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = shell.stdout.take().unwrap();
+        io::BufRead::read_line(&mut io::BufReader::new(out), &mut line).unwrap();
+        let child = line.trim().parse().unwrap();
+        // `cat` does not know of it.
+        until(|| state_of(child, child) == ENDED).unwrap();
+        let interrupts = Interrupts::caught().unwrap();
+        let stopped = Stopped::with_children(shell.id(), &interrupts).unwrap();
+        assert_eq!(stopped.pids(), [shell.id()]);
+        let running = stopped.running(Path::new("/")).unwrap();
+        assert_eq!(running.len(), 1);
+        drop(stopped);
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+    }
+
     #[test]
     fn who_has_started_us_is_not_stopped() {
+        let interrupts = Interrupts::caught().unwrap();
         let parent = std::os::unix::process::parent_id();
         for pid in [std::process::id(), parent] {
-            let why = Stopped::with_children(pid)
+            let why = Stopped::with_children(pid, &interrupts)
                 .err()
                 .expect("it would stop us")
                 .message;
             assert!(why.contains("has started this program"), "{why}");
         }
-        let why = Stopped::with_children(u32::MAX)
+        let why = Stopped::with_children(u32::MAX, &interrupts)
             .err()
             .expect("there is none")
             .message;

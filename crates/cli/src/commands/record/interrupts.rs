@@ -14,8 +14,12 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group,
+        pidfd_open, pidfd_send_signal, waitid,
+    },
 };
 use signal_hook::{consts::SIGINT, iterator::Handle};
 
@@ -25,6 +29,11 @@ use crate::{
     signals,
 };
 
+/// How long strace has to let go of a program.
+const LETS_GO: Timespec = Timespec {
+    tv_sec: 2,
+    tv_nsec: 0,
+};
 /// How often what a program has started is killed: some may have been started meanwhile.
 const KILLS: usize = 100;
 
@@ -38,6 +47,8 @@ pub struct Interrupts {
 struct Shared {
     count: AtomicUsize,
     running: Mutex<Option<Running>>,
+    /// Called with every signal.
+    release: Mutex<Option<Box<dyn Fn() + Send>>>,
 }
 
 /// A child that has not been reaped, so that its number is still its own.
@@ -87,6 +98,11 @@ impl Interrupts {
         Err(stopped())
     }
 
+    /// What lets programs go on that were stopped: called with every signal, before anything else.
+    pub fn on_signal(&self, release: impl Fn() + Send + 'static) {
+        *locked(&self.shared.release) = Some(Box::new(release));
+    }
+
     /// What kills the program that runs, with those that it has started.
     pub fn killer(&self) -> impl FnOnce() + Send + use<> {
         let shared = Arc::clone(&self.shared);
@@ -105,7 +121,7 @@ impl Interrupts {
         }
         let started = Instant::now();
         let mut running = self.shared.running();
-        if how == How::Apart && self.any() {
+        if how != How::Here && self.any() {
             return Err(io::Error::other("it was interrupted"));
         }
         let mut child = command.spawn()?;
@@ -141,12 +157,19 @@ pub fn stopped() -> Failure {
     }
 }
 
+fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
     fn running(&self) -> MutexGuard<'_, Option<Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.running)
     }
 
     fn arrived(&self, signal: i32) {
+        if let Some(release) = locked(&self.release).as_deref() {
+            release();
+        }
         let before = self.count.fetch_add(1, Ordering::SeqCst);
         let running = *self.running();
         match (before, running) {
@@ -160,9 +183,7 @@ impl Shared {
                 say(
                     "\nwhat the program has done until now is recorded; press Ctrl-C again to record nothing",
                 );
-                if signal != SIGINT {
-                    let _ = kill_process(pid, Signal::TERM);
-                }
+                detach(pid);
             }
             (
                 0,
@@ -204,13 +225,10 @@ impl Shared {
             }) => {
                 let _ = kill_process_group(pid, Signal::KILL);
             }
-            // strace lets the program go on, and writes what it has.
             Some(Running {
                 pid,
                 how: How::Attached,
-            }) => {
-                let _ = kill_process(pid, Signal::TERM);
-            }
+            }) => detach(pid),
             // strace last: without it, programs that it traces would go on.
             Some(Running { pid, .. }) => {
                 for _ in 0..KILLS {
@@ -227,6 +245,19 @@ impl Shared {
             None => {}
         }
     }
+}
+
+/// Ends strace, so that the program goes on: it lets go of each process that it traces. One in vfork(2) waits for its
+/// child, and strace for it, while it holds the child; when strace is killed, the kernel lets go of both.
+fn detach(strace: Pid) {
+    let Ok(fd) = pidfd_open(strace, PidfdFlags::empty()) else {
+        return;
+    };
+    let _ = pidfd_send_signal(&fd, Signal::TERM);
+    thread::spawn(move || {
+        let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&LETS_GO));
+        let _ = pidfd_send_signal(&fd, Signal::KILL);
+    });
 }
 
 /// The processes below one, parents first.

@@ -175,7 +175,7 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
 fn from_process(args: &RecordArgs, pid: u32) -> Result<Made, Failure> {
     let strace = program::strace()?;
     let interrupts = Interrupts::caught()?;
-    let stopped = Stopped::with_children(pid)?;
+    let stopped = Stopped::with_children(pid, &interrupts)?;
     let failed = |e: std::io::Error| Failure::failed(format!("process {pid}: {e}"));
     let cwd = stopped.cwd().map_err(failed)?;
     let root = root(args.tree.as_deref().unwrap_or(&cwd))?;

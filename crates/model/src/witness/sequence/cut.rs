@@ -17,7 +17,7 @@ pub struct SequenceCut {
     /// The user named this control as a layer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
-    /// Why no power was cut under any.
+    /// Why no power was cut under any, or, where `cuts` is not 0, why none was cut under the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncut: Option<String>,
     /// Sequences that were done, and whose cuts were all tried, or one of them took what was promised.
@@ -86,7 +86,7 @@ impl SequenceCut {
         of.count() as u64
     }
 
-    /// It lost what POSIX promises.
+    /// It lost what POSIX or fsync(2) promises.
     pub fn lied(&self) -> bool {
         self.losing(Basis::Posix) > 0
     }

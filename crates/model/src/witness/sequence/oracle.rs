@@ -1,7 +1,7 @@
 //! What must be there after a power cut, and whose promise it is. Pure: a sequence and what a reader found in, losses out.
 //!
 //! Each name, content and attribute has a version for each step. A call makes the version of that moment durable, by
-//! POSIX and fsync(2), or only by what Linux file systems do beyond it. After a cut any version from the durable one on
+//! POSIX or fsync(2), or only by what Linux file systems do beyond them. After a cut any version from the durable one on
 //! may be there, since a file system may write sooner than it was told to.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,9 +10,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    HOLE, Name, Sequence, Step, Sync, UNIT,
+    Edit, HOLE, Name, Op, Sequence, Step, Sync, UNIT,
     tree::{Node, Tree, fill},
 };
+
+mod certain;
+
+pub(super) use certain::{Certain, Held};
 
 /// Whose promise it is.
 #[derive(
@@ -20,9 +24,10 @@ use super::{
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// POSIX, and fsync(2) of Linux: content after fsync or fdatasync of the file, names after fsync of their directory.
+    /// POSIX, or fsync(2), the manual page of Linux: content after fsync or fdatasync of the file, what was stored to a
+    /// mapping after msync; names after fsync of their directory, which fsync(2) alone says.
     Posix,
-    /// POSIX does not promise it, and ext4, XFS and btrfs keep it: names and attributes of a file after its fsync,
+    /// Neither promises it, and ext4, XFS and btrfs keep it: names and attributes of a file after its fsync,
     /// all after syncfs, one of the two names after a rename.
     Linux,
 }
@@ -125,6 +130,8 @@ pub struct Oracle {
     /// Before the first step, and after each.
     trees: Vec<Tree>,
     durable: Vec<Durable>,
+    /// What was done between two trees.
+    ops: Vec<Op>,
 }
 
 impl Oracle {
@@ -137,12 +144,14 @@ impl Oracle {
         let mut oracle = Self {
             trees: vec![Tree::prepared()],
             durable: vec![Durable::new()],
+            ops: Vec::new(),
         };
         for (at, step) in sequence.0.iter().enumerate() {
             let mut tree = oracle.trees[at].clone();
             tree.apply(step.op, fill(at))
                 .ok_or_else(|| format!("`{}` cannot be done there", step.op))?;
             oracle.trees.push(tree);
+            oracle.ops.push(step.op);
             oracle.sync(step)?;
         }
         Ok(oracle)
@@ -176,11 +185,13 @@ impl Oracle {
             Sync::Fdatasync(name) => keep(Atom::Content(opened(name)?), both),
             Sync::Msync(name) => {
                 let file = opened(name)?;
-                if tree.units(name).is_none_or(Vec::is_empty) {
-                    return Err(format!("`{}`: nothing to map there", step.sync));
+                // It flushes what was stored to the mapping, and nothing that was written in another way.
+                if step.op != Op::Edit(Edit::Mapped, name) {
+                    return Err(format!(
+                        "`{}`: nothing was stored to a mapping before",
+                        step.sync
+                    ));
                 }
-                // It flushes what was stored to the mapping. What was written before and not flushed, such as a
-                // new size, is not its business.
                 let before = self.content(file, Basis::Posix, now - 1);
                 if before.is_some_and(|versions| versions.len() == 1) {
                     keep(Atom::Content(file), both);
@@ -253,6 +264,7 @@ impl Oracle {
         let exact = Self {
             trees: vec![self.trees[now].clone()],
             durable: vec![Durable::new()],
+            ops: Vec::new(),
         };
         let uncut = Moment {
             acknowledged: 0,
@@ -318,30 +330,62 @@ impl Oracle {
         }
     }
 
-    /// A file that always had a name, and has none: a rename is to leave one of the two.
+    /// What had one name at a time and was only renamed, and has none of the names: a rename is to leave one of the two.
     fn nameless(&self, moment: Moment, seen: &Seen) -> Vec<LostThing> {
         let mut lost = Vec::new();
-        for node in self.trees[0].names.values().copied() {
-            let of = |tree: &Tree| -> BTreeSet<Name> {
+        for (node, names) in self.renamed(moment.begun) {
+            let mut names = names.iter();
+            if names
+                .clone()
+                .any(|name| self.has(*name, node, moment, seen))
+            {
+                continue;
+            }
+            let first = names.next().map(Name::to_string).unwrap_or_default();
+            let path = names.fold(first, |all, name| format!("{all} or {name}"));
+            lost.push(LostThing {
+                path,
+                kind: LossKind::File,
+                basis: Basis::Linux,
+                expected: "one of the names".into(),
+                found: "absent".into(),
+            });
+        }
+        lost
+    }
+
+    /// What was there at the start and got other names only by renames, with all names that it had until `begun`.
+    /// Whoever links and unlinks is promised nothing of the kind.
+    fn renamed(&self, begun: usize) -> Vec<(usize, BTreeSet<Name>)> {
+        let of = |node: usize| {
+            let names = |tree: &Tree| -> BTreeSet<Name> {
                 let own = tree.names.iter().filter(|(_, at)| **at == node);
                 own.map(|(name, _)| *name).collect()
             };
-            let sets: Vec<BTreeSet<Name>> = self.trees[..=moment.begun].iter().map(of).collect();
+            let sets: Vec<BTreeSet<Name>> = self.trees[..=begun].iter().map(names).collect();
             let always = sets.iter().all(|names| !names.is_empty());
+            let mut changes = sets.windows(2).zip(&self.ops);
+            let moved = changes.all(|(two, op)| two[0] == two[1] || matches!(op, Op::Rename(..)));
             let all: BTreeSet<Name> = sets.into_iter().flatten().collect();
-            let there = all.iter().any(|n| seen.names.contains_key(&n.to_string()));
-            if always && all.len() > 1 && !there {
-                let names: Vec<String> = all.iter().map(Name::to_string).collect();
-                lost.push(LostThing {
-                    path: names.join(" or "),
-                    kind: LossKind::File,
-                    basis: Basis::Linux,
-                    expected: "one of the names".into(),
-                    found: "absent".into(),
-                });
-            }
-        }
-        lost
+            (always && moved && all.len() > 1).then_some((node, all))
+        };
+        self.trees[0]
+            .names
+            .values()
+            .copied()
+            .filter_map(of)
+            .collect()
+    }
+
+    /// Whether what has this name may be this, and is not rather something else that had the name.
+    fn has(&self, name: Name, node: usize, moment: Moment, seen: &Seen) -> bool {
+        let Some(entry) = seen.names.get(&name.to_string()) else {
+            return false;
+        };
+        let is = |node| self.unlike(node, entry, Basis::Linux, moment).is_none();
+        let versions = self.trees[..=moment.begun].iter();
+        let mut others = versions.filter_map(|tree| tree.names.get(&name));
+        is(node) || !others.any(|other| *other != node && is(*other))
     }
 
     /// How what has a name differs from all that this may be after a cut.
@@ -410,60 +454,6 @@ impl Oracle {
             }
         })
     }
-
-    /// What must be there after all steps and a cut, as far as it is one thing: for a script.
-    pub(super) fn certain(&self, basis: Basis) -> Vec<(Name, Certain)> {
-        let acknowledged = self.trees.len() - 1;
-        let of = |name: Name| {
-            let from = self.from(Atom::Entry(name), basis, acknowledged);
-            let versions = self.trees[from..].iter();
-            let allowed: BTreeSet<Option<usize>> = versions
-                .map(|tree| tree.names.get(&name).copied())
-                .collect();
-            let some: Vec<usize> = allowed.iter().copied().flatten().collect();
-            let node = match (&some[..], allowed.len()) {
-                ([], _) => return Some((name, Certain::Absent)),
-                ([node], 1) => *node,
-                _ if allowed.contains(&None) || basis == Basis::Posix => return None,
-                _ => return Some((name, Certain::Present)),
-            };
-            let from = self.from(Atom::Content(node), basis, acknowledged);
-            let Some(contents) = self.contents(node, from, acknowledged) else {
-                return Some((name, Certain::Present));
-            };
-            let attributes = self.attributes(
-                node,
-                Moment {
-                    acknowledged,
-                    begun: acknowledged,
-                },
-            );
-            let attribute = attributes.first().copied().flatten();
-            Some(match contents[..] {
-                [units] => Certain::Held {
-                    runs: runs_of(units),
-                    attribute: attribute.filter(|_| basis == Basis::Linux && attributes.len() == 1),
-                },
-                _ => Certain::Present,
-            })
-            .map(|certain| (name, certain))
-        };
-        Name::ALL.into_iter().filter_map(of).collect()
-    }
-}
-
-/// What a name must be of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Certain {
-    /// Nothing.
-    Absent,
-    /// Something.
-    Present,
-    /// A file of this.
-    Held {
-        runs: Vec<(u8, u64)>,
-        attribute: Option<u8>,
-    },
 }
 
 /// Where symbolic links point.
@@ -471,9 +461,12 @@ pub const TARGET: &str = "f";
 
 /// Whether a file whose content is one of these, or on its way from the first to the last, may hold this.
 fn may_hold(contents: &[&Vec<u8>], runs: &[(u8, u64)]) -> bool {
-    let total: u64 = runs.iter().map(|(_, n)| n).sum();
     let largest = contents.iter().map(|c| c.len()).max().unwrap_or(0);
-    if total > (largest * UNIT) as u64 || !total.is_multiple_of(UNIT as u64) {
+    // Before anything is made of them: the numbers are from a probe.
+    let mut lengths = runs.iter().map(|(_, n)| *n);
+    let total = lengths.try_fold(0_u64, u64::checked_add);
+    let most = (largest * UNIT) as u64;
+    if !total.is_some_and(|n| n <= most && n.is_multiple_of(UNIT as u64)) {
         return false;
     }
     let all = runs
@@ -500,6 +493,9 @@ fn runs_of(units: &[u8]) -> Vec<(u8, u64)> {
         .collect()
 }
 
+/// Runs that are named.
+const NAMED: usize = 4;
+
 /// Such as `8192 p, 4096 1`; what was never written is `0x00`.
 fn in_words(runs: &[(u8, u64)]) -> String {
     let run = |(byte, n): &(u8, u64)| match byte {
@@ -508,7 +504,13 @@ fn in_words(runs: &[(u8, u64)]) -> String {
     };
     match runs {
         [] => "an empty file".into(),
-        runs => runs.iter().map(run).collect::<Vec<_>>().join(", "),
+        runs => {
+            let mut all: Vec<String> = runs.iter().take(NAMED).map(run).collect();
+            if runs.len() > NAMED {
+                all.push("…".into());
+            }
+            all.join(", ")
+        }
     }
 }
 

@@ -5,17 +5,18 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     Basis, Edit, Name, Op, Oracle, Sequence, Sync, UNIT,
-    oracle::Certain,
+    oracle::{Certain, Held},
     tree::{Tree, fill, range},
 };
 
 /// The script. By itself it cuts the power of `layer` under its operations; with `run` and `check` it does the halves of a
-/// power cut that is made in another way. What is checked is what must be there by POSIX, or with `Linux` also what
-/// Linux file systems do beyond it.
+/// power cut that is made in another way. What is checked is what must be there after the whole sequence by POSIX or
+/// fsync(2), or with `Linux` also what Linux file systems do beyond them.
 ///
 /// # Errors
 ///
-/// Which operation cannot be done.
+/// Which operation cannot be done, or that nothing could be seen to be lost: nothing that the sequence changes has to be
+/// there after its end.
 pub fn script(sequence: &Sequence, basis: Basis, layer: &str) -> Result<String, String> {
     let oracle = Oracle::of(sequence)?;
     let mut tree = Tree::prepared();
@@ -35,12 +36,23 @@ pub fn script(sequence: &Sequence, basis: Basis, layer: &str) -> Result<String, 
         let _ = writeln!(run, "  {line}");
     }
     let about: BTreeSet<Name> = sequence.0.iter().flat_map(|s| s.op.names()).collect();
-    let checks: Vec<String> = oracle
-        .certain(basis)
-        .into_iter()
-        .filter(|(name, _)| about.contains(name))
-        .map(|(name, certain)| format!("  {}", looked_for(name, &certain)))
-        .collect();
+    let is_about = |certain: &Certain| match certain {
+        Certain::Of(name, _) => about.contains(name),
+        Certain::OneOf(_) => true,
+    };
+    let mut certain = oracle.certain(basis);
+    certain.retain(is_about);
+    if !certain.iter().any(|c| oracle.can_fail(c)) {
+        let whose = match basis {
+            Basis::Posix => "by POSIX or fsync(2)",
+            Basis::Linux => "on ext4, XFS and btrfs",
+        };
+        return Err(format!(
+            "after all of `{sequence}` nothing that it changes has to be there {whose}"
+        ));
+    }
+    let checks = certain.iter().map(|c| format!("  {}", looked_for(c)));
+    let checks: Vec<String> = checks.collect();
     let needs = match tools[..] {
         [] => String::new(),
         _ => format!(" Needs {}.", tools.join(" and ")),
@@ -55,7 +67,7 @@ fill() {{ head -c "$2" /dev/zero | tr '\0' "$1"; }}
 lost() {{ echo "$1" >&2; echo "lost 1"; exit 1; }}
 case ${{1-}} in
 run)
-  mkdir a b b/d; fill p 12288 > a/f; fill q 12288 > b/f; sync
+  set -e; mkdir a b b/d; fill p 12288 > a/f; fill q 12288 > b/f; sync
 {run}  echo ack 1 ;;
 check)
 {}
@@ -125,11 +137,28 @@ fn synced(sync: Sync, tree: &Tree) -> Option<String> {
 }
 
 /// A command that ends with an error if this is not there.
-fn looked_for(name: Name, certain: &Certain) -> String {
+fn looked_for(certain: &Certain) -> String {
     match certain {
-        Certain::Absent => format!("[ ! -e {name} ] || lost '{name} is back'"),
-        Certain::Present => format!("[ -e {name} ] || lost '{name} is absent'"),
-        Certain::Held { runs, attribute } => {
+        Certain::Of(name, held) => held_by(*name, held),
+        Certain::OneOf(names) => {
+            let there: Vec<String> = names.iter().map(|name| is_there(*name)).collect();
+            let names: Vec<String> = names.iter().map(Name::to_string).collect();
+            let (there, names) = (there.join(" || "), names.join(" and "));
+            format!("{there} || lost 'all of {names} are absent'")
+        }
+    }
+}
+
+/// A name is there if it is a link to nothing as well.
+fn is_there(name: Name) -> String {
+    format!("[ -e {name} ] || [ -L {name} ]")
+}
+
+fn held_by(name: Name, held: &Held) -> String {
+    match held {
+        Held::Absent => format!("[ ! -e {name} ] && [ ! -L {name} ] || lost '{name} is back'"),
+        Held::Present => format!("{} || lost '{name} is absent'", is_there(name)),
+        Held::File { runs, attribute } => {
             let fills = runs.iter().map(|(byte, n)| match byte {
                 0 => format!("head -c {n} /dev/zero"),
                 byte => format!("fill {} {n}", char::from(*byte)),

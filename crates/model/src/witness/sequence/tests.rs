@@ -95,7 +95,14 @@ fn what_cannot_be_done_is_refused() {
         ("rename a/g b/g; fsync b", "cannot be done there"),
         ("unlink a/f; fsync a/f", "nothing to open there"),
         ("create a/g; fsync a; fsync a/g", "follows no operation"),
-        ("truncate-to-0 a/f; msync a/f", "nothing to map there"),
+        (
+            "overwrite a/f; msync a/f",
+            "nothing was stored to a mapping",
+        ),
+        (
+            "mmap-write b/f; append a/f; msync b/f",
+            "nothing was stored to a mapping",
+        ),
     ] {
         let e = text.parse::<Sequence>().unwrap_err();
         assert!(e.contains(why), "{text}: {e}");
@@ -220,6 +227,54 @@ fn a_rename_leaves_the_old_file_or_the_new_one() {
     assert_eq!(lost("rename a/f b/g; fsync b", &back), []);
 }
 
+/// Where another file has the old name, the old file is lost all the same. Only a rename promises one of the names.
+#[test]
+fn a_renamed_file_is_not_there_because_another_has_its_name() {
+    let text = "rename a/f b/g; create a/f; fsync a/f";
+    let new = || Some(file(&[]));
+    let old = || Some(file(&[(b'p', SIZE)]));
+    let gone = lost(text, &start(&[("a/f", new())]));
+    assert_eq!(gone, one("a/f or b/g", LossKind::File, Basis::Linux));
+    let kept = start(&[("a/f", new()), ("b/g", old())]);
+    assert_eq!(lost(text, &kept), []);
+    // Damaged, but there: no more than that is said.
+    let torn = Some(file(&[(b'x', SIZE)]));
+    assert_eq!(
+        lost(
+            "rename a/f b/g; fsync b",
+            &start(&[("a/f", None), ("b/g", torn)])
+        ),
+        one("b/g", LossKind::Content, Basis::Posix)
+    );
+    let nowhere = start(&[("a/f", None)]);
+    assert_eq!(lost("link a/f b/g; unlink a/f; fsync a", &nowhere), []);
+    assert_eq!(
+        lost("rename a/f b/g; fdatasync b/g", &nowhere),
+        one("a/f or b/g", LossKind::File, Basis::Linux)
+    );
+}
+
+/// They come from a probe, or from a file that somebody sent.
+#[test]
+fn lengths_that_no_file_has_are_a_loss_and_nothing_else() {
+    for runs in [
+        vec![(b'p', 1 << 63)],
+        vec![(b'p', 1 << 63), (b'p', (1 << 63) + SIZE)],
+        (0..99).map(|n| (b'a' + n % 9, 1 << 40)).collect(),
+    ] {
+        let there = start(&[("a/f", Some(file(&runs)))]);
+        let oracle = Oracle::of(&read("create a/g; fsync a/g")).unwrap();
+        let moment = Moment {
+            acknowledged: 0,
+            begun: 0,
+        };
+        let found = oracle.lost(moment, &there);
+        assert_eq!((found.len(), found[0].kind), (1, LossKind::Content));
+        assert!(found[0].found.len() < 140, "{}", found[0].found);
+        assert_eq!(found[0].found.ends_with(", …"), runs.len() > 4);
+    }
+}
+
 #[test]
 fn unflushed_content_may_be_old_new_or_a_hole_and_nothing_else() {
     let p = |n: u64| (b'p', n);
@@ -295,12 +350,25 @@ fn a_sequence_is_made_smaller_one_part_at_a_time() {
 
 /// `sh -n` reads a script and runs nothing.
 #[test]
-fn each_sequence_is_a_script_of_about_a_dozen_lines() {
+fn each_sequence_that_can_be_lost_at_its_end_is_a_script_of_about_a_dozen_lines() {
     let two = Sequence::all_of_two();
     let all = Sequence::all_of_one().into_iter();
+    let mut refused = 0;
     for (number, sequence) in all.chain(two.into_iter().step_by(997)).enumerate() {
         for basis in [Basis::Posix, Basis::Linux] {
-            let text = script(&sequence, basis, "fuse:fsync=late").unwrap();
+            let lost = lost(&sequence.to_string(), &start(&[]));
+            let is_lost = lost.iter().any(|(.., of)| *of <= basis);
+            let text = match script(&sequence, basis, "fuse:fsync=late") {
+                Ok(text) => text,
+                Err(why) => {
+                    assert!(why.contains("nothing that it changes"), "{why}");
+                    // Of two, the content may be one of several that are not the old one.
+                    assert!(sequence.0.len() > 1 || !is_lost, "{sequence}");
+                    refused += 1;
+                    continue;
+                }
+            };
+            assert!(text.contains(" || lost '"), "{text}");
             let lines = text.lines().count();
             assert!((12..=19).contains(&lines), "{lines} lines: {text}");
             // Each would take a minute.
@@ -314,10 +382,55 @@ fn each_sequence_is_a_script_of_about_a_dozen_lines() {
             }
         }
     }
+    assert!(refused > 20, "{refused}");
     let text = script(&read("rename a/f b/f; fsync b"), Basis::Posix, "fuse").unwrap();
     assert!(text.contains("\n  mv -T a/f b/f; sync b\n"), "{text}");
     assert!(
         text.contains("\n  { fill p 12288; } | cmp -s - b/f ||"),
         "{text}"
     );
+}
+
+#[test]
+fn a_script_looks_for_one_of_two_names_and_for_links() {
+    let of = |text: &str, basis| script(&read(text), basis, "fuse");
+    let renamed = "rename a/f b/g; fdatasync b/g";
+    assert!(of(renamed, Basis::Posix).is_err());
+    let text = of(renamed, Basis::Linux).unwrap();
+    assert!(
+        text.contains(
+            "\n  [ -e a/f ] || [ -L a/f ] || [ -e b/g ] || [ -L b/g ] || lost 'all of a/f and b/g are absent'\n"
+        ),
+        "{text}"
+    );
+    // Another file may have the old name.
+    let other = of("rename a/f b/g; create a/f; fsync a/f", Basis::Linux).unwrap();
+    assert!(!other.contains("all of"), "{other}");
+    let link = of("symlink a/g; fsync a", Basis::Posix).unwrap();
+    assert!(
+        link.contains("[ -e a/g ] || [ -L a/g ] || lost 'a/g is absent'"),
+        "{link}"
+    );
+    let gone = of("unlink a/f; fsync a", Basis::Posix).unwrap();
+    assert!(
+        gone.contains("[ ! -e a/f ] && [ ! -L a/f ] || lost 'a/f is back'"),
+        "{gone}"
+    );
+    // Nothing of it can be lost: what it links from was there before.
+    let none = of("link a/f b/g; fdatasync b/g", Basis::Posix).unwrap_err();
+    assert!(none.contains("by POSIX or fsync(2)"), "{none}");
+}
+
+/// It acknowledged what it could not do.
+#[test]
+fn a_script_that_fails_acknowledges_nothing() {
+    let text = script(&read("unlink a/f; fsync a"), Basis::Posix, "fuse").unwrap();
+    let shell = std::process::Command::new("sh")
+        .args(["-c", &format!("set -- run; {text}")])
+        // No directory can be made there.
+        .current_dir("/proc")
+        .output();
+    let shell = shell.expect("a shell");
+    assert!(!shell.status.success());
+    assert_eq!(String::from_utf8_lossy(&shell.stdout), "");
 }

@@ -370,7 +370,6 @@ fn trees_are_made_as_they_were_listed() {
     );
 }
 
-/// More directories beside each other than this process may have open.
 #[test]
 fn what_has_no_data_is_not_written() {
     const PART: u64 = 1 << 20;
@@ -394,6 +393,7 @@ fn what_has_no_data_is_not_written() {
     assert_eq!(list(open(to.path()).as_fd()).unwrap().entries, listed);
 }
 
+/// More directories beside each other than this process may have open.
 #[test]
 fn a_wide_tree_is_listed_with_few_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -189,14 +189,25 @@ fn holes(dir: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Vec<(u64, u64)> {
         }
         // It fails if there is no data behind the hole.
         end = seek(&file, SeekFrom::Data(hole)).map_or(size, |data| data.min(size));
+        // Somebody has written there meanwhile, or a file system says what cannot be.
+        if end <= hole {
+            break;
+        }
         holes.push((hole, end - hole));
+        if holes.len() > 2 * limits::HOLES {
+            keep_largest(&mut holes);
+        }
     }
+    keep_largest(&mut holes);
+    holes.sort_unstable();
+    holes
+}
+
+fn keep_largest(holes: &mut Vec<(u64, u64)>) {
     if holes.len() > limits::HOLES {
         holes.sort_by_key(|&(_, length)| Reverse(length));
         holes.truncate(limits::HOLES);
-        holes.sort_unstable();
     }
-    holes
 }
 
 /// Gives other names of a file the number of its first one, in the order of the entries. Until here they have the path
