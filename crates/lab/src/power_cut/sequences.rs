@@ -241,10 +241,10 @@ impl Cutter<'_> {
     ) -> Result<Option<LostSequence>, Ended> {
         let journal = history.journal();
         let points: Vec<usize> = run.marks.iter().map(|m| journal.point(*m)).collect();
-        let Some(last) = points.last() else {
+        let Some(end) = points.last() else {
             return Ok(None);
         };
-        let range = (journal.point(run.begun), *last);
+        let range = (journal.point(run.begun), *end);
         let own = self.request.seed ^ run.number as u64;
         let mut first: Option<LostSequence> = None;
         for state in states::drawn(

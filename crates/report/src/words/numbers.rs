@@ -129,7 +129,8 @@ fn plain(text: &Text) -> String {
         Span::Words(words) => words,
         Span::Code(_) => " ",
     });
-    words.collect()
+    // The section of a manual page.
+    words.collect::<String>().replace("fsync(2)", "fsync")
 }
 
 /// How marked words begin that are commands, a field of the JSON or a setting, and no names.
