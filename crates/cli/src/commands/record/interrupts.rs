@@ -254,10 +254,14 @@ fn detach(strace: Pid) {
         return;
     };
     let _ = pidfd_send_signal(&fd, Signal::TERM);
-    thread::spawn(move || {
+    let waits = move || {
         let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&LETS_GO));
         let _ = pidfd_send_signal(&fd, Signal::KILL);
-    });
+    };
+    // Without a thread there is no patience.
+    if thread::Builder::new().spawn(waits).is_err() {
+        let _ = kill_process(strace, Signal::KILL);
+    }
 }
 
 /// The processes below one, parents first.
