@@ -195,7 +195,7 @@ fn on_paper() -> Markup {
             input type="checkbox" id="whole";
             label for="whole" { "Print everything: charts, tables and what is folded" }
         }
-        p.on-paper { "Charts, further tables and what is folded on the screen are not printed, unless the page is told to print everything." }
+        p.on-paper { "Charts, further tables and folded parts are printed if Print everything is ticked on the screen." }
     }
 }
 

@@ -58,7 +58,7 @@ pub enum Advised<'a> {
     Cached(&'a str),
     /// A layer that is faster for no reason, where, and the sessions that would tell more.
     Unexplained(&'a str, Vec<&'a ResultRow>, u32),
-    /// A layer that goes on writing: bytes, if known, and seconds.
+    /// A layer that continues to write: bytes, if known, and seconds.
     Owes(&'a str, Option<f64>, f64),
     /// Undecided results, the least certain first, and whether other programs are the reason.
     NotKnown(Vec<&'a ResultRow>, bool),

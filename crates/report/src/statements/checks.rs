@@ -150,7 +150,7 @@ pub enum Proof<'a> {
     Lost(Vec<&'a str>),
     /// No layer was set up.
     NoLayer,
-    /// Layers of which nothing shows where they ran.
+    /// Layers for which no mount or device shows where they ran.
     Bare(Vec<&'a str>),
     /// The mount below the probe was read in the baseline and in so many others, of which some are on other devices.
     Read(usize, Vec<&'a str>),

@@ -63,7 +63,7 @@ pub enum ChangeFinding<'a> {
     },
 }
 
-/// Why JSON is no report that can be compared.
+/// Why a JSON document cannot be compared as a report.
 #[derive(Debug)]
 pub enum NotAReport {
     /// It is not JSON.

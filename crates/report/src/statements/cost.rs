@@ -14,7 +14,7 @@ pub struct CostModel<'a> {
 /// The cost of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OperationCost {
-    /// There is no model: records of this size lie so far off the line, as a share.
+    /// A line does not fit: records of this size are so far from it, as a share.
     NoModel {
         /// Bytes.
         record: u64,

@@ -16,7 +16,7 @@ use crate::{
 pub enum ShortLine<'a> {
     /// A layer of which something is known.
     Layer(InShort<'a>),
-    /// Layers of which nothing is decided.
+    /// Layers without a decided difference.
     Open(Vec<&'a str>),
 }
 

@@ -113,7 +113,7 @@ pub struct CountedFlushes<'a> {
 pub struct FastSync<'a> {
     /// The fastest of those that lost data, and microseconds of a synced write.
     pub fast: (&'a str, f64),
-    /// The same of those that kept it.
+    /// The fastest of those that kept it, and microseconds of a synced write.
     pub honest: (&'a str, f64),
     /// Whether only one of their CPUs is emulated.
     pub cpus_differ: bool,
