@@ -56,6 +56,8 @@ pub enum OpenSequences<'a> {
     LiarLostNothing(&'a str),
     /// No power was cut under them in a layer that is known to lie.
     NoLiar,
+    /// Nor in one that is known to be honest.
+    NoHonest,
     /// A layer that is known to be honest lost what POSIX promises.
     HonestLost(&'a str),
     /// This layer did, and is known to be honest.
@@ -98,6 +100,7 @@ pub fn answers(cuts: &[SequenceCut]) -> Vec<SequenceAnswer<'_>> {
     let honest = cuts.iter().find(is(WitnessControl::Honest));
     let believed = match (honest, cuts.iter().find(is(WitnessControl::Liar))) {
         (Some(honest), _) if honest.lied() => Some(OpenSequences::HonestLost(&honest.layer)),
+        (None, _) => Some(OpenSequences::NoHonest),
         (_, None) => Some(OpenSequences::NoLiar),
         (_, Some(liar)) if !liar.lied() => Some(OpenSequences::LiarLostNothing(&liar.layer)),
         _ => None,
@@ -112,16 +115,18 @@ pub fn answers(cuts: &[SequenceCut]) -> Vec<SequenceAnswer<'_>> {
 fn answer<'a>(cut: &'a SequenceCut, believed: Option<OpenSequences<'a>>) -> SequenceAnswer<'a> {
     let posix = cut.losing(Basis::Posix);
     let open = match (&cut.uncut, &cut.unrecovered_why) {
+        _ if posix > 0 && cut.control == Some(WitnessControl::Honest) => {
+            Some(OpenSequences::IsHonest)
+        }
+        // What was lost in a layer that a liar proves nothing of is lost all the same, and so it is if the power was not
+        // cut under the rest.
+        _ if posix > 0 => believed
+            .filter(|open| matches!(open, OpenSequences::HonestLost(_) | OpenSequences::NoHonest)),
         (Some(why), _) => Some(OpenSequences::NotCut(why)),
         (None, why) if cut.cuts == 0 => {
             let why = why.as_deref().or(cut.left_out_why.as_deref());
             Some(OpenSequences::None(why))
         }
-        _ if posix > 0 && cut.control == Some(WitnessControl::Honest) => {
-            Some(OpenSequences::IsHonest)
-        }
-        // What was lost in a layer that a liar proves nothing of is lost all the same.
-        _ if posix > 0 => believed.filter(|open| matches!(open, OpenSequences::HonestLost(_))),
         (None, Some(why)) if cut.unrecovered > 0 => {
             Some(OpenSequences::Partly(cut.unrecovered, why))
         }

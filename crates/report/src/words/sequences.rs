@@ -24,10 +24,10 @@ impl Words for SequenceAnswer<'_> {
             ));
         }
         if let (true, Some(example)) = (self.beyond > 0, self.smallest_beyond) {
-            let of = if parts.is_empty() {
-                text!("{layer}: after {} of {of}", self.beyond)
-            } else {
-                text!("after {} of them", self.beyond)
+            let of = match (parts.is_empty(), self.posix) {
+                (true, _) => text!("{layer}: after {} of {of}", self.beyond),
+                (false, 0) => text!("after {} of them", self.beyond),
+                (false, _) => text!("after {} more", self.beyond),
             };
             parts.push(text!(
                 "{of} what POSIX and fsync(2) do not promise, and ext4, XFS and btrfs keep, is lost, such as {}",
@@ -83,6 +83,7 @@ impl Words for OpenSequences<'_> {
                 Text::code(liar)
             ),
             Self::NoLiar => "no power was cut in a layer that is known to lie".into(),
+            Self::NoHonest => "no power was cut in a layer that is known to be honest".into(),
             Self::HonestLost(honest) => text!(
                 "{} lost what POSIX or fsync(2) promises as well, and is known to be honest",
                 Text::code(honest)
@@ -119,7 +120,7 @@ mod tests {
         assert_eq!(
             told(cut("fuse", None, &[POSIX, BEYOND])),
             "`fuse` loses what POSIX or fsync(2) promises after 1 of 200 sequences of operations (800 cuts), such as `create a/g; \
-             fsync a`: `a/g` is `absent` and not `an empty file`; after 1 of them what POSIX and fsync(2) do not promise, and \
+             fsync a`: `a/g` is `absent` and not `an empty file`; after 1 more what POSIX and fsync(2) do not promise, and \
              ext4, XFS and btrfs keep, is lost, such as `create a/g; syncfs`: `a/g` is `absent` and not `an empty file`"
         );
         assert_eq!(

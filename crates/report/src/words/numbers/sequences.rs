@@ -12,7 +12,7 @@ use crate::{
 fn sequences_in_power_cuts() {
     let (place, variants) = variants!(OpenSequences<'_>:
         OpenSequences::NotCut(_), OpenSequences::None(_), OpenSequences::Partly(..), OpenSequences::Unfinished(..),
-        OpenSequences::LiarLostNothing(_), OpenSequences::NoLiar, OpenSequences::HonestLost(_),
+        OpenSequences::LiarLostNothing(_), OpenSequences::NoLiar, OpenSequences::NoHonest, OpenSequences::HonestLost(_),
         OpenSequences::IsHonest);
     let thing = LostThing {
         path: "a/g".into(),
@@ -34,6 +34,7 @@ fn sequences_in_power_cuts() {
             OpenSequences::Unfinished(d.n(), d.n()),
             OpenSequences::LiarLostNothing("overlay:volatile"),
             OpenSequences::NoLiar,
+            OpenSequences::NoHonest,
             OpenSequences::HonestLost("native"),
             OpenSequences::IsHonest,
         ];
