@@ -5,7 +5,7 @@ use std::{
     fmt::Display,
     fs::{self, File},
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// A line of `/proc/PID/stat`.
@@ -70,11 +70,19 @@ pub fn all() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
+/// Directories of the threads of a process; `self` is this one. None if it has ended.
+pub fn threads(of: impl Display) -> impl Iterator<Item = PathBuf> {
+    let threads = fs::read_dir(format!("/proc/{of}/task"));
+    threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|thread| thread.path())
+}
+
 /// Child processes of a process; `self` is this one.
 pub fn children(of: impl Display) -> Vec<u32> {
-    let threads = fs::read_dir(format!("/proc/{of}/task"));
-    let threads = threads.into_iter().flatten().flatten();
-    threads.flat_map(|t| started_by(&t.path())).collect()
+    threads(of).flat_map(|thread| started_by(&thread)).collect()
 }
 
 /// Child processes that the first thread of a process has started. One file instead of one for each

@@ -15,7 +15,7 @@ use std::{
 use layermark_recording::strace::{OpenFile, Running};
 use layermark_sys::{
     kcmp::is_same_open_file,
-    process::{Stat, children},
+    process::{Stat, children, threads},
 };
 use rustix::{
     fs::OFlags,
@@ -100,11 +100,10 @@ impl Stopped {
             stopped_before: state == 'T',
         });
         drop(processes);
-        let stopped = |thread| matches!(state_of(pid, thread), 'T' | 't' | ENDED);
-        until(|| threads(pid).all(stopped))
+        until(|| threads(pid).all(|thread| matches!(state_of(&thread), 'T' | 't' | ENDED)))
             .map_err(|()| io::Error::other("it has not stopped within ten seconds"))?;
         // A child that has ended stays there until its parent, which is stopped, looks at it.
-        if threads(pid).all(|thread| state_of(pid, thread) == ENDED) {
+        if threads(pid).all(|thread| state_of(&thread) == ENDED) {
             locked(&self.0).pop();
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -137,8 +136,8 @@ impl Stopped {
         let mut ended = false;
         let attached = until(|| {
             ended = strace.try_wait().is_ok_and(|status| status.is_some());
-            let traced = |pid: &u32| threads(*pid).all(|thread| is_traced(*pid, thread));
-            ended || self.pids().iter().all(traced)
+            let traced = |pid| threads(pid).all(|thread| is_traced(&thread));
+            ended || self.pids().into_iter().all(traced)
         });
         attached.map_err(|()| io::Error::other("strace has not attached to it within ten seconds"))
     }
@@ -180,35 +179,24 @@ fn until(mut done: impl FnMut() -> bool) -> Result<(), ()> {
     Ok(())
 }
 
-/// Numbers of the threads of a process; none if it has ended.
-fn threads(pid: u32) -> impl Iterator<Item = u32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    let tasks = tasks.into_iter().flatten().flatten();
-    tasks.filter_map(|task| task.file_name().to_str()?.parse().ok())
-}
-
 /// The state of a thread that has ended, whether it was reaped or not.
 const ENDED: char = 'Z';
 
 /// The letter of a thread's state.
-fn state_of(pid: u32, thread: u32) -> char {
-    let stat = fs::File::open(format!("/proc/{pid}/task/{thread}/stat"));
-    let stat = stat.ok().and_then(|stat| Stat::read(&stat));
-    stat.map_or(
-        ENDED,
-        |stat| if stat.state == 'X' { ENDED } else { stat.state },
-    )
+fn state_of(thread: &Path) -> char {
+    let stat = fs::File::open(thread.join("stat")).ok();
+    let state = stat
+        .and_then(|stat| Stat::read(&stat))
+        .map(|stat| stat.state);
+    state.filter(|state| *state != 'X').unwrap_or(ENDED)
 }
 
 /// Whether a thread has a tracer, or has ended.
-fn is_traced(pid: u32, thread: u32) -> bool {
-    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")) else {
-        return true;
-    };
-    let tracer = status
-        .lines()
-        .find_map(|line| line.strip_prefix("TracerPid:"));
-    tracer.is_none_or(|tracer| tracer.trim() != "0")
+fn is_traced(thread: &Path) -> bool {
+    let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
+    let mut lines = status.lines();
+    let tracer = lines.find_map(|line| line.strip_prefix("TracerPid:"));
+    state_of(thread) == ENDED || tracer.is_none_or(|tracer| tracer.trim() != "0")
 }
 
 /// What a process has open. `before`: those that are listed already, their parents first.
@@ -263,7 +251,10 @@ fn running(pid: u32, root: &Path, before: &[Running]) -> io::Result<Running> {
     Ok(Running {
         pid,
         parent: parent.filter(|_| inherits).map(|parent| parent.pid),
-        threads: threads(pid).filter(|thread| *thread != pid).collect(),
+        threads: threads(pid)
+            .filter_map(|thread| thread.file_name()?.to_str()?.parse().ok())
+            .filter(|thread| *thread != pid)
+            .collect(),
         cwd: cwd.into_os_string().into_encoded_bytes(),
         files,
     })
@@ -315,9 +306,9 @@ mod tests {
         let mut line = String::new();
         let out = shell.stdout.take().unwrap();
         io::BufRead::read_line(&mut io::BufReader::new(out), &mut line).unwrap();
-        let child = line.trim().parse().unwrap();
+        let child = PathBuf::from("/proc").join(line.trim());
         // `cat` does not know of it.
-        until(|| state_of(child, child) == ENDED).unwrap();
+        until(|| state_of(&child) == ENDED).unwrap();
         let interrupts = Interrupts::caught().unwrap();
         let stopped = Stopped::with_children(shell.id(), &interrupts).unwrap();
         assert_eq!(stopped.pids(), [shell.id()]);

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fmt::Write as _,
-    fs::{self, File, Permissions},
+    fs::{self, Permissions},
     io::{BufReader, Read as _},
     os::{
         fd::AsFd,
@@ -105,17 +105,11 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
     let root = root(args.tree.as_deref().unwrap_or(&here))?;
     let strace = program::strace()?;
     let interrupts = Interrupts::caught()?;
-    let tree = listed(&root)?;
-    if tree.others > 0 {
-        say(format!(
-            "note: {} pipes, sockets and devices of the tree are left out",
-            tree.others
-        ));
-    }
+    let tree = found(&root)?;
     let before = if args.once {
         Err("the program was run once".into())
     } else {
-        think::Copy::make(&root, &tree.entries)
+        think::Copy::make(&root, &tree)
     };
     if interrupts.any() {
         return Err(interrupts::stopped());
@@ -125,23 +119,13 @@ fn from_program(args: &RecordArgs) -> Result<Made, Failure> {
     if traced.code != Some(0) {
         say(format!("note: the program ended with {}", traced.shown()));
     }
-    let log = File::open(traced.log()).map_err(|e| Failure::failed(format!("the trace: {e}")))?;
-    let of = TraceOf {
-        root: root.as_os_str().as_bytes().to_vec(),
-        cwd: here.as_os_str().as_bytes().to_vec(),
-        tree: Some(tree.entries),
-    };
-    let converted = converted(BufReader::new(log), &of)?;
+    let converted = converted(traced.open()?, &trace_of(&root, &here, tree))?;
     let after = strace::safe(&listed(&root)?.entries);
     let mut recording = named(converted, args, Some(after));
-    let scratch = scratch(&mut recording)?;
-    let natively = replay::replay(&recording, scratch.path()).map_err(|e| {
-        let text = format!("the recording is refused: replayed in {} at once, {}", scratch.path().display(), e.message);
-        Failure::failed(text).hint(e.hint.unwrap_or_else(|| {
-            "record a part of the program's work; what cannot be recorded is in `layermark docs howto/replay`".into()
-        }))
-    })?;
-    drop(scratch);
+    let natively = replayed(
+        &mut recording,
+        "record a part of the program's work; what cannot be recorded is in `layermark docs howto/replay`",
+    )?;
     interrupts.go_on()?;
     let think = match before {
         Ok(copy) => {
@@ -181,7 +165,7 @@ fn from_process(args: &RecordArgs, pid: u32) -> Result<Made, Failure> {
     let root = root(args.tree.as_deref().unwrap_or(&cwd))?;
     let running = stopped.running(&root).map_err(failed)?;
     let opened: usize = running.iter().map(|process| process.files.len()).sum();
-    let tree = listed(&root)?;
+    let tree = found(&root)?;
     if interrupts.any() {
         return Err(interrupts::stopped());
     }
@@ -190,27 +174,15 @@ fn from_process(args: &RecordArgs, pid: u32) -> Result<Made, Failure> {
     ));
     let traced = program::attach(&interrupts, &strace, stopped, args.time)?;
     interrupts.go_on()?;
-    let log = File::open(traced.log()).map_err(|e| Failure::failed(format!("the trace: {e}")))?;
-    let of = TraceOf {
-        root: root.as_os_str().as_bytes().to_vec(),
-        cwd: cwd.as_os_str().as_bytes().to_vec(),
-        tree: Some(tree.entries),
-    };
     let before = strace::lines_of(&running);
-    let converted = converted(BufReader::new(before.as_bytes().chain(log)), &of)?;
+    let log = before.as_bytes().chain(traced.open()?);
+    let converted = converted(log, &trace_of(&root, &cwd, tree))?;
     // The program has gone on, so its tree has changed.
     let mut recording = named(converted, args, None);
-    let scratch = scratch(&mut recording)?;
-    replay::replay(&recording, scratch.path()).map_err(|e| {
-        let text = format!(
-            "the recording is refused: replayed in {} at once, {}",
-            scratch.path().display(),
-            e.message
-        );
-        Failure::failed(text).hint(
-            "do others write to its files? record when only this program does, or with --tree DIR",
-        )
-    })?;
+    replayed(
+        &mut recording,
+        "do others write to its files? record when only this program does, or with --tree DIR",
+    )?;
     Ok(Made {
         recording,
         think: format!(
@@ -270,6 +242,39 @@ fn root(tree: &Path) -> Result<PathBuf, Failure> {
         return Err(wrong("the whole file system cannot be recorded".into()));
     }
     Ok(root)
+}
+
+/// The tree that a program finds.
+fn found(root: &Path) -> Result<Vec<Entry>, Failure> {
+    let tree = listed(root)?;
+    if tree.others > 0 {
+        say(format!(
+            "note: {} pipes, sockets and devices of the tree are left out",
+            tree.others
+        ));
+    }
+    Ok(tree.entries)
+}
+
+fn trace_of(root: &Path, cwd: &Path, tree: Vec<Entry>) -> TraceOf {
+    TraceOf {
+        root: root.as_os_str().as_bytes().to_vec(),
+        cwd: cwd.as_os_str().as_bytes().to_vec(),
+        tree: Some(tree),
+    }
+}
+
+/// Replays a recording at once. One that differs is refused.
+fn replayed(recording: &mut Recording, hint: &str) -> Result<replay::Replayed, Failure> {
+    let scratch = scratch(recording)?;
+    replay::replay(recording, scratch.path()).map_err(|e| {
+        let text = format!(
+            "the recording is refused: replayed in {} at once, {}",
+            scratch.path().display(),
+            e.message
+        );
+        Failure::failed(text).hint(e.hint.unwrap_or_else(|| hint.into()))
+    })
 }
 
 fn listed(root: &Path) -> Result<replay::Listed, Failure> {

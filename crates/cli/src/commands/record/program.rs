@@ -68,8 +68,33 @@ pub struct Traced {
 }
 
 impl Traced {
+    /// Of what runs strace with a log in a directory of its own, since names of files are in it, and within a bound.
+    fn by(
+        time: Option<Duration>,
+        run: impl FnOnce(&Path, &Bound) -> io::Result<(ExitStatus, Duration)>,
+    ) -> Result<Self, Failure> {
+        let failed = |e: io::Error| Failure::failed(format!("strace: {e}"));
+        let dir = super::private().tempdir().map_err(failed)?;
+        let log = dir.path().join("trace");
+        let bound = Bound::of(&log, time).map_err(failed)?;
+        let (status, _) = run(&log, &bound).map_err(failed)?;
+        bound.held()?;
+        Ok(Self {
+            code: status.code(),
+            signal: status.signal(),
+            dir,
+        })
+    }
+
     pub fn log(&self) -> PathBuf {
         self.dir.path().join("trace")
+    }
+
+    /// Its trace.
+    pub fn open(&self) -> Result<BufReader<File>, Failure> {
+        let log = File::open(self.log());
+        let log = log.map_err(|e| Failure::failed(format!("the trace: {e}")))?;
+        Ok(BufReader::new(log))
     }
 
     /// Calls `each` with every line of the trace.
@@ -129,25 +154,18 @@ pub fn run(
     argv: &[OsString],
     elsewhere: Option<&Path>,
 ) -> Result<Traced, Failure> {
+    let run = |log: &Path, bound: &Bound| {
+        let mut command = traced(strace, log);
+        command.args(argv);
+        match elsewhere {
+            Some(elsewhere) => unseen(interrupts, &mut command, elsewhere, Some(bound)),
+            None => interrupts.run(&mut command, How::Here, |child| {
+                bound.watch(child, interrupts.killer())
+            }),
+        }
+    };
     let failed = |e: io::Error| Failure::failed(format!("strace: {e}"));
-    // Names of files are in the trace.
-    let dir = super::private().tempdir().map_err(failed)?;
-    let mut command = traced(strace, &dir.path().join("trace"));
-    command.args(argv);
-    let bound = Bound::of(&dir.path().join("trace")).map_err(failed)?;
-    let ended = match elsewhere {
-        Some(elsewhere) => unseen(interrupts, &mut command, elsewhere, Some(&bound)),
-        None => interrupts.run(&mut command, How::Here, |child| {
-            bound.watch(child, interrupts.killer())
-        }),
-    };
-    let (status, _) = ended.map_err(failed)?;
-    bound.held()?;
-    let traced = Traced {
-        code: status.code(),
-        signal: status.signal(),
-        dir,
-    };
+    let traced = Traced::by(None, run)?;
     if let Some(why) = traced.not_started(strace).map_err(failed)? {
         let program = argv.first().map(|program| program.to_string_lossy());
         return Err(Failure::failed(format!(
@@ -175,13 +193,13 @@ struct Bound {
 
 impl Bound {
     /// A trace takes at most half of what is free where it is.
-    fn of(log: &Path) -> io::Result<Self> {
+    fn of(log: &Path, time: Option<Duration>) -> io::Result<Self> {
         let found = rustix::fs::statvfs(log.parent().unwrap_or(log))?;
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         Ok(Self {
             log: log.to_owned(),
             most: most_traced(free),
-            time: None,
+            time,
             passed: Arc::default(),
         })
     }
@@ -246,27 +264,18 @@ pub fn attach(
     stopped: Stopped,
     time: Option<Duration>,
 ) -> Result<Traced, Failure> {
-    let failed = |e: io::Error| Failure::failed(format!("strace: {e}"));
-    let dir = super::private().tempdir().map_err(failed)?;
-    let log = dir.path().join("trace");
-    let mut command = with_options(strace, &log);
-    for pid in stopped.pids() {
-        command.arg("-p").arg(pid.to_string());
-    }
-    let mut bound = Bound::of(&log).map_err(failed)?;
-    bound.time = time;
-    let ended = interrupts.run(&mut command, How::Attached, |child| {
-        stopped.go_on(child)?;
-        bound.watch(child, interrupts.killer())
-    });
-    let (status, _) = ended.map_err(failed)?;
-    bound.held()?;
-    let traced = Traced {
-        code: status.code(),
-        signal: status.signal(),
-        dir,
+    let run = |log: &Path, bound: &Bound| {
+        let mut command = with_options(strace, log);
+        for pid in stopped.pids() {
+            command.arg("-p").arg(pid.to_string());
+        }
+        interrupts.run(&mut command, How::Attached, |child| {
+            stopped.go_on(child)?;
+            bound.watch(child, interrupts.killer())
+        })
     };
-    if fs::metadata(&log).map_or(0, |log| log.len()) == 0 {
+    let traced = Traced::by(time, run)?;
+    if fs::metadata(traced.log()).map_or(0, |log| log.len()) == 0 {
         let why = "strace has traced nothing: it has said why, or the program has made no call";
         return Err(Failure::failed(why)
             .hint("see whether it may attach: strace -p PID, as root where ptrace is restricted"));
