@@ -1,8 +1,25 @@
 //! `layermark why`: why a command is slow in a layer.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::Value;
 
 use crate::common::{Lm, has_fuse, is_root, skipped};
+
+/// A command and its directory, where calls can be traced in a file system in user space.
+fn traces_in_fuse() -> Option<(Lm, PathBuf)> {
+    if !is_root() || !has_fuse() {
+        skipped("no file system in user space can be mounted here");
+        return None;
+    }
+    if !Path::new("/usr/bin/strace").exists() {
+        skipped("strace counts the calls: apt-get install strace");
+        return None;
+    }
+    let lm = Lm::new();
+    let work = lm.work();
+    Some((lm, work))
+}
 
 /// Makes 60 files, and opens each of them once more.
 const MAKE: &str = "sh -c 'for i in $(seq 60); do echo x > f$i; read y < f$i; done'";
@@ -10,14 +27,9 @@ const MAKE: &str = "sh -c 'for i in $(seq 60); do echo x > f$i; read y < f$i; do
 /// Our file system in user space takes a call from the kernel for each name, so creates and opens cost more there.
 #[test]
 fn the_calls_of_a_slow_command_are_named_with_what_they_cost() {
-    if !is_root() || !has_fuse() {
-        return skipped("no file system in user space can be mounted here");
-    }
-    if !std::path::Path::new("/usr/bin/strace").exists() {
-        return skipped("strace counts the calls: apt-get install strace");
-    }
-    let lm = Lm::new();
-    let work = lm.work();
+    let Some((lm, work)) = traces_in_fuse() else {
+        return;
+    };
     let said = lm
         .args([
             "why",
@@ -66,14 +78,9 @@ fn the_calls_of_a_slow_command_are_named_with_what_they_cost() {
 #[test]
 fn the_slow_layer_is_named_first_with_the_call_that_makes_it_slow() {
     const SLOW: &str = "fuse:delay=2ms";
-    if !is_root() || !has_fuse() {
-        return skipped("no file system in user space can be mounted here");
-    }
-    if !std::path::Path::new("/usr/bin/strace").exists() {
-        return skipped("strace counts the calls: apt-get install strace");
-    }
-    let lm = Lm::new();
-    let work = lm.work();
+    let Some((lm, work)) = traces_in_fuse() else {
+        return;
+    };
     let said = lm
         .args(["why", "sh -c 'for i in $(seq 60); do : > f$i; done'"])
         .args(["--prepare", "sh -c 'rm -f f*'", "--blocks", "3", "--json"])
