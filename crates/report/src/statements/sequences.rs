@@ -238,6 +238,31 @@ pub(crate) mod tests {
             of(&[native(&[POSIX]), lossy(), liar(&[POSIX])]),
             (false, true)
         );
+        // Nor where it was not cut: what the disk itself keeps is not known.
+        let uncut = SequenceCut {
+            cuts: 0,
+            ..native(&[])
+        };
+        assert_eq!(of(&[uncut, lossy(), liar(&[POSIX])]), (false, true));
+        assert_eq!(of(&[lossy(), liar(&[POSIX])]), (false, true));
+    }
+
+    /// Why the rest was not cut hid it.
+    #[test]
+    fn a_loss_before_the_probe_broke_is_a_loss() {
+        let broken = |lost: &[(&str, Basis)]| SequenceCut {
+            uncut: Some("after 119 of 179 sequences: the probe ended".into()),
+            ..cut("fuse", None, lost)
+        };
+        let open = |lost: &[(&str, Basis)]| {
+            let all = [native(&[]), broken(lost), liar(&[POSIX])];
+            let answers = answers(&all);
+            let found = answers.iter().find(|a| a.layer == "fuse").unwrap();
+            (found.lied(), format!("{:?}", found.open))
+        };
+        assert_eq!(open(&[POSIX]), (true, "None".into()));
+        let (lied, why) = open(&[]);
+        assert!(!lied && why.contains("NotCut(\"after 119"), "{why}");
     }
 
     /// It said "yes" of a run that was stopped while it cut.
