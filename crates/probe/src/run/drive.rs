@@ -5,7 +5,10 @@ use std::io;
 use crate::{
     clock::{Clock, Monotonic, Source, Tsc, monotonic_ns},
     limits::HEARTBEAT_NS,
-    run::{recorder::Recorder, waiting::Waited},
+    run::{
+        recorder::Recorder,
+        waiting::{self, GOOD_NS, Waited},
+    },
 };
 
 /// The work of single operations.
@@ -139,10 +142,11 @@ fn timed<C: Clock, S: Step>(
     let beat_ticks = clock.ticks(HEARTBEAT_NS);
     let mut beat_at = last.saturating_add(beat_ticks);
     let mut stop_at = last.saturating_add(clock.ticks(part.limit_ns));
+    let mut longest = 0;
     let mut next = part.from;
     while next < part.to {
         if S::PREPARES {
-            record(clock, recorder, &mut last, &readings[..count]);
+            longest = record(clock, recorder, &mut last, &readings[..count]).max(longest);
             count = 0;
             let before = waited.now();
             step.prepare(next);
@@ -161,7 +165,7 @@ fn timed<C: Clock, S: Step>(
         count += 1;
         let due = now >= stop_at.min(beat_at);
         if due || count == KEPT {
-            record(clock, recorder, &mut last, &readings[..count]);
+            longest = record(clock, recorder, &mut last, &readings[..count]).max(longest);
             count = 0;
         }
         if due {
@@ -177,7 +181,11 @@ fn timed<C: Clock, S: Step>(
             stop_at = stop_at.saturating_add(last.saturating_sub(now));
         }
     }
-    record(clock, recorder, &mut last, &readings[..count]);
+    longest = record(clock, recorder, &mut last, &readings[..count]).max(longest);
+    // Passes over a short file would otherwise be read at each end. What waited in a pause was read there.
+    if longest < clock.ticks(GOOD_NS) {
+        waiting::still_good();
+    }
     let span = Span {
         start: start_ns,
         end: start_ns,
@@ -187,13 +195,17 @@ fn timed<C: Clock, S: Step>(
     Ok(Done::now(part, next, span))
 }
 
-/// Records operations that ended at `ends`, one after the other since `last`, in the histogram.
-fn record<C: Clock>(clock: C, recorder: &mut Recorder, last: &mut u64, ends: &[u64]) {
+/// Records operations that ended at `ends`, one after the other since `last`, in the histogram. The longest, in ticks.
+fn record<C: Clock>(clock: C, recorder: &mut Recorder, last: &mut u64, ends: &[u64]) -> u64 {
+    let mut longest = 0;
     for &end in ends {
         // A counter that is slightly behind on another CPU must not become 500 years.
-        recorder.record(clock.ns(end.saturating_sub(*last)));
+        let ticks = end.saturating_sub(*last);
+        recorder.record(clock.ns(ticks));
+        longest = ticks.max(longest);
         *last = end;
     }
+    longest
 }
 
 /// The loop without a clock. The time limit and progress lines are checked after a number of
