@@ -13,6 +13,7 @@ pub mod caveats;
 pub mod checks;
 pub mod compare;
 pub mod cost;
+pub mod cut_levels;
 pub mod depth;
 pub mod durability;
 pub mod estimate_checks;

@@ -1,28 +1,19 @@
 //! What power cuts did: the level that each layer reached, what is not proven, and the first lost record.
 
-use std::fmt::Write as _;
-
 use layermark_model::witness::{Outcome, Storey, WitnessTrial};
 
 use crate::{
     code_span::code,
-    facts::power_cuts::{
-        closed, control_fault, controls, controls_failed, killed, layers, lie, refuses, sentence,
-        sum,
+    facts::power_cuts::{control_fault, controls, controls_failed, layers, sentence, sum},
+    statements::{
+        cut_levels::{LevelReached, level_reached},
+        power_cuts::ControlFault,
     },
-    number::count,
-    statements::power_cuts::ControlFault,
-    types::{
-        Cell, Conclusion, DataTable, DurabilityVerdict, Holds, LayerReport, Report, ResultRow,
-        Section,
-    },
+    types::{Cell, Conclusion, DataTable, LayerReport, Report, ResultRow, Section},
     words::{Words, power_cuts::time},
 };
 
-const BY_HAND: &str = "whether it keeps them needs a real power cut: layermark durability record";
 const CLAIM: &str = "keeps what fsync acknowledged";
-/// The verdict on a layer that keeps what fsync acknowledged, and loses what was closed before a clean unmount.
-const LOSES_CLOSED: &str = "loses closed files";
 
 impl Report {
     /// Whether a layer that is not known to lie lost what it had acknowledged, or what was closed.
@@ -71,99 +62,30 @@ impl Report {
             .find(|r| r.layer == layer && r.durability.level.is_some())
     }
 
-    /// Level, evidence, and what is not proven.
-    fn level(&self, layer: &str) -> [String; 4] {
-        let sum = sum(&self.power_cuts, layer);
-        if let Some(why) = controls_failed(&self.power_cuts).filter(|_| sum.cuts > 0) {
-            let why = String::from(why.words(&self.names()));
-            let cuts = count(sum.cuts as usize, "cut");
-            let evidence = format!("{why}; here data was lost in {} of {cuts}", sum.losing);
-            return ["L3", "cannot tell", &evidence, "all"].map(str::to_owned);
-        }
-        let more = [killed(&sum), refuses(&sum), closed(&sum)];
-        let names = self.names();
-        let more = more.iter().flatten().map(|m| m.words(&names).into());
-        let more: Vec<String> = more.collect();
-        let and_more = |evidence: String| {
-            let evidence = (!evidence.is_empty()).then_some(evidence);
-            let all: Vec<String> = evidence.into_iter().chain(more.iter().cloned()).collect();
-            all.join("; ")
-        };
-        if let Some(lie) = lie(&self.power_cuts, layer) {
-            let lie = and_more(lie.words(&names).into());
-            return ["L3".into(), "lies".into(), lie, String::new()];
-        }
-        if sum.cuts > 0 {
-            let mut evidence = and_more(format!(
-                "{} records acknowledged, 0 lost in {}",
-                sum.records,
-                count(sum.cuts as usize, "power cut")
-            ));
-            if sum.unrecovered > 0 {
-                let _ = write!(
-                    evidence,
-                    "; after {} more it could not be set up again ({})",
-                    sum.unrecovered,
-                    sum.unrecovered_why.unwrap_or_default()
-                );
-            }
-            let open = "cuts at other moments, and what the disk below does with a flush".into();
-            let verdict = match sum.unrecovered {
-                0 if sum.loses_closed() => LOSES_CLOSED,
-                0 => "kept",
-                _ => "kept where it was set up again",
-            };
-            return ["L3".into(), verdict.into(), evidence, open];
-        }
-        if sum.unrecovered > 0 {
-            let why = sum.unrecovered_why.unwrap_or_default();
-            let evidence = format!(
-                "after {} it could not be set up again: {why}",
-                count(sum.unrecovered as usize, "power cut")
-            );
-            return [
-                "L3".into(),
-                "not recovered".into(),
-                and_more(evidence),
-                "what it kept".into(),
-            ];
-        }
-        let why = sum.uncut.or(sum.error).unwrap_or("no power was cut");
-        match self.row_of(layer) {
-            Some(row) => {
-                let durability = &row.durability;
-                let verdict = match durability.verdict {
-                    DurabilityVerdict::Honoured => "flushes reach it",
-                    DurabilityVerdict::Absorbed => "flushes are skipped",
-                    DurabilityVerdict::Late => "flushes come late",
-                    _ => "cannot tell",
-                };
-                let because = durability.because.clone().unwrap_or_default();
-                [
-                    durability.level.clone().unwrap_or_default(),
-                    verdict.into(),
-                    and_more(because),
-                    format!("{BY_HAND} ({why})"),
-                ]
-            }
-            None => [
-                "L0".into(),
-                "cannot tell".into(),
-                and_more(why.into()),
-                BY_HAND.into(),
-            ],
-        }
+    fn level<'a>(&'a self, layer: &'a str) -> LevelReached<'a> {
+        level_reached(
+            &self.power_cuts,
+            layer,
+            self.row_of(layer).map(|r| &r.durability),
+        )
     }
 
     fn levels(&self, names: &[&str]) -> DataTable {
+        let words = &self.names();
         let row = |name: &&str| {
-            let first = Cell::text(code(name));
-            let rest = self.level(name).map(Cell::text);
-            std::iter::once(first).chain(rest).collect()
+            let of = self.level(name);
+            let open = of.open.map(|open| open.words(words));
+            vec![
+                Cell::text(code(name)),
+                Cell::text(of.level),
+                Cell::text(of.verdict.words(words)),
+                Cell::text(of.evidence(words)),
+                Cell::text(open.unwrap_or_default()),
+            ]
         };
         DataTable {
             title: "The level reached".into(),
-            note: format!("{}.", controls(&self.power_cuts).words(&self.names())),
+            note: format!("{}.", controls(&self.power_cuts).words(words)),
             head: ["layer", "level", "verdict", "evidence", "not proven"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -172,25 +94,12 @@ impl Report {
     }
 
     fn conclusion(&self, layer: &str) -> Conclusion {
-        let [level, verdict, evidence, open] = self.level(layer);
-        let holds = match verdict.as_str() {
-            "kept" | LOSES_CLOSED => Holds::Yes,
-            "lies" => Holds::No,
-            _ => Holds::Open,
-        };
-        let text = match holds {
-            Holds::No => evidence,
-            _ if open.is_empty() => format!("{}: {verdict} ({level}): {evidence}", code(layer)),
-            _ => format!(
-                "{}: {verdict} ({level}): {evidence}; not proven: {open}",
-                code(layer)
-            ),
-        };
+        let of = self.level(layer);
         Conclusion {
-            text,
+            text: of.words(&self.names()).into(),
             claim: CLAIM.into(),
             layer: layer.to_owned(),
-            holds,
+            holds: of.verdict.holds(),
             evidence: self
                 .row_of(layer)
                 .map(|r| r.id.clone())
@@ -306,6 +215,7 @@ mod tests {
     use layermark_testkit::sample::Sample;
 
     use super::*;
+    use crate::{statements::cut_levels::LevelVerdict, types::Holds};
 
     /// It said "lies" of a layer that keeps what fsync acknowledged, and the loss twice.
     #[test]
@@ -328,14 +238,19 @@ mod tests {
         let mut level = |trial: WitnessTrial| {
             report.power_cuts = vec![trial];
             assert!(report.lost_data());
-            (report.level("rclone"), report.conclusion("rclone").holds)
+            let of = report.level("rclone");
+            let evidence = String::from(of.evidence(&report.names()));
+            (of.level.to_owned(), of.verdict, evidence)
         };
         let lost = "40 of 40 files that were closed just before a clean unmount are lost (in the layer, mounted again, its name is absent)";
-        let ([level_of, verdict, evidence, _], holds) = level(trial.clone());
-        assert_eq!((level_of.as_str(), verdict.as_str()), ("L3", LOSES_CLOSED));
+        let (level_of, verdict, evidence) = level(trial.clone());
+        assert_eq!(
+            (level_of.as_str(), verdict),
+            ("L3", LevelVerdict::LosesClosed)
+        );
         let kept = "500 records acknowledged, 0 lost in 38 power cuts";
         assert_eq!(evidence, format!("{kept}; {lost}"));
-        assert!(holds == Holds::Yes, "fsync is another question");
+        assert!(verdict.holds() == Holds::Yes, "fsync is another question");
         // The verdict of the power cuts remains.
         let liar = WitnessTrial {
             losing: 2,
@@ -352,16 +267,16 @@ mod tests {
             }),
             ..trial.clone()
         };
-        let ([_, verdict, evidence, _], holds) = level(liar);
-        assert_eq!(verdict, "lies");
-        assert!(holds == Holds::No);
+        let (_, verdict, evidence) = level(liar);
+        assert_eq!(verdict, LevelVerdict::Lies);
+        assert!(verdict.holds() == Holds::No);
         assert_eq!(evidence.matches("clean unmount").count(), 1, "{evidence}");
         let not_always = WitnessTrial {
             unrecovered: 1,
             ..trial.clone()
         };
-        let ([_, verdict, evidence, _], _) = level(not_always);
-        assert_eq!(verdict, "kept where it was set up again");
+        let (_, verdict, evidence) = level(not_always);
+        assert_eq!(verdict, LevelVerdict::KeptWhereSetUp);
         assert!(evidence.contains(lost), "{evidence}");
         let never = WitnessTrial {
             cuts: 0,
@@ -369,8 +284,8 @@ mod tests {
             unrecovered_why: Some("it lacks a key".into()),
             ..trial
         };
-        let ([_, verdict, evidence, _], _) = level(never);
-        assert_eq!(verdict, "not recovered");
+        let (_, verdict, evidence) = level(never);
+        assert_eq!(verdict, LevelVerdict::NotRecovered);
         let why = "after 38 power cuts it could not be set up again: it lacks a key";
         assert_eq!(evidence, format!("{why}; {lost}"));
     }

@@ -196,6 +196,7 @@ macro_rules! variants {
 }
 
 mod answers;
+mod cut_levels;
 mod sequences;
 mod studies;
 

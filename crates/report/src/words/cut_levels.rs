@@ -1,0 +1,104 @@
+//! The level that each layer reached after power cuts.
+
+use crate::{
+    number::count,
+    statements::cut_levels::{LevelEvidence, LevelReached, LevelVerdict, NotProven},
+    words::{Names, Text, Words, text},
+};
+
+const NOT_CUT: &str = "no power was cut";
+const BY_HAND: &str = "whether it keeps them needs a real power cut: layermark durability record";
+
+impl LevelReached<'_> {
+    /// The evidence alone.
+    pub fn evidence(&self, names: &Names) -> Text {
+        Text::joined(self.evidence.iter().map(|e| e.words(names)), "; ")
+    }
+}
+
+/// One sentence, without a full stop. Who lies is told so by the evidence.
+impl Words for LevelReached<'_> {
+    fn words(&self, names: &Names) -> Text {
+        let evidence = self.evidence(names);
+        if self.verdict == LevelVerdict::Lies {
+            return evidence;
+        }
+        let open = self
+            .open
+            .map(|open| text!("; not proven: {}", open.words(names)));
+        text!(
+            "{}: {} ({}): {evidence}{}",
+            Text::code(self.layer),
+            self.verdict.words(names),
+            self.level,
+            open.unwrap_or_default()
+        )
+    }
+}
+
+impl Words for LevelVerdict {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::CannotTell => "cannot tell",
+            Self::Lies => "lies",
+            Self::Kept => "kept",
+            Self::LosesClosed => "loses closed files",
+            Self::KeptWhereSetUp => "kept where it was set up again",
+            Self::NotRecovered => "not recovered",
+            Self::FlushesReach => "flushes reach it",
+            Self::FlushesSkipped => "flushes are skipped",
+            Self::FlushesLate => "flushes come late",
+        }
+        .into()
+    }
+}
+
+impl Words for LevelEvidence<'_> {
+    fn words(&self, names: &Names) -> Text {
+        let power_cuts = |n: u64| count(n as usize, "power cut");
+        match self {
+            Self::Unbelievable {
+                fault,
+                losing,
+                cuts,
+            } => {
+                let cuts = count(*cuts as usize, "cut");
+                let fault = fault.words(names);
+                text!("{fault}; here data was lost in {losing} of {cuts}")
+            }
+            Self::Lie(lie) => lie.words(names),
+            Self::Kept {
+                records,
+                cuts,
+                not_set_up,
+            } => {
+                let cuts = power_cuts(*cuts);
+                let not = not_set_up
+                    .map(|(n, why)| text!("; after {n} more it could not be set up again ({why})"));
+                let not = not.unwrap_or_default();
+                text!("{records} records acknowledged, 0 lost in {cuts}{not}")
+            }
+            Self::NeverSetUp(cuts, why) => {
+                let cuts = power_cuts(*cuts);
+                text!("after {cuts} it could not be set up again: {why}")
+            }
+            Self::Flushes(because) => (*because).into(),
+            Self::NotCut(why) => why.unwrap_or(NOT_CUT).into(),
+            Self::Seen(seen) => seen.words(names),
+        }
+    }
+}
+
+impl Words for NotProven<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::All => "all".into(),
+            Self::OtherMoments => {
+                "cuts at other moments, and what the disk below does with a flush".into()
+            }
+            Self::WhatItKept => "what it kept".into(),
+            Self::NeedsCut => BY_HAND.into(),
+            Self::FlushesAlone(why) => text!("{BY_HAND} ({})", why.unwrap_or(NOT_CUT)),
+        }
+    }
+}
