@@ -1,6 +1,6 @@
 //! The cost models as tables and charts.
 
-use layermark_model::{Quantity, format_size};
+use layermark_model::Quantity;
 
 use crate::{
     Report,
@@ -9,7 +9,7 @@ use crate::{
     types::{
         Axis, Cell, CostRow, DataTable, Estimate, LineChart, Mark, ResultRow, Section, Series,
     },
-    words::cost::per_byte,
+    words::cost::{about_models, at_most, no_model, per_byte},
 };
 
 /// Most charts: of a whole matrix only the first groups are drawn.
@@ -87,15 +87,9 @@ pub fn section(report: &Report) -> Option<Section> {
     };
     let line = |row: &CostRow| {
         let note = if row.fits {
-            row.ceiling.map_or_else(String::new, |c| {
-                format!("at most {}", number::value(c, "B/s"))
-            })
+            row.ceiling.map(at_most).unwrap_or_default()
         } else {
-            format!(
-                "no such model: {} off at {}",
-                number::percent(row.worst),
-                format_size(row.worst_record)
-            )
+            no_model(row.worst, row.worst_record)
         };
         vec![
             Cell::text(&row.label),
@@ -110,11 +104,7 @@ pub fn section(report: &Report) -> Option<Section> {
     Some(Section {
         name: "cost".into(),
         title: "What an operation costs, whatever its size, and what each byte adds".into(),
-        about: format!(
-            "A line through the record sizes, in a robust fit that one outlying size moves little; {} intervals by resampling blocks. Where a size lies more than {} off, there is no such model.",
-            number::percent(report.level),
-            number::percent(OFF)
-        ),
+        about: about_models(report.level, OFF).into(),
         tables: vec![DataTable {
             title: "Fixed cost and cost of a byte".into(),
             note: String::new(),

@@ -3,38 +3,21 @@
 use crate::{
     code_span::code,
     number,
-    types::{
-        Cell, DataTable, ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide,
-        Section,
+    types::{Cell, DataTable, ExternalResults, ExternalRow, ImportComparison, ImportPair, Section},
+    words::{
+        Text,
+        external::{
+            NEWER_OVER_OLDER, NONE_IN_COMMON, NONE_MATCHES, imported, ours_over_theirs, read_from,
+            without,
+        },
+        text,
     },
 };
 
-/// How many of their points are named if none of ours matches.
-const SHOWN: usize = 6;
-
 /// The part of the report that shows an import.
 pub fn section(of: &ExternalResults) -> Section {
-    let when = of
-        .measured
-        .as_deref()
-        .unwrap_or("at a time that its file does not tell");
-    let ratio = format!(
-        "Ratio: time an operation, ours over theirs; above 1, ours took longer. Theirs was measured by {} ({when}), read from {}. It took no turns with ours, and may have run on \
-         another machine, disk and directory; the state of its cache was not proved. So this is no verdict.",
-        of.tool, of.file
-    );
-    let mut more: Vec<String> = of
-        .notes
-        .iter()
-        .map(|note| format!("Import: {note}"))
-        .collect();
-    if !of.unmatched.is_empty() {
-        let n = of.unmatched.len();
-        let first = of.unmatched[..n.min(SHOWN)].join("; ");
-        let etc = if n > SHOWN { "; ..." } else { "" };
-        let count = number::count(n, "point");
-        more.push(format!("Without one of ours: {count} ({first}{etc})"));
-    }
+    let mut more: Vec<Text> = of.notes.iter().map(|note| imported(None, note)).collect();
+    more.extend(without("Without one of ours", &of.unmatched));
     let head = [
         "operation",
         "layer",
@@ -47,13 +30,12 @@ pub fn section(of: &ExternalResults) -> Section {
     let rows = of.rows.iter().map(cells).collect::<Vec<_>>();
     let (mut tables, mut remarks) = (Vec::new(), Vec::new());
     if rows.is_empty() {
-        let nothing = "None of them is of a point of this run, so there is nothing to compare";
-        remarks.push(nothing.to_owned());
-        remarks.extend(more);
+        remarks.push(NONE_MATCHES.to_owned());
+        remarks.extend(more.into_iter().map(String::from));
     } else {
         tables.push(DataTable {
             title: format!("Ours and {}", of.tool),
-            note: sentences(ratio, &more),
+            note: sentences(ours_over_theirs(of), &more),
             head: head.map(str::to_owned).to_vec(),
             rows,
         });
@@ -70,9 +52,9 @@ pub fn section(of: &ExternalResults) -> Section {
 }
 
 /// A note of one text and of sentences that have no full stop.
-fn sentences(first: String, more: &[String]) -> String {
-    more.iter()
-        .fold(first, |note, text| format!("{note} {text}."))
+fn sentences(first: Text, more: &[Text]) -> String {
+    let more = more.iter().map(|text| text!("{text}."));
+    Text::joined(std::iter::once(first).chain(more), " ").into()
 }
 
 fn cells(row: &ExternalRow) -> Vec<Cell> {
@@ -101,32 +83,17 @@ fn shown(value: f64, unit: &str) -> String {
 
 /// Two imports next to each other, as a table.
 pub fn comparison(of: &ImportComparison) -> Section {
-    let said = |which: &str, side: &ImportSide| {
-        let when = side
-            .measured
-            .as_deref()
-            .unwrap_or("at a time that its file does not tell");
-        format!("{which}: {} ({when}), read from {}", side.tool, side.file)
-    };
-    let ratio = "Ratio: time an operation, newer over older; above 1, the newer one took longer. The two took no turns, and \
-         may be of different machines, so this is no verdict.";
-    let mut more = vec![said("Older", &of.old), said("Newer", &of.new)];
+    let mut more = vec![read_from("Older", &of.old), read_from("Newer", &of.new)];
     for (which, side) in [("older", &of.old), ("newer", &of.new)] {
         let notes = side.notes.iter();
-        more.extend(notes.map(|text| format!("Import ({which}): {text}")));
+        more.extend(notes.map(|text| imported(Some(which), text)));
     }
-    for (which, points) in [("older", &of.only_old), ("newer", &of.only_new)] {
-        let first = points[..points.len().min(SHOWN)].join("; ");
-        let etc = if points.len() > SHOWN { "; ..." } else { "" };
-        if !points.is_empty() {
-            let count = number::count(points.len(), "point");
-            more.push(format!("Only in the {which}: {count} ({first}{etc})"));
-        }
-    }
+    more.extend(without("Only in the older", &of.only_old));
+    more.extend(without("Only in the newer", &of.only_new));
     let head = ["point", "older", "newer", "ratio", "differs in"];
     let tables = DataTable {
         title: "Points of both".into(),
-        note: sentences(ratio.into(), &more),
+        note: sentences(NEWER_OVER_OLDER.into(), &more),
         head: head.map(str::to_owned).to_vec(),
         rows: of.rows.iter().map(pair_cells).collect(),
     };
@@ -138,8 +105,10 @@ pub fn comparison(of: &ImportComparison) -> Section {
         is_answer: true,
         tables: if is_empty { Vec::new() } else { vec![tables] },
         remarks: if is_empty {
-            let nothing = "They have no point in common, so there is nothing to compare";
-            std::iter::once(nothing.to_owned()).chain(more).collect()
+            let more = more.into_iter().map(String::from);
+            std::iter::once(NONE_IN_COMMON.to_owned())
+                .chain(more)
+                .collect()
         } else {
             Vec::new()
         },

@@ -2,10 +2,11 @@
 
 use crate::{
     Report,
-    code_span::{self, code},
+    code_span::code,
     number::{self, sig3},
     types::{Axis, Cell, DataTable, LineChart, Mark, ScalingRow, Section, Series},
     views::by_work,
+    words::scaling::{about_scaling, not_scaling},
 };
 
 /// `None` if no work was done with several numbers of CPUs.
@@ -18,10 +19,7 @@ pub fn section(report: &Report) -> Option<Section> {
     Some(Section {
         name: "scaling".into(),
         title: "Scaling with CPUs".into(),
-        about: format!(
-            "X(n) is the throughput with n CPUs: virtual ones of a guest; elsewhere the programs are pinned to n of this machine's. Speed-up is X(n)/X(1), efficiency speed-up/n, the MP factor (X(n)-X(n-1))/X(1). The ratio is time over that in {} with the same number of CPUs.",
-            code_span::baseline(baseline)
-        ),
+        about: about_scaling(&report.names()).into(),
         tables: works
             .iter()
             .map(|(what, rows)| table(what, rows, baseline))
@@ -47,11 +45,7 @@ fn table(what: &str, rows: &[&ScalingRow], baseline: &str) -> DataTable {
     ];
     let not = rows.iter().filter_map(|r| {
         let why = r.not_scaling.as_ref()?;
-        Some(format!(
-            "{} with {} CPUs is no scaling: {why}.",
-            code(&r.layer),
-            r.cpus
-        ))
+        Some(String::from(not_scaling(r, why)))
     });
     DataTable {
         title: format!("Scaling: {what}"),

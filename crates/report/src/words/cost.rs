@@ -71,3 +71,23 @@ pub fn per_byte(ns: &Estimate) -> String {
     let ends = ns.interval.map(|i| i.map(|v| v / 1e3));
     number::time_with(&Estimate::new(ns.estimate / 1e3, ends))
 }
+
+/// How the models were fitted: the level of their intervals, and from which deviation on there is none.
+pub fn about_models(level: f64, off: f64) -> Text {
+    text!(
+        "A line through the record sizes, in a robust fit that one outlying size moves little; {} intervals by resampling blocks. Where a size lies more than {} off, there is no such model.",
+        number::percent(level),
+        number::percent(off)
+    )
+}
+
+/// The limit of a model, bytes per second.
+pub fn at_most(rate: f64) -> Text {
+    text!("at most {}", number::value(rate, "B/s"))
+}
+
+/// That a line does not fit: how far a record size lies off.
+pub fn no_model(off: f64, record: u64) -> Text {
+    let (off, record) = (number::percent(off), format_size(record));
+    text!("no such model: {off} off at {record}")
+}

@@ -3,9 +3,22 @@
 use layermark_model::{CacheState, format_size};
 
 use crate::{
+    number,
     statements::external::{Condition, ImportDifference, Imported},
+    types::{ExternalResults, ImportSide},
     words::{Names, Text, Words, text},
 };
+
+/// How many points are named that have no counterpart.
+const SHOWN: usize = 6;
+
+/// Of an import without a counterpart in the run.
+pub const NONE_MATCHES: &str =
+    "None of them is of a point of this run, so there is nothing to compare";
+/// Of two imports without a common point.
+pub const NONE_IN_COMMON: &str = "They have no point in common, so there is nothing to compare";
+/// What the ratio of two imports is.
+pub const NEWER_OVER_OLDER: &str = "Ratio: time an operation, newer over older; above 1, the newer one took longer. The two took no turns, and may be of different machines, so this is no verdict.";
 
 fn switch(on: bool) -> &'static str {
     if on { "on" } else { "off" }
@@ -62,4 +75,40 @@ impl Words for ImportDifference<'_> {
             said(self.new)
         )
     }
+}
+
+fn when(measured: Option<&str>) -> &str {
+    measured.unwrap_or("at a time that its file does not tell")
+}
+
+/// What the ratio to an import is, and what nobody knows of it.
+pub fn ours_over_theirs(of: &ExternalResults) -> Text {
+    text!(
+        "Ratio: time an operation, ours over theirs; above 1, ours took longer. Theirs was measured by {} ({}), read from {}. It took no turns with ours, and may have run on another machine, disk and directory; the state of its cache was not proved. So this is no verdict.",
+        of.tool,
+        when(of.measured.as_deref()),
+        of.file
+    )
+}
+
+/// `Older: fio 3.33 (2026-11-02), read from old.json`.
+pub fn read_from(which: &str, side: &ImportSide) -> Text {
+    let when = when(side.measured.as_deref());
+    text!("{which}: {} ({when}), read from {}", side.tool, side.file)
+}
+
+/// A remark of the import itself, of which one if there are two.
+pub fn imported(which: Option<&str>, note: &str) -> Text {
+    match which {
+        Some(which) => text!("Import ({which}): {note}"),
+        None => text!("Import: {note}"),
+    }
+}
+
+/// Points without a counterpart, of many only the first.
+pub fn without(what: &str, points: &[String]) -> Option<Text> {
+    let first = points[..points.len().min(SHOWN)].join("; ");
+    let more = if points.len() > SHOWN { "; ..." } else { "" };
+    let count = number::count(points.len(), "point");
+    (!points.is_empty()).then(|| text!("{what}: {count} ({first}{more})"))
 }

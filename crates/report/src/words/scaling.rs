@@ -2,6 +2,7 @@
 
 use crate::{
     statements::scaling::NotScaling,
+    types::ScalingRow,
     words::{Names, Text, Words, text},
 };
 
@@ -15,4 +16,18 @@ impl Words for NotScaling {
             }
         }
     }
+}
+
+/// What the figures of the table mean.
+pub fn about_scaling(names: &Names) -> Text {
+    text!(
+        "X(n) is the throughput with n CPUs: virtual ones of a guest; elsewhere the programs are pinned to n of this machine's. Speed-up is X(n)/X(1), efficiency speed-up/n, the MP factor (X(n)-X(n-1))/X(1). The ratio is time over that in {} with the same number of CPUs.",
+        names.baseline()
+    )
+}
+
+/// Why the figures of a row show no scaling.
+pub fn not_scaling(row: &ScalingRow, why: &str) -> Text {
+    let layer = Text::code(&row.layer);
+    text!("{layer} with {} CPUs is no scaling: {why}.", row.cpus)
 }
