@@ -37,14 +37,19 @@ pub(super) struct CutDisk {
     images: PathBuf,
     /// A directory on a disk.
     home: PathBuf,
+    /// Only one is set up at a time.
+    is_alone: bool,
 }
 
 impl CutDisk {
-    pub(super) fn new(disk: &PowerCutBase, history: History, home: &Path) -> Self {
+    /// `is_alone`: the layer has an image of its own on the disk. XFS and btrfs refuse a second file system with the
+    /// same UUID, or take it for the first one.
+    pub(super) fn new(disk: &PowerCutBase, history: History, home: &Path, is_alone: bool) -> Self {
         Self {
             history,
             images: disk.images(),
             home: home.into(),
+            is_alone,
         }
     }
 
@@ -64,6 +69,7 @@ impl CutDisk {
             history,
             images: self.images.clone(),
             home: self.home.clone(),
+            is_alone: self.is_alone,
         })
     }
 
@@ -87,7 +93,8 @@ impl CutDisk {
         work: impl Fn(usize, &Stand) -> T + Sync,
     ) -> Vec<T> {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
-        let stands = (cpus * FOR_EACH_CPU).min(MOST).min(n);
+        let most = if self.is_alone { 1 } else { MOST };
+        let stands = (cpus * FOR_EACH_CPU).min(most).min(n);
         let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(n)));
         let worker = &|number: usize| {
             let stand = self.stand(number);
