@@ -99,7 +99,7 @@ soak: ## What takes hours: 300 kills, 200 hangs, an hour of fuzzing, every docum
 	@$(MAKE) --no-print-directory test-arm64
 	$(NEXTEST) --profile soak
 	$(NEXTEST) --profile soak --stress-count 20 --ignore-default-filter -E 'binary(quiet) & test(=$(SELF))'
-	scripts/soak-durability.py "$(BUILT)/debug/layermark" --runs 20 --presets 200 --dir "$(RUN_DIR)"
+	scripts/soak-durability.py "$(BUILT)/debug/layermark" --runs 20 --presets 200 --for 2h --dir "$(RUN_DIR)" --state "$(RUN_DIR)/soak-durability.jsonl"
 
 lint: ## Format, clippy, shellcheck, licences, bans, and advisories where their database can be had
 	@scripts/setup.sh lint

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Power cuts with many seeds: how often was each liar caught, and did an honest layer or a promise lose anything?
 
-First `layermark selftest durability` with each seed, without guests, and with the first seeds also all sequences of one
-operation; then every preset natively and in honest layers, whose programs may not lose what they promise to keep. Prints
-counts, and ends with 1 if one is wrong, or if no power was cut at all.
+A unit is `layermark selftest durability` with one seed, without guests, for the first seeds also with all sequences of one
+operation; or one preset with one seed, natively and in honest layers, whose programs may not lose what they promise to keep.
+Each unit that is done is a line of the file --state, and is not done again: run the script as often as there is time, each
+time for the time of --for. Prints a table of all lines, and ends with 1 if one is wrong, or if no power was cut at all.
 """
 
 import argparse
 import collections
 import json
+import os
 import subprocess
 import sys
+import time
 
 HONEST = ["native", "overlay:upper", "loop:ext4", "loop:xfs", "loop:btrfs", "fuse"]
 LIARS = [
@@ -19,6 +22,8 @@ LIARS = [
     "FUSE that flushes no names",
 ]
 PRESETS = ["sqlite", "postgres", "redis", "git", "rename", "copy", "dpkg"]
+# What is wrong: a liar that was not caught, an honest layer that was convicted, a promise that was not kept.
+WRONG = ["WRONG", "LOST", "FAILED"]
 
 
 def run(command):
@@ -27,66 +32,107 @@ def run(command):
         report = json.loads(done.stdout)
     except ValueError:
         report = {"error": done.stderr[-600:]}
-    if "error" not in report:
-        return report
-    print("failed:", " ".join(command), report["error"], sep="\n", file=sys.stderr)
-    return None
+    if "error" in report:
+        print("failed:", " ".join(command), report["error"], sep="\n", file=sys.stderr)
+        return None
+    return report
 
 
-def selftest(program, seed, where, sequences):
+def known(program, seed, where, sequences):
+    """Rows of the selftest: each layer, and whether it was judged as it is known."""
     only = [word for name in LIARS + HONEST for word in ("--only", name)]
     small = ["--cuts", "6", "--records", "8", "--seed", str(seed), "--dir", where, "--json"]
-    return run([program, "selftest", "durability"] + small + only + (["--sequences", "1"] if sequences else []))
+    command = [program, "selftest", "durability"] + small + only + (["--sequences", "1"] if sequences else [])
+    report = run(command)
+    if report is None:
+        return {"the selftest": "FAILED"}
+    words = {True: "as known", False: "WRONG", None: "not cut"}
+    with_sequences = " under sequences" if sequences else ""
+    return {
+        f"{layer['known']}: {layer['name']}{with_sequences}": words[layer["as_expected"]] for layer in report["layers"]
+    }
 
 
-def presets(program, seed, where):
-    named = [word for name in PRESETS for word in ("--preset", name)]
-    layers = [word for name in HONEST for word in ("-l", name)]
+def preset(program, seed, where, name):
+    """Rows of a preset: each program that promises something in each honest layer, and whether it kept that."""
+    layers = [word for layer in HONEST for word in ("-l", layer)]
     small = "--time 500ms --cuts 4 --records 1 --blocks 8 --sessions 1 --no-control --json".split()
-    return run([program, "durability", "--seed", str(seed), "--dir", where] + named + layers + small)
+    report = run([program, "durability", "--seed", str(seed), "--dir", where, "--preset", name] + layers + small)
+    if report is None:
+        return {f"preset {name}": "FAILED"}
+    rows = {}
+    for cut in report.get("program_cuts", []):
+        if cut["promises"] == "kept" and cut["layer"] in HONEST:
+            seen = "LOST" if cut["losing"] else "kept" if cut["cuts"] else "not cut"
+            rows[f"{cut['program']} in {cut['layer']}"] = seen
+    return rows
 
 
-def nothing_cut(what, counts):
-    """Whether of all that was asked for nothing was cut: that proves nothing."""
-    if any(word != "not cut" for each in counts.values() for word in each):
-        return False
-    print(f"no power was cut under any {what}", file=sys.stderr)
-    return True
+def units(args):
+    """All that is asked for, in the order in which it is done: something of each kind early."""
+    for seed in range(1, max(args.runs, args.presets) + 1):
+        if seed <= args.runs:
+            yield f"selftest {seed}", lambda seed=seed: known(args.layermark, seed, args.dir, seed <= args.sequences)
+        if seed <= args.presets:
+            for name in PRESETS:
+                yield f"{name} {seed}", lambda seed=seed, name=name: preset(args.layermark, seed, args.dir, name)
+
+
+def done_before(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def seconds(text):
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
+    return float(text[:-1]) * unit if unit else float(text)
+
+
+def table(lines):
+    counts = collections.defaultdict(collections.Counter)
+    for line in lines:
+        for name, word in line["rows"].items():
+            counts[name][word] += 1
+    for name, words in sorted(counts.items()):
+        said = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
+        print(f"| {name} | {said} |")
+    return {word for words in counts.values() for word in words}
 
 
 def main():
     of = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     of.add_argument("layermark", help="the program")
     of.add_argument("--runs", type=int, default=20, help="seeds of the selftest (default: 20)")
-    of.add_argument("--sequences", type=int, default=1, help="seeds with sequences of operations (default: 1)")
+    of.add_argument("--sequences", type=int, default=1, help="the first of them with sequences (default: 1)")
     of.add_argument("--presets", type=int, default=20, help="seeds of the presets (default: 20)")
+    of.add_argument("--for", dest="time", type=seconds, default=None, metavar="TIME", help="begin nothing after 30m, 2h")
+    of.add_argument("--state", default="soak-durability.jsonl", help="what was done (default: %(default)s)")
     of.add_argument("--dir", default=".", help="where to work")
     args = of.parse_args()
-    program, where = args.layermark, args.dir
-    known, kept = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
-    wrong = 0
-    for seed in range(1, args.runs + 1):
-        report = selftest(program, seed, where, seed <= args.sequences)
-        for layer in report["layers"] if report else []:
-            word = {True: "as known", False: "WRONG", None: "not cut"}[layer["as_expected"]]
-            known[f"{layer['known']}: {layer['name']}"][word] += 1
-            wrong += word == "WRONG"
-        wrong += report is None
-    wrong += args.runs > 0 and nothing_cut("layer", known)
-    for name, counts in sorted(known.items()):
-        print(f"{name:<44} {dict(counts)}", flush=True)
-    for seed in range(1, args.presets + 1):
-        report = presets(program, seed, where)
-        for cut in report.get("program_cuts", []) if report else []:
-            if cut["promises"] == "kept" and cut["layer"] in HONEST:
-                word = "LOST" if cut["losing"] else "not cut" if not cut["cuts"] else "kept"
-                kept[f"{cut['program']} in {cut['layer']}"][word] += 1
-                wrong += word == "LOST"
-        wrong += report is None
-    wrong += args.presets > 0 and nothing_cut("preset", kept)
-    for name, counts in sorted(kept.items()):
-        print(f"{name:<44} {dict(counts)}", flush=True)
-    sys.exit(1 if wrong else 0)
+    begun, lines = time.monotonic(), done_before(args.state)
+    before = {line["unit"] for line in lines}
+    left = 0
+    for unit, work in units(args):
+        if unit in before:
+            continue
+        if args.time is not None and time.monotonic() - begun > args.time:
+            left += 1
+            continue
+        since = time.monotonic()
+        line = {"unit": unit, "rows": work(), "seconds": round(time.monotonic() - since, 1)}
+        lines.append(line)
+        # One that failed is tried again the next time.
+        if "FAILED" not in line["rows"].values():
+            with open(args.state, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+    words = table(lines)
+    total = sum(line["seconds"] for line in lines)
+    print(f"{len(lines)} units in {total:.0f} s, {left} left", file=sys.stderr)
+    if not words - {"not cut"}:
+        sys.exit("no power was cut")
+    sys.exit(1 if words & set(WRONG) else 0)
 
 
 if __name__ == "__main__":

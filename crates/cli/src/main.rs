@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     // layermark starts its own binary inside layers. There only the internal command runs.
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_deref().and_then(|name| name.to_str()) {
-        Some("probe") => commands::inner::probe(),
+        Some("probe") => commands::inner::probe(arguments),
         Some("janitor") => commands::inner::janitor(),
         Some("guest") => commands::inner::guest(),
         Some("place") => commands::inner::place(arguments),

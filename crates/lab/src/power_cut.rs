@@ -14,7 +14,7 @@ use std::{
 
 use layermark_layers::{
     Base, Content, End, Layer, PowerCut, Undo, in_words,
-    volatile::{DiskOptions, History, Lie, Mark, PowerCutBase, Recovery, recover, serve_with},
+    volatile::{DiskOptions, Journal, Lie, Mark, PowerCutBase, Recovery, recover, serve_with},
     workdir::WorkDir,
 };
 use layermark_model::{
@@ -30,6 +30,7 @@ use layermark_probe::witness::{self, Writer};
 use program::ProgramRun;
 use sequences::SequenceRuns;
 use stack::Stack;
+use stand::{CutDisk, Stand};
 use states::State;
 
 pub use sequences::planned;
@@ -44,6 +45,7 @@ mod closed;
 mod program;
 mod sequences;
 mod stack;
+mod stand;
 mod states;
 
 /// Size of the disk, bytes; it is sparse.
@@ -52,6 +54,9 @@ const DISK: u64 = 512 << 20;
 const LARGE_DISK: u64 = 2 << 30;
 /// Bytes of a record.
 const RECORD: u64 = 4096;
+
+/// Cuts whose surveys are held in memory at a time.
+const AT_A_TIME: usize = 64;
 
 /// What to do with every layer.
 #[derive(Debug, Clone)]
@@ -84,6 +89,9 @@ pub struct Cuts {
     /// All sequences of each layer.
     pub sequences: Vec<SequenceCut>,
 }
+
+/// Tells the user what is done.
+pub type Tell = dyn Fn(String) + Sync;
 
 /// A layer to cut.
 #[derive(Debug, Clone)]
@@ -126,15 +134,15 @@ impl CutLayer {
     }
 }
 
-/// Cuts the power of each layer.
+/// Cuts the power of each layer, and hands on what that did before the next layer is set up.
 pub fn power_cuts(
     request: &PowerCuts,
     layers: &[CutLayer],
     stop: &Stop,
-    tell: &mut dyn FnMut(String),
-) -> Result<Cuts, LabError> {
+    tell: &Tell,
+    keep: &mut dyn FnMut(Cuts) -> Result<(), LabError>,
+) -> Result<(), LabError> {
     let dir = check::dir(&request.dir)?;
-    let mut all = Cuts::default();
     // Left out where a disk of ours cannot be made at all.
     let missing = PowerCutBase::missing();
     let work = missing
@@ -153,31 +161,22 @@ pub fn power_cuts(
             layer,
             home: home.as_deref().unwrap_or(Path::new("")),
             stop,
+            tell,
         };
         let Some(home) = &home else {
             let lacks: Vec<&str> = missing.iter().map(|m| m.what.as_str()).collect();
             let why = format!("the disk for power cuts lacks {}", lacks.join(", "));
-            all.add(cutter.uncut(&why));
+            keep(cutter.uncut(&why))?;
             continue;
         };
         tell(format!("{}: power cuts", layer.name));
-        all.add(
-            cutter
-                .go()
-                .unwrap_or_else(|lost| cutter.uncut(&lost.reason)),
-        );
+        let cuts = cutter.go();
+        let kept = keep(cuts.unwrap_or_else(|lost| cutter.uncut(&lost.reason)));
         // Some hundred MiB; the work directory removes what cannot be removed now.
         let _ = fs::remove_dir_all(home);
+        kept?;
     }
-    Ok(all)
-}
-
-impl Cuts {
-    fn add(&mut self, more: Self) {
-        self.writers.extend(more.writers);
-        self.programs.extend(more.programs);
-        self.sequences.extend(more.sequences);
-    }
+    Ok(())
 }
 
 /// A writer, its job, and the records that were acknowledged, each with how much of the disk's log there
@@ -216,6 +215,7 @@ struct Cutter<'a> {
     /// Directory of the disk.
     home: &'a Path,
     stop: &'a Stop,
+    tell: &'a Tell,
 }
 
 impl Cutter<'_> {
@@ -270,14 +270,17 @@ impl Cutter<'_> {
         let closed = is_asked.then(|| self.closed(&disk)).flatten();
         let mut written = self.write(&mut disk)?;
         let programs = std::mem::take(&mut written.programs);
-        let history = disk.history()?;
-        let mut writers = self.cut(&disk, &history, &written);
+        let cut_disk = CutDisk::new(&disk, disk.history()?, self.home, large_disk);
+        let mut writers = self.cut(&cut_disk, &written);
         if let Some(first) = writers.first_mut() {
             first.closed = closed;
         }
-        let programs = self.cut_programs(&disk, &history, programs);
+        let programs = self.cut_programs(&cut_disk, programs);
         let sequences = written.sequences.take();
-        let sequences = sequences.map(|runs| self.cut_sequences(&disk, &history, runs));
+        if let Some(runs) = sequences.as_ref().filter(|runs| !runs.is_empty()) {
+            (self.tell)(format!("{}: {runs}", self.layer.name));
+        }
+        let sequences = sequences.map(|runs| self.cut_sequences(&cut_disk, runs));
         drop(disk);
         undo.run();
         Ok(Cuts {
@@ -298,26 +301,31 @@ impl Cutter<'_> {
         }
     }
 
-    /// The directory that the layer stands below: on the disk, or in a file system of the user's, which has
+    /// The directory that the layer stands below: on the disk, or in a file system of the user's at `at`, which has
     /// its files on the disk.
-    fn ground(&self, disk: PathBuf, undo: &mut Undo) -> Result<PathBuf, LayerFailure> {
+    fn ground(&self, disk: PathBuf, at: &Path, undo: &mut Undo) -> Result<PathBuf, LayerFailure> {
         if self.layer.server.is_empty() {
             return Ok(disk);
         }
-        let (source, at) = (disk.join("served"), self.home.join("server"));
-        for dir in [&source, &at] {
+        let source = disk.join("served");
+        for dir in [source.as_path(), at] {
             fs::create_dir_all(dir)
                 .map_err(|e| LayerFailure::new(format!("{}: {e}", dir.display())))?;
         }
-        serve_with(&self.layer.server, &source, &at, undo)?;
-        Ok(at)
+        serve_with(&self.layer.server, &source, at, undo)?;
+        Ok(at.into())
+    }
+
+    /// Where a file system of the user's is mounted before a cut.
+    fn server(&self) -> PathBuf {
+        self.home.join("server")
     }
 
     /// Sets the layer up on the disk, and writes records with every writer in turn. Then the disk takes
     /// no more writes.
     fn write(&self, disk: &mut PowerCutBase) -> Result<Written, LayerFailure> {
         let mut undo = Undo::new();
-        let ground = self.ground(disk.dir(), &mut undo)?;
+        let ground = self.ground(disk.dir(), &self.server(), &mut undo)?;
         let base = self.base(ground.join("layer"), Content::Left);
         fs::create_dir(&base.dir)
             .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
@@ -458,10 +466,41 @@ impl Cutter<'_> {
     }
 
     /// Cuts the power at moments drawn from the seed, and looks for the records after each.
-    fn cut(&self, disk: &PowerCutBase, history: &History, written: &Written) -> Vec<WitnessTrial> {
-        let journal = history.journal();
-        let (from, to) = (journal.point(written.begun), journal.point(written.end));
-        let flushes = journal.flushes(journal.point(written.prepared), to) as u64;
+    fn cut(&self, disk: &CutDisk, written: &Written) -> Vec<WitnessTrial> {
+        let mut trials = self.uncut_trials(disk.history.journal(), written);
+        let settled = disk.settled(written.begun);
+        let disk = settled.as_ref().unwrap_or(disk);
+        let journal = disk.history.journal();
+        let range = (journal.point(written.begun), journal.point(written.end));
+        let last = written.writing.iter().filter_map(|w| w.marks.last());
+        let last = last.map(|mark| journal.point(*mark));
+        let (seed, cuts) = (self.request.seed, self.request.cuts as usize);
+        let states = states::drawn(seed, cuts, range, last, journal);
+        for states in states.chunks(AT_A_TIME) {
+            let looked = disk.side_by_side(states.len(), |at, stand| {
+                if self.stop.is_ending() {
+                    return None;
+                }
+                let looked = self.after_cut(disk, stand, states[at], |dir, undo| {
+                    self.survey(dir, written, undo)
+                });
+                // It was cut off.
+                (looked.is_ok() || !self.stop.is_ending()).then_some(looked)
+            });
+            for (state, looked) in states.iter().zip(looked) {
+                let Some(looked) = looked else { continue };
+                add_cut(&mut trials, written, journal.mark(state.0), &looked);
+            }
+        }
+        // A writer that does not work in this layer says nothing of it.
+        trials.retain(|t| t.records > 0 || t.error.is_some());
+        trials
+    }
+
+    /// A trial for each writer, before any cut.
+    fn uncut_trials(&self, journal: &Journal, written: &Written) -> Vec<WitnessTrial> {
+        let (from, to) = (journal.point(written.prepared), journal.point(written.end));
+        let flushes = journal.flushes(from, to) as u64;
         let mut trials: Vec<WitnessTrial> = written
             .writing
             .iter()
@@ -496,68 +535,29 @@ impl Cutter<'_> {
                 });
             }
         }
-        let last = written.writing.iter().filter_map(|w| w.marks.last());
-        let last = last.map(|mark| journal.point(*mark));
-        let (seed, cuts) = (self.request.seed, self.request.cuts as usize);
-        for cut in states::drawn(seed, cuts, (from, to), last, journal) {
-            if self.stop.is_ending() {
-                break;
-            }
-            let before = journal.mark(cut.0);
-            let looked = self.after_cut(disk, history, cut, |dir, undo| {
-                self.survey(dir, written, undo)
-            });
-            if looked.is_err() && self.stop.is_ending() {
-                break;
-            }
-            for (trial, (at, writing)) in trials.iter_mut().zip(written.writing.iter().enumerate())
-            {
-                // It acknowledged nothing; its files may not even be complete.
-                if writing.log.is_empty() {
-                    continue;
-                }
-                let acknowledged = writing.marks.partition_point(|mark| *mark <= before);
-                let log = &writing.log[..acknowledged];
-                match &looked {
-                    Ok(surveys) => {
-                        let checked =
-                            witness::judge(writing.writer, writing.job.run, log, &surveys[at]);
-                        trial.add(&checked, log, written.started_ms);
-                    }
-                    Err(why) => {
-                        trial.unrecovered += 1;
-                        trial
-                            .unrecovered_why
-                            .get_or_insert_with(|| why.reason.clone());
-                    }
-                }
-            }
-        }
-        // A writer that does not work in this layer says nothing of it.
-        trials.retain(|t| t.records > 0 || t.error.is_some());
         trials
     }
 
     /// Recovers what a cut left, and looks at it: `look` gets the layer's directory.
     fn after_cut<T>(
         &self,
-        disk: &PowerCutBase,
-        history: &History,
+        disk: &CutDisk,
+        stand: &Stand,
         (point, choice): State,
         look: impl FnOnce(&Path, &mut Undo) -> Result<T, LayerFailure>,
     ) -> Result<T, LayerFailure> {
-        let (image, at) = (disk.images().join("image"), disk.images().join("mnt"));
+        let image = &stand.image;
         let io = |e: std::io::Error| LayerFailure::new(format!("{}: {e}", image.display()));
         let mut undo = Undo::new();
         let removed = image.clone();
         undo.push("remove the image of a cut disk", move || {
             fs::remove_file(removed)
         });
-        history.write_image(point, choice, &image).map_err(io)?;
-        if let Recovery::Failed { why } = recover(&image, &at, &mut undo)? {
+        disk.history.write_image(point, choice, image).map_err(io)?;
+        if let Recovery::Failed { why } = recover(image, &stand.at, &mut undo)? {
             return Err(LayerFailure::new(why));
         }
-        let ground = self.ground(at, &mut undo)?;
+        let ground = self.ground(stand.at.clone(), &stand.server, &mut undo)?;
         let seen = look(&ground.join("layer"), &mut undo)?;
         undo.run();
         Ok(seen)
@@ -571,18 +571,7 @@ impl Cutter<'_> {
         undo: &mut Undo,
     ) -> Result<Vec<Survey>, LayerFailure> {
         let base = self.base(dir.into(), Content::Survived);
-        let opened = self.kind()?.open(&base, &self.layer.spec, undo);
-        let mut place = match opened {
-            // Its server has mounted it, and it cannot be read.
-            Err(e) if !self.layer.server.is_empty() => {
-                let unreadable = Survey {
-                    damage: Some(e.to_string()),
-                    ..Survey::default()
-                };
-                return Ok(vec![unreadable; written.writing.len()]);
-            }
-            opened => opened?,
-        };
+        let mut place = self.kind()?.open(&base, &self.layer.spec, undo)?;
         let (mut probe, _) =
             session::start(place.start(End::Far), self.request.silence, self.stop)?;
         let mut surveys = Vec::new();
@@ -609,6 +598,35 @@ impl Cutter<'_> {
 fn flush_all(disk: &PowerCutBase) -> Result<(), LayerFailure> {
     let flushed = File::open(disk.dir()).and_then(|dir| Ok(rustix::fs::syncfs(dir)?));
     flushed.map_err(|e| LayerFailure::new(format!("{}: {e}", disk.dir().display())))
+}
+
+/// Adds what was found after a cut of the power at `before` to the trials of all writers.
+fn add_cut(
+    trials: &mut [WitnessTrial],
+    written: &Written,
+    before: Mark,
+    looked: &Result<Vec<Survey>, LayerFailure>,
+) {
+    for (at, (trial, writing)) in trials.iter_mut().zip(&written.writing).enumerate() {
+        // It acknowledged nothing; its files may not even be complete.
+        if writing.log.is_empty() {
+            continue;
+        }
+        let acknowledged = writing.marks.partition_point(|mark| *mark <= before);
+        let log = &writing.log[..acknowledged];
+        match looked {
+            Ok(surveys) => {
+                let checked = witness::judge(writing.writer, writing.job.run, log, &surveys[at]);
+                trial.add(&checked, log, written.started_ms);
+            }
+            Err(why) => {
+                trial.unrecovered += 1;
+                trial
+                    .unrecovered_why
+                    .get_or_insert_with(|| why.reason.clone());
+            }
+        }
+    }
 }
 
 /// What was there of a writer's records after only the guest was killed. Each record was acknowledged.

@@ -11,7 +11,7 @@ use std::{
     process::Command,
 };
 
-use layermark_model::{CpuTime, DroppedCaches, Facts, SECCOMP_FILTERS, Spec};
+use layermark_model::{CpuTime, DroppedCaches, Facts, SECCOMP_FILTERS, Spec, protocol::UNTIMED};
 use layermark_sys::process;
 use rustix::fs::{Advice, fadvise, syncfs};
 
@@ -289,6 +289,10 @@ impl Place for HostPlace {
         }
         let link = self.link.as_ref();
         start_probe(&self.layer, &self.exe, |command| {
+            // It only looks at what survived.
+            if self.content == Content::Survived {
+                command.arg(UNTIMED);
+            }
             link.inspect(|link| match end {
                 End::Far => link.enter_far(command),
                 End::Near => link.enter_near(command),

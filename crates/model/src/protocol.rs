@@ -24,6 +24,9 @@ use crate::{
 /// Version of the protocol. A probe of another version is refused.
 pub const VERSION: u32 = 2;
 
+/// Argument of `EXE probe` for a probe that times nothing: it greets without a self-test.
+pub const UNTIMED: &str = "untimed";
+
 /// Longest line either side accepts, bytes.
 pub const MAX_LINE: usize = 8 << 20;
 

@@ -45,7 +45,7 @@ pub use error::ProbeError;
 pub use own_cache::own_cache;
 pub use programs::from_elsewhere;
 pub use selftest::self_test;
-pub use serve::serve;
+pub use serve::{serve, serve_untimed};
 
 /// A kind of work. Stateless. `param::of` makes one from the parameters of its points.
 pub trait Workload: Sync {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use layermark_model::{
-    Trial, nearest,
+    SelfTest, Trial, nearest,
     protocol::{
         FromProbe, Job, MAX_LINE, ProgramAsk, ProgramDid, SequenceAsk, ToProbe, VERSION, WitnessJob,
     },
@@ -45,22 +45,39 @@ const SHOWN: usize = 200;
 /// the lab has gone, or when the heartbeat thread cannot be started. Bad lines and failed jobs are
 /// reported, and the probe continues.
 pub fn serve(input: impl BufRead, output: impl Write + AsFd + Send) -> io::Result<()> {
+    serve_after(selftest::self_test, input, output)
+}
+
+/// As [`serve`], for jobs that time nothing, such as looking at what a power cut left. Without the
+/// self-test, which takes longer than such a job.
+pub fn serve_untimed(input: impl BufRead, output: impl Write + AsFd + Send) -> io::Result<()> {
+    serve_after(SelfTest::default, input, output)
+}
+
+fn serve_after(
+    self_test: fn() -> SelfTest,
+    input: impl BufRead,
+    output: impl Write + AsFd + Send,
+) -> io::Result<()> {
     let fd = output.as_fd().as_raw_fd();
     let output = Mutex::new(output);
     thread::scope(|scope| {
         let heartbeat = Heartbeat::start(scope, &output, Some(fd))?;
-        obey(input, Server::new(&output, heartbeat))
+        obey(self_test, input, Server::new(&output, heartbeat))
     })
 }
 
-fn obey<W: Write>(input: impl BufRead, mut server: Server<'_, W>) -> io::Result<()> {
-    let self_test = selftest::self_test();
+fn obey<W: Write>(
+    self_test: fn() -> SelfTest,
+    input: impl BufRead,
+    mut server: Server<'_, W>,
+) -> io::Result<()> {
     let version = env!("CARGO_PKG_VERSION").into();
     server.say(&FromProbe::Hello {
         protocol: VERSION,
         version,
         pid: std::process::id(),
-        self_test,
+        self_test: self_test(),
     })?;
     let mut lines = BoundedLines {
         input,

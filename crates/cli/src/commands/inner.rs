@@ -2,6 +2,8 @@
 
 use std::{ffi::OsString, io, process::ExitCode};
 
+use layermark_model::protocol::UNTIMED;
+
 use crate::say::say;
 
 fn ended<E: std::fmt::Display>(result: Result<(), E>, what: &str) -> ExitCode {
@@ -15,11 +17,14 @@ fn ended<E: std::fmt::Display>(result: Result<(), E>, what: &str) -> ExitCode {
 }
 
 /// Runs jobs from standard input until it closes.
-pub fn probe() -> ExitCode {
-    ended(
-        layermark_probe::serve(io::stdin().lock(), io::stdout()),
-        "probe",
-    )
+pub fn probe(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let (input, output) = (io::stdin().lock(), io::stdout());
+    let served = if arguments.next().is_some_and(|word| word == UNTIMED) {
+        layermark_probe::serve_untimed(input, output)
+    } else {
+        layermark_probe::serve(input, output)
+    };
+    ended(served, "probe")
 }
 
 /// Removes the work directory if layermark dies without doing so.

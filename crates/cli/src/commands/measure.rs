@@ -180,12 +180,13 @@ pub fn go_on(
     {
         let done = cuts::after(
             &mut outcome.run,
+            &mut store,
             &exe,
             common.silence,
             special.servers,
             &stop,
         );
-        if let Err(error) = done.and_then(|()| Ok(store.update(&outcome.run)?)) {
+        if let Err(error) = done {
             result = Err(error);
         }
     }

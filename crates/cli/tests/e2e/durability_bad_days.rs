@@ -297,7 +297,7 @@ fn a_command_that_is_killed_between_cuts_leaves_nothing() {
         let family = machine::family(child.id());
         let recovered = |(pid, _): &machine::Process| {
             let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo"));
-            mounts.is_ok_and(|text| text.contains("/images/mnt "))
+            mounts.is_ok_and(|text| text.contains("/images/mnt-"))
         };
         family.iter().any(recovered).then_some(family)
     });

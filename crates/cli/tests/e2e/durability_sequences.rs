@@ -1,10 +1,11 @@
 //! Sequences of operations on a disk that loses power, and the script and the plan that show a loss to others.
 
-use std::fs;
+use std::{fs, thread, time::Duration};
 
+use rustix::process::Pid;
 use serde_json::Value;
 
-use crate::common::{Lm, Said, needs_root};
+use crate::common::{self, Lm, Said, needs_root};
 
 /// Few flushes are measured and few records written: the sequences are what is looked at.
 const SMALL: &str =
@@ -241,4 +242,45 @@ fn sequences_that_cannot_be_done_are_refused() {
     );
     assert!(refused(&["--sequences", "3"]).contains("1..=2"));
     assert!(refused(&["--cuts", "0", "--sequences", "1"]).contains("`--cuts 0`"));
+}
+
+/// Ctrl-C while the power is cut under sequences: what was looked at is in the report, which says what was not.
+#[test]
+fn a_run_that_is_stopped_during_its_sequences_keeps_what_was_cut() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let work = lm.work();
+    let (mut child, dir) = lm
+        .args(["durability", "-l", "native", "--sequences", "1"])
+        .args(SMALL.split(' '))
+        .args([work])
+        .start();
+    let pid = Pid::from_child(&child);
+    let stderr = child.stderr.as_mut().expect("its messages");
+    layermark_testkit::heard(stderr, "native: power cuts under 179 sequences");
+    // Some of them are cut.
+    thread::sleep(Duration::from_secs(2));
+    common::interrupt(&mut child, pid);
+    let said = Said::from(common::output(child), dir).left_nothing();
+    let report = said.json();
+    let stopped = cut(&report, "native");
+    let [done, left, cuts] = ["sequences", "unfinished", "cuts"].map(|key| number(stopped, key));
+    assert_eq!(done + left, 179, "{stopped:#}");
+    assert!(done > 0 && left > 0, "{stopped:#}");
+    // Each sequence of one operation that was begun was cut to its end.
+    assert_eq!(cuts, 4 * done, "{stopped:#}");
+    // The liar was not cut: nothing is acquitted.
+    let told = said.then().args(["report", "last", "--full"]).run().stdout;
+    let words: Vec<&str> = told.split_whitespace().collect();
+    let told = words.join(" ").replace('`', "");
+    let words = format!("the run ended before all cuts of {left} of 179 sequences");
+    assert!(told.contains(&words), "{words}: {told}");
+    assert!(
+        told.contains(
+            "cannot be decided: what native keeps of sequences of operations is not proved"
+        ),
+        "{told}"
+    );
 }

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, SystemTime},
@@ -35,7 +35,8 @@ pub struct Keys {
     fsyncdir: String,
     /// `read=memory`: reads from memory of its own; `direct`: with `O_DIRECT` each time.
     read: String,
-    /// `dirs=iv`: each directory needs a file in it that is never flushed, as gocryptfs's `gocryptfs.diriv`.
+    /// `dirs=iv`: each directory needs a file in it that is never flushed, as gocryptfs's `gocryptfs.diriv`; `denied`:
+    /// started after a cut, it lets nobody in.
     dirs: String,
     /// `close=late`: what was written is stored some time after the close, by a thread that ends with the server.
     close: String,
@@ -107,6 +108,8 @@ struct Planted {
     memory: Mutex<HashMap<u64, Vec<u8>>>,
     next: AtomicU64,
     syncs: AtomicU64,
+    /// It lets nobody in.
+    denied: AtomicBool,
 }
 
 struct Handle {
@@ -140,7 +143,15 @@ impl Planted {
     fn mark(&self, dir: &Path) -> io::Result<()> {
         let path = self.below.join(dir).join(IV);
         if self.keys.dirs == "iv" && !path.exists() {
-            fs::write(path, [7; 16])?;
+            fs::write(&path, [7; 16])?;
+        }
+        if self.keys.dirs == "denied" && dir.as_os_str().is_empty() {
+            // For files that are closed, for those that are cut, and then after each cut.
+            let before = fs::read(&path).unwrap_or_default();
+            self.denied.store(before.len() >= 2, Ordering::Relaxed);
+            fs::write(&path, [&before[..], &[7]].concat())?;
+            File::open(&path)?.sync_all()?;
+            File::open(&self.below)?.sync_all()?;
         }
         Ok(())
     }
@@ -148,6 +159,9 @@ impl Planted {
     /// The inner path of a name in a directory, whose own file has to be whole.
     fn named(&self, parent: INodeNo, name: &OsStr) -> Answer<PathBuf> {
         let dir = self.inner(parent)?;
+        if self.denied.load(Ordering::Relaxed) {
+            return Err(Errno::EACCES);
+        }
         if self.keys.dirs == "iv" {
             let iv = fs::read(self.below.join(&dir).join(IV));
             if !iv.is_ok_and(|iv| iv.len() == 16) || name == IV {

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
             }
         };
     }
-    let tests: [(&str, fn()); 8] = [
+    let tests: [(&str, fn()); 9] = [
         ("a_server_with_its_own_memory", a_server_with_its_own_memory),
         (
             "a_server_that_reads_past_the_cache",
@@ -45,6 +45,10 @@ fn main() -> ExitCode {
         (
             "what_cannot_be_read_after_a_cut_is_lost",
             what_cannot_be_read_after_a_cut_is_lost,
+        ),
+        (
+            "a_layer_that_lets_nobody_in_has_lost_nothing",
+            a_layer_that_lets_nobody_in_has_lost_nothing,
         ),
         (
             "what_is_closed_before_an_unmount_is_looked_for",
@@ -285,6 +289,44 @@ fn what_cannot_be_read_after_a_cut_is_lost() {
     assert!(losing.count() > 0, "{report:#}");
     let headline = report["headline"].as_str().expect("a headline");
     assert!(headline.contains("is lost after a power cut"), "{headline}");
+}
+
+/// Writes, flushes and acknowledges files, and looks for them.
+const PROGRAM: [&str; 6] = [
+    "--run",
+    "i=0; while i=$((i+1)); do echo $i > $i; sync $i .; echo ack $i; sleep 0.03; done",
+    "--check",
+    "while read i; do [ -s $i ] || echo lost $i; done",
+    "--time",
+    "600ms",
+];
+
+/// What a program lost in the layer that is not a control.
+fn program(report: &Value) -> &Value {
+    let all = report["program_cuts"].as_array().expect("cuts").iter();
+    let mut planted = all.filter(|c| c["layer"].as_str().is_some_and(|l| l.contains("serve")));
+    planted.next().unwrap_or_else(|| panic!("{report:#}"))
+}
+
+/// What cannot be set up or read for a reason that is not a loss convicts nobody.
+fn a_layer_that_lets_nobody_in_has_lost_nothing() {
+    let server = server("dirs=denied");
+    let more = ["--server", &server, "--sequence", "create a/g; fsync a"];
+    let said = cut(Lm::new(), &[&more, &PROGRAM[..]].concat());
+    let report = said.json();
+    for trial in trials(&report) {
+        let counts = ["losing", "cuts"].map(|key| trial[key].as_u64());
+        assert_eq!(counts, [Some(0); 2], "{trial:#}");
+        assert!(trial["unrecovered"].as_u64() > Some(0), "{trial:#}");
+    }
+    let cut = program(&report);
+    assert_eq!(cut["losing"], 0, "{cut:#}");
+    assert!(cut["unchecked"].as_u64() > Some(0), "{cut:#}");
+    let all = report["sequence_cuts"].as_array().expect("cuts").iter();
+    let mut planted = all.filter(|c| c["layer"].as_str().is_some_and(|l| l.contains("serve")));
+    let cut = planted.next().expect("sequences");
+    assert_eq!((cut["cuts"].as_u64(), cut.get("lost")), (Some(0), None));
+    assert!(cut["unrecovered"].as_u64() > Some(0), "{cut:#}");
 }
 
 /// The server has written nothing yet when it is unmounted. What is flushed, it stores.

@@ -59,7 +59,7 @@ impl Cutter<'_> {
     }
 
     fn close(&self, disk: &PowerCutBase, undo: &mut Undo) -> Result<Closed, LayerFailure> {
-        let ground = self.ground(disk.dir(), undo)?;
+        let ground = self.ground(disk.dir(), &self.server(), undo)?;
         let base = self.base(ground.join("closed"), Content::Left);
         fs::create_dir(&base.dir)
             .map_err(|e| LayerFailure::new(format!("{}: {e}", base.dir.display())))?;
@@ -126,7 +126,7 @@ impl Cutter<'_> {
         if let Some(all) = behind.as_ref().filter(|b| b.missing.is_empty()) {
             return Ok(found(all, None));
         }
-        let ground = self.ground(disk.dir(), undo)?;
+        let ground = self.ground(disk.dir(), &self.server(), undo)?;
         let base = self.base(ground.join("closed"), Content::Survived);
         let mut place = self.kind()?.open(&base, &self.layer.spec, undo)?;
         let (mut probe, _) =

@@ -1,18 +1,20 @@
 //! Programs of the user's under power cuts. Each works alone in the layer, so that no flush of another writer covers what
 //! it did not flush itself. Its lines are read outside the layer.
 
-use std::{path::Path, time::Instant};
+use std::{fs, io, path::Path, time::Instant};
 
 use layermark_layers::{
     Content, End, Place, Programs, Undo, in_words,
-    volatile::{History, Mark, PowerCutBase},
+    volatile::{Mark, PowerCutBase},
 };
 use layermark_model::{
     protocol::{CheckJob, FromProbe, ProgramAsk, ProgramDid, ToProbe},
     witness::{AckedItem, CutProgram, ItemCheck, MOST_ITEMS, ProgramCut, judge_items},
 };
 
-use super::{Cutter, flush_all, states};
+use layermark_probe::witness;
+
+use super::{CutDisk, Cutter, flush_all, states};
 use crate::{
     execute::{layer_failure::LayerFailure, probe_client::ProbeClient, session},
     machine,
@@ -238,13 +240,7 @@ impl Cutter<'_> {
     }
 
     /// Cuts the power at moments while each program worked, and runs its check after each.
-    pub(super) fn cut_programs(
-        &self,
-        disk: &PowerCutBase,
-        history: &History,
-        runs: Vec<ProgramRun>,
-    ) -> Vec<ProgramCut> {
-        let journal = history.journal();
+    pub(super) fn cut_programs(&self, disk: &CutDisk, runs: Vec<ProgramRun>) -> Vec<ProgramCut> {
         let of = |mut run: ProgramRun| {
             if run.cut.uncut.is_some() {
                 return run.cut;
@@ -252,6 +248,9 @@ impl Cutter<'_> {
             let Some(first) = run.marks.first() else {
                 return run.cut;
             };
+            let settled = disk.settled(*first);
+            let disk = settled.as_ref().unwrap_or(disk);
+            let journal = disk.history.journal();
             // From the first item on: before it nothing was acknowledged that could be lost.
             let range = (journal.point(*first), journal.point(run.end));
             let step = run.marks.len().div_ceil(AFTER_ACKNOWLEDGEMENTS).max(1);
@@ -265,8 +264,11 @@ impl Cutter<'_> {
                 let before = journal.mark(state.0);
                 let acknowledged = run.marks.partition_point(|mark| *mark <= before);
                 let log = &run.log[..acknowledged];
-                let said = self.after_cut(disk, history, state, |dir, undo| {
-                    self.survived(run.number, dir, log, undo)
+                // One at a time: a check may start a server, and not two of it.
+                let said = disk.alone(|stand| {
+                    self.after_cut(disk, stand, state, |dir, undo| {
+                        self.survived(run.number, dir, log, undo)
+                    })
                 });
                 if said.is_err() && self.stop.is_ending() {
                     break;
@@ -295,19 +297,15 @@ impl Cutter<'_> {
     ) -> Result<Result<ItemCheck, String>, LayerFailure> {
         let program = &self.request.programs[number];
         let base = self.base(dir.into(), Content::Survived);
-        let opened = self.kind()?.open(&base, &self.layer.spec, undo);
-        let place = match opened {
-            // Its server has mounted it, and it cannot be read.
-            Err(e) if !self.layer.server.is_empty() => {
-                return Ok(Ok(ItemCheck {
-                    fault: true,
-                    said: e.to_string(),
-                    ..ItemCheck::default()
-                }));
-            }
-            opened => opened?,
-        };
-        let mut place = place;
+        let mut place = self.kind()?.open(&base, &self.layer.spec, undo)?;
+        // No check can begin there: all of it is lost, as to the writers.
+        if let Some(why) = damage(Path::new(&dir_of(&*place, number))) {
+            return Ok(Ok(ItemCheck {
+                fault: true,
+                said: why.to_string(),
+                ..ItemCheck::default()
+            }));
+        }
         let (mut probe, _) =
             session::start(place.start(End::Far), self.request.silence, self.stop)?;
         let said = self.check(program, &dir_of(&*place, number), log, &mut probe)?;
@@ -327,6 +325,29 @@ fn empty(dir: &str) -> String {
     format!("{dir}-empty")
 }
 
+/// Why a directory cannot be read, if that is the layer's loss and not an error of this process. One that is absent is
+/// made again, and its check finds nothing in it.
+fn damage(dir: &Path) -> Option<io::Error> {
+    let e = fs::read_dir(dir).err()?;
+    (e.kind() != io::ErrorKind::NotFound && witness::is_damage(&e)).then_some(e)
+}
+
 fn out_of_turn() -> LayerFailure {
     LayerFailure::new("the probe said something out of turn")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is absent, or cannot be read for another reason, is nobody's loss.
+    #[test]
+    fn only_a_directory_that_cannot_be_read_is_lost() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(damage(home.path()).is_none());
+        assert!(damage(&home.path().join("work")).is_none());
+        let file = home.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert_eq!(damage(&file).unwrap().kind(), io::ErrorKind::NotADirectory);
+    }
 }

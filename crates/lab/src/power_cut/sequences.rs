@@ -1,11 +1,11 @@
 //! Sequences of a few operations under power cuts, each in a directory of its own. What must be there after a cut is said
 //! by [`Oracle`], which looks at no file.
 
-use std::{fs, path::Path, time::Instant};
+use std::{fmt, path::Path, time::Instant};
 
 use layermark_layers::{
     Content, End, Place, Undo, in_words,
-    volatile::{History, Mark, PowerCutBase},
+    volatile::{Mark, PowerCutBase},
 };
 use layermark_model::{
     PlanSequences,
@@ -15,11 +15,10 @@ use layermark_model::{
         sequence::{Basis, LostSequence, Moment, Oracle, Seen, Sequence, SequenceState},
     },
 };
-use layermark_probe::witness;
 use rand::{SeedableRng, seq::index};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Cutter, PowerCuts, flush_all, states};
+use super::{CutDisk, Cutter, PowerCuts, Stand, flush_all, states};
 use crate::execute::{layer_failure::LayerFailure, probe_client::ProbeClient, session};
 
 /// The directory of their directories.
@@ -39,13 +38,36 @@ pub(super) struct SequenceRun {
     marks: Vec<Mark>,
 }
 
-/// The run ended before all cuts of a sequence.
-struct Ended;
+/// What the cuts of one sequence did.
+#[derive(Default)]
+struct CutResult {
+    /// All were tried, or one took what POSIX promises.
+    is_whole: bool,
+    cuts: u64,
+    unrecovered: u64,
+    unrecovered_why: Option<String>,
+    /// The first cut that took what POSIX promises, or else the first that took anything.
+    lost: Option<LostSequence>,
+}
 
 /// All sequences of a layer.
 pub(super) struct SequenceRuns {
     done: Vec<SequenceRun>,
     cut: SequenceCut,
+}
+
+impl SequenceRuns {
+    /// None could be done.
+    pub(super) fn is_empty(&self) -> bool {
+        self.done.is_empty()
+    }
+}
+
+impl fmt::Display for SequenceRuns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let many = if self.done.len() == 1 { "" } else { "s" };
+        write!(f, "power cuts under {} sequence{many}", self.done.len())
+    }
 }
 
 /// The sequences that a plan asks for.
@@ -207,21 +229,24 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts the power at moments while each sequence was done, and looks at its files after each.
-    pub(super) fn cut_sequences(
-        &self,
-        disk: &PowerCutBase,
-        history: &History,
-        runs: SequenceRuns,
-    ) -> SequenceCut {
+    /// Cuts the power at moments while each sequence was done, and looks at its files after each. A sequence that was
+    /// begun is cut to its end, unless the run has to end at once.
+    pub(super) fn cut_sequences(&self, disk: &CutDisk, runs: SequenceRuns) -> SequenceCut {
         let SequenceRuns { done, mut cut } = runs;
         let since = Instant::now();
-        for run in &done {
-            let Ok(lost) = self.cut_sequence(disk, history, run, &mut cut) else {
-                break;
-            };
-            cut.sequences += 1;
-            cut.lost.extend(lost);
+        let settled = done.first().and_then(|run| disk.settled(run.begun).ok());
+        let disk = settled.as_ref().unwrap_or(disk);
+        let results = disk.side_by_side(done.len(), |at, stand| {
+            (!self.stop.is_ending()).then(|| self.cut_sequence(disk, stand, &done[at]))
+        });
+        for result in results.into_iter().flatten() {
+            cut.cuts += result.cuts;
+            cut.unrecovered += result.unrecovered;
+            if let Some(why) = result.unrecovered_why {
+                cut.unrecovered_why.get_or_insert(why);
+            }
+            cut.sequences += u64::from(result.is_whole);
+            cut.lost.extend(result.lost.filter(|_| result.is_whole));
         }
         let asked = self.request.sequences.len() as u64;
         cut.unfinished = asked.saturating_sub(cut.sequences + cut.left_out);
@@ -230,32 +255,20 @@ impl Cutter<'_> {
         cut
     }
 
-    /// The first cut that took what POSIX promises, or else the first that took anything. Fails if the run ended before
-    /// the last cut.
-    fn cut_sequence(
-        &self,
-        disk: &PowerCutBase,
-        history: &History,
-        run: &SequenceRun,
-        cut: &mut SequenceCut,
-    ) -> Result<Option<LostSequence>, Ended> {
-        let journal = history.journal();
+    /// Tries the cuts of one sequence until one took what POSIX promises.
+    fn cut_sequence(&self, disk: &CutDisk, stand: &Stand, run: &SequenceRun) -> CutResult {
+        let journal = disk.history.journal();
         let points: Vec<usize> = run.marks.iter().map(|m| journal.point(*m)).collect();
+        let mut result = CutResult::default();
         let Some(end) = points.last() else {
-            return Ok(None);
+            return result;
         };
         let range = (journal.point(run.begun), *end);
         let own = self.request.seed ^ run.number as u64;
-        let mut first: Option<LostSequence> = None;
-        for state in states::drawn(
-            own,
-            cuts(points.len()),
-            range,
-            points.iter().copied(),
-            journal,
-        ) {
-            if self.stop.is_ending() {
-                return Err(Ended);
+        let most = cuts(points.len());
+        for state in states::drawn(own, most, range, points.iter().copied(), journal) {
+            if self.stop.at_once() {
+                return result;
             }
             let acknowledged = points.partition_point(|point| *point <= state.0);
             // Just after an acknowledgement the next operation has not begun.
@@ -265,19 +278,20 @@ impl Cutter<'_> {
                 acknowledged,
                 begun: begun.min(run.marks.len()),
             };
-            let looked = self.after_cut(disk, history, state, |dir, undo| {
+            let looked = self.after_cut(disk, stand, state, |dir, undo| {
                 self.seen_after_cut(run.number, dir, undo)
             });
             let seen = match looked {
                 Ok(seen) => seen,
-                Err(_) if self.stop.is_ending() => return Err(Ended),
+                // It was cut off.
+                Err(_) if self.stop.at_once() => return result,
                 Err(why) => {
-                    cut.unrecovered += 1;
-                    cut.unrecovered_why.get_or_insert(why.reason);
+                    result.unrecovered += 1;
+                    result.unrecovered_why.get_or_insert(why.reason);
                     continue;
                 }
             };
-            cut.cuts += 1;
+            result.cuts += 1;
             let things = run.oracle.lost(moment, &seen);
             if things.is_empty() {
                 continue;
@@ -291,11 +305,13 @@ impl Cutter<'_> {
                 things,
             };
             if lost.basis() == Basis::Posix {
-                return Ok(Some(lost));
+                result.lost = Some(lost);
+                break;
             }
-            first.get_or_insert(lost);
+            result.lost.get_or_insert(lost);
         }
-        Ok(first)
+        result.is_whole = true;
+        result
     }
 
     /// Sets the layer up on what is in its directory, and looks at a sequence's files.
@@ -306,11 +322,7 @@ impl Cutter<'_> {
         undo: &mut Undo,
     ) -> Result<Seen, LayerFailure> {
         let base = self.base(dir.into(), Content::Survived);
-        let mut place = match self.kind()?.open(&base, &self.layer.spec, undo) {
-            // Its server has mounted it, and its directory cannot be read: nothing is there.
-            Err(_) if !self.layer.server.is_empty() && is_lost(dir) => return Ok(Seen::default()),
-            opened => opened?,
-        };
+        let mut place = self.kind()?.open(&base, &self.layer.spec, undo)?;
         let (mut probe, _) =
             session::start(place.start(End::Far), self.request.silence, self.stop)?;
         let dir = dir_of(&*place, number);
@@ -348,6 +360,7 @@ impl Cutter<'_> {
                 layer: self.layer,
                 home: &home,
                 stop: self.stop,
+                tell: self.tell,
             };
             let found = again
                 .once()
@@ -375,11 +388,6 @@ fn smallest(lost: &[LostSequence]) -> Option<&LostSequence> {
         )
     };
     lost.iter().min_by_key(size)
-}
-
-/// Whether a directory is absent or damaged, and not only out of reach of this process.
-fn is_lost(dir: &Path) -> bool {
-    fs::read_dir(dir).is_err_and(|e| witness::is_damage(&e))
 }
 
 /// Power cuts under a sequence of so many operations: nothing survives after each, all survives the end, and one more.
@@ -410,7 +418,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use layermark_layers::volatile::{Choice, Journal};
-    use layermark_model::witness::sequence::{LossKind, LostThing};
+    use layermark_testkit::sample;
 
     use super::*;
 
@@ -452,17 +460,6 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_absent_is_lost_and_one_that_is_there_is_not() {
-        let home = tempfile::tempdir().unwrap();
-        assert!(!is_lost(home.path()));
-        assert!(is_lost(&home.path().join("layer")));
-        // It cannot be looked into.
-        let file = home.path().join("file");
-        fs::write(&file, "").unwrap();
-        assert!(is_lost(&file));
-    }
-
-    #[test]
     fn a_probe_that_breaks_says_after_how_many() {
         assert_eq!(uncut(0, 179, "it ended"), "it ended");
         let late = uncut(119, 179, "it ended");
@@ -471,20 +468,7 @@ mod tests {
 
     #[test]
     fn the_smallest_is_of_the_broken_promise_with_the_fewest_operations() {
-        let lost = |sequence: &str, basis| LostSequence {
-            sequence: sequence.into(),
-            state: SequenceState {
-                acknowledged: 1,
-                survives: "none".into(),
-            },
-            things: vec![LostThing {
-                path: "a/g".into(),
-                kind: LossKind::Name,
-                basis,
-                expected: "an empty file".into(),
-                found: "absent".into(),
-            }],
-        };
+        let lost = sample::lost_sequence;
         let all = [
             lost("create a/g; fsync a/g", Basis::Linux),
             lost("create a/g; create b/g; fsync b", Basis::Posix),

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
+    fs::{self, File},
     io,
     os::{fd::AsFd, unix::fs::FileExt},
     path::Path,
@@ -10,10 +10,12 @@ use std::{
 
 use rustix::fs::{SeekFrom, seek};
 
-use super::{Choice, Journal, View, journal::Piece, log};
+use super::{Choice, Journal, Mark, View, journal::Piece, log};
 
+/// Bytes that are read at once by a copy.
+const PART: u64 = 1 << 20;
 /// Bytes that are left out of a copy where all of them are zeros.
-const ZEROS: u64 = 64 << 10;
+const ZEROS: usize = 4 << 10;
 
 /// A disk's content at the start, and its journal. Holds both files open, so it outlives the disk.
 #[derive(Debug)]
@@ -63,6 +65,28 @@ impl History {
         }
     }
 
+    /// The history from the last moment up to `mark` at which nothing was in the cache: what the disk held then is in
+    /// the new file `start`. Images of later moments are made faster from it, since each write before that moment is
+    /// looked at once. Marks stay what they are, and points are counted anew.
+    ///
+    /// # Errors
+    ///
+    /// The file is there, or cannot be written.
+    pub fn settled(&self, mark: Mark, start: &Path) -> io::Result<Self> {
+        let point = self.journal.settled(self.journal.point(mark));
+        let whole = start.with_extension("whole");
+        self.write_image(point, Choice::None, &whole)?;
+        // Journals are made of zeros, and images would have them.
+        let copied = copy_sparse(&whole, start);
+        fs::remove_file(&whole)?;
+        copied?;
+        Ok(Self {
+            start: File::open(start)?,
+            log: self.log.try_clone()?,
+            journal: self.journal.after(point),
+        })
+    }
+
     /// Writes the disk that a cut leaves to a new sparse file.
     ///
     /// # Errors
@@ -101,16 +125,30 @@ fn copy_sparse_file(from: &File, to: &Path) -> io::Result<File> {
     let mut buffer = Vec::new();
     for (mut at, end) in data(from)? {
         while at < end {
-            let part = (end - at).min(ZEROS);
+            let part = (end - at).min(PART);
             buffer.resize(part as usize, 0);
             from.read_exact_at(&mut buffer, at)?;
-            if buffer.iter().any(|byte| *byte != 0) {
-                made.write_all_at(&buffer, at)?;
-            }
+            write_data(&buffer, &made, at)?;
             at += part;
         }
     }
     Ok(made)
+}
+
+/// Writes what is not zeros.
+fn write_data(bytes: &[u8], to: &File, start: u64) -> io::Result<()> {
+    let mut at = start;
+    let blocks: Vec<&[u8]> = bytes.chunks(ZEROS).collect();
+    let is_data = |block: &&[u8]| **block != [0; ZEROS][..block.len()];
+    for run in blocks.chunk_by(|a, b| is_data(a) == is_data(b)) {
+        let length: usize = run.iter().map(|block| block.len()).sum();
+        if run.first().is_some_and(is_data) {
+            let from = (at - start) as usize;
+            to.write_all_at(&bytes[from..from + length], at)?;
+        }
+        at += length as u64;
+    }
+    Ok(())
 }
 
 fn copy(
@@ -122,7 +160,7 @@ fn copy(
     buffer: &mut Vec<u8>,
 ) -> io::Result<()> {
     while length > 0 {
-        let part = length.min(1 << 20);
+        let part = length.min(PART);
         buffer.resize(part as usize, 0);
         from.read_exact_at(buffer, at)?;
         to.write_all_at(buffer, place)?;
@@ -150,10 +188,8 @@ fn data(file: impl AsFd) -> io::Result<Vec<(u64, u64)>> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-    use crate::volatile::{Mark, ReadAt, log::Writer};
+    use crate::volatile::{ReadAt, log::Writer};
 
     const SIZE: usize = 64 << 10;
 
@@ -186,6 +222,59 @@ mod tests {
         history.view(4, Choice::None).read_at(&mut end, 0).unwrap();
         assert_eq!([end[0], end[4999], end[5000]], [2, 2, 1]);
         assert_eq!([end[7999], end[8000], end[8511], end[8512]], [1, 4, 4, 1]);
+    }
+
+    /// What later cuts leave is the same, from fewer writes. A flush that covers no later write, one that failed, and
+    /// blocks of zeros are among them.
+    #[test]
+    fn images_of_a_settled_history_are_those_of_the_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let (start, log) = (dir.path().join("start"), dir.path().join("log"));
+        fs::write(&start, vec![1; SIZE]).unwrap();
+        let mut writer = Writer::new(File::create_new(&log).unwrap());
+        writer.write(0, &[0; 3 * 4096], false).unwrap();
+        writer.write(100, &[2; 4096], false).unwrap();
+        writer.flush(2, false).unwrap();
+        writer.write(4096, &[3; 4096], false).unwrap();
+        writer.write(8192, &[4; 4096], false).unwrap();
+        writer.flush(3, false).unwrap();
+        writer.write(4096, &[5; 2048], true).unwrap();
+        writer.flush(writer.writes(), true).unwrap();
+        writer.write(4096, &[6; 1024], false).unwrap();
+        writer.flush(4, false).unwrap();
+        writer.flush(writer.writes(), false).unwrap();
+        writer.write(0, &[7; 512], false).unwrap();
+        let history = History::open(&start, &log).unwrap();
+        let journal = history.journal();
+        let settled: Vec<usize> = (0..=12).map(|point| journal.settled(point)).collect();
+        assert_eq!(settled, [0, 0, 0, 3, 3, 3, 3, 3, 8, 8, 8, 11, 11]);
+        for point in 0..=journal.events().len() {
+            let from = dir.path().join(format!("settled-{point}"));
+            let later = history.settled(journal.mark(point), &from).unwrap();
+            assert_eq!(later.journal().mark(0), journal.mark(settled[point]));
+            for at in point..=journal.events().len() {
+                let own = later.journal().point(journal.mark(at));
+                assert_eq!(later.journal().cached(own), journal.cached(at), "{at}");
+                for choice in [
+                    Choice::All,
+                    Choice::None,
+                    Choice::Torn(1),
+                    Choice::Subset(2),
+                ] {
+                    let mut seen = [vec![0; SIZE], vec![0; SIZE]];
+                    history.view(at, choice).read_at(&mut seen[0], 0).unwrap();
+                    later.view(own, choice).read_at(&mut seen[1], 0).unwrap();
+                    assert!(seen[0] == seen[1], "{choice} at {at} from {point}");
+                }
+            }
+        }
+        // Zeros are no data.
+        let blocks = |name: &str| {
+            let file = File::open(dir.path().join(name)).unwrap();
+            let parts = data(&file).unwrap();
+            parts.iter().map(|(from, to)| to - from).sum::<u64>()
+        };
+        assert!(blocks("settled-3") < SIZE as u64, "{}", blocks("settled-3"));
     }
 
     #[test]

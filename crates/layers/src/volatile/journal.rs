@@ -1,5 +1,7 @@
 //! What a disk was told, in the order in which it completed, and what a power cut does to each write.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Choice, SECTOR, choice::Kept};
@@ -53,6 +55,8 @@ pub enum Fate {
 /// The events of a disk in the order in which they completed.
 #[derive(Debug, Clone, Default)]
 pub struct Journal {
+    /// How long the log was before the first event.
+    first: Mark,
     events: Vec<Event>,
     /// How long the log was after each.
     ends: Vec<Mark>,
@@ -111,7 +115,53 @@ impl Journal {
     pub fn mark(&self, point: usize) -> Mark {
         match point.min(self.ends.len()).checked_sub(1) {
             Some(last) => self.ends[last],
-            None => Mark::default(),
+            None => self.first,
+        }
+    }
+
+    /// The last point up to this one at which no write was in the cache alone.
+    pub(super) fn settled(&self, point: usize) -> usize {
+        let (mut last, mut written, mut settled) = (0, 0, 0);
+        // Writes in the cache, by their number.
+        let mut cached = BTreeSet::new();
+        for (at, event) in self.events[..point.min(self.events.len())]
+            .iter()
+            .enumerate()
+        {
+            match *event {
+                Event::Write(write) => {
+                    if !write.stable {
+                        cached.insert(written);
+                    }
+                    written += 1;
+                }
+                Event::Flush { covers, .. } => {
+                    settled = covers.max(settled);
+                    cached = cached.split_off(&settled);
+                }
+            }
+            if cached.is_empty() {
+                last = at + 1;
+            }
+        }
+        last
+    }
+
+    /// The events after a point at which no write was in the cache alone.
+    pub(super) fn after(&self, point: usize) -> Self {
+        let before = self.events[..point].iter();
+        let written = before.filter(|e| matches!(e, Event::Write(_))).count();
+        let later = |event: &Event| match *event {
+            Event::Flush { covers, failed } => Event::Flush {
+                covers: covers.saturating_sub(written),
+                failed,
+            },
+            write @ Event::Write(_) => write,
+        };
+        Self {
+            first: self.mark(point),
+            events: self.events[point..].iter().map(later).collect(),
+            ends: self.ends[point..].to_vec(),
         }
     }
 

@@ -49,8 +49,10 @@ pub enum Open<'a> {
 pub enum Extent {
     /// All of several items.
     All,
-    /// Items before others that are there.
-    Some,
+    /// Several stretches of items, with others between them that are there.
+    Scattered,
+    /// A stretch of items before others that are there.
+    Gap,
     /// Those of the last time.
     Time,
     /// The last one.
@@ -60,11 +62,13 @@ pub enum Extent {
 impl Extent {
     /// Of a program that lost something.
     pub fn of(cut: &ProgramCut) -> Self {
-        let earlier = |order: &LossOrder| matches!(order, LossOrder::Gap | LossOrder::Scattered);
+        let seen = |order: LossOrder| cut.orders.contains_key(&order);
         if cut.most_lost > 1 && cut.most_lost == cut.most_of {
             Self::All
-        } else if cut.orders.keys().any(earlier) {
-            Self::Some
+        } else if seen(LossOrder::Scattered) {
+            Self::Scattered
+        } else if seen(LossOrder::Gap) {
+            Self::Gap
         } else if cut.window_ns == 0 {
             Self::Last
         } else {

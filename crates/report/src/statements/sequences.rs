@@ -162,7 +162,7 @@ fn example(lost: &LostSequence, basis: Basis) -> Option<Example<'_>> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use layermark_model::witness::sequence::{LossKind, SequenceState};
+    use layermark_testkit::sample;
 
     use super::*;
 
@@ -172,20 +172,9 @@ pub(crate) mod tests {
         control: Option<WitnessControl>,
         lost: &[(&str, Basis)],
     ) -> SequenceCut {
-        let lost = lost.iter().map(|(sequence, basis)| LostSequence {
-            sequence: (*sequence).into(),
-            state: SequenceState {
-                acknowledged: 1,
-                survives: "none".into(),
-            },
-            things: vec![LostThing {
-                path: "a/g".into(),
-                kind: LossKind::Name,
-                basis: *basis,
-                expected: "an empty file".into(),
-                found: "absent".into(),
-            }],
-        });
+        let lost = lost
+            .iter()
+            .map(|(text, basis)| sample::lost_sequence(text, *basis));
         let lost: Vec<LostSequence> = lost.collect();
         SequenceCut {
             layer: layer.into(),

@@ -62,8 +62,11 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
     let row = |cut: &ProgramCut| {
         let mut row = vec![Cell::text(code(&cut.layer)), Cell::text(code(&cut.program))];
         row.extend([cut.items, cut.cuts, cut.losing, cut.most_lost, cut.torn].map(Cell::count));
-        let orders: Vec<&str> = cut.orders.keys().map(|order| order.words()).collect();
-        row.push(Cell::text(orders.join("; ")));
+        let orders = cut.orders.iter().map(|(order, cuts)| {
+            let cuts = number::count(*cuts as usize, "cut");
+            format!("{} ({cuts})", order.words())
+        });
+        row.push(Cell::text(orders.collect::<Vec<_>>().join("; ")));
         row.push(match cut.window_ns {
             0 => Cell::text(""),
             ns => Cell::number(number::time(ns as f64 / 1e3), ns as f64 / 1e9),

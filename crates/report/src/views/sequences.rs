@@ -25,7 +25,7 @@ impl Report {
         Some(Section {
             name: "sequences".into(),
             title: "Does it keep sequences of operations?".into(),
-            about: "Each sequence was done in a directory of its own, on a disk whose unflushed writes a power cut loses. After each cut all of its files were looked at. `layermark durability reproducer SEQUENCE -l LAYER` prints one as a script.".into(),
+            about: "Each sequence was done in a directory of its own, on a disk whose unflushed writes a power cut loses. After each cut all of its files were looked at. `layermark durability reproducer SEQUENCE -l LAYER` prints one as a script; with `--after N` of its first operations, where it was lost when N of them were acknowledged.".into(),
             is_answer: true,
             tables: [Some(sums(cuts)), losses(cuts)].into_iter().flatten().collect(),
             conclusions: answers.iter().map(|a| self.sequence_conclusion(a)).collect(),

@@ -73,9 +73,10 @@ fn extent(cut: &ProgramCut) -> Text {
     let items = count(cut.most_lost as usize, "item");
     match Extent::of(cut) {
         Extent::All => text!("all of {items} that it acknowledged{torn}"),
-        Extent::Some => {
-            text!("items that it acknowledged and not only the last ones (at most {items}{torn})")
+        Extent::Scattered => {
+            text!("items here and there, and keeps others between them (at most {items}{torn})")
         }
+        Extent::Gap => text!("earlier items, and keeps later ones (at most {items}{torn})"),
         Extent::Last => "the last item that it acknowledged".into(),
         Extent::Time => {
             let window = time(cut.window_ns as f64 / 1e3);
@@ -215,22 +216,32 @@ mod tests {
             "`redis everysec` loses all of 4000 items that it acknowledged in `overlay:volatile` and the last item that \
              it acknowledged in `loop:xfs` and `overlay:upper`; what it loses natively is not known"
         );
-        let gaps = ProgramCut {
-            orders: BTreeMap::from([(LossOrder::Gap, 1)]),
+        let gaps = |order| ProgramCut {
+            orders: BTreeMap::from([(LossOrder::Tail, 3), (order, 1)]),
             torn: 3,
-            ..upper
+            ..upper.clone()
         };
         let liar = losing(
             cut("overlay:volatile", Some(WitnessControl::Liar)),
             4000,
             3000,
         );
-        let all = [honest, gaps, liar];
-        assert_eq!(
-            said(&answers(&all)[0]),
-            "`redis everysec` loses items that it acknowledged and not only the last ones (at most 700 items, some of them \
-             damaged) in `overlay:upper`, and natively none; it kept all in `native` (4000 items and 38 cuts)"
-        );
+        for (order, words) in [
+            (LossOrder::Gap, "earlier items, and keeps later ones"),
+            (
+                LossOrder::Scattered,
+                "items here and there, and keeps others between them",
+            ),
+        ] {
+            let all = [honest.clone(), gaps(order), liar.clone()];
+            assert_eq!(
+                said(&answers(&all)[0]),
+                format!(
+                    "`redis everysec` loses {words} (at most 700 items, some of them damaged) in `overlay:upper`, and \
+                     natively none; it kept all in `native` (4000 items and 38 cuts)"
+                )
+            );
+        }
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! What a reader sees first, of every stored run.
 
-use layermark_model::witness::{
-    SequenceCut, WitnessControl, WitnessTrial,
-    sequence::{Basis, LossKind, LostSequence, LostThing, SequenceState},
-};
+use layermark_model::witness::{SequenceCut, WitnessControl, WitnessTrial, sequence::Basis};
 use layermark_report::{
     Report, Section, TrustState,
     page::{Document, Part},
     render::{self, Style},
 };
-use layermark_testkit::{fixtures, sample::Sample};
+use layermark_testkit::{
+    fixtures,
+    sample::{Sample, lost_sequence},
+};
 
 /// Terms of the method, which a reader of a first screen need not know.
 const TERMS: [&str; 8] = [
@@ -95,20 +95,7 @@ fn exported(report: &Report, name: &str) -> String {
 /// The line said "no" beside a green tick, and not why: the controls of power cuts are no check.
 #[test]
 fn wrong_controls_of_power_cuts_end_trust_everywhere() {
-    let lost = LostSequence {
-        sequence: "create a/g; fsync a".into(),
-        state: SequenceState {
-            acknowledged: 1,
-            survives: "none".into(),
-        },
-        things: vec![LostThing {
-            path: "a/g".into(),
-            kind: LossKind::Name,
-            basis: Basis::Posix,
-            expected: "an empty file".into(),
-            found: "absent".into(),
-        }],
-    };
+    let lost = lost_sequence("create a/g; fsync a", Basis::Posix);
     let of_sequences = SequenceCut {
         layer: "native".into(),
         control: Some(WitnessControl::Honest),

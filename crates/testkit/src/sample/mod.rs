@@ -6,11 +6,13 @@ mod launches;
 pub mod matrix;
 mod meaning;
 mod place;
+mod sequences;
 mod shapes;
 pub mod steps;
 
 pub use card::card;
 pub use launches::launches;
+pub use sequences::lost_sequence;
 
 use std::sync::Arc;
 

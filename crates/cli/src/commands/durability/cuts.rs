@@ -4,18 +4,21 @@ use std::{path::Path, time::Duration};
 
 use layermark_lab::{
     LabError, Stop,
-    power_cut::{CutLayer, PowerCuts, planned, power_cuts},
+    power_cut::{CutLayer, Cuts, PowerCuts, planned, power_cuts},
 };
 use layermark_model::{
     BASELINE, LayerRun, LayerStatus, PlanCuts, Run, Spec, witness::WitnessControl,
 };
 
+use layermark_store::Store;
+
 use crate::say::say;
 
 /// Cuts the power of the run's layers, if its plan has power cuts and they were not made before.
-/// `servers` are commands of file systems that are cut as well.
+/// `servers` are commands of file systems that are cut as well. What was done to each layer is stored at once.
 pub fn after(
     run: &mut Run,
+    store: &mut Store,
     exe: &Path,
     silence: Duration,
     servers: &[Vec<String>],
@@ -41,7 +44,15 @@ pub fn after(
             .map_or_else(Vec::new, |s| planned(s, run.seed)),
     };
     let layers = layers(run, &plan, servers);
-    let cuts = power_cuts(&request, &layers, stop, &mut |text| say(text))?;
+    power_cuts(&request, &layers, stop, &|text| say(text), &mut |cuts| {
+        add(run, cuts);
+        // Cuts take minutes: those of a layer survive the end of this process.
+        Ok(store.update(run)?)
+    })
+}
+
+/// Adds what power cuts did to the facts of their layers.
+fn add(run: &mut Run, cuts: Cuts) {
     for trial in cuts.writers {
         let own = own(run, &trial.layer);
         run.layers[own].facts.power_cuts.push(trial);
@@ -54,7 +65,6 @@ pub fn after(
         let own = own(run, &cut.layer);
         run.layers[own].facts.sequence_cuts.push(cut);
     }
-    Ok(())
 }
 
 /// The layer of this name, or the baseline, which has those that are only cut.

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, fs, path::PathBuf, process::ExitCode, time::Instant};
 
 use clap::{Args, ValueEnum};
 use layermark_lab::{
-    Stop,
+    LabError, Stop,
     power_cut::{CutLayer, Cuts, PowerCuts, planned, power_cuts},
 };
 use layermark_layers::{janitor, sandbox, volatile::Lie};
@@ -284,7 +284,7 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
                     control: Some(expected),
                     ..CutLayer::new(spec)
                 };
-                power_cuts(&request, &[layer], &stop, &mut |text| say(text))?
+                cut(&request, layer, &stop)?
             }
             Err(lacks) => Cuts {
                 writers: vec![WitnessTrial {
@@ -334,6 +334,16 @@ pub fn run(args: &SelftestArgs) -> Result<ExitCode, Failure> {
         });
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What power cuts do to one layer.
+fn cut(request: &PowerCuts, layer: CutLayer, stop: &Stop) -> Result<Cuts, LabError> {
+    let mut cuts = Cuts::default();
+    power_cuts(request, &[layer], stop, &|text| say(text), &mut |done| {
+        cuts = done;
+        Ok(())
+    })?;
+    Ok(cuts)
 }
 
 /// No layer of the table has this name.

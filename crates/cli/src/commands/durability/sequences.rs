@@ -61,6 +61,9 @@ pub struct ReproducerArgs {
     /// The layer that lost something
     #[arg(short, long, value_name = "LAYER", default_value = "native")]
     pub layer: Spec,
+    /// Only its first operations: as many as had been acknowledged when it was lost, as the report has it
+    #[arg(long, value_name = "N")]
+    pub after: Option<usize>,
     /// Look for what neither POSIX nor fsync(2) promises as well, and ext4, XFS and btrfs keep
     #[arg(long)]
     pub beyond_posix: bool,
@@ -71,7 +74,10 @@ pub struct ReproducerArgs {
 
 /// Prints the script, or the plan.
 pub fn print_reproducer(args: &ReproducerArgs) -> Result<ExitCode, Failure> {
-    let sequence = read(&args.sequence)?;
+    let whole = read(&args.sequence)?;
+    let sequence = args
+        .after
+        .map_or_else(|| Ok(whole.clone()), |operations| first(&whole, operations))?;
     let text = if args.plan {
         plan(&sequence, &args.layer)
     } else {
@@ -82,13 +88,42 @@ pub fn print_reproducer(args: &ReproducerArgs) -> Result<ExitCode, Failure> {
         };
         script(&sequence, basis, &args.layer.to_string()).map_err(|why| {
             let layer = args.layer.to_string();
-            let layer = shell_words::quote(&layer);
-            let other = format!("layermark durability --sequence '{sequence}' -l {layer}");
-            Failure::usage(why).hint(other)
+            Failure::usage(why).hint(instead(&sequence, basis, &shell_words::quote(&layer)))
         })?
     };
     stdout::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The first operations of a sequence, as far as a call made them durable.
+fn first(whole: &Sequence, operations: usize) -> Result<Sequence, Failure> {
+    whole.first(operations).ok_or_else(|| {
+        let why = match whole.0.len() {
+            all if operations > all => format!("`{whole}` has {all} operations"),
+            _ => format!("no sync follows the first {operations} operations of `{whole}`"),
+        };
+        Failure::usage(format!("`--after` = {operations}: {why}"))
+            .hint(format!("layermark durability reproducer '{whole}'"))
+    })
+}
+
+/// A command where nothing has to be there after a whole sequence: its longest beginning after which something has to be,
+/// or what cuts the power while it is done.
+fn instead(sequence: &Sequence, basis: Basis, layer: &str) -> String {
+    let can_be_lost = |operations: &usize| {
+        let first = sequence.first(*operations);
+        first.is_some_and(|first| script(&first, basis, layer).is_ok())
+    };
+    let beyond = match basis {
+        Basis::Posix => "",
+        Basis::Linux => " --beyond-posix",
+    };
+    match (1..sequence.0.len()).rev().find(can_be_lost) {
+        Some(operations) => format!(
+            "layermark durability reproducer '{sequence}' -l {layer}{beyond} --after {operations}"
+        ),
+        None => format!("layermark durability --sequence '{sequence}' -l {layer}"),
+    }
 }
 
 /// One point is measured, as a plan needs one.
@@ -128,6 +163,59 @@ mod tests {
         let hint = read("create a/g").unwrap_err().hint.unwrap();
         let quoted = hint.split('\'').nth(1).unwrap();
         assert_eq!(read(quoted).unwrap().to_string(), EXAMPLE);
+    }
+
+    /// What was lost in the middle of a sequence could not be shown by its end.
+    #[test]
+    fn where_the_end_shows_nothing_a_beginning_is_named_that_does() {
+        let of = |text: &str, after: Option<usize>, basis| {
+            let whole = read(text).unwrap();
+            let sequence = after.map_or(Ok(whole.clone()), |n| first(&whole, n))?;
+            script(&sequence, basis, "fuse")
+                .map_err(|why| Failure::usage(why).hint(instead(&sequence, basis, "fuse")))
+        };
+        let text = "overwrite a/f; fsync a/f; overwrite a/f; syncfs";
+        let refused = of(text, None, Basis::Posix).unwrap_err();
+        assert!(
+            refused
+                .message
+                .contains("nothing that it changes has to be there"),
+            "{}",
+            refused.message
+        );
+        assert_eq!(
+            refused.hint.as_deref(),
+            Some(&*format!(
+                "layermark durability reproducer '{text}' -l fuse --after 1"
+            ))
+        );
+        let script = of(text, Some(1), Basis::Posix).unwrap();
+        assert!(
+            script.starts_with("#!/bin/sh\n# overwrite a/f; fsync a/f\n"),
+            "{script}"
+        );
+        // Operations that no call has made durable are left out.
+        let unsynced = "create a/g; fsync a; append a/g; append a/g; fsync a/g";
+        let three = first(&read(unsynced).unwrap(), 2).unwrap();
+        assert_eq!(three.to_string(), "create a/g; fsync a");
+        let nothing = of("link a/f b/g; fdatasync b/g", None, Basis::Posix).unwrap_err();
+        let hint = nothing.hint.unwrap();
+        assert!(
+            hint.starts_with("layermark durability --sequence"),
+            "{hint}"
+        );
+        for (text, after) in [
+            (unsynced, 0),
+            (unsynced, 9),
+            ("create a/g; append a/g; fsync a", 1),
+        ] {
+            let refused = first(&read(text).unwrap(), after).unwrap_err();
+            assert!(
+                refused.message.starts_with("`--after` = "),
+                "{}",
+                refused.message
+            );
+        }
     }
 
     #[test]

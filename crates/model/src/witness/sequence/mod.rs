@@ -250,6 +250,13 @@ impl Sequence {
         Err(format!("step {at} of `{self}` changes no file"))
     }
 
+    /// Its first operations, up to the last of these that is followed by a call. `None` if none is.
+    pub fn first(&self, operations: usize) -> Option<Self> {
+        let steps = self.0.get(..operations)?;
+        let synced = steps.iter().rposition(|step| step.sync != Sync::None)?;
+        Some(Self(steps[..=synced].to_vec()))
+    }
+
     /// Sequences with less in them: without a step, or without a call between two steps.
     pub fn smaller(&self) -> Vec<Self> {
         let without = |at: usize| {

@@ -434,3 +434,14 @@ fn a_script_that_fails_acknowledges_nothing() {
     assert!(!shell.status.success());
     assert_eq!(String::from_utf8_lossy(&shell.stdout), "");
 }
+
+#[test]
+fn a_beginning_ends_with_what_a_call_made_durable() {
+    let whole = read("create a/g; fsync a; append a/g; append a/g; fsync a/g");
+    let first = |n| whole.first(n).map(|s| s.to_string());
+    let one = Some("create a/g; fsync a".to_owned());
+    assert_eq!([first(1), first(2)], [one.clone(), one]);
+    assert_eq!(first(3), Some(whole.to_string()));
+    assert_eq!([first(0), first(4)], [None, None]);
+    assert_eq!(read("create a/g; append a/g; fsync a").first(1), None);
+}

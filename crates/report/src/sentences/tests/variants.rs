@@ -12,10 +12,10 @@ use layermark_model::{
     TrialRecord, Verified, flags,
     witness::{
         LossOrder, ProgramCut, Promise, SequenceCut, WitnessControl,
-        sequence::{Basis, LossKind, LostSequence, LostThing, SequenceState},
+        sequence::{Basis, LostSequence},
     },
 };
-use layermark_testkit::fixtures;
+use layermark_testkit::{fixtures, sample};
 
 use super::*;
 use crate::{
@@ -380,7 +380,12 @@ impl Draw {
     fn program(&mut self) -> ProgramCut {
         let losing = self.pick(&[0, 3, 38]);
         let most_lost = losing.min(1) * self.pick(&[1, 7, 212]);
-        let order = self.pick(&[LossOrder::Tail, LossOrder::Gap, LossOrder::All]);
+        let order = self.pick(&[
+            LossOrder::Tail,
+            LossOrder::Gap,
+            LossOrder::Scattered,
+            LossOrder::All,
+        ]);
         let sometimes = |draw: &mut Self, n| if draw.once_in(4) { n } else { 0 };
         ProgramCut {
             layer: self.pick(&LAYERS).into(),
@@ -404,19 +409,9 @@ impl Draw {
 
     fn sequences(&mut self) -> SequenceCut {
         let lost = self.pick(&[0, 3]);
-        let lost = (0..lost).map(|n| LostSequence {
-            sequence: format!("create a/g; fsync {n}"),
-            state: SequenceState {
-                acknowledged: 1,
-                survives: "none".into(),
-            },
-            things: vec![LostThing {
-                path: "a/g".into(),
-                kind: LossKind::Name,
-                basis: self.pick(&[Basis::Posix, Basis::Linux]),
-                expected: "an empty file".into(),
-                found: "absent".into(),
-            }],
+        let lost = (0..lost).map(|n| {
+            let basis = self.pick(&[Basis::Posix, Basis::Linux]);
+            sample::lost_sequence(&format!("create a/g; fsync {n}"), basis)
         });
         let lost: Vec<LostSequence> = lost.collect();
         let unrecovered = self.pick(&[0, 0, 6]);
