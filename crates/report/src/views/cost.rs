@@ -111,7 +111,7 @@ pub fn section(report: &Report) -> Option<Section> {
         name: "cost".into(),
         title: "What an operation costs, whatever its size, and what each byte adds".into(),
         about: format!(
-            "A line through the record sizes, in a robust fit that one outlying size moves little; {} intervals by resampling blocks. Where a size lies more than {} off, there is no such model.",
+            "A line through the record sizes, in a robust fit that one outlying size moves little; {} intervals by resampling repeats. Where a size lies more than {} off, there is no such model.",
             number::percent(report.level),
             number::percent(OFF)
         ),

@@ -23,6 +23,13 @@ const BY_HAND: &str = "whether it keeps them needs a real power cut: layermark d
 const CLAIM: &str = "keeps what fsync acknowledged";
 /// The verdict on a layer that keeps what fsync acknowledged, and loses what was closed before a clean unmount.
 const LOSES_CLOSED: &str = "loses closed files";
+/// Levels of a verdict, with what decided it.
+const LEVELS: [(&str, &str); 4] = [
+    ("L0", "the configuration"),
+    ("L1", "how long flushes take"),
+    ("L2", "flushes that the device counted"),
+    ("L3", "records after power cuts"),
+];
 
 impl Report {
     /// Whether a layer that is not known to lie lost what it had acknowledged, or what was closed.
@@ -156,23 +163,34 @@ impl Report {
     }
 
     fn levels(&self, names: &[&str]) -> DataTable {
-        let row = |name: &&str| {
+        let all: Vec<[String; 4]> = names.iter().map(|name| self.level(name)).collect();
+        let row = |(name, level): (&&str, &[String; 4])| {
             let first = Cell::text(code(name));
-            let rest = self.level(name).map(Cell::text);
+            let rest = level.clone().map(Cell::text);
             std::iter::once(first).chain(rest).collect()
         };
+        let shown = |(level, _): &&(&str, &str)| all.iter().any(|of| of[0] == *level);
+        let legend: Vec<String> = LEVELS
+            .iter()
+            .filter(shown)
+            .map(|(level, by)| format!("{level}: {by}"))
+            .collect();
         DataTable {
             title: "The level reached".into(),
-            note: format!("{}.", controls(&self.power_cuts).words(&self.names())),
+            note: format!(
+                "{}. What decided: {}.",
+                controls(&self.power_cuts).words(&self.names()),
+                legend.join("; ")
+            ),
             head: ["layer", "level", "verdict", "evidence", "not proven"]
                 .map(str::to_owned)
                 .to_vec(),
-            rows: names.iter().map(row).collect(),
+            rows: names.iter().zip(&all).map(row).collect(),
         }
     }
 
     fn conclusion(&self, layer: &str) -> Conclusion {
-        let [level, verdict, evidence, open] = self.level(layer);
+        let [_, verdict, evidence, open] = self.level(layer);
         let holds = match verdict.as_str() {
             "kept" | LOSES_CLOSED => Holds::Yes,
             "lies" => Holds::No,
@@ -180,11 +198,8 @@ impl Report {
         };
         let text = match holds {
             Holds::No => evidence,
-            _ if open.is_empty() => format!("{}: {verdict} ({level}): {evidence}", code(layer)),
-            _ => format!(
-                "{}: {verdict} ({level}): {evidence}; not proven: {open}",
-                code(layer)
-            ),
+            _ if open.is_empty() => format!("{}: {verdict}: {evidence}", code(layer)),
+            _ => format!("{}: {verdict}: {evidence}; not proven: {open}", code(layer)),
         };
         Conclusion {
             text,

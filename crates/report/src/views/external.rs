@@ -32,7 +32,7 @@ pub fn section(of: &ExternalResults) -> Section {
         let n = of.unmatched.len();
         let first = of.unmatched[..n.min(SHOWN)].join("; ");
         let etc = if n > SHOWN { "; ..." } else { "" };
-        let count = number::count(n, "point");
+        let count = number::count(n, "operation");
         more.push(format!("Without one of ours: {count} ({first}{etc})"));
     }
     let head = [
@@ -47,7 +47,7 @@ pub fn section(of: &ExternalResults) -> Section {
     let rows = of.rows.iter().map(cells).collect::<Vec<_>>();
     let (mut tables, mut remarks) = (Vec::new(), Vec::new());
     if rows.is_empty() {
-        let nothing = "None of them is of a point of this run, so there is nothing to compare";
+        let nothing = "None of them is of an operation of this run, so there is nothing to compare";
         remarks.push(nothing.to_owned());
         remarks.extend(more);
     } else {
@@ -119,13 +119,13 @@ pub fn comparison(of: &ImportComparison) -> Section {
         let first = points[..points.len().min(SHOWN)].join("; ");
         let etc = if points.len() > SHOWN { "; ..." } else { "" };
         if !points.is_empty() {
-            let count = number::count(points.len(), "point");
+            let count = number::count(points.len(), "operation");
             more.push(format!("Only in the {which}: {count} ({first}{etc})"));
         }
     }
-    let head = ["point", "older", "newer", "ratio", "differs in"];
+    let head = ["operation", "older", "newer", "ratio", "differs in"];
     let tables = DataTable {
-        title: "Points of both".into(),
+        title: "Operations of both".into(),
         note: sentences(ratio.into(), &more),
         head: head.map(str::to_owned).to_vec(),
         rows: of.rows.iter().map(pair_cells).collect(),
@@ -138,7 +138,7 @@ pub fn comparison(of: &ImportComparison) -> Section {
         is_answer: true,
         tables: if is_empty { Vec::new() } else { vec![tables] },
         remarks: if is_empty {
-            let nothing = "They have no point in common, so there is nothing to compare";
+            let nothing = "They have no operation in common, so there is nothing to compare";
             std::iter::once(nothing.to_owned()).chain(more).collect()
         } else {
             Vec::new()
