@@ -106,6 +106,11 @@ class Report:
     label: str
     headline: str
     started: str
+    #: ``yes``, ``with care`` or ``no``; None where nothing was measured, in comparisons, and in files of versions
+    #: before this field.
+    trusted: str | None
+    #: Why not, if it is ``no``.
+    distrust: str | None
     layers: list[Layer]
     results: list[Result]
     trials: list[Trial]
@@ -162,11 +167,14 @@ def loads(text: str) -> Report:
     if schema != SCHEMA:
         raise ReportError(f"it is not a report: its schema is {schema!r}, not {SCHEMA!r}")
     try:
+        trusted = raw.get("trusted") or {}
         return Report(
             run=raw["run"],
             label=raw["label"],
             headline=raw.get("headline", ""),
             started=raw["started"],
+            trusted=trusted.get("word"),
+            distrust=trusted.get("reason"),
             layers=[_layer(layer) for layer in raw["layers"]],
             results=[_result(row) for row in raw["results"]],
             trials=[_trial(row) for row in raw["trials"]],

@@ -35,6 +35,16 @@ class Reader(unittest.TestCase):
             self.assertEqual([row.ratio_low, row.ratio_high], ends or [None, None])
             self.assertEqual(row.verdict, raw["verdict"])
 
+    def test_whether_to_believe_it_is_a_word(self) -> None:
+        trusted = self.raw["trusted"]
+        self.assertIn(self.report.trusted, ("yes", "with care", "no"))
+        self.assertEqual(self.report.trusted, trusted["word"])
+        self.assertEqual(self.report.distrust, trusted.get("reason"))
+        doubted = layermark.loads(json.dumps({**self.raw, "trusted": {"word": "no", "reason": "it is odd"}}))
+        self.assertEqual((doubted.trusted, doubted.distrust), ("no", "it is odd"))
+        older = {name: value for name, value in self.raw.items() if name != "trusted"}
+        self.assertIsNone(layermark.loads(json.dumps(older)).trusted)
+
     def test_trials_are_in_the_order_of_the_run(self) -> None:
         self.assertEqual(len(self.report.trials), len(self.raw["trials"]))
         seqs = [trial.seq for trial in self.report.trials]

@@ -86,7 +86,7 @@ pub enum ShowArg {
 /// What to print on standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stdout {
-    /// The answer in at most 40 lines, with a matrix in this unit.
+    /// The answer in about 40 lines, with a matrix in this unit.
     Short(render::Unit),
     /// All of the report as text.
     Full,

@@ -64,7 +64,7 @@ impl From<Code> for ExitCode {
 pub struct Failure {
     /// What failed, with the layer and the path.
     pub message: String,
-    /// The parameter of a workload that is wrong: the message begins with it.
+    /// The parameter of a workload that is wrong: the message names it first.
     pub param: Option<WrongParam>,
     /// A command that helps.
     pub hint: Option<String>,

@@ -6,7 +6,7 @@ use clap::Command;
 use layermark_probe::workloads;
 
 /// Commands in the order in which they are shown. Workloads that are in none of these groups have one of their own.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 3] = [
     (
         "Ask a question",
         &[
@@ -20,26 +20,17 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "replay",
             "launch",
             "durability",
+            "docs",
         ],
     ),
     (
         "Look at results",
         &["report", "compare", "history", "serve", "import"],
     ),
-    ("Measure one kind of work", &[]),
-    (
-        "More",
-        &[
-            "docs",
-            "config",
-            "man",
-            "help",
-            "schema",
-            "completions",
-            "selftest",
-        ],
-    ),
+    ("Expert workloads: measure one kind of work", &[]),
 ];
+/// Commands that answer no question. They are named in one line.
+const ALSO: [&str; 6] = ["config", "man", "help", "schema", "completions", "selftest"];
 /// Columns of a command's name.
 const NAME: usize = 14;
 /// Columns of a line.
@@ -52,14 +43,11 @@ pub fn with(command: Command) -> Command {
         let _ = writeln!(text, "\n{title}:");
         for name in members(names) {
             let found = command.get_subcommands().find(|c| c.get_name() == name);
-            // clap makes `help` when it builds the command.
-            let about = found.and_then(Command::get_about).map_or_else(
-                || "print the help of a command, or of all commands as data".into(),
-                ToString::to_string,
-            );
-            text += &entry(name, &about);
+            let about = found.and_then(Command::get_about).map(ToString::to_string);
+            text += &entry(name, &about.unwrap_or_default());
         }
     }
+    let _ = writeln!(text, "\nAlso: {}", ALSO.join(", "));
     command.help_template(text + "\nOptions:\n{options}{after-help}")
 }
 
@@ -77,7 +65,9 @@ fn members(names: &'static [&'static str]) -> Vec<&'static str> {
 fn entry(name: &str, about: &str) -> String {
     let (mut text, mut line) = (String::new(), format!("  {name:<NAME$}"));
     let mut about = about.to_owned();
-    about[..1].make_ascii_uppercase();
+    if let Some(first) = about.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
     for word in about.split_whitespace() {
         if line.len() + word.len() > WIDTH {
             let _ = writeln!(text, "{}", line.trim_end());
@@ -104,13 +94,22 @@ mod tests {
             .iter()
             .flat_map(|(_, names)| members(names))
             .collect();
+        grouped.extend(ALSO);
         names.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, names);
         let help = args::command().render_help().to_string();
         assert!(help.lines().all(|line| line.len() <= WIDTH), "{help}");
+        let also = help.lines().find_map(|line| line.strip_prefix("Also: "));
+        let also: Vec<&str> = also.expect(&help).split(", ").collect();
+        assert_eq!(also, ALSO);
         for name in names {
-            assert!(help.contains(&format!("\n  {name} ")), "{name}: {help}");
+            let has_line = help.contains(&format!("\n  {name} "));
+            assert_eq!(has_line, !also.contains(&name), "{name}: {help}");
         }
+        let shown = help.split("\nAlso: ").next().unwrap_or_default().lines();
+        let shown = shown.filter(|line| !line.starts_with(' '));
+        let shown: Vec<&str> = shown.filter_map(|line| line.strip_suffix(':')).collect();
+        assert_eq!(shown, GROUPS.map(|(title, _)| title), "{help}");
     }
 }

@@ -44,7 +44,7 @@ fn known_meaning<'de, D: Deserializer<'de>>(from: D) -> Result<Meaning, D::Error
 pub struct PointError {
     /// What is wrong, and with which parameter.
     pub message: String,
-    /// The parameter, where it is one: the message begins with it.
+    /// The parameter, where it is one: the message names it first.
     pub param: Option<WrongParam>,
     /// A hint: what to do about it.
     pub hint: Option<String>,
@@ -86,6 +86,14 @@ impl PointError {
             message: format!("{param}{what}"),
             param: Some(param),
             hint: None,
+        }
+    }
+
+    /// An error in a parameter of one operation, which the message begins with.
+    pub fn of_operation(workload: &str, op: &str, name: &str, what: impl fmt::Display) -> Self {
+        Self {
+            message: format!("{workload}: {op}: `{name}`{what}"),
+            ..Self::of(workload, name, "")
         }
     }
 

@@ -28,7 +28,7 @@ use crate::{
     studies,
     types::{
         self, Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
-        TrustItem, TrustState,
+        TrustItem, TrustState, TrustWord, Trusted,
     },
     words::{Names, Words},
 };
@@ -103,6 +103,7 @@ impl Report {
             in_short: said.in_short,
             findings: said.findings,
             verdicts: said.verdicts,
+            trusted: None,
             trust,
             cost,
             buffer,
@@ -132,17 +133,35 @@ impl Report {
             results,
             store: StoreOption::default(),
         });
-        report.store = run.store.clone();
-        for (row, causes) in report.results.iter_mut().zip(causes) {
+        report.complete(run, causes);
+        report
+    }
+
+    /// Adds what is not text, and what follows from the rest.
+    fn complete(&mut self, run: &Run, causes: Vec<Vec<Cause>>) {
+        self.store = run.store.clone();
+        for (row, causes) in self.results.iter_mut().zip(causes) {
             row.causes = causes;
         }
-        report
+        self.trusted = self.believed();
     }
 
     /// Whether no check found the numbers wrong: the controls held, data was read back as written,
     /// and every layer was proved to be in place.
     pub fn trustworthy(&self) -> bool {
         self.distrust().is_none()
+    }
+
+    /// Whether to believe the numbers; `None` if there are none.
+    fn believed(&self) -> Option<Trusted> {
+        let warned = self.trust.iter().any(|t| t.state == TrustState::Warn);
+        let reason = self.distrust().map(Cow::into_owned);
+        let word = match (&reason, warned) {
+            (Some(_), _) => TrustWord::No,
+            (None, true) => TrustWord::WithCare,
+            (None, false) => TrustWord::Yes,
+        };
+        (!self.results.is_empty()).then_some(Trusted { word, reason })
     }
 
     /// Why the numbers are not trusted.

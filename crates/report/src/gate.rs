@@ -38,7 +38,7 @@ impl Report {
         let failed = failed(&held).map(|failed| Statement {
             layer: failed.first.layer.clone(),
             text: failed.words(&self.names()).into(),
-            evidence: Vec::new(),
+            ..Statement::default()
         });
         if let Some(failed) = failed {
             self.verdicts.insert(0, failed.clone());

@@ -69,6 +69,7 @@ fn finding(of: &Finding, names: &Names) -> Statement {
     Statement {
         layer: of.layers().join(", "),
         text: of.words(names).into(),
+        brief: None,
         evidence: ids(&of.rows()),
     }
 }
@@ -77,6 +78,7 @@ fn line(of: &ShortLine, names: &Names) -> Statement {
     Statement {
         layer: of.layers().join(", "),
         text: of.words(names).into(),
+        brief: of.brief().map(String::from),
         evidence: ids(&of.rows()),
     }
 }
@@ -85,6 +87,7 @@ fn verdict(of: &LayerVerdict, names: &Names) -> Statement {
     Statement {
         layer: of.layer.into(),
         text: of.words(names).into(),
+        brief: None,
         evidence: ids(&of.rows),
     }
 }

@@ -209,7 +209,7 @@ fn wrong_steps_are_usage_errors() {
         ("steps = []", "at least 1"),
         ("steps = ['true']", "must be tables"),
         ("run = ['a', 1]", "not text"),
-        ("name = 'x'", "a step has no `run`"),
+        ("name = 'x'", "`run` is missing in a step"),
         ("run = 'true'\nprepaer = 'true'", "did you mean `prepare`?"),
     ] {
         Lm::new()

@@ -159,10 +159,9 @@ impl Applied {
                 && !self.0.contains(name)
             {
                 let needs = only.needs;
-                return Err(
-                    error::<P>(format!("`{name}` has no effect without {needs}"))
-                        .hint(format!("leave `{name}` out, or add {needs}")),
-                );
+                let what = format!(" has no effect without {needs}");
+                return Err(PointError::of(P::ID, name, what)
+                    .hint(format!("leave `{name}` out, or add {needs}")));
             }
         }
         Ok(())

@@ -180,9 +180,7 @@ impl Reader<'_> {
         match items.iter().find(|v| !v.is_string()) {
             None => Ok(Value::Array(items)),
             // The value of an environment variable may be a secret.
-            Some(_) if self.param.kind == ParamKind::Env => {
-                Err(self.error(format!("`{}`: it must be text", self.param.name)))
-            }
+            Some(_) if self.param.kind == ParamKind::Env => Err(self.error(": it must be text")),
             Some(bad) => Err(self.wrong(bad, "it must be text")),
         }
     }
@@ -249,20 +247,20 @@ impl Reader<'_> {
         if words.contains(&word) {
             return Ok(word.into());
         }
-        let error = self.error(format!("`{}` = `{word}` is not known", self.param.name));
+        let error = self.error(format!(" = `{word}` is not known"));
         Err(did_you_mean(error, word, words.iter().copied()))
     }
 
     fn wrong(&self, value: &Value, must: &str) -> PointError {
-        self.error(format!("`{}` = {value}: {must}", self.param.name))
+        self.error(format!(" = {value}: {must}"))
     }
 
     fn unreadable(&self, why: impl Display) -> PointError {
-        self.error(format!("`{}`: {why}", self.param.name))
+        self.error(format!(": {why}"))
     }
 
     fn error(&self, what: impl Display) -> PointError {
-        PointError::new(format!("{}: {what}", self.workload))
+        PointError::of(self.workload, self.param.name, what)
     }
 }
 

@@ -96,6 +96,7 @@ impl Report {
         Self {
             generated_by: build::generated_by(),
             about: String::new(),
+            trusted: None,
             control: None,
             cost: Vec::new(),
             buffer: Vec::new(),
@@ -122,6 +123,7 @@ fn statement(finding: &ChangeFinding, names: &Names) -> Statement {
     Statement {
         layer: layer.into(),
         text: finding.words(names).into(),
+        brief: None,
         evidence: rows.iter().map(|r| r.id.clone()).collect(),
     }
 }

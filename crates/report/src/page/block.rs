@@ -130,6 +130,8 @@ pub struct Item<'a> {
     pub layer: &'a str,
     /// The sentence.
     pub text: Cow<'a, str>,
+    /// The same in fewer words, if it has such.
+    pub brief: Option<&'a str>,
     /// Ids of the results behind it.
     pub evidence: &'a [String],
     /// A command that helps.
@@ -170,8 +172,14 @@ impl<'a> Item<'a> {
         Self {
             layer: "",
             text: text.into(),
+            brief: None,
             evidence: &[],
             hint: None,
         }
+    }
+
+    /// The sentence in as few words as it has.
+    pub fn brief(&self) -> &str {
+        self.brief.unwrap_or(&self.text)
     }
 }

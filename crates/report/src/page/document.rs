@@ -57,15 +57,15 @@ impl<'a> Document<'a> {
                 Content::Caveats(&report.caveats),
             ),
             Block::new(Part::About, "", Content::Line(rows::about(report))),
-            Block::new(
-                Part::Trust,
-                "Can it be trusted?",
-                Content::Checks(&report.trust),
-            )
-            .note(rows::trust(report)),
             Block::new(Part::Matrix, "", Content::Matrix(Matrix::new(report))),
             results(report),
         ];
+        // Where nothing was measured there is nothing to trust.
+        if !report.results.is_empty() {
+            let checks = Content::Checks(&report.trust);
+            let trust = Block::new(Part::Trust, "Can it be trusted?", checks);
+            blocks.push(trust.note(rows::trust(report)));
+        }
         let left_out_by_reason = left_out::by_reason(&report.left_out);
         // No evidence: the matrix below them has all results.
         let in_short = report.in_short.iter().map(|line| said(line, &[]));
@@ -277,6 +277,7 @@ impl<'a> Document<'a> {
 fn said<'a>(statement: &'a Statement, evidence: &'a [String]) -> Item<'a> {
     Item {
         layer: &statement.layer,
+        brief: statement.brief.as_deref(),
         evidence,
         ..Item::new(&statement.text)
     }

@@ -232,7 +232,7 @@ fn busy(report: &Report) -> Option<String> {
         let disturbed: usize = made.map(of).sum();
         format!(
             "{CONTAMINATED}: {disturbed} of {}, in {rows} of {}; not repeated in each row.",
-            count(trials, "trial"),
+            count(trials, "measurement"),
             count(results, "result")
         )
     })
@@ -243,7 +243,7 @@ fn flags(row: &ResultRow, busy: bool) -> String {
         .flag_counts
         .iter()
         .filter(|(flag, _)| !(busy && *flag == CONTAMINATED))
-        .map(|(flag, n)| format!("{flag}: {n} of {}", count(row.trials, "trial")))
+        .map(|(flag, n)| format!("{flag}: {n} of {}", count(row.trials, "measurement")))
         .collect();
     each.join("; ")
 }

@@ -15,7 +15,7 @@ use crate::{
     code_span::unmarked,
     number::{self, count},
     page::{
-        Document, Part,
+        Document, Item, Part,
         cell::MatrixCell,
         matrix::{Matrix, MatrixRow},
         name_parts,
@@ -32,8 +32,9 @@ const EDGE: f64 = 36.0;
 /// Most columns and rows that are readable.
 const LAYERS: usize = 14;
 const POINTS: usize = 15;
-/// Most layers with a line of their own.
+/// Most layers with a line of their own: with times, or in two columns without.
 const IN_SHORT: usize = 4;
+const IN_COLUMNS: usize = 16;
 /// Lines of the headline.
 const LINES: usize = 3;
 /// Height of the scale, the legend and the two lines about the run.
@@ -168,23 +169,36 @@ impl Page {
             let text = format!("! {}.", unmarked(caveat));
             self.bold(EDGE, y, &cut(&text, room / 1.12, 16), 16, WARNING);
         }
-        let items = document.items(Part::InShort);
-        // All of a few layers; of many, the line that counts the others takes the place of one.
-        let shown = if items.len() > IN_SHORT {
-            IN_SHORT - 1
+        y + self.in_short(document.items(Part::InShort), y)
+    }
+
+    /// A line for each layer below this height. Returns the height of all.
+    fn in_short(&mut self, items: &[Item], top: f64) -> f64 {
+        let room = WIDTH - 2.0 * EDGE;
+        if items.len() <= IN_SHORT {
+            for (n, item) in (1..).zip(items) {
+                let line = cut(&unmarked(&item.text), room, 14);
+                self.text(EDGE, top + 21.0 * f64::from(n), &line, 14, INK);
+            }
+            return 21.0 * items.len() as f64;
+        }
+        // The line that counts the others takes the place of one.
+        let shown = if items.len() > IN_COLUMNS {
+            IN_COLUMNS - 1
         } else {
             items.len()
         };
-        let mut lines: Vec<String> = items[..shown]
-            .iter()
-            .map(|item| unmarked(&item.text))
-            .collect();
-        lines.extend((items.len() > shown).then(|| count(items.len() - shown, "more layer")));
-        for line in lines {
-            y += 21.0;
-            self.text(EDGE, y, &cut(&line, room, 14), 14, INK);
+        let lines = items[..shown].iter().map(|item| unmarked(item.brief()));
+        let more = (items.len() > shown).then(|| count(items.len() - shown, "more layer"));
+        let lines: Vec<String> = lines.chain(more).collect();
+        let (rows, column) = (lines.len().div_ceil(2), room / 2.0);
+        for (n, line) in lines.iter().enumerate() {
+            let x = EDGE + column * (n / rows) as f64;
+            let y = top + 18.0 * (n % rows + 1) as f64;
+            let size = fitting(line, column - 12.0, 13).max(SMALL);
+            self.text(x, y, &cut(line, column - 12.0, size), size, INK);
         }
-        y
+        18.0 * rows as f64
     }
 
     /// Operations as rows, layers as columns, each cell with the colour of its ratio.

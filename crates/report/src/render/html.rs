@@ -89,19 +89,28 @@ fn headline(document: &Document) -> Markup {
     }
 }
 
-/// A line for each layer; of many layers the others are folded.
+/// A line for each layer, without times if they are many; of very many layers the others are folded.
 fn in_short(document: &Document) -> Markup {
-    const SHOWN: usize = 8;
+    const MANY: usize = 8;
+    const SHOWN: usize = 16;
     let all = document.items(Part::InShort);
     let (first, rest) = all.split_at(all.len().min(SHOWN));
+    let line = |item: &Item| {
+        let said = if all.len() > MANY {
+            item.brief()
+        } else {
+            &item.text
+        };
+        html! { li { (rich(&micro(said))) } }
+    };
     html! {
         @if !first.is_empty() {
-            ul.in-short aria-label="Each layer in short" { @for item in first { (sentence(item)) } }
+            ul.in-short aria-label="Each layer in short" { @for item in first { (line(item)) } }
         }
         @if !rest.is_empty() {
             details.in-short-rest {
                 summary { (count(rest.len(), "more layer")) }
-                ul.in-short { @for item in rest { (sentence(item)) } }
+                ul.in-short { @for item in rest { (line(item)) } }
             }
         }
     }

@@ -76,7 +76,7 @@ impl Renderer for Text {
     }
 }
 
-/// Prints the answer in at most 40 lines, 60 if they are short.
+/// Prints the answer in about 40 lines, 60 if they are short, and one more for each layer beyond three.
 pub fn print(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let style = style.clamped();
     let Some(results) = document.results().filter(|results| !results.is_empty()) else {
@@ -138,11 +138,7 @@ const ORDER: &[&[Part]] = &[
 
 fn complete(document: &Document, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let is_empty = |b: &&Block| matches!(&b.content, Content::Results(of) if of.is_empty());
-    // Where nothing was measured there is nothing to trust.
-    let none = document.results().is_none_or(Results::is_empty);
-    let blocks = document
-        .in_order(ORDER)
-        .filter(|b| !(is_empty(b) || none && b.part == Part::Trust));
+    let blocks = document.in_order(ORDER).filter(|b| !is_empty(b));
     for (n, of) in blocks.enumerate() {
         // The layers' paragraphs explain the headline above them.
         if n > 0 && !matches!(of.part, Part::InShort | Part::Layers) {

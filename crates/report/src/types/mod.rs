@@ -30,6 +30,7 @@ mod result;
 mod safe;
 mod scaling;
 mod section;
+mod trusted;
 mod waiting;
 mod why;
 
@@ -58,6 +59,7 @@ pub use section::{
     Axis, Cell, Claims, Conclusion, DataTable, Holds, LineChart, Mark, Section, Sequence,
     SequenceLevel, SequenceOfLayer, Series, TextFile,
 };
+pub use trusted::{TrustWord, Trusted};
 pub use waiting::{WaitedIn, WaitingRow, Withheld};
 pub use why::{Why, WhyLayer};
 
@@ -110,6 +112,10 @@ pub struct Report {
     pub findings: Vec<Statement>,
     /// The verdict in words, layer by layer.
     pub verdicts: Vec<Statement>,
+    /// Whether to believe the numbers. Absent where nothing was measured, and in comparisons, where each of the two runs has
+    /// its own answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<Trusted>,
     /// Why the numbers can, or cannot, be trusted.
     pub trust: Vec<TrustItem>,
     /// The second measurement of the baseline, compared with the first. Absent if there was none.
@@ -225,12 +231,15 @@ pub struct LayerReport {
 }
 
 /// A sentence and its evidence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statement {
     /// Its layer.
     pub layer: String,
     /// The text; names of layers are code spans of Markdown.
     pub text: String,
+    /// The same in fewer words, of a line for a layer. Absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<String>,
     /// Ids of the results behind it.
     pub evidence: Vec<String>,
 }

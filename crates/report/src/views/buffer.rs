@@ -36,7 +36,7 @@ pub fn section(rows: &[BufferRow], level: f64) -> Option<Section> {
         name: "buffer".into(),
         title: "Which record size to use".into(),
         about: format!(
-            "The smallest record with at least {} of the best throughput, and the smallest with at most {} of the least CPU time of the program. In brackets: its range in {} of the resamples of the blocks, from six blocks on.",
+            "The smallest record with at least {} of the best throughput, and the smallest with at most {} of the least CPU time of the program. In brackets: its range in {} of the resamples of the repeats, from six repeats on.",
             number::percent(1.0 - NEARLY),
             number::percent(1.0 + NEARLY),
             number::percent(level)

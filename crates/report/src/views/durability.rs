@@ -10,7 +10,7 @@ use crate::{
         power_cuts::ControlFault,
     },
     types::{Cell, Conclusion, DataTable, LayerReport, Report, ResultRow, Section},
-    words::{Words, power_cuts::time},
+    words::{Words, cut_levels::legend, power_cuts::time},
 };
 
 const CLAIM: &str = "keeps what fsync acknowledged";
@@ -72,11 +72,11 @@ impl Report {
 
     fn levels(&self, names: &[&str]) -> DataTable {
         let words = &self.names();
-        let row = |name: &&str| {
-            let of = self.level(name);
+        let all: Vec<LevelReached> = names.iter().map(|name| self.level(name)).collect();
+        let row = |of: &LevelReached| {
             let open = of.open.map(|open| open.words(words));
             vec![
-                Cell::text(code(name)),
+                Cell::text(code(of.layer)),
                 Cell::text(of.level),
                 Cell::text(of.verdict.words(words)),
                 Cell::text(of.evidence(words)),
@@ -85,11 +85,15 @@ impl Report {
         };
         DataTable {
             title: "The level reached".into(),
-            note: format!("{}.", controls(&self.power_cuts).words(words)),
+            note: format!(
+                "{}. What decided: {}.",
+                controls(&self.power_cuts).words(words),
+                legend(&all)
+            ),
             head: ["layer", "level", "verdict", "evidence", "not proven"]
                 .map(str::to_owned)
                 .to_vec(),
-            rows: names.iter().map(row).collect(),
+            rows: all.iter().map(row).collect(),
         }
     }
 

@@ -90,9 +90,9 @@ pub fn comparison(of: &ImportComparison) -> Section {
     }
     more.extend(without("Only in the older", &of.only_old));
     more.extend(without("Only in the newer", &of.only_new));
-    let head = ["point", "older", "newer", "ratio", "differs in"];
+    let head = ["operation", "older", "newer", "ratio", "differs in"];
     let tables = DataTable {
-        title: "Points of both".into(),
+        title: "Operations of both".into(),
         note: sentences(NEWER_OVER_OLDER.into(), &more),
         head: head.map(str::to_owned).to_vec(),
         rows: of.rows.iter().map(pair_cells).collect(),

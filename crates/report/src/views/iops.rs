@@ -95,7 +95,7 @@ fn percentiles(what: &str, rows: &[&IopsRow], level: f64) -> Option<DataTable> {
     let head = ["layer", "depth", "avg", "p50", "p99", "p99.9", "p99.99"];
     (!known.is_empty()).then(|| DataTable {
         title: format!("{what}: response time with {} intervals", percent(level)),
-        note: "Milliseconds, from resamples of the blocks.".into(),
+        note: "Milliseconds, from resamples of the repeats.".into(),
         head: head.map(str::to_owned).to_vec(),
         rows: known.into_iter().map(|r| spans(r)).collect(),
     })

@@ -1,11 +1,10 @@
 //! Texts that the tables of several formats share.
 
-use std::borrow::Cow;
-
 use layermark_model::flags;
 
 use crate::{
-    DurabilityVerdict, Estimate, Report, ResultRow, ServedBy, TrustState, Verdict, number,
+    DurabilityVerdict, Estimate, Report, ResultRow, ServedBy, TrustState, TrustWord, Verdict,
+    number,
     statements::remarks::{self, Remark},
     types::Cause,
     views::by_work,
@@ -318,21 +317,14 @@ pub fn about(report: &Report) -> String {
     )
 }
 
-/// Why a run is not trusted. Of two runs each has its own answer.
-fn distrust(report: &Report) -> Option<Cow<'_, str>> {
-    match &report.compared {
-        Some(_) => None,
-        None => report.distrust(),
-    }
-}
-
-/// The mark before [`trust`]. The controls of power cuts are no check.
+/// The mark before [`trust`].
 pub fn trust_mark(report: &Report) -> TrustState {
-    let warned = report.trust.iter().any(|t| t.state == TrustState::Warn);
-    if warned || distrust(report).is_some() {
-        TrustState::Warn
-    } else {
-        TrustState::Ok
+    let warned = || report.trust.iter().any(|t| t.state == TrustState::Warn);
+    let word = report.trusted.as_ref().map(|trusted| trusted.word);
+    match word {
+        Some(TrustWord::Yes) => TrustState::Ok,
+        None if !warned() => TrustState::Ok,
+        Some(TrustWord::WithCare | TrustWord::No) | None => TrustState::Warn,
     }
 }
 
@@ -340,12 +332,14 @@ pub fn trust_mark(report: &Report) -> TrustState {
 pub fn trust(report: &Report) -> String {
     let having = |state: TrustState| report.trust.iter().filter(move |t| t.state == state);
     let warnings: Vec<&str> = having(TrustState::Warn).map(|t| t.title.as_str()).collect();
-    let believed = match (distrust(report), &report.compared) {
-        (Some(why), _) => format!("no: {why}; "),
-        (None, Some(_)) => String::new(),
-        (None, None) if warnings.is_empty() => "yes, ".into(),
-        (None, None) => "with care, ".into(),
-    };
+    let believed = report.trusted.as_ref().map(|trusted| {
+        let word = trusted.word.word();
+        match &trusted.reason {
+            Some(why) => format!("{word}: {why}; "),
+            None => format!("{word}, "),
+        }
+    });
+    let believed = believed.unwrap_or_default();
     let passed = number::count(having(TrustState::Ok).count(), "check");
     if warnings.is_empty() {
         format!("{believed}{passed} passed, no warning")

@@ -56,7 +56,7 @@ fn table(sweep: &Distances) -> DataTable {
     };
     DataTable {
         title: format!("Latency over distance: {}", sweep.describe()),
-        note: "Centres of the trials; the values are microseconds.".into(),
+        note: "Centres of the measurements; the values are microseconds.".into(),
         head: std::iter::once("distance")
             .chain(layers.iter().copied())
             .map(str::to_owned)

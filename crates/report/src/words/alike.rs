@@ -70,7 +70,7 @@ impl Words for Difference<'_> {
                 text!("{}{then} then, {now} now", machine::before(*fact))
             }
             Self::Layers(run, names) => only("layer", *run, names),
-            Self::Points(run, names) => only("point", *run, names),
+            Self::Points(run, names) => only("operation", *run, names),
             Self::Baselines([then, now]) => text!(
                 "baseline `{then}` then, `{now}` now, so times are compared, not ratios to it"
             ),
@@ -140,7 +140,7 @@ impl Words for NotCompared<'_> {
         match self {
             Self::Untrusted(run, why) => text!("in the {} run, {why}", which(*run)),
             Self::Alone => {
-                "there is no baseline at this point in both runs, so a change of the machine is in it"
+                "there is no baseline at this operation in both runs, so a change of the machine is in it"
                     .into()
             }
             Self::FlushLost => {

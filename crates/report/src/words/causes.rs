@@ -138,14 +138,14 @@ impl Words for MountPlace {
 impl Words for Distrust {
     fn words(&self, names: &Names) -> Text {
         match self {
-            Self::LayerLost => "it was found gone after a trial".into(),
+            Self::LayerLost => "it was found gone after a measurement".into(),
             Self::WrongData(records) => {
                 let records = number::count(*records as usize, "record");
                 text!("{records} came back with wrong data")
             }
             Self::UnknownPlace => "nothing is known about where it ran".into(),
             Self::UnlikePrograms(programs) => {
-                text!("not all trials ran the same programs: the hashes of {programs} differ")
+                text!("not all measurements ran the same programs: the hashes of {programs} differ")
             }
             Self::BaselineSkipsFlush => {
                 text!("{} skips the flush, this does not", names.baseline())
@@ -162,5 +162,5 @@ impl Words for Distrust {
 }
 
 fn in_trials(what: &str, InTrials { with, all }: InTrials) -> Text {
-    text!("{what} in {with} of {all} trials")
+    text!("{what} in {with} of {all} measurements")
 }

@@ -45,13 +45,13 @@ impl Words for Check<'_> {
             Self::Verified(verified) => verified.words(names),
             Self::Proof(proof) => proof.words(names),
             Self::Family(asked, rest) => {
-                let asked = count(*asked, "point");
+                let asked = count(*asked, "operation");
                 text!(
                     "the plan asks a verdict on {asked} and Holm's correction is over these; the other {rest} have an interval of their own each, and no verdict"
                 )
             }
             Self::Direct(honoured, all) => {
-                text!("honoured in {honoured} of {all} trials that ask")
+                text!("honoured in {honoured} of {all} measurements that ask")
             }
             Self::Emulated(emulated) => emulated.words(names),
             Self::Trials(trials) => trials.words(names),
@@ -82,7 +82,10 @@ impl Words for AgainstItself {
             "{baseline} against itself: {cover} of {points} intervals hold 1, all within {range}"
         );
         let alarms = (self.alarms > 0).then(|| {
-            let (alarms, delta) = (count(self.alarms, "point"), number::percent(CONTROL_DELTA));
+            let (alarms, delta) = (
+                count(self.alarms, "operation"),
+                number::percent(CONTROL_DELTA),
+            );
             text!("{alarms} surely off by more than {delta}")
         });
         let wide = (self.wide > 0).then(|| {
@@ -131,7 +134,7 @@ impl Words for Contamination {
     fn words(&self, _: &Names) -> Text {
         let (n, written, all) = (self.disturbed, self.written, self.all);
         if all == 0 {
-            return "no trial was made".into();
+            return "no measurement was made".into();
         }
         let others = if written > 0 {
             format!("; {written} of {all} while a device wrote data of another layer or program")
@@ -139,7 +142,7 @@ impl Words for Contamination {
             String::new()
         };
         text!(
-            "{n} of {all} trials while other programs or the hypervisor took more than 10 % of the CPUs{others}"
+            "{n} of {all} measurements while other programs or the hypervisor took more than 10 % of the CPUs{others}"
         )
     }
 }
@@ -148,16 +151,16 @@ impl Words for Cache<'_> {
     fn words(&self, _: &Names) -> Text {
         let (all, unproved) = (self.all, self.unproved_trials);
         if all == 0 {
-            return "no point asks for a cold or warm cache".into();
+            return "no operation asks for a cold or warm cache".into();
         }
         if self.is_proved() {
-            return text!("cold was cold and warm was warm in all {all} trials that ask");
+            return text!("cold was cold and warm was warm in all {all} measurements that ask");
         }
         let ((wrong, wrong_in), (faulted, faulted_in)) = (&self.refuted, &self.faulted);
         let mut parts = Vec::new();
         if wrong + unproved > 0 {
             let proved = self.proved;
-            parts.push(text!("proved in {proved} of {all} trials that ask"));
+            parts.push(text!("proved in {proved} of {all} measurements that ask"));
         }
         if unproved > 0 {
             let each = self.unproved.iter();
@@ -250,7 +253,7 @@ impl Words for Trials<'_> {
             let (layer, point) = (Text::code(layer), quoted(point));
             text!(", the first in {layer} at {point}: {}", brief(error))
         });
-        let made = count(self.made, "trial");
+        let made = count(self.made, "measurement");
         text!(
             "{made} made, {} failed{}",
             self.failed,

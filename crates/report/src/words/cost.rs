@@ -75,7 +75,7 @@ pub fn per_byte(ns: &Estimate) -> String {
 /// How the models were fitted: the level of their intervals, and from which deviation on there is none.
 pub fn about_models(level: f64, off: f64) -> Text {
     text!(
-        "A line through the record sizes, in a robust fit that one outlying size moves little; {} intervals by resampling blocks. Where a size lies more than {} off, there is no such model.",
+        "A line through the record sizes, in a robust fit that one outlying size moves little; {} intervals by resampling repeats. Where a size lies more than {} off, there is no such model.",
         number::percent(level),
         number::percent(off)
     )

@@ -9,6 +9,21 @@ use crate::{
 const NOT_CUT: &str = "no power was cut";
 const BY_HAND: &str = "whether it keeps them needs a real power cut: layermark durability record";
 
+/// What decided a verdict of each level.
+const LEVELS: [(&str, &str); 4] = [
+    ("L0", "the configuration"),
+    ("L1", "how long flushes take"),
+    ("L2", "flushes that the device counted"),
+    ("L3", "records after power cuts"),
+];
+
+/// What the levels mean that were reached.
+pub fn legend(reached: &[LevelReached]) -> Text {
+    let shown = |(level, _): &&(&str, &str)| reached.iter().any(|of| of.level == *level);
+    let shown = LEVELS.iter().filter(shown);
+    Text::joined(shown.map(|(level, by)| text!("{level}: {by}")), "; ")
+}
+
 impl LevelReached<'_> {
     /// The evidence alone.
     pub fn evidence(&self, names: &Names) -> Text {
@@ -27,10 +42,9 @@ impl Words for LevelReached<'_> {
             .open
             .map(|open| text!("; not proven: {}", open.words(names)));
         text!(
-            "{}: {} ({}): {evidence}{}",
+            "{}: {}: {evidence}{}",
             Text::code(self.layer),
             self.verdict.words(names),
-            self.level,
             open.unwrap_or_default()
         )
     }

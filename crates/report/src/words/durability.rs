@@ -68,7 +68,7 @@ fn told(counted: &Counted) -> Text {
     }
     if counted.trials < counted.of {
         all = text!(
-            "{all}, in {} of {} trials (others may have flushed in the rest)",
+            "{all}, in {} of {} measurements (others may have flushed in the rest)",
             counted.trials,
             counted.of
         );
@@ -94,7 +94,7 @@ fn told_late(late: &LateFlushes) -> Text {
 /// Why counting decided nothing.
 fn open(count: FlushCount, why: &Undecided) -> Text {
     let counts = counts(count);
-    let trials = |of: usize| number::count(of, "trial");
+    let trials = |of: usize| number::count(of, "measurement");
     match why {
         Undecided::Unwatched => {
             text!("{counts}, and nobody looked what others flushed meanwhile")
@@ -122,7 +122,7 @@ fn open(count: FlushCount, why: &Undecided) -> Text {
             text!("{counts}, and no other layer shows that the device counts flushes")
         }
         Undecided::FewSilent(name) => text!(
-            "{counts}, in too few trials in which the device was silent otherwise and counted {name}'s"
+            "{counts}, in too few measurements in which the device was silent otherwise and counted {name}'s"
         ),
         Undecided::Some => text!("{counts}: only some were answered"),
     }

@@ -14,9 +14,9 @@ const SHOWN: usize = 6;
 
 /// Of an import without a counterpart in the run.
 pub const NONE_MATCHES: &str =
-    "None of them is of a point of this run, so there is nothing to compare";
+    "None of them is of an operation of this run, so there is nothing to compare";
 /// Of two imports without a common point.
-pub const NONE_IN_COMMON: &str = "They have no point in common, so there is nothing to compare";
+pub const NONE_IN_COMMON: &str = "They have no operation in common, so there is nothing to compare";
 /// What the ratio of two imports is.
 pub const NEWER_OVER_OLDER: &str = "Ratio: time an operation, newer over older; above 1, the newer one took longer. The two took no turns, and may be of different machines, so this is no verdict.";
 
@@ -109,6 +109,6 @@ pub fn imported(which: Option<&str>, note: &str) -> Text {
 pub fn without(what: &str, points: &[String]) -> Option<Text> {
     let first = points[..points.len().min(SHOWN)].join("; ");
     let more = if points.len() > SHOWN { "; ..." } else { "" };
-    let count = number::count(points.len(), "point");
+    let count = number::count(points.len(), "operation");
     (!points.is_empty()).then(|| text!("{what}: {count} ({first}{more})"))
 }

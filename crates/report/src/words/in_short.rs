@@ -31,12 +31,35 @@ impl Words for ShortLine<'_> {
     }
 }
 
+/// How much a line says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Length {
+    /// With the times of its first operation.
+    Whole,
+    /// Ratios alone.
+    Brief,
+}
+
+impl ShortLine<'_> {
+    /// The line without times, and with the matrix's sign for "probably", for a list of many layers; `None` if it has none.
+    pub fn brief(&self) -> Option<Text> {
+        match self {
+            Self::Layer(of) => Some(of.told(Length::Brief)),
+            Self::Open(_) => None,
+        }
+    }
+}
+
 impl InShort<'_> {
     /// `` `fuse`: daily work 3.0x (git status: 2.1 -> 6.4 ms), database 2.1x, fsync works``.
     fn said(&self) -> Text {
+        self.told(Length::Whole)
+    }
+
+    fn told(&self, length: Length) -> Text {
         // One line has room for the times of one operation.
         let told = self.told.iter().enumerate();
-        let told = told.map(|(n, told)| told.said(n == 0));
+        let told = told.map(|(n, told)| told.said(length, n == 0));
         let open = (self.open > 0).then(|| match (self.open, self.rows.len()) {
             (open, all) if open == all => "what it costs is not decided".into(),
             (open, all) => text!("{open} of {} not decided", count(all, "operation")),
@@ -75,7 +98,7 @@ impl Kept {
 }
 
 impl Told<'_> {
-    fn said(&self, with_times: bool) -> Text {
+    fn said(&self, length: Length, is_first: bool) -> Text {
         let what = match self.work {
             Some(Everyday::Work) => "daily work ",
             Some(Everyday::Start) => "starting programs ",
@@ -88,18 +111,18 @@ impl Told<'_> {
             How::Same(same) if same == self.all => return text!("{what}the same"),
             How::Same(same) => return text!("{what}the same at {same} of {}", self.all),
         };
-        let probably = if row.verdict.is_decided() {
-            ""
-        } else {
-            "probably "
+        let probably = match length {
+            _ if row.verdict.is_decided() => "",
+            Length::Whole => "probably ",
+            Length::Brief => "~",
         };
         let usually = if row.has_stalls() { "usually " } else { "" };
         let amount = row.ratio.as_ref().map(number::amount);
         let amount = text!("{probably}{usually}{}", amount.unwrap_or_default());
-        let times = from_to(row);
+        let times = from_to(row).filter(|_| length == Length::Whole);
         let label = [Some(row.label.as_str().into()), times.clone()];
         let place = Text::joined(label.into_iter().flatten(), ": ");
-        let place = if with_times {
+        let place = if is_first && length == Length::Whole {
             text!(" ({place})")
         } else {
             Text::default()
@@ -149,7 +172,7 @@ mod tests {
                 known,
                 all: 3,
             };
-            String::from(told.said(false))
+            String::from(told.said(Length::Whole, false))
         };
         let amount = number::times(&row.ratio.expect("a ratio"));
         assert_eq!(said(3), format!("database up to {amount}"));

@@ -9,7 +9,7 @@ mod checks;
 pub mod code_span;
 pub mod compare;
 pub mod cost;
-mod cut_levels;
+pub mod cut_levels;
 mod depth;
 mod durability;
 pub mod estimate_checks;

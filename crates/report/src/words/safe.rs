@@ -12,7 +12,7 @@ impl Words for SafeBecause<'_> {
         match self {
             Self::NotMeasured => "it was not measured".into(),
             Self::Lacks(error) => text!("{}", layermark_model::brief(error)),
-            Self::Failed(error) => text!("a trial failed: {}", layermark_model::brief(error)),
+            Self::Failed(error) => text!("a measurement failed: {}", layermark_model::brief(error)),
             Self::Untrusted(why) => text!("the measurement is not trusted: {why}"),
             Self::Refused(refused, tried, second) => text!(
                 "{refused} of {} were refused to {}",

@@ -91,7 +91,7 @@ impl Words for Clause<'_> {
             Self::Failed(rows) => {
                 let trials: usize = rows.iter().map(|r| r.trials + r.failed_trials).sum();
                 let failed: usize = rows.iter().map(|r| r.failed_trials).sum();
-                let (of, at) = (count(trials, "trial"), labels(rows));
+                let (of, at) = (count(trials, "measurement"), labels(rows));
                 let why = brief(rows[0].error.as_deref().unwrap_or_default());
                 text!("failed in {failed} of {of} at {at}: {why}")
             }

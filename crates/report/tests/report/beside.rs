@@ -135,7 +135,7 @@ fn where_nothing_is_the_same_there_is_no_table() {
     assert!(section.tables.is_empty(), "{section:?}");
     let remarks = section.remarks.join("\n");
     assert!(remarks.contains("nothing to compare"), "{remarks}");
-    let named = "Without one of ours: 1 point";
+    let named = "Without one of ours: 1 operation";
     assert!(remarks.contains(named), "{remarks}");
 }
 

@@ -88,7 +88,7 @@ fn a_claim_is_decided_by_all_of_its_points() {
             "holds = 'slower'",
             one,
             Holds::Open,
-            "not measured: 9 points",
+            "not measured: 9 operations",
             "mean",
         ),
         (
@@ -97,7 +97,7 @@ fn a_claim_is_decided_by_all_of_its_points() {
             "holds = 'slower'\nof = 'most'",
             one,
             Holds::Open,
-            "not measured: 9 points",
+            "not measured: 9 operations",
             "mean",
         ),
         (
@@ -106,7 +106,7 @@ fn a_claim_is_decided_by_all_of_its_points() {
             "holds = 'not slower'\nof = 'any'",
             one,
             Holds::Open,
-            "not measured: 9 points",
+            "not measured: 9 operations",
             "mean",
         ),
         (
@@ -131,7 +131,7 @@ fn a_claim_is_decided_by_its_own_comparison() {
             "holds = 'same'\nof = 'undisputed'\nlayers = ['fuse']\nagainst = 'tmpfs'\ntext = '{layer}: {verdicts}'",
             ALL,
             Holds::Yes,
-            "the same at 3 of 3 points",
+            "the same at 3 of 3 operations",
             "slower",
         ),
         (
@@ -256,7 +256,7 @@ fn a_ratio_is_told_of_the_points_that_have_one() {
             "holds = 'time <= 9'",
             no_last,
             Holds::Open,
-            "2.00x, at 4 of 5 points; not measured: `read 8192",
+            "2.00x, at 4 of 5 operations; not measured: `read 8192",
             "mean",
         ),
         (
@@ -274,7 +274,7 @@ fn a_ratio_is_told_of_the_points_that_have_one() {
             "holds = 'time <= 9'",
             ALL,
             Holds::Yes,
-            "x, at 8 points",
+            "x, at 8 operations",
             "mean",
         ),
     ]);

@@ -200,7 +200,7 @@ fn where_the_machine_is_not_known_nothing_is_said_of_a_layer() {
         fuse.untrusted
             .as_ref()
             .unwrap()
-            .contains("no baseline at this point")
+            .contains("no baseline at this operation")
     );
     assert_eq!(row(&report, "fuse", 1).verdict, Verdict::Same);
     report.hold_to(&["slower".parse().unwrap()], false);

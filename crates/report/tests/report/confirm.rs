@@ -59,7 +59,7 @@ fn what_is_described_has_its_interval_and_no_word() {
     }
     let family = report.trust.iter().find(|t| t.id == "family").unwrap();
     assert!(
-        family.text.contains("a verdict on 1 point") && family.text.contains("the other 5"),
+        family.text.contains("a verdict on 1 operation") && family.text.contains("the other 5"),
         "{family:?}"
     );
     for name in ["r.txt", "r.html", "r.json", "r.full.md"] {

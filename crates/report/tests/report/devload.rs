@@ -166,7 +166,7 @@ fn scripts_ask_for_programs_in_memory() {
     let report = same_programs();
     let cache = report.trust.iter().find(|t| t.id == "cache");
     let text = &cache.expect("an item").text;
-    assert!(text.ends_with("in all 54 trials that ask"), "{text}");
+    assert!(text.ends_with("in all 54 measurements that ask"), "{text}");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn trials_that_ran_other_programs_are_not_compared() {
         let why = row.untrusted.as_deref().expect("a reason");
         assert_eq!(
             why,
-            "not all trials ran the same programs: the hashes of cc differ"
+            "not all measurements ran the same programs: the hashes of cc differ"
         );
         assert_eq!((row.blocks, row.effective_n, row.steady), (0, None, None));
     }

@@ -1,6 +1,9 @@
 //! What a reader sees first, of every stored run.
 
-use layermark_model::witness::{SequenceCut, WitnessControl, WitnessTrial, sequence::Basis};
+use layermark_model::{
+    LayerRun,
+    witness::{SequenceCut, WitnessControl, WitnessTrial, sequence::Basis},
+};
 use layermark_report::{
     Report, Section, TrustState,
     page::{Document, Part},
@@ -15,6 +18,8 @@ use layermark_testkit::{
 const TERMS: [&str; 8] = [
     "point", "points", "cell", "cells", "block", "blocks", "trial", "trials",
 ];
+/// Levels of a verdict on flushes, which say nothing without their legend.
+const LEVELS: [&str; 4] = ["L0", "L1", "L2", "L3"];
 
 /// Sections have the terms of their subject.
 fn is_of_sections(document: &Document) -> bool {
@@ -75,10 +80,17 @@ fn a_first_line_of_trust_says_whether_to_believe_it() {
             (true, true) => "with care, ",
             (true, false) => "yes, ",
         };
-        if !said.is_empty() {
-            assert!(said.starts_with(start), "{}: {said}", fixture.name);
-            seen.insert(start);
+        let json = serde_json::to_value(&report).expect("JSON");
+        if report.results.is_empty() {
+            assert_eq!((said.as_str(), json.get("trusted")), ("", None));
+            continue;
         }
+        assert!(said.starts_with(start), "{}: {said}", fixture.name);
+        let word = json["trusted"]["word"].as_str().expect("a word");
+        assert_eq!(start.trim_end_matches([':', ',', ' ']), word);
+        let reason = json["trusted"].get("reason");
+        assert_eq!(reason.is_some(), word == "no", "{json:#}");
+        seen.insert(start);
     }
     assert_eq!(seen.len(), 3, "{seen:?}");
 }
@@ -139,6 +151,8 @@ fn wrong_controls_of_power_cuts_end_trust_everywhere() {
         let said = report.headline.replace('`', "");
         assert_eq!(said, format!("{headline}{why}"));
         assert_eq!(report.unbelievable(), Some(report.headline.clone()));
+        let reason = report.trusted.as_ref().and_then(|of| of.reason.as_deref());
+        assert_eq!(reason.map(|r| r.replace('`', "")), Some(why.clone()));
         let start = format!("no: {why}; ");
         let note = Document::new(&report)
             .note(Part::Trust)
@@ -209,14 +223,127 @@ fn a_first_screen_has_no_term_of_the_method() {
     assert!(seen > 30, "{seen} first screens");
 }
 
-/// Most lines of a summary in a window of 80 columns, with some for the tables that are longer than their room.
-const MOST_LINES: usize = 62;
+/// Notes that have such a word for something else.
+const OTHER_THINGS: [(&str, &str); 2] = [
+    ("A prepared block was made", "a block of a file"),
+    (
+        "were right after every trial",
+        "stored with a run by an earlier version",
+    ),
+];
+
+/// The notes below iops, buffer sizes and drift said blocks and trials, where the sentences say repeats and measurements.
+#[test]
+fn notes_of_tables_and_charts_have_no_term_of_the_method() {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for fixture in fixtures::ALL {
+        let kept = fixture.read();
+        let report = Report::build(&kept.run, &kept.trials);
+        let document = Document::new(&report);
+        let mut notes: Vec<String> = document.charts().into_iter().map(|c| c.hint).collect();
+        for section in document.all_sections() {
+            notes.push(section.about.clone());
+            notes.extend(section.remarks.iter().cloned());
+            notes.extend(section.tables.iter().map(|table| table.note.clone()));
+        }
+        notes.retain(|note| !note.is_empty());
+        seen += notes.len();
+        for mut note in notes {
+            for (other, _) in OTHER_THINGS {
+                note = note.replace(other, "");
+            }
+            let found = terms(&report, &note);
+            if !found.is_empty() {
+                wrong.push(format!("{}: {found:?} in {note}", fixture.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(seen > 60, "{seen} notes");
+}
+
+/// Most lines of a summary in a window of so many columns, with some for the tables that are longer than their room, and
+/// one more for each layer beyond three.
+const MOST_LINES: [(usize, usize); 2] = [(80, 62), (100, 42)];
+
+/// Whether a run's summary is too long in a window of so many columns, and by how many lines.
+fn too_long(report: &Report, name: &str) -> Vec<String> {
+    let layers = report.in_short.len().min(16).saturating_sub(3);
+    let lines = MOST_LINES.map(|(width, most)| {
+        let lines = printed(report, width).lines().count();
+        let most = most + layers;
+        (lines > most).then(|| format!("{name}: {lines} lines of {most} at {width} columns"))
+    });
+    lines.into_iter().flatten().collect()
+}
+
+#[test]
+fn a_summary_fits_its_lines_at_80_and_100_columns() {
+    let mut wrong = Vec::new();
+    for fixture in fixtures::ALL {
+        let kept = fixture.read();
+        let report = Report::build(&kept.run, &kept.trials);
+        wrong.extend(too_long(&report, fixture.name));
+    }
+    wrong.extend(too_long(&default_run(), "a default run"));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
 
 /// Text on one line, without the marks of names.
 fn joined(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ").replace('`', "");
     text.replace(['\u{201c}', '\u{201d}'], "\"")
+}
+
+/// `kept (L3)` was a mark without a legend.
+#[test]
+fn no_mark_needs_a_legend_that_is_not_there() {
+    let (mut with_levels, mut conclusions) = (0, 0);
+    for fixture in fixtures::ALL {
+        let kept = fixture.read();
+        let report = Report::build(&kept.run, &kept.trials);
+        let document = Document::new(&report);
+        let levels = |text: &str| -> Vec<String> {
+            let words = text.split(|c: char| !c.is_alphanumeric());
+            let found = words.filter(|word| LEVELS.contains(word));
+            found.map(str::to_owned).collect()
+        };
+        for width in [80, 100] {
+            let text = printed(&report, width);
+            let mut found = levels(&text);
+            // A table that has room is there with its legend.
+            found.retain(|level| !text.contains(&format!("{level}: ")));
+            assert!(found.is_empty(), "{}: {found:?} at {width}", fixture.name);
+        }
+        for section in document.all_sections() {
+            for said in &section.conclusions {
+                conclusions += 1;
+                let found = levels(&said.text);
+                assert!(found.is_empty(), "{}: {}", fixture.name, said.text);
+            }
+            for table in &section.tables {
+                let cells = table.rows.iter().flatten().map(|cell| cell.text.as_str());
+                let mut used: Vec<String> = cells.flat_map(levels).collect();
+                used.sort_unstable();
+                used.dedup();
+                with_levels += used.len();
+                for level in used {
+                    let legend = format!("{level}: ");
+                    assert!(
+                        table.note.contains(&legend),
+                        "{}: {}",
+                        fixture.name,
+                        table.note
+                    );
+                }
+            }
+        }
+    }
+    assert!(
+        with_levels >= 2 && conclusions > 20,
+        "{with_levels} {conclusions}"
+    );
 }
 
 /// A terminal of 80 by 24: its first screen has the layers or the claims, and the last one the answer in a sentence,
@@ -233,9 +360,6 @@ fn the_first_and_the_last_screen_of_a_terminal_have_the_answer() {
         let text = printed(&report, 80);
         let lines: Vec<&str> = text.lines().collect();
         let name = fixture.name;
-        if lines.len() > MOST_LINES {
-            wrong.push(format!("{name}: {} lines", lines.len()));
-        }
         let first = lines[..lines.len().min(SCREEN)].join("\n");
         let last = lines[lines.len().saturating_sub(SCREEN)..].join("\n");
         for (screen, which) in [(&first, "first"), (&last, "last")] {
@@ -332,6 +456,82 @@ fn a_line_a_layer_comes_before_the_matrix_the_slowest_first() {
         at("fuse: daily work") < at("overlay:upper: daily work")
             && at("overlay:upper: daily work") < at("open and stat")
     );
+}
+
+/// Layers of a default run.
+const DEFAULT: [&str; 12] = [
+    "overlay:upper",
+    "overlay:writecopy",
+    "overlay:merged",
+    "overlay:volatile",
+    "bind",
+    "tmpfs",
+    "fuse",
+    "image:squashfs",
+    "image:squashfuse",
+    "image:erofs",
+    "loop:ext4",
+    "vm:disk=virtio-blk",
+];
+
+/// A card of twelve layers: those of `quiet`, each several times.
+fn default_run() -> Report {
+    let kept = fixtures::fixture("quiet").read();
+    let (mut run, mut trials) = (kept.run, kept.trials);
+    let others: Vec<_> = run.layers.drain(1..).collect();
+    let (control, own): (Vec<_>, Vec<_>) = others.into_iter().partition(|l| l.control);
+    let first_control = 1 + own.len();
+    for (n, name) in DEFAULT.into_iter().enumerate() {
+        run.layers.push(LayerRun {
+            name: name.into(),
+            spec: name.parse().expect("a layer"),
+            ..own[n % own.len()].clone()
+        });
+    }
+    run.layers.extend(control);
+    let measured = std::mem::take(&mut trials);
+    for trial in measured {
+        let layer = trial.cell.layer;
+        let copies: Vec<usize> = match layer {
+            0 => vec![0],
+            _ if layer < first_control => (1..=DEFAULT.len())
+                .filter(|n| (n - 1) % own.len() == layer - 1)
+                .collect(),
+            _ => vec![layer - first_control + 1 + DEFAULT.len()],
+        };
+        for layer in copies {
+            let mut copy = trial.clone();
+            copy.cell.layer = layer;
+            trials.push(copy);
+        }
+    }
+    Report::build(&run, &trials)
+}
+
+/// One of twelve had a line, and the others were counted.
+#[test]
+fn each_layer_of_a_default_run_has_one_line_before_the_matrix() {
+    let report = default_run();
+    assert_eq!(report.in_short.len(), DEFAULT.len());
+    for width in [80, 100] {
+        let text = printed(&report, width);
+        let lines: Vec<&str> = text.lines().collect();
+        for name in DEFAULT {
+            let start = format!("{name}: ");
+            let own = lines.iter().filter(|line| line.starts_with(&start));
+            assert_eq!(own.count(), 1, "{name} at {width}: {text}");
+        }
+        // In 80 columns the longest are wrapped.
+        let blank = lines.iter().position(|line| line.is_empty());
+        let most = if width < 100 { 20 } else { DEFAULT.len() };
+        assert!(blank <= Some(most), "{width}: {text}");
+    }
+    let page = exported(&report, "x.html");
+    assert!(!page.contains("more layer"), "a layer has no line");
+    let card = exported(&report, "x.card.svg");
+    for name in DEFAULT {
+        assert!(card.contains(&format!(">{name}: ")), "{name}");
+    }
 }
 
 /// `overlay:volatile` 120x faster was the bluest of all.

@@ -296,7 +296,7 @@ fn an_update_that_was_lost_in_any_trial_is_a_no() {
     fail(&mut report, "l1", FAILED, None, 1);
     let (verdict, because, _) = answer(&report, SafeQuestion::Fcntl);
     assert_eq!(verdict, SafeVerdict::NotProved);
-    assert_eq!(because, format!("a trial failed: {FAILED}"));
+    assert_eq!(because, format!("a measurement failed: {FAILED}"));
 }
 
 /// Nothing is known of who else mounts a file system that is not on the list.

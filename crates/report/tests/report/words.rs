@@ -437,7 +437,7 @@ fn a_cache_not_as_asked_is_not_trusted() {
         .unwrap();
     assert_eq!(row.verdict, Verdict::Untrusted);
     assert_eq!(row.flag_counts[flags::CACHE], 11);
-    assert!(text(&report, "overlay:upper").contains("is not to be trusted at \u{201c}small read, cold\u{201d} (the cache was not as asked in 11 of 11 trials)"));
+    assert!(text(&report, "overlay:upper").contains("is not to be trusted at \u{201c}small read, cold\u{201d} (the cache was not as asked in 11 of 11 measurements)"));
     assert!(
         report
             .trust
@@ -458,7 +458,7 @@ fn a_cold_cache_that_nothing_proves_is_not_trusted() {
         }
     });
     assert!(text(&report, "overlay:upper").contains(
-        "\u{201c}small read, cold\u{201d} (nothing proves that the cache was cold in 11 of 11 trials: without root the kernel's name caches cannot be emptied)"
+        "\u{201c}small read, cold\u{201d} (nothing proves that the cache was cold in 11 of 11 measurements: without root the kernel's name caches cannot be emptied)"
     ));
     let cache = report.trust.iter().find(|t| t.id == "cache").unwrap();
     assert_eq!(cache.state, TrustState::Warn);
@@ -505,7 +505,7 @@ fn proved_not_proved_and_refuted_trials_are_counted_apart() {
     };
     let cold = of("small read, cold");
     assert_eq!(cold.verdict, Verdict::Untrusted);
-    let why = "nothing proves that the cache was cold in 11 of 11 trials: nothing below it counts what was read";
+    let why = "nothing proves that the cache was cold in 11 of 11 measurements: nothing below it counts what was read";
     assert_eq!(cold.untrusted.as_deref(), Some(why));
     assert_ne!(of("large read, warm").verdict, Verdict::Untrusted);
     let cache = report.trust.iter().find(|t| t.id == "cache").unwrap();
@@ -1020,7 +1020,8 @@ fn a_row_with_failed_trials_counts_and_its_error_is_printed() {
         "{:?}",
         report.findings
     );
-    let verdict = format!("failed in 1 of 5 trials at \u{201c}open and stat\u{201d}: {line}.");
+    let verdict =
+        format!("failed in 1 of 5 measurements at \u{201c}open and stat\u{201d}: {line}.");
     assert!(text(&report, "loop:xfs").ends_with(&verdict));
     let mut short = Vec::new();
     render::print(&report, render::Style::default(), &mut short).unwrap();

@@ -72,6 +72,20 @@ pub fn all_guests() -> bool {
     std::env::var_os("LAYERMARK_GUESTS").is_some_and(|guests| guests == "all")
 }
 
+/// All commands that `layermark --help` names.
+pub fn listed_commands(help: &str) -> Vec<String> {
+    let (_, rest) = help.split_once("Ask a question:\n").expect("commands");
+    let (listed, _) = rest.split_once("\nOptions:").expect("their end");
+    let (lines, also) = listed.split_once("\nAlso: ").expect("the others");
+    // A text that takes two lines goes on further to the right.
+    let first = |line: &str| {
+        let name = line.strip_prefix("  ")?.split(' ').next()?;
+        (!name.is_empty()).then(|| name.to_owned())
+    };
+    let also = also.trim().split(", ").map(str::to_owned);
+    lines.lines().filter_map(first).chain(also).collect()
+}
+
 /// Says why a test does nothing here.
 pub fn skipped(why: &str) {
     eprintln!("skipped: {why}");

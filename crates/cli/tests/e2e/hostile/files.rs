@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::NOBODY;
-use crate::common::{Lm, base, history, is_root, skipped};
+use crate::common::{Lm, base, history, is_root, listed_commands, skipped};
 
 fn needs_root() -> bool {
     if !is_root() {
@@ -290,16 +290,6 @@ const NO_WRITERS: [&str; 10] = [
     "help",
 ];
 
-/// All commands, as the help lists them.
-fn commands(help: &str) -> Vec<String> {
-    let lines = help.lines().skip_while(|line| *line != "Ask a question:");
-    let listed = lines.take_while(|line| *line != "Options:");
-    let first = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    first
-        .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))
-        .collect()
-}
-
 #[test]
 fn every_command_that_writes_files_follows_no_link_of_another_user() {
     if !needs_root() {
@@ -308,7 +298,7 @@ fn every_command_that_writes_files_follows_no_link_of_another_user() {
     let lm = made();
     let home = lm.dir.path();
     let help = Lm::with(home).args(["--help"]).run();
-    let all = commands(&help.stdout);
+    let all = listed_commands(&help.stdout);
     let known = |name: &&String| {
         NO_WRITERS.contains(&name.as_str()) || WRITERS.iter().any(|words| words[0] == **name)
     };

@@ -31,7 +31,7 @@ pub fn table(commits: bool, writes: bool) -> FigureTable {
     };
     let latency = |name: &str, source| Figure::new(name, FigureUnit::Time, source);
     let longest = FigureSource::Most(Amount::Nanoseconds("checkpoint_ns".into()));
-    let about = "Transactions of an SQLite database. Syncs are calls of SQLite. Flushes and bytes of the device are those of the layer's own device where it has one; elsewhere they are left out while other programs use the device. Written: bytes per committed byte of the rows, by SQLite and at the device. A checkpoint copies the write-ahead log into the table, within the commit that finds it full. PRAGMA integrity_check and the rows were right after every trial.";
+    let about = "Transactions of an SQLite database. Syncs are calls of SQLite. Flushes and bytes of the device are those of the layer's own device where it has one; elsewhere they are left out while other programs use the device. Written: bytes per committed byte of the rows, by SQLite and at the device. A checkpoint copies the write-ahead log into the table, within the commit that finds it full. PRAGMA integrity_check and the rows were right after every measurement.";
     let rate = if commits {
         "commits/s"
     } else {

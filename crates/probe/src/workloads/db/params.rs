@@ -111,8 +111,8 @@ impl Params for DbParams {
     fn check(&self) -> Result<(), PointError> {
         let (rows, size) = (self.rows, self.row_size);
         if rows.saturating_mul(size) > limits::FILE_SIZE {
-            let why = format!("db: {rows} rows of {} are too many", format_size(size));
-            return Err(PointError::new(why));
+            let what = format!(" = {rows}: rows of {} each are too many", format_size(size));
+            return Err(PointError::of("db", "rows", what));
         }
         Ok(())
     }

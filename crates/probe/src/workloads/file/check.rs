@@ -6,7 +6,7 @@ use super::params::{Cache, FileParams, Op, Sync};
 use crate::{data::HEADER, engines, limits};
 
 fn error(p: &FileParams, name: &str, value: &str, must: &str) -> PointError {
-    PointError::new(format!("file: {}: `{name}` = {value}: {must}", p.op.id()))
+    PointError::of_operation("file", p.op.id(), name, format!(" = {value}: {must}"))
 }
 
 /// Checks parameters that depend on each other, when a plan is read and again in the probe.

@@ -173,10 +173,12 @@ impl<'a> Matrix<'a> {
             }
         }
         if all.is_empty() {
-            return Err(
-                PointError::new("file: every record is larger than every file")
-                    .hint("add a larger `file_size` or a smaller `record`"),
-            );
+            return Err(PointError::of(
+                "file",
+                "record",
+                ": every record is larger than every file",
+            )
+            .hint("add a larger `file_size` or a smaller `record`"));
         }
         Ok(all)
     }
@@ -195,10 +197,12 @@ impl<'a> Matrix<'a> {
         }
         let threads = given(self.0, "threads").unwrap_or_default();
         if tests.iter().any(|(op, _)| *op == "mix") && threads.iter().all(|t| *t < 2) {
-            return Err(
-                PointError::new("file: the test `mix` needs at least 2 threads")
-                    .hint("add threads = 2, or leave `mix` out of `tests`"),
-            );
+            return Err(PointError::of(
+                "file",
+                "threads",
+                ": the test `mix` needs at least 2 threads",
+            )
+            .hint("add threads = 2, or leave `mix` out of `tests`"));
         }
         Ok(tests)
     }

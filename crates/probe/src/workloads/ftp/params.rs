@@ -158,12 +158,13 @@ impl Params for FtpParams {
         }
         let memory = self.memory();
         if memory > limits::BUFFERS {
-            return Err(PointError::new(format!(
-                "ftp: {} with {} would need {} of memory at one end",
+            let what = format!(
+                ": {} with {} would need {} of memory at one end",
                 self.file(),
                 self.clients(),
                 format_size(memory)
-            ))
+            );
+            return Err(PointError::of("ftp", "clients", what)
             .hint(format!(
                 "up to {} are allowed: use a smaller `file_size`, or `source` and `sink` that are not memory",
                 format_size(limits::BUFFERS)

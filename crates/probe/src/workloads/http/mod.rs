@@ -44,10 +44,9 @@ impl Runs for HttpParams {
         if layer.is_native() || !self.has_url() {
             return Ok(self);
         }
-        Err(PointError::new(format!(
-            "http: a URL is requested from this host, not in {layer}"
-        ))
-        .hint("leave the layer out; without a URL a server is started in each layer"))
+        let what = format!(" is requested from this host, not in {layer}");
+        Err(PointError::of("http", "url", what)
+            .hint("leave the layer out; without a URL a server is started in each layer"))
     }
 
     /// Space for the file that a server reads, and its logs.

@@ -243,16 +243,17 @@ impl Params for MetaParams {
     fn check(&self) -> Result<(), PointError> {
         let error = |name: &str, value: u64, why: &str| {
             let op = self.op.id();
-            Err(PointError::new(format!(
-                "meta: {op}: `{name}` = {value}: {why}"
-            )))
+            let what = format!(" = {value}: {why}");
+            Err(PointError::of_operation("meta", op, name, what))
         };
         if !self.rest.is_empty() {
             let rest = parse_duration(&self.rest)
                 .map_err(|e| PointError::of("meta", "rest", format!(": {e}")))?;
             if rest > LONGEST_REST {
-                let text = format!("meta: `rest` = {}: it must be at most 30s", self.rest);
-                return Err(PointError::new(text).hint("write a time such as 1200ms"));
+                let what = format!(" = {}: it must be at most 30s", self.rest);
+                return Err(
+                    PointError::of("meta", "rest", what).hint("write a time such as 1200ms")
+                );
             }
         }
         if self.file_size == 0 && matches!(self.op, MetaOp::SmallRead | MetaOp::SmallWrite) {

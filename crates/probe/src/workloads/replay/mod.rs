@@ -54,8 +54,13 @@ impl Runs for ReplayParams {
         }
         let source = PathBuf::from(&self.recording);
         let found = std::fs::metadata(&source);
-        let found =
-            found.map_err(|e| PointError::new(format!("replay: {}: {e}", source.display())))?;
+        let found = found.map_err(|e| {
+            PointError::of(
+                "replay",
+                "recording",
+                format!(": {}: {e}", source.display()),
+            )
+        })?;
         Ok(vec![Placed {
             path: Path::new(RECORDINGS).join(&self.id),
             kind: PlacedKind::File {

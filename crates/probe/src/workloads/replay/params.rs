@@ -96,8 +96,10 @@ impl Params for ReplayParams {
         let known = recording.head.think_ns;
         if self.time == ReplayTime::Application && known.is_none() {
             if values.given("time") && values.all("time").len() == 1 {
-                let text = "replay: `time` = application: the recording does not say how long the program spends between its calls";
-                return Err(PointError::new(text).hint("measure the calls: time = \"io\""));
+                let what = " = application: the recording does not say how long the program spends between its calls";
+                return Err(
+                    PointError::of("replay", "time", what).hint("measure the calls: time = \"io\"")
+                );
             }
             return Ok(Vec::new());
         }
@@ -117,7 +119,8 @@ impl ReplayParams {
             "search".clone_into(&mut self.name);
             return Ok(example::example());
         }
-        let wrong = |e: &dyn std::fmt::Display| PointError::new(format!("replay: {e}"));
+        let wrong =
+            |e: &dyn std::fmt::Display| PointError::of("replay", "recording", format!(": {e}"));
         let path = std::path::absolute(&self.recording).map_err(|e| wrong(&e))?;
         let (recording, id) = read(&path).map_err(|e| {
             let hint = e.hint.clone();

@@ -178,10 +178,11 @@ impl Params for StepParams {
         ];
         let made = made.iter().find(|(_, given)| *given);
         if let Some((key, _)) = made.filter(|_| self.copy == TreeCopy::Each) {
-            let text = format!(
-                "steps: `{key}` with `copy` = each: the copy before each execution removes what it has made"
+            let what =
+                " with `copy` = each: the copy before each execution removes what it has made";
+            return Err(
+                PointError::of(ID, key, what).hint("use `prepare` instead, or copy = \"once\"")
             );
-            return Err(PointError::new(text).hint("use `prepare` instead, or copy = \"once\""));
         }
         self.expected()?;
         check_names(ID, &self.env)?;
@@ -338,7 +339,7 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
     let mut all = Vec::new();
     for mut params in tables {
         if !params.is_empty() && !params.contains_key("run") {
-            return Err(PointError::new("steps: a step has no `run`")
+            return Err(PointError::of(ID, "run", " is missing in a step")
                 .hint("write run = [\"git\", \"status\"]"));
         }
         for key in COMMANDS {
@@ -360,7 +361,7 @@ pub fn points(settings: &Settings, scale: f64) -> Result<Vec<Point>, PointError>
     if let Some(twice) = all.iter().find(|at| !labels.insert(at.label.clone())) {
         let label = &twice.label;
         return Err(
-            PointError::new(format!("steps: two steps are called `{label}`"))
+            PointError::of(ID, "name", format!(": two steps are called `{label}`"))
                 .hint("give each a `name` of its own"),
         );
     }

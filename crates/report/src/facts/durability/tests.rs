@@ -619,7 +619,7 @@ fn a_layer_that_answers_before_the_flush_is_late_and_disturbs_the_others() {
     let because = |disturbers: &[String]| judged(None, disturbers).because.unwrap();
     let beside = because(&["x".into()]);
     assert!(
-        beside.ends_with("but the same device was also flushed by others in 10 of 10 trials, and late, after its own turns, by `x`: measure without it"),
+        beside.ends_with("but the same device was also flushed by others in 10 of 10 measurements, and late, after its own turns, by `x`: measure without it"),
         "{beside}"
     );
     assert!(because(&[]).contains("other programs flushed the same device in 10 of 10"));

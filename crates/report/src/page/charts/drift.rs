@@ -45,7 +45,7 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
         .collect();
     (!charts.is_empty()).then(|| ChartGroup {
         title: "Throughput during the run".into(),
-        hint: format!("Of the layers whose speed changed during the run. Each dot is a trial against the median of its own operation and layer; the line joins the medians of the blocks. A line that climbs or falls while that of {} stays means that the layer drifts.", report.baseline()),
+        hint: format!("Of the layers whose speed changed during the run. Each dot is a measurement against the median of its own operation and layer; the line joins the medians of the repeats. A line that climbs or falls while that of {} stays means that the layer drifts.", report.baseline()),
         charts,
     })
 }
@@ -195,18 +195,21 @@ fn chart(n: usize, layer: &str, baseline: &str, dots: &[Dot]) -> Chart {
         .filter(|d| d.layer == layer && (d.speed < low || d.speed > high))
         .count();
     let beyond = if away > 0 {
-        format!(" {} outside the drawing.", number::count(away, "trial"))
+        format!(
+            " {} outside the drawing.",
+            number::count(away, "measurement")
+        )
     } else {
         String::new()
     };
     let thinned = if every > 1 {
-        format!(" One trial of {every} is drawn.")
+        format!(" One measurement of {every} is drawn.")
     } else {
         String::new()
     };
     let description = format!(
-        "Speed of each trial against the median of its operation, over time, in {}.{beyond}{thinned} The table below has the blocks.",
-        number::count(own.len(), "block")
+        "Speed of each measurement against the median of its operation, over time, in {}.{beyond}{thinned} The table below has the repeats.",
+        number::count(own.len(), "repeat")
     );
     Chart {
         svg: svg::draw(id, &title, &description, plots, layout),
@@ -217,9 +220,14 @@ fn chart(n: usize, layer: &str, baseline: &str, dots: &[Dot]) -> Chart {
 }
 
 fn table(blocks: &BTreeMap<u32, DriftBlock>) -> Table {
-    let head = ["block", "seconds", "throughput against median", "trials"]
-        .map(str::to_owned)
-        .to_vec();
+    let head = [
+        "repeat",
+        "seconds",
+        "throughput against median",
+        "measurements",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let rows = blocks.iter().map(|(n, b)| {
         vec![
             n.to_string(),

@@ -25,7 +25,7 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
     (!charts.is_empty()).then(|| ChartGroup {
         title: "Latency of single operations".into(),
         hint: format!(
-            "The share of operations that take longer than a time, from the histograms of all trials. A line ends where ten operations are left; both axes are logarithmic. Of each operation {} and the slowest layers, at most {SERIES}.{more}",
+            "The share of operations that take longer than a time, from the histograms of all measurements. A line ends where ten operations are left; both axes are logarithmic. Of each operation {} and the slowest layers, at most {SERIES}.{more}",
             report.baseline()
         ),
         charts,

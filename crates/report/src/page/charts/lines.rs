@@ -40,7 +40,7 @@ pub fn group(section: &Section, level: f64) -> Option<ChartGroup> {
     (!charts.is_empty()).then(|| ChartGroup {
         title: section.title.clone(),
         hint: format!(
-            "Marks are the centres of the trials, bands their {} intervals where there are enough; both axes are logarithmic.",
+            "Marks are the centres of the measurements, bands their {} intervals where there are enough; both axes are logarithmic.",
             number::percent(level)
         ),
         charts,

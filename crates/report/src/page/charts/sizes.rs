@@ -35,7 +35,7 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
     (!charts.is_empty()).then(|| ChartGroup {
         title: "Throughput over record size".into(),
         hint: format!(
-            "Lines are the centres of the trials (trimmed means), bands their {} intervals; both axes are logarithmic.{}",
+            "Lines are the centres of the measurements (trimmed means), bands their {} intervals; both axes are logarithmic.{}",
             number::percent(report.level),
             if many {
                 " Of each test the largest file is drawn; the tables have all."

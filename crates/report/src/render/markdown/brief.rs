@@ -27,7 +27,7 @@ const AROUND: usize = 7;
 const ROWS: usize = 10;
 const LEAST: usize = 2;
 /// Most layers with a line of their own.
-const LAYERS: usize = 8;
+const LAYERS: usize = 16;
 /// Most pieces of advice.
 const ADVICE: usize = 3;
 

@@ -1,4 +1,4 @@
-//! The answer in at most 40 lines: matrix, headline, findings, trust; or the conclusions of a
+//! The answer in about 40 lines: a line for each layer, matrix, headline, findings, trust; or the conclusions of a
 //! study. The rest is in [`super::print_full`].
 
 use std::io::Write;
@@ -15,16 +15,17 @@ use crate::{
     Claims, Conclusion, Holds, Section, Verdict,
     number::count,
     page::{
-        Block, Document, Part,
+        Block, Document, Item, Part,
         cell::MatrixCell,
         matrix::{Matrix, MatrixColumn, MatrixRow},
         results::Results,
     },
 };
 
-/// Most lines, including the one with the page's path, which goes to standard error.
+/// Most lines, including the one with the page's path, which goes to standard error; and one more for each layer beyond
+/// [`FEW`].
 const LINES: usize = 40;
-/// Most lines in a window narrower than [`NARROW`].
+/// The same in a window narrower than [`NARROW`].
 const LINES_IF_NARROW: usize = 60;
 const NARROW: usize = 100;
 /// Longest label of a point; longer ones are cut.
@@ -33,9 +34,8 @@ pub(super) const LABEL: usize = 32;
 const SENTENCES: usize = 5;
 /// Fewest findings, or sentences of a study, whatever the space.
 const FINDINGS: usize = 2;
-/// Most lines about single layers, and fewest, whatever the space.
-const IN_SHORT: usize = 12;
-const LEAST_SHORT: usize = 3;
+/// Most layers with a line of their own.
+const IN_SHORT: usize = 16;
 /// Lines about single layers in a study, whose claims are its answer, and most conclusions below them.
 const STUDIED: usize = 6;
 const FEW: usize = 3;
@@ -76,11 +76,11 @@ pub fn print(
     let counted = usize::from(findings.len() > FINDINGS);
     let fixed = lines(&head) + lines(&advice) + lines(&foot) + 3 + counted + kept;
     let least: usize = findings.iter().take(FINDINGS).map(|f| lines(f)).sum();
-    let most = most(style);
-    // The smallest matrix, the line about layers, a blank one, and the line that counts layers without room.
-    let fewest = lines(&matrix(document, style, 0)?) + 3;
+    let most = most(document, style);
+    // The smallest matrix, and a blank line.
+    let fewest = lines(&matrix(document, style, 0)?) + 1;
     let free = most.saturating_sub(fixed + least + fewest);
-    let lines_of_layers = in_short(document, style, free.clamp(LEAST_SHORT, IN_SHORT))?;
+    let lines_of_layers = in_short(document, style, IN_SHORT, free)?;
     let fixed = fixed + lines(&lines_of_layers);
     let room = most.saturating_sub(fixed + least);
     let table = table(document, results, style)?;
@@ -122,23 +122,32 @@ pub fn print(
     Ok(write!(out, "{lines_of_layers}{matrix}\n{body}\n{foot}")?)
 }
 
-/// A line for each layer and a blank one, in about so many lines; of many layers only the first.
-fn in_short(document: &Document, style: Style, room: usize) -> anyhow::Result<String> {
+/// A line for each layer and a blank one; of more than `shown` layers only the first. Without times where these do not fit
+/// into the room.
+fn in_short(
+    document: &Document,
+    style: Style,
+    shown: usize,
+    room: usize,
+) -> anyhow::Result<String> {
     let items = document.items(Part::InShort);
-    let each = items.iter().map(|item| text(style, "", "  ", &item.text));
-    let each: Vec<String> = each.collect::<anyhow::Result<_>>()?;
-    let mut used = 0;
-    let fits = each.iter().take_while(|line| {
-        used += lines(line);
-        used <= room
-    });
-    let shown = fits.count().max(1).min(each.len());
-    let mut out = each[..shown].concat();
-    if each.len() > shown {
-        let more = format!("and {}: --full", count(each.len() - shown, "more layer"));
-        out += &text(style, "", "  ", &more)?;
+    let (first, rest) = items.split_at(items.len().min(shown));
+    let all = |said: for<'i> fn(&'i Item) -> &'i str| -> anyhow::Result<String> {
+        let each = first.iter().map(|item| text(style, "", "  ", said(item)));
+        let mut out = each.collect::<anyhow::Result<Vec<_>>>()?.concat();
+        if !rest.is_empty() {
+            let more = format!("and {}: --full", count(rest.len(), "more layer"));
+            out += &text(style, "", "  ", &more)?;
+        }
+        Ok(if out.is_empty() { out } else { out + "\n" })
+    };
+    let whole = all(|item| &item.text)?;
+    // Many layers are easier to compare where each has one line.
+    let wraps = lines(&whole) > items.len() + 1;
+    if lines(&whole) <= room && !(wraps && items.len() > FEW) {
+        return Ok(whole);
     }
-    Ok(if out.is_empty() { out } else { out + "\n" })
+    all(|item| item.brief())
 }
 
 fn findings(document: &Document, style: Style) -> anyhow::Result<Vec<String>> {
@@ -166,12 +175,13 @@ pub fn study(
 ) -> anyhow::Result<()> {
     let headline = drawn(document.part(Part::Headline), style)?;
     let foot = foot(document, style)?;
-    let in_short = in_short(document, style, STUDIED)?;
+    let most = most(document, style);
+    let in_short = in_short(document, style, STUDIED, STUDIED + 1)?;
     let mut body = match study.claims() {
         Some(claims) => {
             let holds = holds(&claims, style)?;
             let others = lines(&in_short) + lines(&holds) + lines(&headline) + lines(&foot) + 3;
-            let layers = explained(document, style, most(style).saturating_sub(others))?;
+            let layers = explained(document, style, most.saturating_sub(others))?;
             holds + &layers + "\n"
         }
         None => String::new(),
@@ -184,13 +194,13 @@ pub fn study(
     let least: usize = conclusions.iter().take(FINDINGS).map(|c| lines(c)).sum();
     let others = lines(&body) + lines(&headline) + lines(&foot) + 4 + least;
     let in_short = match others + lines(&in_short) {
-        all if all > most(style) => String::new(),
+        all if all > most => String::new(),
         _ => in_short,
     };
     body += &headline;
     body += &in_short;
     // Room for the lines that count the others, and a blank one before the foot.
-    let mut room = most(style).saturating_sub(lines(&body) + lines(&foot) + 3);
+    let mut room = most.saturating_sub(lines(&body) + lines(&foot) + 3);
     let sentences = if in_short.is_empty() { SENTENCES } else { FEW };
     body += &most_of(&conclusions, "more conclusion", sentences, &mut room, style)?;
     let tables = study.tables.iter().map(|table| {
@@ -337,11 +347,13 @@ fn table(document: &Document, results: &Results, style: Style) -> anyhow::Result
 }
 
 /// Most lines of the answer.
-fn most(style: Style) -> usize {
+fn most(document: &Document, style: Style) -> usize {
+    let layers = document.items(Part::InShort).len().min(IN_SHORT);
+    let more = layers.saturating_sub(FEW);
     if style.width < NARROW {
-        LINES_IF_NARROW
+        LINES_IF_NARROW + more
     } else {
-        LINES
+        LINES + more
     }
 }
 

@@ -137,7 +137,7 @@ fn placeholder(of: &ClaimPoints, word: &str, why: &Text) -> Text {
 }
 
 fn each(claim: &Claim) -> &str {
-    claim.each.as_deref().unwrap_or("point")
+    claim.each.as_deref().unwrap_or("operation")
 }
 
 fn unknown() -> String {
