@@ -15,6 +15,7 @@ pub mod estimate_checks;
 mod external;
 pub mod figures;
 mod findings;
+mod fleet;
 mod forecast;
 mod gate;
 pub mod headline;
