@@ -409,12 +409,12 @@ impl Fleet {
                     continue;
                 };
                 let trip = answered.at.saturating_duration_since(sent).as_nanos() as u64;
-                let middle = self.now_ns(sent) + (trip / 2) as i64;
+                let middle = self.now_ns(sent) + signed(trip / 2);
                 let host = &mut self.hosts[answered.host];
                 if round == 0 || trip / 2 < host.error_ns {
                     host.error_ns = trip / 2;
-                    host.offset_ns = middle - i64::try_from(ns).unwrap_or(i64::MAX);
-                    host.wall_ahead_ms = wall_ms - wall - (trip / 2_000_000) as i64;
+                    host.offset_ns = middle.saturating_sub(signed(ns));
+                    host.wall_ahead_ms = wall_ms.saturating_sub(wall + signed(trip / 2_000_000));
                 }
             }
         }
@@ -471,4 +471,8 @@ impl Drop for Fleet {
         self.heard = nobody;
         self.links.clear();
     }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }

@@ -20,7 +20,7 @@ pub fn fairness(shares: &[f64]) -> Option<f64> {
     usable.then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// The number of hosts from which on a store gives no more.
+/// How many hosts, each alone, would get as much as all together get at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knee {
     /// Where the line through the rate of one host meets the highest rate of all: that many hosts would use the

@@ -131,7 +131,7 @@ pub struct FleetStep {
     pub each_us: Vec<Option<f64>>,
 }
 
-/// The number of hosts from which on the share gives no more.
+/// How many hosts, each alone, would get as much as all together get at most.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetKnee {
     /// Where the line through one host's rate meets the highest rate.

@@ -17,7 +17,7 @@ fn named(hosts: &[&str]) -> Text {
 impl Words for HostSays<'_> {
     fn words(&self, names: &Names) -> Text {
         match self {
-            Self::Like(of) => text!("like the others at all {of}"),
+            Self::Like(of) => text!("like the others at all of {}", count(*of, "result")),
             Self::Odd(most, odd, of) => {
                 let place = if most.layer == names.baseline {
                     names.natively()
@@ -58,7 +58,7 @@ impl Words for CheckAnswer<'_> {
         match self.odd.as_slice() {
             [] if self.like == self.hosts => text!("all {of} are alike"),
             [] => text!(
-                "none of {of} is known to be odd, and {} of them are like the others at every result{lost}",
+                "none of {of} is known to be odd; like the others at every result: {}{lost}",
                 self.like
             ),
             [one] => text!("{} of {of} is the odd one{lost}", Text::code(one)),
@@ -78,7 +78,7 @@ impl Words for HostPart<'_> {
 
 /// `2.4 hosts (2.1 to 2.8)`.
 fn hosts_of(knee: &Estimate) -> Text {
-    let n = |value: f64| number::sig3((value * 10.0).round() / 10.0);
+    let n = |value: f64| format!("{value:.1}");
     let span = knee
         .interval
         .map(|[low, high]| text!(" ({} to {})", n(low), n(high)));
@@ -94,7 +94,7 @@ impl Words for CurveSays<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
             Self::Bent(knee, one, best) => text!(
-                "the share gives no more from {} on: {} to one host, at most {} to {}",
+                "all together get no more than {} would get alone: {} to one host, at most {} to {}",
                 hosts_of(knee),
                 rate(one),
                 rate(best),
@@ -243,7 +243,7 @@ mod tests {
             ..Standings::default()
         };
         for (says, text) in [
-            (HostSays::Like(6), "like the others at all 6"),
+            (HostSays::Like(6), "like the others at all of 6 results"),
             (HostSays::Odd(at, 1, 6), "odd at stat natively by +30 %"),
             (
                 HostSays::Odd(at, 3, 6),
@@ -302,11 +302,11 @@ mod tests {
         let (one, best) = (step(1, 1000.0), step(4, 2410.0));
         assert_eq!(
             said(&CurveSays::Bent(&knee, &one, &best)),
-            "the share gives no more from 2.4 hosts (2.1 to 2.8) on: 1 kops/s to one host, at most 2.41 kops/s to 4 hosts"
+            "all together get no more than 2.4 hosts (2.1 to 2.8) would get alone: 1.00 kops/s to one host, at most 2.41 kops/s to 4 hosts"
         );
         assert_eq!(
             said(&CurveSays::Straight(&one, &best)),
-            "no knee up to 4 hosts: 1 kops/s to one host, 2.41 kops/s to all"
+            "no knee up to 4 hosts: 1.00 kops/s to one host, 2.41 kops/s to all"
         );
         let answer = FleetAnswer {
             hosts: 4,

@@ -35,7 +35,7 @@ pub struct FleetCheckArgs {
     /// Differences below this do not matter
     #[arg(long, default_value = "10%", value_name = "SHARE", value_parser = share)]
     pub delta: f64,
-    /// Also write the words as JUnit XML: a test case for each host
+    /// Also write the words as XML in the format of junit: a test case for each host
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]

@@ -115,7 +115,7 @@ impl LauncherArgs {
         for host in &fleet.hosts {
             if let Some(lost) = &host.lost {
                 say(format!(
-                    "warning: {} never started: {}",
+                    "warning: {} takes no part: {}",
                     host.name, lost.why
                 ));
             }
