@@ -59,32 +59,34 @@ pub fn knee(blocks: &[Vec<(u32, f64)>], tolerance: f64, level: f64, seed: u64) -
         .map(|block| block.iter().map(|(_, rate)| rate.ln()).collect())
         .collect();
     let all: Vec<usize> = (0..logs.len()).collect();
-    let (estimate, best, bend) = read(&hosts, &logs, &all);
+    let (estimate, best, efficiency) = read(&hosts, &logs, &all);
     let mut knees = Vec::with_capacity(RESAMPLES);
-    let mut bends = Vec::with_capacity(RESAMPLES);
+    let mut efficiencies = Vec::with_capacity(RESAMPLES);
     let enough = blocks.len() >= MIN_KNEE_BLOCKS;
     if enough {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut drawn = all.clone();
         for _ in 0..RESAMPLES {
             drawn.fill_with(|| random.random_range(0..logs.len()));
-            let (knee, _, bend) = read(&hosts, &logs, &drawn);
+            let (knee, _, efficiency) = read(&hosts, &logs, &drawn);
             knees.push(knee);
-            bends.push(bend);
+            efficiencies.push(efficiency);
         }
         knees.sort_by(f64::total_cmp);
-        bends.sort_by(f64::total_cmp);
+        efficiencies.sort_by(f64::total_cmp);
     }
     let tail = (1.0 - level) / 2.0;
     let interval = enough.then(|| Interval {
         low: quantile_of_sorted(&knees, tail),
         high: quantile_of_sorted(&knees, 1.0 - tail),
     });
-    let bent = |bend: f64| bend < (1.0 - tolerance).ln();
+    let is_below = |efficiency: f64| efficiency < (1.0 - tolerance).ln();
     Some(Knee {
         hosts: Read { estimate, interval },
         best: hosts[best],
-        reached: enough && bent(bend) && bent(quantile_of_sorted(&bends, 1.0 - tail)),
+        reached: enough
+            && is_below(efficiency)
+            && is_below(quantile_of_sorted(&efficiencies, 1.0 - tail)),
     })
 }
 
@@ -97,8 +99,8 @@ fn read(hosts: &[u32], logs: &[Vec<f64>], drawn: &[usize]) -> (f64, usize, f64) 
     let means: Vec<f64> = (0..hosts.len()).map(mean).collect();
     let best = (0..means.len()).max_by(|a, b| means[*a].total_cmp(&means[*b]));
     let (best, last) = (best.unwrap_or(0), hosts.len() - 1);
-    let bend = means[last] - means[0] - f64::from(hosts[last]).ln();
-    ((means[best] - means[0]).exp(), best, bend)
+    let efficiency = means[last] - means[0] - f64::from(hosts[last]).ln();
+    ((means[best] - means[0]).exp(), best, efficiency)
 }
 
 #[cfg(test)]
