@@ -36,11 +36,13 @@ SERVERS="apache2:apache2-bin curl:curl vsftpd:vsftpd"
 BRIDGE=containernetworking-plugins
 # Places behind a command, and containers.
 PLACES="podman:podman slirp4netns:slirp4netns iptables:iptables dockerd:docker.io crun:crun runc:runc runsc:runsc bwrap:bubblewrap systemd-nspawn:systemd-container script:bsdutils ssh:openssh-client sshd:openssh-server"
+# Engines that start the tasks of a fleet.
+FLEET="srun:slurm-client slurmctld:slurmctld slurmd:slurmd munged:munge mpirun:openmpi-bin"
 # File systems in user space by programs of others. bindfs is also a layer of the user's in tests.
 SERVED="bindfs:bindfs gocryptfs:gocryptfs fuse-overlayfs:fuse-overlayfs sshfs:sshfs rclone:rclone"
 # A clean root for `make test-dist`.
 ROOT="mmdebstrap:mmdebstrap"
-TEST="$CHECK $VM $DIST $ROOT $PROGRAMS $PLACES $SERVED fio:fio eatmydata:eatmydata sqlite3:sqlite3 redis-server:redis-server rsync:rsync unshare:util-linux ip:iproute2 npm:npm chromium:chromium soffice:libreoffice-calc pdftotext:poppler-utils $DEVLOAD $SERVERS $SHELLS"
+TEST="$CHECK $VM $DIST $ROOT $PROGRAMS $PLACES $FLEET $SERVED fio:fio eatmydata:eatmydata sqlite3:sqlite3 redis-server:redis-server rsync:rsync unshare:util-linux ip:iproute2 npm:npm chromium:chromium soffice:libreoffice-calc pdftotext:poppler-utils $DEVLOAD $SERVERS $SHELLS"
 BENCH="$RUN $VM Xvfb:xvfb hyperfine:hyperfine fio:fio iperf3:iperf3 nginx:nginx-light ab:apache2-utils wrk:wrk curl:curl vsftpd:vsftpd"
 
 as_root() {

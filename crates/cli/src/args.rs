@@ -13,6 +13,7 @@ use crate::{
         docs::DocsArgs,
         durability::{DurabilityArgs, selftest::SelftestArgs},
         extras::SchemaOf,
+        fleet::FleetArgs,
         history::HistoryArgs,
         import::ImportArgs,
         layers::LayersArgs,
@@ -51,6 +52,8 @@ pub enum Cmd {
     Run(Box<RunArgs>),
     /// Ask whether a directory can be relied on: locks, shared mappings, fsync, names, changes of others
     Safe(SafeArgs),
+    /// Many hosts, on Slurm, MPI or behind a command: which one is odd, and what a shared directory gives to all of them
+    Fleet(Box<FleetArgs>),
     /// List the plans that come with layermark, and what each answers
     Plans(PlansArgs),
     /// List what can be set up here, what is missing, and the command that installs it

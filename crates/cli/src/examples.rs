@@ -27,6 +27,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
             "layermark why 'tar xf small.tar' --material archive -l overlay:upper -l fuse",
         ],
     ),
+    (
+        "fleet",
+        [
+            "layermark fleet check --launcher slurm --hosts 16 --share /shared",
+            "layermark fleet run share-storm --launcher 'ssh {host}' --hosts n1,n2,n3 --share /shared",
+        ],
+    ),
     ("plans", ["layermark plans", "layermark plans daily"]),
     ("layers", ["layermark layers", "layermark layers overlay"]),
     (

@@ -13,6 +13,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
             "run",
             "why",
             "safe",
+            "fleet",
             "plans",
             "layers",
             "steps",

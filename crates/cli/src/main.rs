@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Some("probe") => commands::inner::probe(arguments),
         Some("janitor") => commands::inner::janitor(),
         Some("guest") => commands::inner::guest(),
+        Some("fleet-task") => commands::inner::fleet_task(arguments),
         Some("place") => commands::inner::place(arguments),
         Some("teardown") => commands::inner::teardown(arguments),
         Some("fuse-serve") => commands::inner::fuse_serve(arguments),

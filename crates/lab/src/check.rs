@@ -263,6 +263,16 @@ fn space(dir: &Path, resolved: &Resolved, catalog: Catalog) -> Result<(), LabErr
     enough(dir, package.saturating_add(each.saturating_mul(layers)))
 }
 
+/// Checks that the files of these points, so many times, have room in a directory.
+pub(crate) fn room_for(dir: &Path, points: &[Point], times: u64) -> Result<(), LabError> {
+    let files = packaged(points);
+    let package = files.iter().map(|f| f.size).fold(0, u64::saturating_add);
+    let kept = kept_files(points);
+    let kept = kept.iter().map(|f| f.size).fold(0, u64::saturating_add);
+    let each = package.saturating_add(kept).saturating_add(largest(points));
+    served::ask(dir, || enough(dir, each.saturating_mul(times)))
+}
+
 /// Checks that there is enough space. A tenth of the disk stays free.
 fn enough(dir: &Path, needed: u64) -> Result<(), LabError> {
     let Ok(disk) = rustix::fs::statvfs(dir) else {

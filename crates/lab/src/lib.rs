@@ -7,6 +7,7 @@
 mod check;
 mod cpus;
 mod decide;
+mod driven;
 mod ends;
 mod environment;
 mod error;
@@ -19,7 +20,7 @@ mod resolve;
 mod stop;
 
 use layermark_layers::{served, workdir::WorkDir};
-use layermark_model::{Machine, Run, RunStatus, random};
+use layermark_model::{Machine, Plan, Point, Run, RunStatus, random};
 use layermark_probe::workloads;
 use layermark_store::Store;
 
@@ -32,9 +33,10 @@ use decide::{
 use execute::{drive::Lab, fixed::Setup, rehearse};
 
 pub use decide::{schedule::Schedule, stop::MAX_BLOCKS};
+pub use driven::{DrivenHost, DrivenLayer, DrivenTrial, DrivenTurn, StepError};
 pub use error::LabError;
 pub use event::{Ended, Event, Outcome, Ratio};
-pub use machine::read as machine;
+pub use machine::{now_ms, read as machine};
 pub use request::{Catalog, Request, Resume, SILENCE};
 pub use stop::Stop;
 
@@ -43,6 +45,15 @@ pub use stop::Stop;
 pub fn new_id(now_ms: i64) -> String {
     let high = u128::from(random()) << 64;
     ulid::Ulid::from_parts(now_ms.unsigned_abs(), high | u128::from(random())).to_string()
+}
+
+/// The points of a plan.
+///
+/// # Errors
+///
+/// If its settings are not possible.
+pub fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
+    resolve::points(plan, catalog)
 }
 
 /// Starts a new run.

@@ -37,7 +37,7 @@ pub fn read(dir: &Path) -> Machine {
 }
 
 /// Milliseconds since 1970 UTC.
-pub(crate) fn now_ms() -> i64 {
+pub fn now_ms() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))

@@ -225,7 +225,7 @@ fn names_of_failed(layers: &[LayerRun]) -> Vec<String> {
         .collect()
 }
 
-fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
+pub(crate) fn points(plan: &Plan, catalog: Catalog) -> Result<Vec<Point>, LabError> {
     let mut points: Vec<Point> = Vec::new();
     for (at, settings) in plan.work.iter().enumerate() {
         let workload = catalog.workload(&settings.workload)?;

@@ -85,7 +85,11 @@ impl WorkDir {
     }
 
     /// Creates a work directory next to those of other runs.
-    pub(crate) fn shared(parent: &Path) -> Result<Self, LayerError> {
+    ///
+    /// # Errors
+    ///
+    /// If `parent` cannot be used.
+    pub fn shared(parent: &Path) -> Result<Self, LayerError> {
         served::ask(parent, || Self::make(parent, open(parent)?))
     }
 

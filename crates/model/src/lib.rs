@@ -10,6 +10,7 @@ mod defect;
 mod facts;
 mod figure;
 pub mod flags;
+mod fleet;
 mod gate;
 mod hex;
 mod import;
@@ -47,6 +48,7 @@ pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,
     NoteWhen,
 };
+pub use fleet::{FleetHost, FleetPlace, FleetRound, FleetRun, FleetTurn, LostHost};
 pub use gate::{Gate, GateError};
 pub use hex::hex;
 pub use import::{Import, ImportedPoint, mix_name};

@@ -27,6 +27,7 @@ mod words;
 
 use words::{code_span, number};
 
+pub use compare::HostOfCheck;
 pub use facts::stalls::{MEANING as STALLS_MEANING, SIGN as STALLS};
 pub use history::{Change, TALLY_RULES, Tally, Trend, TrendFigure, TrendRun, TrendSeries, changes};
 pub use number::{count, ratio_with, time_with};
@@ -40,6 +41,16 @@ pub fn imports_schema() -> serde_json::Value {
 /// JSON schema of `layermark compare A B C --json`, as published in `docs/schema/odd.json`.
 pub fn odd_schema() -> serde_json::Value {
     schemars::schema_for!(ManyRuns).to_value()
+}
+
+/// JSON schema of `layermark fleet check --json`, as published in `docs/schema/fleet-check.json`.
+pub fn fleet_check_schema() -> serde_json::Value {
+    schemars::schema_for!(FleetCheck).to_value()
+}
+
+/// JSON schema of `layermark fleet run --json`, as published in `docs/schema/fleet.json`.
+pub fn fleet_schema() -> serde_json::Value {
+    schemars::schema_for!(FleetReport).to_value()
 }
 
 /// JSON schema of `layermark safe --json`, as published in `docs/schema/safe.json`.

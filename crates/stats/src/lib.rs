@@ -16,6 +16,7 @@ mod compare;
 mod curve;
 mod edivisive;
 mod estimate;
+mod fleet;
 mod interval;
 mod line;
 mod many;
@@ -44,6 +45,7 @@ pub use compare::{
 };
 pub use curve::{CURVE_RESAMPLES, Choice, CostLine, Read, Step, choose_size, cost_line};
 pub use estimate::{Estimate, Pair, estimate};
+pub use fleet::{Knee, MIN_KNEE_BLOCKS, fairness, knee};
 pub use interval::Interval;
 pub use line::{Line, MIN_SIZES, fit_line};
 pub use many::{benjamini_hochberg, holm};

@@ -4,6 +4,7 @@
 pub mod fixtures;
 pub mod postgres;
 pub mod sample;
+pub mod slurm;
 pub mod ssh;
 mod wait;
 

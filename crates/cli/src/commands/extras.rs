@@ -28,6 +28,10 @@ pub enum SchemaOf {
     Imports,
     /// `compare A B C --json`
     Odd,
+    /// `fleet run --json`
+    Fleet,
+    /// `fleet check --json`
+    FleetCheck,
     /// `safe --json`
     Safe,
     /// `why --json`
@@ -42,6 +46,8 @@ pub fn schema(what: SchemaOf) -> Result<ExitCode, Failure> {
         SchemaOf::Events => events::schema(),
         SchemaOf::Imports => layermark_report::imports_schema(),
         SchemaOf::Odd => layermark_report::odd_schema(),
+        SchemaOf::Fleet => layermark_report::fleet_schema(),
+        SchemaOf::FleetCheck => layermark_report::fleet_check_schema(),
         SchemaOf::Safe => layermark_report::safe_schema(),
         SchemaOf::Why => layermark_report::why_schema(),
     };

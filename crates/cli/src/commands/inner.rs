@@ -2,8 +2,11 @@
 
 use std::{ffi::OsString, io, process::ExitCode};
 
+use layermark_fleet::task;
+use layermark_layers::{janitor, keeper, sandbox};
 use layermark_model::protocol::UNTIMED;
 
+use super::dir_journal;
 use crate::say::say;
 
 fn ended<E: std::fmt::Display>(result: Result<(), E>, what: &str) -> ExitCode {
@@ -61,4 +64,25 @@ pub fn disk_serve(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     let served = layermark_layers::volatile::disk_serve(&arguments);
     ended(served, "disk-serve")
+}
+
+/// A task of a fleet: obeys a coordinator on its standard input.
+pub fn fleet_task(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments = arguments.map(|a| a.to_string_lossy().into_owned());
+    let arguments: Vec<String> = arguments.collect();
+    let name = match task::TaskName::find(&arguments, &task::variables()) {
+        Ok(name) => name,
+        Err(why) => return ended(Err(why), "fleet-task"),
+    };
+    keeper::keep(|| ended(serve_fleet(&name), "fleet-task"))
+}
+
+fn serve_fleet(name: &task::TaskName) -> io::Result<()> {
+    // It removes the task's directory when the task ends for any reason.
+    let janitor = janitor::spawn(&std::env::current_exe()?, dir_journal::open())?;
+    sandbox::enter().map_err(io::Error::other)?;
+    keeper::obey();
+    let served = task::serve(name, io::stdin(), io::stdout());
+    drop(janitor);
+    served
 }

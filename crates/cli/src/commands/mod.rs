@@ -7,6 +7,7 @@ mod dir_journal;
 pub mod docs;
 pub mod durability;
 pub mod extras;
+pub mod fleet;
 mod gate;
 mod help;
 pub mod history;
@@ -86,6 +87,7 @@ fn carry_out(parsed: Parsed) -> ExitCode {
         ),
         Parsed::Cli(cli) => match cli.command {
             Cmd::Run(args) => (args.common.out.json.json, run::plan(*args)),
+            Cmd::Fleet(args) => (fleet::wants_json(&args), fleet::main(&args)),
             Cmd::Safe(args) => (args.json.json, safe::directory(&args)),
             Cmd::Plans(args) => (args.json.json, plans::show(&args)),
             Cmd::Layers(args) => (args.json.json, layers::show(&args)),

@@ -19,7 +19,7 @@ pub struct PlansArgs {
 }
 
 /// The built-in plans.
-pub const PLANS: [(&str, &str); 17] = [
+pub const PLANS: [(&str, &str); 18] = [
     ("card", include_str!("../../../../plans/card.toml")),
     (
         "fileio-appvirt",
@@ -39,6 +39,10 @@ pub const PLANS: [(&str, &str); 17] = [
     ),
     ("daily", include_str!("../../../../plans/daily.toml")),
     ("share", include_str!("../../../../plans/share.toml")),
+    (
+        "share-storm",
+        include_str!("../../../../plans/share-storm.toml"),
+    ),
     (
         "container-mounts",
         include_str!("../../../../plans/container-mounts.toml"),
@@ -74,6 +78,13 @@ pub const PLANS: [(&str, &str); 17] = [
         include_str!("../../../../plans/sqlite-blobs.toml"),
     ),
 ];
+
+/// A built-in plan.
+pub fn builtin(name: &str) -> Result<Plan, Failure> {
+    let found = PLANS.iter().find(|(known, _)| *known == name);
+    let (_, text) = found.ok_or_else(|| Failure::failed(format!("no plan {name}")))?;
+    Plan::from_toml(text).map_err(|e| Failure::failed(format!("plan {name}: {e}")))
+}
 
 /// Their names, as a list.
 pub fn names() -> String {

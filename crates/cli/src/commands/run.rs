@@ -308,7 +308,7 @@ pub fn launch(
 }
 
 /// Reads a built-in plan or a file. Also returns whether other users can change it.
-fn read_plan(name: &str) -> Result<(Plan, bool), Failure> {
+pub(super) fn read_plan(name: &str) -> Result<(Plan, bool), Failure> {
     let (text, shared) = match PLANS.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => ((*text).to_owned(), false),
         None => read_file(name).map_err(|e| {

@@ -45,6 +45,11 @@ const NOT_RUN: &[(&str, &str)] = &[
         "it does so for minutes; power_cut.rs has fewer layers",
     ),
     (
+        "layermark fleet check",
+        "hosts of the reader's; fleet.rs has some",
+    ),
+    ("layermark fleet run", "the same"),
+    (
         "layermark safe",
         "a directory of the reader's; safe.rs asks about some",
     ),

@@ -27,6 +27,7 @@ mod durability_programs;
 mod durability_sequences;
 mod files_made;
 mod first_times;
+mod fleet;
 mod forecast;
 mod format5;
 mod ftp;

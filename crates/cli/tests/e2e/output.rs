@@ -511,7 +511,17 @@ fn manual_pages_are_printed_and_written() {
 
 #[test]
 fn schemas_are_those_that_are_published() {
-    for what in ["plan", "report", "events", "imports", "odd", "safe", "why"] {
+    for what in [
+        "plan",
+        "report",
+        "events",
+        "imports",
+        "odd",
+        "fleet",
+        "fleet-check",
+        "safe",
+        "why",
+    ] {
         let said = Lm::new().args(["schema", what]).run().code(0);
         let path = root().join(format!("docs/schema/{what}.json"));
         if std::env::var_os("UPDATE_SCHEMA").is_some() {

@@ -26,7 +26,7 @@ mod every_plan_runs_small {
 
     plans! {
         buffer_size card container_mounts daily fileio_appvirt flush_cost fuse_fast17 gvisor_rootfs iops iozone_vm
-        launch_share overlay_copy_up share sqlite_blobs virtiofs_9p virtual_io_stack wsl_mnt
+        launch_share overlay_copy_up share share_storm sqlite_blobs virtiofs_9p virtual_io_stack wsl_mnt
     }
 }
 

@@ -3,7 +3,11 @@
 use layermark_model::{Meaning, Restarted};
 
 use crate::execute::{
-    fixed::Fixed, machine::Machine, progress::Progress, trial_request::TrialRequest, turn::Length,
+    fixed::Fixed,
+    machine::Machine,
+    progress::Progress,
+    trial_request::{Least, TrialRequest},
+    turn::Length,
 };
 
 /// What a block asks of layers at one point.
@@ -64,6 +68,7 @@ impl Progress {
                 point: here.clone(),
                 cpus: at.meaning.cpus(),
                 seed: fixed.schedule.work_seed(self.block),
+                least: Least::USUAL,
                 base: self.run.dir.clone(),
                 env: fixed.setup.env.clone(),
                 stop: fixed.stop,

@@ -11,7 +11,7 @@ use std::{collections::VecDeque, ops::AddAssign};
 use layermark_model::CpuTime;
 use rustix::param::clock_ticks_per_second;
 
-pub(crate) use meter::{Meter, Moment};
+pub(crate) use meter::{Kernel, Meter, Moment};
 
 /// Share of all CPUs above which foreign work or steal contaminates a trial.
 pub(crate) const LIMIT: f64 = 0.10;

@@ -6,6 +6,7 @@ use layermark_model::{Defect, Environment, Point};
 
 use crate::{
     Stop,
+    decide::guess::MIN_MS,
     execute::{layer_failure::LayerFailure, session::End},
 };
 
@@ -23,11 +24,30 @@ pub(crate) struct TrialRequest<'a> {
     /// Number of CPUs of the layer; `None`: all.
     pub cpus: Option<u32>,
     pub seed: u64,
+    /// The least work of a trial in one stretch.
+    pub least: Least,
     /// Directory of the file system over which every layer is built.
     pub base: String,
     /// Values of the variables that points name.
     pub env: Environment,
     pub stop: &'a Stop,
+}
+
+/// The least work of a trial in one stretch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Least {
+    /// Milliseconds.
+    pub ms: u64,
+    /// Operations.
+    pub ops: u64,
+}
+
+impl Least {
+    /// That of a run.
+    pub(crate) const USUAL: Self = Self {
+        ms: MIN_MS,
+        ops: 200,
+    };
 }
 
 impl TrialRequest<'_> {

@@ -2,7 +2,10 @@
 //! itself.
 
 mod alike;
+mod fleet;
 mod odd;
+
+pub use fleet::HostOfCheck;
 
 use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
 

@@ -9,6 +9,7 @@ pub mod durability;
 pub mod estimate_checks;
 pub mod external;
 pub mod fidelity;
+pub mod fleet;
 pub mod forecast;
 pub mod imports;
 pub mod index;

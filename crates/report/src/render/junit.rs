@@ -1,11 +1,13 @@
 //! `JUnit` XML, which CI systems show as test results. A test suite is a layer compared with the
 //! baseline, a test case a verdict. Undecided cases are skipped. Only a missed gate is a failure.
 
+use std::io::Write;
+
 use maud::{Markup, PreEscaped, html};
 
 use super::{Exporter, Files};
 use crate::{
-    Report,
+    FleetCheck, HostWord, Report,
     tables::cases::{Suite, suites},
 };
 
@@ -62,4 +64,36 @@ fn write(suite: &Suite, report: &Report) -> Markup {
         }
         "\n"
     }
+}
+
+/// A check of a fleet: a test case for each host. One that is odd or lost has failed; one of which nothing can be told is
+/// skipped.
+pub fn write_fleet(check: &FleetCheck, out: &mut dyn Write) -> anyhow::Result<()> {
+    let count = |word: HostWord| check.hosts.iter().filter(|h| h.word == word).count();
+    let failures = count(HostWord::Odd) + count(HostWord::Lost);
+    let skipped = count(HostWord::CannotTell);
+    let xml = html! {
+        (PreEscaped(HEAD)) (check.generated_by) (PreEscaped(" -->\n"))
+        testsuites name="layermark fleet check" tests=(check.hosts.len()) failures=(failures) errors="0" {
+            "\n"
+            testsuite name="hosts" tests=(check.hosts.len()) failures=(failures) errors="0" skipped=(skipped) {
+                "\n"
+                @for host in &check.hosts {
+                    testcase classname="fleet" name=(host.name) {
+                        @match host.word {
+                            HostWord::Like => { system-out { (host.text) } }
+                            HostWord::CannotTell => { skipped message=(host.text) {} }
+                            HostWord::Odd => { failure type="odd" message=(host.text) {} }
+                            HostWord::Lost => { failure type="lost" message=(host.text) {} }
+                        }
+                    }
+                    "\n"
+                }
+            }
+            "\n"
+        }
+        "\n"
+    };
+    out.write_all(xml.into_string().as_bytes())?;
+    Ok(())
 }

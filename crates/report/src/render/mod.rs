@@ -9,9 +9,9 @@ use anyhow::bail;
 use maud::Markup;
 
 use crate::{
-    ImportComparison, ManyRuns, Report, Safety, Why,
+    FleetCheck, FleetReport, ImportComparison, ManyRuns, Report, Safety, Why,
     page::Document,
-    views::{external, odd, why},
+    views::{external, fleet, odd, why},
 };
 
 mod bencher;
@@ -82,6 +82,21 @@ pub fn print_why(of: &Why, style: Style, out: &mut dyn Write) -> anyhow::Result<
 /// Prints how each of several runs compares with the others.
 pub fn print_odd(of: &ManyRuns, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     terminal::print_section(&odd::section(of), style, out)
+}
+
+/// Prints which hosts of a fleet are odd.
+pub fn print_fleet_check(of: &FleetCheck, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    terminal::print_section(&fleet::check(of), style, out)
+}
+
+/// Prints how a shared store behaves under one, some and all hosts.
+pub fn print_fleet(of: &FleetReport, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    terminal::print_section(&fleet::run(of), style, out)
+}
+
+/// Writes a check of a fleet as `JUnit` XML.
+pub fn fleet_junit(of: &FleetCheck, out: &mut dyn Write) -> anyhow::Result<()> {
+    junit::write_fleet(of, out)
 }
 
 /// Prints two imports next to each other.

@@ -20,6 +20,7 @@ pub mod estimate_checks;
 pub mod everyday;
 pub mod external;
 pub mod findings;
+pub mod fleet;
 pub mod forecast;
 pub mod gate;
 pub mod headline;

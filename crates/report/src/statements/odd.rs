@@ -109,7 +109,7 @@ pub enum Unlike<'a> {
 
 impl<'a> OddAt<'a> {
     /// Where a run is most odd.
-    fn most(results: &'a [ResultAmong], run: usize) -> Option<Self> {
+    pub fn most(results: &'a [ResultAmong], run: usize) -> Option<Self> {
         let odd = results.iter().filter_map(|result| {
             let value = &result.runs[run];
             let is_odd = value.standing == Standing::Odd;

@@ -21,6 +21,7 @@ mod cost;
 mod estimate_check;
 mod external;
 mod figure;
+mod fleet;
 mod forecast;
 mod iops;
 mod launch;
@@ -43,6 +44,10 @@ pub use cost::CostRow;
 pub use estimate_check::{EstimateCheck, EstimateVerdict};
 pub use external::{ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide};
 pub use figure::{FigureGroup, FigureRow};
+pub use fleet::{
+    CheckedHost, FleetCheck, FleetHostRow, FleetKnee, FleetPoint, FleetReport, FleetStep, HostWord,
+    SlowHost,
+};
 pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
 pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};

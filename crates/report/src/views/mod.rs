@@ -9,6 +9,7 @@ mod cost;
 mod durability;
 mod estimate_checks;
 pub mod external;
+pub mod fleet;
 pub mod forecast;
 mod iops;
 pub mod iozone;

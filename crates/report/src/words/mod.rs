@@ -16,6 +16,7 @@ pub mod estimate_checks;
 pub mod external;
 pub mod figures;
 mod findings;
+mod fleet;
 mod forecast;
 mod gate;
 pub mod headline;

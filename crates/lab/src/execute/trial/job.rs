@@ -8,16 +8,12 @@ use layermark_model::{
 
 use crate::{
     cpus,
-    decide::guess::MIN_MS,
     execute::{
         session::{End, RunningLayer},
         talk::{hear, hear_from, say, say_to, unexpected},
         trial_request::{Failure, TrialRequest},
     },
 };
-
-/// Minimum number of operations of a trial in one stretch.
-const MIN_OPS: u64 = 200;
 
 /// Makes the far end listen for the near one. Returns its address.
 pub(super) fn serve(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<Peer, Failure> {
@@ -86,8 +82,8 @@ fn job(
         dir: up.dir(end, request.point.needs.near).ok_or_else(no_side)?,
         point: point.clone(),
         seed: request.seed,
-        min_ms: MIN_MS,
-        min_ops: MIN_OPS,
+        min_ms: request.least.ms,
+        min_ops: request.least.ops,
         devices: guest.map_or(physical, |guest| {
             let disks = guest.devices.iter().filter(|d| d.physical);
             disks.map(|d| d.number.clone()).collect()

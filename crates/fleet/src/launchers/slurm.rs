@@ -1,0 +1,58 @@
+//! Slurm: one `srun` starts all tasks, brings its standard input to each, and labels the lines that come back.
+//!
+//! Inside an allocation it runs there; otherwise `srun` makes one, and queues for it.
+
+use super::{Asked, Launcher, LauncherError, StartCommand, TASK};
+use crate::hosts::HostsAsked;
+
+pub(super) const SLURM: Launcher = Launcher {
+    id: "slurm",
+    about: "srun, inside an allocation or making one; its options may follow",
+    commands,
+};
+
+fn commands(asked: &Asked) -> Result<Vec<StartCommand>, LauncherError> {
+    let (count, names) = match &asked.hosts {
+        HostsAsked::Count(count) => (*count, None),
+        HostsAsked::Names(names) => {
+            let mut sorted = names.clone();
+            sorted.sort();
+            if let Some(twice) = sorted.windows(2).find(|w| w[0] == w[1]) {
+                let text = format!("slurm: the host {} is named twice", twice[0]);
+                return Err(LauncherError::new(text, "name each node once: one task runs on each"));
+            }
+            (names.len() as u32, Some(names.join(",")))
+        }
+        HostsAsked::Unsaid => (
+            asked.allocated.ok_or_else(|| {
+                LauncherError::new(
+                    "slurm: the number of nodes is not known outside an allocation",
+                    "say how many, or which: --hosts 3 or --hosts n[1-3]; all of them: sinfo -h -o %N",
+                )
+            })?,
+            None,
+        ),
+    };
+    let fixed = [
+        "srun".to_owned(),
+        "--label".into(),
+        format!("--nodes={count}"),
+        format!("--ntasks={count}"),
+        "--ntasks-per-node=1".into(),
+        // A lost host is a result: the others go on.
+        "--kill-on-bad-exit=0".into(),
+        "--wait=0".into(),
+        "--mpi=none".into(),
+    ];
+    let names = names.map(|names| format!("--nodelist={names}"));
+    let words = fixed
+        .into_iter()
+        .chain(names)
+        .chain(asked.words.iter().cloned());
+    let mut words: Vec<std::ffi::OsString> = words.map(Into::into).collect();
+    words.extend([asked.exe.clone().into(), TASK.into()]);
+    Ok(vec![StartCommand {
+        words,
+        tasks: (0..count).map(|task| (task, None)).collect(),
+    }])
+}

@@ -1,0 +1,257 @@
+//! Hosts without machines: the coordinator, the frames and the orders are those of a fleet; what a host does is made up.
+
+use std::{
+    io::{self, BufRead, BufReader, Write},
+    os::fd::OwnedFd,
+    sync::mpsc::sync_channel,
+    thread,
+    time::{Duration, Instant},
+};
+
+use layermark_lab::Stop;
+use layermark_model::{Cell, Pass, Point, Trial, TrialRecord, Turn};
+
+use crate::{
+    coordinator::Fleet,
+    frame,
+    link::Link,
+    protocol::{Answer, FromTask, Hello, Order, ToTasks, VERSION},
+    round::RoundWork,
+};
+
+/// What a made-up host does otherwise than it should.
+type Fault = fn(task: u32, n: u64, order: &Order) -> Behaviour;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Behaviour {
+    Good,
+    Silent,
+    Twice,
+    Garbage,
+    Unasked,
+    OtherBinary,
+}
+
+fn good(_: u32, _: u64, _: &Order) -> Behaviour {
+    Behaviour::Good
+}
+
+/// Answers for all these tasks over one pipe, as a launcher does that starts them all.
+fn tasks(
+    orders: io::PipeReader,
+    mut out: io::PipeWriter,
+    all: u32,
+    fault: Fault,
+) -> io::Result<()> {
+    let mut numbers = vec![0; all as usize];
+    let mut say = |task: u32, n, answer, out: &mut dyn Write| {
+        let message = serde_json::to_vec(&FromTask { n, answer })?;
+        let next = &mut numbers[task as usize];
+        out.write_all(&frame::cut(task, next, &message))
+    };
+    let hello = |task: u32| {
+        let other = fault(task, 0, &Order::Clock) == Behaviour::OtherBinary;
+        Answer::Hello(Box::new(Hello {
+            protocol: VERSION,
+            version: env!("CARGO_PKG_VERSION").into(),
+            binary: if other { "other" } else { "own" }.into(),
+            host: format!("h{task}"),
+            boot: format!("boot {task}"),
+        }))
+    };
+    for task in 0..all {
+        say(task, 0, hello(task), &mut out)?;
+    }
+    for line in BufReader::new(orders).lines() {
+        let order: ToTasks = serde_json::from_str(&line?)?;
+        let to: Vec<u32> = if order.to.is_empty() {
+            (0..all).collect()
+        } else {
+            order.to
+        };
+        for task in to {
+            let answer = match &order.order {
+                Order::Quit => return Ok(()),
+                Order::Prepare(_) | Order::Open(_) => Answer::Ready,
+                Order::Turn { .. } => Answer::Turned {
+                    span_ns: [u64::from(task) * 1000, 5_000_000],
+                },
+                Order::Clock => Answer::Clock { ns: 0, wall_ms: 0 },
+                Order::Finish => Answer::Finished(Box::new(trial())),
+            };
+            match fault(task, order.n, &order.order) {
+                Behaviour::Silent => {}
+                Behaviour::Garbage => {
+                    out.write_all(format!("{task}: @lm {task} x\n").repeat(100_000).as_bytes())?
+                }
+                Behaviour::Twice => {
+                    let mut again = first_piece(task, order.n, answer.clone())?;
+                    again.extend(first_piece(task, order.n, answer)?);
+                    out.write_all(&again)?;
+                }
+                Behaviour::Unasked => say(task, order.n + 7, answer, &mut out)?,
+                Behaviour::Good | Behaviour::OtherBinary => say(task, order.n, answer, &mut out)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first piece of a task, whatever it has said before.
+fn first_piece(task: u32, n: u64, answer: Answer) -> io::Result<Vec<u8>> {
+    let message = serde_json::to_vec(&FromTask { n, answer })?;
+    Ok(frame::cut(task, &mut 0, &message))
+}
+
+/// A trial of the usual size.
+fn trial() -> TrialRecord {
+    let turns = (0..20).map(|round| Turn {
+        round,
+        elapsed_ns: 2_000_000,
+        ops: 1000,
+        bytes: 4_096_000,
+        waited_ns: Some(17),
+    });
+    TrialRecord {
+        trial: Some(Trial {
+            passes: vec![Pass {
+                elapsed_ns: 40_000_000,
+                ops: 20_000,
+                ..Pass::default()
+            }],
+            turns: turns.collect(),
+            notes: vec!["x".repeat(2000)],
+            ..Trial::default()
+        }),
+        ..TrialRecord::default()
+    }
+}
+
+fn fleet(hosts: u32, silence: Duration, fault: Fault) -> Fleet {
+    let (send, heard) = sync_channel(64);
+    let mut fleet = Fleet::new(heard, silence, &Stop::new());
+    let (orders, to_tasks) = io::pipe().unwrap();
+    let (from_tasks, out) = io::pipe().unwrap();
+    thread::Builder::new()
+        .spawn(move || tasks(orders, out, hosts, fault))
+        .unwrap();
+    let all: Vec<(u32, Option<String>)> = (0..hosts).map(|task| (task, None)).collect();
+    fleet
+        .add(&all, |link| {
+            Link::over(OwnedFd::from(to_tasks), from_tasks, link, &send)
+        })
+        .unwrap();
+    drop(send);
+    fleet.greet("own", Duration::from_secs(60));
+    fleet
+}
+
+fn work() -> RoundWork {
+    RoundWork {
+        seq: 0,
+        cell: Cell::default(),
+        point: Point {
+            workload: "w".into(),
+            label: "p".into(),
+            work: None,
+            params: serde_json::Map::new(),
+            meaning: layermark_model::Meaning::default(),
+            needs: std::sync::Arc::default(),
+        },
+        seed: 1,
+        ns: 0,
+        lead_in_ns: 0,
+        least: None,
+    }
+}
+
+/// Resident memory of this process, bytes.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * rustix::param::page_size() as u64
+}
+
+/// The figures are printed, for the docs: `cargo nextest run -p layermark-fleet simulated --no-capture`.
+fn many(hosts: u32, most_memory: u64) {
+    let before = resident();
+    let begun = Instant::now();
+    let mut fleet = fleet(hosts, Duration::from_secs(60), good);
+    let greeted = begun.elapsed();
+    let barrier = fleet.compare_clocks();
+    let all = fleet.up();
+    assert_eq!(all.len(), hosts as usize);
+    let begun = Instant::now();
+    let made = fleet.round(&all, &work());
+    let round = begun.elapsed();
+    let whole = made.iter().filter(|m| m.turn.ops == 20_000);
+    assert_eq!(whole.count(), hosts as usize);
+    let used = resident().saturating_sub(before);
+    println!(
+        "{hosts} simulated hosts: greeted in {greeted:?}, barrier's round trip {:.2} ms, a round with all trials {round:?}, \
+         memory +{:.1} MiB",
+        barrier.round_trip_ns as f64 / 1e6,
+        used as f64 / f64::from(1 << 20)
+    );
+    assert!(used < most_memory, "{used}");
+    assert!(barrier.round_trip_ns < 5_000_000_000);
+}
+
+#[test]
+fn simulated_hosts_1000() {
+    many(1000, 64 << 20);
+}
+
+#[test]
+fn simulated_hosts_10000() {
+    many(10_000, 640 << 20);
+}
+
+/// The other hosts of a round are not affected by one that does this.
+fn one_bad(fault: Fault, says: &str) {
+    let mut fleet = fleet(3, Duration::from_millis(400), fault);
+    let up = fleet.up();
+    let made = fleet.round(&up, &work());
+    let fine = made.iter().filter(|m| m.record.is_some());
+    assert_eq!(fine.count(), 2, "{says}");
+    let lost = fleet.hosts[1].lost.as_ref().expect(says);
+    assert!(lost.why.contains(says), "{lost:?}");
+    assert!(fleet.hosts[0].is_up() && fleet.hosts[2].is_up());
+    // And the fleet goes on without it.
+    let up = fleet.up();
+    assert_eq!(up, [0, 2]);
+    let again = fleet.round(&up, &work());
+    assert!(again.iter().all(|m| m.record.is_some()));
+}
+
+#[test]
+fn a_host_that_misbehaves_is_lost_and_the_others_go_on() {
+    fn when(task: u32, order: &Order, bad: Behaviour) -> Behaviour {
+        if task == 1 && matches!(order, Order::Turn { .. }) {
+            bad
+        } else {
+            Behaviour::Good
+        }
+    }
+    one_bad(|t, _, o| when(t, o, Behaviour::Silent), "did not answer");
+    one_bad(|t, _, o| when(t, o, Behaviour::Twice), "answered twice");
+    one_bad(|t, _, o| when(t, o, Behaviour::Unasked), "nobody had asked");
+    one_bad(
+        |t, _, o| when(t, o, Behaviour::Garbage),
+        "no answer: `1: @lm 1 x`",
+    );
+}
+
+#[test]
+fn a_host_with_another_binary_takes_no_part() {
+    let fleet = fleet(3, Duration::from_secs(5), |task, _, _| {
+        if task == 2 {
+            Behaviour::OtherBinary
+        } else {
+            Behaviour::Good
+        }
+    });
+    assert_eq!(fleet.up(), [0, 1]);
+    let lost = fleet.hosts[2].lost.as_ref().unwrap();
+    assert!(lost.why.contains("its binary is another one"), "{lost:?}");
+}

@@ -1,0 +1,370 @@
+//! A host of a fleet: layers that are up here, whose trials another process orders step by step.
+//!
+//! A trial is made as in a run of this machine alone, with the same proofs. Only the order of its steps comes from
+//! outside, so that turns of several hosts begin together.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use layermark_layers::{Base, Content, Storage, drop_kernel_caches, spread, workdir::WorkDir};
+use layermark_model::{
+    Cell, Environment, Facts, Machine, Point, SelfTest, Spec, TrialRecord, random,
+};
+use layermark_probe::{Purpose, packaged};
+
+use crate::{
+    Catalog, LabError, Stop, check,
+    execute::{
+        cpu::{Kernel, Meter},
+        session::RunningLayer,
+        trial::{Attempt, settle},
+        trial_request::{Failure, Least, TrialRequest},
+        turn::Length,
+        watch::Watch,
+    },
+    machine,
+};
+
+/// A layer that was set up.
+#[derive(Debug, Clone)]
+pub struct DrivenLayer {
+    /// Where its probe runs.
+    pub facts: Facts,
+    /// Cost of measuring inside it.
+    pub self_test: SelfTest,
+    /// Whether nothing can be written there.
+    pub read_only: bool,
+    /// Seconds to set it up.
+    pub setup_s: f64,
+}
+
+/// Why a step failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepError {
+    /// What failed.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl From<LabError> for StepError {
+    fn from(e: LabError) -> Self {
+        Self {
+            hint: e.hint(),
+            message: e.to_string(),
+        }
+    }
+}
+
+/// One trial to make.
+#[derive(Debug, Clone)]
+pub struct DrivenTrial {
+    /// Its number.
+    pub seq: u64,
+    /// Its place in the schedule.
+    pub cell: Cell,
+    /// What to do.
+    pub point: Point,
+    /// Seed of data and random offsets.
+    pub seed: u64,
+    /// When the run started, milliseconds since 1970 UTC, by the clock of this host.
+    pub started_ms: i64,
+    /// Fewest milliseconds and operations of a trial in one stretch. Absent: the usual ones.
+    pub least: Option<(u64, u64)>,
+}
+
+/// A turn that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrivenTurn {
+    /// When it began and ended.
+    pub span: [Instant; 2],
+    /// Whether there is work for another turn.
+    pub more: bool,
+}
+
+/// The layers of this host. Dropping it takes them down and removes its directory.
+pub struct DrivenHost {
+    layers: Vec<Option<RunningLayer>>,
+    /// The prepared trial, and what the kernel's threads had used before it.
+    trial: Option<(DrivenTrial, Attempt, Kernel)>,
+    meter: Meter,
+    watch: Watch,
+    exe: PathBuf,
+    silence: Duration,
+    stop: Stop,
+    catalog: Catalog,
+    /// Below the layers, so dropped after them.
+    work: WorkDir,
+    dir: PathBuf,
+    sessions: u32,
+}
+
+impl DrivenHost {
+    /// Makes a new directory below `dir`. Several hosts may work below the same one.
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be used.
+    pub fn new(dir: &Path, exe: &Path, silence: Duration, stop: &Stop) -> Result<Self, LabError> {
+        let dir = check::dir(dir)?;
+        Ok(Self {
+            layers: Vec::new(),
+            trial: None,
+            meter: Meter::new(),
+            watch: Watch::new(silence),
+            exe: exe.into(),
+            silence,
+            stop: stop.clone(),
+            catalog: Catalog::default(),
+            work: WorkDir::shared(&dir)?,
+            dir,
+            sessions: 0,
+        })
+    }
+
+    /// Describes the machine.
+    pub fn machine(&self) -> Machine {
+        machine::read(&self.dir)
+    }
+
+    /// Sets layers up afresh, with the packaged files that these points need. The layers of before are taken down.
+    ///
+    /// So many hosts share the directories that the layers name.
+    pub fn open(
+        &mut self,
+        specs: &[Spec],
+        points: &[Point],
+        sharing: u32,
+    ) -> Vec<Result<DrivenLayer, StepError>> {
+        self.trial = None;
+        self.layers.clear();
+        let session = self.sessions;
+        self.sessions += 1;
+        let master = match self.packaged(session, points) {
+            Ok(master) => master,
+            Err(e) => return specs.iter().map(|_| Err(e.clone())).collect(),
+        };
+        let mut all = Vec::new();
+        for (index, spec) in specs.iter().enumerate() {
+            if let Err(e) = self.has_room(spec, points, sharing) {
+                self.layers.push(None);
+                all.push(Err(e));
+                continue;
+            }
+            let base = Base {
+                dir: self.work.path().join(format!("s{session}-{index}")),
+                packaged: master.clone(),
+                exe: self.exe.clone(),
+                silence: self.silence,
+                until: None,
+                content: Content::Fresh,
+            };
+            let begun = Instant::now();
+            let opened = RunningLayer::open(
+                (spec, format!("path-{index}")),
+                (&base, self.catalog),
+                (false, false),
+                self.silence,
+                &self.stop,
+                &self.watch,
+            );
+            all.push(match opened {
+                Ok(up) => {
+                    let about = DrivenLayer {
+                        facts: up.facts.clone(),
+                        self_test: up.self_test,
+                        read_only: up.info().read_only,
+                        setup_s: begun.elapsed().as_secs_f64(),
+                    };
+                    self.layers.push(Some(up));
+                    Ok(about)
+                }
+                Err(lost) => {
+                    self.layers.push(None);
+                    Err(StepError {
+                        message: lost.reason,
+                        hint: lost.hint,
+                    })
+                }
+            });
+        }
+        all
+    }
+
+    /// Checks that the files of all hosts that share a layer's directory have room in it.
+    fn has_room(&self, spec: &Spec, points: &[Point], sharing: u32) -> Result<(), StepError> {
+        let points = points.iter().map(|at| self.read(at));
+        let points: Vec<Point> = points.collect::<Result<_, _>>()?;
+        let storage = self.catalog.describe(spec).map(|info| info.storage);
+        Ok(match storage {
+            Some(Storage::Directory(dir)) => check::room_for(&dir, &points, sharing.into())?,
+            // The master copy of the packaged files is there too.
+            _ => check::room_for(&self.dir, &points, 2)?,
+        })
+    }
+
+    /// Makes the master copy of the packaged files of a session.
+    fn packaged(&self, session: u32, points: &[Point]) -> Result<PathBuf, StepError> {
+        let points = points.iter().map(|at| self.read(at));
+        let points: Vec<Point> = points.collect::<Result<_, _>>()?;
+        let env = Environment::new();
+        let placed = check::placed(&points, &env, self.catalog)?;
+        let master = self.work.path().join(format!("packaged-{session}"));
+        let go_on = || !self.stop.at_once();
+        let wrote = std::fs::create_dir(&master).and_then(|()| {
+            packaged::write(&master, &check::packaged(&points), random(), &go_on)?;
+            packaged::place(&master, &placed, &go_on)
+        });
+        wrote.map_err(|source| {
+            let dir = master.clone();
+            LabError::Packaged { dir, source }
+        })?;
+        Ok(master)
+    }
+
+    /// A point with what it needs, which does not travel with it.
+    fn read(&self, point: &Point) -> Result<Point, LabError> {
+        let workload = self.catalog.workload(&point.workload)?;
+        Ok(workload.read(point, Purpose::Run)?)
+    }
+
+    /// Prepares a trial in the layer of its cell: makes its files, and empties the caches if it is cold.
+    ///
+    /// # Errors
+    ///
+    /// If the layer is not up, or the work cannot be done there.
+    pub fn prepare(&mut self, mut trial: DrivenTrial) -> Result<(), StepError> {
+        trial.point = self.read(&trial.point)?;
+        spread::reuse_deleted(self.work.path());
+        let attempt = Attempt::new(trial.cell.layer);
+        self.trial = Some((trial, attempt, self.meter.kernel()));
+        self.step(|attempt, up, request, _| {
+            attempt.prepare(up, request, &mut || {})?;
+            attempt.cool(up, request)?;
+            drop_kernel_caches([&mut attempt.cooled]);
+            attempt.begin(up)
+        })
+    }
+
+    /// Runs a turn of the prepared trial, or all of its work in one stretch if `ns` is 0.
+    ///
+    /// # Errors
+    ///
+    /// If no trial is prepared, or its work failed.
+    pub fn turn(&mut self, round: u32, ns: u64, lead_in_ns: u64) -> Result<DrivenTurn, StepError> {
+        let length = Length {
+            ns,
+            lead_in_ns,
+            most_rounds: u32::MAX,
+        };
+        let begun = Instant::now();
+        let turned = self.step(|attempt, up, request, meter| {
+            let mut moment = meter.moment();
+            attempt.turn(up, request, (round, length), (meter, &mut moment))
+        });
+        let ended = Instant::now();
+        turned?;
+        let more = self.trial.as_ref().is_some_and(|(_, a, _)| a.more);
+        Ok(DrivenTurn {
+            span: [begun, ended],
+            more,
+        })
+    }
+
+    /// Flushes the trial's files, collects its proofs, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// If no trial is prepared.
+    pub fn finish(&mut self) -> Result<TrialRecord, StepError> {
+        let Some((_, attempt, kernel)) = &mut self.trial else {
+            return Err(not_prepared());
+        };
+        let all = self.meter.total([&attempt.used].into_iter(), kernel);
+        (attempt.beside, attempt.recent) = (all, all);
+        // A failure is stored with the trial.
+        let _ = self.step(|attempt, up, request, _| {
+            attempt.end_of_turns(up);
+            settle(up, request)?;
+            attempt.end(up, request)
+        });
+        let Some((trial, attempt, _)) = self.trial.take() else {
+            return Err(not_prepared());
+        };
+        let made = attempt.made;
+        Ok(TrialRecord {
+            seq: trial.seq,
+            cell: trial.cell,
+            at_ms: u64::try_from(made.started_ms - trial.started_ms).unwrap_or(0),
+            error: made.failure.as_ref().map(|f| f.text().into_owned()),
+            defect: made.failure.as_ref().and_then(Failure::defect),
+            trial: made.trial,
+            upkeep_ns: made.usage.upkeep_ns,
+            foreign_cpu: made.usage.foreign,
+            steal: made.usage.steal,
+            backing_resident: made.backing,
+            flags: made.flags,
+        })
+    }
+
+    fn step(
+        &mut self,
+        step: impl FnOnce(
+            &mut Attempt,
+            &mut RunningLayer,
+            &TrialRequest<'_>,
+            &Meter,
+        ) -> Result<(), Failure>,
+    ) -> Result<(), StepError> {
+        let (trial, attempt, _) = self.trial.as_mut().ok_or_else(not_prepared)?;
+        let up = self
+            .layers
+            .get_mut(trial.cell.layer)
+            .and_then(Option::as_mut);
+        let up = up.ok_or_else(|| StepError {
+            message: format!("its layer {} is not up", trial.cell.layer),
+            hint: None,
+        })?;
+        let request = TrialRequest {
+            id: trial.seq,
+            layer: trial.cell.layer,
+            control: false,
+            point: trial.point.clone(),
+            traces: false,
+            cpus: trial.point.meaning.cpus(),
+            seed: trial.seed,
+            least: trial
+                .least
+                .map_or(Least::USUAL, |(ms, ops)| Least { ms, ops }),
+            base: self.dir.to_string_lossy().into_owned(),
+            env: Environment::new(),
+            stop: &self.stop,
+        };
+        let watching = self.watch.over(&up.info().helpers);
+        let meter = &self.meter;
+        attempt.step(up, |attempt, up| step(attempt, up, &request, meter));
+        if let Err(lost) = watching.judge(Ok(())) {
+            attempt.lose(lost);
+        }
+        match &attempt.made.failure {
+            None => Ok(()),
+            Some(Failure::Work { message, hint, .. }) => Err(StepError {
+                message: message.clone(),
+                hint: hint.clone(),
+            }),
+            Some(failure) => Err(StepError {
+                message: failure.text().into_owned(),
+                hint: None,
+            }),
+        }
+    }
+}
+
+fn not_prepared() -> StepError {
+    StepError {
+        message: "no trial is prepared".into(),
+        hint: None,
+    }
+}

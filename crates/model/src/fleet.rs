@@ -1,0 +1,176 @@
+//! A fleet: several hosts that did the same work, in rounds of one, some or all of them at once.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Facts, Machine, Plan, Point};
+
+/// A run of a fleet: all rounds of one plan on several hosts, under one id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FleetRun {
+    /// ULID: sorts by time.
+    pub id: String,
+    /// layermark's version.
+    pub version: String,
+    /// When it started, milliseconds since 1970 UTC.
+    pub started_ms: i64,
+    /// The launcher, with its options.
+    pub launcher: String,
+    /// The plan.
+    pub plan: Plan,
+    /// Seed of data and offsets.
+    pub seed: u64,
+    /// Each host's own directory, with `{host}` for its name.
+    pub dir: String,
+    /// The shared directory, likewise. Absent if only own directories are measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<String>,
+    /// Points in the plan's order.
+    pub points: Vec<Point>,
+    /// All hosts that were asked for, also those that never started.
+    pub hosts: Vec<FleetHost>,
+    /// Rounds in their order.
+    pub rounds: Vec<FleetRound>,
+    /// Whether it was stopped before its last block.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
+}
+
+/// A host of a fleet.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FleetHost {
+    /// Its name; unique in the fleet.
+    pub name: String,
+    /// The machine. Absent if it never started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// SHA-256 of its layermark, hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
+    /// The kernel's boot id: hosts with the same one are one machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+    /// How far its wall clock is ahead of the coordinator's, seconds. No result depends on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_s: Option<f64>,
+    /// Uncertainty of its moments on the coordinator's clock, seconds: half of the shortest round trip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_s: Option<f64>,
+    /// Facts of its own directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Facts>,
+    /// Facts of the shared directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Facts>,
+    /// When and why it was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostHost>,
+}
+
+/// The loss of a host. The others go on without it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LostHost {
+    /// What was done meanwhile, in words, such as `it had its turn`.
+    pub during: String,
+    /// The reason.
+    pub why: String,
+}
+
+/// Which directory a round worked in.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum FleetPlace {
+    /// Each host's own directory.
+    Own,
+    /// The shared directory.
+    Share,
+}
+
+/// A round: some hosts did the same work at the same time, after a barrier.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FleetRound {
+    /// Number of the block.
+    pub block: u32,
+    /// Index of the point.
+    pub point: usize,
+    /// The directory.
+    pub place: FleetPlace,
+    /// What each host did, in the order in which the hosts were taken.
+    pub turns: Vec<FleetTurn>,
+}
+
+/// A host's part of a round.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FleetTurn {
+    /// Index of the host.
+    pub host: usize,
+    /// When its work began, nanoseconds after the barrier opened, by the coordinator's clock.
+    pub began_ns: i64,
+    /// When its work ended, likewise.
+    pub ended_ns: i64,
+    /// Nanoseconds on the probe's clock.
+    pub elapsed_ns: u64,
+    /// Operations done.
+    pub ops: u64,
+    /// Application bytes moved.
+    pub bytes: u64,
+    /// Nanoseconds of `elapsed_ns` that waited for a CPU; absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ns: Option<u64>,
+    /// Share of the host's CPUs (0..=1) that its hypervisor took.
+    #[serde(default)]
+    pub steal: f64,
+    /// Why it did not do its part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl FleetTurn {
+    /// Nanoseconds per operation. `None` if it failed.
+    pub fn ns_per_op(&self) -> Option<f64> {
+        let done = self.error.is_none() && self.ops > 0 && self.elapsed_ns > 0;
+        done.then(|| self.elapsed_ns as f64 / self.ops as f64)
+    }
+}
+
+impl FleetRound {
+    /// Turns that were done, each with its nanoseconds per operation.
+    pub fn done(&self) -> impl Iterator<Item = (&FleetTurn, f64)> {
+        let turns = self.turns.iter();
+        turns.filter_map(|turn| Some((turn, turn.ns_per_op()?)))
+    }
+
+    /// Operations per second of all hosts together: all of them over the time of the slowest host, by the probes' clocks.
+    /// `None` if no host did its part.
+    pub fn rate(&self) -> Option<f64> {
+        let slowest = self.done().map(|(t, _)| t.elapsed_ns).max()?;
+        let ops: u64 = self.done().map(|(t, _)| t.ops).sum();
+        Some(ops as f64 / (slowest as f64 / 1e9))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_a_round_is_that_of_its_slowest_host() {
+        let turn = |elapsed_ns, ops| FleetTurn {
+            elapsed_ns,
+            ops,
+            ..FleetTurn::default()
+        };
+        let mut round = FleetRound {
+            block: 0,
+            point: 0,
+            place: FleetPlace::Share,
+            turns: vec![turn(1_000_000_000, 100), turn(2_000_000_000, 100)],
+        };
+        assert_eq!(round.rate(), Some(100.0));
+        round.turns[1].error = Some("lost".into());
+        assert_eq!(round.rate(), Some(100.0), "one host, one second");
+        round.turns.remove(0);
+        assert_eq!(round.rate(), None);
+    }
+}

@@ -1,0 +1,170 @@
+//! A fleet: each host against the others, and the share under more and more of them.
+
+use layermark_model::{FleetRun, LostHost};
+
+use crate::{
+    build,
+    facts::{
+        LEVEL,
+        fleet::{self, PointRounds},
+    },
+    plain,
+    statements::{
+        fleet::{CheckAnswer, CurveSays, FleetAnswer, HostPart, HostSays, HostsUnlike},
+        odd::OddAt,
+    },
+    types::{
+        CheckedHost, FleetCheck, FleetHostRow, FleetPoint, FleetReport, HostWord, ManyRuns, Report,
+        SlowHost, Standings,
+    },
+    words::{NO_NAMES, Names, Words},
+};
+
+/// A host of a check.
+pub struct HostOfCheck<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How it was lost.
+    pub lost: Option<&'a LostHost>,
+    /// The report of its run. Absent if it made none.
+    pub report: Option<&'a Report>,
+}
+
+impl FleetCheck {
+    /// Compares each host with the others, and with the run `baseline`, which has a name. Differences below `delta` do
+    /// not matter.
+    pub fn of(hosts: &[HostOfCheck<'_>], baseline: Option<(&str, &Report)>, delta: f64) -> Self {
+        let made = hosts.iter().filter(|h| h.lost.is_none());
+        let runs = made.filter_map(|h| Some((h.name, h.report?)));
+        let runs: Vec<(&str, &Report)> = runs.chain(baseline).collect();
+        let compared = ManyRuns::of(&runs, delta);
+        let names = Names::of(compared.as_ref().and_then(|c| c.baseline.as_deref()));
+        let says: Vec<HostSays> = hosts
+            .iter()
+            .map(|host| match host.lost {
+                Some(lost) => HostSays::Lost(lost),
+                None => says(compared.as_ref(), host.name),
+            })
+            .collect();
+        let with = |word: HostWord| {
+            let both = hosts.iter().zip(&says);
+            both.filter(move |(_, says)| word_of(says) == word)
+                .map(|(host, _)| host.name)
+        };
+        let answer = CheckAnswer {
+            hosts: hosts.len(),
+            odd: with(HostWord::Odd).collect(),
+            lost: with(HostWord::Lost).collect(),
+            like: with(HostWord::Like).count(),
+            compared: compared.is_some(),
+        };
+        let rows = hosts.iter().zip(&says).map(|(host, says)| CheckedHost {
+            name: host.name.to_owned(),
+            word: word_of(says),
+            text: says.words(&names).into(),
+            run: host.report.map(|report| report.run.clone()),
+        });
+        let (answer, rows) = (answer.words(&names).capitalised().into(), rows.collect());
+        plain::texts(Self {
+            schema: Self::SCHEMA.into(),
+            generated_by: build::generated_by(),
+            answer,
+            hosts: rows,
+            compared,
+        })
+    }
+}
+
+fn says<'a>(compared: Option<&'a ManyRuns>, host: &str) -> HostSays<'a> {
+    let Some(compared) = compared else {
+        return HostSays::Nothing;
+    };
+    let Some(at) = compared.runs.iter().position(|run| run.name == host) else {
+        return HostSays::Nothing;
+    };
+    let counts = Standings::of(&compared.results, at);
+    let all = counts.compared();
+    if let Some(most) = OddAt::most(&compared.results, at) {
+        return HostSays::Odd(most, counts.odd, all);
+    }
+    match all {
+        0 => HostSays::Nothing,
+        all if counts.like == all => HostSays::Like(all),
+        _ => HostSays::CannotTell(counts),
+    }
+}
+
+fn word_of(says: &HostSays) -> HostWord {
+    match says {
+        HostSays::Like(_) => HostWord::Like,
+        HostSays::Odd(..) => HostWord::Odd,
+        HostSays::CannotTell(_) | HostSays::Nothing => HostWord::CannotTell,
+        HostSays::Lost(_) => HostWord::Lost,
+    }
+}
+
+impl FleetReport {
+    /// The report of a fleet's run.
+    pub fn of(run: &FleetRun) -> Self {
+        let rounds = (0..run.points.len()).map(|point| PointRounds::of(run, point));
+        let rounds: Vec<PointRounds> = rounds.collect();
+        let slowest = fleet::slowest(&rounds);
+        let points = run.points.iter().zip(&rounds).zip(slowest);
+        let points = points.map(|((point, rounds), slowest)| {
+            let (knee, blocks) = rounds.knee();
+            let mut row = FleetPoint {
+                label: point.label.clone(),
+                steps: rounds.steps(),
+                knee: None,
+                text: String::new(),
+                slowest: slowest.map(|(host, ratio)| SlowHost {
+                    name: run.hosts[host].name.clone(),
+                    ratio,
+                    because: rounds.differs(host).map(|why| why.words(&NO_NAMES).into()),
+                }),
+            };
+            row.text = CurveSays::of(&row, knee.as_ref(), blocks)
+                .words(&NO_NAMES)
+                .into();
+            row.knee = knee;
+            row
+        });
+        let points: Vec<FleetPoint> = points.collect();
+        let reached = |p: &FleetPoint| p.knee.as_ref().is_some_and(|k| k.reached);
+        let known = |p: &FleetPoint| p.knee.as_ref().is_some_and(|k| k.hosts.interval.is_some());
+        let lost = run.hosts.iter().filter(|h| h.lost.is_some()).count();
+        let answer = FleetAnswer {
+            hosts: run.hosts.len() - lost,
+            lost,
+            reached: points
+                .iter()
+                .filter(|p| reached(p))
+                .filter_map(|p| Some((p.label.as_str(), &p.knee.as_ref()?.hosts)))
+                .collect(),
+            not_reached: points.iter().filter(|p| known(p) && !reached(p)).count(),
+            unknown: points.iter().filter(|p| !known(p)).count(),
+            stopped: run.stopped,
+        };
+        let answer = answer.words(&NO_NAMES).capitalised().into();
+        let hosts = run.hosts.iter().map(|host| FleetHostRow {
+            name: host.name.clone(),
+            machine: host.machine.clone(),
+            text: HostPart(host.lost.as_ref()).words(&NO_NAMES).into(),
+            lost: host.lost.is_some(),
+        });
+        let unlike = HostsUnlike::all(&run.hosts, &run.version);
+        plain::texts(Self {
+            schema: Self::SCHEMA.into(),
+            generated_by: build::generated_by(),
+            answer,
+            level: LEVEL,
+            hosts: hosts.collect(),
+            unlike: unlike
+                .iter()
+                .map(|one| one.words(&NO_NAMES).into())
+                .collect(),
+            points,
+            run: run.clone(),
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! What is said about a fleet.
+
+use layermark_model::{FleetHost, LostHost};
+
+use crate::{
+    facts::machine::{COMPARED, FactValue, MachineFact, RanOn},
+    group,
+    statements::odd::OddAt,
+    types::{Estimate, FleetKnee, FleetPoint, FleetStep, Standings},
+};
+
+/// How a host of a check compares with the others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum HostSays<'a> {
+    /// Like the others at so many results.
+    Like(usize),
+    /// Odd, most so here, at so many results of these.
+    Odd(OddAt<'a>, usize, usize),
+    /// Not decided.
+    CannotTell(Standings),
+    /// It was lost.
+    Lost(&'a LostHost),
+    /// It has no result.
+    Nothing,
+}
+
+/// The answer of a check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckAnswer<'a> {
+    /// All hosts.
+    pub hosts: usize,
+    /// Names of those that are odd.
+    pub odd: Vec<&'a str>,
+    /// Names of those that were lost.
+    pub lost: Vec<&'a str>,
+    /// How many are like the others.
+    pub like: usize,
+    /// Whether there were enough to be compared.
+    pub compared: bool,
+}
+
+/// The answer of a fleet's run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetAnswer<'a> {
+    /// Hosts that took part to the end.
+    pub hosts: usize,
+    /// Hosts that were lost.
+    pub lost: usize,
+    /// Points whose knee was reached, with it.
+    pub reached: Vec<(&'a str, &'a Estimate)>,
+    /// Number of points whose curve has not bent.
+    pub not_reached: usize,
+    /// Number of points without a knee.
+    pub unknown: usize,
+    /// Whether the user stopped it.
+    pub stopped: bool,
+}
+
+/// What the curve of a point shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CurveSays<'a> {
+    /// It has bent: the knee, and one host's step and the best one.
+    Bent(&'a Estimate, &'a FleetStep, &'a FleetStep),
+    /// It has not bent beyond the noise: one host's step, and that of the most hosts.
+    Straight(&'a FleetStep, &'a FleetStep),
+    /// So many whole blocks are too few.
+    FewBlocks(usize),
+    /// There is no curve.
+    NoCurve,
+}
+
+/// How a host is different from the others, besides its times.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HostDiffers<'a> {
+    /// It waited for a CPU for this share of its time, the others for that share.
+    Waited(f64, f64),
+    /// Its hypervisor took this share of its CPUs, of the others that share.
+    Steal(f64, f64),
+    /// Another value of a fact, and that of the others.
+    Fact(MachineFact, FactValue<'a>, FactValue<'a>),
+    /// Another mount of the share: its type and options, and those of the others.
+    Mount([&'a str; 2], [&'a str; 2]),
+}
+
+/// Something that not all hosts have in common.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HostsUnlike<'a> {
+    /// Values of a fact, and the hosts that have each.
+    Values(MachineFact, Vec<(FactValue<'a>, Vec<&'a str>)>),
+    /// Types and options of the mounts of the share, and the hosts that have each.
+    Mounts(Vec<([&'a str; 2], Vec<&'a str>)>),
+    /// Hosts that are on one machine, and slow each other when they work at once.
+    OneMachine(Vec<&'a str>),
+    /// A host whose wall clock is so many seconds ahead.
+    Clock(&'a str, f64),
+}
+
+/// Whether a host took part to the end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HostPart<'a>(pub Option<&'a LostHost>);
+
+/// Wall clocks that differ by less are the same, seconds.
+const CLOCKS: f64 = 1.0;
+
+impl<'a> CurveSays<'a> {
+    /// Of a point with so many whole blocks.
+    pub fn of(point: &'a FleetPoint, knee: Option<&'a FleetKnee>, blocks: usize) -> Self {
+        let shared = point
+            .steps
+            .iter()
+            .filter(|s| s.place == layermark_model::FleetPlace::Share && s.rate.is_some());
+        let shared: Vec<&FleetStep> = shared.collect();
+        let (Some(one), Some(most), Some(knee)) = (shared.first(), shared.last(), knee) else {
+            return Self::NoCurve;
+        };
+        if knee.hosts.interval.is_none() {
+            return Self::FewBlocks(blocks);
+        }
+        if !knee.reached {
+            return Self::Straight(one, most);
+        }
+        let rate = |s: &FleetStep| s.rate.map_or(0.0, |r| r.estimate);
+        let best = shared.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));
+        Self::Bent(&knee.hosts, one, best.unwrap_or(most))
+    }
+}
+
+impl<'a> HostsUnlike<'a> {
+    /// What these hosts do not have in common.
+    pub fn all(hosts: &'a [FleetHost], version: &'a str) -> Vec<Self> {
+        let known: Vec<(&str, RanOn<'a>)> = hosts
+            .iter()
+            .filter_map(|h| {
+                let machine = h.machine.as_ref()?;
+                Some((h.name.as_str(), RanOn { machine, version }))
+            })
+            .collect();
+        let values = COMPARED.into_iter().filter_map(|fact| {
+            let first = |one: RanOn| {
+                known
+                    .iter()
+                    .position(|(_, other)| fact.is_same(*other, one))
+            };
+            let groups = group::grouped(known.iter().map(|(name, on)| (first(*on), *name)));
+            let groups = groups.into_iter().filter_map(|(at, names)| {
+                let (_, on) = known.get(at?)?;
+                Some((fact.of(*on), names))
+            });
+            let groups: Vec<_> = groups.collect();
+            (groups.len() > 1).then_some(Self::Values(fact, groups))
+        });
+        let mounts = hosts
+            .iter()
+            .filter_map(|h| Some((mount_of(h)?, h.name.as_str())));
+        let mounts = group::grouped(mounts);
+        let mounts = (mounts.len() > 1).then_some(Self::Mounts(mounts));
+        let boots = hosts.iter().filter_map(|h| {
+            let boot = h.boot.as_deref().filter(|b| !b.is_empty())?;
+            Some((boot, h.name.as_str()))
+        });
+        let together = group::grouped(boots).into_iter();
+        let together = together.filter(|(_, names)| names.len() > 1);
+        let together = together.map(|(_, names)| Self::OneMachine(names));
+        let clocks = hosts.iter().filter_map(|h| {
+            let ahead = h.clock_ahead_s.filter(|s| s.abs() >= CLOCKS)?;
+            Some(Self::Clock(&h.name, ahead))
+        });
+        values.chain(mounts).chain(together).chain(clocks).collect()
+    }
+}
+
+/// Type and options of the mount of a host's share.
+pub fn mount_of(host: &FleetHost) -> Option<[&str; 2]> {
+    let mount = host.share.as_ref()?.mounts.first()?;
+    Some([&mount.fs, &mount.options])
+}

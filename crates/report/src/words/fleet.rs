@@ -1,0 +1,324 @@
+//! What is said about a fleet.
+
+use crate::{
+    number::{self, amount, count, list, percent},
+    statements::fleet::{
+        CheckAnswer, CurveSays, FleetAnswer, HostDiffers, HostPart, HostSays, HostsUnlike,
+    },
+    types::{Estimate, FleetStep},
+    words::{Names, Text, Words, machine, text},
+};
+
+fn named(hosts: &[&str]) -> Text {
+    let names: Vec<Text> = hosts.iter().map(|host| Text::code(host)).collect();
+    list(&names).into()
+}
+
+impl Words for HostSays<'_> {
+    fn words(&self, names: &Names) -> Text {
+        match self {
+            Self::Like(of) => text!("like the others at all of {}", count(*of, "result")),
+            Self::Odd(most, odd, of) => {
+                let place = if most.layer == names.baseline {
+                    names.natively()
+                } else {
+                    text!("in {}", Text::code(most.layer))
+                };
+                let more = (*odd > 1).then(|| text!(", and at {} more of {of}", odd - 1));
+                text!(
+                    "odd at {} {place} by {}{}",
+                    most.point,
+                    amount(most.ratio),
+                    more.unwrap_or_default()
+                )
+            }
+            Self::CannotTell(n) => text!(
+                "cannot tell: like the others at {} of {}, not decided at {}",
+                n.like,
+                n.compared(),
+                n.compared() - n.like
+            ),
+            Self::Lost(lost) => HostPart(Some(lost)).words(names),
+            Self::Nothing => "cannot tell: it has no result that could be compared".into(),
+        }
+    }
+}
+
+impl Words for CheckAnswer<'_> {
+    fn words(&self, _: &Names) -> Text {
+        let lost = (!self.lost.is_empty()).then(|| {
+            let were = number::verb(self.lost.len(), "was", "were");
+            text!("; {} {were} lost", named(&self.lost))
+        });
+        let lost = lost.unwrap_or_default();
+        if !self.compared {
+            return text!("no answer: fewer than three hosts can be compared{lost}");
+        }
+        let of = count(self.hosts, "host");
+        match self.odd.as_slice() {
+            [] if self.like == self.hosts => text!("all {of} are alike"),
+            [] => text!(
+                "none of {of} is known to be odd; like the others at every result: {}{lost}",
+                self.like
+            ),
+            [one] => text!("{} of {of} is the odd one{lost}", Text::code(one)),
+            odd => text!("{} of {of} are odd: {}{lost}", odd.len(), named(odd)),
+        }
+    }
+}
+
+impl Words for HostPart<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self.0 {
+            Some(lost) => text!("lost while {}: {}", lost.during, lost.why),
+            None => "took part to the end".into(),
+        }
+    }
+}
+
+/// `2.4 hosts (2.1 to 2.8)`.
+fn hosts_of(knee: &Estimate) -> Text {
+    let n = |value: f64| format!("{value:.1}");
+    let span = knee
+        .interval
+        .map(|[low, high]| text!(" ({} to {})", n(low), n(high)));
+    text!("{} hosts{}", n(knee.estimate), span.unwrap_or_default())
+}
+
+fn rate(step: &FleetStep) -> Text {
+    let rate = step.rate.map_or(0.0, |rate| rate.estimate);
+    number::value(rate, "ops/s").into()
+}
+
+impl Words for CurveSays<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::Bent(knee, one, best) => text!(
+                "all together get no more than {} would get alone: {} to one host, at most {} to {}",
+                hosts_of(knee),
+                rate(one),
+                rate(best),
+                count(best.hosts, "host")
+            ),
+            Self::Straight(one, most) => text!(
+                "no knee up to {}: {} to one host, {} to all",
+                count(most.hosts, "host"),
+                rate(one),
+                rate(most)
+            ),
+            Self::FewBlocks(blocks) => text!(
+                "no knee is known: it needs six blocks in which all hosts did their part, and there {} {blocks}",
+                number::verb(*blocks, "is", "are")
+            ),
+            Self::NoCurve => "no knee: it needs one host alone and more of them at once".into(),
+        }
+    }
+}
+
+impl Words for FleetAnswer<'_> {
+    fn words(&self, _: &Names) -> Text {
+        let of = count(self.hosts, "host");
+        let knees: Vec<Text> = self
+            .reached
+            .iter()
+            .map(|(label, knee)| text!("{label} at {}", hosts_of(knee)))
+            .collect();
+        let reached = (!knees.is_empty()).then(|| text!("the share's knee: {}", list(&knees)));
+        let works =
+            |n: usize, what: &str| (n > 0).then(|| text!("{what} at {}", count(n, "point")));
+        let parts = [
+            reached,
+            works(self.not_reached, &format!("no knee up to {of}")),
+            works(self.unknown, "no knee is known"),
+            (self.lost > 0).then(|| {
+                let were = number::verb(self.lost, "was", "were");
+                text!("{} {were} lost", count(self.lost, "host"))
+            }),
+            self.stopped.then(|| "stopped by the user".into()),
+        ];
+        let said = Text::joined(parts.into_iter().flatten(), "; ");
+        if said.length() == 0 {
+            return "nothing was measured".into();
+        }
+        said
+    }
+}
+
+impl Words for HostDiffers<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::Waited(own, others) => text!(
+                "it waited for a CPU {} of the time, the others {}",
+                percent(*own),
+                percent(*others)
+            ),
+            Self::Steal(own, others) => text!(
+                "its hypervisor took {} of its CPUs, and {} of the others'",
+                percent(*own),
+                percent(*others)
+            ),
+            Self::Fact(fact, own, others) => text!(
+                "{}: {}, of the others {}",
+                machine::name(*fact),
+                machine::value(*own),
+                machine::value(*others)
+            ),
+            Self::Mount([fs, options], [other_fs, other_options]) => text!(
+                "its share is mounted as {fs} with {options}, that of the others as {other_fs} with {other_options}"
+            ),
+        }
+    }
+}
+
+impl Words for HostsUnlike<'_> {
+    fn words(&self, _: &Names) -> Text {
+        match self {
+            Self::Values(fact, groups) => {
+                let each = groups.iter();
+                let each = each
+                    .map(|(value, hosts)| text!("{} in {}", machine::value(*value), named(hosts)));
+                text!("{}: {}", machine::name(*fact), Text::joined(each, "; "))
+            }
+            Self::Mounts(groups) => {
+                let each = groups.iter();
+                let each = each
+                    .map(|([fs, options], hosts)| text!("{fs} with {options} in {}", named(hosts)));
+                text!("mount of the share: {}", Text::joined(each, "; "))
+            }
+            Self::OneMachine(hosts) => text!(
+                "{} are on one machine, so they slow each other when they work at once",
+                named(hosts)
+            ),
+            Self::Clock(host, ahead) => {
+                let side = if *ahead > 0.0 { "ahead" } else { "behind" };
+                text!(
+                    "the clock of {} is {} s {side}; no result depends on it",
+                    Text::code(host),
+                    number::sig3(ahead.abs())
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::{FleetPlace, LostHost};
+
+    use super::*;
+    use crate::{statements::odd::OddAt, types::Standings, words::said};
+
+    fn step(hosts: usize, rate: f64) -> FleetStep {
+        FleetStep {
+            place: FleetPlace::Share,
+            hosts,
+            rounds: 6,
+            incomplete: 0,
+            rate: Some(Estimate::new(rate, None)),
+            bytes_per_s: 0.0,
+            ratio: None,
+            first_done_s: 0.1,
+            last_done_s: 0.2,
+            start_spread_s: 0.0,
+            fairness: 1.0,
+            each_us: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn hosts_have_a_word() {
+        let slower = Estimate::new(1.3, None);
+        let at = OddAt {
+            layer: "native",
+            point: "stat",
+            ratio: &slower,
+        };
+        let lost = LostHost {
+            during: "it had its turn".into(),
+            why: "its launcher ended (exit status: 1)".into(),
+        };
+        let unknown = Standings {
+            like: 4,
+            unknown: 2,
+            ..Standings::default()
+        };
+        for (says, text) in [
+            (HostSays::Like(6), "like the others at all of 6 results"),
+            (HostSays::Odd(at, 1, 6), "odd at stat natively by +30 %"),
+            (
+                HostSays::Odd(at, 3, 6),
+                "odd at stat natively by +30 %, and at 2 more of 6",
+            ),
+            (
+                HostSays::CannotTell(unknown),
+                "cannot tell: like the others at 4 of 6, not decided at 2",
+            ),
+            (
+                HostSays::Lost(&lost),
+                "lost while it had its turn: its launcher ended (exit status: 1)",
+            ),
+        ] {
+            assert_eq!(said(&says), text);
+        }
+    }
+
+    #[test]
+    fn a_check_names_odd_and_lost_hosts() {
+        let answer = CheckAnswer {
+            hosts: 3,
+            odd: vec!["n2"],
+            lost: Vec::new(),
+            like: 2,
+            compared: true,
+        };
+        assert_eq!(said(&answer), "`n2` of 3 hosts is the odd one");
+        let alike = CheckAnswer {
+            odd: Vec::new(),
+            like: 3,
+            ..answer.clone()
+        };
+        assert_eq!(said(&alike), "all 3 hosts are alike");
+        let lost = CheckAnswer {
+            odd: Vec::new(),
+            lost: vec!["n1"],
+            compared: false,
+            ..answer.clone()
+        };
+        assert_eq!(
+            said(&lost),
+            "no answer: fewer than three hosts can be compared; `n1` was lost"
+        );
+        let two = CheckAnswer {
+            hosts: 5,
+            odd: vec!["a", "b"],
+            ..answer
+        };
+        assert_eq!(said(&two), "2 of 5 hosts are odd: `a` and `b`");
+    }
+
+    #[test]
+    fn a_knee_is_said_only_where_the_curve_bends() {
+        let knee = Estimate::new(2.41, Some([2.1, 2.84]));
+        let (one, best) = (step(1, 1000.0), step(4, 2410.0));
+        assert_eq!(
+            said(&CurveSays::Bent(&knee, &one, &best)),
+            "all together get no more than 2.4 hosts (2.1 to 2.8) would get alone: 1.00 kops/s to one host, at most 2.41 kops/s to 4 hosts"
+        );
+        assert_eq!(
+            said(&CurveSays::Straight(&one, &best)),
+            "no knee up to 4 hosts: 1.00 kops/s to one host, 2.41 kops/s to all"
+        );
+        let answer = FleetAnswer {
+            hosts: 4,
+            lost: 1,
+            reached: vec![("read", &knee)],
+            not_reached: 2,
+            unknown: 0,
+            stopped: false,
+        };
+        assert_eq!(
+            said(&answer),
+            "the share's knee: read at 2.4 hosts (2.1 to 2.8); no knee up to 4 hosts at 2 points; 1 host was lost"
+        );
+    }
+}
