@@ -347,12 +347,12 @@ impl Fleet {
 
     fn frame(
         &mut self,
-        line: &[u8],
+        heard: &[u8],
         (link, at): (usize, Instant),
         n: u64,
         during: &str,
     ) -> Option<Answered> {
-        let frame = frame::read(line)?;
+        let frame = frame::read(heard)?;
         let host = *self.by_task.get(&frame.task)?;
         let of = &mut self.hosts[host];
         // A task of another launcher cannot speak for this one.

@@ -45,18 +45,14 @@ pub fn cut(task: u32, next: &mut u64, message: &[u8]) -> Vec<u8> {
 
 /// Reads a line without its newline. `None` if it is not a frame, or a launcher has put another task's number before it.
 pub fn read(line: &[u8]) -> Option<Frame<'_>> {
-    let (label, frame) = match line.strip_prefix(MARK) {
-        Some(frame) => (None, frame),
-        None => {
-            let colon = line.iter().take(16).position(|b| *b == b':')?;
-            let label: u32 = std::str::from_utf8(&line[..colon])
-                .ok()?
-                .trim()
-                .parse()
-                .ok()?;
-            let frame = line[colon + 1..].strip_prefix(b" ")?;
-            (Some(label), frame.strip_prefix(MARK)?)
-        }
+    let (label, frame) = if let Some(frame) = line.strip_prefix(MARK) {
+        (None, frame)
+    } else {
+        let colon = line.iter().take(16).position(|b| *b == b':')?;
+        let label = std::str::from_utf8(&line[..colon]).ok()?;
+        let label: u32 = label.trim().parse().ok()?;
+        let frame = line[colon + 1..].strip_prefix(b" ")?;
+        (Some(label), frame.strip_prefix(MARK)?)
     };
     let (task, rest) = word(frame)?;
     let (number, part) = word(rest)?;

@@ -361,8 +361,8 @@ mod tests {
         let (nothing, _keep) = io::pipe().unwrap();
         let mut link = Link::over(ours.into(), nothing, 0, &send).unwrap();
         let begun = Instant::now();
-        let line = vec![b'x'; 1 << 20];
-        let e = link.send(&line, Duration::from_millis(50)).unwrap_err();
+        let long = vec![b'x'; 1 << 20];
+        let e = link.send(&long, Duration::from_millis(50)).unwrap_err();
         assert_eq!(e.kind(), io::ErrorKind::TimedOut);
         assert!(begun.elapsed() < Duration::from_secs(5));
         drop(theirs);

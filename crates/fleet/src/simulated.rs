@@ -82,7 +82,7 @@ fn tasks(
             match fault(task, order.n, &order.order) {
                 Behaviour::Silent => {}
                 Behaviour::Garbage => {
-                    out.write_all(format!("{task}: @lm {task} x\n").repeat(100_000).as_bytes())?
+                    out.write_all(format!("{task}: @lm {task} x\n").repeat(100_000).as_bytes())?;
                 }
                 Behaviour::Twice => {
                     let mut again = first_piece(task, order.n, answer.clone())?;
@@ -142,7 +142,7 @@ fn fleet(hosts: u32, silence: Duration, fault: Fault) -> Fleet {
         })
         .unwrap();
     drop(send);
-    fleet.greet("own", Duration::from_secs(60));
+    fleet.greet("own", Duration::from_mins(1));
     fleet
 }
 
@@ -176,7 +176,7 @@ fn resident() -> u64 {
 fn many(hosts: u32, most_memory: u64) {
     let before = resident();
     let begun = Instant::now();
-    let mut fleet = fleet(hosts, Duration::from_secs(60), good);
+    let mut fleet = fleet(hosts, Duration::from_mins(1), good);
     let greeted = begun.elapsed();
     let barrier = fleet.compare_clocks();
     let all = fleet.up();

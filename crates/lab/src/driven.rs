@@ -198,11 +198,12 @@ impl DrivenHost {
         let points = points.iter().map(|at| self.read(at));
         let points: Vec<Point> = points.collect::<Result<_, _>>()?;
         let storage = self.catalog.describe(spec).map(|info| info.storage);
-        Ok(match storage {
+        match storage {
             Some(Storage::Directory(dir)) => check::room_for(&dir, &points, sharing.into())?,
             // The master copy of the packaged files is there too.
             _ => check::room_for(&self.dir, &points, 2)?,
-        })
+        }
+        Ok(())
     }
 
     /// Makes the master copy of the packaged files of a session.

@@ -115,13 +115,13 @@ fn write_files(dir: &Path, ports: &[u16]) {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy().into_owned();
     let here = dir.display();
-    let nodes: String = NODES
-        .iter()
-        .zip(&ports[1..])
-        .map(|(node, port)| {
-            format!("NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=1000\n")
-        })
-        .collect();
+    let node = |(node, port): (&&str, &u16)| {
+        format!(
+            "NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 RealMemory=1000"
+        )
+    };
+    let nodes: Vec<String> = NODES.iter().zip(&ports[1..]).map(node).collect();
+    let nodes = nodes.join("\n");
     let text = format!(
         "ClusterName=lab\nSlurmctldHost=localhost(127.0.0.1)\nSlurmUser=root\nSlurmdUser=root\nAuthType=auth/munge\n\
          AuthInfo=socket={here}/munge\nCryptoType=crypto/munge\nSlurmctldPort={}\nStateSaveLocation={here}/state\n\
@@ -130,7 +130,7 @@ fn write_files(dir: &Path, ports: &[u16]) {
          TaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n\
          SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nSchedulerType=sched/backfill\nMpiDefault=none\n\
          ReturnToService=2\nSlurmdParameters=config_overrides\nPropagateResourceLimits=NONE\nSwitchType=switch/none\n\
-         {nodes}PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4\n",
+         {nodes}\nPartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4\n",
         ports[0]
     );
     fs::write(dir.join("slurm.conf"), text).expect("slurm.conf");

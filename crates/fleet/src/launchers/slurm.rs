@@ -17,8 +17,8 @@ fn commands(asked: &Asked) -> Result<Vec<StartCommand>, LauncherError> {
         HostsAsked::Names(names) => {
             let mut sorted = names.clone();
             sorted.sort();
-            if let Some(twice) = sorted.windows(2).find(|w| w[0] == w[1]) {
-                let text = format!("slurm: the host {} is named twice", twice[0]);
+            if let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a == b) {
+                let text = format!("slurm: the host {twice} is named twice");
                 return Err(LauncherError::new(text, "name each node once: one task runs on each"));
             }
             (names.len() as u32, Some(names.join(",")))
