@@ -197,6 +197,7 @@ macro_rules! variants {
 
 mod answers;
 mod cut_levels;
+mod fleet;
 mod sequences;
 mod studies;
 
