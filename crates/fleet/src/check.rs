@@ -147,6 +147,9 @@ pub(crate) fn opened(fleet: &mut Fleet, order: &Order) -> BTreeMap<usize, Opened
     let mut all = BTreeMap::new();
     for answered in fleet.order(&up, OPENING, order) {
         match answered.answer {
+            Answer::Opened(opened) if opened.layers.is_empty() => {
+                fleet.lose(answered.host, OPENING, "it named no directory");
+            }
             Answer::Opened(opened) => {
                 let failed = opened.layers.first().and_then(|own| own.failed.clone());
                 match failed {
@@ -283,7 +286,11 @@ impl Check<'_> {
 
     fn is_ready(&self, host: usize, layer: usize) -> bool {
         let run = self.runs[host].as_ref();
-        run.is_some_and(|run| run.layers[layer].status == LayerStatus::Ready)
+        run.is_some_and(|run| {
+            run.layers
+                .get(layer)
+                .is_some_and(|l| l.status == LayerStatus::Ready)
+        })
     }
 
     fn trials<E>(
@@ -314,11 +321,15 @@ impl Check<'_> {
                 continue;
             };
             let record = made.record.unwrap_or_else(|| TrialRecord {
-                seq: work.seq,
-                cell,
                 error: made.turn.error.clone(),
                 ..TrialRecord::default()
             });
+            // Whatever the task says it is of.
+            let record = TrialRecord {
+                seq: work.seq,
+                cell,
+                ..record
+            };
             on(CheckEvent::Trial(&run.id, &record))?;
         }
         Ok(())

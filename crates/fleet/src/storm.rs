@@ -197,7 +197,7 @@ impl Storm<'_> {
         let turns = self.turns(fleet, &alone, at, ONE_PASS);
         let done = turns.iter().find(|t| t.error.is_none() && t.ops > 0);
         self.least[point][place as usize] = done.map(|turn| {
-            let took = (turn.ended_ns - turn.began_ns).max(1) as f64;
+            let took = turn.ended_ns.saturating_sub(turn.began_ns).max(1) as f64;
             let times = ALONE_MS as f64 * 1e6 / took;
             (turn.ops as f64 * times.max(1.0)) as u64
         });

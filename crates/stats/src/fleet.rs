@@ -31,6 +31,8 @@ pub struct Knee {
     /// Whether the curve has bent: the rate of the most hosts is below that line, by more than `tolerance` and beyond
     /// the noise. If not, the knee is not reached.
     pub reached: bool,
+    /// Whether the curve is straight: the rate of the most hosts is within `tolerance` of that line, beyond the noise.
+    pub straight: bool,
 }
 
 /// The knee of rates over numbers of hosts. A block has the rate at each number of hosts, in any order.
@@ -87,6 +89,7 @@ pub fn knee(blocks: &[Vec<(u32, f64)>], tolerance: f64, level: f64, seed: u64) -
         reached: enough
             && is_below(efficiency)
             && is_below(quantile_of_sorted(&efficiencies, 1.0 - tail)),
+        straight: enough && !is_below(quantile_of_sorted(&efficiencies, tail)),
     })
 }
 

@@ -45,6 +45,7 @@ pages![
     "compare",
     "serve",
     "howto/team",
+    "howto/fleet",
     "howto/from-fio",
     "howto/from-iozone",
     "howto/from-hyperfine",

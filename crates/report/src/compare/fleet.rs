@@ -1,5 +1,7 @@
 //! A fleet: each host against the others, and the share under more and more of them.
 
+use std::collections::BTreeSet;
+
 use layermark_model::{FleetRun, LostHost};
 
 use crate::{
@@ -39,11 +41,12 @@ impl FleetCheck {
         let runs: Vec<(&str, &Report)> = runs.chain(baseline).collect();
         let compared = ManyRuns::of(&runs, delta);
         let names = Names::of(compared.as_ref().and_then(|c| c.baseline.as_deref()));
+        let all = results(hosts);
         let says: Vec<HostSays> = hosts
             .iter()
             .map(|host| match host.lost {
                 Some(lost) => HostSays::Lost(lost),
-                None => says(compared.as_ref(), host.name),
+                None => says(compared.as_ref(), host.name, all),
             })
             .collect();
         let with = |word: HostWord| {
@@ -75,7 +78,18 @@ impl FleetCheck {
     }
 }
 
-fn says<'a>(compared: Option<&'a ManyRuns>, host: &str) -> HostSays<'a> {
+/// How many results the hosts have together. A host whose share was not set up has fewer.
+fn results(hosts: &[HostOfCheck<'_>]) -> usize {
+    let reports = hosts.iter().filter(|h| h.lost.is_none());
+    let rows = reports.filter_map(|h| h.report).flat_map(|r| &r.results);
+    let known = rows.filter(|row| row.op_us.is_some());
+    let known: BTreeSet<(&str, &str)> = known
+        .map(|row| (row.layer.as_str(), row.label.as_str()))
+        .collect();
+    known.len()
+}
+
+fn says<'a>(compared: Option<&'a ManyRuns>, host: &str, results: usize) -> HostSays<'a> {
     let Some(compared) = compared else {
         return HostSays::Nothing;
     };
@@ -89,6 +103,7 @@ fn says<'a>(compared: Option<&'a ManyRuns>, host: &str) -> HostSays<'a> {
     }
     match all {
         0 => HostSays::Nothing,
+        all if counts.like == all && all < results => HostSays::Lacks(all, results - all),
         all if counts.like == all => HostSays::Like(all),
         _ => HostSays::CannotTell(counts),
     }
@@ -98,7 +113,7 @@ fn word_of(says: &HostSays) -> HostWord {
     match says {
         HostSays::Like(_) => HostWord::Like,
         HostSays::Odd(..) => HostWord::Odd,
-        HostSays::CannotTell(_) | HostSays::Nothing => HostWord::CannotTell,
+        HostSays::CannotTell(_) | HostSays::Lacks(..) | HostSays::Nothing => HostWord::CannotTell,
         HostSays::Lost(_) => HostWord::Lost,
     }
 }
@@ -131,7 +146,7 @@ impl FleetReport {
         });
         let points: Vec<FleetPoint> = points.collect();
         let reached = |p: &FleetPoint| p.knee.as_ref().is_some_and(|k| k.reached);
-        let known = |p: &FleetPoint| p.knee.as_ref().is_some_and(|k| k.hosts.interval.is_some());
+        let straight = |p: &FleetPoint| p.knee.as_ref().is_some_and(|k| k.straight);
         let lost = run.hosts.iter().filter(|h| h.lost.is_some()).count();
         let answer = FleetAnswer {
             hosts: run.hosts.len() - lost,
@@ -141,8 +156,11 @@ impl FleetReport {
                 .filter(|p| reached(p))
                 .filter_map(|p| Some((p.label.as_str(), &p.knee.as_ref()?.hosts)))
                 .collect(),
-            not_reached: points.iter().filter(|p| known(p) && !reached(p)).count(),
-            unknown: points.iter().filter(|p| !known(p)).count(),
+            not_reached: points.iter().filter(|p| straight(p)).count(),
+            unknown: points
+                .iter()
+                .filter(|p| !reached(p) && !straight(p))
+                .count(),
             stopped: run.stopped,
         };
         let answer = answer.words(&NO_NAMES).capitalised().into();

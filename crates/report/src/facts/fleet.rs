@@ -165,7 +165,6 @@ impl<'a> PointRounds<'a> {
 
     /// The knee of the share, and the number of blocks in which all hosts did their part at every step.
     pub fn knee(&self) -> (Option<FleetKnee>, usize) {
-        let numbers = self.share.len();
         let mut blocks = BTreeMap::<u32, Vec<(u32, f64)>>::new();
         for (hosts, rounds) in &self.share {
             for (block, round) in rounds.iter().filter(|(_, r)| is_whole(r)) {
@@ -173,10 +172,14 @@ impl<'a> PointRounds<'a> {
                 blocks.entry(*block).or_default().extend(rate);
             }
         }
-        let whole: Vec<_> = blocks
-            .into_values()
-            .filter(|b| b.len() == numbers)
-            .collect();
+        // After a loss there are other numbers of hosts than before: those of most blocks are compared.
+        let mut alike = BTreeMap::<Vec<u32>, Vec<_>>::new();
+        for block in blocks.into_values() {
+            let numbers = block.iter().map(|(hosts, _)| *hosts).collect();
+            alike.entry(numbers).or_default().push(block);
+        }
+        let alike = alike.into_iter().max_by_key(|(n, of)| (of.len(), n.len()));
+        let whole = alike.map(|(_, of)| of).unwrap_or_default();
         let found = stats::knee(&whole, BEND, LEVEL, self.run.seed);
         let knee = found.map(|knee| FleetKnee {
             hosts: Estimate::new(
@@ -184,6 +187,7 @@ impl<'a> PointRounds<'a> {
                 knee.hosts.interval.map(|i| [i.low, i.high]),
             ),
             reached: knee.reached,
+            straight: knee.straight,
         });
         (knee, whole.len())
     }

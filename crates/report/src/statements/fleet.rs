@@ -18,6 +18,9 @@ pub enum HostSays<'a> {
     Odd(OddAt<'a>, usize, usize),
     /// Not decided.
     CannotTell(Standings),
+    /// Like the others at the first number of results. The second number of them could not be compared, since it or
+    /// another host has none.
+    Lacks(usize, usize),
     /// It was lost.
     Lost(&'a LostHost),
     /// It has no result.
@@ -48,7 +51,7 @@ pub struct FleetAnswer<'a> {
     pub lost: usize,
     /// Points whose knee was reached, with it.
     pub reached: Vec<(&'a str, &'a Estimate)>,
-    /// Number of points whose curve has not bent.
+    /// Number of points whose curve is straight.
     pub not_reached: usize,
     /// Number of points without a knee.
     pub unknown: usize,
@@ -63,6 +66,8 @@ pub enum CurveSays<'a> {
     Bent(&'a Estimate, &'a FleetStep, &'a FleetStep),
     /// It has not bent beyond the noise: one host's step, and that of the most hosts.
     Straight(&'a FleetStep, &'a FleetStep),
+    /// It may have bent or not: the knee, and the most hosts.
+    Open(&'a Estimate, &'a FleetStep),
     /// So many whole blocks are too few.
     FewBlocks(usize),
     /// There is no curve.
@@ -116,8 +121,11 @@ impl<'a> CurveSays<'a> {
         if knee.hosts.interval.is_none() {
             return Self::FewBlocks(blocks);
         }
-        if !knee.reached {
+        if knee.straight {
             return Self::Straight(one, most);
+        }
+        if !knee.reached {
+            return Self::Open(&knee.hosts, most);
         }
         let rate = |s: &FleetStep| s.rate.map_or(0.0, |r| r.estimate);
         let best = shared.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));

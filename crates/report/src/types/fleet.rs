@@ -113,7 +113,7 @@ pub struct FleetStep {
     pub rounds: usize,
     /// Rounds in which a host did not. They are in no number of this step.
     pub incomplete: usize,
-    /// Operations per second of all together, over the time of the slowest.
+    /// Operations per second of all together: the sum of the rates of each.
     pub rate: Option<Estimate>,
     /// Bytes per second likewise; 0 if the work moves none.
     pub bytes_per_s: f64,
@@ -136,8 +136,10 @@ pub struct FleetStep {
 pub struct FleetKnee {
     /// Where the line through one host's rate meets the highest rate.
     pub hosts: Estimate,
-    /// Whether the curve has bent. If not, the knee was not reached.
+    /// Whether the curve has bent beyond the noise.
     pub reached: bool,
+    /// Whether it is straight up to the most hosts, beyond the noise. Neither: the data does not decide.
+    pub straight: bool,
 }
 
 /// A host that is slower than the others.

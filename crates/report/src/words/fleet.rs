@@ -38,6 +38,10 @@ impl Words for HostSays<'_> {
                 n.compared(),
                 n.compared() - n.like
             ),
+            Self::Lacks(like, missing) => text!(
+                "cannot tell: like the others at {}; {missing} more could not be compared, because it or another host has none",
+                count(*like, "result")
+            ),
             Self::Lost(lost) => HostPart(Some(lost)).words(names),
             Self::Nothing => "cannot tell: it has no result that could be compared".into(),
         }
@@ -105,6 +109,11 @@ impl Words for CurveSays<'_> {
                 count(most.hosts, "host"),
                 rate(one),
                 rate(most)
+            ),
+            Self::Open(knee, most) => text!(
+                "whether there is a knee up to {} is not decided: it would be at {}",
+                count(most.hosts, "host"),
+                hosts_of(knee)
             ),
             Self::FewBlocks(blocks) => text!(
                 "no knee is known: it needs six blocks in which all hosts did their part, and there {} {blocks}",

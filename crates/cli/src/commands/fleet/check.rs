@@ -1,6 +1,6 @@
 //! `layermark fleet check`: which host is odd.
 
-use std::{fs::File, path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use layermark_fleet::check::{self, CheckEvent, CheckRequest};
@@ -10,10 +10,18 @@ use layermark_report::{FleetCheck, HostOfCheck, Report, render};
 
 use super::{LauncherArgs, shared};
 use crate::{
-    commands::{complete, output, plans, stdout, stored},
+    commands::{
+        complete, output, plans, stdout, stored,
+        target::{Destination, FileOption},
+    },
     common_args::{JsonArg, StoreArg, share},
     failure::{Code, Failure},
     signals,
+};
+
+const JUNIT: FileOption = FileOption {
+    name: "--junit",
+    elsewhere: "layermark fleet check --junit ~/hosts.xml",
 };
 
 #[derive(Debug, Args)]
@@ -38,6 +46,9 @@ pub struct FleetCheckArgs {
     /// Also write the words as XML in the format of junit: a test case for each host
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Let --junit replace a file that layermark did not write
+    #[arg(long)]
+    pub force: bool,
     #[command(flatten)]
     pub store: StoreArg,
     #[command(flatten)]
@@ -86,6 +97,9 @@ fn plan(asked: &[String]) -> Result<(Plan, Vec<Point>), Failure> {
 pub fn hosts(args: &FleetCheckArgs) -> Result<ExitCode, Failure> {
     let (plan, points) = plan(&args.point)?;
     let share = args.share.as_deref().map(shared).transpose()?;
+    let junit = args.junit.as_ref();
+    let junit = junit.map(|path| Destination::find(&JUNIT, path, args.force));
+    let junit = junit.transpose()?;
     let mut store = stored::open_store(args.store.store.as_deref())?;
     let baseline = args.baseline.as_deref();
     let baseline = baseline.map(|run| Ok::<_, Failure>((run, stored::report(&mut store, run)?)));
@@ -135,7 +149,7 @@ pub fn hosts(args: &FleetCheckArgs) -> Result<ExitCode, Failure> {
         .collect();
     let baseline = baseline.as_ref().map(|(name, report)| (*name, report));
     let found = FleetCheck::of(&each, baseline, args.delta);
-    print(&found, args)?;
+    print(&found, junit.as_ref(), args)?;
     Ok(match () {
         () if stop.asked() => Code::Stopped.into(),
         () if found.failed() => Code::Failed.into(),
@@ -143,13 +157,11 @@ pub fn hosts(args: &FleetCheckArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-fn print(found: &FleetCheck, args: &FleetCheckArgs) -> Result<(), Failure> {
-    if let Some(path) = &args.junit {
-        let failed =
-            |e: &dyn std::fmt::Display| Failure::failed(format!("--junit {}: {e}", path.display()));
-        let mut file = File::create(path).map_err(|e| failed(&e))?;
-        render::fleet_junit(found, &mut file).map_err(|e| failed(&e))?;
-    }
+fn print(
+    found: &FleetCheck,
+    junit: Option<&Destination>,
+    args: &FleetCheckArgs,
+) -> Result<(), Failure> {
     let mut text = Vec::new();
     if args.json.json {
         serde_json::to_writer_pretty(&mut text, found).map_err(Failure::failed)?;
@@ -158,5 +170,11 @@ fn print(found: &FleetCheck, args: &FleetCheckArgs) -> Result<(), Failure> {
         let style = output::style(render::Unit::Ratio);
         render::print_fleet_check(found, style, &mut text).map_err(Failure::failed)?;
     }
-    stdout::write(&text)
+    stdout::write(&text)?;
+    if let Some(file) = junit {
+        file.fill(args.force, &|out| {
+            render::fleet_junit(found, &mut *out.open("")?)
+        })?;
+    }
+    Ok(())
 }

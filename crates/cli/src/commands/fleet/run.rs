@@ -1,6 +1,6 @@
 //! `layermark fleet run`: a shared directory under one, some and all hosts.
 
-use std::{fs::File, io::Write, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use layermark_fleet::storm::{self, StormEvent, StormRequest, USUAL_BLOCKS};
@@ -10,11 +10,21 @@ use layermark_report::{FleetReport, render};
 
 use super::{LauncherArgs, shared};
 use crate::{
-    commands::{complete, output, programs, run::read_plan, stdout},
+    commands::{
+        complete, output, programs,
+        run::read_plan,
+        stdout,
+        target::{Destination, FileOption},
+    },
     common_args::JsonArg,
     failure::{Code, Failure},
     say::say,
     signals,
+};
+
+const OUTPUT: FileOption = FileOption {
+    name: "-o",
+    elsewhere: "layermark fleet run -o ~/fleet.json",
 };
 
 #[derive(Debug, Args)]
@@ -36,9 +46,12 @@ pub struct FleetRunArgs {
     /// Factor for file sizes and counts
     #[arg(long, value_name = "FACTOR")]
     pub scale: Option<f64>,
-    /// Also write the JSON to this new file: a fleet's run is in no store
+    /// Also write the JSON to this file: a fleet's run is in no store
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Let -o replace a file that layermark did not write
+    #[arg(long)]
+    pub force: bool,
     #[command(flatten)]
     pub json: JsonArg,
 }
@@ -57,14 +70,9 @@ pub fn storm(args: &FleetRunArgs) -> Result<ExitCode, Failure> {
         .map_err(|e| Failure::usage(format!("plan: {e}")))?;
     let points = points(&plan, Catalog::default())?;
     let share = shared(&args.share)?;
-    let file = args.output.as_ref().map(|path| {
-        let made = File::create_new(path);
-        made.map_err(|e| {
-            Failure::usage(format!("-o {}: {e}", path.display()))
-                .hint("name a new file: -o fleet.json")
-        })
-    });
-    let mut file = file.transpose()?;
+    let file = args.output.as_ref();
+    let file = file.map(|path| Destination::find(&OUTPUT, path, args.force));
+    let file = file.transpose()?;
     let stop = Stop::new();
     let _signals = signals::connect(&stop).map_err(|e| Failure::failed(format!("signals: {e}")))?;
     let mut fleet = args.launcher.start(&stop)?;
@@ -95,19 +103,19 @@ pub fn storm(args: &FleetRunArgs) -> Result<ExitCode, Failure> {
     let report = FleetReport::of(&run);
     let mut json = serde_json::to_vec_pretty(&report).map_err(Failure::failed)?;
     json.push(b'\n');
-    if let Some(file) = &mut file {
-        file.write_all(&json)
-            .map_err(|e| Failure::failed(format!("-o: {e}")))?;
-    }
     let text = if args.json.json {
-        json
+        json.clone()
     } else {
         let mut text = Vec::new();
         let style = output::style(render::Unit::Ratio);
         render::print_fleet(&report, style, &mut text).map_err(Failure::failed)?;
         text
     };
+    // What was measured is told, though a file may have no room.
     stdout::write(&text)?;
+    if let Some(file) = &file {
+        file.fill(args.force, &|out| Ok(out.open("")?.write_all(&json)?))?;
+    }
     let failed = report.points.iter().all(|p| {
         let mut shared = p.steps.iter().filter(|s| s.place == FleetPlace::Share);
         shared.all(|s| s.rounds == 0)

@@ -64,7 +64,7 @@ pub fn print(args: &FleetScriptArgs) -> Result<ExitCode, Failure> {
             );
             say(format!(
                 "hint: kubectl apply -f job.json; then layermark fleet check --launcher 'kubectl exec -i {{host}} --' \
-                 --exe /usr/local/bin/layermark --hosts \"$(kubectl get pods -l app=layermark -o name | paste -sd,)\" --share {share}"
+                 --exe /usr/local/bin/layermark --hosts \"$(kubectl get pods -l app=layermark -o jsonpath='{{.items[*].metadata.name}}' | tr ' ' ,)\" --share {share}"
             ));
             serde_json::to_string_pretty(&job).map_err(Failure::failed)? + "\n"
         }
@@ -97,7 +97,7 @@ fn slurm(exe: &str, nodes: u32, share: &str, dir: &str) -> String {
          #SBATCH --exclusive\n\
          #SBATCH --time=00:30:00\n\
          # The share as one host sees it alone, then 2, 4 ... and all of them at once.\n\
-         exec {run} --launcher slurm -o \"layermark-$SLURM_JOB_ID.json\"\n"
+         exec {run} --launcher slurm -o \"layermark-$SLURM_JOB_ID-${{SLURM_RESTART_COUNT:-0}}.json\"\n"
     )
 }
 

@@ -25,7 +25,7 @@ fn lost() -> LostHost {
 #[test]
 fn hosts_of_a_check() {
     let (place, variants) = variants!(HostSays<'_>:
-        HostSays::Like(_), HostSays::Odd(..), HostSays::CannotTell(_), HostSays::Lost(_), HostSays::Nothing);
+        HostSays::Like(_), HostSays::Odd(..), HostSays::CannotTell(_), HostSays::Lacks(..), HostSays::Lost(_), HostSays::Nothing);
     let lost = lost();
     hundred(|d| {
         let ratio = d.estimate();
@@ -45,6 +45,7 @@ fn hosts_of_a_check() {
             (HostSays::Like(d.count()), Vec::new()),
             (HostSays::Odd(at, odd, d.count()), of_odd),
             (HostSays::CannotTell(open), vec![(like + unknown) as f64]),
+            (HostSays::Lacks(d.count(), d.count()), Vec::new()),
             (HostSays::Lost(&lost), Vec::new()),
             (HostSays::Nothing, Vec::new()),
         ];
@@ -86,13 +87,14 @@ fn step(d: &mut Draw) -> FleetStep {
 #[test]
 fn curves_over_hosts() {
     let (place, variants) = variants!(CurveSays<'_>:
-        CurveSays::Bent(..), CurveSays::Straight(..), CurveSays::FewBlocks(_), CurveSays::NoCurve);
+        CurveSays::Bent(..), CurveSays::Straight(..), CurveSays::Open(..), CurveSays::FewBlocks(_), CurveSays::NoCurve);
     hundred(|d| {
         let knee = Estimate::new(2.41, Some([2.1, 2.84]));
         let [one, best] = [step(d), step(d)];
         let all = [
             CurveSays::Bent(&knee, &one, &best),
             CurveSays::Straight(&one, &best),
+            CurveSays::Open(&knee, &best),
             CurveSays::FewBlocks(d.count()),
             CurveSays::NoCurve,
         ];
