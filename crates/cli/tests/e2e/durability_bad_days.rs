@@ -260,7 +260,7 @@ fn is_left_after_one_trial(said: &Said, failed: &str) {
     );
     let verdicts = report["verdicts"].to_string();
     assert!(
-        verdicts.contains("`fuse:fsync=eio` failed in 1 of 1 trial"),
+        verdicts.contains("`fuse:fsync=eio` failed in 1 of 1 measurement"),
         "{verdicts}"
     );
 }

@@ -76,7 +76,7 @@ fn an_import_can_make_the_report_itself() {
         .code(0);
     assert!(
         said.stdout.contains("Beside fio-3.33")
-            && said.stdout.contains("Without one of ours: 1 point")
+            && said.stdout.contains("Without one of ours: 1 operation")
     );
     let page = std::fs::read_to_string(said.dir.path().join("r.html")).expect("a page");
     assert!(page.contains("Beside fio-3.33"));
