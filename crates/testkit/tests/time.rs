@@ -42,6 +42,13 @@ const ALLOWED: &[Allowed] = &[
         1,
         "how long another program flushes is the input",
     ),
+    ("cli/tests/e2e/durability_sequences.rs", 1, 0, MOMENT),
+    (
+        "cli/tests/e2e/fleet.rs",
+        1,
+        1,
+        "the moment of a scancel; a lost host ends before its patience",
+    ),
     (
         "cli/tests/e2e/hanging.rs",
         3,
@@ -60,6 +67,12 @@ const ALLOWED: &[Allowed] = &[
     ("cli/tests/e2e/stopped_guests.rs", 0, 1, WAITS),
     ("cli/tests/e2e/team.rs", 1, 0, MOMENT),
     ("cli/tests/planted/fs.rs", 2, 0, INPUT),
+    (
+        "fleet/src/link.rs",
+        0,
+        1,
+        "the promise is a time: a hundred times the limit is given",
+    ),
     (
         "fuzz/tests/stable.rs",
         0,

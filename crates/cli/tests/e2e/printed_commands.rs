@@ -94,11 +94,14 @@ fn every_command_that_is_printed_exists() {
     assert!(found.len() > 8 && found.contains_key("report"), "{found:?}");
     for (command, options) in found {
         let mut text = help(&[&command]);
-        // Its halves have options of their own.
-        if command == "durability" {
-            for half in ["record", "check", "reproducer"] {
-                text += &help(&[&command, half]);
-            }
+        // Its parts have options of their own.
+        let parts: &[&str] = match command.as_str() {
+            "durability" => &["record", "check", "reproducer"],
+            "fleet" => &["check", "run", "script"],
+            _ => &[],
+        };
+        for part in parts {
+            text += &help(&[&command, part]);
         }
         for option in options {
             assert!(text.contains(&option), "layermark {command} {option}");

@@ -270,7 +270,7 @@ const WRITERS: &[&[&str]] = &[
         "--hosts",
         "n1",
         "--share",
-        "work",
+        "/tmp",
         "-o",
     ],
     &[
