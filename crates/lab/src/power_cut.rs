@@ -270,7 +270,9 @@ impl Cutter<'_> {
         let closed = is_asked.then(|| self.closed(&disk)).flatten();
         let mut written = self.write(&mut disk)?;
         let programs = std::mem::take(&mut written.programs);
-        let cut_disk = CutDisk::new(&disk, disk.history()?, self.home, large_disk);
+        // A server of the user's may have one cache, socket or port for all of its mounts.
+        let alone = large_disk || !self.layer.server.is_empty();
+        let cut_disk = CutDisk::new(&disk, disk.history()?, self.home, alone);
         let mut writers = self.cut(&cut_disk, &written);
         if let Some(first) = writers.first_mut() {
             first.closed = closed;

@@ -75,11 +75,13 @@ impl History {
     pub fn settled(&self, mark: Mark, start: &Path) -> io::Result<Self> {
         let point = self.journal.settled(self.journal.point(mark));
         let whole = start.with_extension("whole");
-        self.write_image(point, Choice::None, &whole)?;
         // Journals are made of zeros, and images would have them.
-        let copied = copy_sparse(&whole, start);
-        fs::remove_file(&whole)?;
+        let copied = self
+            .write_image(point, Choice::None, &whole)
+            .and_then(|()| copy_sparse(&whole, start));
+        let removed = fs::remove_file(&whole);
         copied?;
+        removed?;
         Ok(Self {
             start: File::open(start)?,
             log: self.log.try_clone()?,
