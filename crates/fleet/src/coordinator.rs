@@ -15,7 +15,7 @@ use crate::{
     frame::{self, Pieces},
     hosts,
     launchers::StartCommand,
-    link::{Found, Heard, Link},
+    link::{self, Found, Heard, Link},
     protocol::{Answer, FromTask, Hello, Order, ToTasks, VERSION},
 };
 
@@ -23,6 +23,8 @@ use crate::{
 const WAITING: usize = 1024;
 /// Most bytes of a task that are no answer.
 const MOST_FOREIGN: u64 = 1 << 20;
+/// How long one order may take of a task that says that it works.
+const MOST_WORK: Duration = Duration::from_hours(1);
 /// Interval of checks for silent hosts and for the user.
 const TICK: Duration = Duration::from_millis(100);
 /// Clocks are compared so many times.
@@ -36,8 +38,6 @@ pub struct Host {
     pub hello: Option<Hello>,
     /// When and why it was lost.
     pub lost: Option<LostHost>,
-    /// What it printed that is no answer, in bytes, and how that begins.
-    pub foreign: Option<(u64, String)>,
     /// How far the coordinator's clock (nanoseconds since the fleet was started) is ahead of its monotonic clock.
     pub offset_ns: i64,
     /// Half of the shortest round trip: the error of `offset_ns`.
@@ -45,11 +45,14 @@ pub struct Host {
     /// How far its wall clock is ahead of the coordinator's, milliseconds.
     pub wall_ahead_ms: i64,
     task: u32,
+    /// Whether the launcher was told its name. Otherwise its task tells it.
+    is_named: bool,
     link: usize,
     pieces: Pieces,
     /// Number of the order that it works on; 0 for its first message.
     awaited: Option<u64>,
     heard_at: Instant,
+    ordered_at: Instant,
 }
 
 impl Host {
@@ -146,15 +149,16 @@ impl Fleet {
                 name: name.clone().unwrap_or_else(|| format!("task {task}")),
                 hello: None,
                 lost: None,
-                foreign: None,
                 offset_ns: 0,
                 error_ns: 0,
                 wall_ahead_ms: 0,
                 task: *task,
+                is_named: name.is_some(),
                 link,
                 pieces: Pieces::default(),
                 awaited: None,
                 heard_at: Instant::now(),
+                ordered_at: Instant::now(),
             });
         }
         self.of_link.push((first..self.hosts.len()).collect());
@@ -197,6 +201,8 @@ impl Fleet {
                     short(&hello.binary),
                     short(binary)
                 ))
+            } else if !self.hosts[answered.host].is_named && !hosts::is_name(&hello.host) {
+                Some("what it calls itself is not the name of a host".into())
             } else {
                 None
             };
@@ -206,8 +212,8 @@ impl Fleet {
             }
         }
         let names = self.hosts.iter().map(|h| match &h.hello {
-            Some(hello) => hello.host.clone(),
-            None => h.name.clone(),
+            Some(hello) if !h.is_named => hello.host.clone(),
+            _ => h.name.clone(),
         });
         let names = hosts::each_once(names.collect::<Vec<_>>());
         for (host, name) in self.hosts.iter_mut().zip(names) {
@@ -245,6 +251,7 @@ impl Fleet {
             let at = &mut self.hosts[*host];
             at.awaited = Some(n);
             at.heard_at = Instant::now();
+            at.ordered_at = at.heard_at;
             of_links.entry(at.link).or_default().push(*host);
         }
         for (link, hosts) in of_links {
@@ -306,6 +313,9 @@ impl Fleet {
                     self.lose(*host, during, "the run was stopped at once");
                 } else if at.heard_at.elapsed() >= limit {
                     self.lose(*host, during, &format!("it did not answer for {limit:?}"));
+                } else if n > 0 && at.ordered_at.elapsed() >= MOST_WORK {
+                    let why = format!("it says that it works, and has for {MOST_WORK:?}");
+                    self.lose(*host, during, &why);
                 }
             }
         }
@@ -338,7 +348,6 @@ impl Fleet {
                     let why = format!("it printed {bytes} bytes that are no answer: `{shown}`");
                     self.lose(host, during, &why);
                 }
-                self.hosts[host].foreign = Some((bytes, shown));
                 None
             }
             Found::Frame(line) => self.frame(&line, (heard.link, heard.at), n, during),
@@ -469,7 +478,10 @@ impl Drop for Fleet {
         // Readers must not wait for room while their launchers are waited for.
         let (_, nobody) = sync_channel(0);
         self.heard = nobody;
-        self.links.clear();
+        let until = Instant::now() + link::LAST_BREATH;
+        for link in &mut self.links {
+            link.end(until);
+        }
     }
 }
 

@@ -76,8 +76,7 @@ fn expand(part: &str, names: &mut Vec<String>) -> Result<(), String> {
 }
 
 fn add(name: String, names: &mut Vec<String>) -> Result<(), String> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-:@".contains(&b);
-    if name.starts_with('-') || name.is_empty() || !name.bytes().all(plain) {
+    if !is_name(&name) {
         return Err(format!("`{name}` is not the name of a host"));
     }
     if names.len() == MOST_HOSTS {
@@ -87,7 +86,13 @@ fn add(name: String, names: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The same names, each once: the second `a` is `a#2`.
+/// Whether a text can be the name of a host: no option, and nothing that a shell reads.
+pub(crate) fn is_name(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-:@".contains(&b);
+    !text.starts_with('-') && !text.is_empty() && text.bytes().all(plain)
+}
+
+/// The same names, each once: the second `a` is `a#2`, which [`is_name`] says of no name.
 pub fn each_once(names: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = std::collections::BTreeMap::<String, u32>::new();
     let unique = |name: String| {

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     io::{self, Read},
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::process::CommandExt},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc::SyncSender},
     thread,
@@ -13,6 +13,7 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    process::{Pid, Signal, kill_process_group},
 };
 
 use crate::{frame, launchers::StartCommand};
@@ -30,7 +31,10 @@ const STACK: usize = 128 << 10;
 /// Bytes read at once.
 const PIECE: usize = 16 << 10;
 /// How long a launcher may take to end after its input was closed.
-const LAST_BREATH: Duration = Duration::from_secs(3);
+pub(crate) const LAST_BREATH: Duration = Duration::from_secs(3);
+
+/// How long it may take after it was asked to end at once.
+const LAST_WORD: Duration = Duration::from_millis(500);
 
 /// What a reader has found.
 #[derive(Debug)]
@@ -78,6 +82,8 @@ impl Link {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // The terminal's Ctrl-C is for the coordinator, which ends the round first.
+            .process_group(0)
             .spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -163,8 +169,25 @@ impl Link {
     /// Kills the launcher.
     pub(crate) fn kill(&mut self) {
         self.stdin = None;
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
+        if let Some(child) = &self.child {
+            signal(child, Signal::KILL);
+        }
+    }
+
+    /// Waits for the launcher until then, since its tasks remove their directories; kills one that does not end.
+    pub(crate) fn end(&mut self, until: Instant) {
+        self.close();
+        let Some(mut child) = self.child.take() else {
+            return;
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        if wait(&mut child, left).is_none() {
+            // A launcher passes it on to tasks elsewhere.
+            signal(&child, Signal::TERM);
+            if wait(&mut child, LAST_WORD).is_none() {
+                signal(&child, Signal::KILL);
+                let _ = child.wait();
+            }
         }
     }
 
@@ -175,15 +198,15 @@ impl Link {
 }
 
 impl Drop for Link {
-    /// Waits for the launcher, since its tasks remove their directories; kills one that does not end.
     fn drop(&mut self) {
-        self.close();
-        if let Some(child) = &mut self.child
-            && wait(child, LAST_BREATH).is_none()
-        {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.end(Instant::now() + LAST_BREATH);
+    }
+}
+
+/// Sends a signal to the launcher and what it has started here.
+fn signal(child: &Child, signal: Signal) {
+    if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
+        let _ = kill_process_group(group, signal);
     }
 }
 

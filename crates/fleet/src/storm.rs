@@ -17,6 +17,8 @@ use crate::{
 pub const USUAL_BLOCKS: u32 = 6;
 /// The work of each host is what one host alone does in this time, milliseconds.
 const ALONE_MS: u64 = 200;
+/// No operation takes less than 10 ns: whoever says so does not set the work of all.
+const MOST_OPS: u64 = ALONE_MS * 100_000;
 /// Fewest milliseconds and operations of one pass.
 const ONE_PASS: (u64, u64) = (1, 1);
 
@@ -199,7 +201,7 @@ impl Storm<'_> {
         self.least[point][place as usize] = done.map(|turn| {
             let took = turn.ended_ns.saturating_sub(turn.began_ns).max(1) as f64;
             let times = ALONE_MS as f64 * 1e6 / took;
-            (turn.ops as f64 * times.max(1.0)) as u64
+            ((turn.ops as f64 * times.max(1.0)) as u64).min(MOST_OPS)
         });
     }
 

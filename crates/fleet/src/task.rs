@@ -273,10 +273,10 @@ impl HostTask {
                 lead_in_ns,
             } => {
                 let begun = self.begun;
-                let turned = self.driven()?.turn(round, ns, lead_in_ns)?;
+                let span = self.driven()?.turn(round, ns, lead_in_ns)?;
                 let since = |at: Instant| at.saturating_duration_since(begun).as_nanos() as u64;
                 Answer::Turned {
-                    span_ns: turned.span.map(since),
+                    span_ns: span.map(since),
                 }
             }
             Order::Finish => Answer::Finished(Box::new(self.driven()?.finish()?)),

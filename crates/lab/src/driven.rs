@@ -75,15 +75,6 @@ pub struct DrivenTrial {
     pub least: Option<(u64, u64)>,
 }
 
-/// A turn that was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DrivenTurn {
-    /// When it began and ended.
-    pub span: [Instant; 2],
-    /// Whether there is work for another turn.
-    pub more: bool,
-}
-
 /// The layers of this host. Dropping it takes them down and removes its directory.
 pub struct DrivenHost {
     layers: Vec<Option<RunningLayer>>,
@@ -249,12 +240,18 @@ impl DrivenHost {
         })
     }
 
-    /// Runs a turn of the prepared trial, or all of its work in one stretch if `ns` is 0.
+    /// Runs a turn of the prepared trial, or all of its work in one stretch if `ns` is 0. Returns when it began and
+    /// ended.
     ///
     /// # Errors
     ///
     /// If no trial is prepared, or its work failed.
-    pub fn turn(&mut self, round: u32, ns: u64, lead_in_ns: u64) -> Result<DrivenTurn, StepError> {
+    pub fn turn(
+        &mut self,
+        round: u32,
+        ns: u64,
+        lead_in_ns: u64,
+    ) -> Result<[Instant; 2], StepError> {
         let length = Length {
             ns,
             lead_in_ns,
@@ -267,11 +264,7 @@ impl DrivenHost {
         });
         let ended = Instant::now();
         turned?;
-        let more = self.trial.as_ref().is_some_and(|(_, a, _)| a.more);
-        Ok(DrivenTurn {
-            span: [begun, ended],
-            more,
-        })
+        Ok([begun, ended])
     }
 
     /// Flushes the trial's files, collects its proofs, and returns it.

@@ -33,7 +33,7 @@ use decide::{
 use execute::{drive::Lab, fixed::Setup, rehearse};
 
 pub use decide::{schedule::Schedule, stop::MAX_BLOCKS};
-pub use driven::{DrivenHost, DrivenLayer, DrivenTrial, DrivenTurn, StepError};
+pub use driven::{DrivenHost, DrivenLayer, DrivenTrial, StepError};
 pub use error::LabError;
 pub use event::{Ended, Event, Outcome, Ratio};
 pub use machine::{now_ms, read as machine};

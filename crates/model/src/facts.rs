@@ -72,6 +72,16 @@ pub const SECCOMP_FILTERS: &str = "seccomp_filters";
 pub const CLIENTS: &str = "clients";
 
 impl Facts {
+    /// Replaces what a layer is by what it is after it was set up again. What power cuts did to it stays.
+    pub fn renew(&mut self, now: Self) {
+        *self = Self {
+            power_cuts: std::mem::take(&mut self.power_cuts),
+            program_cuts: std::mem::take(&mut self.program_cuts),
+            sequence_cuts: std::mem::take(&mut self.sequence_cuts),
+            ..now
+        };
+    }
+
     /// The values of a note of both ends of a path, or of a layer.
     pub fn of_both_ends(&self, note: &str) -> impl Iterator<Item = &str> {
         let near = self.notes.get(&format!("{NEAR}{note}"));
@@ -183,6 +193,13 @@ impl Mount {
     /// Its options, as the kernel separates them.
     pub fn options(&self) -> impl Iterator<Item = &str> {
         self.options.split(',')
+    }
+
+    /// Its options but for those that have the address of this machine, which no two have in common (nfs(5)).
+    pub fn common_options(&self) -> String {
+        let of_machine = |option: &&str| option.starts_with("clientaddr=");
+        let common = self.options().filter(|option| !of_machine(option));
+        common.collect::<Vec<_>>().join(",")
     }
 
     /// Whether it has this option.
@@ -337,7 +354,33 @@ pub struct CpuTime {
 
 #[cfg(test)]
 mod tests {
-    use super::names_a_host;
+    use std::path::PathBuf;
+
+    use super::{Facts, Mount, names_a_host};
+    use crate::witness::WitnessTrial;
+
+    /// Set up again by `--resume`, a layer had lost its power cuts.
+    #[test]
+    fn a_layer_that_is_set_up_again_keeps_its_power_cuts() {
+        let mut facts = Facts {
+            power_cuts: vec![WitnessTrial::default()],
+            read_ahead_kb: Some(128),
+            ..Facts::default()
+        };
+        facts.renew(Facts::default());
+        assert_eq!((facts.power_cuts.len(), facts.read_ahead_kb), (1, None));
+    }
+
+    #[test]
+    fn the_address_of_a_client_is_no_difference_between_mounts() {
+        let mount = Mount {
+            at: PathBuf::from("/shared"),
+            fs: "nfs4".into(),
+            source: "nas:/srv".into(),
+            options: "rw,vers=4.2,clientaddr=10.0.0.7,addr=10.0.0.1".into(),
+        };
+        assert_eq!(mount.common_options(), "rw,vers=4.2,addr=10.0.0.1");
+    }
 
     #[test]
     fn a_source_that_names_a_host_is_a_network() {

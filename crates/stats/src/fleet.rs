@@ -26,8 +26,6 @@ pub struct Knee {
     /// Where the line through the rate of one host meets the highest rate of all: that many hosts would use the
     /// store up if none waited for another.
     pub hosts: Read,
-    /// The number of hosts with the highest rate.
-    pub best: u32,
     /// Whether the curve has bent: the rate of the most hosts is below that line, by more than `tolerance` and beyond
     /// the noise. If not, the knee is not reached.
     pub reached: bool,
@@ -40,7 +38,14 @@ pub struct Knee {
 /// The rate at each number is the geometric mean over blocks. The interval has the percentiles of resamples of blocks,
 /// and needs [`MIN_KNEE_BLOCKS`]. `None` without a rate at one host and at two numbers in all, or if blocks differ in
 /// their numbers, or a rate is not above 0. Deterministic for a `seed`.
-pub fn knee(blocks: &[Vec<(u32, f64)>], tolerance: f64, level: f64, seed: u64) -> Option<Knee> {
+///
+/// What is said of bends has `level` over all `curves` that are looked at together (Bonferroni).
+pub fn knee(
+    blocks: &[Vec<(u32, f64)>],
+    (tolerance, curves): (f64, usize),
+    level: f64,
+    seed: u64,
+) -> Option<Knee> {
     let mut blocks = blocks.to_vec();
     for block in &mut blocks {
         block.sort_by_key(|(hosts, _)| *hosts);
@@ -61,7 +66,7 @@ pub fn knee(blocks: &[Vec<(u32, f64)>], tolerance: f64, level: f64, seed: u64) -
         .map(|block| block.iter().map(|(_, rate)| rate.ln()).collect())
         .collect();
     let all: Vec<usize> = (0..logs.len()).collect();
-    let (estimate, best, efficiency) = read(&hosts, &logs, &all);
+    let (estimate, efficiency) = read(&hosts, &logs, &all);
     let mut knees = Vec::with_capacity(RESAMPLES);
     let mut efficiencies = Vec::with_capacity(RESAMPLES);
     let enough = blocks.len() >= MIN_KNEE_BLOCKS;
@@ -70,7 +75,7 @@ pub fn knee(blocks: &[Vec<(u32, f64)>], tolerance: f64, level: f64, seed: u64) -
         let mut drawn = all.clone();
         for _ in 0..RESAMPLES {
             drawn.fill_with(|| random.random_range(0..logs.len()));
-            let (knee, _, efficiency) = read(&hosts, &logs, &drawn);
+            let (knee, efficiency) = read(&hosts, &logs, &drawn);
             knees.push(knee);
             efficiencies.push(efficiency);
         }
@@ -78,6 +83,7 @@ pub fn knee(blocks: &[Vec<(u32, f64)>], tolerance: f64, level: f64, seed: u64) -
         efficiencies.sort_by(f64::total_cmp);
     }
     let tail = (1.0 - level) / 2.0;
+    let curves = curves.max(1) as f64;
     let interval = enough.then(|| Interval {
         low: quantile_of_sorted(&knees, tail),
         high: quantile_of_sorted(&knees, 1.0 - tail),
@@ -85,25 +91,24 @@ pub fn knee(blocks: &[Vec<(u32, f64)>], tolerance: f64, level: f64, seed: u64) -
     let is_below = |efficiency: f64| efficiency < (1.0 - tolerance).ln();
     Some(Knee {
         hosts: Read { estimate, interval },
-        best: hosts[best],
         reached: enough
             && is_below(efficiency)
-            && is_below(quantile_of_sorted(&efficiencies, 1.0 - tail)),
-        straight: enough && !is_below(quantile_of_sorted(&efficiencies, tail)),
+            && is_below(quantile_of_sorted(&efficiencies, 1.0 - tail / curves)),
+        straight: enough && !is_below(quantile_of_sorted(&efficiencies, tail / curves)),
     })
 }
 
-/// The knee, the index of the highest rate, and the logarithm of the efficiency at the most hosts.
-fn read(hosts: &[u32], logs: &[Vec<f64>], drawn: &[usize]) -> (f64, usize, f64) {
+/// The knee, and the logarithm of the efficiency at the most hosts.
+fn read(hosts: &[u32], logs: &[Vec<f64>], drawn: &[usize]) -> (f64, f64) {
     let mean = |at: usize| {
         let sum: f64 = drawn.iter().map(|block| logs[*block][at]).sum();
         sum / drawn.len() as f64
     };
     let means: Vec<f64> = (0..hosts.len()).map(mean).collect();
-    let best = (0..means.len()).max_by(|a, b| means[*a].total_cmp(&means[*b]));
-    let (best, last) = (best.unwrap_or(0), hosts.len() - 1);
+    let best = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let last = hosts.len() - 1;
     let efficiency = means[last] - means[0] - f64::from(hosts[last]).ln();
-    ((means[best] - means[0]).exp(), best, efficiency)
+    ((best - means[0]).exp(), efficiency)
 }
 
 #[cfg(test)]
@@ -135,28 +140,28 @@ mod tests {
 
     #[test]
     fn the_knee_is_where_one_hosts_line_meets_the_highest_rate() {
-        let found = knee(&store(3.0, &[8, 1, 2, 4], 9), 0.1, 0.95, 1).unwrap();
+        let found = knee(&store(3.0, &[8, 1, 2, 4], 9), (0.1, 1), 0.95, 1).unwrap();
         let interval = found.hosts.interval.unwrap();
         assert!((found.hosts.estimate - 3.0).abs() < 0.1, "{found:?}");
         assert!(
             interval.contains(found.hosts.estimate) && interval.width() < 0.3,
             "{found:?}"
         );
-        assert!(found.reached && found.best >= 4, "{found:?}");
+        assert!(found.reached && !found.straight, "{found:?}");
         assert_eq!(
-            knee(&store(3.0, &[8, 1, 2, 4], 9), 0.1, 0.95, 1),
+            knee(&store(3.0, &[8, 1, 2, 4], 9), (0.1, 1), 0.95, 1),
             Some(found)
         );
     }
 
     #[test]
     fn a_curve_that_does_not_bend_has_not_reached_its_knee() {
-        let found = knee(&store(100.0, &[1, 2, 4], 9), 0.1, 0.95, 1).unwrap();
+        let found = knee(&store(100.0, &[1, 2, 4], 9), (0.1, 1), 0.95, 1).unwrap();
         assert!(
             !found.reached && (found.hosts.estimate - 4.0).abs() < 0.2,
             "{found:?}"
         );
-        let few = knee(&store(1.0, &[1, 2, 4], 5), 0.1, 0.95, 1).unwrap();
+        let few = knee(&store(1.0, &[1, 2, 4], 5), (0.1, 1), 0.95, 1).unwrap();
         assert!(!few.reached && few.hosts.interval.is_none(), "{few:?}");
     }
 
@@ -174,7 +179,7 @@ mod tests {
             store(3.0, &[1], 9),
             store(3.0, &[1, 1], 9),
         ] {
-            assert_eq!(knee(&blocks, 0.1, 0.95, 1), None, "{blocks:?}");
+            assert_eq!(knee(&blocks, (0.1, 1), 0.95, 1), None, "{blocks:?}");
         }
     }
 }

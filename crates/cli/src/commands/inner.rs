@@ -1,13 +1,16 @@
 //! Internal commands: what layermark starts inside layers. Users do not call them.
 
-use std::{ffi::OsString, io, process::ExitCode};
+use std::{ffi::OsString, io, process::ExitCode, time::Duration};
 
 use layermark_fleet::task;
-use layermark_layers::{janitor, keeper, sandbox};
+use layermark_layers::{janitor, keeper, sandbox, served};
 use layermark_model::protocol::UNTIMED;
 
 use super::dir_journal;
 use crate::say::say;
+
+/// How long a file system may take to answer a task of a fleet, which says all the while that it is alive.
+const SILENCE: Duration = Duration::from_mins(1);
 
 fn ended<E: std::fmt::Display>(result: Result<(), E>, what: &str) -> ExitCode {
     match result {
@@ -82,6 +85,13 @@ fn serve_fleet(name: &task::TaskName) -> io::Result<()> {
     let janitor = janitor::spawn(&std::env::current_exe()?, dir_journal::open())?;
     sandbox::enter().map_err(io::Error::other)?;
     keeper::obey();
+    served::watch_main(SILENCE, |path, silence| {
+        say(format!(
+            "layermark fleet-task: {} did not answer for {silence:?}",
+            path.display()
+        ));
+        keeper::abandon(1)
+    });
     let served = task::serve(name, io::stdin(), io::stdout());
     drop(janitor);
     served

@@ -67,12 +67,20 @@ impl FleetCheck {
             text: says.words(&names).into(),
             run: host.report.map(|report| report.run.clone()),
         });
+        // The share is the layer that is not the baseline.
+        let shares = hosts.iter().filter_map(|host| {
+            let share = host.report?.layers.iter().find(|l| !l.baseline)?;
+            Some((host.name, &share.facts))
+        });
+        let unlike = HostsUnlike::mounts(shares);
+        let unlike = unlike.map(|one| one.words(&names).into());
         let (answer, rows) = (answer.words(&names).capitalised().into(), rows.collect());
         plain::texts(Self {
             schema: Self::SCHEMA.into(),
             generated_by: build::generated_by(),
             answer,
             hosts: rows,
+            unlike: unlike.into_iter().collect(),
             compared,
         })
     }

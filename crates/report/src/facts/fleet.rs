@@ -180,7 +180,7 @@ impl<'a> PointRounds<'a> {
         }
         let alike = alike.into_iter().max_by_key(|(n, of)| (of.len(), n.len()));
         let whole = alike.map(|(_, of)| of).unwrap_or_default();
-        let found = stats::knee(&whole, BEND, LEVEL, self.run.seed);
+        let found = stats::knee(&whole, (BEND, self.run.points.len()), LEVEL, self.run.seed);
         let knee = found.map(|knee| FleetKnee {
             hosts: Estimate::new(
                 knee.hosts.estimate,
@@ -244,9 +244,12 @@ fn of_facts<'a>(
     version: &'a str,
 ) -> Option<HostDiffers<'a>> {
     let first = *others.first()?;
-    if let (Some(own), Some(theirs)) = (mount_of(host), mount_of(first))
+    let mount = |host: &FleetHost| mount_of(host.share.as_ref()?);
+    if let (Some(own), Some(theirs)) = (mount(host), mount(first))
         && own != theirs
-        && others.iter().all(|other| mount_of(other) == Some(theirs))
+        && others
+            .iter()
+            .all(|other| mount(other).as_ref() == Some(&theirs))
     {
         return Some(HostDiffers::Mount(own, theirs));
     }

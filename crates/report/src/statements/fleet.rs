@@ -1,6 +1,6 @@
 //! What is said about a fleet.
 
-use layermark_model::{FleetHost, LostHost};
+use layermark_model::{Facts, FleetHost, LostHost};
 
 use crate::{
     facts::machine::{COMPARED, FactValue, MachineFact, RanOn},
@@ -84,7 +84,7 @@ pub enum HostDiffers<'a> {
     /// Another value of a fact, and that of the others.
     Fact(MachineFact, FactValue<'a>, FactValue<'a>),
     /// Another mount of the share: its type and options, and those of the others.
-    Mount([&'a str; 2], [&'a str; 2]),
+    Mount([String; 2], [String; 2]),
 }
 
 /// Something that not all hosts have in common.
@@ -93,7 +93,7 @@ pub enum HostsUnlike<'a> {
     /// Values of a fact, and the hosts that have each.
     Values(MachineFact, Vec<(FactValue<'a>, Vec<&'a str>)>),
     /// Types and options of the mounts of the share, and the hosts that have each.
-    Mounts(Vec<([&'a str; 2], Vec<&'a str>)>),
+    Mounts(Vec<([String; 2], Vec<&'a str>)>),
     /// Hosts that are on one machine, and slow each other when they work at once.
     OneMachine(Vec<&'a str>),
     /// A host whose wall clock is so many seconds ahead.
@@ -134,6 +134,13 @@ impl<'a> CurveSays<'a> {
 }
 
 impl<'a> HostsUnlike<'a> {
+    /// Other mounts of the share, by the facts that each host has of it.
+    pub fn mounts(hosts: impl Iterator<Item = (&'a str, &'a Facts)>) -> Option<Self> {
+        let mounts =
+            group::grouped(hosts.filter_map(|(name, share)| Some((mount_of(share)?, name))));
+        (mounts.len() > 1).then_some(Self::Mounts(mounts))
+    }
+
     /// What these hosts do not have in common.
     pub fn all(hosts: &'a [FleetHost], version: &'a str) -> Vec<Self> {
         let known: Vec<(&str, RanOn<'a>)> = hosts
@@ -159,9 +166,8 @@ impl<'a> HostsUnlike<'a> {
         });
         let mounts = hosts
             .iter()
-            .filter_map(|h| Some((mount_of(h)?, h.name.as_str())));
-        let mounts = group::grouped(mounts);
-        let mounts = (mounts.len() > 1).then_some(Self::Mounts(mounts));
+            .filter_map(|h| Some((h.name.as_str(), h.share.as_ref()?)));
+        let mounts = Self::mounts(mounts);
         let boots = hosts.iter().filter_map(|h| {
             let boot = h.boot.as_deref().filter(|b| !b.is_empty())?;
             Some((boot, h.name.as_str()))
@@ -177,8 +183,8 @@ impl<'a> HostsUnlike<'a> {
     }
 }
 
-/// Type and options of the mount of a host's share.
-pub fn mount_of(host: &FleetHost) -> Option<[&str; 2]> {
-    let mount = host.share.as_ref()?.mounts.first()?;
-    Some([&mount.fs, &mount.options])
+/// Type and options of the mount of a share.
+pub fn mount_of(share: &Facts) -> Option<[String; 2]> {
+    let mount = share.mounts.first()?;
+    Some([mount.fs.clone(), mount.common_options()])
 }

@@ -17,6 +17,9 @@ pub struct FleetCheck {
     pub answer: String,
     /// All hosts that were asked for.
     pub hosts: Vec<CheckedHost>,
+    /// How the mounts of the share are unlike, in sentences without a full stop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlike: Vec<String>,
     /// Their runs against each other. Absent if fewer than three could be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared: Option<ManyRuns>,

@@ -26,7 +26,7 @@ pub fn check(of: &FleetCheck) -> Section {
         name: "fleet-check".into(),
         title: format!("{}.", of.answer),
         tables,
-        remarks: lines.chain(unlike).collect(),
+        remarks: lines.chain(unlike).chain(of.unlike.clone()).collect(),
         ..Section::default()
     }
 }

@@ -211,13 +211,13 @@ impl Words for HostsUnlike<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use layermark_model::{FleetPlace, LostHost};
 
     use super::*;
     use crate::{statements::odd::OddAt, types::Standings, words::said};
 
-    fn step(hosts: usize, rate: f64) -> FleetStep {
+    pub fn step(hosts: usize, rate: f64) -> FleetStep {
         FleetStep {
             place: FleetPlace::Share,
             hosts,

@@ -2,8 +2,8 @@
 
 use layermark_model::{RunStatus, flags};
 use layermark_report::{
-    DurabilityVerdict, ManyRuns, Report, ResultRow, Standing, Standings, TrustItem, TrustState,
-    WaitingRow,
+    DurabilityVerdict, FleetCheck, HostOfCheck, HostWord, ManyRuns, Report, ResultRow, Standing,
+    Standings, TrustItem, TrustState, WaitingRow,
     render::{self, Style},
 };
 use serde_json::Value;
@@ -392,4 +392,43 @@ fn the_json_keeps_to_its_schema() {
     let json = serde_json::to_value(&many).unwrap();
     assert!(jsonschema::is_valid(&schema, &json), "{json:#}");
     assert!(!jsonschema::is_valid(&schema, &serde_json::json!({})));
+}
+
+/// Two of three hosts had the share, and the third one was called like the others.
+#[test]
+fn a_host_without_results_that_others_have_is_not_like_them() {
+    let mut runs = [run("1", 1.0, 1.0), run("2", 1.0, 1.0), run("3", 1.0, 1.0)];
+    let check = |runs: &[Report; 3]| {
+        let names = ["n1", "n2", "n3"].into_iter().zip(runs);
+        let hosts: Vec<HostOfCheck> = names
+            .map(|(name, report)| HostOfCheck {
+                name,
+                lost: None,
+                report: Some(report),
+            })
+            .collect();
+        FleetCheck::of(&hosts, None, 0.05)
+    };
+    let words = |found: &FleetCheck| -> Vec<HostWord> {
+        found.hosts.iter().map(|host| host.word).collect()
+    };
+    let alike = check(&runs);
+    assert_eq!(words(&alike), [HostWord::Like; 3], "{:?}", alike.hosts);
+    runs[2].results.retain(|row| row.layer != "fuse");
+    let found = check(&runs);
+    assert_eq!(
+        words(&found),
+        [HostWord::CannotTell; 3],
+        "{:?}",
+        found.hosts
+    );
+    let text = "cannot tell: like the others at 4 results; 2 more could not be compared, because it or another host has none";
+    assert_eq!(found.hosts[2].text, text);
+    assert!(
+        found
+            .answer
+            .starts_with("None of 3 hosts is known to be odd"),
+        "{}",
+        found.answer
+    );
 }

@@ -49,13 +49,13 @@ pub enum Engine {
 pub fn print(args: &FleetScriptArgs) -> Result<ExitCode, Failure> {
     let share = shared(&args.share)?;
     let exe = exe()?.to_string_lossy().into_owned();
-    let count = match &args.hosts.0 {
-        HostsAsked::Count(n) => *n,
-        HostsAsked::Names(names) => names.len() as u32,
-        HostsAsked::Unsaid => 1,
+    let (count, names) = match &args.hosts.0 {
+        HostsAsked::Count(n) => (*n, None),
+        HostsAsked::Names(names) => (names.len() as u32, Some(names.join(","))),
+        HostsAsked::Unsaid => (1, None),
     };
     let text = match args.engine {
-        Engine::Slurm => slurm(&exe, count, &share, &args.dir),
+        Engine::Slurm => slurm(&exe, (count, names.as_deref()), &share, &args.dir),
         Engine::Mpi => mpi(&exe, &share, &args.dir),
         Engine::Kubernetes => {
             let job = kubernetes(args, count, &share);
@@ -87,13 +87,15 @@ fn command(exe: &str, share: &str, dir: &str) -> String {
     shell_words::join(words)
 }
 
-fn slurm(exe: &str, nodes: u32, share: &str, dir: &str) -> String {
+fn slurm(exe: &str, (nodes, names): (u32, Option<&str>), share: &str, dir: &str) -> String {
+    let names = names.map(|names| format!("#SBATCH --nodelist={names}\n"));
+    let names = names.unwrap_or_default();
     let run = command(exe, share, dir);
     format!(
         "#!/bin/sh\n\
          #SBATCH --job-name=layermark\n\
          #SBATCH --nodes={nodes}\n\
-         #SBATCH --ntasks-per-node=1\n\
+         {names}#SBATCH --ntasks-per-node=1\n\
          #SBATCH --exclusive\n\
          #SBATCH --time=00:30:00\n\
          # The share as one host sees it alone, then 2, 4 ... and all of them at once.\n\
@@ -241,12 +243,13 @@ mod tests {
 
     #[test]
     fn words_are_quoted() {
-        let text = slurm("/opt/lay ermark", 4, "/a b", "/tmp");
+        let text = slurm("/opt/lay ermark", (4, Some("n1,n2,n3,n4")), "/a b", "/tmp");
         assert!(
             text.contains("exec '/opt/lay ermark' fleet run share-storm --share '/a b'"),
             "{text}"
         );
-        assert!(text.contains("#SBATCH --nodes=4\n"));
+        let nodes = "#SBATCH --nodes=4\n#SBATCH --nodelist=n1,n2,n3,n4\n#SBATCH --ntasks";
+        assert!(text.contains(nodes), "{text}");
         assert!(mpi("/l", "/s", "/tmp").contains("print $1"));
     }
 }

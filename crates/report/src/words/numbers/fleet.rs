@@ -1,6 +1,6 @@
 //! What is said about a fleet.
 
-use layermark_model::{FleetPlace, LostHost};
+use layermark_model::LostHost;
 
 use super::{Draw, NAMES, check, each, hundred, noise, plain_data};
 use crate::{
@@ -11,8 +11,8 @@ use crate::{
         },
         odd::OddAt,
     },
-    types::{Estimate, FleetStep, Standings},
-    words::Words,
+    types::{Estimate, Standings},
+    words::{Words, fleet::tests::step},
 };
 
 fn lost() -> LostHost {
@@ -67,30 +67,13 @@ fn hosts_of_a_check() {
     }
 }
 
-fn step(d: &mut Draw) -> FleetStep {
-    FleetStep {
-        place: FleetPlace::Share,
-        hosts: d.count(),
-        rounds: d.count(),
-        incomplete: 0,
-        rate: Some(d.estimate()),
-        bytes_per_s: 0.0,
-        ratio: None,
-        first_done_s: 0.1,
-        last_done_s: 0.2,
-        start_spread_s: 0.0,
-        fairness: 1.0,
-        each_us: Vec::new(),
-    }
-}
-
 #[test]
 fn curves_over_hosts() {
     let (place, variants) = variants!(CurveSays<'_>:
         CurveSays::Bent(..), CurveSays::Straight(..), CurveSays::Open(..), CurveSays::FewBlocks(_), CurveSays::NoCurve);
     hundred(|d| {
         let knee = Estimate::new(2.41, Some([2.1, 2.84]));
-        let [one, best] = [step(d), step(d)];
+        let [one, best] = [step(d.count(), d.x()), step(d.count(), d.x())];
         let all = [
             CurveSays::Bent(&knee, &one, &best),
             CurveSays::Straight(&one, &best),
@@ -117,13 +100,14 @@ fn what_hosts_have_not_in_common() {
         HostDiffers::Waited(..), HostDiffers::Steal(..), HostDiffers::Fact(..), HostDiffers::Mount(..));
     let (kind, kinds) = variants!(HostsUnlike<'_>:
         HostsUnlike::Values(..), HostsUnlike::Mounts(_), HostsUnlike::OneMachine(_), HostsUnlike::Clock(..));
+    let mount = |options: &str| ["nfs4".to_owned(), options.to_owned()];
     hundred(|d| {
         let cpus = |d: &mut Draw| FactValue::Count(d.n() as u32);
         let all = [
             HostDiffers::Waited(d.share(), d.share()),
             HostDiffers::Steal(d.share(), d.share()),
             HostDiffers::Fact(MachineFact::Cpus, cpus(d), cpus(d)),
-            HostDiffers::Mount(["nfs4", "rw,vers=4.2"], ["nfs4", "rw,vers=4.1"]),
+            HostDiffers::Mount(mount("rw,vers=4.2"), mount("rw,vers=4.1")),
         ];
         each(plain_data(all), place, variants);
         let all = [
@@ -131,10 +115,7 @@ fn what_hosts_have_not_in_common() {
                 MachineFact::Cpus,
                 vec![(cpus(d), vec!["n1"]), (cpus(d), vec!["n2", "n3"])],
             ),
-            HostsUnlike::Mounts(vec![
-                (["nfs4", "rw"], vec!["n1"]),
-                (["ext4", "rw"], vec!["n2"]),
-            ]),
+            HostsUnlike::Mounts(vec![(mount("rw"), vec!["n1"]), (mount("ro"), vec!["n2"])]),
             HostsUnlike::OneMachine(vec!["n1", "n2"]),
             HostsUnlike::Clock("n1", -d.x()),
         ];
