@@ -3,12 +3,13 @@
 
 A unit is `layermark selftest durability` with one seed, without guests, for the first seeds also with all sequences of one
 operation; or one preset with one seed, natively and in honest layers, whose programs may not lose what they promise to keep.
-Each unit that is done is a line of the file --state, and is not done again: run the script as often as there is time, each
-time for the time of --for. Prints a table of all lines, and ends with 1 if one is wrong, or if no power was cut at all.
+Each unit that is done is a line of the file --state, and is not done again by the same program with the same arguments: run
+the script as often as there is time, each time for the time of --for. Prints a table of all lines, and ends with 1 if one is wrong, or if no power was cut at all.
 """
 
 import argparse
 import collections
+import hashlib
 import json
 import os
 import subprocess
@@ -63,7 +64,9 @@ def preset(program, seed, where, name):
     rows = {}
     for cut in report.get("program_cuts", []):
         if cut["promises"] == "kept" and cut["layer"] in HONEST:
-            seen = "LOST" if cut["losing"] else "kept" if cut["cuts"] else "not cut"
+            unjudged = cut["unrecovered"] + cut["unchecked"]
+            kept = "partly judged" if unjudged else "kept"
+            seen = "LOST" if cut["losing"] else kept if cut["cuts"] else "not cut"
             rows[f"{cut['program']} in {cut['layer']}"] = seen
     return rows
 
@@ -78,11 +81,20 @@ def units(args):
                 yield f"{name} {seed}", lambda seed=seed, name=name: preset(args.layermark, seed, args.dir, name)
 
 
-def done_before(path):
+def done_before(path, how):
+    """Lines of the same program and arguments. A line that was not written to its end is left out."""
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+        lines = [json.loads(line) for line in file if line.endswith("}\n")]
+    return [line for line in lines if line.get("how") == how]
+
+
+def how(args):
+    """The program and what its units depend on."""
+    with open(args.layermark, "rb") as file:
+        program = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"program": program, "sequences": args.sequences, "dir": os.path.abspath(args.dir)}
 
 
 def seconds(text):
@@ -111,7 +123,8 @@ def main():
     of.add_argument("--state", default="soak-durability.jsonl", help="what was done (default: %(default)s)")
     of.add_argument("--dir", default=".", help="where to work")
     args = of.parse_args()
-    begun, lines = time.monotonic(), done_before(args.state)
+    begun, of_this = time.monotonic(), how(args)
+    lines = done_before(args.state, of_this)
     before = {line["unit"] for line in lines}
     left = 0
     for unit, work in units(args):
@@ -121,7 +134,7 @@ def main():
             left += 1
             continue
         since = time.monotonic()
-        line = {"unit": unit, "rows": work(), "seconds": round(time.monotonic() - since, 1)}
+        line = {"how": of_this, "unit": unit, "rows": work(), "seconds": round(time.monotonic() - since, 1)}
         lines.append(line)
         # One that failed is tried again the next time.
         if "FAILED" not in line["rows"].values():

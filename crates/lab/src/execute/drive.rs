@@ -222,7 +222,7 @@ impl<'a> Lab<'a> {
         match self.open(index, &base) {
             Ok(up) => {
                 let layer = &mut self.progress.run.layers[index];
-                layer.facts = in_facts(up.facts.clone());
+                layer.facts.renew(in_facts(up.facts.clone()));
                 layer.self_test = up.self_test;
                 layer.read_only = up.info().read_only;
                 layer.setup_s = (stop.now() - started).as_secs_f64();

@@ -46,7 +46,8 @@ impl Lab<'_> {
             self.drop_layer(index, LayerFailure::new(why))?;
             return Ok(None);
         }
-        self.progress.run.layers[index].facts = in_facts(up.facts.clone());
+        let facts = &mut self.progress.run.layers[index].facts;
+        facts.renew(in_facts(up.facts.clone()));
         self.machine.layers[index] = Some(up);
         // A file system may have kernel threads of its own.
         self.machine.meter.refresh();

@@ -246,7 +246,8 @@ impl Cutter<'_> {
                 cut.unrecovered_why.get_or_insert(why);
             }
             cut.sequences += u64::from(result.is_whole);
-            cut.lost.extend(result.lost.filter(|_| result.is_whole));
+            // What was lost is lost, though further cuts were left out.
+            cut.lost.extend(result.lost);
         }
         let asked = self.request.sequences.len() as u64;
         cut.unfinished = asked.saturating_sub(cut.sequences + cut.left_out);
@@ -360,7 +361,8 @@ impl Cutter<'_> {
                 layer: self.layer,
                 home: &home,
                 stop: self.stop,
-                tell: self.tell,
+                // It is no further cut of the layer.
+                tell: &|_| {},
             };
             let found = again
                 .once()

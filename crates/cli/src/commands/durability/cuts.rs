@@ -14,7 +14,7 @@ use layermark_store::Store;
 
 use crate::say::say;
 
-/// Cuts the power of the run's layers, if its plan has power cuts and they were not made before.
+/// Cuts the power of the run's layers, if its plan has power cuts, but for those that were cut before.
 /// `servers` are commands of file systems that are cut as well. What was done to each layer is stored at once.
 pub fn after(
     run: &mut Run,
@@ -27,7 +27,9 @@ pub fn after(
     let Some(plan) = run.plan.power_cuts.clone() else {
         return Ok(());
     };
-    if run.layers.iter().any(|l| !l.facts.power_cuts.is_empty()) {
+    let mut layers = layers(run, &plan, servers);
+    layers.retain(|layer| !was_cut(run, &layer.name));
+    if layers.is_empty() {
         return Ok(());
     }
     let request = PowerCuts {
@@ -43,11 +45,19 @@ pub fn after(
             .as_ref()
             .map_or_else(Vec::new, |s| planned(s, run.seed)),
     };
-    let layers = layers(run, &plan, servers);
     power_cuts(&request, &layers, stop, &|text| say(text), &mut |cuts| {
         add(run, cuts);
         // Cuts take minutes: those of a layer survive the end of this process.
         Ok(store.update(run)?)
+    })
+}
+
+/// Whether what was done to a layer is stored.
+fn was_cut(run: &Run, name: &str) -> bool {
+    run.layers.iter().map(|l| &l.facts).any(|facts| {
+        facts.power_cuts.iter().any(|cut| cut.layer == name)
+            || facts.program_cuts.iter().any(|cut| cut.layer == name)
+            || facts.sequence_cuts.iter().any(|cut| cut.layer == name)
     })
 }
 
@@ -103,4 +113,26 @@ fn layers(run: &Run, plan: &PlanCuts, servers: &[Vec<String>]) -> Vec<CutLayer> 
         }
     }
     layers
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_model::witness::WitnessTrial;
+    use layermark_testkit::sample::Sample;
+
+    use super::*;
+
+    /// A run that was killed between two layers was never cut to its end.
+    #[test]
+    fn a_layer_is_cut_that_was_not_cut_before() {
+        let (mut run, _) = Sample::default().build();
+        let cut = WitnessTrial {
+            layer: "overlay:volatile".into(),
+            ..WitnessTrial::default()
+        };
+        // A layer that is only cut is kept with the baseline.
+        run.layers[BASELINE].facts.power_cuts.push(cut);
+        assert!(was_cut(&run, "overlay:volatile"));
+        assert!(!was_cut(&run, "native") && !was_cut(&run, "fuse"));
+    }
 }
