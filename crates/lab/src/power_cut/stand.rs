@@ -95,30 +95,81 @@ impl CutDisk {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let most = if self.is_alone { 1 } else { MOST };
         let stands = (cpus * FOR_EACH_CPU).min(most).min(n);
-        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(n)));
-        let worker = &|number: usize| {
+        let work = &work;
+        shared_out(n, stands, |number| {
             let stand = self.stand(number);
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                if at >= n {
-                    return;
+            move |at| work(at, &stand)
+        })
+    }
+}
+
+/// What workers make of each number below `n`, in their order. `worker` makes the work of one of them, which does one at
+/// a time.
+fn shared_out<T: Send, W: FnMut(usize) -> T>(
+    n: usize,
+    workers: usize,
+    worker: impl Fn(usize) -> W + Sync,
+) -> Vec<T> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(n)));
+    let run = &|number: usize| {
+        let mut work = worker(number);
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= n {
+                return;
+            }
+            let result = work(at);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.push((at, result));
+        }
+    };
+    thread::scope(|scope| {
+        for number in 1..workers {
+            // Without it there is one less.
+            let _ = thread::Builder::new()
+                .name("power cuts".into())
+                .spawn_scoped(scope, move || run(number));
+        }
+        run(0);
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    /// A survey that is judged by another cut's acknowledgements would be a false loss.
+    #[test]
+    fn results_are_in_order_and_each_worker_does_one_at_a_time() {
+        let (both, begun) = (Barrier::new(2), AtomicUsize::new(0));
+        let all = shared_out(7, 2, |worker| {
+            let (both, begun) = (&both, &begun);
+            let mut own = 0;
+            move |at| {
+                // The first two are at work together, and the second one ends first.
+                if begun.fetch_add(1, Ordering::SeqCst) < 2 {
+                    both.wait();
                 }
-                let result = work(at, &stand);
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                done.push((at, result));
+                own += 1;
+                (at, worker, own)
             }
-        };
-        thread::scope(|scope| {
-            for number in 1..stands {
-                // Without it there is one less.
-                let _ = thread::Builder::new()
-                    .name("power cuts".into())
-                    .spawn_scoped(scope, move || worker(number));
-            }
-            worker(0);
         });
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.sort_unstable_by_key(|(at, _)| *at);
-        done.into_iter().map(|(_, result)| result).collect()
+        let order: Vec<usize> = all.iter().map(|(at, ..)| *at).collect();
+        assert_eq!(order, (0..7).collect::<Vec<_>>());
+        let of = |worker| all.iter().filter(move |(_, w, _)| *w == worker).count();
+        assert!(of(0) > 0 && of(1) > 0 && of(0) + of(1) == 7);
+        let counted: usize = all.iter().map(|(.., own)| own).sum();
+        let by_itself = |n: usize| n * (n + 1) / 2;
+        assert_eq!(counted, by_itself(of(0)) + by_itself(of(1)));
+    }
+
+    #[test]
+    fn nothing_to_do_is_nothing_done() {
+        assert!(shared_out(0, 0, |_| |at: usize| at).is_empty());
     }
 }
