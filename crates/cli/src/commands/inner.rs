@@ -86,10 +86,8 @@ fn serve_fleet(name: &task::TaskName) -> io::Result<()> {
     sandbox::enter().map_err(io::Error::other)?;
     keeper::obey();
     served::watch_main(SILENCE, |path, silence| {
-        say(format!(
-            "layermark fleet-task: {} did not answer for {silence:?}",
-            path.display()
-        ));
+        let why = format!("{} did not answer for {silence:?}", path.display());
+        let _ = ended(Err(why), "fleet-task");
         keeper::abandon(1)
     });
     let served = task::serve(name, io::stdin(), io::stdout());
