@@ -157,7 +157,8 @@ impl Attempt {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<(), Failure> {
         if request.point.needs.refresh {
-            up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
+            up.refresh(&request.point.needs.packaged_names())
+                .map_err(|lost| Failure::Broken(lost.reason))?;
         }
         let peer = match request.end() {
             End::Near => Some(serve(up, request)?),
