@@ -233,7 +233,7 @@ impl DrivenHost {
         let attempt = Attempt::new(trial.cell.layer);
         self.trial = Some((trial, attempt, self.meter.kernel()));
         self.step(|attempt, up, request, _| {
-            attempt.prepare(up, request, &mut || {})?;
+            attempt.prepare(up, request)?;
             attempt.cool(up, request)?;
             drop_kernel_caches([&mut attempt.cooled]);
             attempt.begin(up)

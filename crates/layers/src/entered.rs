@@ -588,7 +588,7 @@ impl Place for EnteredPlace {
         Ok(dropped)
     }
 
-    fn refresh(&mut self) -> Result<(), LayerError> {
+    fn refresh(&mut self, _: &[String]) -> Result<(), LayerError> {
         match self.ask("check its packaged files", &AgentRequest::Changed)? {
             AgentReply::Changed { paths } => self.put(&paths),
             _ => Err(self.broken("check its packaged files")(

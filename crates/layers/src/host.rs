@@ -66,7 +66,7 @@ pub(crate) struct HostPlace {
 }
 
 /// A faster way to restore packaged files than comparing them.
-type Refresher = Box<dyn FnMut() -> Result<(), LayerError> + Send>;
+type Refresher = Box<dyn FnMut(&[String]) -> Result<(), LayerError> + Send>;
 
 impl HostPlace {
     pub(crate) fn new(base: &Base, spec: &Spec, dir: PathBuf) -> Self {
@@ -187,7 +187,7 @@ impl HostPlace {
 
     pub(crate) fn refresher(
         mut self,
-        how: impl FnMut() -> Result<(), LayerError> + Send + 'static,
+        how: impl FnMut(&[String]) -> Result<(), LayerError> + Send + 'static,
     ) -> Self {
         self.refresher = Some(Box::new(how));
         self
@@ -417,18 +417,19 @@ impl Place for HostPlace {
         Ok(cooled)
     }
 
-    fn refresh(&mut self) -> Result<(), LayerError> {
+    fn refresh(&mut self, names: &[String]) -> Result<(), LayerError> {
         if self.info.read_only {
             return Ok(());
         }
         if let Some(refresher) = &mut self.refresher {
-            return refresher();
+            return refresher(names);
         }
         let to = self.info.dir.join(PACKAGED);
         let failed = self.io("put back packaged files in", &to);
-        let restored = tree::restore(&self.master, &to, &self.seen);
-        self.seen = restored.and_then(|()| tree::see(&to)).map_err(failed)?;
-        Ok(())
+        let restored = tree::restore(&self.master, &to, names, &self.seen);
+        restored
+            .and_then(|()| tree::see_again(&to, names, &mut self.seen))
+            .map_err(failed)
     }
 
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {

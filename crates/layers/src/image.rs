@@ -122,7 +122,7 @@ impl LayerKind for Image {
         let place = mounted(place, &name, &options, &image, &stack.path("lower"), undo)?;
         // Unmounted before the image below it.
         stack.mount_undone(undo)?;
-        Ok(Box::new(place.refresher(move || stack.renew())))
+        Ok(Box::new(place.refresher(move |_| stack.renew())))
     }
 }
 

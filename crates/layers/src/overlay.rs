@@ -153,7 +153,7 @@ fn open_writecopy(base: &Base, spec: &Spec, stack: Stack) -> Result<Box<dyn Plac
         .proof(&at, "overlay")
         .stacked(stack.shown())
         .note(BELOW_OVERLAY.0, BELOW_OVERLAY.1)
-        .refresher(move || stack.renew());
+        .refresher(move |_| stack.renew());
     Ok(Box::new(place))
 }
 

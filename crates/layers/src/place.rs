@@ -157,8 +157,9 @@ pub trait Place: Send {
     }
     /// Empties the layer's caches on this host. With [`KernelCaches::Later`], those of the kernel are only promised.
     fn drop_caches(&mut self, kernel: KernelCaches) -> Result<DroppedCaches, LayerError>;
-    /// Restores the packaged files. No probe may have files open there.
-    fn refresh(&mut self) -> Result<(), LayerError> {
+    /// Restores the packaged files. No probe may have files open there. With `names`, only files and directories with
+    /// these names right below `packaged/` may have changed.
+    fn refresh(&mut self, _names: &[String]) -> Result<(), LayerError> {
         Ok(())
     }
     /// CPU time the layer's own helpers on this host have used since they started.

@@ -142,12 +142,12 @@ fn refresher(
     base: &Base,
     at: PathBuf,
     below: PathBuf,
-) -> impl FnMut() -> Result<(), LayerError> + Send + use<> {
+) -> impl FnMut(&[String]) -> Result<(), LayerError> + Send + use<> {
     let (layer, master) = (layer.to_owned(), base.packaged.clone());
     // What is not seen is compared. A power cut may have left nothing.
     let mut seen = tree::see(&at).unwrap_or_default();
     let mut served = tree::see(&below).unwrap_or_default();
-    move || {
+    move |names| {
         let mut restore = || {
             let now = tree::see(&below)?;
             let is_served = |path: &Path| {
@@ -155,7 +155,7 @@ fn refresher(
                 now.get(&path) == served.get(&path)
             };
             seen.retain(|path, _| is_served(path));
-            tree::restore(&master, &at, &seen)?;
+            tree::restore(&master, &at, names, &seen)?;
             seen = tree::see(&at)?;
             served = tree::see(&below)?;
             Ok(())

@@ -114,14 +114,14 @@ fn refresher(
     base: &Base,
     at: &Path,
     below: &Path,
-) -> impl FnMut() -> Result<(), LayerError> + Send + use<> {
+) -> impl FnMut(&[String]) -> Result<(), LayerError> + Send + use<> {
     let (layer, master) = (layer.to_owned(), base.packaged.clone());
     let (at, below) = (at.to_owned(), below.to_owned());
     let mut seen = tree::Seen::new();
-    move || {
-        let restored = tree::restore_served(&master, &at, &below, &seen);
-        let failed = LayerError::io(&layer, "put back packaged files in", &at);
-        seen = restored.and_then(|()| tree::see(&below)).map_err(failed)?;
-        Ok(())
+    move |names| {
+        let restored = tree::restore_served(&master, &at, &below, names, &seen);
+        restored
+            .and_then(|()| tree::see_again(&below, names, &mut seen))
+            .map_err(LayerError::io(&layer, "put back packaged files in", &at))
     }
 }

@@ -35,20 +35,26 @@ const BLOCK: usize = 1 << 20;
 /// because the first write to each block of a reflink would be slower than to a file that was
 /// written.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    put(from, fd::open_dir(CWD, to)?.as_fd(), copy_file)
+    put_all(from, to, copy_file)
 }
 
 /// Like [`copy`], with hard links where the file system has them. For files that are only read.
 pub(crate) fn link(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    put(from, fd::open_dir(CWD, to)?.as_fd(), |source, to, name| {
+    put_all(from, to, |source, to, name| {
         linkat(CWD, source, to, name, AtFlags::empty()).or_else(|_| copy_file(source, to, name))
     })
 }
 
 /// A function that puts the file at a path into a directory, under this name.
 type PutFile = fn(&Path, BorrowedFd<'_>, &OsStr) -> io::Result<()>;
+
+/// Fills the directory `to`, which need not exist. It may be on a server that stops answering, so its files are open
+/// [`apart`], all in one thread: a thread for each takes longer than a small file.
+fn put_all(from: &Path, to: &Path, file: PutFile) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    let dir = fd::open_dir(CWD, to)?;
+    apart(Some(dir.as_fd()), || put(from, dir.as_fd(), file))
+}
 
 /// Fills the directory `to` with the content of `from`. It works by descriptor: see
 /// [`crate::removal`].
@@ -95,12 +101,7 @@ pub(crate) fn set_time(path: &Path, time: SystemTime) -> io::Result<()> {
     dated(&File::open(path)?, time)
 }
 
-/// The directory may be on a server that stops answering, so its files are open [`apart`].
 fn copy_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-    apart(Some(to), || copy_data(from, to, name))
-}
-
-fn copy_data(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
     let mut source = File::open(from)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut target = File::from(openat(to, name, flags, Mode::from_raw_mode(0o666))?);
@@ -128,27 +129,63 @@ pub(crate) type Seen = HashMap<PathBuf, (u64, SystemTime)>;
 /// Records all files in and below `dir`.
 pub(crate) fn see(dir: &Path) -> io::Result<Seen> {
     let mut seen = Seen::new();
-    files(dir, &mut |path| {
-        let meta = path.symlink_metadata()?;
-        seen.insert(path.into(), (meta.len(), meta.modified()?));
-        Ok(())
-    })?;
+    files(dir, &mut |path| see_file(path, &mut seen))?;
     Ok(seen)
 }
 
-/// Makes `to` equal to `from` again, writing only what differs: equal files keep their place on the
-/// disk. Files unchanged since `seen` are not even read.
-pub(crate) fn restore(from: &Path, to: &Path, seen: &Seen) -> io::Result<()> {
-    restore_served(from, to, to, seen)
+fn see_file(path: &Path, seen: &mut Seen) -> io::Result<()> {
+    let meta = path.symlink_metadata()?;
+    seen.insert(path.into(), (meta.len(), meta.modified()?));
+    Ok(())
+}
+
+/// Makes what has these names in `to` equal to `from` again, or all of it without names, writing only what differs:
+/// equal files keep their place on the disk. Files unchanged since `seen` are not even read.
+pub(crate) fn restore(from: &Path, to: &Path, names: &[String], seen: &Seen) -> io::Result<()> {
+    restore_served(from, to, to, names, seen)
 }
 
 /// The same where `to` shows files of `below`, of whose times it may not show all digits. `seen` is of `below`.
-pub(crate) fn restore_served(from: &Path, to: &Path, below: &Path, seen: &Seen) -> io::Result<()> {
-    if let Ok(dir) = fd::open_dir(CWD, to) {
-        return restore_dir(from, dir.as_fd(), below, seen);
+pub(crate) fn restore_served(
+    from: &Path,
+    to: &Path,
+    below: &Path,
+    names: &[String],
+    seen: &Seen,
+) -> io::Result<()> {
+    let Ok(dir) = fd::open_dir(CWD, to) else {
+        removal::remove(to)?;
+        return copy(from, to);
+    };
+    apart(Some(dir.as_fd()), || {
+        let dir = dir.as_fd();
+        if names.is_empty() {
+            return restore_dir(from, dir, below, seen);
+        }
+        for name in names {
+            let kind = from.join(name).symlink_metadata()?.file_type();
+            restore_entry((from, kind), dir, below, name.as_ref(), seen)?;
+        }
+        keep_time(from, dir)
+    })
+}
+
+/// Records what has these names in `dir`, or all of it without names, in place of what was seen of it before.
+pub(crate) fn see_again(dir: &Path, names: &[String], seen: &mut Seen) -> io::Result<()> {
+    if names.is_empty() {
+        *seen = see(dir)?;
+        return Ok(());
     }
-    removal::remove(to)?;
-    copy(from, to)
+    let roots: Vec<PathBuf> = names.iter().map(|name| dir.join(name)).collect();
+    seen.retain(|path, _| !roots.iter().any(|root| path.starts_with(root)));
+    for root in roots {
+        if root.symlink_metadata()?.is_dir() {
+            seen.extend(see(&root)?);
+        } else {
+            see_file(&root, seen)?;
+        }
+    }
+    Ok(())
 }
 
 /// [`restore`] by descriptor: a launched program may run as another user, and put links there.
@@ -162,22 +199,39 @@ fn restore_dir(from: &Path, to: BorrowedFd<'_>, path: &Path, seen: &Seen) -> io:
     }
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let (source, name) = (entry.path(), entry.file_name());
-        let (target, kind) = (path.join(&name), entry.file_type()?);
-        if kind.is_dir() {
-            if let Ok(dir) = fd::open_dir(to, &name) {
-                restore_dir(&source, dir.as_fd(), &target, seen)?;
-            } else {
-                removal::remove_at(to, &name)?;
-                put(&source, make_dir(to, &name)?.as_fd(), copy_file)?;
-            }
-        } else if kind.is_symlink() {
-            restore_link(&source, to, &name)?;
-        } else if !untouched(&target, seen) {
-            restore_file(&source, to, &name)?;
-        }
+        restore_entry(
+            (from, entry.file_type()?),
+            to,
+            path,
+            &entry.file_name(),
+            seen,
+        )?;
     }
     keep_time(from, to)
+}
+
+/// Restores what has this name in the directory `to` at `path`, which in `from` is of this kind.
+fn restore_entry(
+    (from, kind): (&Path, FileType),
+    to: BorrowedFd<'_>,
+    path: &Path,
+    name: &OsStr,
+    seen: &Seen,
+) -> io::Result<()> {
+    let (source, target) = (from.join(name), path.join(name));
+    if kind.is_dir() {
+        if let Ok(dir) = fd::open_dir(to, name) {
+            return restore_dir(&source, dir.as_fd(), &target, seen);
+        }
+        removal::remove_at(to, name)?;
+        put(&source, make_dir(to, name)?.as_fd(), copy_file)
+    } else if kind.is_symlink() {
+        restore_link(&source, to, name)
+    } else if untouched(&target, seen) {
+        Ok(())
+    } else {
+        restore_file(&source, to, name)
+    }
 }
 
 /// Where a file system has no links and shows what one below it leads to, that is left as it is.
@@ -212,7 +266,7 @@ fn untouched(path: &Path, seen: &Seen) -> bool {
 }
 
 fn restore_file(from: &Path, to: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-    if apart(Some(to), || restore_data(from, to, name))? {
+    if restore_data(from, to, name)? {
         return Ok(());
     }
     removal::remove_at(to, name)?;
@@ -290,6 +344,22 @@ mod tests {
     use super::*;
     use crate::removal::remove;
 
+    fn only_what_is_named_is_restored(from: &Path, to: &Path) {
+        let mut seen = see(to).unwrap();
+        let write = |name| fs::write(to.join(name), b"changed").unwrap();
+        let is_restored =
+            |name: &str| fs::read(to.join(name)).unwrap() == fs::read(from.join(name)).unwrap();
+        write("small");
+        write("sub/big");
+        restore(from, to, &["sub".into()], &seen).unwrap();
+        assert_eq!(["small", "sub/big"].map(is_restored), [false, true]);
+        see_again(to, &["sub".into()], &mut seen).unwrap();
+        restore(from, to, &["small".into()], &seen).unwrap();
+        assert!(is_restored("small"));
+        see_again(to, &["small".into()], &mut seen).unwrap();
+        assert_eq!(seen, see(to).unwrap());
+    }
+
     #[test]
     fn copies_restores_and_removes() {
         let home = tempfile::tempdir().unwrap();
@@ -328,7 +398,7 @@ mod tests {
         fs::write(to.join("extra"), b"y").unwrap();
         fs::remove_file(to.join("small")).unwrap();
         fs::remove_file(to.join("link")).unwrap();
-        restore(&from, &to, &seen).unwrap();
+        restore(&from, &to, &[], &seen).unwrap();
         kept(&to);
         assert_eq!(fs::read(to.join("sub/big")).unwrap(), data);
         assert_eq!(fs::read(to.join("small")).unwrap(), b"x");
@@ -340,6 +410,7 @@ mod tests {
         let mode = to.join("small").metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o111, 0o111);
 
+        only_what_is_named_is_restored(&from, &to);
         let hidden = to.join("sub/deep");
         fs::create_dir(&hidden).unwrap();
         fs::write(hidden.join("f"), b"z").unwrap();

@@ -1,7 +1,7 @@
 //! What a point needs from its layer and from the lab, declared by its workload. It is attached to the
 //! point and neither stored nor sent.
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use crate::Point;
 
@@ -33,7 +33,7 @@ pub struct Needs {
     pub lasts: Duration,
     /// Whether it starts programs that must be in the layer.
     pub programs: bool,
-    /// Whether packaged files must be restored before each trial.
+    /// Whether packaged files must be restored before each trial: those that it needs, or all if it needs none.
     pub refresh: bool,
     /// Whether the layer itself has to be torn down and set up again before each trial.
     pub restart: bool,
@@ -55,6 +55,15 @@ impl Needs {
         };
         let tree = self.packaged_tree.iter().flat_map(of_tree);
         self.packaged.iter().cloned().chain(tree)
+    }
+
+    /// Names right below `packaged/` of these files and of the directories that hold them, each once.
+    pub fn packaged_names(&self) -> Vec<String> {
+        let paths = self.packaged.iter().map(|file| &file.path);
+        let roots = self.packaged_tree.iter().map(|tree| &tree.root);
+        let name = |path: &String| path.split('/').next().unwrap_or_default().to_owned();
+        let names: BTreeSet<String> = paths.chain(roots).map(name).collect();
+        names.into_iter().collect()
     }
 }
 

@@ -211,6 +211,11 @@ impl CallKind {
         self.id().ends_with("xattr")
     }
 
+    /// Whether it lists the names of attributes.
+    pub fn lists_xattrs(self) -> bool {
+        matches!(self, Self::Listxattr | Self::Llistxattr | Self::Flistxattr)
+    }
+
     /// Whether its result is a number that says what was moved.
     pub fn moves(self) -> bool {
         use CallKind as K;
@@ -259,8 +264,7 @@ impl CallKind {
     pub fn shape(self) -> Shape {
         use CallKind as K;
         let two = matches!(self, K::Rename | K::Link | K::Symlink);
-        let attribute =
-            self.is_xattr() && !matches!(self, K::Listxattr | K::Llistxattr | K::Flistxattr);
+        let attribute = self.is_xattr() && !self.lists_xattrs();
         let both = matches!(self, K::CopyRange | K::SendFile | K::Clone);
         let named = two
             || self.is_named_xattr()

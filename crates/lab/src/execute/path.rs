@@ -172,8 +172,8 @@ impl Place for Path {
         Ok(all)
     }
 
-    fn refresh(&mut self) -> Result<(), LayerError> {
-        self.both_mut().try_for_each(|place| place.refresh())
+    fn refresh(&mut self, names: &[String]) -> Result<(), LayerError> {
+        self.both_mut().try_for_each(|place| place.refresh(names))
     }
 
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {

@@ -242,8 +242,9 @@ impl Place for RemoteLayer {
         self.asked(move |place| place.drop_caches(kernel))
     }
 
-    fn refresh(&mut self) -> Result<(), LayerError> {
-        self.asked(|place| place.refresh())
+    fn refresh(&mut self, names: &[String]) -> Result<(), LayerError> {
+        let names = names.to_vec();
+        self.asked(move |place| place.refresh(&names))
     }
 
     fn helper_cpu(&self) -> Result<CpuTime, LayerError> {

@@ -17,7 +17,7 @@ use crate::{
         outcome::{BlockOutcome, TrialOutcome},
         rounds::rounds,
         session::RunningLayer,
-        trial::{Attempt, settle},
+        trial::{Attempt, ask_to_end, ask_to_prepare, settle},
     },
 };
 
@@ -27,8 +27,8 @@ const COOLING: &str = "its caches were emptied";
 const SETTLING: &str = "its files were flushed";
 const ENDING: &str = "its results were read";
 
-/// Runs a block at one point. Only one probe works at any time. `meanwhile` runs while a probe
-/// prepares its work.
+/// Runs a block at one point. Probes prepare and prove their work beside each other, and `meanwhile` runs while they
+/// do. In a turn, and while files are flushed, only one of them works.
 pub(crate) fn run_block(
     fixed: &Fixed<'_>,
     machine: &mut Machine,
@@ -63,9 +63,10 @@ pub(crate) fn run_block(
         this.step(SETTLING, machine, |_, up, request| settle(up, request));
     }
     for this in &mut trials {
-        this.step(ENDING, machine, Attempt::end);
+        this.step(ENDING, machine, |_, up, request| ask_to_end(up, request));
     }
     for this in &mut trials {
+        this.step(ENDING, machine, Attempt::ended);
         if let Some(made) = &mut this.attempt.made.trial {
             made.restarted = block.restarted;
         }
@@ -94,12 +95,13 @@ fn prepare(
         spread::reuse_deleted(Path::new(&request.base));
     }
     for this in &mut *trials {
-        let mut done = Ok(());
-        this.step(MAKING, machine, |attempt, up, request| {
-            attempt.prepare(up, request, &mut || done = meanwhile())
+        this.step(MAKING, machine, |_, up, request| {
+            ask_to_prepare(up, request)
         });
-        // Where preparing failed before, or there was nothing to prepare.
-        done.and_then(|()| meanwhile())?;
+    }
+    meanwhile()?;
+    for this in &mut *trials {
+        this.step(MAKING, machine, Attempt::prepared);
     }
     if block.meaning.is_cold() {
         for this in &mut *trials {
@@ -133,7 +135,7 @@ pub(crate) fn run_stretches(
     let mut trials: Vec<_> = block.requests.iter().map(ActiveTrial::new).collect();
     for this in &mut trials {
         this.step(what, machine, |attempt, up, request| {
-            attempt.prepare(up, request, &mut || {})?;
+            attempt.prepare(up, request)?;
             attempt.begin(up)
         });
     }

@@ -302,9 +302,9 @@ impl RunningLayer {
         self.looks.mount_number(self.info())
     }
 
-    /// Restores packaged files, for which a layer may mount itself again.
-    pub(crate) fn refresh(&mut self) -> Result<(), LayerFailure> {
-        self.place.refresh()?;
+    /// Restores packaged files with these names, for which a layer may mount itself again.
+    pub(crate) fn refresh(&mut self, names: &[String]) -> Result<(), LayerFailure> {
+        self.place.refresh(names)?;
         let now = self.looks.ground(self.info());
         if now != self.ground {
             self.still_there()?;

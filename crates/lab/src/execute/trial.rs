@@ -30,7 +30,7 @@ use crate::{
     machine::now_ms,
 };
 
-pub(crate) use end::settle;
+pub(crate) use end::{ask_to_end, settle};
 use job::{ready, send_job, serve};
 
 /// A layer's trial in progress.
@@ -149,22 +149,22 @@ impl Attempt {
         self.made.failure = Some(Failure::Lost(lost));
     }
 
-    /// Makes the probe prepare the point. `meanwhile` runs while it does.
+    /// Makes the probe prepare the point.
     pub(crate) fn prepare(
         &mut self,
         up: &mut RunningLayer,
         request: &TrialRequest<'_>,
-        meanwhile: &mut dyn FnMut(),
     ) -> Result<(), Failure> {
-        if request.point.needs.refresh {
-            up.refresh().map_err(|lost| Failure::Broken(lost.reason))?;
-        }
-        let peer = match request.end() {
-            End::Near => Some(serve(up, request)?),
-            End::Far => None,
-        };
-        send_job(up, request, &request.point, peer)?;
-        meanwhile();
+        ask_to_prepare(up, request)?;
+        self.prepared(up, request)
+    }
+
+    /// Waits until the point is prepared.
+    pub(crate) fn prepared(
+        &mut self,
+        up: &mut RunningLayer,
+        request: &TrialRequest<'_>,
+    ) -> Result<(), Failure> {
         ready(up, request)?;
         self.behind = behind(up, request);
         let own = up.own_devices();
@@ -305,6 +305,23 @@ impl Attempt {
         self.between = turned.between;
         self.between(up, request, false, (meter, moment))
     }
+}
+
+/// Asks the probe to prepare a point, which begins at once.
+pub(crate) fn ask_to_prepare(
+    up: &mut RunningLayer,
+    request: &TrialRequest<'_>,
+) -> Result<(), Failure> {
+    let needs = &request.point.needs;
+    if needs.refresh {
+        let restored = up.refresh(&needs.packaged_names());
+        restored.map_err(|lost| Failure::Broken(lost.reason))?;
+    }
+    let peer = match request.end() {
+        End::Near => Some(serve(up, request)?),
+        End::Far => None,
+    };
+    send_job(up, request, &request.point, peer)
 }
 
 /// A file system in user space that names neither a device nor a server.

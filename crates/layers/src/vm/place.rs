@@ -333,9 +333,9 @@ impl Place for VmPlace {
         Ok(cooled)
     }
 
-    fn refresh(&mut self) -> Result<(), LayerError> {
+    fn refresh(&mut self, names: &[String]) -> Result<(), LayerError> {
         if self.shared {
-            self.host.refresh()?;
+            self.host.refresh(names)?;
             // The guest's cached data of them is out of date.
             let answer = self.ask_long(&AgentRequest::DropCaches);
             answer.map_err(self.broken("drop its caches"))?;

@@ -170,7 +170,7 @@ fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     }
     let cooled = up.place.drop_caches(KernelCaches::Now).unwrap();
     assert!(!cooled.how.is_empty());
-    up.place.refresh().unwrap();
+    up.place.refresh(&[]).unwrap();
     let upkeep = up.place.helper_cpu().unwrap();
     println!("upkeep: {} ns, cooled: {cooled:?}", upkeep.ns);
     if matches!(spec.layer.as_str(), "fuse" | "sshfs" | "rclone")
@@ -241,7 +241,7 @@ fn written_inside(up: &mut Up, facts: &Facts) {
         "workload": "file", "op": "write", "record": "4K", "file_size": "256K", "sync": "each",
     }));
     trial_of(up, &writes);
-    up.place.refresh().unwrap();
+    up.place.refresh(&[]).unwrap();
     trial(up);
     same_as_packaged(up);
 }
@@ -362,7 +362,7 @@ fn writing(up: &mut Up) {
         drop(open);
         fs::remove_file(dir.join("packaged/sub/small")).unwrap();
         fs::write(dir.join("packaged/extra"), b"x").unwrap();
-        up.place.refresh().unwrap();
+        up.place.refresh(&[]).unwrap();
         same_as_packaged(up);
         assert!(!dir.join("packaged/extra").exists());
     }

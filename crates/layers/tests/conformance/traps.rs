@@ -169,7 +169,7 @@ fn shifts_owners(up: &Up) {
 fn volatile_again(up: &mut Up) {
     for _ in 0..3 {
         fs::write(big(up), b"changed").unwrap();
-        up.place.refresh().unwrap();
+        up.place.refresh(&[]).unwrap();
         same_as_packaged(up);
     }
 }

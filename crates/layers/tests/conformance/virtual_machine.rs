@@ -37,7 +37,7 @@ pub fn conform(layer: &dyn Layer, spec: &Spec, base: &Base) {
     }
     inside::trial(&mut up);
     // A probe may be started again.
-    up.place.refresh().unwrap();
+    up.place.refresh(&[]).unwrap();
     inside::trial(&mut up);
     cooled(&mut up);
     confined();

@@ -99,6 +99,17 @@ impl Drop for WorkDir {
     }
 }
 
+/// Replaces a directory and its content by an empty one. That is made under another name, and so in another part of an
+/// ext4: see [`WorkDir`].
+pub(super) fn replace(path: &Path) -> io::Result<()> {
+    let above = path.parent().unwrap_or(path);
+    let [new, old] = [WorkDir::named(above), WorkDir::named(above)];
+    fs::create_dir(new.path())?;
+    fs::rename(path, old.path())?;
+    fs::rename(new.path(), path)?;
+    remove(old.path())
+}
+
 /// Removes a directory with its content. FUSE and NFS rename a deleted file that is open
 /// (`.fuse_hidden*`, `.nfs*`) until they learn, shortly afterwards, that it was closed. This waits
 /// for that.
@@ -125,6 +136,21 @@ mod tests {
 
     use super::*;
     use crate::programs::sys;
+
+    #[test]
+    fn a_replaced_directory_is_empty_and_another_one() {
+        use std::os::unix::fs::MetadataExt;
+
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("dir");
+        fs::create_dir_all(dir.join("a/b")).unwrap();
+        // Its number is not given to the next one while it is there.
+        let old = fs::metadata(&dir).unwrap().ino();
+        replace(&dir).unwrap();
+        assert_ne!(fs::metadata(&dir).unwrap().ino(), old);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+    }
 
     /// A program may have mounted a directory of its user's in a tree of ours.
     #[test]

@@ -32,7 +32,16 @@ impl Attempt {
         up: &mut RunningLayer,
         request: &TrialRequest<'_>,
     ) -> Result<(), Failure> {
-        say(up, request, &ToProbe::End { id: request.id })?;
+        ask_to_end(up, request)?;
+        self.ended(up, request)
+    }
+
+    /// Waits for the proof, and judges it.
+    pub(crate) fn ended(
+        &mut self,
+        up: &mut RunningLayer,
+        request: &TrialRequest<'_>,
+    ) -> Result<(), Failure> {
         let mut trial = match hear(up, request)? {
             FromProbe::Trial { id, trial } if id == request.id => *trial,
             other => return Err(unexpected(&other, "trial")),
@@ -162,6 +171,11 @@ pub(crate) fn settle(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Resul
             other => Err(unexpected(&other, "settled")),
         }
     })
+}
+
+/// Asks the probe for the proof of what was done, which it begins to collect.
+pub(crate) fn ask_to_end(up: &mut RunningLayer, request: &TrialRequest<'_>) -> Result<(), Failure> {
+    say(up, request, &ToProbe::End { id: request.id })
 }
 
 /// Runs a trial that is not counted, for its additional facts. A failure is only a remark.

@@ -1,7 +1,6 @@
 //! Trees and replays in a directory, one after another.
 
 use std::{
-    fs, io,
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
@@ -16,7 +15,11 @@ use super::{
     trace::Trace,
     tree::{self, Contents},
 };
-use crate::{ProbeError, buffer::Buffer, workloads::work_dir};
+use crate::{
+    ProbeError,
+    buffer::Buffer,
+    workloads::work_dir::{self, WorkDir},
+};
 
 /// A tree in a directory of ours, and what its recording does with it.
 pub struct Replayer {
@@ -26,12 +29,10 @@ pub struct Replayer {
     buffers: Vec<Buffers>,
     /// Data that is written; here between trees.
     data: Option<Buffer>,
-    /// Where trees are made.
+    /// Where trees are made, each in a directory of its own.
     dir: PathBuf,
-    /// Number of the next tree.
-    next: u64,
     /// The current tree.
-    site: Option<(PathBuf, Site)>,
+    site: Option<(Site, WorkDir)>,
 }
 
 /// One replay, for those who record.
@@ -83,7 +84,6 @@ impl Replayer {
             buffers,
             data: Some(data),
             dir,
-            next: 0,
             site: None,
         })
     }
@@ -91,13 +91,11 @@ impl Replayer {
     /// Makes a new tree, and removes the one that the last replay has left.
     pub fn renew(&mut self) -> Result<(), ProbeError> {
         self.remove()?;
-        let path = self.dir.join(format!("tree{}", self.next));
-        self.next += 1;
-        let failed = |what: &str, e: io::Error| ProbeError::io(what, &path, &e);
-        fs::create_dir(&path).map_err(|e| failed("make", e))?;
+        let work = WorkDir::new(&self.dir)?;
+        let path = work.path();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let root: OwnedFd =
-            openat(CWD, &path, flags, Mode::empty()).map_err(|e| failed("open", e.into()))?;
+        let root: OwnedFd = openat(CWD, path, flags, Mode::empty())
+            .map_err(|e| ProbeError::io("open", path, &e.into()))?;
         let made = tree::make(root.as_fd(), &self.recording.tree, &self.contents);
         made.map_err(|(name, e)| ProbeError::io("make", &path.join(name.escaped()), &e.into()))?;
         let data = self.data.take().unwrap_or_else(|| Buffer::new(0));
@@ -111,18 +109,18 @@ impl Replayer {
                 ready.whole = name.and_then(|name| site.whole(name));
             }
         }
-        self.site = Some((path, site));
+        self.site = Some((site, work));
         Ok(())
     }
 
     /// Removes the tree.
     pub fn remove(&mut self) -> Result<(), ProbeError> {
-        let Some((path, site)) = self.site.take() else {
+        let Some((site, work)) = self.site.take() else {
             return Ok(());
         };
         // Closes what the recording has left open.
         self.data = Some(site.into_data());
-        work_dir::remove(&path).map_err(|e| ProbeError::io("remove", &path, &e))
+        work_dir::remove(work.path()).map_err(|e| ProbeError::io("remove", work.path(), &e))
     }
 
     /// Replays once.
@@ -130,7 +128,7 @@ impl Replayer {
     /// # Errors
     /// If a call ended in another way than it was recorded.
     pub fn run(&mut self, beat: &mut dyn FnMut()) -> Result<Replay, ProbeError> {
-        let Some((_, site)) = &self.site else {
+        let Some((site, _)) = &self.site else {
             return Err(ProbeError::new("replay: there is no tree"));
         };
         let replay = tasks::replay(site, &self.trace, &mut self.buffers, beat);
@@ -164,10 +162,11 @@ impl Replayer {
 
     /// The tree in words. An error if the recording says that it must be another.
     pub fn after(&self) -> Result<String, ProbeError> {
-        let Some((path, site)) = &self.site else {
+        let Some((site, work)) = &self.site else {
             return Err(ProbeError::new("replay: there is no tree"));
         };
-        let found = tree::list(site.root.as_fd()).map_err(|e| ProbeError::io("list", path, &e))?;
+        let found =
+            tree::list(site.root.as_fd()).map_err(|e| ProbeError::io("list", work.path(), &e))?;
         let after = words_of(&found.entries);
         match &self.recording.head.after {
             Some(recorded) if *recorded != after => Err(ProbeError::new(format!(

@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use layermark_recording::KINDS;
+use layermark_recording::{Call, KINDS};
 use rustix::{
     io::Errno,
     thread::futex::{self, Flags, Timespec},
@@ -14,7 +14,7 @@ use rustix::{
 
 use super::{
     calls::{Buffers, Site},
-    trace::{ReadyCall, Trace},
+    trace::Trace,
 };
 use crate::{clock::monotonic_ns, limits::HEARTBEAT_NS, run::barrier::SpinBarrier};
 
@@ -193,7 +193,7 @@ impl TaskPart {
             if ready.call.kind.moves() {
                 self.bytes += outcome.max(0) as u64;
             }
-            if !is_as_recorded(ready, outcome) {
+            if !is_as_recorded(&ready.call, outcome) {
                 self.wrong += 1;
                 let number = *number;
                 self.first_wrong
@@ -238,10 +238,15 @@ impl TaskPart {
 }
 
 /// Whether a call has ended as it was recorded.
-fn is_as_recorded(ready: &ReadyCall, outcome: i64) -> bool {
-    let recorded = ready.call.outcome;
-    // A file system without attributes says so; one that has them says that this one is missing.
-    let none = [-i64::from(libc::ENODATA), -i64::from(libc::EOPNOTSUPP)];
-    let without = ready.call.kind.is_xattr() && none.contains(&outcome) && none.contains(&recorded);
+pub fn is_as_recorded(call: &Call, outcome: i64) -> bool {
+    let (kind, recorded) = (call.kind, call.outcome);
+    // A file system without attributes says so; one that has them says that this one is missing, or lists none.
+    let missing = if kind.lists_xattrs() {
+        0
+    } else {
+        -i64::from(libc::ENODATA)
+    };
+    let none = [missing, -i64::from(libc::EOPNOTSUPP)];
+    let without = kind.is_xattr() && none.contains(&outcome) && none.contains(&recorded);
     outcome == recorded || without
 }

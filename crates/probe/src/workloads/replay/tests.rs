@@ -240,6 +240,28 @@ fn attributes_are_read_and_written() {
     }
 }
 
+#[test]
+fn a_file_system_without_attributes_is_like_one_that_has_none_of_them() {
+    let is = |kind, recorded: i32, outcome: i32| {
+        let call = Call {
+            outcome: recorded.into(),
+            ..call(kind, 0)
+        };
+        tasks::is_as_recorded(&call, outcome.into())
+    };
+    let (missing, unknown) = (-libc::ENODATA, -libc::EOPNOTSUPP);
+    for (recorded, outcome) in [(0, unknown), (unknown, 0)] {
+        assert!(is(CallKind::Flistxattr, recorded, outcome));
+        assert!(!is(CallKind::Fgetxattr, recorded, outcome), "an empty one");
+        assert!(!is(CallKind::Fstat, recorded, outcome));
+    }
+    for (recorded, outcome) in [(missing, unknown), (unknown, missing)] {
+        assert!(is(CallKind::Getxattr, recorded, outcome));
+        assert!(!is(CallKind::Listxattr, recorded, outcome));
+    }
+    assert!(!is(CallKind::Flistxattr, 17, unknown), "it had some");
+}
+
 /// Each waits for the other in turn. Without the order, the second task would find nothing, or the file still there.
 #[test]
 fn tasks_keep_their_order() {

@@ -13,7 +13,6 @@ use super::{figures, once::Replayer, params::ReplayParams, tasks::Replay};
 use crate::{
     Beat, Context, ProbeError, TurnRequest, Turned, Work, counters, param,
     run::{self, Edge, Used},
-    workloads::work_dir::WorkDir,
 };
 
 /// The tree that the first replay of each point in this process left. A layer's probe lives for a session.
@@ -34,8 +33,6 @@ pub struct ReplayWork {
     replays: Vec<Replay>,
     debt: Option<Debt>,
     outcome: String,
-    /// Dropped last: it removes the tree.
-    _work: WorkDir,
 }
 
 impl ReplayWork {
@@ -45,8 +42,7 @@ impl ReplayWork {
         recording: &Recording,
         context: &Context,
     ) -> Result<Self, ProbeError> {
-        let work = WorkDir::new(dir)?;
-        let mut replayer = Replayer::new(recording, work.path().to_owned(), context.seed)?;
+        let mut replayer = Replayer::new(recording, dir.to_owned(), context.seed)?;
         replayer.renew()?;
         context.sync(dir)?;
         Ok(Self {
@@ -60,7 +56,6 @@ impl ReplayWork {
             replays: Vec::new(),
             debt: None,
             outcome: String::new(),
-            _work: work,
         })
     }
 

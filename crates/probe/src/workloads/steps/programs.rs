@@ -16,9 +16,12 @@ use crate::{
     ProbeError,
     programs::{guard::Guarded, tree::Tree},
     usage,
-    workloads::launch::{
-        guarded::Launches,
-        start::{LaunchSite, Launched},
+    workloads::{
+        launch::{
+            guarded::Launches,
+            start::{LaunchSite, Launched},
+        },
+        work_dir,
     },
 };
 
@@ -186,7 +189,9 @@ impl Guarded for StepPrograms {
     fn renew(&mut self, tree: &mut Tree, asker: BorrowedFd<'_>) -> Result<(), ProbeError> {
         let site = &self.launches.site;
         if let Some(source) = &self.source {
-            tree::empty(&site.dir).map_err(|e| ProbeError::io("empty", &site.dir, &e))?;
+            // Not every layer can rename a directory.
+            let emptied = work_dir::replace(&site.dir).or_else(|_| tree::empty(&site.dir));
+            emptied.map_err(|e| ProbeError::io("empty", &site.dir, &e))?;
             tree::copy(source, &site.dir)?;
         }
         site.aside("prepare", &self.p.prepare, tree, asker)?;
