@@ -36,6 +36,11 @@ fn without_details(error: &str) -> String {
 }
 
 impl Tally {
+    /// The control's turns count with the baseline's, or no longer.
+    pub(crate) fn set_control(&mut self, control: Option<usize>) {
+        self.ledger.set_control(control);
+    }
+
     pub(crate) fn add(&mut self, record: &TrialRecord) {
         let good = self.ledger.add(record);
         let at = (record.cell.layer, record.cell.point);
@@ -103,8 +108,9 @@ impl Tally {
     pub(crate) fn pairs(&self, layer: usize, point: usize) -> Vec<Pair> {
         let native = (BASELINE, point);
         if layer == BASELINE {
-            let own =
-                |at, rounds: &[[f64; 2]]| Pair::new(at, Pair::of_rounds(at, rounds).layer, 1.0);
+            let own = |at, rounds: &[[f64; 2]], _: &[[f64; 2]]| {
+                Pair::new(at, Pair::of_rounds(at, rounds, &[]).layer, 1.0)
+            };
             return self.ledger.pairs(native, native, own);
         }
         self.ledger.pairs((layer, point), native, Pair::of_rounds)
