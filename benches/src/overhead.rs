@@ -150,7 +150,7 @@ fn in_turns(round: u32, probe: &mut Probe, mut c: Loop) -> Result<Pair> {
         };
         costs.push([us, them]);
     }
-    Ok(Pair::of_rounds((0, round), &costs))
+    Ok(Pair::of_rounds((0, round), &costs, &[]))
 }
 
 /// Keeps all programs on the same CPU.

@@ -73,7 +73,7 @@ fn own_cost(binary: &Path, dir: &Path) -> Result<Vec<Claim>> {
             bare_ms.push(bare_now);
             step_ms.push(step_now);
         }
-        pairs.push(Pair::of_rounds((0, round), &costs));
+        pairs.push(Pair::of_rounds((0, round), &costs, &[]));
     }
     let (ratio, interval) = overhead::ratio(&pairs)?;
     let (more, more_interval) =

@@ -182,14 +182,30 @@ impl Times {
     }
 
     /// Nanoseconds and operations of both, for each round in which both have a turn. Without such
-    /// rounds, one pair of the whole trials.
-    fn totals(&self, other: &Self) -> Vec<[[f64; 2]; 2]> {
+    /// rounds, one pair of the whole trials. Those of `more` are added to the other's.
+    fn totals(&self, other: &Self, more: Option<&Self>) -> Vec<[[f64; 2]; 2]> {
+        let with = |total: [f64; 2], more: Option<[f64; 2]>| {
+            let [ns, ops] = more.unwrap_or_default();
+            [total[0] + ns, total[1] + ops]
+        };
+        let in_round = |round: u32| {
+            let turns = &more?.turns;
+            let at = turns.binary_search_by_key(&round, |t| t.round).ok()?;
+            Some(turns[at].total)
+        };
         let both = self.rounds(other).into_iter();
-        let mut totals: Vec<_> = both.map(|(t, there)| [t.total, there.total]).collect();
+        let mut totals: Vec<_> = both
+            .map(|(t, there)| [t.total, with(there.total, in_round(t.round))])
+            .collect();
         if totals.is_empty() {
-            totals.push([self.whole, other.whole]);
+            totals.push([self.whole, with(other.whole, more.map(|m| m.whole))]);
         }
         totals
+    }
+
+    /// Whether it took turns with the second as it did with the first: in common rounds with both, or with neither.
+    fn meets_alike(&self, first: &Self, second: &Self) -> bool {
+        self.rounds(first).is_empty() == self.rounds(second).is_empty()
     }
 }
 
@@ -199,8 +215,12 @@ impl Times {
 /// only the newer session counts, because native of one session and a layer of another are not a
 /// pair. If a layer has several trials in a group, the last one with a number counts, together with
 /// the earlier trials whose rounds it continues.
+///
+/// The control is the baseline a second time. So where it had a turn in a round, a layer is compared with both.
 #[derive(Debug, Default)]
 pub struct Ledger {
+    /// The control, if there is one.
+    control: Option<usize>,
     /// By point, then block.
     groups: BTreeMap<usize, BTreeMap<u32, Group>>,
 }
@@ -212,7 +232,22 @@ struct Group {
     costs: BTreeMap<usize, Option<Cost>>,
 }
 
+/// A layer's turns beside the baseline's.
+struct Compared<'a> {
+    session: u32,
+    block: u32,
+    here: &'a Times,
+    there: &'a Times,
+    /// The control, if it took turns in these rounds too.
+    control: Option<&'a Times>,
+}
+
 impl Ledger {
+    /// The control's turns count with the baseline's, or no longer.
+    pub fn set_control(&mut self, control: Option<usize>) {
+        self.control = control;
+    }
+
     /// Adds a trial, in the order in which they were made. Returns whether it has a usable number.
     pub fn add(&mut self, record: &TrialRecord) -> bool {
         let cell = record.cell;
@@ -248,12 +283,13 @@ impl Ledger {
     }
 
     /// Blocks in which both sites have a number, in order. `make` gets session, block, and nanoseconds
-    /// per operation of both: for each round in which both have a turn, or of the whole trials.
+    /// per operation of both: for each round in which both have a turn, or of the whole trials. Then the same of
+    /// `here` and the control, if `there` is the baseline and the control took turns in these rounds.
     pub fn pairs<T>(
         &self,
         here: Site,
         there: Site,
-        make: impl Fn((u32, u32), &[[f64; 2]]) -> T,
+        make: impl Fn((u32, u32), &[[f64; 2]], &[[f64; 2]]) -> T,
     ) -> Vec<T> {
         self.pairs_by(self.time(here, there), here, there, make)
     }
@@ -264,31 +300,59 @@ impl Ledger {
         time: ClockTime,
         here: Site,
         there: Site,
-        make: impl Fn((u32, u32), &[[f64; 2]]) -> T,
+        make: impl Fn((u32, u32), &[[f64; 2]], &[[f64; 2]]) -> T,
     ) -> Vec<T> {
-        let pair =
-            |(at, cost, against): ((u32, u32), &Times, &Times)| make(at, &cost.beside(against));
-        self.both(time, here, there).map(pair).collect()
+        let pair = |c: Compared<'_>| {
+            let control = c.control.map(|control| c.here.beside(control));
+            make(
+                (c.session, c.block),
+                &c.here.beside(c.there),
+                &control.unwrap_or_default(),
+            )
+        };
+        self.compared(time, here, there).map(pair).collect()
     }
 
     /// For the same blocks, the session, and nanoseconds and operations of both sites: for each round in
-    /// which both have a turn, or of the whole trials.
+    /// which both have a turn, or of the whole trials. The control's are added to the baseline's.
     pub fn totals(&self, here: Site, there: Site) -> Vec<(u32, Vec<[[f64; 2]; 2]>)> {
-        let both = self.both(self.time(here, there), here, there);
-        both.map(|((session, _), cost, against)| (session, cost.totals(against)))
+        let both = self.compared(self.time(here, there), here, there);
+        both.map(|c| (c.session, c.here.totals(c.there, c.control)))
             .collect()
     }
 
-    fn both(
+    /// Whether the control's turns count in the comparison of these sites in a block.
+    pub fn counts_control(&self, here: Site, there: Site, block: u32) -> bool {
+        let mut all = self.compared(self.time(here, there), here, there);
+        all.any(|c| c.block == block && c.control.is_some())
+    }
+
+    fn compared(
         &self,
         time: ClockTime,
         here: Site,
         there: Site,
-    ) -> impl Iterator<Item = ((u32, u32), &Times, &Times)> {
-        let costs = self.costs(here, there);
-        costs.filter_map(move |(at, cost, against)| {
-            Some((at, cost.times(time)?, against.times(time)?))
-        })
+    ) -> impl Iterator<Item = Compared<'_>> {
+        // The control itself is compared with the baseline alone.
+        let control = self.control.filter(|control| {
+            there.0 == BASELINE && here.0 != BASELINE && here.0 != *control && here.1 == there.1
+        });
+        let point = here.1;
+        self.costs(here, there)
+            .filter_map(move |((session, block), cost, against)| {
+                let (here, there) = (cost.times(time)?, against.times(time)?);
+                let of_control = control.and_then(|layer| {
+                    let group = self.groups.get(&point)?.get(&block)?;
+                    group.costs.get(&layer)?.as_ref()?.times(time)
+                });
+                Some(Compared {
+                    session,
+                    block,
+                    here,
+                    there,
+                    control: of_control.filter(|control| here.meets_alike(there, control)),
+                })
+            })
     }
 
     /// Session and block of the blocks in which both sites have a number, with their costs.
@@ -383,7 +447,7 @@ mod tests {
     }
 
     fn pairs(ledger: &Ledger, here: Site, there: Site) -> Vec<Made> {
-        ledger.pairs(here, there, |(session, _), rounds| Made {
+        ledger.pairs(here, there, |(session, _), rounds, _| Made {
             session,
             rounds: rounds.to_vec(),
         })
@@ -529,6 +593,83 @@ mod tests {
         assert_eq!(totals(2), [both(500.0, 200.0)]);
     }
 
+    /// Native, a layer and the control in two rounds, and native with another layer in two more.
+    fn with_control() -> Ledger {
+        let mut ledger = Ledger::default();
+        for (layer, ns, rounds) in [
+            (0, 100, [0, 1]),
+            (1, 300, [0, 1]),
+            (3, 120, [0, 1]),
+            (0, 200, [2, 3]),
+            (2, 500, [2, 3]),
+        ] {
+            let turns = rounds.map(|round| (round, ns));
+            ledger.add(&TrialRecord {
+                trial: Some(trial(ns, &turns)),
+                ..record((0, 0), (layer, 0), Some(ns))
+            });
+        }
+        ledger
+    }
+
+    #[test]
+    fn a_layer_is_compared_with_the_control_where_that_took_turns_with_it() {
+        let mut ledger = with_control();
+        let both = |ledger: &Ledger, layer| {
+            ledger.pairs((layer, 0), (0, 0), |_, native, control| {
+                (native.to_vec(), control.to_vec())
+            })
+        };
+        let plain = both(&ledger, 1);
+        assert!(plain[0].1.is_empty(), "nobody has named a control");
+        ledger.set_control(Some(3));
+        let expected = (vec![[300.0, 100.0]; 2], vec![[300.0, 120.0]; 2]);
+        assert_eq!(both(&ledger, 1), [expected]);
+        assert_eq!(
+            ledger.totals((1, 0), (0, 0)),
+            [(0, vec![[[300.0, 1.0], [220.0, 2.0]]; 2])]
+        );
+        assert!(both(&ledger, 2)[0].1.is_empty(), "it is in another part");
+        let native = [[120.0, 100.0]; 2];
+        assert_eq!(both(&ledger, 3), [(native.to_vec(), Vec::new())]);
+        assert!(ledger.counts_control((1, 0), (0, 0), 0));
+        assert!(!ledger.counts_control((2, 0), (0, 0), 0));
+        ledger.set_control(None);
+        assert_eq!(both(&ledger, 1), plain);
+    }
+
+    #[test]
+    fn a_control_that_failed_or_took_no_turns_leaves_the_baseline_alone() {
+        let mut ledger = with_control();
+        ledger.set_control(Some(3));
+        let of_control = |ledger: &Ledger, block: u32| ledger.counts_control((1, 0), (0, 0), block);
+        for (block, control) in [
+            (1, None),
+            (2, Some(trial(120, &[]))),
+            (3, Some(trial(120, &[(7, 120)]))),
+        ] {
+            for (layer, trial) in [
+                (0, Some(trial(100, &[(0, 100)]))),
+                (1, Some(trial(300, &[(0, 300)]))),
+                (3, control.clone()),
+            ] {
+                ledger.add(&TrialRecord {
+                    error: trial.is_none().then(|| "no".into()),
+                    trial,
+                    ..record((0, block), (layer, 0), None)
+                });
+            }
+            assert!(!of_control(&ledger, block), "block {block}");
+        }
+        assert!(of_control(&ledger, 0));
+        // Trials in one stretch have no rounds.
+        for (layer, ns) in [(0, 100), (1, 300), (3, 120)] {
+            ledger.add(&record((0, 4), (layer, 0), Some(ns)));
+        }
+        let whole = ledger.totals((1, 0), (0, 0)).pop();
+        assert_eq!(whole, Some((0, vec![[[300.0, 1.0], [220.0, 2.0]]])));
+    }
+
     #[test]
     fn the_last_number_of_a_group_counts_and_a_failure_takes_none_away() {
         let mut ledger = Ledger::default();
@@ -595,7 +736,7 @@ mod tests {
             ledger.totals((1, 0), (0, 0))[0].1[0],
             [[130.0, 1.0], [100.0, 1.0]]
         );
-        let raw = ledger.pairs_by(ClockTime::Raw, (1, 0), (0, 0), |_, rounds| rounds.len());
+        let raw = ledger.pairs_by(ClockTime::Raw, (1, 0), (0, 0), |_, rounds, _| rounds.len());
         assert_eq!(raw, [3], "and the whole time is there too");
         // A process serves it: both sides have all of their time.
         let (time, made, ledger) = of(&waits(false, &turns));

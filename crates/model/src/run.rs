@@ -96,6 +96,13 @@ impl Run {
         self.layers.get(BASELINE).map_or("", |l| l.name.as_str())
     }
 
+    /// The baseline a second time, whose turns count with the baseline's. `None` if the run has none, or if the budget
+    /// left it out.
+    pub fn control(&self) -> Option<usize> {
+        let counts = |l: &LayerRun| l.control && l.status != LayerStatus::LeftOut;
+        self.layers.iter().position(counts)
+    }
+
     /// Whether another state of this run has the same directory, layers and work.
     pub fn asks_the_same(&self, other: &Self) -> bool {
         let layers = |run: &Self| {

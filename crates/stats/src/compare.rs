@@ -1,7 +1,7 @@
 //! Layers against native: the paired comparisons of a report. Also a run against another one.
 
 use crate::{
-    Estimate, Interval, MIN_VALUES, Pair, change_points_of_many, estimate,
+    BlockValue, Estimate, Interval, MIN_VALUES, Pair, change_points_of_many, estimate,
     estimate::{Between, estimate_with, typical},
     outliers, segments,
 };
@@ -87,7 +87,7 @@ pub fn compare_all(cells: &[Vec<Pair>], level: f64, seed: u64) -> Vec<Option<Com
 
 /// The statistic of every cell, without the slow parts: outliers, and steps in the series.
 pub fn estimate_pairs(cells: &[Vec<Pair>], level: f64) -> Vec<Option<Estimate>> {
-    let values = |pairs: &Vec<Pair>| pairs.iter().map(|p| (p.session, p.ln_ratio)).collect();
+    let values = |pairs: &Vec<Pair>| pairs.iter().map(Pair::value).collect();
     estimate(&cells.iter().map(values).collect::<Vec<_>>(), level)
 }
 
@@ -99,7 +99,7 @@ fn usable(pairs: &[Pair]) -> Vec<Pair> {
     let mut ordered = pairs.to_vec();
     if !ordered
         .iter()
-        .all(|p| good(p.layer) && good(p.native) && p.ln_ratio.is_finite())
+        .all(|p| good(p.layer) && good(p.native) && p.ln_ratio().is_finite())
     {
         return Vec::new();
     }
@@ -108,13 +108,13 @@ fn usable(pairs: &[Pair]) -> Vec<Pair> {
 }
 
 fn ratios(pairs: &[Pair]) -> Vec<f64> {
-    pairs.iter().map(|p| p.ln_ratio.exp()).collect()
+    pairs.iter().map(|p| p.ln_ratio().exp()).collect()
 }
 
 fn comparison(pairs: &[Pair], e: &Estimate, changes: Vec<usize>) -> Option<Comparison> {
     let costs: Vec<[f64; 2]> = pairs.iter().map(|p| [p.layer, p.native]).collect();
     let [_, native] = typical(&costs, e.mean);
-    let logs: Vec<f64> = pairs.iter().map(|p| p.ln_ratio).collect();
+    let logs: Vec<f64> = pairs.iter().map(Pair::ln_ratio).collect();
     Some(Comparison {
         steady: changes.iter().all(|&at| 5 * at <= e.n),
         levels: segments(&ratios(pairs), &changes)
@@ -159,11 +159,10 @@ fn plain_comparison(e: &Estimate, cost: f64) -> Option<Comparison> {
 /// A cell in two runs. Their blocks are not pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TwoRuns {
-    /// For each block of the old run: its session and a logarithm, of a cost or of a cost over
-    /// native's in the same block.
-    pub old: Vec<(u32, f64)>,
+    /// Each block of the old run.
+    pub old: Vec<BlockValue>,
     /// The same for the new run.
-    pub new: Vec<(u32, f64)>,
+    pub new: Vec<BlockValue>,
     /// Cost in the old run, in the unit of the difference.
     pub cost: f64,
     /// Whether one number describes each of the runs.
@@ -174,7 +173,7 @@ pub struct TwoRuns {
 /// independent samples. Cells of a run share their variances. Sessions always count as the unit,
 /// because differences between setups are also differences between runs.
 pub fn compare_runs(cells: &[TwoRuns], level: f64) -> Vec<Option<Comparison>> {
-    let of = |values: fn(&TwoRuns) -> &Vec<(u32, f64)>| {
+    let of = |values: fn(&TwoRuns) -> &Vec<BlockValue>| {
         let values: Vec<_> = cells.iter().map(|c| values(c).clone()).collect();
         estimate_with(&values, Between::Always, level)
     };
@@ -236,12 +235,13 @@ mod tests {
             let level = 1.0 + f64::from(block % 3) / 2.0;
             let native = |round| if round == 0 { 40.0 } else { 1.0 };
             let round = |n| [980.0 * level, 10.0 * level * native(n)];
-            Pair::of_rounds((0, block), &(0..10).map(round).collect::<Vec<_>>())
+            Pair::of_rounds((0, block), &(0..10).map(round).collect::<Vec<_>>(), &[])
         };
         let pairs: Vec<Pair> = (0..9).map(block).collect();
         for p in &pairs {
             assert!(
-                (p.layer / p.native - 98.0).abs() < 1e-9 && (p.ln_ratio.exp() - 98.0).abs() < 1e-9
+                (p.layer / p.native - 98.0).abs() < 1e-9
+                    && (p.ln_ratio().exp() - 98.0).abs() < 1e-9
             );
         }
         let c = compare(&pairs, 0.95, 1).unwrap();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     fn two(old: &[f64], new: &[f64]) -> TwoRuns {
-        let of = |d: &[f64]| d.iter().map(|d| (0, *d)).collect();
+        let of = |d: &[f64]| d.iter().map(|d| (0, *d).into()).collect();
         TwoRuns {
             old: of(old),
             new: of(new),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::moderate::{Prior, prior};
 use crate::special::{f_p, log_chi2_mean, log_chi2_variance, t_p, t_quantile};
-use crate::trimmed::{MIN_VALUES, Trimmed, trimmed_mean, winsorised};
+use crate::trimmed::{MIN_VALUES, Trimmed, TwoMeans, trimmed_mean};
 use crate::{Interval, normal_cdf};
 
 /// One block of one point, in a layer and natively.
@@ -19,8 +19,27 @@ pub struct Pair {
     pub layer: f64,
     /// Cost natively, in the same unit; above 0.
     pub native: f64,
-    /// The block's d: logarithm of `layer` over `native`.
-    pub ln_ratio: f64,
+    /// The block's d, twice: against native's own turns, and against those of its control. Both are the same where the
+    /// control has none.
+    pub ln_ratios: [f64; 2],
+}
+
+/// What a block says of a cell: see [`Pair::ln_ratios`]. A value without a control is there twice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockValue {
+    /// Session, numbered in the order in which they ran.
+    pub session: u32,
+    /// Logarithms of a cost, or of a cost over native's.
+    pub both: [f64; 2],
+}
+
+impl From<(u32, f64)> for BlockValue {
+    fn from((session, value): (u32, f64)) -> Self {
+        Self {
+            session,
+            both: [value; 2],
+        }
+    }
 }
 
 impl Pair {
@@ -31,24 +50,82 @@ impl Pair {
             block,
             layer,
             native,
-            ln_ratio: layer.ln() - native.ln(),
+            ln_ratios: [layer.ln() - native.ln(); 2],
         }
     }
 
-    /// A block of rounds, each with the layer's cost and native's. Its costs are typical ones, and
-    /// d is the 20 % trimmed mean over the rounds of the logarithm of their ratio: see
-    /// [`typical`]. NaN without rounds.
-    pub fn of_rounds((session, block): (u32, u32), rounds: &[[f64; 2]]) -> Self {
-        let logs = |of: fn(&[f64; 2]) -> f64| rounds.iter().map(of).collect::<Vec<f64>>();
-        let d = trimmed_mean(&logs(|[layer, native]| (layer / native).ln()));
-        let ln_ratio = d.unwrap_or(f64::NAN);
-        let [layer, native] = typical(rounds, ln_ratio);
+    /// A block of rounds, each with the layer's cost and native's, and of the same rounds with its control's cost. There
+    /// are none of these without a control. Each d is the 20 % trimmed mean over the rounds of the logarithm of their
+    /// ratio, and the costs are typical ones: see [`typical`]. NaN without rounds.
+    ///
+    /// Native and its control are not averaged within a round. Times of turns are skewed, and the logarithm of one turn
+    /// over the mean of two others is skewed differently, so its trimmed mean is not 0 where all three are alike. Two
+    /// means that are each symmetric then have a mean that is.
+    pub fn of_rounds(
+        (session, block): (u32, u32),
+        native: &[[f64; 2]],
+        control: &[[f64; 2]],
+    ) -> Self {
+        let own = RoundMeans::of(native);
+        let others = if control.is_empty() {
+            own
+        } else {
+            RoundMeans::of(control)
+        };
+        let level = f64::midpoint(own.level, others.level);
+        let ln_ratios = [own.ln_ratio, others.ln_ratio];
+        let [layer, native] = sides(level, f64::midpoint(own.ln_ratio, others.ln_ratio));
         Self {
             session,
             block,
             layer,
             native,
-            ln_ratio,
+            ln_ratios,
+        }
+    }
+
+    /// Whether the control took turns too.
+    pub fn has_control(&self) -> bool {
+        self.ln_ratios[0].to_bits() != self.ln_ratios[1].to_bits()
+    }
+
+    /// The pair by native's own turns alone. Its costs are those of both.
+    #[must_use]
+    pub fn without_control(&self) -> Self {
+        Self {
+            ln_ratios: [self.ln_ratios[0]; 2],
+            ..*self
+        }
+    }
+
+    /// The block's d: the mean of those against native's own turns and against its control's.
+    pub fn ln_ratio(&self) -> f64 {
+        f64::midpoint(self.ln_ratios[0], self.ln_ratios[1])
+    }
+
+    /// What the block says of its cell.
+    pub fn value(&self) -> BlockValue {
+        BlockValue {
+            session: self.session,
+            both: self.ln_ratios,
+        }
+    }
+}
+
+/// Trimmed means over the rounds of a block.
+#[derive(Clone, Copy)]
+struct RoundMeans {
+    ln_ratio: f64,
+    level: f64,
+}
+
+impl RoundMeans {
+    fn of(rounds: &[[f64; 2]]) -> Self {
+        let logs = rounds.iter().map(|[layer, native]| (layer / native).ln());
+        let logs: Vec<f64> = logs.collect();
+        Self {
+            ln_ratio: trimmed_mean(&logs).unwrap_or(f64::NAN),
+            level: level(rounds),
         }
     }
 }
@@ -59,9 +136,17 @@ impl Pair {
 /// blocks as `ln_ratio`. Two means that are trimmed each on its own have another ratio: stalls on
 /// one side would leave a time, native's time and a ratio that contradict each other.
 pub(crate) fn typical(both: &[[f64; 2]], ln_ratio: f64) -> [f64; 2] {
+    sides(level(both), ln_ratio)
+}
+
+/// Logarithm of the geometric mean of both sides, trimmed over rounds or blocks.
+fn level(both: &[[f64; 2]]) -> f64 {
     let level = |[layer, native]: &[f64; 2]| f64::midpoint(layer.ln(), native.ln());
     let levels: Vec<f64> = both.iter().map(level).collect();
-    let level = trimmed_mean(&levels).unwrap_or(f64::NAN);
+    trimmed_mean(&levels).unwrap_or(f64::NAN)
+}
+
+fn sides(level: f64, ln_ratio: f64) -> [f64; 2] {
     [0.5, -0.5].map(|side| (level + side * ln_ratio).exp())
 }
 
@@ -70,7 +155,7 @@ pub(crate) fn typical(both: &[[f64; 2]], ln_ratio: f64) -> [f64; 2] {
 pub struct Estimate {
     /// Blocks.
     pub n: usize,
-    /// 20 % trimmed mean of the blocks' d.
+    /// 20 % trimmed mean of the blocks' d; with a control, the mean of both.
     pub mean: f64,
     /// Its standard error; NaN below [`MIN_VALUES`] blocks.
     pub error: f64,
@@ -91,15 +176,15 @@ pub struct Estimate {
 /// Estimates all cells of a report together, each from its values of d with their sessions. `None` for
 /// a cell without a value, or with one that is not finite.
 ///
-/// * The mean is the 20 % trimmed mean. Its variance is the winsorised one (Yuen 1974), with h - 1
-///   degrees of freedom for h kept values.
+/// * The mean is the 20 % trimmed mean. With a control it is the mean of two, and its variance is that of the means of
+///   both winsorised values of each block (Yuen 1974). It has h - 1 degrees of freedom for h kept values.
 /// * The variance is shrunk towards that of the other cells (moderated t, Smyth 2004). The prior counts
 ///   for at most as many degrees of freedom as the cell has itself.
 /// * A component between sessions is added if it is significant: in this cell (F test of the sessions'
 ///   means at 1 %), or in all cells together (mean of ln F at 5 %). The error is then that of the
 ///   sessions' means, moderated in the same way if it is significant in all cells together.
 /// * Interval and p come from this one t.
-pub fn estimate(cells: &[Vec<(u32, f64)>], level: f64) -> Vec<Option<Estimate>> {
+pub fn estimate<B: Copy + Into<BlockValue>>(cells: &[Vec<B>], level: f64) -> Vec<Option<Estimate>> {
     estimate_with(cells, Between::WhenItShows, level)
 }
 
@@ -112,13 +197,18 @@ pub(crate) enum Between {
 }
 
 /// [`estimate`], with a rule for the component between sessions.
-pub(crate) fn estimate_with(
-    cells: &[Vec<(u32, f64)>],
+pub(crate) fn estimate_with<B: Copy + Into<BlockValue>>(
+    cells: &[Vec<B>],
     when: Between,
     level: f64,
 ) -> Vec<Option<Estimate>> {
     let always = when == Between::Always;
-    let cells: Vec<Option<CellSums>> = cells.iter().map(|c| CellSums::of(c)).collect();
+    let values = |cell: &Vec<B>| {
+        cell.iter()
+            .map(|v| (*v).into())
+            .collect::<Vec<BlockValue>>()
+    };
+    let cells: Vec<Option<CellSums>> = cells.iter().map(|c| CellSums::of(&values(c))).collect();
     let known = || cells.iter().flatten().filter(|c| c.all.kept >= MIN_VALUES);
     let variances: Vec<(f64, f64)> = known().map(|c| (c.all.variance, c.all.df())).collect();
     let prior_of_blocks = prior(&variances);
@@ -166,19 +256,18 @@ struct Sessions {
 impl Sessions {
     /// Computed from winsorised values, and scaled like the winsorised variance. `None` with only
     /// one session, or if there are no degrees of freedom to separate blocks from sessions.
-    fn of(values: &[(u32, f64)], all: &Trimmed) -> Option<Self> {
-        let d: Vec<f64> = values.iter().map(|v| v.1).collect();
-        let held = winsorised(&d);
+    fn of(values: &[BlockValue], means: &TwoMeans) -> Option<Self> {
+        let (all, held) = (&means.both, &means.held);
         let mut by_session: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for ((session, _), value) in values.iter().zip(&held) {
-            by_session.entry(*session).or_default().push(*value);
+        for (block, value) in values.iter().zip(held) {
+            by_session.entry(block.session).or_default().push(*value);
         }
         let (n, k) = (held.len(), by_session.len());
         if k < 2 || all.kept <= k {
             return None;
         }
         let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
-        let centre = mean(&held);
+        let centre = mean(held);
         let (mut between, mut within) = (0.0, 0.0);
         for session in by_session.values() {
             let own = mean(session);
@@ -224,13 +313,13 @@ fn differ_everywhere(cells: &[Sessions]) -> bool {
 }
 
 impl CellSums {
-    fn of(values: &[(u32, f64)]) -> Option<Self> {
-        let d: Vec<f64> = values.iter().map(|v| v.1).collect();
-        let all = Trimmed::of(&d)?;
+    fn of(values: &[BlockValue]) -> Option<Self> {
+        let side = |at: usize| values.iter().map(|v| v.both[at]).collect::<Vec<f64>>();
+        let means = TwoMeans::of(&side(0), &side(1))?;
         Some(Self {
             n: values.len(),
-            sessions: Sessions::of(values, &all),
-            all,
+            sessions: Sessions::of(values, &means),
+            all: means.both,
         })
     }
 
@@ -331,13 +420,13 @@ mod tests {
     #[test]
     fn a_block_of_rounds_is_their_trimmed_mean() {
         let rounds = [0.1, 0.2, 0.3, 0.4, 9.0].map(|d: f64| [d.exp(), 1.0]);
-        let p = Pair::of_rounds((0, 3), &rounds);
-        assert!((p.ln_ratio - 0.3).abs() < 1e-12);
+        let p = Pair::of_rounds((0, 3), &rounds, &[]);
+        assert!((p.ln_ratio() - 0.3).abs() < 1e-12);
         assert_eq!((p.session, p.block), (0, 3));
         // Both costs are of the rounds that the ratio keeps: their level is exp(0.15).
         assert!((p.layer / p.native).ln() - 0.3 < 1e-12);
         assert!(((p.layer * p.native).ln() - 0.3).abs() < 1e-12, "{p:?}");
-        assert!(Pair::of_rounds((0, 3), &[]).ln_ratio.is_nan());
+        assert!(Pair::of_rounds((0, 3), &[], &[]).ln_ratio().is_nan());
     }
 
     #[test]

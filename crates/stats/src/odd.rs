@@ -1,7 +1,7 @@
 //! Several runs of one thing: which one differs from the others.
 
 use crate::{
-    ALPHA, Estimate, Interval,
+    ALPHA, BlockValue, Estimate, Interval,
     estimate::{Between, estimate_with},
     holm,
 };
@@ -52,8 +52,8 @@ pub struct AmongRuns {
 ///   mean of the rest than any two of these are from each other. Otherwise the runs of the cell are split: each then has
 ///   its ratio to all others and the p of that.
 /// * A run is like the others if its whole interval lies within `delta` of their mean, as in [`judge`](crate::judge).
-pub fn odd_runs(
-    cells: &[Vec<Vec<(u32, f64)>>],
+pub fn odd_runs<B: Copy + Into<BlockValue>>(
+    cells: &[Vec<Vec<B>>],
     delta: f64,
     level: f64,
 ) -> Vec<Vec<Option<AmongRuns>>> {
@@ -80,7 +80,10 @@ pub fn odd_runs(
 }
 
 /// The estimate of each run in each cell. Those without an error, or in too few runs, are left out.
-fn estimates(cells: &[Vec<Vec<(u32, f64)>>], level: f64) -> Vec<Vec<Option<Estimate>>> {
+fn estimates<B: Copy + Into<BlockValue>>(
+    cells: &[Vec<Vec<B>>],
+    level: f64,
+) -> Vec<Vec<Option<Estimate>>> {
     let runs = cells.iter().map(Vec::len).max().unwrap_or(0);
     let mut all = vec![vec![None; runs]; cells.len()];
     for run in 0..runs {
@@ -347,7 +350,7 @@ mod tests {
         let mut bad = cell(&[2.0; 3]);
         bad[0][0].1 = f64::NAN;
         assert_eq!(odd_runs(&[bad], 0.05, 0.95)[0], [None, None, None]);
-        assert!(odd_runs(&[], 0.05, 0.95).is_empty());
+        assert!(odd_runs::<BlockValue>(&[], 0.05, 0.95).is_empty());
     }
 
     #[test]

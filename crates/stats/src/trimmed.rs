@@ -65,6 +65,40 @@ impl Trimmed {
     }
 }
 
+/// The mean of two trimmed means over the same blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TwoMeans {
+    /// The mean of both, with the variance that their blocks have together.
+    pub both: Trimmed,
+    /// For each block in order, the mean of both winsorised values.
+    pub held: Vec<f64>,
+}
+
+impl TwoMeans {
+    /// `None` as [`Trimmed::of`], for either side. Two equal sides have the trimmed mean and variance of one.
+    ///
+    /// To the first order a trimmed mean moves with a value as far as its winsorised value does. So the mean of two
+    /// moves with a block by the mean of both winsorised values, and has their variance.
+    pub(crate) fn of(one: &[f64], other: &[f64]) -> Option<Self> {
+        let (first, second) = (Trimmed::of(one)?, Trimmed::of(other)?);
+        let sides = winsorised(one).into_iter().zip(winsorised(other));
+        let held: Vec<f64> = sides.map(|(a, b)| f64::midpoint(a, b)).collect();
+        if one == other {
+            return Some(Self { both: first, held });
+        }
+        let centre = held.iter().sum::<f64>() / held.len() as f64;
+        let squares: f64 = held.iter().map(|x| (x - centre).powi(2)).sum();
+        let kept = first.kept;
+        let variance = squares / kept.saturating_sub(1).max(1) as f64;
+        let both = Trimmed {
+            mean: f64::midpoint(first.mean, second.mean),
+            variance: if kept > 1 { variance } else { 0.0 },
+            kept,
+        };
+        Some(Self { both, held })
+    }
+}
+
 /// Fewest values for an interval: with fewer than three, one value decides its width.
 pub const MIN_VALUES: usize = 3;
 

@@ -335,9 +335,17 @@ const fn gated(cells: usize, nth: usize, more: f64) -> Gated {
 }
 
 /// The blocks of a cell in one run: d with the run's own sessions.
-fn one_run(rng: &mut ChaCha8Rng, at: usize, blocks: u32, t: Trouble, d: f64) -> Vec<(u32, f64)> {
+fn one_run(
+    rng: &mut ChaCha8Rng,
+    at: usize,
+    blocks: u32,
+    t: Trouble,
+    d: f64,
+) -> Vec<stats::BlockValue> {
     let pairs = pairs(rng, at, blocks, t).into_iter();
-    pairs.map(|p| (p.session, p.ln_ratio + d)).collect()
+    pairs
+        .map(|p| (p.session, p.ln_ratio() + d).into())
+        .collect()
 }
 
 /// Of so many pairs of runs, those in which a cell is beyond each of the limits.

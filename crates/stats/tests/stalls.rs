@@ -71,7 +71,7 @@ fn flagged(rng: &mut ChaCha8Rng, at: u32, [layer, native]: [Stalls; 2]) -> bool 
     let pair = |((session, rounds), block): (&(u32, Vec<Round>), u32)| {
         let cost = |of: [f64; 2]| of[0] / of[1];
         let costs = rounds.iter().map(|r| [cost(r.layer), cost(r.native)]);
-        Pair::of_rounds((*session, block), &costs.collect::<Vec<_>>())
+        Pair::of_rounds((*session, block), &costs.collect::<Vec<_>>(), &[])
     };
     let pairs: Vec<Pair> = blocks.iter().zip(0..).map(pair).collect();
     let typical = stats::compare(&pairs, 0.95, 1);

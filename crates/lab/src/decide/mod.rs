@@ -8,6 +8,7 @@ pub(crate) mod forecast;
 pub(crate) mod guess;
 pub(crate) mod parts;
 pub(crate) mod schedule;
+pub(crate) mod share;
 pub(crate) mod skips;
 pub(crate) mod stop;
 pub(crate) mod tally;

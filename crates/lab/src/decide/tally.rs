@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use layermark_model::{BASELINE, Cell, Ledger, TrialRecord};
-use layermark_stats::Pair;
+use layermark_stats::{Pair, Trimmed};
+
+use crate::decide::share::{BlockNoise, Noise};
 
 /// All results, in the form in which decisions use them.
 #[derive(Debug, Default)]
@@ -36,6 +38,11 @@ fn without_details(error: &str) -> String {
 }
 
 impl Tally {
+    /// The control's turns count with the baseline's, or no longer.
+    pub(crate) fn set_control(&mut self, control: Option<usize>) {
+        self.ledger.set_control(control);
+    }
+
     pub(crate) fn add(&mut self, record: &TrialRecord) {
         let good = self.ledger.add(record);
         let at = (record.cell.layer, record.cell.point);
@@ -103,8 +110,9 @@ impl Tally {
     pub(crate) fn pairs(&self, layer: usize, point: usize) -> Vec<Pair> {
         let native = (BASELINE, point);
         if layer == BASELINE {
-            let own =
-                |at, rounds: &[[f64; 2]]| Pair::new(at, Pair::of_rounds(at, rounds).layer, 1.0);
+            let own = |at, rounds: &[[f64; 2]], _: &[[f64; 2]]| {
+                Pair::new(at, Pair::of_rounds(at, rounds, &[]).layer, 1.0)
+            };
             return self.ledger.pairs(native, native, own);
         }
         self.ledger.pairs((layer, point), native, Pair::of_rounds)
@@ -114,6 +122,22 @@ impl Tally {
     pub(crate) fn alternatives(&self, layer: usize, point: usize, first: usize) -> Vec<Pair> {
         self.ledger
             .pairs((layer, point), (layer, first), Pair::of_rounds)
+    }
+
+    /// What varies in the ratio of a layer at a point.
+    pub(crate) fn noise(&self, layer: usize, point: usize) -> Option<Noise> {
+        let block = |(session, _): (u32, u32), rounds: &[[f64; 2]], _: &[[f64; 2]]| {
+            let logs = rounds.iter().map(|[layer, native]| (layer / native).ln());
+            let of = Trimmed::of(&logs.collect::<Vec<f64>>())?;
+            Some(BlockNoise {
+                session,
+                d: of.mean,
+                variance: of.variance / of.kept as f64,
+                rounds: rounds.len(),
+            })
+        };
+        let blocks = self.ledger.pairs((layer, point), (BASELINE, point), block);
+        Noise::of(&blocks.into_iter().flatten().collect::<Vec<_>>())
     }
 
     /// Layers that were tried at a point of a block, in its latest session.

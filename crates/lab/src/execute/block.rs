@@ -1,13 +1,16 @@
 //! A block at one point, before it is run.
 
-use layermark_model::{Meaning, Restarted};
+use layermark_model::{BASELINE, Meaning, Restarted};
 
-use crate::execute::{
-    fixed::Fixed,
-    machine::Machine,
-    progress::Progress,
-    trial_request::{Least, TrialRequest},
-    turn::Length,
+use crate::{
+    decide::share::{FULL_NS, share_ns},
+    execute::{
+        fixed::Fixed,
+        machine::Machine,
+        progress::Progress,
+        trial_request::{Least, TrialRequest},
+        turn::Length,
+    },
 };
 
 /// What a block asks of layers at one point.
@@ -30,6 +33,8 @@ pub(crate) struct Block<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct RoundOptions {
     pub length: Length,
+    /// How long each layer takes turns, nanoseconds.
+    pub share_ns: u64,
     /// Whether all layers run on one CPU.
     pub one_cpu: bool,
 }
@@ -38,11 +43,23 @@ impl RoundOptions {
     /// One uninterrupted stretch.
     pub(crate) const WHOLE: Self = Self {
         length: Length::WHOLE,
+        share_ns: FULL_NS,
         one_cpu: false,
     };
 }
 
 impl Progress {
+    /// How long each layer takes turns at a point of this block, nanoseconds. Where the plan sets the number of blocks,
+    /// none is shorter than the others.
+    pub(crate) fn share_ns(&self, point: usize) -> u64 {
+        if self.run.plan.blocks.is_some() {
+            return FULL_NS;
+        }
+        let noise = self.compared().filter(|layer| *layer != BASELINE);
+        let noise = noise.filter_map(|layer| self.tally.noise(layer, point));
+        share_ns(self.block as usize, &noise.collect::<Vec<_>>())
+    }
+
     /// What this block asks at a point of those of these layers that are up.
     pub(crate) fn plan_block<'a>(
         &mut self,

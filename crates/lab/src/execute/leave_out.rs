@@ -165,6 +165,8 @@ impl Lab<'_> {
         }
         self.progress.clock.leave_out(layers);
         self.progress.forecast.leave_out(layers);
+        let control = self.progress.run.control();
+        self.progress.tally.set_control(control);
         self.out.update(&self.progress.run)
     }
 

@@ -133,6 +133,7 @@ impl Lab<'_> {
             return Ok(false);
         };
         let (one_cpu, asked) = (fits_one_cpu(at), progress.run.plan.turn()?);
+        let share_ns = progress.share_ns(due.point);
         let mut round = 0;
         for part in self.parts_that_fit(due, divided) {
             if stop.asked() {
@@ -148,7 +149,11 @@ impl Lab<'_> {
                 (length.lead_in_ns, length.most_rounds) = (0, 1);
             }
             let one_cpu = one_cpu && !part.iter().any(|l| machine.is_served(*l));
-            let options = RoundOptions { length, one_cpu };
+            let options = RoundOptions {
+                length,
+                share_ns,
+                one_cpu,
+            };
             round = self.together(&part, due.point, options, round, None)?;
         }
         Ok(stop.asked())

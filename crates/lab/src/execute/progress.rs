@@ -57,8 +57,10 @@ impl Progress {
             speed: setup.speed,
             usual: setup.usual_budget,
         })?;
+        let mut tally = Tally::default();
+        tally.set_control(run.control());
         Ok(Self {
-            tally: Tally::default(),
+            tally,
             stopping: Stopping::new(run.plan.precision()).fixed(run.plan.blocks),
             clock,
             forecast: Forecast::default(),

@@ -9,7 +9,7 @@ use std::{
 use layermark_model::{BASELINE, RestedTurn};
 
 use crate::{
-    decide::guess::MIN_MS,
+    decide::share::FULL_NS,
     execute::{
         active_trial::ActiveTrial,
         background::{ControlWindows, REST},
@@ -24,13 +24,11 @@ use crate::{
     },
 };
 
-/// The turns of a block last at least this long, times the number of layers.
-const SHARE_NS: u64 = MIN_MS * 1_000_000;
 /// A block has at least this many rounds, unless its turn length allows fewer.
 const LEAST_ROUNDS: u32 = 8;
 /// The pauses of all rested rounds take at most this part of the budget.
 const RESTED_PART: u32 = 2;
-/// Rounds end, whatever the minimum, after this many shares, including the time between turns.
+/// Rounds end, whatever the minimum, after this many full shares, including the time between turns.
 const MOST_SHARES: u64 = 3;
 
 /// Step of a trial, in words.
@@ -61,7 +59,11 @@ pub(crate) fn rounds(
         let up = layers.iter().filter_map(|layer| machine.up(*layer));
         OneCpu::with(up.filter_map(|up| up.probe.pid()))
     });
-    let share = SHARE_NS * layers.len() as u64;
+    let count = layers.len() as u64;
+    let shares = Shares {
+        share: block.options.share_ns * count,
+        most: MOST_SHARES * FULL_NS * count,
+    };
     windows.watch(Duration::ZERO);
     let (mut moment, mut begun) = (machine.meter.moment(), Instant::now());
     let mut round = block.first_round;
@@ -90,7 +92,7 @@ pub(crate) fn rounds(
             begun += paused;
             moment = machine.meter.moment();
         }
-        let whole = are_done(trials, (made + 1, length), share, begun.elapsed());
+        let whole = are_done(trials, (made + 1, length), shares, begun.elapsed());
         if whole || fixed.stop.asked() {
             let rests = whole && may_rest(fixed, block, trials, windows);
             let rested =
@@ -104,16 +106,25 @@ pub(crate) fn rounds(
     }
 }
 
+/// Nanoseconds of all layers together.
+#[derive(Clone, Copy)]
+struct Shares {
+    /// The block's share of time.
+    share: u64,
+    /// The time after which it ends in any case.
+    most: u64,
+}
+
 /// Whether this many rounds are enough: they took the block's share of time, or there is no more to do.
 fn are_done(
     trials: &[ActiveTrial<'_>],
     (made, length): (u32, Length),
-    share: u64,
+    shares: Shares,
     took: Duration,
 ) -> bool {
     let mut left = trials.iter().filter(|t| t.is_well());
     let spent: u64 = trials.iter().map(|t| t.attempt.elapsed_ns).sum();
-    let enough = made >= LEAST_ROUNDS && spent >= share;
+    let enough = made >= LEAST_ROUNDS && spent >= shares.share;
     let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
     // There is no round without the baseline, or once a layer is finished.
     let none = left.clone().next().is_none()
@@ -121,7 +132,7 @@ fn are_done(
         || trials
             .iter()
             .any(|t| t.request.layer == BASELINE && !t.is_well());
-    enough || made >= length.most_rounds || spent.max(took) >= MOST_SHARES * share || none
+    enough || made >= length.most_rounds || spent.max(took) >= shares.most || none
 }
 
 /// Whether a rested round follows: devices flushed in the control windows, and there is time for the pauses.

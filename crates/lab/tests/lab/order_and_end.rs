@@ -530,7 +530,7 @@ fn a_disk_that_drifts_hides_no_difference() {
         }
         let pairs = (0..BLOCKS).zip(&took).map(|(block, [native, layer])| {
             let rounds = layer.iter().zip(native).map(|(l, n)| [*l, *n]);
-            Pair::of_rounds((0, block), &rounds.collect::<Vec<_>>())
+            Pair::of_rounds((0, block), &rounds.collect::<Vec<_>>(), &[])
         });
         let mut compared = compare_all(&[pairs.collect()], 0.95, 1);
         compared.remove(0).unwrap()

@@ -7,7 +7,7 @@ mod odd;
 
 pub use fleet::HostOfCheck;
 
-use layermark_stats::{self as stats, Comparison, Judgement, TwoRuns};
+use layermark_stats::{self as stats, BlockValue, Comparison, Judgement, TwoRuns};
 
 use crate::{
     build,
@@ -19,8 +19,8 @@ use crate::{
         compare::{self as statements, BaselineChange, ChangeFinding, NotAReport},
     },
     types::{
-        Compared, DurabilityVerdict, LayerReport, LeftOut, Missing, Report, ResultRow, SCHEMA,
-        Statement, TrialRow, TrustItem, TrustState, Verdict,
+        BlockRatio, Compared, DurabilityVerdict, LayerReport, LeftOut, Missing, Report, ResultRow,
+        SCHEMA, Statement, TrialRow, TrustItem, TrustState, Verdict,
     },
     words::{NO_NAMES, Names, Text, Words, compare as words},
 };
@@ -346,8 +346,8 @@ impl<'a> Both<'a> {
 }
 
 /// The time in the centre of these, microseconds.
-fn centre(times: &[(u32, f64)]) -> Option<f64> {
-    let logs: Vec<f64> = times.iter().map(|(_, ln)| *ln).collect();
+fn centre(times: &[BlockValue]) -> Option<f64> {
+    let logs: Vec<f64> = times.iter().map(|of| of.both[0]).collect();
     Some(stats::Trimmed::of(&logs)?.mean.exp())
 }
 
@@ -381,11 +381,15 @@ impl Times {
     }
 }
 
-/// Session and logarithm of each block that counts, of a time or of a ratio to the baseline's.
-fn values(blocks: Blocks, report: &Report, row: &ResultRow, times: Times) -> Vec<(u32, f64)> {
+/// Each block that counts, with the logarithm of a time or of a ratio to the baseline's.
+fn values(blocks: Blocks, report: &Report, row: &ResultRow, times: Times) -> Vec<BlockValue> {
     if blocks == Blocks::Ratios {
         let ratios = row.block_ratios.iter();
-        return ratios.map(|b| (b.session, b.ratio.ln())).collect();
+        let value = |b: &BlockRatio| BlockValue {
+            session: b.session,
+            both: b.both.unwrap_or([b.ratio; 2]).map(f64::ln),
+        };
+        return ratios.map(value).collect();
     }
     let of_row = |t: &&TrialRow| row.seqs.binary_search(&t.seq).is_ok();
     let trials = report.trials.iter().filter(of_row);
@@ -397,7 +401,7 @@ fn values(blocks: Blocks, report: &Report, row: &ResultRow, times: Times) -> Vec
             } else {
                 t.typical_us.filter(|_| times.typical).or(t.op_us)?
             };
-            Some((t.session, us.ln()))
+            Some((t.session, us.ln()).into())
         })
         .collect()
 }

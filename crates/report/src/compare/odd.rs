@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use layermark_stats as stats;
+use layermark_stats::{self as stats, BlockValue};
 
 use super::{Blocks, Times, alike, values};
 use crate::{
@@ -150,7 +150,7 @@ impl<'a> OddCell<'a> {
     }
 
     /// Values of each run that is compared.
-    fn values(&self, runs: &[&Report]) -> Vec<Vec<(u32, f64)>> {
+    fn values(&self, runs: &[&Report]) -> Vec<Vec<BlockValue>> {
         let both = || runs.iter().copied().zip(&self.rows);
         let known: Vec<(&Report, &ResultRow)> = both()
             .filter_map(|(run, row)| Some((run, (*row)?)))

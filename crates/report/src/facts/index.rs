@@ -21,6 +21,7 @@ pub struct Index<'a> {
     parts: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
     failures: BTreeMap<(usize, usize), Vec<&'a TrialRecord>>,
     ledger: Ledger,
+    control: Option<usize>,
 }
 
 impl<'a> Index<'a> {
@@ -32,7 +33,9 @@ impl<'a> Index<'a> {
             parts: BTreeMap::new(),
             failures: BTreeMap::new(),
             ledger: Ledger::default(),
+            control: run.control(),
         };
+        index.ledger.set_control(index.control);
         let mut ordered: Vec<&TrialRecord> = trials.iter().collect();
         ordered.sort_by_key(|t| t.seq);
         for record in ordered {
@@ -85,11 +88,20 @@ impl<'a> Index<'a> {
         trials.iter().find(|r| share_rounds(r, of)).copied()
     }
 
-    /// Trials of the baseline in the rounds of a layer's trials.
+    /// Trials of the baseline in the rounds of a layer's trials, and those of the control that count in the comparison.
     pub fn beside(&self, layer: usize, baseline: usize, point: usize) -> Vec<&'a TrialRecord> {
+        let sites = ((layer, point), (baseline, point));
         let own = self.trials(layer, point).into_iter();
-        own.filter_map(|r| self.in_same_rounds(r, baseline))
-            .collect()
+        own.flat_map(|r| {
+            let with_control = || {
+                let block = r.cell.block;
+                self.ledger.counts_control(sites.0, sites.1, block)
+            };
+            let control = self.control.filter(|_| with_control());
+            let layers = [Some(baseline), control].into_iter().flatten();
+            layers.filter_map(|other| self.in_same_rounds(r, other))
+        })
+        .collect()
     }
 
     /// Trials without a number, in the order of the run.

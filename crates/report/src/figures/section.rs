@@ -123,8 +123,15 @@ impl Report {
         } else {
             String::new()
         };
+        let mut of_label = results().filter(|r| r.label == *label);
+        let with_control = of_label.any(|r| r.block_ratios.iter().any(|b| b.both.is_some()));
+        let (alone, both) = if with_control {
+            (" without its control's turns", ", with the control's")
+        } else {
+            ("", "")
+        };
         Some(format!(
-            "The row of {} has all its rounds. In those beside {}, an operation{point} took {took} there: the ratios compare these.",
+            "The row of {} has all its rounds{alone}. In those beside {}{both}, an operation{point} took {took} there: the ratios compare these.",
             code(&own(label)?.layer),
             some_of(&layers),
         ))

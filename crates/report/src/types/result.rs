@@ -76,8 +76,9 @@ pub struct ResultRow {
     /// time times (`ratio` - 1), where its time is that of a slower layer over the ratio. With the
     /// flag `stalls`, the difference of the averages.
     pub extra_us: Option<Estimate>,
-    /// The baseline's typical microseconds per operation in the rounds that `ratio` is based on. The
-    /// baseline's own result may also have rounds with other layers.
+    /// The baseline's typical microseconds per operation in the rounds that `ratio` is based on, with
+    /// those of its control if that took turns there. The baseline's own result may also have rounds
+    /// with other layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_us: Option<f64>,
     /// Work without pauses, measured at the end of the run.
@@ -315,6 +316,10 @@ pub struct BlockRatio {
     pub block: u32,
     /// Time here over the baseline's: exp of the block's d. From rounds if there are any.
     pub ratio: f64,
+    /// Time here over the baseline's own, and over its control's, where the control took turns too. `ratio` is their
+    /// geometric mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub both: Option<[f64; 2]>,
 }
 
 /// Operations that take much longer than the others, in the layer and in the baseline: those above one gap

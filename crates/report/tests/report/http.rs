@@ -119,8 +119,11 @@ fn the_table_says_what_makes_a_figure_less_than_it_looks() {
 /// Commits natively: 1830 a second beside 1330 in `overlay:upper`, which took 1.06 times as long.
 #[test]
 fn a_table_says_that_the_baseline_was_faster_in_other_rounds() {
-    let note = |times: f64| {
+    let note_with = |times: f64, both: Option<[f64; 2]>| {
         let mut report = made();
+        for block in &mut report.results[1].block_ratios {
+            block.both = both;
+        }
         let native = report.results[0].average_us.unwrap();
         report.results[1].native_average_us = Some(times * native);
         let ratio = report.results[1].ratio.as_mut().expect("a ratio");
@@ -131,8 +134,12 @@ fn a_table_says_that_the_baseline_was_faster_in_other_rounds() {
         let section = sections.find(|s| s.name == "http").unwrap();
         section.tables[0].note.clone()
     };
+    let note = |times: f64| note_with(times, None);
     let told = "The row of `native` has all its rounds. In those beside `overlay:upper`, an operation took 260 us there: the ratios compare these.";
     assert!(note(1.3).ends_with(told), "{}", note(1.3));
+    let told = "The row of `native` has all its rounds without its control's turns. In those beside `overlay:upper`, with the control's, an operation took 260 us there: the ratios compare these.";
+    let with_control = note_with(1.3, Some([1.9, 2.0]));
+    assert!(with_control.ends_with(told), "{with_control}");
     assert!(!note(1.005).contains("all its rounds"), "{}", note(1.005));
     // Less than 5 %, but 400 us are twice 200 us, and the ratio says otherwise.
     assert!(note(1.04).contains("all its rounds"), "{}", note(1.04));

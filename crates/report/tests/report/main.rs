@@ -11,6 +11,7 @@ mod claims;
 mod commands;
 mod compare;
 mod confirm;
+mod control;
 mod cost;
 mod devload;
 mod document;

@@ -51,7 +51,7 @@ fn copy_up_is_told_with_its_cost() {
         "{text}"
     );
     assert!(
-        text.contains("costs 40.6 ms (") && text.contains("copy-up"),
+        text.contains("costs 40.5 ms (") && text.contains("copy-up"),
         "{text}"
     );
     let copy = report
@@ -1252,7 +1252,7 @@ fn only_what_lies_below_an_overlay_is_copied() {
     });
     let text = text(&report, "overlay:upper");
     assert!(
-        text.contains("costs 40.6 ms (") && !text.contains("copy-up"),
+        text.contains("costs 40.5 ms (") && !text.contains("copy-up"),
         "{text}"
     );
 }

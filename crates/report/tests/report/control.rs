@@ -1,0 +1,78 @@
+//! The control's turns count with native's, and its alarm is native against native.
+
+use layermark_model::{BASELINE, Ledger};
+use layermark_report::Report;
+use layermark_stats::{Pair, Trimmed, compare_all};
+use layermark_testkit::fixtures::fixture;
+
+#[test]
+fn a_reader_of_json_can_compute_the_ratio() {
+    let kept = fixture("quiet").read();
+    let report = Report::build(&kept.run, &kept.trials);
+    let (mut with, mut without) = (0, 0);
+    for row in report.results.iter().filter(|r| r.ratio.is_some()) {
+        let ratio = row.ratio.as_ref().unwrap().estimate;
+        let side = |at: usize| {
+            let blocks = row.block_ratios.iter();
+            let logs = blocks.map(|b| b.both.map_or(b.ratio, |both| both[at]).ln());
+            Trimmed::of(&logs.collect::<Vec<f64>>()).unwrap().mean
+        };
+        let found = f64::midpoint(side(0), side(1)).exp();
+        let what = (&row.layer, &row.label, ratio);
+        assert!((found / ratio - 1.0).abs() < 1e-9, "{what:?}: {found}");
+        let times = row.op_us.unwrap() / row.native_us.unwrap();
+        assert!((times / ratio - 1.0).abs() < 1e-9, "{what:?}: {times}");
+        for block in &row.block_ratios {
+            let Some([native, control]) = block.both else {
+                without += 1;
+                continue;
+            };
+            with += 1;
+            assert!((block.ratio / (native * control).sqrt() - 1.0).abs() < 1e-9);
+        }
+    }
+    assert!(with > 80 && without > 40, "{with} {without}");
+}
+
+#[test]
+fn the_alarm_is_as_it_was_without_the_controls_turns_in_the_ratios() {
+    let kept = fixture("quiet").read();
+    let report = Report::build(&kept.run, &kept.trials);
+    // Nobody has told this ledger that there is a control.
+    let mut ledger = Ledger::default();
+    for record in &kept.trials {
+        ledger.add(record);
+    }
+    let points = 0..kept.run.points.len();
+    let layers = BASELINE + 1..kept.run.layers.len();
+    let sites: Vec<(usize, usize)> = layers
+        .flat_map(|layer| points.clone().map(move |point| (layer, point)))
+        .collect();
+    let pairs: Vec<Vec<Pair>> = sites
+        .iter()
+        .map(|site| ledger.pairs(*site, (BASELINE, site.1), Pair::of_rounds))
+        .collect();
+    let expected = compare_all(&pairs, 0.95, kept.run.seed);
+    let control = kept.run.control().expect("a control");
+    let rows = &report.control.as_ref().expect("a control").results;
+    assert_eq!(rows.len(), kept.run.points.len());
+    let mut narrower = 0;
+    for ((layer, point), comparison) in sites.into_iter().zip(expected) {
+        let (label, name) = (&kept.run.points[point].label, &kept.run.layers[layer].name);
+        let all = if layer == control {
+            rows
+        } else {
+            &report.results
+        };
+        let row = all.iter().find(|r| r.label == *label && r.layer == *name);
+        let interval = row.and_then(|r| r.ratio?.interval).expect("an interval");
+        let alone = comparison.and_then(|c| c.ratio_interval).expect("blocks");
+        if layer == control {
+            let bits = |ends: [f64; 2]| ends.map(f64::to_bits);
+            assert_eq!(bits(interval), bits([alone.low, alone.high]), "{label}");
+        } else if interval[1] / interval[0] < alone.high / alone.low {
+            narrower += 1;
+        }
+    }
+    assert!(narrower > 10, "{narrower} of 28: the control counts in 18");
+}
