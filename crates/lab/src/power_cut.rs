@@ -246,12 +246,13 @@ impl Cutter<'_> {
 
     fn once(&self) -> Result<Cuts, LayerFailure> {
         let layer = self.kind()?;
-        let (large_disk, unmounted) = match layer.describe(&self.layer.spec)?.power_cut {
+        let (large_disk, unmounted, alone) = match layer.describe(&self.layer.spec)?.power_cut {
             PowerCut::No(why) => return Err(LayerFailure::new(format!("cannot be cut: {why}"))),
             PowerCut::Yes {
                 large_disk,
                 unmounted,
-            } => (large_disk, unmounted),
+                alone,
+            } => (large_disk, unmounted, alone),
         };
         if let Some(missing) = layer.missing(&self.layer.spec).first() {
             return Err(LayerFailure::new(format!("it lacks {}", missing.what)));
@@ -271,7 +272,7 @@ impl Cutter<'_> {
         let mut written = self.write(&mut disk)?;
         let programs = std::mem::take(&mut written.programs);
         // A server of the user's may have one cache, socket or port for all of its mounts.
-        let alone = large_disk || !self.layer.server.is_empty();
+        let alone = alone || !self.layer.server.is_empty();
         let cut_disk = CutDisk::new(&disk, disk.history()?, self.home, alone);
         let mut writers = self.cut(&cut_disk, &written);
         if let Some(first) = writers.first_mut() {

@@ -42,8 +42,7 @@ pub(super) struct CutDisk {
 }
 
 impl CutDisk {
-    /// `is_alone`: the layer has an image of its own on the disk. XFS and btrfs refuse a second file system with the
-    /// same UUID, or take it for the first one.
+    /// `is_alone`: a second disk at the same time would be taken for the first one.
     pub(super) fn new(disk: &PowerCutBase, history: History, home: &Path, is_alone: bool) -> Self {
         Self {
             history,
