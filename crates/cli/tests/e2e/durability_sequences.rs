@@ -271,6 +271,15 @@ fn a_run_that_is_stopped_during_its_sequences_keeps_what_was_cut() {
     assert!(done > 0 && left > 0, "{stopped:#}");
     // Each sequence of one operation that was begun was cut to its end.
     assert_eq!(cuts, 4 * done, "{stopped:#}");
+    let of = |key: &str| {
+        let all = report[key].as_array().expect("cuts").iter();
+        let mut liar = all.filter(|c| c["layer"] == "overlay:volatile");
+        let liar = liar.next().unwrap_or_else(|| panic!("{key}: {report:#}"));
+        assert_eq!(liar["not_begun"], true, "{liar:#}");
+        assert_eq!(liar["uncut"], "not begun before the run ended", "{liar:#}");
+    };
+    of("power_cuts");
+    of("sequence_cuts");
     // The liar was not cut: nothing is acquitted.
     let told = said.then().args(["report", "last", "--full"]).run().stdout;
     let words: Vec<&str> = told.split_whitespace().collect();
