@@ -14,14 +14,14 @@ use std::{
 
 use layermark_layers::{
     Base, Content, End, Layer, PowerCut, Undo, in_words,
-    volatile::{DiskOptions, Journal, Lie, Mark, PowerCutBase, Recovery, recover, serve_with},
+    volatile::{DiskOptions, Journal, Lie, Mark, PowerCutBase, serve_with},
     workdir::WorkDir,
 };
 use layermark_model::{
     Spec,
     protocol::{FromProbe, ToProbe, WitnessJob},
     witness::{
-        Acknowledged, CutProgram, GuestKilled, ProgramCut, SequenceCut, Storey, Survey,
+        Acknowledged, CutProgram, GuestKilled, NOT_BEGUN, ProgramCut, SequenceCut, Storey, Survey,
         WitnessControl, WitnessTrial, sequence::Sequence,
     },
 };
@@ -31,7 +31,6 @@ use program::ProgramRun;
 use sequences::SequenceRuns;
 use stack::Stack;
 use stand::{CutDisk, Stand};
-use states::State;
 
 pub use sequences::planned;
 
@@ -41,6 +40,7 @@ use crate::{
     machine,
 };
 
+mod after_cut;
 mod closed;
 mod program;
 mod sequences;
@@ -134,7 +134,8 @@ impl CutLayer {
     }
 }
 
-/// Cuts the power of each layer, and hands on what that did before the next layer is set up.
+/// Cuts the power of each layer, and hands on what that did before the next layer is set up. Of each layer that the run
+/// ended before, it hands on that it was not begun.
 pub fn power_cuts(
     request: &PowerCuts,
     layers: &[CutLayer],
@@ -142,17 +143,15 @@ pub fn power_cuts(
     tell: &Tell,
     keep: &mut dyn FnMut(Cuts) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
-    let dir = check::dir(&request.dir)?;
     // Left out where a disk of ours cannot be made at all.
     let missing = PowerCutBase::missing();
-    let work = missing
-        .is_empty()
-        .then(|| WorkDir::create(&dir))
-        .transpose()?;
+    let is_begun = missing.is_empty() && !stop.is_ending();
+    let work = if is_begun {
+        Some(WorkDir::create(&check::dir(&request.dir)?)?)
+    } else {
+        None
+    };
     for (number, layer) in layers.iter().enumerate() {
-        if stop.is_ending() {
-            break;
-        }
         let home = work
             .as_ref()
             .map(|work| work.path().join(format!("disk-{number}")));
@@ -163,6 +162,10 @@ pub fn power_cuts(
             stop,
             tell,
         };
+        if stop.is_ending() {
+            keep(cutter.not_begun())?;
+            continue;
+        }
         let Some(home) = &home else {
             let lacks: Vec<&str> = missing.iter().map(|m| m.what.as_str()).collect();
             let why = format!("the disk for power cuts lacks {}", lacks.join(", "));
@@ -170,8 +173,14 @@ pub fn power_cuts(
             continue;
         };
         tell(format!("{}: power cuts", layer.name));
-        let cuts = cutter.go();
-        let kept = keep(cuts.unwrap_or_else(|lost| cutter.uncut(&lost.reason)));
+        let cuts = cutter.go().unwrap_or_else(|lost| {
+            if stop.at_once() {
+                cutter.not_begun()
+            } else {
+                cutter.uncut(&lost.reason)
+            }
+        });
+        let kept = keep(cuts);
         // Some hundred MiB; the work directory removes what cannot be removed now.
         let _ = fs::remove_dir_all(home);
         kept?;
@@ -235,6 +244,15 @@ impl Cutter<'_> {
         }
     }
 
+    /// The run ended before this layer.
+    fn not_begun(&self) -> Cuts {
+        let mut cuts = self.uncut(NOT_BEGUN);
+        cuts.writers.iter_mut().for_each(|t| t.not_begun = true);
+        cuts.programs.iter_mut().for_each(|c| c.not_begun = true);
+        cuts.sequences.iter_mut().for_each(|c| c.not_begun = true);
+        cuts
+    }
+
     /// Cuts the layer, and makes what its sequences lost smaller.
     fn go(&self) -> Result<Cuts, LayerFailure> {
         let mut cuts = self.once()?;
@@ -246,12 +264,13 @@ impl Cutter<'_> {
 
     fn once(&self) -> Result<Cuts, LayerFailure> {
         let layer = self.kind()?;
-        let (large_disk, unmounted) = match layer.describe(&self.layer.spec)?.power_cut {
+        let (large_disk, unmounted, alone) = match layer.describe(&self.layer.spec)?.power_cut {
             PowerCut::No(why) => return Err(LayerFailure::new(format!("cannot be cut: {why}"))),
             PowerCut::Yes {
                 large_disk,
                 unmounted,
-            } => (large_disk, unmounted),
+                alone,
+            } => (large_disk, unmounted, alone),
         };
         if let Some(missing) = layer.missing(&self.layer.spec).first() {
             return Err(LayerFailure::new(format!("it lacks {}", missing.what)));
@@ -271,7 +290,7 @@ impl Cutter<'_> {
         let mut written = self.write(&mut disk)?;
         let programs = std::mem::take(&mut written.programs);
         // A server of the user's may have one cache, socket or port for all of its mounts.
-        let alone = large_disk || !self.layer.server.is_empty();
+        let alone = alone || !self.layer.server.is_empty();
         let cut_disk = CutDisk::new(&disk, disk.history()?, self.home, alone);
         let mut writers = self.cut(&cut_disk, &written);
         if let Some(first) = writers.first_mut() {
@@ -540,31 +559,6 @@ impl Cutter<'_> {
         trials
     }
 
-    /// Recovers what a cut left, and looks at it: `look` gets the layer's directory.
-    fn after_cut<T>(
-        &self,
-        disk: &CutDisk,
-        stand: &Stand,
-        (point, choice): State,
-        look: impl FnOnce(&Path, &mut Undo) -> Result<T, LayerFailure>,
-    ) -> Result<T, LayerFailure> {
-        let image = &stand.image;
-        let io = |e: std::io::Error| LayerFailure::new(format!("{}: {e}", image.display()));
-        let mut undo = Undo::new();
-        let removed = image.clone();
-        undo.push("remove the image of a cut disk", move || {
-            fs::remove_file(removed)
-        });
-        disk.history.write_image(point, choice, image).map_err(io)?;
-        if let Recovery::Failed { why } = recover(image, &stand.at, &mut undo)? {
-            return Err(LayerFailure::new(why));
-        }
-        let ground = self.ground(stand.at.clone(), &stand.server, &mut undo)?;
-        let seen = look(&ground.join("layer"), &mut undo)?;
-        undo.run();
-        Ok(seen)
-    }
-
     /// Sets the layer up on what is in its directory, and reads what is there of each writer.
     fn survey(
         &self,
@@ -585,7 +579,9 @@ impl Cutter<'_> {
             };
             match self.ask(&mut probe, &ToProbe::Look(job))? {
                 FromProbe::Surveyed { survey, .. } => surveys.push(survey),
-                FromProbe::Error { message, .. } => return Err(LayerFailure::new(message)),
+                FromProbe::Error { message, errno, .. } => {
+                    return Err(LayerFailure::of_probe(message, errno));
+                }
                 _ => return Err(LayerFailure::new("the probe said something out of turn")),
             }
         }
@@ -620,6 +616,10 @@ fn add_cut(
             Ok(surveys) => {
                 let checked = witness::judge(writing.writer, writing.job.run, log, &surveys[at]);
                 trial.add(&checked, log, written.started_ms);
+            }
+            Err(why) if why.of_host => {
+                trial.unjudged += 1;
+                trial.unjudged_why.get_or_insert_with(|| why.reason.clone());
             }
             Err(why) => {
                 trial.unrecovered += 1;

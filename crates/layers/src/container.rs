@@ -218,6 +218,7 @@ impl LayerKind for Container {
             () => PowerCut::Yes {
                 large_disk: false,
                 unmounted: false,
+                alone: false,
             },
         };
         info

@@ -7,7 +7,7 @@ use std::{
 
 use layermark_model::Missing;
 
-use crate::{child, options};
+use crate::{child, loopdev, options};
 
 /// An error of a layer. [`LayerError::hint`] says what the user can do about it.
 #[derive(Debug, thiserror::Error)]
@@ -239,6 +239,16 @@ impl LayerError {
         }
     }
 
+    /// Whether this host could not do it, whatever the layer is: it lacks something, or has no more of it. See
+    /// [`is_of_host`].
+    pub fn is_of_host(&self) -> bool {
+        match self {
+            Self::Missing { .. } | Self::NoSpace { .. } | Self::Sandbox { .. } => true,
+            Self::Io { source, .. } => is_of_host(source),
+            _ => false,
+        }
+    }
+
     /// What the user can do about it, with a command if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -354,6 +364,21 @@ fn on_another(layer: &str, below: &str) -> String {
     )
 }
 
+/// Whether an error says nothing of the file or the layer: this host has no more descriptors, memory, processes or loop
+/// devices.
+pub fn is_of_host(e: &io::Error) -> bool {
+    e.raw_os_error().is_some_and(is_of_hosts)
+        || e.get_ref()
+            .and_then(|inner| inner.downcast_ref::<loopdev::NoDevice>())
+            .is_some()
+}
+
+/// The same of an `errno`.
+pub fn is_of_hosts(errno: i32) -> bool {
+    const OF_HOST: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN];
+    OF_HOST.contains(&errno)
+}
+
 fn io_hint(e: &io::Error) -> Option<String> {
     match e.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -405,6 +430,44 @@ fn tail_text(tail: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A loop device that was not free was told as a loss of the layer.
+    #[test]
+    fn what_this_host_lacks_is_told_from_an_error_of_the_layer() {
+        let io = |e: io::Error| LayerError::io("loop:xfs", "mount", Path::new("/x"))(e);
+        for ours in [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN] {
+            assert!(
+                io(io::Error::from_raw_os_error(ours)).is_of_host(),
+                "{ours}"
+            );
+        }
+        // A full disk may be the layer's own.
+        for layers in [
+            libc::EINVAL,
+            libc::EIO,
+            libc::EUCLEAN,
+            libc::ENOENT,
+            libc::ENOSPC,
+        ] {
+            assert!(
+                !io(io::Error::from_raw_os_error(layers)).is_of_host(),
+                "{layers}"
+            );
+        }
+        let none = loopdev::NoDevice(io::Error::from_raw_os_error(libc::EBUSY));
+        let none = io(io::Error::new(io::ErrorKind::ResourceBusy, none));
+        assert!(none.is_of_host());
+        assert!(
+            none.reason().contains("no loop device"),
+            "{}",
+            none.reason()
+        );
+        let lacks = LayerError::Missing {
+            layer: "fuse".into(),
+            missing: Vec::new(),
+        };
+        assert!(lacks.is_of_host());
+    }
 
     #[test]
     fn a_server_that_was_killed_is_no_lack_of_programs() {

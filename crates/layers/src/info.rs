@@ -180,6 +180,8 @@ pub enum PowerCut {
         large_disk: bool,
         /// Whether its files are unmounted when it ends. A guest is killed, and a container has its files on this host.
         unmounted: bool,
+        /// Whether only one of its disks is set up at a time: a second one would be taken for the first one.
+        alone: bool,
     },
     /// It cannot, because; after "cannot be cut: ".
     No(&'static str),
@@ -190,6 +192,7 @@ impl PowerCut {
     pub(crate) const MOUNTED: Self = Self::Yes {
         large_disk: false,
         unmounted: true,
+        alone: false,
     };
 }
 

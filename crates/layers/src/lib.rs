@@ -78,7 +78,7 @@ use layermark_fd as fd;
 
 pub use child::cpu_ns;
 pub use entered::place;
-pub use error::LayerError;
+pub use error::{LayerError, is_of_hosts};
 pub use fuse::fuse_serve;
 pub use info::*;
 pub use kernel_caches::{KernelCaches, drop_kernel_caches};

@@ -38,6 +38,8 @@ pub(crate) struct LoopFsType {
     args: &'static [&'static str],
     /// Smallest image that the program accepts, bytes.
     pub(crate) least: u64,
+    /// Options with which it is mounted beside one with the same UUID. `None`: it would be taken for that one.
+    pub(crate) twin: Option<&'static str>,
 }
 
 const FILE_SYSTEMS: [LoopFsType; 3] = [
@@ -52,6 +54,7 @@ const FILE_SYSTEMS: [LoopFsType; 3] = [
             "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
         ],
         least: 64 << 20,
+        twin: Some(""),
     },
     LoopFsType {
         name: "xfs",
@@ -59,6 +62,7 @@ const FILE_SYSTEMS: [LoopFsType; 3] = [
         package: "xfsprogs",
         args: &["-q", "-f", "-K"],
         least: 320 << 20,
+        twin: Some("nouuid"),
     },
     LoopFsType {
         name: "btrfs",
@@ -66,6 +70,7 @@ const FILE_SYSTEMS: [LoopFsType; 3] = [
         package: "btrfs-progs",
         args: &["-q", "-f", "-K"],
         least: 128 << 20,
+        twin: None,
     },
 ];
 
@@ -87,7 +92,7 @@ impl LayerKind for LoopFs {
     const ID: &'static str = "loop";
     type Options = LoopOptions;
 
-    fn describe(spec: &Spec, _: &LoopOptions) -> LayerInfo {
+    fn describe(spec: &Spec, options: &LoopOptions) -> LayerInfo {
         let about = match spec.variant.as_deref() {
             Some("ext4") => About::of("ext4 in an image file", ": through a loop device"),
             Some("xfs") => About::of("xfs in an image file", ": through a loop device"),
@@ -99,6 +104,7 @@ impl LayerKind for LoopFs {
             power_cut: PowerCut::Yes {
                 large_disk: true,
                 unmounted: true,
+                alone: options.variant.twin.is_none(),
             },
             ..LayerInfo::new(Group::ThisKernel, about)
         }
@@ -138,10 +144,12 @@ impl LayerKind for LoopFs {
             .metadata()
             .map_err(LayerError::io(&name, "find the image", &image))?
             .len();
-        let version = version(&name, kind)?;
         let mut place = mounted(base, spec, kind, (&image, options.direct_io), undo)?
-            .note("image_size", size.to_string())
-            .version(kind.mkfs, version);
+            .note("image_size", size.to_string());
+        // Nobody asks for the facts of what survived.
+        if !base.survived() {
+            place = place.version(kind.mkfs, version(&name, kind)?);
+        }
         place.package()?;
         Ok(Box::new(place))
     }
@@ -163,7 +171,17 @@ pub(crate) fn mounted(
         "put a loop device over",
         image,
     ))?;
-    mounts::mount_undone(&name, &device.path, &at, kind.name, false, b"", undo)?;
+    // Several disks that cuts left are copies of one.
+    let twin = kind.twin.filter(|_| base.survived()).unwrap_or_default();
+    mounts::mount_undone(
+        &name,
+        &device.path,
+        &at,
+        kind.name,
+        false,
+        twin.as_bytes(),
+        undo,
+    )?;
     // From here on only the mount keeps the device.
     Ok(HostPlace::new(base, spec, at.clone())
         .proof(&at, kind.name)

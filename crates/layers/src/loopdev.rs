@@ -58,16 +58,25 @@ pub(crate) struct Loop {
     pub(crate) direct_io: bool,
 }
 
-/// Attaches a loop device to `image`.
+/// There is an image, and no loop device for it.
+#[derive(Debug, thiserror::Error)]
+#[error("no loop device: {0}")]
+pub(crate) struct NoDevice(pub(crate) io::Error);
+
+/// Attaches a loop device to `image`. An error that is not of the image is a [`NoDevice`].
 pub(crate) fn attach(image: &Path, read_only: bool, direct_io: bool) -> io::Result<Loop> {
     let backing = File::options().read(true).write(!read_only).open(image)?;
+    attached(&backing, read_only, direct_io).map_err(|e| io::Error::new(e.kind(), NoDevice(e)))
+}
+
+fn attached(backing: &File, read_only: bool, direct_io: bool) -> io::Result<Loop> {
     let control = File::options().read(true).write(true).open(CONTROL)?;
     // Another process may take the free device before we do.
     for attempt in 0..64 {
         let number = free(&control)?;
         let path = PathBuf::from(format!("/dev/loop{number}"));
         let device = open_node(&path, read_only)?;
-        match configure(&device, &backing, read_only, direct_io) {
+        match configure(&device, backing, read_only, direct_io) {
             Ok(()) => {
                 if !read_only {
                     give_cache(&path)?;
@@ -221,6 +230,15 @@ mod tests {
     fn the_structures_are_the_kernels() {
         assert_eq!(size_of::<Info>(), 232);
         assert_eq!(size_of::<Config>(), 304);
+    }
+
+    /// A layer whose image a cut took has lost it.
+    #[test]
+    fn an_absent_image_is_no_lack_of_devices() {
+        let home = tempfile::tempdir().unwrap();
+        let e = attach(&home.path().join("image"), false, false).unwrap_err();
+        assert_eq!(e.kind(), io::ErrorKind::NotFound);
+        assert!(!crate::error::is_of_host(&e), "{e}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use layermark_model::{ENCRYPTION, Facts, Mount};
-use layermark_sys::block;
+use layermark_sys::{block, kernel_log::KernelLog};
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, statfs, statx},
     io::Errno,
@@ -301,6 +301,16 @@ pub(crate) fn unmount_now(at: &Path) -> io::Result<()> {
     Ok(rustix::mount::unmount(at, UnmountFlags::NOFOLLOW)?)
 }
 
+/// An error of mount(2) with what the kernel has logged about the device meanwhile.
+fn with_complaint(e: io::Error, said: Option<String>) -> io::Error {
+    match said {
+        Some(said) if !crate::error::is_of_host(&e) => {
+            io::Error::new(e.kind(), format!("{e}; the kernel says: {said}"))
+        }
+        _ => e,
+    }
+}
+
 /// Mounts, adds the undo step, and proves that it is mounted.
 pub(crate) fn mount_undone(
     layer: &str,
@@ -312,7 +322,10 @@ pub(crate) fn mount_undone(
     undo: &mut crate::Undo,
 ) -> Result<(), LayerError> {
     let what = format!("mount {fs} on");
-    mount(source, at, fs, read_only, options).map_err(LayerError::io(layer, &what, at))?;
+    let log = source.starts_with("/dev").then(KernelLog::from_now);
+    mount(source, at, fs, read_only, options)
+        .map_err(|e| with_complaint(e, log.and_then(|log| log.about(source))))
+        .map_err(LayerError::io(layer, &what, at))?;
     let mounted = at.to_path_buf();
     undo.push(format!("unmount {}", at.display()), move || {
         unmount(&mounted)

@@ -12,6 +12,7 @@ pub mod block;
 pub mod cgroup;
 pub mod fuse_servers;
 pub mod kcmp;
+pub mod kernel_log;
 pub mod packages;
 pub mod pids;
 pub mod process;

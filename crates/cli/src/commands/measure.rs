@@ -175,7 +175,6 @@ pub fn go_on(
             .map_or_else(|| Failure::failed("no run"), |e| special.failure(e)));
     };
     if let Ok(outcome) = &mut result
-        && outcome.ended != Ended::Stopped
         && let Some(stop) = time_for_cuts(outcome, common, &stop, begun)
     {
         let done = cuts::after(
@@ -230,7 +229,7 @@ pub fn go_on(
 }
 
 /// When power cuts have to end; `None` without any. What the budget of the user has left is theirs, and the
-/// budget of a plan is for the measurement alone.
+/// budget of a plan is for the measurement alone. If they end before they are begun, the report says so of each layer.
 fn time_for_cuts(
     outcome: &Outcome,
     common: &CommonArgs,
@@ -238,6 +237,9 @@ fn time_for_cuts(
     begun: Instant,
 ) -> Option<Stop> {
     outcome.run.plan.power_cuts.as_ref()?;
+    if outcome.ended == Ended::Stopped {
+        return Some(stop.clone());
+    }
     let budget = outcome.run.plan.budget().ok().flatten();
     let Some(budget) = budget.filter(|_| common.budget.is_some()) else {
         return Some(stop.clone());
@@ -250,7 +252,7 @@ fn time_for_cuts(
             "hint: cut it with the plan's own budget: layermark run --replay {id}{}",
             outcome.run.store
         ));
-        return None;
+        return Some(stop.within(Duration::ZERO));
     }
     Some(stop.within(left))
 }

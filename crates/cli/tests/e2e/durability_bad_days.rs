@@ -1,6 +1,10 @@
 //! Power cuts on bad days: fsync fails or never answers, the command is killed.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 
@@ -306,4 +310,81 @@ fn a_command_that_is_killed_between_cuts_leaves_nothing() {
     machine::nothing_left(home.path(), &family);
     let left: Vec<_> = fs::read_dir(&work).expect("work").flatten().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// The directory in memory in which a run looks at disks, once it is mounted, and a process that sees it.
+fn images(run: u32) -> Option<(u32, PathBuf)> {
+    let of = |(pid, _): machine::Process| {
+        let mounts = fs::read_to_string(format!("/proc/{pid}/mountinfo")).ok()?;
+        let at = |line: &str| line.split(' ').nth(4).map(PathBuf::from);
+        let mut all = mounts.lines().filter_map(at);
+        let at = all.find(|at| at.ends_with("disk-0/disk/images"))?;
+        Some((pid, at))
+    };
+    machine::family(run).into_iter().find_map(of)
+}
+
+/// No memory is left for any image: that was a loss of the layer, which "could not be set up again".
+#[test]
+fn cuts_that_this_machine_cannot_look_at_are_not_judged() {
+    if !needs_root() {
+        return;
+    }
+    let lm = Lm::new();
+    let work = lm.work();
+    let (child, dir) = lm
+        .args([
+            "durability",
+            "-l",
+            "overlay:upper",
+            "--no-control",
+            "--json",
+        ])
+        .args([
+            "--cuts",
+            "3",
+            "--records",
+            "20",
+            "--blocks",
+            "1",
+            "--sessions",
+            "1",
+        ])
+        .args(["--sequence", "create a/g; fsync a", "--dir"])
+        .args([work])
+        .start();
+    let run = child.id();
+    let (pid, at) = common::wait_for("the disk of the first layer", || images(run));
+    let small = Command::new("nsenter")
+        .args([format!("--mount=/proc/{pid}/ns/mnt"), "mount".into()])
+        .args(["-o", "remount,size=64k"])
+        .arg(&at)
+        .status();
+    assert!(small.expect("nsenter").success(), "{}", at.display());
+    let said = Said::from(common::output(child), dir).left_nothing();
+    let report = said.json();
+    let [first, second] = ["native", "overlay:upper"].map(|layer| trials(&report, layer));
+    for trial in first {
+        let counts = ["cuts", "losing", "unrecovered", "unjudged"].map(|key| &trial[key]);
+        assert_eq!(counts, [0, 0, 0, 3], "{trial:#}");
+        let why = trial["unjudged_why"].as_str().unwrap_or_default();
+        assert!(why.contains("No space left"), "{trial:#}");
+    }
+    // Other layers have disks of their own.
+    assert!(second.iter().all(|t| t["cuts"] == 3 && t["unjudged"] == 0));
+    let cuts = report["sequence_cuts"].as_array().expect("sequences");
+    let of = cuts
+        .iter()
+        .find(|c| c["layer"] == "native")
+        .expect("a layer");
+    assert_eq!(
+        [&of["cuts"], &of["unrecovered"], &of["unjudged"]],
+        [0, 0, 4],
+        "{of:#}"
+    );
+    let told = said.then().args(["report", "last", "--full"]).run().stdout;
+    let words: Vec<&str> = told.split_whitespace().collect();
+    let told = words.join(" ").replace('`', "");
+    let words = "native: cannot tell: 3 power cuts are not judged, because this machine failed:";
+    assert!(told.contains(words), "{told}");
 }

@@ -5,7 +5,10 @@ use std::{fs, thread, time::Duration};
 use rustix::process::Pid;
 use serde_json::Value;
 
-use crate::common::{self, Lm, Said, needs_root};
+use crate::{
+    common::{self, Lm, Said, needs_root},
+    places::has,
+};
 
 /// Few flushes are measured and few records written: the sequences are what is looked at.
 const SMALL: &str =
@@ -271,6 +274,15 @@ fn a_run_that_is_stopped_during_its_sequences_keeps_what_was_cut() {
     assert!(done > 0 && left > 0, "{stopped:#}");
     // Each sequence of one operation that was begun was cut to its end.
     assert_eq!(cuts, 4 * done, "{stopped:#}");
+    let of = |key: &str| {
+        let all = report[key].as_array().expect("cuts").iter();
+        let mut liar = all.filter(|c| c["layer"] == "overlay:volatile");
+        let liar = liar.next().unwrap_or_else(|| panic!("{key}: {report:#}"));
+        assert_eq!(liar["not_begun"], true, "{liar:#}");
+        assert_eq!(liar["uncut"], "not begun before the run ended", "{liar:#}");
+    };
+    of("power_cuts");
+    of("sequence_cuts");
     // The liar was not cut: nothing is acquitted.
     let told = said.then().args(["report", "last", "--full"]).run().stdout;
     let words: Vec<&str> = told.split_whitespace().collect();
@@ -283,4 +295,24 @@ fn a_run_that_is_stopped_during_its_sequences_keeps_what_was_cut() {
         ),
         "{told}"
     );
+}
+
+/// The files of a container are read from the host after a cut. podman mounts the root of one with `--rm` so that fsync
+/// does nothing.
+#[test]
+fn a_container_keeps_sequences_and_one_whose_fsync_does_nothing_does_not() {
+    if !needs_root() || !has("podman") || !has("crun") {
+        return;
+    }
+    let all = ["create a/g; fsync a", "append a/f; fsync a/f"];
+    let only = all.map(|text| ["--sequence", text]);
+    let layers = ["container:crun", "container:podman,rm=on"];
+    let report = durability(&layers, only.as_flattened()).code(1).json();
+    for (layer, losing) in layers.into_iter().zip([0, 2]) {
+        let cut = cut(&report, layer);
+        assert_eq!(lost(cut, "posix").len(), losing, "{cut:#}");
+        let counts = ["sequences", "left_out", "unrecovered", "unjudged"];
+        assert_eq!(counts.map(|key| number(cut, key)), [2, 0, 0, 0], "{cut:#}");
+        assert!(losing > 0 || number(cut, "cuts") == 8, "{cut:#}");
+    }
 }

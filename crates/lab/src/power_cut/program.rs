@@ -9,7 +9,7 @@ use layermark_layers::{
 };
 use layermark_model::{
     protocol::{CheckJob, FromProbe, ProgramAsk, ProgramDid, ToProbe},
-    witness::{AckedItem, CutProgram, ItemCheck, MOST_ITEMS, ProgramCut, judge_items},
+    witness::{AckedItem, CutProgram, ItemCheck, MOST_ITEMS, NOT_BEGUN, ProgramCut, judge_items},
 };
 
 use layermark_probe::witness;
@@ -55,16 +55,16 @@ impl Cutter<'_> {
                 started_ms: 0,
                 cut: self.about(program),
             };
-            if let Some(why) = &broken {
+            if self.stop.is_ending() {
+                run.cut.uncut = Some(NOT_BEGUN.into());
+                run.cut.not_begun = true;
+            } else if let Some(why) = &broken {
                 run.cut.uncut = Some(why.clone());
             } else if let Err(e) = self.run_program(program, disk, place, probe, &mut run) {
                 run.cut.uncut = Some(e.reason.clone());
                 broken = Some(e.reason);
             }
             runs.push(run);
-            if self.stop.is_ending() {
-                break;
-            }
         }
         runs
     }
@@ -276,6 +276,10 @@ impl Cutter<'_> {
                 match said {
                     Ok(Ok(said)) => run.cut.add(log, &said, run.started_ms),
                     Ok(Err(why)) => run.cut.add_failed(why),
+                    Err(why) if why.of_host => {
+                        run.cut.unjudged += 1;
+                        run.cut.unjudged_why.get_or_insert(why.reason);
+                    }
                     Err(why) => {
                         run.cut.unrecovered += 1;
                         run.cut.unrecovered_why.get_or_insert(why.reason);

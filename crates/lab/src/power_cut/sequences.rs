@@ -4,7 +4,7 @@
 use std::{fmt, path::Path, time::Instant};
 
 use layermark_layers::{
-    Content, End, Place, Undo, in_words,
+    Content, End, Place, Undo,
     volatile::{Mark, PowerCutBase},
 };
 use layermark_model::{
@@ -46,6 +46,8 @@ struct CutResult {
     cuts: u64,
     unrecovered: u64,
     unrecovered_why: Option<String>,
+    unjudged: u64,
+    unjudged_why: Option<String>,
     /// The first cut that took what POSIX promises, or else the first that took anything.
     lost: Option<LostSequence>,
 }
@@ -190,14 +192,15 @@ impl Cutter<'_> {
             };
             match self.ask_sequence(probe, step)? {
                 Ok(SequenceDid::Done) => run.marks.push(disk.mark()?),
-                Ok(SequenceDid::Refused(why)) | Err(why) => return Ok(Err(why)),
+                Ok(SequenceDid::Refused(why)) => return Ok(Err(why)),
+                Err(why) => return Ok(Err(why.reason)),
                 Ok(SequenceDid::Seen(_)) => return Err(out_of_turn()),
             }
         }
         let seen = match self.ask_sequence(probe, SequenceAsk::Look { dir: dir.into() })? {
             Ok(SequenceDid::Seen(seen)) => seen,
             Ok(_) => return Err(out_of_turn()),
-            Err(why) => return Ok(Err(why)),
+            Err(why) => return Ok(Err(why.reason)),
         };
         Ok(match run.oracle.differs(&seen) {
             None => Ok(run),
@@ -212,7 +215,7 @@ impl Cutter<'_> {
         match self.ask_sequence(probe, ask)? {
             Ok(SequenceDid::Done) => Ok(()),
             Ok(_) => Err(out_of_turn()),
-            Err(why) => Err(LayerFailure::new(why)),
+            Err(why) => Err(why),
         }
     }
 
@@ -221,10 +224,12 @@ impl Cutter<'_> {
         &self,
         probe: &mut ProbeClient,
         ask: SequenceAsk,
-    ) -> Result<Result<SequenceDid, String>, LayerFailure> {
+    ) -> Result<Result<SequenceDid, LayerFailure>, LayerFailure> {
         match self.ask(probe, &ToProbe::Sequence { id: 0, ask })? {
             FromProbe::Sequence { did, .. } => Ok(Ok(did)),
-            FromProbe::Error { message, .. } => Ok(Err(in_words(&message))),
+            FromProbe::Error { message, errno, .. } => {
+                Ok(Err(LayerFailure::of_probe(message, errno)))
+            }
             _ => Err(out_of_turn()),
         }
     }
@@ -244,6 +249,10 @@ impl Cutter<'_> {
             cut.unrecovered += result.unrecovered;
             if let Some(why) = result.unrecovered_why {
                 cut.unrecovered_why.get_or_insert(why);
+            }
+            cut.unjudged += result.unjudged;
+            if let Some(why) = result.unjudged_why {
+                cut.unjudged_why.get_or_insert(why);
             }
             cut.sequences += u64::from(result.is_whole);
             // What was lost is lost, though further cuts were left out.
@@ -286,6 +295,11 @@ impl Cutter<'_> {
                 Ok(seen) => seen,
                 // It was cut off.
                 Err(_) if self.stop.at_once() => return result,
+                Err(why) if why.of_host => {
+                    result.unjudged += 1;
+                    result.unjudged_why.get_or_insert(why.reason);
+                    continue;
+                }
                 Err(why) => {
                     result.unrecovered += 1;
                     result.unrecovered_why.get_or_insert(why.reason);
@@ -330,7 +344,7 @@ impl Cutter<'_> {
         let seen = match self.ask_sequence(&mut probe, SequenceAsk::Look { dir })? {
             Ok(SequenceDid::Seen(seen)) => seen,
             Ok(_) => return Err(out_of_turn()),
-            Err(why) => return Err(LayerFailure::new(why)),
+            Err(why) => return Err(why),
         };
         probe.end();
         Ok(seen)

@@ -18,6 +18,9 @@ const FOR_EACH_CPU: usize = 2;
 /// Most stands: each holds an image in memory.
 const MOST: usize = 8;
 
+/// Less room than this is none, bytes: a file system writes its journal again when it is mounted.
+const LEAST_ROOM: u64 = 1 << 20;
+
 /// Where one disk at a time is set up.
 #[derive(Debug)]
 pub(super) struct Stand {
@@ -42,8 +45,7 @@ pub(super) struct CutDisk {
 }
 
 impl CutDisk {
-    /// `is_alone`: the layer has an image of its own on the disk. XFS and btrfs refuse a second file system with the
-    /// same UUID, or take it for the first one.
+    /// `is_alone`: a second disk at the same time would be taken for the first one.
     pub(super) fn new(disk: &PowerCutBase, history: History, home: &Path, is_alone: bool) -> Self {
         Self {
             history,
@@ -71,6 +73,12 @@ impl CutDisk {
             home: self.home.clone(),
             is_alone: self.is_alone,
         })
+    }
+
+    /// Whether the directory of images has no room, so that writes to an image fail.
+    pub(super) fn is_full(&self) -> bool {
+        let free = rustix::fs::statvfs(&self.images).map(|s| s.f_bavail.saturating_mul(s.f_frsize));
+        free.is_ok_and(|free| free < LEAST_ROOM)
     }
 
     fn stand(&self, number: usize) -> Stand {

@@ -73,3 +73,17 @@ fn a_fuse_mount_of_a_local_directory_has_its_source_below_it() {
         assert!(of(fs, source).is_empty(), "{fs} {source}");
     }
 }
+
+/// `EINVAL` of a btrfs was all that a report had.
+#[test]
+fn an_error_has_what_the_kernel_said_unless_it_is_of_this_host() {
+    let said = || Some("BTRFS error (device loop6): superblock checksum mismatch".to_owned());
+    let e = |errno, said| with_complaint(io::Error::from_raw_os_error(errno), said);
+    let invalid = e(libc::EINVAL, said());
+    assert_eq!(invalid.kind(), io::ErrorKind::InvalidInput);
+    let words = "; the kernel says: BTRFS error (device loop6): superblock checksum mismatch";
+    assert!(invalid.to_string().ends_with(words), "{invalid}");
+    assert_eq!(e(libc::EINVAL, None).raw_os_error(), Some(libc::EINVAL));
+    let ours = e(libc::ENOMEM, said());
+    assert!(crate::error::is_of_host(&ours), "{ours}");
+}

@@ -135,6 +135,11 @@ impl<'a> Disk<'a> {
             .map(|_| "what survives on its disk is read on this host, whose kernel lacks its file system")
     }
 
+    /// Whether this host mounts only one such disk at a time.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.options.fs.twin.is_none()
+    }
+
     /// QEMU's arguments.
     pub(crate) fn devices(&self) -> Vec<String> {
         let VmOptions {

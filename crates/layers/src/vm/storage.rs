@@ -98,13 +98,17 @@ impl<'a> GuestStorage<'a> {
 
     /// See [`crate::LayerInfo::power_cut`].
     pub(super) fn power_cut(&self) -> PowerCut {
-        let can = PowerCut::Yes {
+        let can = |alone| PowerCut::Yes {
             large_disk: true,
             unmounted: false,
+            alone,
         };
         match self {
-            Self::Disk(disk) => disk.uncut().map_or(can, PowerCut::No),
-            Self::Share(_) => can,
+            Self::Disk(disk) => match disk.uncut() {
+                Some(why) => PowerCut::No(why),
+                None => can(disk.is_alone()),
+            },
+            Self::Share(_) => can(false),
         }
     }
 

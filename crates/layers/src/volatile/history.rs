@@ -17,12 +17,24 @@ const PART: u64 = 1 << 20;
 /// Bytes that are left out of a copy where all of them are zeros.
 const ZEROS: usize = 4 << 10;
 
+/// Most bytes of a disk's content that are held in memory: a settled disk is copied hundreds of times.
+const MOST_HELD: usize = 64 << 20;
+
 /// A disk's content at the start, and its journal. Holds both files open, so it outlives the disk.
 #[derive(Debug)]
 pub struct History {
     start: File,
+    /// All of `start` that is not zeros, if it is held.
+    held: Option<Vec<Part>>,
     log: File,
     journal: Journal,
+}
+
+/// A part of a file's data.
+#[derive(Debug)]
+struct Part {
+    at: u64,
+    bytes: Vec<u8>,
 }
 
 impl History {
@@ -36,6 +48,7 @@ impl History {
         let journal = log::read(&log)?;
         Ok(Self {
             start,
+            held: None,
             log,
             journal,
         })
@@ -82,8 +95,10 @@ impl History {
         let removed = fs::remove_file(&whole);
         copied?;
         removed?;
+        let start = File::open(start)?;
         Ok(Self {
-            start: File::open(start)?,
+            held: held(&start)?,
+            start,
             log: self.log.try_clone()?,
             journal: self.journal.after(point),
         })
@@ -95,7 +110,10 @@ impl History {
     ///
     /// The file is there, or cannot be written.
     pub fn write_image(&self, point: usize, choice: Choice, to: &Path) -> io::Result<()> {
-        let image = copy_sparse_file(&self.start, to)?;
+        let image = match &self.held {
+            Some(parts) => write_parts(parts, self.size()?, to)?,
+            None => copy_sparse_file(&self.start, to)?,
+        };
         let mut buffer = Vec::new();
         let pieces = self.journal.survivors(point, choice);
         // What was written again as a whole is copied once: a journal is written round and round.
@@ -119,6 +137,35 @@ impl History {
 /// Copies a file to a new one with holes where it has holes or zeros.
 pub(super) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
     copy_sparse_file(&File::open(from)?, to).map(drop)
+}
+
+/// All data of a file, unless it is too much.
+fn held(from: &File) -> io::Result<Option<Vec<Part>>> {
+    let places = data(from)?;
+    let length: u64 = places.iter().map(|(at, end)| end - at).sum();
+    if length > MOST_HELD as u64 {
+        return Ok(None);
+    }
+    let part = |(at, end): (u64, u64)| {
+        let mut bytes = vec![0; (end - at) as usize];
+        from.read_exact_at(&mut bytes, at)?;
+        Ok(Part { at, bytes })
+    };
+    places
+        .into_iter()
+        .map(part)
+        .collect::<io::Result<_>>()
+        .map(Some)
+}
+
+/// Writes parts to a new file of this size.
+fn write_parts(parts: &[Part], size: u64, to: &Path) -> io::Result<File> {
+    let made = File::create_new(to)?;
+    made.set_len(size)?;
+    for part in parts {
+        made.write_all_at(&part.bytes, part.at)?;
+    }
+    Ok(made)
 }
 
 fn copy_sparse_file(from: &File, to: &Path) -> io::Result<File> {
@@ -254,6 +301,7 @@ mod tests {
             let from = dir.path().join(format!("settled-{point}"));
             let later = history.settled(journal.mark(point), &from).unwrap();
             assert_eq!(later.journal().mark(0), journal.mark(*before));
+            assert!(later.held.is_some());
             for at in point..=journal.events().len() {
                 let own = later.journal().point(journal.mark(at));
                 assert_eq!(later.journal().cached(own), journal.cached(at), "{at}");
@@ -267,6 +315,11 @@ mod tests {
                     history.view(at, choice).read_at(&mut seen[0], 0).unwrap();
                     later.view(own, choice).read_at(&mut seen[1], 0).unwrap();
                     assert!(seen[0] == seen[1], "{choice} at {at} from {point}");
+                    let image = dir.path().join("image");
+                    later.write_image(own, choice, &image).unwrap();
+                    let same = fs::read(&image).unwrap() == seen[0];
+                    assert!(same, "the image of {choice} at {at} from {point}");
+                    fs::remove_file(&image).unwrap();
                 }
             }
         }

@@ -27,7 +27,7 @@ pub enum Recovery {
 ///
 /// # Errors
 ///
-/// No loop device is available, or `at` cannot be made.
+/// The host cannot do it: no loop device is available, or `at` cannot be made.
 pub fn recover(image: &Path, at: &Path, undo: &mut Undo) -> Result<Recovery, LayerError> {
     fs::create_dir_all(at).map_err(failed("make", at))?;
     let refused = match mount(image, at, undo)? {
@@ -54,8 +54,9 @@ pub fn recover(image: &Path, at: &Path, undo: &mut Undo) -> Result<Recovery, Lay
 fn mount(image: &Path, at: &Path, undo: &mut Undo) -> Result<Result<(), String>, LayerError> {
     let device =
         loopdev::attach(image, false, false).map_err(failed("put a loop device over", image))?;
-    Ok(
-        mounts::mount_undone(NAME, &device.path, at, "ext4", false, b"", undo)
-            .map_err(|e| e.reason()),
-    )
+    match mounts::mount_undone(NAME, &device.path, at, "ext4", false, b"", undo) {
+        Ok(()) => Ok(Ok(())),
+        Err(e) if e.is_of_host() => Err(e),
+        Err(e) => Ok(Err(e.reason())),
+    }
 }

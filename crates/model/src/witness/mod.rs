@@ -15,6 +15,9 @@ pub use program::{
 };
 pub use sequence::SequenceCut;
 
+/// Why power cuts have no result that the run ended before.
+pub const NOT_BEGUN: &str = "not begun before the run ended";
+
 /// What every unit of 512 bytes of a record says about the record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
@@ -247,6 +250,15 @@ pub struct WitnessTrial {
     /// What failed after the first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecovered_why: Option<String>,
+    /// Power cuts after which an error of this machine, such as no free loop device, left nobody to look; in no other count.
+    #[serde(default)]
+    pub unjudged: u64,
+    /// The first of these errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unjudged_why: Option<String>,
+    /// The run ended before its cuts were begun: they are made when it is resumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_begun: bool,
     /// Why no power was cut; then there is one such trial for the layer, without a writer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncut: Option<String>,

@@ -276,6 +276,15 @@ pub struct ProgramCut {
     /// What failed after the first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecovered_why: Option<String>,
+    /// Power cuts after which an error of this machine, such as no free loop device, left nobody to look; in no other count.
+    #[serde(default)]
+    pub unjudged: u64,
+    /// The first of these errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unjudged_why: Option<String>,
+    /// The run ended before its cuts were begun: they are made when it is resumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_begun: bool,
     /// Power cuts after which the check failed, so that nothing is known; not in `cuts`.
     #[serde(default)]
     pub unchecked: u64,

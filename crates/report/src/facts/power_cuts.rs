@@ -41,6 +41,9 @@ pub struct Sum<'a> {
     pub uncut: Option<&'a str>,
     pub error: Option<&'a str>,
     pub unrecovered_why: Option<&'a str>,
+    /// Cuts after which an error of this machine left nobody to look.
+    pub unjudged: u64,
+    pub unjudged_why: Option<&'a str>,
     /// Files that were closed before a clean unmount.
     pub closed: Option<&'a ClosedFiles>,
     /// A call that the layer refuses, with its error.
@@ -80,6 +83,8 @@ pub fn sum<'a>(trials: &'a [WitnessTrial], layer: &str) -> Sum<'a> {
         sum.closed = sum.closed.or(trial.closed.as_ref());
         sum.refused = sum.refused.or(trial.refused.as_deref());
         sum.unrecovered_why = sum.unrecovered_why.or(trial.unrecovered_why.as_deref());
+        sum.unjudged = sum.unjudged.max(trial.unjudged);
+        sum.unjudged_why = sum.unjudged_why.or(trial.unjudged_why.as_deref());
         if let Some(killed) = &trial.guest_killed {
             let lost = killed.lost.map(|n| sum.killed_lost.unwrap_or(0) + n);
             sum.killed_lost = lost.or(sum.killed_lost);

@@ -36,6 +36,8 @@ pub enum LevelVerdict {
     LosesClosed,
     /// It kept all of it after those cuts after which it could be set up again.
     KeptWhereSetUp,
+    /// It kept all of it after those cuts that could be judged on this machine.
+    KeptWhereJudged,
     /// It could never be set up again.
     NotRecovered,
     /// Nothing was cut; flushes reach the device.
@@ -80,9 +82,13 @@ pub enum LevelEvidence<'a> {
         cuts: u64,
         /// Further cuts after which it could not be set up again, and why.
         not_set_up: Option<(u64, &'a str)>,
+        /// Further cuts that are not judged, and the error of this machine.
+        not_judged: Option<(u64, &'a str)>,
     },
     /// It could not be set up again after any of so many cuts, and why.
     NeverSetUp(u64, &'a str),
+    /// None of so many cuts is judged, by an error of this machine.
+    NeverJudged(u64, &'a str),
     /// What the counts of flushes say of it.
     Flushes(&'a str),
     /// Nothing was cut, for this reason; `None`: it is not known.
@@ -140,26 +146,35 @@ pub fn level_reached<'a>(
     }
     let not_set_up =
         (sum.unrecovered > 0).then(|| (sum.unrecovered, sum.unrecovered_why.unwrap_or_default()));
+    let not_judged =
+        (sum.unjudged > 0).then(|| (sum.unjudged, sum.unjudged_why.unwrap_or_default()));
     if sum.cuts > 0 {
         let kept = LevelEvidence::Kept {
             records: sum.records,
             cuts: sum.cuts,
             not_set_up,
+            not_judged,
         };
-        let verdict = match sum.unrecovered {
-            0 if sum.loses_closed() => LevelVerdict::LosesClosed,
-            0 => LevelVerdict::Kept,
-            _ => LevelVerdict::KeptWhereSetUp,
+        let verdict = match (not_set_up, not_judged) {
+            (Some(_), _) => LevelVerdict::KeptWhereSetUp,
+            (None, Some(_)) => LevelVerdict::KeptWhereJudged,
+            (None, None) if sum.loses_closed() => LevelVerdict::LosesClosed,
+            (None, None) => LevelVerdict::Kept,
         };
         return reached(verdict, vec![kept], Some(NotProven::OtherMoments));
     }
+    let none_judged = not_judged.map(|(cuts, why)| LevelEvidence::NeverJudged(cuts, why));
     if let Some((cuts, why)) = not_set_up {
-        let never = vec![LevelEvidence::NeverSetUp(cuts, why)];
+        let never = [Some(LevelEvidence::NeverSetUp(cuts, why)), none_judged];
         return reached(
             LevelVerdict::NotRecovered,
-            never,
+            never.into_iter().flatten().collect(),
             Some(NotProven::WhatItKept),
         );
+    }
+    if let Some(none) = none_judged {
+        let open = Some(NotProven::WhatItKept);
+        return reached(LevelVerdict::CannotTell, vec![none], open);
     }
     let why = sum.uncut.or(sum.error);
     let Some(flushes) = flushes else {

@@ -28,8 +28,13 @@ pub enum Open<'a> {
     /// No power was cut under it.
     NotCut(&'a str),
     /// Nobody could look after any cut: the layer could not be set up again after so many, the check failed after so
-    /// many, and why.
-    NotSeen(u64, u64, &'a str),
+    /// many, so many are not judged because this machine failed, and why.
+    NotSeen {
+        unrecovered: u64,
+        unchecked: u64,
+        unjudged: u64,
+        why: &'a str,
+    },
     /// The run was stopped before.
     Stopped,
     /// The check finds nothing missing in an empty directory.
@@ -158,14 +163,18 @@ const MOST_AHEAD: f64 = 0.1;
 
 /// Why nothing is proved of a program that lost nothing. `control`: what its cuts in a lying layer leave open.
 fn open<'a>(cut: &'a ProgramCut, control: Option<Open<'a>>) -> Option<Open<'a>> {
-    let unseen = cut.unrecovered + cut.unchecked;
+    let unseen = cut.unrecovered + cut.unchecked + cut.unjudged;
     if let Some(why) = &cut.uncut {
         return Some(Open::NotCut(why));
     }
     if cut.cuts == 0 {
-        let why = cut.unchecked_why.as_ref().or(cut.unrecovered_why.as_ref());
-        return Some(why.map_or(Open::Stopped, |why| {
-            Open::NotSeen(cut.unrecovered, cut.unchecked, why)
+        let all = [&cut.unchecked_why, &cut.unrecovered_why, &cut.unjudged_why];
+        let why = all.into_iter().flatten().next();
+        return Some(why.map_or(Open::Stopped, |why| Open::NotSeen {
+            unrecovered: cut.unrecovered,
+            unchecked: cut.unchecked,
+            unjudged: cut.unjudged,
+            why,
         }));
     }
     let ahead = cut.ahead as f64 > MOST_AHEAD * cut.items as f64;
@@ -313,7 +322,13 @@ mod tests {
             unchecked_why: Some("it crashed".into()),
             ..fuse()
         };
-        of(Open::NotSeen(2, 36, "it crashed"), unseen);
+        let why = Open::NotSeen {
+            unrecovered: 2,
+            unchecked: 36,
+            unjudged: 0,
+            why: "it crashed",
+        };
+        of(why, unseen);
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub enum OpenSequences<'a> {
     None(Option<&'a str>),
     /// After so many cuts nobody could look, and why.
     Partly(u64, &'a str),
+    /// So many cuts are not judged, and the error of this machine.
+    Unjudged(u64, &'a str),
     /// The run ended before all cuts of so many sequences, of so many.
     Unfinished(u64, u64),
     /// A layer that is known to lie lost nothing that POSIX promises.
@@ -124,11 +126,15 @@ fn answer<'a>(cut: &'a SequenceCut, believed: Option<OpenSequences<'a>>) -> Sequ
             .filter(|open| matches!(open, OpenSequences::HonestLost(_) | OpenSequences::NoHonest)),
         (Some(why), _) => Some(OpenSequences::NotCut(why)),
         (None, why) if cut.cuts == 0 => {
-            let why = why.as_deref().or(cut.left_out_why.as_deref());
-            Some(OpenSequences::None(why))
+            let why = why.as_deref().or(cut.unjudged_why.as_deref());
+            Some(OpenSequences::None(why.or(cut.left_out_why.as_deref())))
         }
         (None, Some(why)) if cut.unrecovered > 0 => {
             Some(OpenSequences::Partly(cut.unrecovered, why))
+        }
+        _ if cut.unjudged > 0 => {
+            let why = cut.unjudged_why.as_deref().unwrap_or_default();
+            Some(OpenSequences::Unjudged(cut.unjudged, why))
         }
         _ if cut.unfinished > 0 => {
             let all = cut.sequences + cut.unfinished;
@@ -315,6 +321,19 @@ pub(crate) mod tests {
             ..kept()
         };
         assert!(open(&[native(&[]), partly, liar(&[POSIX])]).contains("Partly(3"));
+        let unjudged = SequenceCut {
+            unjudged: 3,
+            unjudged_why: Some("no loop device".into()),
+            ..kept()
+        };
+        let open_of = open(&[native(&[]), unjudged.clone(), liar(&[POSIX])]);
+        assert!(open_of.contains("Unjudged(3, \"no loop"), "{open_of}");
+        let none = SequenceCut {
+            cuts: 0,
+            ..unjudged
+        };
+        let open_of = open(&[native(&[]), none, liar(&[POSIX])]);
+        assert!(open_of.contains("None(Some(\"no loop"), "{open_of}");
         let uncut = SequenceCut {
             cuts: 0,
             uncut: Some("its files are in memory".into()),

@@ -51,7 +51,7 @@ fn cut(trials: &[WitnessTrial], layer: &str) -> Cut {
     match () {
         () if controls_failed(trials).is_some() => Cut::Unknown,
         () if sum.worst.is_some() => Cut::Lost,
-        () if sum.cuts > 0 && sum.unrecovered == 0 => Cut::Kept,
+        () if sum.cuts > 0 && sum.unrecovered == 0 && sum.unjudged == 0 => Cut::Kept,
         () => Cut::Unknown,
     }
 }
@@ -99,7 +99,7 @@ fn acknowledged(data: &Data, trials: &[WitnessTrial], layer: &str) -> Option<Con
         Cut::Unknown => {
             let (holds, flushes) = counted(data, &rows)?;
             let evidence = ids([flushes.row]);
-            let uncut = sum.uncut.or(sum.unrecovered_why);
+            let uncut = sum.uncut.or(sum.unrecovered_why).or(sum.unjudged_why);
             made(SyncProof::Counted(flushes, uncut), holds, evidence)
         }
     }

@@ -127,14 +127,44 @@ fn about(names: &[&str], layers: &[LayerReport]) -> String {
     }
 }
 
+/// The column of cuts that are not judged, where there are any.
+pub(super) struct NotJudged(bool);
+
+impl NotJudged {
+    /// For rows with so many of them.
+    pub(super) fn of(mut all: impl Iterator<Item = u64>) -> Self {
+        Self(all.any(|n| n > 0))
+    }
+
+    pub(super) fn head(&self) -> Option<&'static str> {
+        self.0.then_some("not judged")
+    }
+
+    pub(super) fn cell(&self, n: u64) -> Option<Cell> {
+        self.0.then(|| Cell::count(n))
+    }
+
+    /// A note that says what they are.
+    pub(super) fn noted(&self, note: &str) -> String {
+        let what = "Not judged: this machine failed, which says nothing of the layer.";
+        if self.0 {
+            format!("{note} {what}")
+        } else {
+            note.into()
+        }
+    }
+}
+
 /// Findings by writer.
 fn cuts(trials: &[WitnessTrial]) -> DataTable {
     let cut: Vec<&WitnessTrial> = trials.iter().filter(|t| t.uncut.is_none()).collect();
     let shown = |o: &Outcome| *o == Outcome::Kept || cut.iter().any(|t| t.counts.contains_key(o));
     let outcomes: Vec<Outcome> = Outcome::ALL.into_iter().filter(shown).collect();
+    let not_judged = NotJudged::of(cut.iter().map(|t| t.unjudged));
     let row = |t: &&WitnessTrial| {
         let mut row = vec![Cell::text(code(&t.layer)), Cell::text(t.writer.clone())];
         row.extend([t.records, t.cuts, t.losing, t.unrecovered].map(Cell::count));
+        row.extend(not_judged.cell(t.unjudged));
         row.extend(
             outcomes
                 .iter()
@@ -153,11 +183,12 @@ fn cuts(trials: &[WitnessTrial]) -> DataTable {
     ];
     let head = head
         .into_iter()
+        .chain(not_judged.head())
         .chain(outcomes.iter().map(|o| o.words()))
         .chain(["error"]);
     DataTable {
         title: "Records after all power cuts together".into(),
-        note: "Lost names of create-unsynced are permitted: POSIX promises a name after its directory was synced. A prepared block was made and flushed before the first record.".into(),
+        note: not_judged.noted("Lost names of create-unsynced are permitted: POSIX promises a name after its directory was synced. A prepared block was made and flushed before the first record."),
         head: head.map(str::to_owned).collect(),
         rows: cut.iter().map(row).collect(),
     }
@@ -282,6 +313,26 @@ mod tests {
         let (_, verdict, evidence) = level(not_always);
         assert_eq!(verdict, LevelVerdict::KeptWhereSetUp);
         assert!(evidence.contains(lost), "{evidence}");
+        let partly = WitnessTrial {
+            unjudged: 3,
+            unjudged_why: Some("no loop device".into()),
+            ..trial.clone()
+        };
+        let (_, verdict, evidence) = level(partly);
+        assert_eq!(verdict, LevelVerdict::KeptWhereJudged);
+        assert!(verdict.holds() == Holds::Open);
+        let why = "; 3 more are not judged, because this machine failed: no loop device; ";
+        assert!(evidence.contains(why), "{evidence}");
+        let none = WitnessTrial {
+            cuts: 0,
+            unjudged: 38,
+            unjudged_why: Some("no loop device".into()),
+            ..trial.clone()
+        };
+        let (_, verdict, evidence) = level(none);
+        assert_eq!(verdict, LevelVerdict::CannotTell);
+        let why = "38 power cuts are not judged, because this machine failed: no loop device";
+        assert_eq!(evidence, format!("{why}; {lost}"));
         let never = WitnessTrial {
             cuts: 0,
             unrecovered: 38,

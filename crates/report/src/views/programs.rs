@@ -10,6 +10,8 @@ use crate::{
     words::{Words, power_cuts::time},
 };
 
+use super::durability::NotJudged;
+
 const CLAIM: &str = "keeps what the program acknowledged";
 
 impl Report {
@@ -59,6 +61,7 @@ impl Report {
 }
 
 fn losses(cuts: &[ProgramCut]) -> DataTable {
+    let not_judged = NotJudged::of(cuts.iter().map(|c| c.unjudged));
     let row = |cut: &ProgramCut| {
         let mut row = vec![Cell::text(code(&cut.layer)), Cell::text(code(&cut.program))];
         row.extend([cut.items, cut.cuts, cut.losing, cut.most_lost, cut.torn].map(Cell::count));
@@ -71,10 +74,17 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
             0 => Cell::text(""),
             ns => Cell::number(number::time(ns as f64 / 1e3), ns as f64 / 1e9),
         });
-        row.extend([cut.unrecovered, cut.unchecked, cut.lost_when_killed].map(Cell::count));
+        let unseen = [
+            cut.unrecovered,
+            cut.unjudged,
+            cut.unchecked,
+            cut.lost_when_killed,
+        ];
+        row.extend(unseen.map(Cell::count));
         let why = [
             &cut.uncut,
             &cut.unrecovered_why,
+            &cut.unjudged_why,
             &cut.unchecked_why,
             &cut.ended,
         ];
@@ -93,14 +103,13 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
         "which were lost",
         "longest time lost",
         "not set up again",
-        "check failed",
-        "missing when killed",
-        "remark",
     ];
+    let after = ["check failed", "missing when killed", "remark"];
+    let head = head.into_iter().chain(not_judged.head()).chain(after);
     DataTable {
         title: "Items that programs acknowledged".into(),
-        note: "The longest time is from the acknowledgement of the first lost item to that of the last one before the cut. Missing when killed: what the check missed when only the program had been killed and no power was cut.".into(),
-        head: head.map(str::to_owned).to_vec(),
+        note: not_judged.noted("The longest time is from the acknowledgement of the first lost item to that of the last one before the cut. Missing when killed: what the check missed when only the program had been killed and no power was cut."),
+        head: head.map(str::to_owned).collect(),
         rows: cuts.iter().map(row).collect(),
     }
 }

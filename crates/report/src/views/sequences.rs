@@ -12,6 +12,8 @@ use crate::{
     words::Words,
 };
 
+use super::durability::NotJudged;
+
 const CLAIM: &str = "keeps what POSIX or fsync(2) promises after sequences of operations";
 
 impl Report {
@@ -57,6 +59,7 @@ impl Report {
 }
 
 fn sums(cuts: &[SequenceCut]) -> DataTable {
+    let not_judged = NotJudged::of(cuts.iter().map(|c| c.unjudged));
     let row = |cut: &SequenceCut| {
         let [posix, beyond] = [Basis::Posix, Basis::Linux].map(|basis| cut.losing(basis));
         let mut row = vec![Cell::text(code(&cut.layer))];
@@ -67,7 +70,13 @@ fn sums(cuts: &[SequenceCut]) -> DataTable {
             ns => Cell::count((cut.cuts as f64 / (ns as f64 / 60e9)) as u64),
         });
         row.push(Cell::count(cut.unrecovered));
-        let why = [&cut.uncut, &cut.unrecovered_why, &cut.left_out_why];
+        row.extend(not_judged.cell(cut.unjudged));
+        let why = [
+            &cut.uncut,
+            &cut.unrecovered_why,
+            &cut.unjudged_why,
+            &cut.left_out_why,
+        ];
         let why = why.into_iter().flatten().next().cloned();
         row.push(Cell::text(why.unwrap_or_default()));
         row
@@ -82,12 +91,12 @@ fn sums(cuts: &[SequenceCut]) -> DataTable {
         "lost only more than that",
         "cuts a minute",
         "not set up again",
-        "remark",
     ];
+    let head = head.into_iter().chain(not_judged.head()).chain(["remark"]);
     DataTable {
         title: "Sequences of operations".into(),
-        note: "Left out: the layer refused a call, or did something else than other file systems before any cut. Unfinished: the run ended before it, or before all of its cuts. What is lost after a cut that POSIX and fsync(2) do not promise, and ext4, XFS and btrfs keep, is counted apart.".into(),
-        head: head.map(str::to_owned).to_vec(),
+        note: not_judged.noted("Left out: the layer refused a call, or did something else than other file systems before any cut. Unfinished: the run ended before it, or before all of its cuts. What is lost after a cut that POSIX and fsync(2) do not promise, and ext4, XFS and btrfs keep, is counted apart."),
+        head: head.map(str::to_owned).collect(),
         rows: cuts.iter().map(row).collect(),
     }
 }

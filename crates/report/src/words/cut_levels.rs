@@ -58,6 +58,7 @@ impl Words for LevelVerdict {
             Self::Kept => "kept",
             Self::LosesClosed => "loses closed files",
             Self::KeptWhereSetUp => "kept where it was set up again",
+            Self::KeptWhereJudged => "kept where it was judged",
             Self::NotRecovered => "not recovered",
             Self::FlushesReach => "flushes reach it",
             Self::FlushesSkipped => "flushes are skipped",
@@ -85,16 +86,27 @@ impl Words for LevelEvidence<'_> {
                 records,
                 cuts,
                 not_set_up,
+                not_judged,
             } => {
                 let cuts = power_cuts(*cuts);
                 let not = not_set_up
                     .map(|(n, why)| text!("; after {n} more it could not be set up again ({why})"));
                 let not = not.unwrap_or_default();
-                text!("{records} records acknowledged, 0 lost in {cuts}{not}")
+                let open = not_judged.map(|(n, why)| {
+                    let are = if n == 1 { "is" } else { "are" };
+                    text!("; {n} more {are} not judged, because this machine failed: {why}")
+                });
+                let open = open.unwrap_or_default();
+                text!("{records} records acknowledged, 0 lost in {cuts}{not}{open}")
             }
             Self::NeverSetUp(cuts, why) => {
                 let cuts = power_cuts(*cuts);
                 text!("after {cuts} it could not be set up again: {why}")
+            }
+            Self::NeverJudged(cuts, why) => {
+                let are = if *cuts == 1 { "is" } else { "are" };
+                let cuts = power_cuts(*cuts);
+                text!("{cuts} {are} not judged, because this machine failed: {why}")
             }
             Self::Flushes(because) => (*because).into(),
             Self::NotCut(why) => why.unwrap_or(NOT_CUT).into(),

@@ -1082,7 +1082,12 @@ fn stored_runs() {
                         .map(|of| of.slow as f64 / of.operations as f64)
                         .to_vec()
                 });
-                let derived = [derived.clone(), share].concat();
+                // It is of another ratio than the row's.
+                let waiting = match remark {
+                    Remark::WithWaiting(with) => noise(with),
+                    _ => Vec::new(),
+                };
+                let derived = [derived.clone(), share, waiting].concat();
                 check(&remark.words(&NAMES), remark, &derived);
                 checked += 1;
             }

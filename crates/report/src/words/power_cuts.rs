@@ -121,7 +121,13 @@ fn closed(closed: &ClosedFiles) -> Text {
     let why = closed.why.as_deref().unwrap_or_default();
     match closed.lost {
         None => text!("what a clean unmount leaves is not known ({why})"),
+        Some(0) if closed.files == 1 => {
+            "1 file that was closed just before a clean unmount is there".into()
+        }
         Some(0) => text!("{files} that were closed just before a clean unmount are there"),
+        Some(_) if closed.files == 1 => {
+            text!("the file that was closed just before a clean unmount is lost ({why})")
+        }
         Some(n) => {
             text!("{n} of {files} that were closed just before a clean unmount are lost ({why})")
         }

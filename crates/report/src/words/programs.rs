@@ -107,7 +107,12 @@ impl Open<'_> {
         match self {
             Self::NotCut(why) => text!("{why}"),
             Self::Stopped => "the run was stopped before a cut".into(),
-            Self::NotSeen(unrecovered, unchecked, why) => {
+            Self::NotSeen {
+                unrecovered,
+                unchecked,
+                unjudged,
+                why,
+            } => {
                 let unrecovered = (*unrecovered > 0).then(|| {
                     let cuts = count(*unrecovered as usize, "cut");
                     text!("it could not be set up again after {cuts}")
@@ -116,7 +121,12 @@ impl Open<'_> {
                     let cuts = count(*unchecked as usize, "cut");
                     text!("the check failed after {cuts}")
                 });
-                let parts = unrecovered.into_iter().chain(unchecked);
+                let unjudged = (*unjudged > 0).then(|| {
+                    let are = if *unjudged == 1 { "is" } else { "are" };
+                    let cuts = count(*unjudged as usize, "cut");
+                    text!("{cuts} {are} not judged, because this machine failed")
+                });
+                let parts = unrecovered.into_iter().chain(unchecked).chain(unjudged);
                 text!("{} ({why})", Text::joined(parts, ", and "))
             }
             Self::Blind => "the check finds nothing missing in an empty directory".into(),
@@ -255,6 +265,17 @@ mod tests {
             blind: true,
             ..cut("fuse", None)
         };
+        let unjudged = ProgramCut {
+            cuts: 0,
+            unjudged: 8,
+            unjudged_why: Some("no loop device".into()),
+            ..cut("loop:xfs", None)
+        };
+        let told = said(&answers(&[unjudged])[0]);
+        assert!(
+            told.ends_with(": 8 cuts are not judged, because this machine failed (no loop device)"),
+            "{told}"
+        );
         let all = [uncut, blind];
         assert_eq!(
             said(&answers(&all)[0]),

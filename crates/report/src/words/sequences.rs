@@ -74,6 +74,11 @@ impl Words for OpenSequences<'_> {
                 let cuts = count(*n as usize, "cut");
                 text!("after {cuts} nobody could look ({why})")
             }
+            Self::Unjudged(n, why) => {
+                let are = if *n == 1 { "is" } else { "are" };
+                let cuts = count(*n as usize, "cut");
+                text!("{cuts} {are} not judged, because this machine failed ({why})")
+            }
             Self::Unfinished(left, all) => {
                 let all = count(*all as usize, "sequence");
                 text!("the run ended before all cuts of {left} of {all}")
@@ -144,6 +149,16 @@ mod tests {
         assert_eq!(
             told(partly),
             "what `fuse` keeps of sequences of operations is not proved: after 3 cuts nobody could look (mount: broken)"
+        );
+        let unjudged = SequenceCut {
+            unjudged: 1,
+            unjudged_why: Some("no loop device".into()),
+            ..cut("fuse", None, &[])
+        };
+        assert_eq!(
+            told(unjudged),
+            "what `fuse` keeps of sequences of operations is not proved: 1 cut is not judged, because this machine failed \
+             (no loop device)"
         );
         let stopped = SequenceCut {
             sequences: 103,

@@ -52,17 +52,42 @@ pub fn after(
     })
 }
 
-/// Whether what was done to a layer is stored.
+/// Whether what was done to a layer is stored, and not only that nothing was.
 fn was_cut(run: &Run, name: &str) -> bool {
     run.layers.iter().map(|l| &l.facts).any(|facts| {
-        facts.power_cuts.iter().any(|cut| cut.layer == name)
-            || facts.program_cuts.iter().any(|cut| cut.layer == name)
-            || facts.sequence_cuts.iter().any(|cut| cut.layer == name)
+        let mut writers = facts.power_cuts.iter();
+        writers.any(|cut| cut.layer == name && !cut.not_begun)
+            || facts
+                .program_cuts
+                .iter()
+                .any(|cut| cut.layer == name && !cut.not_begun)
+            || facts
+                .sequence_cuts
+                .iter()
+                .any(|cut| cut.layer == name && !cut.not_begun)
     })
+}
+
+/// Forgets that layers were not begun which now are, or are not again.
+fn forget_not_begun(run: &mut Run, cuts: &Cuts) {
+    let begun = |layer: &str| cuts.writers.iter().any(|cut| cut.layer == layer);
+    for layer in &mut run.layers {
+        let facts = &mut layer.facts;
+        facts
+            .power_cuts
+            .retain(|cut| !(cut.not_begun && begun(&cut.layer)));
+        facts
+            .program_cuts
+            .retain(|cut| !(cut.not_begun && begun(&cut.layer)));
+        facts
+            .sequence_cuts
+            .retain(|cut| !(cut.not_begun && begun(&cut.layer)));
+    }
 }
 
 /// Adds what power cuts did to the facts of their layers.
 fn add(run: &mut Run, cuts: Cuts) {
+    forget_not_begun(run, &cuts);
     for trial in cuts.writers {
         let own = own(run, &trial.layer);
         run.layers[own].facts.power_cuts.push(trial);
@@ -134,5 +159,32 @@ mod tests {
         run.layers[BASELINE].facts.power_cuts.push(cut);
         assert!(was_cut(&run, "overlay:volatile"));
         assert!(!was_cut(&run, "native") && !was_cut(&run, "fuse"));
+    }
+
+    /// Nothing said that the layers behind a Ctrl-C had not been cut.
+    #[test]
+    fn a_layer_that_was_not_begun_is_cut_when_the_run_goes_on() {
+        let (mut run, _) = Sample::default().build();
+        let writers = |not_begun| Cuts {
+            writers: vec![WitnessTrial {
+                layer: "overlay:volatile".into(),
+                not_begun,
+                ..WitnessTrial::default()
+            }],
+            ..Cuts::default()
+        };
+        let rows = |run: &Run| {
+            let all = run.layers.iter().map(|l| l.facts.power_cuts.len());
+            all.sum::<usize>()
+        };
+        // Twice, if the run was ended again.
+        for _ in 0..2 {
+            add(&mut run, writers(true));
+            assert!(!was_cut(&run, "overlay:volatile"));
+            assert_eq!(rows(&run), 1);
+        }
+        add(&mut run, writers(false));
+        assert!(was_cut(&run, "overlay:volatile"));
+        assert_eq!(rows(&run), 1);
     }
 }

@@ -170,21 +170,27 @@ impl KnownAnswer {
     }
 
     /// Whether the result is as expected; absent where no power was cut, and where nothing was lost but
-    /// the layer was not set up again after each cut, or no power was cut under its sequences.
+    /// the layer was not set up again or not judged after each cut, or no power was cut under its sequences.
     fn as_expected(&self) -> Option<bool> {
         let lied = self.trials.iter().any(WitnessTrial::lied)
             || self.sequences.iter().any(SequenceCut::lied);
         let cut = self.uncut().is_none() && self.sum(|t| t.cuts) > 0;
         let mut sequences = self.sequences.iter();
         let all = sequences.all(|s| s.uncut.is_none() && s.cuts > 0);
-        let known = cut && (lied || all && self.unseen() == 0);
+        let known = cut && (lied || all && self.unrecovered() + self.unjudged() == 0);
         known.then_some(lied == (self.expected == WitnessControl::Liar))
     }
 
-    /// Cuts after which nobody could look.
-    fn unseen(&self) -> u64 {
+    /// Cuts after which the layer was not set up again.
+    fn unrecovered(&self) -> u64 {
         let sequences = self.sequences.iter().map(|s| s.unrecovered);
         self.sum(|t| t.unrecovered) + sequences.sum::<u64>()
+    }
+
+    /// Cuts that are not judged because this machine failed.
+    fn unjudged(&self) -> u64 {
+        let sequences = self.sequences.iter().map(|s| s.unjudged);
+        self.sum(|t| t.unjudged) + sequences.sum::<u64>()
     }
 
     fn line(&self) -> String {
@@ -193,8 +199,11 @@ impl KnownAnswer {
             WitnessControl::Honest => "honest",
         };
         let result = match (self.as_expected(), self.expected) {
-            (None, _) if self.unseen() > 0 => {
+            (None, _) if self.unrecovered() > 0 => {
                 format!("cannot tell: it was not set up again: {}", self.why_not())
+            }
+            (None, _) if self.unjudged() > 0 => {
+                format!("cannot tell: this machine failed: {}", self.why_not())
             }
             (None, _) => format!("not cut: {}", self.why_not()),
             (Some(true), WitnessControl::Liar) => "caught".into(),
@@ -220,10 +229,11 @@ impl KnownAnswer {
         let unrecovered = self
             .trials
             .iter()
-            .find_map(|t| t.unrecovered_why.as_deref());
+            .find_map(|t| t.unrecovered_why.as_deref().or(t.unjudged_why.as_deref()));
         let mut sequences = self.sequences.iter();
-        let unrecovered =
-            unrecovered.or_else(|| sequences.find_map(|s| s.unrecovered_why.as_deref()));
+        let unrecovered = unrecovered.or_else(|| {
+            sequences.find_map(|s| s.unrecovered_why.as_deref().or(s.unjudged_why.as_deref()))
+        });
         let mut sequences = self.sequences.iter();
         let uncut = sequences.find_map(|s| s.uncut.as_deref().or(s.left_out_why.as_deref()));
         let why = self.uncut().or(unrecovered).or(uncut);
@@ -419,6 +429,13 @@ mod tests {
             "{line}"
         );
         assert!(!line.contains("acquitted"), "{line}");
+        let mut open = known(Honest, 0, 0);
+        open.trials[0].unjudged = 3;
+        open.trials[0].unjudged_why = Some("no loop device".into());
+        assert_eq!(open.as_expected(), None);
+        let line = open.line();
+        let why = "cannot tell: this machine failed: no loop device";
+        assert!(line.contains(why), "{line}");
         assert_eq!(known(Liar, 0, 3).as_expected(), None);
         // What it lost after the other cuts convicts it.
         assert_eq!(known(Liar, 2, 3).as_expected(), Some(true));

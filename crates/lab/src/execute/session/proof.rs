@@ -64,9 +64,14 @@ pub(crate) fn start(
                 "its probe (layermark {version}) speaks version {protocol} of the protocol, this one {VERSION}"
             ))
         }),
-        Ok(FromProbe::Error { message, hint, .. }) => Err(LayerFailure {
+        Ok(FromProbe::Error {
+            message,
             hint,
-            ..LayerFailure::new(message)
+            errno,
+            ..
+        }) => Err(LayerFailure {
+            hint,
+            ..LayerFailure::of_probe(message, errno)
         }),
         Ok(_) => Err(said(
             &probe,

@@ -40,6 +40,15 @@ pub struct SequenceCut {
     /// What failed after the first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrecovered_why: Option<String>,
+    /// Power cuts after which an error of this machine, such as no free loop device, left nobody to look; in no other count.
+    #[serde(default)]
+    pub unjudged: u64,
+    /// The first of these errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unjudged_why: Option<String>,
+    /// The run ended before its cuts were begun: they are made when it is resumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_begun: bool,
     /// Time of all cuts with their recovery, ns.
     #[serde(default)]
     pub elapsed_ns: u64,

@@ -8,7 +8,7 @@ use super::{
     lines, name_parts, plain, plain_name, stacked, text, wrapped,
 };
 use crate::{
-    Conclusion, DataTable, Section,
+    Cell, Conclusion, DataTable, Holds, Section,
     number::{count, list},
 };
 
@@ -23,19 +23,23 @@ pub fn print(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Re
     tables(section, style, out)
 }
 
-/// A section with as many of its tables and remarks as have room, at least its conclusions, its first table or its first
-/// remark. What has none is counted.
+/// A section with as many of its conclusions, tables and remarks as have room, at least the conclusions that its matrix
+/// does not have, its first table or its first remark. What has none is counted.
 pub fn short(section: &Section, style: Style, room: usize) -> anyhow::Result<String> {
     let mut out = Vec::new();
     wrapped(&mut out, style, "", "  ", &plain(&section.title))?;
-    conclusions(section, style, &mut out)?;
+    matrix(section, style, &mut out)?;
     let mut shown = String::from_utf8(out)?;
+    let of_conclusions = section.conclusions.len();
+    let said = said(section, style, room.saturating_sub(lines(&shown) + 1))?;
+    shown += &said.concat();
     let mut parts = Vec::new();
     for table in &section.tables {
         let mut out = Vec::new();
         of_several(section, table, style, &mut out)?;
         parts.push(String::from_utf8(out)?);
     }
+    let conclusions = said.len();
     let mut said = Vec::new();
     for remark in &section.remarks {
         said.push(text(style, "  ", "    ", &format!("{remark}."))?);
@@ -62,12 +66,13 @@ pub fn short(section: &Section, style: Style, room: usize) -> anyhow::Result<Str
     let all_tables = tables == parts.len();
     let remarks = if all_tables { take(&said) } else { 0 };
     let all_remarks = all_tables && remarks == said.len();
-    let fits = all_remarks && lines(&files) <= free(&shown);
+    let fits = all_remarks && conclusions == of_conclusions && lines(&files) <= free(&shown);
     if fits {
         shown += &files;
     }
     let of_files = section.files.len();
     let left = [
+        left_of(conclusions, of_conclusions, "conclusion"),
         left_of(tables, parts.len(), "table"),
         left_of(remarks, said.len(), "remark"),
         left_of(if fits { of_files } else { 0 }, of_files, "text file"),
@@ -77,6 +82,28 @@ pub fn short(section: &Section, style: Style, room: usize) -> anyhow::Result<Str
         shown += &text(style, "", "  ", &format!("and {}: --full", list(&left)))?;
     }
     Ok(shown)
+}
+
+/// The conclusions that have room, in their order: all that are not the `yes` that the matrix has already.
+fn said(section: &Section, style: Style, room: usize) -> anyhow::Result<Vec<String>> {
+    let all = section.conclusions.iter().map(|of| {
+        let in_matrix = of.holds == Holds::Yes && !of.claim.is_empty();
+        let said = text(style, "  ", "    ", &sentence(of))?;
+        anyhow::Ok((in_matrix, said))
+    });
+    let all: Vec<(bool, String)> = all.collect::<anyhow::Result<_>>()?;
+    let must = all.iter().filter(|(in_matrix, _)| !in_matrix);
+    let must: usize = must.map(|(_, said)| lines(said)).sum();
+    let mut left = room.saturating_sub(must);
+    let shown = all.into_iter().filter_map(|(in_matrix, said)| {
+        let needed = if in_matrix { lines(&said) } else { 0 };
+        let fits = needed <= left;
+        if fits {
+            left -= needed;
+        }
+        fits.then_some(said)
+    });
+    Ok(shown.collect())
 }
 
 /// `3 more tables`, of which these were shown.
@@ -133,12 +160,45 @@ fn noted(table: &DataTable, style: Style, out: &mut dyn Write) -> anyhow::Result
     print_table(table, style, out)
 }
 
-/// The matrix of conclusions and layers, then each conclusion in words.
-fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+/// The matrix of conclusions and layers.
+fn matrix(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(claims) = section.claims() {
-        print_table(&claims.table(), style, out)?;
+        print_table(&narrowed(claims.table(), style)?, style, out)?;
         writeln!(out)?;
     }
+    Ok(())
+}
+
+/// A table whose first column is wrapped so that the others have room beside it, but is a third of the window at least.
+fn narrowed(table: DataTable, style: Style) -> anyhow::Result<DataTable> {
+    let widths = (0..table.head.len()).map(|c| Column::of(&table, c).width);
+    let widths: Vec<usize> = widths.collect();
+    let others: usize = widths.iter().skip(1).sum();
+    let width = style.width.saturating_sub(others + GAP);
+    let width = width.max(style.width / 3);
+    if widths.first().is_none_or(|first| *first <= width + GAP) {
+        return Ok(table);
+    }
+    let narrow = Style { width, ..style };
+    let mut rows = Vec::new();
+    for mut row in table.rows {
+        let label = text(narrow, "", "  ", &row[0].text)?;
+        let mut lines = label.lines();
+        row[0] = Cell::text(lines.next().unwrap_or_default());
+        let blank = vec![Cell::text(""); row.len()];
+        rows.push(row);
+        for line in lines {
+            let mut row = blank.clone();
+            row[0] = Cell::text(line);
+            rows.push(row);
+        }
+    }
+    Ok(DataTable { rows, ..table })
+}
+
+/// The matrix of conclusions and layers, then each conclusion in words.
+fn conclusions(section: &Section, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+    matrix(section, style, out)?;
     for conclusion in &section.conclusions {
         wrapped(out, style, "  ", "    ", &plain(&sentence(conclusion)))?;
     }
@@ -254,7 +314,6 @@ fn more(table: &DataTable, out: &mut dyn Write) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Cell;
 
     fn table() -> DataTable {
         DataTable {
@@ -262,6 +321,81 @@ mod tests {
             note: String::new(),
             head: vec!["layer".into()],
             rows: vec![vec![Cell::text("fuse")]; 4],
+        }
+    }
+
+    /// Power cuts of five layers did not fit a screen: four of them kept all, which the matrix says.
+    #[test]
+    fn a_yes_without_room_is_in_the_matrix_alone() {
+        let of = |layer: &str, holds| Conclusion {
+            text: format!("{layer} was cut"),
+            claim: "keeps what fsync acknowledged".into(),
+            layer: layer.into(),
+            holds,
+            evidence: Vec::new(),
+        };
+        let section = Section {
+            title: "Answer".into(),
+            conclusions: vec![
+                of("native", Holds::Yes),
+                of("fuse", Holds::No),
+                of("bind", Holds::Open),
+                of("tmpfs", Holds::Yes),
+            ],
+            ..Section::default()
+        };
+        let told = |room| short(&section, Style::default(), room).expect("text");
+        let least = told(0);
+        assert!(
+            least.ends_with(
+                "fuse was cut\n  cannot be decided: bind was cut\nand 2 more conclusions: --full\n"
+            ),
+            "{least}"
+        );
+        assert!(least.contains("yes"), "{least}");
+        let whole = told(lines(&least) + 2);
+        for layer in ["native", "fuse", "bind", "tmpfs"] {
+            assert!(whole.contains(&format!("{layer} was cut")), "{whole}");
+        }
+        assert!(!whole.contains("--full"), "{whole}");
+        // Not where there is no matrix.
+        let mut alone = section.clone();
+        alone.conclusions.iter_mut().for_each(|c| c.claim.clear());
+        let told = short(&alone, Style::default(), 0).expect("text");
+        assert!(
+            told.contains("native was cut") && !told.contains("--full"),
+            "{told}"
+        );
+    }
+
+    /// Its two lines were two tables, one of them with one layer.
+    #[test]
+    fn a_long_claim_leaves_room_for_its_layers() {
+        let claim = "keeps what POSIX or fsync(2) promises after sequences of operations";
+        let of = |layer: &str| Conclusion {
+            text: "it was cut".into(),
+            claim: claim.into(),
+            layer: layer.into(),
+            holds: Holds::Yes,
+            evidence: Vec::new(),
+        };
+        let layers = ["fuse:fsync=data", "fuse", "native", "overlay:upper"];
+        let section = Section {
+            conclusions: layers.map(of).to_vec(),
+            ..Section::default()
+        };
+        for width in [80, 100] {
+            let style = Style {
+                width,
+                ..Style::default()
+            };
+            let mut out = Vec::new();
+            matrix(&section, style, &mut out).expect("text");
+            let told = String::from_utf8(out).expect("text");
+            assert_eq!(told.matches("claim").count(), 1, "{told}");
+            let joined: Vec<&str> = told.split_whitespace().collect();
+            assert!(joined.join(" ").contains("after sequences of"), "{told}");
+            assert!(told.lines().all(|l| l.len() <= width), "{told}");
         }
     }
 

@@ -94,9 +94,12 @@ pub fn print(
         answer(room.saturating_sub(lines(&layers)))? + &layers
     } else {
         let mut answers = String::new();
-        for section in &sections {
+        let least = |of: &&Section| anyhow::Ok(lines(&sections::short(of, style, 0)?) + 1);
+        for (at, section) in sections.iter().enumerate() {
+            let later = sections[at + 1..].iter().map(least);
+            let later: usize = later.sum::<anyhow::Result<usize>>()?;
             // The line about the results below them, and blank ones around it.
-            let left = room.saturating_sub(lines(&answers) + 3);
+            let left = room.saturating_sub(lines(&answers) + 3 + later);
             answers += &sections::short(section, style, left)?;
             answers.push('\n');
         }

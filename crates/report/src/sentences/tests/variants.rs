@@ -398,6 +398,7 @@ impl Draw {
             cuts: 38,
             losing,
             unrecovered: sometimes(self, 6),
+            unjudged: sometimes(self, 5),
             torn: losing.min(1) * sometimes(self, 2),
             most_lost,
             most_of: 212,
@@ -415,6 +416,7 @@ impl Draw {
         });
         let lost: Vec<LostSequence> = lost.collect();
         let unrecovered = self.pick(&[0, 0, 6]);
+        let unjudged = self.pick(&[0, 0, 5]);
         SequenceCut {
             layer: self.pick(&LAYERS).into(),
             control: self.pick(&[
@@ -428,6 +430,8 @@ impl Draw {
             unfinished: self.pick(&[0, 0, 68]),
             unrecovered,
             unrecovered_why: (unrecovered > 0).then(|| "mount: broken".into()),
+            unjudged,
+            unjudged_why: (unjudged > 0).then(|| "no loop device".into()),
             cuts: self.pick(&[0, 792, 792, 792]),
             smallest: lost.iter().min_by_key(|l| l.basis()).cloned(),
             lost,

@@ -318,7 +318,7 @@ fn why_a_command_is_slow() {
 #[test]
 fn programs_in_power_cuts() {
     let (reason, reasons) = variants!(Open<'_>:
-        Open::NotCut(_), Open::NotSeen(..), Open::Stopped, Open::Blind, Open::LiarLostNothing(_), Open::NoLiar,
+        Open::NotCut(_), Open::NotSeen { .. }, Open::Stopped, Open::Blind, Open::LiarLostNothing(_), Open::NoLiar,
         Open::Ahead(..), Open::Partly(_));
     let (whose, blames) = variants!(Blame:
         Blame::Promised, Blame::Killed(_), Blame::Program, Blame::Layers, Blame::NotKnown);
@@ -345,7 +345,12 @@ fn programs_in_power_cuts() {
         .map(|(layer, order)| cut(d, layer, order));
         let why = [
             Open::NotCut("it has no programs"),
-            Open::NotSeen(d.n(), d.n(), "it lacks a key"),
+            Open::NotSeen {
+                unrecovered: d.n(),
+                unchecked: d.n(),
+                unjudged: d.n(),
+                why: "it lacks a key",
+            },
             Open::Stopped,
             Open::Blind,
             Open::LiarLostNothing("overlay:volatile"),

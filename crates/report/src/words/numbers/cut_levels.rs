@@ -13,11 +13,11 @@ use crate::{
 fn levels_of_power_cuts() {
     let (verdict, verdicts) = variants!(LevelVerdict:
         LevelVerdict::CannotTell, LevelVerdict::Lies, LevelVerdict::Kept, LevelVerdict::LosesClosed,
-        LevelVerdict::KeptWhereSetUp, LevelVerdict::NotRecovered, LevelVerdict::FlushesReach,
+        LevelVerdict::KeptWhereSetUp, LevelVerdict::KeptWhereJudged, LevelVerdict::NotRecovered, LevelVerdict::FlushesReach,
         LevelVerdict::FlushesSkipped, LevelVerdict::FlushesLate);
     let (piece, pieces) = variants!(LevelEvidence<'_>:
         LevelEvidence::Unbelievable { .. }, LevelEvidence::Lie(_), LevelEvidence::Kept { .. },
-        LevelEvidence::NeverSetUp(..), LevelEvidence::Flushes(_), LevelEvidence::NotCut(_), LevelEvidence::Seen(_));
+        LevelEvidence::NeverSetUp(..), LevelEvidence::NeverJudged(..), LevelEvidence::Flushes(_), LevelEvidence::NotCut(_), LevelEvidence::Seen(_));
     let (open, opens) = variants!(NotProven<'_>:
         NotProven::All, NotProven::OtherMoments, NotProven::WhatItKept, NotProven::NeedsCut,
         NotProven::FlushesAlone(_));
@@ -27,6 +27,7 @@ fn levels_of_power_cuts() {
         LevelVerdict::Kept,
         LevelVerdict::LosesClosed,
         LevelVerdict::KeptWhereSetUp,
+        LevelVerdict::KeptWhereJudged,
         LevelVerdict::NotRecovered,
         LevelVerdict::FlushesReach,
         LevelVerdict::FlushesSkipped,
@@ -47,6 +48,7 @@ fn levels_of_power_cuts() {
             records: d.n(),
             cuts: d.n(),
             not_set_up: Some((d.n(), "it lacks a key")),
+            not_judged: Some((d.n(), "no loop device")),
         };
         let all = [
             LevelEvidence::Unbelievable {
@@ -64,6 +66,7 @@ fn levels_of_power_cuts() {
             }),
             kept.clone(),
             LevelEvidence::NeverSetUp(d.n(), "it lacks a key"),
+            LevelEvidence::NeverJudged(d.n(), "no loop device"),
             LevelEvidence::Flushes("203 device flushes for 200 syncs"),
             LevelEvidence::NotCut(None),
             LevelEvidence::Seen(CutEvidence::LostWhenKilled(d.n())),

@@ -11,7 +11,7 @@ use crate::{
 #[test]
 fn sequences_in_power_cuts() {
     let (place, variants) = variants!(OpenSequences<'_>:
-        OpenSequences::NotCut(_), OpenSequences::None(_), OpenSequences::Partly(..), OpenSequences::Unfinished(..),
+        OpenSequences::NotCut(_), OpenSequences::None(_), OpenSequences::Partly(..), OpenSequences::Unjudged(..), OpenSequences::Unfinished(..),
         OpenSequences::LiarLostNothing(_), OpenSequences::NoLiar, OpenSequences::NoHonest, OpenSequences::HonestLost(_),
         OpenSequences::IsHonest);
     let thing = LostThing {
@@ -31,6 +31,7 @@ fn sequences_in_power_cuts() {
             OpenSequences::NotCut("its files are in memory"),
             OpenSequences::None((d.n() % 2 == 0).then_some("`create a/g`: it lacks a call")),
             OpenSequences::Partly(d.n(), "mount: broken"),
+            OpenSequences::Unjudged(d.n(), "no loop device"),
             OpenSequences::Unfinished(d.n(), d.n()),
             OpenSequences::LiarLostNothing("overlay:volatile"),
             OpenSequences::NoLiar,

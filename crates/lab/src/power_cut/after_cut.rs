@@ -1,0 +1,103 @@
+//! What a cut left, set up again: an error of the layer there is a result of the layer, one of this host is not.
+
+use std::{fs, io, path::Path};
+
+use layermark_layers::{
+    Undo,
+    volatile::{Choice, Recovery, recover},
+};
+
+use super::{CutDisk, Cutter, Stand, states::State};
+use crate::execute::layer_failure::LayerFailure;
+
+impl Cutter<'_> {
+    /// Recovers what a cut left, and looks at it: `look` gets the layer's directory.
+    pub(super) fn after_cut<T>(
+        &self,
+        disk: &CutDisk,
+        stand: &Stand,
+        state: State,
+        look: impl FnOnce(&Path, &mut Undo) -> Result<T, LayerFailure>,
+    ) -> Result<T, LayerFailure> {
+        let mut undo = Undo::new();
+        let seen = image_of(disk, stand, state, &mut undo).and_then(|()| {
+            let ground = self.ground(stand.at.clone(), &stand.server, &mut undo)?;
+            look(&ground.join("layer"), &mut undo)
+        });
+        // As long as the image is there.
+        let seen = seen.map_err(|why| blamed(why, disk.is_full(), state.1));
+        undo.run();
+        seen
+    }
+}
+
+/// Mounts the disk that a cut left. Only a file system that cannot be mounted is not this host's fault.
+fn image_of(
+    disk: &CutDisk,
+    stand: &Stand,
+    (point, choice): State,
+    undo: &mut Undo,
+) -> Result<(), LayerFailure> {
+    let image = &stand.image;
+    let of_host = |e: io::Error| LayerFailure::new(format!("{}: {e}", image.display())).of_host();
+    let removed = image.clone();
+    undo.push(
+        "remove the image of a cut disk",
+        move || match fs::remove_file(removed) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        },
+    );
+    disk.history
+        .write_image(point, choice, image)
+        .map_err(of_host)?;
+    match recover(image, &stand.at, undo) {
+        Ok(Recovery::Failed { why }) => Err(LayerFailure::new(why)),
+        Ok(_) => Ok(()),
+        Err(e) => Err(LayerFailure::from(e).of_host()),
+    }
+}
+
+/// A full directory of images fails writes in whatever stands on it, with any error. Of an error of the layer it says
+/// which of the writes that no flush covers had survived.
+fn blamed(why: LayerFailure, images_are_full: bool, survived: Choice) -> LayerFailure {
+    if why.of_host {
+        return why;
+    }
+    if !images_are_full {
+        let reason = format!("{}; survived of the rest: {survived}", why.reason);
+        return LayerFailure { reason, ..why };
+    }
+    let reason = format!(
+        "no memory was left for the disk that was looked at ({})",
+        why.reason
+    );
+    LayerFailure { reason, ..why }.of_host()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_this_hosts_where_the_images_have_no_room() {
+        let why = || LayerFailure::new("mount xfs on /x: Input/output error");
+        let torn = Choice::Torn(7);
+        let layers = blamed(why(), false, torn);
+        assert!(!layers.of_host);
+        let whole = format!("mount xfs on /x: Input/output error; survived of the rest: {torn}");
+        assert_eq!(layers.reason, whole);
+        let lacks = blamed(why().of_host(), false, torn);
+        assert_eq!(lacks, why().of_host());
+        let full = blamed(why(), true, torn);
+        assert!(full.of_host);
+        assert!(full.reason.starts_with("no memory was left"), "{full:?}");
+        assert!(full.reason.contains("mount xfs on /x"), "{full:?}");
+    }
+
+    #[test]
+    fn a_probe_that_has_no_more_descriptors_says_nothing_of_the_layer() {
+        let of = |errno| LayerFailure::of_probe("cannot look at a/f", errno).of_host;
+        assert!(of(Some(24)) && !of(Some(5)) && !of(None));
+    }
+}
