@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use layermark_model::{
-    BASELINE, ClockTime, Cost, Facts, LayerRun, LayerStatus, Ledger, Run, RunStatus, StoreOption,
-    TrialRecord,
+    BASELINE, ClockTime, Cost, Facts, FleetRun, LayerRun, LayerStatus, Ledger, Run, RunStatus,
+    StoreOption, TrialRecord,
 };
 
 use crate::{
@@ -27,8 +27,8 @@ use crate::{
     },
     studies,
     types::{
-        self, Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
-        TrustItem, TrustState, TrustWord, Trusted,
+        self, Cause, Control, FleetFound, LayerReport, LeftOut, Report, Reproduce, ResultRow,
+        SCHEMA, TrialRow, TrustItem, TrustState, TrustWord, Trusted,
     },
     words::{Names, Words},
 };
@@ -65,12 +65,14 @@ impl Report {
             buffer: &buffer,
         });
         let locks = locks::rows(run, &index, &results);
+        let fleet = FleetRun::of(run, trials).map(|of| FleetFound::of(&of));
+        let study_says = study.as_ref().and_then(|s| s.headline.as_deref());
         let selection = Selection {
             run,
             results: &results,
             alternatives: &alternatives,
             locks: &locks,
-            study: study.as_ref().and_then(|s| s.headline.as_deref()),
+            study: study_says.or_else(|| fleet.as_ref().map(|found| found.answer.as_str())),
         };
         let said = Sentences::of(&selection, trials, &index, control_failed);
         let forecast = forecast::of(run, &index, &results);
@@ -121,6 +123,7 @@ impl Report {
             power_cuts: power_cuts::of(run),
             program_cuts: programs::cuts(run),
             sequence_cuts: sequences::cuts(run),
+            fleet,
             series: launch::series(run, &index, baseline, &results),
             control,
             layers: layers(run, baseline),
@@ -337,13 +340,22 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
 fn reproduce(run: &Run) -> Reproduce {
     let mut plan = run.plan.clone();
     plan.seed = Some(run.seed);
+    let (dir, seed) = (quote(&run.dir), run.seed);
+    let alone = (
+        format!("layermark run plan.toml --seed {seed} --dir {dir}"),
+        format!("layermark run --replay {}", run.store.find(&run.id)),
+    );
+    let (command, replay) = run.fleet.as_deref().map_or(alone, |fleet| {
+        let fleet = format!(
+            "layermark fleet run plan.toml --seed {seed} --dir {dir} --share {} {}",
+            quote(&fleet.share),
+            fleet.launcher_flags(quote)
+        );
+        (fleet.clone(), fleet)
+    });
     Reproduce {
-        command: format!(
-            "layermark run plan.toml --seed {} --dir {}",
-            run.seed,
-            quote(&run.dir)
-        ),
-        replay: format!("layermark run --replay {}", run.store.find(&run.id)),
+        command,
+        replay,
         plan_toml: toml::to_string(&plan)
             .unwrap_or_else(|e| format!("# this plan cannot be written as TOML: {e}\n")),
         plan,
@@ -396,6 +408,10 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
         at_ms: record.at_ms,
         layer: run.layers.get(record.cell.layer)?.name.clone(),
         point: point.label.clone(),
+        host: record.host.and_then(|of| {
+            let fleet = run.fleet.as_deref()?;
+            Some(fleet.hosts.get(of.host)?.name.clone())
+        }),
         op_us: index::cost(record).map(|ns| ns * under_way / 1e3),
         typical_us: time
             .and_then(|time| index::typical_by(time, record))
