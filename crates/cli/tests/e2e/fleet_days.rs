@@ -89,7 +89,16 @@ fn a_run_is_in_the_store_as_other_runs_are() {
     );
     assert!(of("a") > 0 && of("b") > 0 && of("c") > 0);
     let files = [
-        "-o", "r.html", "-o", "r.md", "-o", "r.csv", "-o", "r.xlsx", "-o", "r.lm",
+        "-o",
+        "r.html",
+        "-o",
+        "r.full.md",
+        "-o",
+        "r.csv",
+        "-o",
+        "r.xlsx",
+        "-o",
+        "r.lm",
     ];
     let report = report
         .then()
@@ -98,7 +107,7 @@ fn a_run_is_in_the_store_as_other_runs_are() {
         .run()
         .code(0);
     let knee = fleet["points"][0]["text"].as_str().expect("text");
-    let page = fs::read_to_string(report.dir.path().join("r.md")).expect("a page");
+    let page = fs::read_to_string(report.dir.path().join("r.full.md")).expect("a page");
     let plain = |text: &str| text.replace(['\\', '`', '*'], "");
     assert!(plain(&page).contains(&plain(knee)), "{knee}\n{page}");
     let history = report.then().args(["history", "--json"]).run().code(0);
@@ -215,7 +224,10 @@ fn a_killed_coordinator_goes_on_where_it_was() {
 fn a_full_disk_of_one_host_is_a_result() {
     for (fill, says) in [
         // Checked before anything is written there.
-        ("head -c 15M /dev/zero >$W/b/filler;", "room"),
+        (
+            "head -c 15M /dev/zero >$W/b/filler;",
+            "has too little space",
+        ),
         (
             "(exec </dev/null >/dev/null 2>&1; until $L history --json | grep -q '\"trials\": *[1-9]'; do sleep 0.1; done; \
              cat /dev/zero >>$W/b/filler) & filler=$!;",

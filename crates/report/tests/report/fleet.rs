@@ -19,7 +19,12 @@ fn stored(others: f64, spread_ns: i64) -> (Run, Vec<TrialRecord>) {
         .points("read", &[4096], 1 << 20)
         .noise(0.01);
     let (mut run, trials) = made.cost(|_, _, _| 10.0).parts();
-    let names = ["1 host on the share", "own disks", "2 hosts on the share", "3 hosts on the share"];
+    let names = [
+        "1 host on the share",
+        "own disks",
+        "2 hosts on the share",
+        "3 hosts on the share",
+    ];
     for (layer, (spec, name)) in run.layers.iter_mut().zip(layers.iter().zip(names)) {
         layer.spec = spec.parse().expect("a layer");
         layer.name = name.to_owned();
@@ -84,7 +89,10 @@ fn layers_are_compared_by_the_host_that_is_alone_once() {
         assert!((ratio - 1.5).abs() < 0.05, "{ratio}");
         assert_eq!((three.trials, three.blocks), (6, 6));
         assert_eq!(report.trials.len(), 6 * 9);
-        let hosts = report.trials.iter().filter(|t| t.host.as_deref() == Some("n2"));
+        let hosts = report
+            .trials
+            .iter()
+            .filter(|t| t.host.as_deref() == Some("n2"));
         assert_eq!(hosts.count(), 6 * 3);
         // Rows of the section have all hosts.
         let found = report.fleet.as_ref().expect("a fleet's");
@@ -92,7 +100,11 @@ fn layers_are_compared_by_the_host_that_is_alone_once() {
         assert_eq!((last.hosts, last.rounds, last.at_once), (3, 6, Some(true)));
         let fair = (last.fairness - 1.0).abs() < 0.01;
         assert_eq!(fair, others < 2.0, "{}", last.fairness);
-        assert!(report.headline.contains(&found.answer), "{}", report.headline);
+        assert!(
+            report.headline.contains(&found.answer),
+            "{}",
+            report.headline
+        );
     }
 }
 
@@ -104,13 +116,26 @@ fn a_knee_needs_hosts_that_worked_at_once() {
     };
     let together = found(TURN / 4);
     let point = &together.points[0];
-    assert!(point.knee.as_ref().is_some_and(|knee| knee.reached), "{point:?}");
+    assert!(
+        point.knee.as_ref().is_some_and(|knee| knee.reached),
+        "{point:?}"
+    );
     assert_eq!(point.steps[0].at_once, None, "own disks");
     let apart = found(TURN / 2);
     let point = &apart.points[0];
     assert_eq!(point.knee, None);
-    assert!(point.text.contains("3 hosts are not proved to have worked at once"), "{}", point.text);
-    assert!(apart.answer.contains("no knee is known at 1 point"), "{}", apart.answer);
+    assert!(
+        point
+            .text
+            .contains("3 hosts are not proved to have worked at once"),
+        "{}",
+        point.text
+    );
+    assert!(
+        apart.answer.contains("No knee is known at 1 point"),
+        "{}",
+        apart.answer
+    );
     // Whoever does not know the time that well does not know it either.
     let (mut run, trials) = stored(1.0, 0);
     let fleet = run.fleet.as_mut().expect("a fleet's");
@@ -127,7 +152,10 @@ fn a_clock_that_ran_away_is_named() {
     fleet.hosts[0].clock_drift_s = Some(0.0004);
     let report = Report::build(&run, &trials);
     let unlike = report.fleet.expect("a fleet's").unlike.join("\n");
-    assert!(unlike.contains("the clock of `n3` ran away by 4.20 ms"), "{unlike}");
+    assert!(
+        unlike.contains("the clock of `n3` ran away by 4.20 ms"),
+        "{unlike}"
+    );
     assert!(!unlike.contains("n1` ran"), "{unlike}");
 }
 
@@ -162,7 +190,10 @@ fn every_format_has_the_answer() {
     for id in ["html", "json", "xlsx", "csv"] {
         let format = render::ALL.iter().find(|f| f.id() == id);
         let Some(format) = format else {
-            panic!("no format {id}: {:?}", render::ALL.iter().map(|f| f.id()).collect::<Vec<_>>());
+            panic!(
+                "no format {id}: {:?}",
+                render::ALL.iter().map(|f| f.id()).collect::<Vec<_>>()
+            );
         };
         let mut bytes = Vec::new();
         format.write(&report, &mut bytes).expect(id);
@@ -173,9 +204,17 @@ fn every_format_has_the_answer() {
             assert!(text.contains(knee), "{id}: {knee}");
         }
     }
-    assert!(report.reproduce.command.contains("layermark fleet run plan.toml --seed 3"));
     assert!(
-        report.reproduce.replay.contains("--launcher 'ssh {host}' --hosts 'n[1-3]'"),
+        report
+            .reproduce
+            .command
+            .contains("layermark fleet run plan.toml --seed 3")
+    );
+    assert!(
+        report
+            .reproduce
+            .replay
+            .contains("--launcher 'ssh {host}' --hosts 'n[1-3]'"),
         "{}",
         report.reproduce.replay
     );
