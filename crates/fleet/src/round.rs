@@ -75,7 +75,9 @@ impl Fleet {
         };
         let opened = self.now_ns(Instant::now());
         let at_ms = layermark_lab::now_ms();
-        made.iter_mut().for_each(|this| this.at_ms = at_ms);
+        for this in &mut made {
+            this.at_ms = at_ms;
+        }
         let offsets: Vec<i64> = self.hosts.iter().map(|h| h.offset_ns).collect();
         let turned = self.step(&ready, TURN, &turn, &mut made, |answer, this| {
             let Answer::Turned { span_ns } = answer else {

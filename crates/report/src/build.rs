@@ -28,7 +28,7 @@ use crate::{
     studies,
     types::{
         self, Cause, Control, FleetFound, LayerReport, LeftOut, Report, Reproduce, ResultRow,
-        SCHEMA, TrialRow, TrustItem, TrustState, TrustWord, Trusted,
+        SCHEMA, Section, TrialRow, TrustItem, TrustState, TrustWord, Trusted,
     },
     words::{Names, Words},
 };
@@ -66,13 +66,12 @@ impl Report {
         });
         let locks = locks::rows(run, &index, &results);
         let fleet = FleetRun::of(run, trials).map(|of| FleetFound::of(&of));
-        let study_says = study.as_ref().and_then(|s| s.headline.as_deref());
         let selection = Selection {
             run,
             results: &results,
             alternatives: &alternatives,
             locks: &locks,
-            study: study_says.or_else(|| fleet.as_ref().map(|found| found.answer.as_str())),
+            study: answer_of(study.as_ref(), fleet.as_ref()),
         };
         let said = Sentences::of(&selection, trials, &index, control_failed);
         let forecast = forecast::of(run, &index, &results);
@@ -171,6 +170,12 @@ impl Report {
     pub fn distrust(&self) -> Option<Cow<'_, str>> {
         distrust(self.control.as_ref(), self.controls_failed(), &self.trust)
     }
+}
+
+/// The answer of the study that the plan repeats, or that of a fleet.
+fn answer_of<'a>(study: Option<&'a Section>, fleet: Option<&'a FleetFound>) -> Option<&'a str> {
+    let study = study.and_then(|study| study.headline.as_deref());
+    study.or_else(|| Some(fleet?.answer.as_str()))
 }
 
 /// Whether the numbers of a run are trusted, without its report.

@@ -201,4 +201,3 @@ fn a_host_that_is_ten_percent_slower_is_named_in_nineteen_of_twenty_checks() {
     }
     assert_eq!(table.trim(), CHECKS.trim(), "the new table:\n{table}");
 }
-

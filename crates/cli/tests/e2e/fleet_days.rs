@@ -88,6 +88,26 @@ fn a_run_is_in_the_store_as_other_runs_are() {
         trials.len()
     );
     assert!(of("a") > 0 && of("b") > 0 && of("c") > 0);
+    let said = in_files_and_lists(report, (&id, &fleet));
+    let said = not_for_one_machine(said, &id);
+    // The same once more, then both are compared.
+    let dir = said.dir.path().to_owned();
+    let second = storm(Lm::with(&dir), HERE, "6")
+        .args(["--hosts", "a,b,c"])
+        .run()
+        .code(0);
+    let other = run_of(&second);
+    let compared = second.then().args(["compare", &id, &other, "--json"]).run();
+    let json = compared.json();
+    assert_eq!(json["compared"]["run"], *id, "{json:#}");
+    assert!(json["fleet"].is_null());
+    let rows = json["results"].as_array().map(Vec::len);
+    assert_eq!(rows, Some(8));
+}
+
+/// The formats have the curve, and the list of runs has hosts and headline.
+fn in_files_and_lists(report: Said, (id, fleet): (&str, &Value)) -> Said {
+    let json = report.json();
     let files = [
         "-o",
         "r.html",
@@ -100,12 +120,7 @@ fn a_run_is_in_the_store_as_other_runs_are() {
         "-o",
         "r.lm",
     ];
-    let report = report
-        .then()
-        .args(["report", &id])
-        .args(files)
-        .run()
-        .code(0);
+    let report = report.then().args(["report", id]).args(files).run().code(0);
     let knee = fleet["points"][0]["text"].as_str().expect("text");
     let page = fs::read_to_string(report.dir.path().join("r.full.md")).expect("a page");
     let plain = |text: &str| text.replace(['\\', '`', '*'], "");
@@ -123,8 +138,12 @@ fn a_run_is_in_the_store_as_other_runs_are() {
         .run()
         .code(0);
     assert_eq!(found.json()["runs"].as_array().map(Vec::len), Some(1));
-    // One machine cannot go on with it, and it is finished.
-    let said = found.then().args(["run", "--resume", &id]).run();
+    found
+}
+
+/// One machine cannot go on with it, and it is finished.
+fn not_for_one_machine(found: Said, id: &str) -> Said {
+    let said = found.then().args(["run", "--resume", id]).run();
     let said = said.fails(
         2,
         &[
@@ -133,33 +152,20 @@ fn a_run_is_in_the_store_as_other_runs_are() {
             "--hosts a,b,c",
         ],
     );
-    let said = said.then().args(["run", "--replay", &id]).run();
+    let said = said.then().args(["run", "--replay", id]).run();
     let said = said.fails(2, &["a run of a fleet"]);
     let again = [
         "fleet",
         "run",
         "--resume",
-        &id,
+        id,
         "--launcher",
         HERE,
         "--hosts",
         "a,b,c",
     ];
     let said = said.then().args(again).run();
-    let said = said.fails(2, &["is finished", "--blocks 12"]);
-    // The same once more, then both are compared.
-    let dir = said.dir.path().to_owned();
-    let second = storm(Lm::with(&dir), HERE, "6")
-        .args(["--hosts", "a,b,c"])
-        .run()
-        .code(0);
-    let other = run_of(&second);
-    let compared = second.then().args(["compare", &id, &other, "--json"]).run();
-    let json = compared.json();
-    assert_eq!(json["compared"]["run"], *id, "{json:#}");
-    assert!(json["fleet"].is_null());
-    let rows = json["results"].as_array().map(Vec::len);
-    assert_eq!(rows, Some(8));
+    said.fails(2, &["is finished", "--blocks 12"])
 }
 
 #[test]

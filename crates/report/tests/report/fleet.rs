@@ -27,7 +27,7 @@ fn stored(others: f64, spread_ns: i64) -> (Run, Vec<TrialRecord>) {
     ];
     for (layer, (spec, name)) in run.layers.iter_mut().zip(layers.iter().zip(names)) {
         layer.spec = spec.parse().expect("a layer");
-        layer.name = name.to_owned();
+        name.clone_into(&mut layer.name);
     }
     let step = |place, hosts| FleetLayer { place, hosts };
     let host = |name: &str| FleetHost {
@@ -52,9 +52,9 @@ fn stored(others: f64, spread_ns: i64) -> (Run, Vec<TrialRecord>) {
     }));
     let mut all = Vec::new();
     for (round, trial) in trials.into_iter().enumerate() {
-        let (hosts, slow) = [(1, 1.0), (3, 1.0), (2, 1.0), (3, 1.5)][trial.cell.layer];
+        let (hosts, slow): (u32, f64) = [(1, 1.0), (3, 1.0), (2, 1.0), (3, 1.5)][trial.cell.layer];
         for nth in 0..hosts {
-            let host = (trial.cell.block as usize + nth) % 3;
+            let host = (trial.cell.block + nth) as usize % 3;
             let mut record = trial.clone();
             let slow = if nth == 0 { slow } else { slow * others };
             for pass in record.trial.iter_mut().flat_map(|t| &mut t.passes) {
@@ -64,8 +64,8 @@ fn stored(others: f64, spread_ns: i64) -> (Run, Vec<TrialRecord>) {
             record.host = Some(HostOfTrial {
                 host,
                 round: round as u64,
-                began_ns: nth as i64 * spread_ns / 2,
-                ended_ns: nth as i64 * spread_ns / 2 + TURN,
+                began_ns: i64::from(nth) * spread_ns / 2,
+                ended_ns: i64::from(nth) * spread_ns / 2 + TURN,
                 compared: nth == 0,
             });
             all.push(record);
