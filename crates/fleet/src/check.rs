@@ -13,7 +13,7 @@ use layermark_model::{
 };
 
 use crate::{
-    coordinator::Fleet,
+    coordinator::{ClockTrips, Fleet},
     protocol::{Answer, OpenOrder, Opened, Order},
     round::RoundWork,
 };
@@ -84,7 +84,7 @@ pub fn check<E>(
         request,
         seq: 0,
     };
-    fleet.compare_clocks();
+    fleet.compare_clocks(ClockTrips::First);
     let (mut blocks, mut block, mut session) = (BLOCKS[0], 0, 0);
     of.open(fleet, on)?;
     let first = Instant::now();
@@ -242,6 +242,7 @@ impl Check<'_> {
             points: request.points.clone(),
             cut: None,
             sustained: Vec::new(),
+            fleet: None,
             sent: false,
             store: request.store.clone(),
         }

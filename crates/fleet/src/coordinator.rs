@@ -27,8 +27,10 @@ const MOST_FOREIGN: u64 = 1 << 20;
 const MOST_WORK: Duration = Duration::from_hours(1);
 /// Interval of checks for silent hosts and for the user.
 const TICK: Duration = Duration::from_millis(100);
-/// Clocks are compared so many times.
+/// Clocks are compared so many times at the start, and after each round.
 const CLOCK_ROUNDS: u32 = 9;
+const CLOCK_ROUNDS_AGAIN: u32 = 3;
+const CLOCKS: &str = "clocks were compared";
 
 /// A host of the fleet.
 pub struct Host {
@@ -44,6 +46,10 @@ pub struct Host {
     pub error_ns: u64,
     /// How far its wall clock is ahead of the coordinator's, milliseconds.
     pub wall_ahead_ms: i64,
+    /// How far its monotonic clock has run away since the first comparison, nanoseconds, less the errors of both.
+    pub drift_ns: u64,
+    /// `offset_ns` and `error_ns` of the first comparison.
+    first: Option<(i64, u64)>,
     task: u32,
     /// Whether the launcher was told its name. Otherwise its task tells it.
     is_named: bool,
@@ -60,6 +66,15 @@ impl Host {
     pub fn is_up(&self) -> bool {
         self.lost.is_none() && self.hello.is_some()
     }
+
+    /// Keeps how far its clock has run away.
+    fn compared(&mut self) {
+        let (offset, error) = *self.first.get_or_insert((self.offset_ns, self.error_ns));
+        let away = self.offset_ns.abs_diff(offset);
+        self.drift_ns = self
+            .drift_ns
+            .max(away.saturating_sub(error + self.error_ns));
+    }
 }
 
 /// An answer to an order.
@@ -70,6 +85,15 @@ pub struct Answered {
     pub at: Instant,
     /// The answer.
     pub answer: Answer,
+}
+
+/// How thoroughly clocks are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockTrips {
+    /// At the start.
+    First,
+    /// After a round.
+    Again,
 }
 
 /// How clocks and the barrier behave.
@@ -152,6 +176,8 @@ impl Fleet {
                 offset_ns: 0,
                 error_ns: 0,
                 wall_ahead_ms: 0,
+                drift_ns: 0,
+                first: None,
                 task: *task,
                 is_named: name.is_some(),
                 link,
@@ -402,19 +428,22 @@ impl Fleet {
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
 
-    /// Compares the clocks of all hosts with the coordinator's.
-    pub fn compare_clocks(&mut self) -> Barrier {
-        let mut trips = Vec::new();
-        for round in 0..CLOCK_ROUNDS {
+    /// Compares the clocks of all hosts with the coordinator's, and keeps how far each has run away from it.
+    pub fn compare_clocks(&mut self, trips: ClockTrips) -> Barrier {
+        let mut took = Vec::new();
+        let all = match trips {
+            ClockTrips::First => CLOCK_ROUNDS,
+            ClockTrips::Again => CLOCK_ROUNDS_AGAIN,
+        };
+        for round in 0..all {
             let up = self.up();
             let (sent, wall) = (Instant::now(), layermark_lab::now_ms());
-            let answers = self.order(&up, "clocks were compared", &Order::Clock);
+            let answers = self.order(&up, CLOCKS, &Order::Clock);
             let last = answers.iter().map(|a| a.at).max();
-            trips.extend(last.map(|last| last.saturating_duration_since(sent).as_nanos() as u64));
+            took.extend(last.map(|last| last.saturating_duration_since(sent).as_nanos() as u64));
             for answered in answers {
                 let Answer::Clock { ns, wall_ms } = answered.answer else {
-                    let why = "it did not tell the time";
-                    self.lose(answered.host, "clocks were compared", why);
+                    self.lose(answered.host, CLOCKS, "it did not tell the time");
                     continue;
                 };
                 let trip = answered.at.saturating_duration_since(sent).as_nanos() as u64;
@@ -427,10 +456,13 @@ impl Fleet {
                 }
             }
         }
-        trips.sort_unstable();
+        took.sort_unstable();
+        for host in self.hosts.iter_mut().filter(|h| h.is_up()) {
+            host.compared();
+        }
         let errors = self.up().into_iter().map(|h| self.hosts[h].error_ns);
         Barrier {
-            round_trip_ns: trips.get(trips.len() / 2).copied().unwrap_or(0),
+            round_trip_ns: took.get(took.len() / 2).copied().unwrap_or(0),
             clock_error_ns: errors.max().unwrap_or(0),
         }
     }

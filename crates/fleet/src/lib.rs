@@ -4,6 +4,7 @@
 
 pub mod check;
 pub mod coordinator;
+pub mod descriptors;
 pub mod frame;
 pub mod hosts;
 pub mod launchers;

@@ -38,6 +38,8 @@ pub struct RoundWork {
 pub struct HostTrial {
     /// Its part of the round.
     pub turn: FleetTurn,
+    /// When the barrier opened, milliseconds since 1970 UTC by the coordinator's clock.
+    pub at_ms: i64,
     /// The trial with its proofs. Absent if it could not be made.
     pub record: Option<TrialRecord>,
 }
@@ -52,6 +54,7 @@ impl Fleet {
                     host: *host,
                     ..FleetTurn::default()
                 },
+                at_ms: 0,
                 record: None,
             })
             .collect();
@@ -71,6 +74,10 @@ impl Fleet {
             lead_in_ns: work.lead_in_ns,
         };
         let opened = self.now_ns(Instant::now());
+        let at_ms = layermark_lab::now_ms();
+        for this in &mut made {
+            this.at_ms = at_ms;
+        }
         let offsets: Vec<i64> = self.hosts.iter().map(|h| h.offset_ns).collect();
         let turned = self.step(&ready, TURN, &turn, &mut made, |answer, this| {
             let Answer::Turned { span_ns } = answer else {

@@ -9,14 +9,18 @@ use std::{
 };
 
 use layermark_lab::Stop;
-use layermark_model::{Cell, Pass, Point, Trial, TrialRecord, Turn};
+use layermark_model::{
+    Cell, Facts, FleetRun, Machine, Pass, Plan, Point, Run, RunStatus, SelfTest, Spec, StoreOption,
+    Trial, TrialRecord, Turn,
+};
 
 use crate::{
-    coordinator::Fleet,
+    coordinator::{ClockTrips, Fleet},
     frame,
     link::Link,
-    protocol::{Answer, FromTask, Hello, Order, ToTasks, VERSION},
+    protocol::{Answer, FromTask, Hello, Opened, OpenedLayer, Order, ToTasks, VERSION},
     round::RoundWork,
+    storm::{StormBefore, StormEvent, StormRequest, storm},
 };
 
 /// What a made-up host does otherwise than it should.
@@ -72,7 +76,8 @@ fn tasks(
         for task in to {
             let answer = match &order.order {
                 Order::Quit => return Ok(()),
-                Order::Prepare(_) | Order::Open(_) => Answer::Ready,
+                Order::Open(_) => opened(),
+                Order::Prepare(_) => Answer::Ready,
                 Order::Turn { .. } => Answer::Turned {
                     span_ns: [u64::from(task) * 1000, 5_000_000],
                 },
@@ -95,6 +100,22 @@ fn tasks(
         }
     }
     Ok(())
+}
+
+/// Both layers are up.
+fn opened() -> Answer {
+    let up = || OpenedLayer {
+        spec: Spec::bare("native"),
+        failed: None,
+        facts: Facts::default(),
+        self_test: SelfTest::default(),
+        read_only: false,
+        setup_s: 0.0,
+    };
+    Answer::Opened(Box::new(Opened {
+        machine: Machine::default(),
+        layers: vec![up(), up()],
+    }))
 }
 
 /// The first piece of a task, whatever it has said before.
@@ -178,7 +199,7 @@ fn many(hosts: u32, most_memory: u64) {
     let begun = Instant::now();
     let mut fleet = fleet(hosts, Duration::from_mins(1), good);
     let greeted = begun.elapsed();
-    let barrier = fleet.compare_clocks();
+    let barrier = fleet.compare_clocks(ClockTrips::First);
     let all = fleet.up();
     assert_eq!(all.len(), hosts as usize);
     let begun = Instant::now();
@@ -254,4 +275,169 @@ fn a_host_with_another_binary_takes_no_part() {
     assert_eq!(fleet.up(), [0, 1]);
     let lost = fleet.hosts[2].lost.as_ref().unwrap();
     assert!(lost.why.contains("its binary is another one"), "{lost:?}");
+}
+
+/// A storm of one point.
+fn request(blocks: u32) -> StormRequest {
+    let plan = "name = 'p'\nlayers = ['native']\n[[work]]\nworkload = 'w'";
+    StormRequest {
+        plan: Plan::from_toml(plan).unwrap(),
+        points: vec![work().point],
+        launcher: "made up".into(),
+        asked: Some("3".into()),
+        dir: "/own".into(),
+        share: "/share".into(),
+        blocks,
+        silence: Duration::from_secs(5),
+        store: StoreOption::default(),
+    }
+}
+
+/// A store in memory that takes so many rounds.
+struct Kept {
+    rounds: usize,
+    run: Option<Run>,
+    trials: Vec<TrialRecord>,
+}
+
+impl Kept {
+    fn take(&mut self, event: &StormEvent<'_>) -> Result<(), &'static str> {
+        match event {
+            StormEvent::Begun(run) | StormEvent::Changed(run) => self.run = Some((*run).clone()),
+            StormEvent::Trials(run, records) => {
+                assert_eq!(*run, self.run.as_ref().unwrap().id);
+                self.rounds = self.rounds.checked_sub(1).ok_or("killed")?;
+                self.trials.extend_from_slice(records);
+            }
+            StormEvent::Barrier(_) | StormEvent::Round(..) => {}
+        }
+        Ok(())
+    }
+
+    /// Runs a storm into it, or goes on with the one in it.
+    fn storm(&mut self, fleet: &mut Fleet, blocks: u32) -> Result<FleetRun, &'static str> {
+        let before = self.run.clone().map(|run| StormBefore {
+            run,
+            trials: self.trials.clone(),
+        });
+        let request = request(blocks);
+        storm(fleet, (&request, before), &Stop::new(), &mut |event| {
+            self.take(&event)
+        })
+    }
+}
+
+fn kept(rounds: usize) -> Kept {
+    Kept {
+        rounds,
+        run: None,
+        trials: Vec::new(),
+    }
+}
+
+#[test]
+fn a_storm_that_was_killed_goes_on_with_the_groups_that_are_missing() {
+    let mut kept = kept(7);
+    let fleet_of = |kept: &mut Kept| {
+        let mut fleet = fleet(3, Duration::from_secs(5), good);
+        kept.storm(&mut fleet, 3)
+    };
+    assert_eq!(fleet_of(&mut kept), Err("killed"));
+    // A group has four rounds: own disks, 1, 2 and 3 hosts. The second one was not whole.
+    let run = kept.run.clone().unwrap();
+    assert_eq!(run.status, RunStatus::Running);
+    assert_eq!(run.fleet.as_ref().unwrap().groups, 1);
+    let names: Vec<&str> = run.layers.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "1 host on the share",
+            "own disks",
+            "2 hosts on the share",
+            "3 hosts on the share"
+        ]
+    );
+    kept.rounds = usize::MAX;
+    let whole = fleet_of(&mut kept).unwrap();
+    let run = kept.run.clone().unwrap();
+    assert_eq!(run.status, RunStatus::Done);
+    assert_eq!(run.fleet.as_ref().unwrap().sessions, 2);
+    assert_eq!(run.machine.label.as_deref(), Some("h0, h1, h2"));
+    // What is told from memory is what the store has.
+    assert_eq!(FleetRun::of(&run, &kept.trials), Some(whole.clone()));
+    for block in 0..3 {
+        let of = whole.rounds.iter().filter(|r| r.block == block);
+        let mut hosts: Vec<usize> = of.map(|r| r.turns.len()).collect();
+        hosts.sort_unstable();
+        assert_eq!(hosts, [1, 2, 3, 3], "block {block}");
+    }
+    let mut seqs: Vec<u64> = kept.trials.iter().map(|t| t.seq).collect();
+    let all = seqs.len();
+    seqs.dedup();
+    assert_eq!(seqs.len(), all, "each trial has a number of its own");
+    let sessions = |block| {
+        let of = kept.trials.iter().filter(move |t| t.cell.block == block);
+        of.map(|t| t.cell.session)
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(sessions(0).into_iter().collect::<Vec<_>>(), [0]);
+    assert_eq!(sessions(1).into_iter().collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(sessions(2).into_iter().collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn hosts_that_are_gone_are_lost_and_new_ones_take_no_part() {
+    let mut kept = kept(4);
+    let mut three = fleet(3, Duration::from_secs(5), good);
+    assert_eq!(kept.storm(&mut three, 2), Err("killed"));
+    kept.rounds = usize::MAX;
+    let mut two = fleet(2, Duration::from_secs(5), good);
+    let run = kept.storm(&mut two, 2).unwrap();
+    let lost: Vec<Option<&str>> = run
+        .hosts
+        .iter()
+        .map(|h| h.lost.as_ref().map(|l| l.why.as_str()))
+        .collect();
+    assert_eq!(lost, [None, None, Some("it was not started again")]);
+    assert!(
+        run.rounds
+            .iter()
+            .filter(|r| r.block == 1)
+            .all(|r| r.turns.len() < 3)
+    );
+    let mut four = fleet(4, Duration::from_secs(5), good);
+    let run = kept.storm(&mut four, 3).unwrap();
+    assert_eq!(run.hosts.len(), 3);
+    assert!(
+        run.hosts.iter().all(|h| h.lost.is_none()),
+        "{:?}",
+        run.hosts
+    );
+    let why = four.hosts[3].lost.as_ref().unwrap();
+    assert_eq!(why.why, "it is not a host of this run");
+}
+
+#[test]
+fn after_a_loss_all_hosts_at_once_are_a_layer_of_their_own() {
+    let mut kept = kept(usize::MAX);
+    let mut fleet = fleet(4, Duration::from_millis(400), |task, n, _| {
+        if task == 3 && n > 60 {
+            Behaviour::Silent
+        } else {
+            Behaviour::Good
+        }
+    });
+    let run = kept.storm(&mut fleet, 3).unwrap();
+    assert!(run.hosts[3].lost.is_some());
+    let stored = kept.run.unwrap();
+    let last = stored.layers.last().unwrap();
+    assert_eq!(last.name, "3 hosts on the share");
+    // Only the trials of the host that is alone in a round of the group compare layers.
+    let of = |block| kept.trials.iter().filter(move |t| t.cell.block == block);
+    for block in 0..3 {
+        let compared = of(block).filter(|t| t.is_compared());
+        let hosts: std::collections::BTreeSet<_> =
+            compared.filter_map(|t| Some(t.host?.host)).collect();
+        assert_eq!(hosts.len(), 1, "block {block}");
+    }
 }

@@ -291,6 +291,7 @@ impl DrivenHost {
         Ok(TrialRecord {
             seq: trial.seq,
             cell: trial.cell,
+            host: None,
             at_ms: u64::try_from(made.started_ms - trial.started_ms).unwrap_or(0),
             error: made.failure.as_ref().map(|f| f.text().into_owned()),
             defect: made.failure.as_ref().and_then(Failure::defect),

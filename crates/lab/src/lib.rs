@@ -117,6 +117,7 @@ pub fn run(
         points: resolved.points,
         cut: None,
         sustained: Vec::new(),
+        fleet: None,
         sent: false,
         store: store.option(),
     };

@@ -1,8 +1,83 @@
 //! A fleet: several hosts that did the same work, in rounds of one, some or all of them at once.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Facts, Machine, Plan, Point};
+use crate::{Facts, Machine, Plan, Point, Run, RunStatus, TrialRecord};
+
+/// What a [`Run`] of a fleet has besides: its hosts, and how far it has come.
+///
+/// The run's layers are numbers of hosts at once. The first is one host alone on the share, with which the others are
+/// compared.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FleetOfRun {
+    /// The launcher, with its options.
+    pub launcher: String,
+    /// The hosts as the user named them, or their number. Absent if they were those of an allocation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
+    /// The shared directory, with `{host}` for the host's name.
+    pub share: String,
+    /// All hosts that were asked for, also those that never started.
+    pub hosts: Vec<FleetHost>,
+    /// Where the hosts of each layer work, and how many at once. Own directories: all hosts.
+    pub steps: Vec<FleetLayer>,
+    /// Operations of each host at each point, in its own directory and on the share: what one host alone did in a
+    /// while. Absent before it was measured.
+    pub work: Vec<[Option<u64>; 2]>,
+    /// Number of groups that are complete. A group has all rounds of one point in one block.
+    pub groups: u64,
+    /// How many times the fleet was started.
+    pub sessions: u32,
+}
+
+/// What the hosts of a layer of a fleet's run do.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct FleetLayer {
+    /// Which directories they work in.
+    pub place: FleetPlace,
+    /// How many work at once.
+    pub hosts: usize,
+}
+
+/// The part of a trial in a round of a fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct HostOfTrial {
+    /// Index of the host.
+    pub host: usize,
+    /// Number of the round in its run: trials of one round began together.
+    pub round: u64,
+    /// When its work began, nanoseconds after the barrier opened, by the coordinator's clock.
+    pub began_ns: i64,
+    /// When its work ended, likewise.
+    pub ended_ns: i64,
+    /// Whether it is the host that is alone in one round of this block. Layers are compared by its trials, so that
+    /// both sides are of the same host.
+    pub compared: bool,
+}
+
+impl FleetOfRun {
+    /// The flags that start the same hosts, quoted for a shell by `quote`.
+    pub fn launcher_flags(&self, quote: impl Fn(&str) -> String) -> String {
+        let hosts = self.asked.as_deref();
+        let hosts = hosts.map(|hosts| format!(" --hosts {}", quote(hosts)));
+        format!(
+            "--launcher {}{}",
+            quote(&self.launcher),
+            hosts.unwrap_or_default()
+        )
+    }
+}
+
+impl TrialRecord {
+    /// Whether layers are compared by this trial. Of a fleet's round, only one host's trial is.
+    pub fn is_compared(&self) -> bool {
+        self.host.is_none_or(|of| of.compared)
+    }
+}
 
 /// A run of a fleet: all rounds of one plan on several hosts, under one id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -15,6 +90,9 @@ pub struct FleetRun {
     pub started_ms: i64,
     /// The launcher, with its options.
     pub launcher: String,
+    /// The hosts as the user named them, or their number. Absent if they were those of an allocation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
     /// The plan.
     pub plan: Plan,
     /// Seed of data and offsets.
@@ -55,6 +133,10 @@ pub struct FleetHost {
     /// Uncertainty of its moments on the coordinator's clock, seconds: half of the shortest round trip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_error_s: Option<f64>,
+    /// How far its monotonic clock ran away from the coordinator's during the run, seconds: what is more than the two
+    /// comparisons may be wrong. Each round is timed by the comparison before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_drift_s: Option<f64>,
     /// Facts of its own directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Facts>,
@@ -126,7 +208,77 @@ pub struct FleetTurn {
     pub error: Option<String>,
 }
 
+impl FleetRun {
+    /// The rounds of a stored run, from its trials. `None` if it is not a fleet's. A group of rounds that was cut off
+    /// and repeated counts once, as it was made last.
+    pub fn of(run: &Run, trials: &[TrialRecord]) -> Option<Self> {
+        let fleet = run.fleet.as_deref()?;
+        let mut newest = BTreeMap::<(u32, usize), u32>::new();
+        for cell in trials.iter().map(|t| t.cell) {
+            let session = newest.entry((cell.block, cell.point)).or_default();
+            *session = cell.session.max(*session);
+        }
+        let mut rounds = BTreeMap::<u64, FleetRound>::new();
+        for record in trials {
+            let (cell, Some(of)) = (record.cell, record.host) else {
+                continue;
+            };
+            let known = of.host < fleet.hosts.len() && cell.point < run.points.len();
+            let counts = newest.get(&(cell.block, cell.point)) == Some(&cell.session);
+            let Some(layer) = fleet.steps.get(cell.layer).filter(|_| known && counts) else {
+                continue;
+            };
+            let round = rounds.entry(of.round).or_insert_with(|| FleetRound {
+                block: cell.block,
+                point: cell.point,
+                place: layer.place,
+                turns: Vec::new(),
+            });
+            round.turns.push(FleetTurn::of(of, record));
+        }
+        Some(Self::with(run, fleet, rounds.into_values().collect()))
+    }
+
+    /// A fleet's run with these rounds.
+    pub fn with(run: &Run, fleet: &FleetOfRun, rounds: Vec<FleetRound>) -> Self {
+        Self {
+            id: run.id.clone(),
+            version: run.version.clone(),
+            started_ms: run.started_ms,
+            launcher: fleet.launcher.clone(),
+            asked: fleet.asked.clone(),
+            plan: Plan {
+                seed: Some(run.seed),
+                ..run.plan.clone()
+            },
+            seed: run.seed,
+            dir: run.dir.clone(),
+            share: Some(fleet.share.clone()),
+            points: run.points.clone(),
+            hosts: fleet.hosts.clone(),
+            rounds,
+            stopped: run.status == RunStatus::Stopped,
+        }
+    }
+}
+
 impl FleetTurn {
+    /// A trial's part in a round.
+    pub fn of(of: HostOfTrial, record: &TrialRecord) -> Self {
+        let trial = record.trial.as_ref();
+        Self {
+            host: of.host,
+            began_ns: of.began_ns,
+            ended_ns: of.ended_ns,
+            elapsed_ns: trial.map_or(0, crate::Trial::elapsed_ns),
+            ops: trial.map_or(0, crate::Trial::ops),
+            bytes: trial.map_or(0, crate::Trial::bytes),
+            waited_ns: trial.and_then(crate::Trial::waited_ns),
+            steal: record.steal,
+            error: record.error.clone(),
+        }
+    }
+
     /// Nanoseconds per operation. `None` if it failed.
     pub fn ns_per_op(&self) -> Option<f64> {
         let done = self.error.is_none() && self.ops > 0 && self.elapsed_ns > 0;

@@ -48,7 +48,10 @@ pub use figure::{
     Amount, Figure, FigureNote, FigureSource, FigureTable, FigureUnit, FigureValue, FigureValues,
     NoteWhen,
 };
-pub use fleet::{FleetHost, FleetPlace, FleetRound, FleetRun, FleetTurn, LostHost};
+pub use fleet::{
+    FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRound, FleetRun, FleetTurn, HostOfTrial,
+    LostHost,
+};
 pub use gate::{Gate, GateError};
 pub use hex::hex;
 pub use import::{Import, ImportedPoint, mix_name};

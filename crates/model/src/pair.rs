@@ -248,9 +248,13 @@ impl Ledger {
         self.control = control;
     }
 
-    /// Adds a trial, in the order in which they were made. Returns whether it has a usable number.
+    /// Adds a trial, in the order in which they were made. Returns whether it has a usable number. Layers are not
+    /// compared by the other trials of a fleet's round: [`TrialRecord::is_compared`].
     pub fn add(&mut self, record: &TrialRecord) -> bool {
         let cell = record.cell;
+        if !record.is_compared() {
+            return record.trial.as_ref().and_then(Cost::of).is_some();
+        }
         let blocks = self.groups.entry(cell.point).or_default();
         let group = blocks.entry(cell.block).or_default();
         let cost = record.trial.as_ref().and_then(Cost::of);

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Defect, Facts, Machine, Plan, Point, SelfTest, Site, Spec, StoreOption, Throttled, Trial, Turn,
+    Defect, Facts, FleetOfRun, HostOfTrial, Machine, Plan, Point, SelfTest, Site, Spec,
+    StoreOption, Throttled, Trial, Turn,
 };
 
 /// A run: one plan on one machine, under one id.
@@ -37,6 +38,9 @@ pub struct Run {
     /// Work without pauses, measured at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sustained: Vec<Sustained>,
+    /// The hosts, if several did it at once: a run of a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Box<FleetOfRun>>,
     /// Whether it was made by somebody else, and came in a file: what it reaches is not the user's choice.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sent: bool,
@@ -224,6 +228,9 @@ pub struct TrialRecord {
     pub seq: u64,
     /// Its place in the schedule.
     pub cell: Cell,
+    /// Its host and its round, in a run of a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostOfTrial>,
     /// When its clock started, milliseconds after the start of the run.
     pub at_ms: u64,
     /// What the probe measured; absent if it failed.

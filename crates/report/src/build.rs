@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use layermark_model::{
-    BASELINE, ClockTime, Cost, Facts, LayerRun, LayerStatus, Ledger, Run, RunStatus, StoreOption,
-    TrialRecord,
+    BASELINE, ClockTime, Cost, Facts, FleetRun, LayerRun, LayerStatus, Ledger, Run, RunStatus,
+    StoreOption, TrialRecord,
 };
 
 use crate::{
@@ -27,8 +27,8 @@ use crate::{
     },
     studies,
     types::{
-        self, Cause, Control, LayerReport, LeftOut, Report, Reproduce, ResultRow, SCHEMA, TrialRow,
-        TrustItem, TrustState, TrustWord, Trusted,
+        self, Cause, Control, FleetFound, LayerReport, LeftOut, Report, Reproduce, ResultRow,
+        SCHEMA, Section, TrialRow, TrustItem, TrustState, TrustWord, Trusted,
     },
     words::{Names, Words},
 };
@@ -65,12 +65,13 @@ impl Report {
             buffer: &buffer,
         });
         let locks = locks::rows(run, &index, &results);
+        let fleet = FleetRun::of(run, trials).map(|of| FleetFound::of(&of));
         let selection = Selection {
             run,
             results: &results,
             alternatives: &alternatives,
             locks: &locks,
-            study: study.as_ref().and_then(|s| s.headline.as_deref()),
+            study: answer_of(study.as_ref(), fleet.as_ref()),
         };
         let said = Sentences::of(&selection, trials, &index, control_failed);
         let forecast = forecast::of(run, &index, &results);
@@ -121,6 +122,7 @@ impl Report {
             power_cuts: power_cuts::of(run),
             program_cuts: programs::cuts(run),
             sequence_cuts: sequences::cuts(run),
+            fleet,
             series: launch::series(run, &index, baseline, &results),
             control,
             layers: layers(run, baseline),
@@ -168,6 +170,12 @@ impl Report {
     pub fn distrust(&self) -> Option<Cow<'_, str>> {
         distrust(self.control.as_ref(), self.controls_failed(), &self.trust)
     }
+}
+
+/// The answer of the study that the plan repeats, or that of a fleet.
+fn answer_of<'a>(study: Option<&'a Section>, fleet: Option<&'a FleetFound>) -> Option<&'a str> {
+    let study = study.and_then(|study| study.headline.as_deref());
+    study.or_else(|| Some(fleet?.answer.as_str()))
 }
 
 /// Whether the numbers of a run are trusted, without its report.
@@ -337,13 +345,22 @@ fn left_out(run: &Run, index: &Index) -> Vec<LeftOut> {
 fn reproduce(run: &Run) -> Reproduce {
     let mut plan = run.plan.clone();
     plan.seed = Some(run.seed);
+    let (dir, seed) = (quote(&run.dir), run.seed);
+    let alone = (
+        format!("layermark run plan.toml --seed {seed} --dir {dir}"),
+        format!("layermark run --replay {}", run.store.find(&run.id)),
+    );
+    let (command, replay) = run.fleet.as_deref().map_or(alone, |fleet| {
+        let fleet = format!(
+            "layermark fleet run plan.toml --seed {seed} --dir {dir} --share {} {}",
+            quote(&fleet.share),
+            fleet.launcher_flags(quote)
+        );
+        (fleet.clone(), fleet)
+    });
     Reproduce {
-        command: format!(
-            "layermark run plan.toml --seed {} --dir {}",
-            run.seed,
-            quote(&run.dir)
-        ),
-        replay: format!("layermark run --replay {}", run.store.find(&run.id)),
+        command,
+        replay,
         plan_toml: toml::to_string(&plan)
             .unwrap_or_else(|e| format!("# this plan cannot be written as TOML: {e}\n")),
         plan,
@@ -396,6 +413,10 @@ fn trial_row(run: &Run, record: &TrialRecord) -> Option<TrialRow> {
         at_ms: record.at_ms,
         layer: run.layers.get(record.cell.layer)?.name.clone(),
         point: point.label.clone(),
+        host: record.host.and_then(|of| {
+            let fleet = run.fleet.as_deref()?;
+            Some(fleet.hosts.get(of.host)?.name.clone())
+        }),
         op_us: index::cost(record).map(|ns| ns * under_way / 1e3),
         typical_us: time
             .and_then(|time| index::typical_by(time, record))

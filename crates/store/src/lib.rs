@@ -235,10 +235,27 @@ impl Store {
     /// Stores the current state of a run and its layers. Points never change.
     pub fn update(&mut self, run: &Run) -> Result<(), StoreError> {
         self.synced(true, async |c| write::update(c, run).await)?;
+        self.let_go_if_ended(run);
+        Ok(())
+    }
+
+    fn let_go_if_ended(&mut self, run: &Run) {
         if run.status != RunStatus::Running {
             self.let_go();
         }
+    }
+
+    /// Stores the current state of a run whose layers may have become more.
+    pub fn update_with_layers(&mut self, run: &Run) -> Result<(), StoreError> {
+        self.synced(true, async |c| write::update_with_layers(c, run).await)?;
+        self.let_go_if_ended(run);
         Ok(())
+    }
+
+    /// Stores trials that began together on several hosts, in one commit: all of them, or none.
+    pub fn trials(&mut self, run_id: &str, records: &[TrialRecord]) -> Result<(), StoreError> {
+        let due = self.synced.is_none_or(|at| at.elapsed() >= SYNC);
+        self.synced(due, async |c| write::trials(c, run_id, records).await)
     }
 
     /// Stores a trial. When this returns, the trial survives the end of this process. It also

@@ -1,7 +1,7 @@
 //! Writes rows. Each transaction begins with a write, so that `SQLite` waits for its lock at once
 //! and never fails half-way.
 
-use layermark_model::{Run, RunStatus, TrialRecord};
+use layermark_model::{LayerRun, Run, RunStatus, TrialRecord};
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::{AnyConnection, Connection};
@@ -50,19 +50,30 @@ pub(crate) async fn begin(c: &mut AnyConnection, run: &Run) -> Result<(), Inner>
     .bind(json("runs.points", &run.points)?)
     .execute(&mut *tx)
     .await?;
-    for (index, layer) in run.layers.iter().enumerate() {
-        sqlx::query(
-            "INSERT INTO layers (run_id, idx, name, spec, control) VALUES ($1, $2, $3, $4, $5)",
-        )
-        .bind(&run.id)
-        .bind(index_of(index))
-        .bind(&layer.name)
-        .bind(layer.spec.to_string())
-        .bind(i64::from(layer.control))
-        .execute(&mut *tx)
-        .await?;
+    for at in run.layers.iter().enumerate() {
+        layer(&mut tx, run, at).await?;
     }
     tx.commit().await?;
+    Ok(())
+}
+
+/// A layer for the list of runs. One that is there stays as it is.
+async fn layer(
+    c: &mut AnyConnection,
+    run: &Run,
+    (index, layer): (usize, &LayerRun),
+) -> Result<(), Inner> {
+    sqlx::query(
+        "INSERT INTO layers (run_id, idx, name, spec, control) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (run_id, idx) DO NOTHING",
+    )
+    .bind(&run.id)
+    .bind(index_of(index))
+    .bind(&layer.name)
+    .bind(layer.spec.to_string())
+    .bind(i64::from(layer.control))
+    .execute(c)
+    .await?;
     Ok(())
 }
 
@@ -78,6 +89,30 @@ pub(crate) async fn update(c: &mut AnyConnection, run: &Run) -> Result<(), Inner
         0 => Err(Inner::NotFound(run.id.clone())),
         _ => Ok(()),
     }
+}
+
+/// Layers that came while the run was made, in place of [`update`]: a fleet of fewer hosts has other numbers of them
+/// at once.
+pub(crate) async fn update_with_layers(c: &mut AnyConnection, run: &Run) -> Result<(), Inner> {
+    let mut tx = c.begin().await?;
+    update(&mut tx, run).await?;
+    for at in run.layers.iter().enumerate() {
+        layer(&mut tx, run, at).await?;
+    }
+    Ok(tx.commit().await?)
+}
+
+/// Trials that began together: all of them, or none.
+pub(crate) async fn trials(
+    c: &mut AnyConnection,
+    run_id: &str,
+    records: &[TrialRecord],
+) -> Result<(), Inner> {
+    let mut tx = c.begin().await?;
+    for record in records {
+        trial(&mut tx, run_id, record).await?;
+    }
+    Ok(tx.commit().await?)
 }
 
 pub(crate) async fn trial(

@@ -50,6 +50,12 @@ const ALLOWED: &[Allowed] = &[
         "the moment of a scancel; a lost host ends before its patience",
     ),
     (
+        "cli/tests/e2e/fleet_days.rs",
+        1,
+        0,
+        "how long a database is gone is the input",
+    ),
+    (
         "cli/tests/e2e/hanging.rs",
         3,
         2,

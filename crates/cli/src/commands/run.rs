@@ -77,7 +77,11 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
         }
         (Some(run), _) => {
             let mut store = stored::read_store(common.out.store.store.as_deref())?;
-            if stored::load(&mut store, &run)?.0.sent {
+            let found = stored::load(&mut store, &run)?.0;
+            if found.fleet.is_some() {
+                return Err(of_a_fleet("--resume", &run, &found));
+            }
+            if found.sent {
                 return Err(not_begun_here(&format!("{run}{}", store.option())));
             }
             let theirs = store.is_shared() && !args.allow_programs;
@@ -93,6 +97,9 @@ pub fn plan(args: RunArgs) -> Result<ExitCode, Failure> {
                 let store = stored::read_store(common.out.store.store.as_deref())?;
                 stored(store, &run, args.allow_programs)?
             };
+            if run.fleet.is_some() {
+                return Err(of_a_fleet("--replay", &run.id, &run));
+            }
             let mut request = Request::replay(&run, exe()?);
             if run.sent {
                 // What could not be done there may be done here.
@@ -168,6 +175,12 @@ fn sent(mut run: Run, name: &str, allowed: bool) -> Result<Run, Failure> {
     }
     ".".clone_into(&mut run.dir);
     Ok(run)
+}
+
+/// One machine makes no run of a fleet.
+fn of_a_fleet(flag: &str, name: &str, run: &Run) -> Failure {
+    let text = format!("{flag} {name}: it is a run of a fleet");
+    Failure::usage(text).hint(format!("with its hosts: {}", stored::go_on(run)))
 }
 
 /// A run that was sent cannot be continued.

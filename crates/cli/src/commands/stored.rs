@@ -138,6 +138,16 @@ impl<'a> Opened<'a> {
     }
 }
 
+/// The command that goes on with a run.
+pub fn go_on(run: &Run) -> String {
+    let (id, store) = (&run.id, &run.store);
+    let Some(fleet) = run.fleet.as_deref() else {
+        return format!("layermark run --resume {id}{store}");
+    };
+    let flags = fleet.launcher_flags(|word| shell_words::quote(word).into_owned());
+    format!("layermark fleet run --resume {id} {flags}{store}")
+}
+
 /// The report of a stored run.
 pub fn report(store: &mut Store, run: &str) -> Result<Report, Failure> {
     let (run, trials) = load(store, run)?;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::common::{Lm, Said, binary, is_root, skipped, wait_for};
 
 /// Starts each task here: the host is only a name.
-const HERE: &str = "env HOST={host}";
+pub const HERE: &str = "env HOST={host}";
 /// One local operation in six short blocks.
 const QUICK: [&str; 4] = ["--budget", "1s", "--point", "open and stat"];
 
@@ -27,7 +27,7 @@ fn check(lm: Lm, launcher: &str, hosts: &str) -> Lm {
 }
 
 /// Two kinds of work, small.
-const PLAN: &str = "name = 'small'
+pub const PLAN: &str = "name = 'small'
 [[work]]
 label = 'write'
 workload = 'file'
@@ -41,7 +41,7 @@ op = 'open-stat'
 files = 10
 ";
 
-fn storm(lm: Lm, launcher: &str, blocks: &str) -> Lm {
+pub fn storm(lm: Lm, launcher: &str, blocks: &str) -> Lm {
     let dir = lm.work();
     let share = dir.join("share");
     fs::create_dir_all(&share).expect("a directory");
@@ -63,7 +63,7 @@ fn hosts(said: &Said) -> Vec<(String, String, String)> {
         .collect()
 }
 
-fn nothing_left(work: &Path) {
+pub fn nothing_left(work: &Path) {
     wait_for("nothing is left below the directory", || {
         let mut left = fs::read_dir(work).expect("the directory").flatten();
         let own = |e: &fs::DirEntry| e.file_name().to_string_lossy().starts_with("layermark-");
@@ -186,7 +186,11 @@ fn a_share_is_measured_under_one_two_and_three_hosts() {
             assert!(first > Some(0.0) && first <= last, "{step:#}");
         }
         assert!(steps[3]["ratio"]["interval"].is_array(), "{point:#}");
-        assert!(point["knee"]["hosts"]["interval"].is_array(), "{point:#}");
+        // On a busy machine hosts may begin far apart, which is then said in place of a knee.
+        let text = point["text"].as_str().expect("text");
+        let apart = text.contains("not proved to have worked at once");
+        let knee = point["knee"]["hosts"]["interval"].is_array();
+        assert!(knee != apart, "{point:#}");
     }
     let unlike = json["unlike"].to_string();
     assert!(unlike.contains("are on one machine"), "{unlike}");

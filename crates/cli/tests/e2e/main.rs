@@ -28,6 +28,7 @@ mod durability_sequences;
 mod files_made;
 mod first_times;
 mod fleet;
+mod fleet_days;
 mod forecast;
 mod format5;
 mod ftp;

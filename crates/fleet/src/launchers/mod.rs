@@ -60,7 +60,7 @@ pub struct LauncherError {
 }
 
 impl LauncherError {
-    fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             message: message.into(),
             hint: hint.into(),

@@ -114,6 +114,7 @@ impl Progress {
                 layer: of.layer,
                 point,
             },
+            host: None,
             at_ms: u64::try_from(of.started_ms - self.run.started_ms).unwrap_or(0),
             trial: of.trial,
             error: of.failure.as_ref().map(|f| f.text().into_owned()),

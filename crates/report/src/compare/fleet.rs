@@ -16,8 +16,8 @@ use crate::{
         odd::OddAt,
     },
     types::{
-        CheckedHost, FleetCheck, FleetHostRow, FleetPoint, FleetReport, HostWord, ManyRuns, Report,
-        SlowHost, Standings,
+        CheckedHost, FleetCheck, FleetFound, FleetHostRow, FleetPoint, FleetReport, HostWord,
+        ManyRuns, Report, SlowHost, Standings,
     },
     words::{NO_NAMES, Names, Words},
 };
@@ -129,6 +129,19 @@ fn word_of(says: &HostSays) -> HostWord {
 impl FleetReport {
     /// The report of a fleet's run.
     pub fn of(run: &FleetRun) -> Self {
+        plain::texts(Self {
+            schema: Self::SCHEMA.into(),
+            generated_by: build::generated_by(),
+            level: LEVEL,
+            found: FleetFound::of(run),
+            run: run.clone(),
+        })
+    }
+}
+
+impl FleetFound {
+    /// What a fleet's run shows.
+    pub fn of(run: &FleetRun) -> Self {
         let rounds = (0..run.points.len()).map(|point| PointRounds::of(run, point));
         let rounds: Vec<PointRounds> = rounds.collect();
         let slowest = fleet::slowest(&rounds);
@@ -146,10 +159,10 @@ impl FleetReport {
                     because: rounds.differs(host).map(|why| why.words(&NO_NAMES).into()),
                 }),
             };
-            row.text = CurveSays::of(&row, knee.as_ref(), blocks)
-                .words(&NO_NAMES)
-                .into();
-            row.knee = knee;
+            let says = CurveSays::of(&row, knee.as_ref(), blocks);
+            let is_known = !matches!(says, CurveSays::NotAtOnce(_));
+            row.text = says.words(&NO_NAMES).into();
+            row.knee = knee.filter(|_| is_known);
             row
         });
         let points: Vec<FleetPoint> = points.collect();
@@ -179,18 +192,14 @@ impl FleetReport {
             lost: host.lost.is_some(),
         });
         let unlike = HostsUnlike::all(&run.hosts, &run.version);
-        plain::texts(Self {
-            schema: Self::SCHEMA.into(),
-            generated_by: build::generated_by(),
+        Self {
             answer,
-            level: LEVEL,
             hosts: hosts.collect(),
             unlike: unlike
                 .iter()
                 .map(|one| one.words(&NO_NAMES).into())
                 .collect(),
             points,
-            run: run.clone(),
-        })
+        }
     }
 }

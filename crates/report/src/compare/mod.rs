@@ -104,6 +104,7 @@ impl Report {
             cost: Vec::new(),
             buffer: Vec::new(),
             study: None,
+            fleet: None,
             iops: Vec::new(),
             depth_curves: Vec::new(),
             figures: Vec::new(),

@@ -16,6 +16,8 @@ use crate::{
 const BEND: f64 = 0.1;
 /// A host is slower than the others from this share on.
 const SLOWER: f64 = 0.05;
+/// Hosts worked at once if they began within this share of the shortest work.
+const TOGETHER: f64 = 1.0 / 3.0;
 /// Shares of waiting or steal that differ by less are the same.
 const LITTLE: f64 = 0.02;
 
@@ -124,6 +126,8 @@ impl<'a> PointRounds<'a> {
             let end = if last { ends.max() } else { ends.min() };
             Some(end? as f64 / 1e9)
         };
+        let shares = place == FleetPlace::Share && hosts > 1;
+        let apart = whole.iter().filter(|r| !self.is_at_once(r)).count();
         let bytes = |round: &FleetRound| {
             let slowest = round.done().map(|(t, _)| t.elapsed_ns).max()?;
             let bytes: u64 = round.done().map(|(t, _)| t.bytes).sum();
@@ -139,16 +143,29 @@ impl<'a> PointRounds<'a> {
             ratio: read(1),
             first_done_s: median(&|r| ended(r, false)),
             last_done_s: median(&|r| ended(r, true)),
-            start_spread_s: median(&|r| {
-                let begun = || r.done().map(|(t, _)| t.began_ns);
-                Some((begun().max()? - begun().min()?) as f64 / 1e9)
-            }),
+            start_spread_s: median(&start_spread),
+            turn_s: median(&shortest),
+            at_once: (shares && !whole.is_empty()).then_some(apart * 2 < whole.len()),
             fairness: median(&|r| {
                 let rates: Vec<f64> = r.done().map(|(_, ns)| 1.0 / ns).collect();
                 stats::fairness(&rates)
             }),
             each_us: self.each(&whole),
         }
+    }
+
+    /// Whether the hosts of a round worked at once.
+    fn is_at_once(&self, round: &FleetRound) -> bool {
+        let errors = round.done().map(|(t, _)| self.clock_error_s(t.host));
+        let error = errors.fold(0.0, f64::max);
+        let (spread, turn) = (start_spread(round), shortest(round));
+        let within = spread.zip(turn);
+        within.is_some_and(|(spread, turn)| spread + 2.0 * error <= turn * TOGETHER)
+    }
+
+    fn clock_error_s(&self, host: usize) -> f64 {
+        let host = self.run.hosts.get(host);
+        host.and_then(|h| h.clock_error_s).unwrap_or(0.0)
     }
 
     /// Typical time of an operation of each host, microseconds.
@@ -264,6 +281,20 @@ fn of_facts<'a>(
         !fact.is_same(own, theirs) && all.all(|o| o.is_some_and(|o| fact.is_same(o, theirs)))
     })?;
     Some(HostDiffers::Fact(fact, fact.of(own), fact.of(theirs)))
+}
+
+/// Between the first begin of a round and the last one, seconds.
+fn start_spread(round: &FleetRound) -> Option<f64> {
+    let begun = || round.done().map(|(t, _)| t.began_ns);
+    Some((begun().max()?.saturating_sub(begun().min()?)) as f64 / 1e9)
+}
+
+/// The shortest work of a host in a round, seconds.
+fn shortest(round: &FleetRound) -> Option<f64> {
+    let took = round
+        .done()
+        .map(|(t, _)| t.ended_ns.saturating_sub(t.began_ns));
+    Some(took.min()? as f64 / 1e9)
 }
 
 /// Whether all hosts of a round did their part.

@@ -25,8 +25,8 @@ pub struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    /// Sorts the trials of a run. Ignores trials with indexes outside the run, and those of layers
-    /// that the budget left out.
+    /// Sorts the trials of a run. Ignores trials with indexes outside the run, those of layers
+    /// that the budget left out, and those by which layers are not compared.
     pub fn new(run: &Run, trials: &'a [TrialRecord]) -> Self {
         let mut index = Self {
             cells: BTreeMap::new(),
@@ -43,7 +43,7 @@ impl<'a> Index<'a> {
             let layer = run.layers.get(cell.layer);
             // A layer may turn out not to fit the budget after its first block.
             let counts = layer.is_some_and(|l| l.status != LayerStatus::LeftOut);
-            if !counts || cell.point >= run.points.len() {
+            if !counts || cell.point >= run.points.len() || !record.is_compared() {
                 continue;
             }
             index.ledger.add(record);

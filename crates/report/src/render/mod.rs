@@ -91,7 +91,7 @@ pub fn print_fleet_check(of: &FleetCheck, style: Style, out: &mut dyn Write) -> 
 
 /// Prints how a shared store behaves under one, some and all hosts.
 pub fn print_fleet(of: &FleetReport, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
-    terminal::print_section(&fleet::run(of), style, out)
+    terminal::print_section(&fleet::run(&of.found), style, out)
 }
 
 /// Writes a check of a fleet as `JUnit` XML.

@@ -68,6 +68,8 @@ pub enum CurveSays<'a> {
     Straight(&'a FleetStep, &'a FleetStep),
     /// It may have bent or not: the knee, and the most hosts.
     Open(&'a Estimate, &'a FleetStep),
+    /// The hosts of this step did not work at once, as far as is known.
+    NotAtOnce(&'a FleetStep),
     /// So many whole blocks are too few.
     FewBlocks(usize),
     /// There is no curve.
@@ -98,6 +100,8 @@ pub enum HostsUnlike<'a> {
     OneMachine(Vec<&'a str>),
     /// A host whose wall clock is so many seconds ahead.
     Clock(&'a str, f64),
+    /// A host whose monotonic clock ran away by at least so many seconds during the run.
+    Drift(&'a str, f64),
 }
 
 /// Whether a host took part to the end.
@@ -106,6 +110,8 @@ pub struct HostPart<'a>(pub Option<&'a LostHost>);
 
 /// Wall clocks that differ by less are the same, seconds.
 const CLOCKS: f64 = 1.0;
+/// A clock that has run away by less is not mentioned, seconds.
+const DRIFT: f64 = 1e-3;
 
 impl<'a> CurveSays<'a> {
     /// Of a point with so many whole blocks.
@@ -120,6 +126,9 @@ impl<'a> CurveSays<'a> {
         };
         if knee.hosts.interval.is_none() {
             return Self::FewBlocks(blocks);
+        }
+        if let Some(apart) = shared.iter().find(|s| s.at_once == Some(false)) {
+            return Self::NotAtOnce(apart);
         }
         if knee.straight {
             return Self::Straight(one, most);
@@ -179,6 +188,11 @@ impl<'a> HostsUnlike<'a> {
             let ahead = h.clock_ahead_s.filter(|s| s.abs() >= CLOCKS)?;
             Some(Self::Clock(&h.name, ahead))
         });
+        let drifts = hosts.iter().filter_map(|h| {
+            let drift = h.clock_drift_s.filter(|s| *s >= DRIFT)?;
+            Some(Self::Drift(&h.name, drift))
+        });
+        let clocks = clocks.chain(drifts);
         values.chain(mounts).chain(together).chain(clocks).collect()
     }
 }

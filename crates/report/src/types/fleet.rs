@@ -60,18 +60,26 @@ pub struct FleetReport {
     pub schema: String,
     /// Program and version.
     pub generated_by: String,
-    /// Where the knee is, in a sentence without a full stop.
-    pub answer: String,
     /// Level of every interval, such as 0.95.
     pub level: f64,
+    /// What was found.
+    #[serde(flatten)]
+    pub found: FleetFound,
+    /// What was measured.
+    pub run: FleetRun,
+}
+
+/// What a fleet's run shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetFound {
+    /// Where the knee is, in a sentence without a full stop.
+    pub answer: String,
     /// The hosts.
     pub hosts: Vec<FleetHostRow>,
     /// The points.
     pub points: Vec<FleetPoint>,
     /// How the hosts are unlike, in sentences without a full stop.
     pub unlike: Vec<String>,
-    /// What was measured.
-    pub run: FleetRun,
 }
 
 /// A host of a fleet.
@@ -128,6 +136,13 @@ pub struct FleetStep {
     pub last_done_s: f64,
     /// Between the first begin and the last one, seconds: the median of the rounds.
     pub start_spread_s: f64,
+    /// The shortest work of a host, seconds: the median of the rounds.
+    #[serde(default)]
+    pub turn_s: f64,
+    /// Whether the hosts worked at once: in most rounds they began within a third of the shortest work, the error of
+    /// their clocks included. Absent for one host, and for own directories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<bool>,
     /// Jain's index of the hosts' rates: 1 is fair.
     pub fairness: f64,
     /// Typical time of an operation of each host, microseconds, by its index. Absent if it took no part.

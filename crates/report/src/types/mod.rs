@@ -45,8 +45,8 @@ pub use estimate_check::{EstimateCheck, EstimateVerdict};
 pub use external::{ExternalResults, ExternalRow, ImportComparison, ImportPair, ImportSide};
 pub use figure::{FigureGroup, FigureRow};
 pub use fleet::{
-    CheckedHost, FleetCheck, FleetHostRow, FleetKnee, FleetPoint, FleetReport, FleetStep, HostWord,
-    SlowHost,
+    CheckedHost, FleetCheck, FleetFound, FleetHostRow, FleetKnee, FleetPoint, FleetReport,
+    FleetStep, HostWord, SlowHost,
 };
 pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
@@ -172,6 +172,9 @@ pub struct Report {
     /// What power cuts did to sequences of operations, all sequences of each layer together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequence_cuts: Vec<SequenceCut>,
+    /// What a share gives to one, some and all hosts, in a run of a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetFound>,
     /// What to do about it.
     pub advice: Vec<Advice>,
     /// Requested work that was not measured.
@@ -355,6 +358,9 @@ pub struct TrialRow {
     pub layer: String,
     /// The point's label.
     pub point: String,
+    /// The host, in a run of a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Microseconds per operation as seen by one thread. Absent if the trial failed.
     pub op_us: Option<f64>,
     /// The same without its slowest and fastest turns: the trimmed mean of their logarithms. Absent if the trial

@@ -7,7 +7,7 @@ use crate::{
     code_span::code,
     number,
     types::{
-        Axis, Cell, DataTable, Estimate, FleetCheck, FleetPoint, FleetReport, FleetStep, LineChart,
+        Axis, Cell, DataTable, Estimate, FleetCheck, FleetFound, FleetPoint, FleetStep, LineChart,
         Mark, Section, Series,
     },
 };
@@ -32,7 +32,7 @@ pub fn check(of: &FleetCheck) -> Section {
 }
 
 /// A run: the answer, the curve of each point, and what the hosts do not have in common.
-pub fn run(of: &FleetReport) -> Section {
+pub fn run(of: &FleetFound) -> Section {
     let curves = of.points.iter().map(|p| format!("{}: {}", p.label, p.text));
     let slow = of.points.iter().filter_map(|p| {
         let slow = p.slowest.as_ref()?;
@@ -102,12 +102,21 @@ fn row(step: &FleetStep) -> Vec<Cell> {
         seconds(step.first_done_s),
         seconds(step.last_done_s),
         Cell::number(number::hundredths(step.fairness), step.fairness),
-        seconds(step.start_spread_s),
+        match step.at_once {
+            Some(false) => Cell::number(
+                format!(
+                    "{}: not proved at once",
+                    number::time(step.start_spread_s * 1e6)
+                ),
+                step.start_spread_s,
+            ),
+            _ => seconds(step.start_spread_s),
+        },
     ]
 }
 
 /// The rate over the number of hosts at once.
-fn chart(of: &FleetReport) -> LineChart {
+fn chart(of: &FleetFound) -> LineChart {
     let series = of.points.iter().map(|point| {
         let shared = point.steps.iter().filter(|s| s.place == FleetPlace::Share);
         let marks = shared.filter_map(|s| {

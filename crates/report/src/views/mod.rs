@@ -59,6 +59,7 @@ impl Report {
         let others = others.chain(compared::runs(self));
         let beside = self.beside.iter().map(external::section);
         let study = self.study.iter().cloned();
+        let study = study.chain(self.fleet.iter().map(fleet::run));
         let study = study.chain(self.program_section());
         let study = study.chain(self.sequence_section());
         let study = study.chain(self.durability_section());

@@ -115,6 +115,12 @@ impl Words for CurveSays<'_> {
                 count(most.hosts, "host"),
                 hosts_of(knee)
             ),
+            Self::NotAtOnce(step) => text!(
+                "no knee is known: {} are not proved to have worked at once, because their starts were {} apart, and the shortest work took {}",
+                count(step.hosts, "host"),
+                number::time(step.start_spread_s * 1e6),
+                number::time(step.turn_s * 1e6)
+            ),
             Self::FewBlocks(blocks) => text!(
                 "no knee is known: it needs six blocks in which all hosts did their part, and there {} {blocks}",
                 number::verb(*blocks, "is", "are")
@@ -206,6 +212,11 @@ impl Words for HostsUnlike<'_> {
                     number::sig3(ahead.abs())
                 )
             }
+            Self::Drift(host, seconds) => text!(
+                "the clock of {} ran away by {} during the run; each round is timed by the comparison before it",
+                Text::code(host),
+                number::time(seconds * 1e6)
+            ),
         }
     }
 }
@@ -229,6 +240,8 @@ pub(super) mod tests {
             first_done_s: 0.1,
             last_done_s: 0.2,
             start_spread_s: 0.0,
+            turn_s: 0.0,
+            at_once: None,
             fairness: 1.0,
             each_us: Vec::new(),
         }
@@ -316,6 +329,16 @@ pub(super) mod tests {
         assert_eq!(
             said(&CurveSays::Straight(&one, &best)),
             "no knee up to 4 hosts: 1.00 kops/s to one host, 2.41 kops/s to all"
+        );
+        let apart = FleetStep {
+            start_spread_s: 0.081,
+            turn_s: 0.2,
+            at_once: Some(false),
+            ..step(3, 1200.0)
+        };
+        assert_eq!(
+            said(&CurveSays::NotAtOnce(&apart)),
+            "no knee is known: 3 hosts are not proved to have worked at once, because their starts were 81.0 ms apart, and the shortest work took 200 ms"
         );
         let answer = FleetAnswer {
             hosts: 4,

@@ -20,6 +20,7 @@ mod estimates;
 mod evidence;
 mod first_screen;
 mod fixtures;
+mod fleet;
 mod forecast;
 mod ftp;
 mod golden;

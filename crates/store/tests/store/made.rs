@@ -60,6 +60,7 @@ pub fn run(id: &str, started_ms: i64) -> Run {
         ],
         cut: None,
         sustained: Vec::new(),
+        fleet: None,
         sent: false,
         store: layermark_model::StoreOption::default(),
     }
@@ -74,6 +75,7 @@ pub fn record(seq: u64) -> TrialRecord {
             layer: 1,
             point: 0,
         },
+        host: None,
         at_ms: 1234,
         trial: Some(Trial {
             passes: vec![

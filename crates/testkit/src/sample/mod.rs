@@ -157,6 +157,7 @@ impl Sample {
                     records.push(TrialRecord {
                         seq: records.len() as u64,
                         cell,
+                        host: None,
                         at_ms,
                         trial: Some(trial(shape, work, value, &mut noise)),
                         error: None,
@@ -317,6 +318,7 @@ fn done(id: &str, seed: u64, layers: Vec<LayerRun>, points: Vec<Point>, ms: i64)
         points,
         cut: None,
         sustained: Vec::new(),
+        fleet: None,
         sent: false,
         store: StoreOption::default(),
     }

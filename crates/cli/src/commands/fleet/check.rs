@@ -110,7 +110,7 @@ pub fn hosts(args: &FleetCheckArgs) -> Result<ExitCode, Failure> {
     let request = CheckRequest {
         plan,
         points,
-        dir: args.launcher.dir.clone(),
+        dir: args.launcher.own_dir(),
         share,
         budget: args.budget,
         seed: random(),

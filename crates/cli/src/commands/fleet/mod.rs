@@ -1,6 +1,7 @@
 //! `layermark fleet`: many hosts, which a launcher starts.
 
 mod check;
+mod keeper;
 mod run;
 mod script;
 
@@ -14,6 +15,7 @@ use std::{
 use clap::{Args, Subcommand, ValueHint};
 use layermark_fleet::{
     coordinator::Fleet,
+    descriptors,
     hosts::HostsAsked,
     launchers::{self, Asked},
     task,
@@ -54,9 +56,9 @@ pub struct LauncherArgs {
     /// How many hosts, or their names: 3, n1,n2 or n[01-16] [default: all of the allocation]
     #[arg(long, value_name = "HOSTS", value_parser = hosts)]
     pub hosts: Option<HostsArg>,
-    /// Each host's own directory; {host} is its name
-    #[arg(long, value_name = "DIR", default_value = "/tmp")]
-    pub dir: String,
+    /// Each host's own directory; {host} is its name [default: /tmp]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<String>,
     /// Path of layermark on the hosts [default: that of this one]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub exe: Option<PathBuf>,
@@ -68,12 +70,15 @@ pub struct LauncherArgs {
     pub silence: Duration,
 }
 
-/// [`HostsAsked`] as an argument.
+/// Each host's own directory, unless the user names one.
+const OWN_DIR: &str = "/tmp";
+
+/// [`HostsAsked`] as an argument, with its text.
 #[derive(Debug, Clone)]
-pub struct HostsArg(HostsAsked);
+pub struct HostsArg(HostsAsked, String);
 
 fn hosts(text: &str) -> Result<HostsArg, String> {
-    HostsAsked::read(text).map(HostsArg)
+    HostsAsked::read(text).map(|asked| HostsArg(asked, text.to_owned()))
 }
 
 /// `layermark fleet`
@@ -95,6 +100,11 @@ pub fn wants_json(args: &FleetArgs) -> bool {
 }
 
 impl LauncherArgs {
+    /// Each host's own directory.
+    fn own_dir(&self) -> String {
+        self.dir.clone().unwrap_or_else(|| OWN_DIR.to_owned())
+    }
+
     /// Starts the tasks. Reports those that did not start; fails if none did.
     fn start(&self, stop: &Stop) -> Result<Fleet, Failure> {
         let refused = |e: launchers::LauncherError| Failure::usage(e.message).hint(e.hint);
@@ -107,6 +117,7 @@ impl LauncherArgs {
             allocated: nodes.ok().and_then(|n| n.parse().ok()),
         };
         let commands = launcher.commands(&asked).map_err(refused)?;
+        descriptors::allow(commands.len()).map_err(refused)?;
         let binary = task::own_hash()
             .map_err(|e| Failure::failed(format!("the hash of layermark itself: {e}")))?;
         let limits = (self.silence, self.patience);

@@ -111,7 +111,12 @@ fn mpi(exe: &str, share: &str, dir: &str) -> String {
          set -eu\n\
          hosts=$(awk '!/^#/ && NF {{ print $1 }}' \"$1\" | paste -sd, -)\n\
          shift\n\
-         exec {run} --launcher \"mpi $*\" --hosts \"$hosts\"\n"
+         # Each option is quoted, because the launcher is one text.\n\
+         launcher=mpi\n\
+         for option in \"$@\"; do\n\
+         \x20 launcher=\"$launcher '$(printf '%s' \"$option\" | sed \"s/'/'\\\\\\\\''/g\")'\"\n\
+         done\n\
+         exec {run} --launcher \"$launcher\" --hosts \"$hosts\"\n"
     )
 }
 
@@ -222,7 +227,7 @@ mod tests {
     fn the_job_has_the_fields_of_the_api() {
         let args = FleetScriptArgs {
             engine: Engine::Kubernetes,
-            hosts: HostsArg(HostsAsked::Count(5)),
+            hosts: HostsArg(HostsAsked::Count(5), "5".into()),
             share: "/shared".into(),
             dir: "/scratch".into(),
             image: "registry/layermark:1".into(),
@@ -250,6 +255,39 @@ mod tests {
         );
         let nodes = "#SBATCH --nodes=4\n#SBATCH --nodelist=n1,n2,n3,n4\n#SBATCH --ntasks";
         assert!(text.contains(nodes), "{text}");
-        assert!(mpi("/l", "/s", "/tmp").contains("print $1"));
+    }
+
+    /// What the script starts, in place of layermark: a program that prints its words.
+    #[test]
+    fn options_of_mpirun_stay_whole() {
+        use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+        let dir = tempfile::tempdir().unwrap();
+        let (exe, script, hosts) = (
+            dir.path().join("exe"),
+            dir.path().join("mpi.sh"),
+            dir.path().join("hosts"),
+        );
+        fs::write(&exe, "#!/bin/sh\nprintf '%s\\n' \"$@\"\n").unwrap();
+        fs::set_permissions(&exe, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&script, mpi(&exe.to_string_lossy(), "/s", "/tmp")).unwrap();
+        fs::write(&hosts, "n1 slots=2\n# not n2\nn3\n").unwrap();
+        let options = ["--mca", "btl tcp", "it's", "-x"];
+        let said = Command::new("sh")
+            .arg(&script)
+            .arg(&hosts)
+            .args(options)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        let words: Vec<&str> = said.lines().collect();
+        let after = |flag: &str| {
+            words
+                .iter()
+                .position(|w| *w == flag)
+                .map(|at| words[at + 1])
+        };
+        assert_eq!(after("--hosts"), Some("n1,n3"), "{said}");
+        let (_, read) = layermark_fleet::launchers::find(after("--launcher").unwrap()).unwrap();
+        assert_eq!(read, options, "{said}");
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use indicatif::HumanDuration;
-use layermark_model::{Run, RunStatus, TrialRecord, parse_duration};
+use layermark_model::{FleetOfRun, Run, RunStatus, TrialRecord, parse_duration, plain};
 use layermark_report::{Report, Verdict, ratio_with, render};
 use maud::{Markup, html};
 
@@ -20,6 +20,8 @@ use crate::commands::{history, stored};
 const PACE: Duration = Duration::from_secs(2);
 /// Each view may take at most 1/20 of one CPU: the more trials, the longer it takes.
 const SHARE: u32 = 20;
+/// Most hosts of a fleet in a view.
+const MOST_HOSTS: usize = 100;
 /// How many runs keep their last view.
 const KEPT: usize = 8;
 
@@ -178,6 +180,7 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
     log.add(&report, block);
     html! {
         (progress(run, trials, &report, block))
+        @if let Some(fleet) = &run.fleet { (hosts(fleet, trials)) }
         (render::live_matrix(&report))
         section.findings aria-label="Findings so far" {
             div {
@@ -200,11 +203,48 @@ fn fragment(run: &Run, trials: &[TrialRecord], log: &mut Log) -> Markup {
     }
 }
 
+/// The hosts of a fleet: what each has done so far, and which are lost.
+fn hosts(fleet: &FleetOfRun, trials: &[TrialRecord]) -> Markup {
+    let mut done = vec![[0_usize; 2]; fleet.hosts.len()];
+    for trial in trials {
+        let of = trial.host.and_then(|of| done.get_mut(of.host));
+        if let Some(of) = of {
+            of[usize::from(trial.error.is_some())] += 1;
+        }
+    }
+    html! {
+        section.hosts aria-label="Hosts" {
+            h2 { "Hosts" }
+            div.scroll tabindex="0" role="region" aria-label="Hosts" {
+                table {
+                    thead { tr { th { "host" } th { "trials" } th { "failed" } th { "state" } } }
+                    tbody {
+                        @for (host, [good, bad]) in fleet.hosts.iter().zip(&done).take(MOST_HOSTS) {
+                            tr {
+                                td { code { (plain(&host.name)) } }
+                                td { (good + bad) }
+                                td { (bad) }
+                                td {
+                                    @match &host.lost {
+                                        Some(lost) => { "lost while " (plain(&lost.during)) ": " (plain(&lost.why)) }
+                                        None => "takes part",
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @if fleet.hosts.len() > MOST_HOSTS { p.hint { (fleet.hosts.len() - MOST_HOSTS) " more hosts are in the report." } }
+        }
+    }
+}
+
 fn progress(run: &Run, trials: &[TrialRecord], report: &Report, block: u32) -> Markup {
     if run.status != RunStatus::Running {
         let again = match run.status {
             RunStatus::Done => None,
-            _ => Some(format!("layermark run --resume {}{}", run.id, run.store)),
+            _ => Some(stored::go_on(run)),
         };
         return html! {
             p.state {

@@ -70,14 +70,21 @@ fn hosts_of_a_check() {
 #[test]
 fn curves_over_hosts() {
     let (place, variants) = variants!(CurveSays<'_>:
-        CurveSays::Bent(..), CurveSays::Straight(..), CurveSays::Open(..), CurveSays::FewBlocks(_), CurveSays::NoCurve);
+        CurveSays::Bent(..), CurveSays::Straight(..), CurveSays::Open(..), CurveSays::NotAtOnce(_), CurveSays::FewBlocks(_), CurveSays::NoCurve);
     hundred(|d| {
         let knee = Estimate::new(2.41, Some([2.1, 2.84]));
         let [one, best] = [step(d.count(), d.x()), step(d.count(), d.x())];
+        let apart = crate::types::FleetStep {
+            start_spread_s: d.share(),
+            turn_s: d.share(),
+            at_once: Some(false),
+            ..step(d.count(), d.x())
+        };
         let all = [
             CurveSays::Bent(&knee, &one, &best),
             CurveSays::Straight(&one, &best),
             CurveSays::Open(&knee, &best),
+            CurveSays::NotAtOnce(&apart),
             CurveSays::FewBlocks(d.count()),
             CurveSays::NoCurve,
         ];
@@ -99,7 +106,7 @@ fn what_hosts_have_not_in_common() {
     let (place, variants) = variants!(HostDiffers<'_>:
         HostDiffers::Waited(..), HostDiffers::Steal(..), HostDiffers::Fact(..), HostDiffers::Mount(..));
     let (kind, kinds) = variants!(HostsUnlike<'_>:
-        HostsUnlike::Values(..), HostsUnlike::Mounts(_), HostsUnlike::OneMachine(_), HostsUnlike::Clock(..));
+        HostsUnlike::Values(..), HostsUnlike::Mounts(_), HostsUnlike::OneMachine(_), HostsUnlike::Clock(..), HostsUnlike::Drift(..));
     let mount = |options: &str| ["nfs4".to_owned(), options.to_owned()];
     hundred(|d| {
         let cpus = |d: &mut Draw| FactValue::Count(d.n() as u32);
@@ -118,6 +125,7 @@ fn what_hosts_have_not_in_common() {
             HostsUnlike::Mounts(vec![(mount("rw"), vec!["n1"]), (mount("ro"), vec!["n2"])]),
             HostsUnlike::OneMachine(vec!["n1", "n2"]),
             HostsUnlike::Clock("n1", -d.x()),
+            HostsUnlike::Drift("n1", d.share()),
         ];
         each(plain_data(all), kind, kinds);
     });

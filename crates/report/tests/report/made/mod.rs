@@ -61,6 +61,7 @@ impl Made {
             points: Vec::new(),
             cut: None,
             sustained: Vec::new(),
+            fleet: None,
             sent: false,
             store: StoreOption::default(),
         };

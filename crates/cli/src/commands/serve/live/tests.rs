@@ -132,3 +132,49 @@ fn time_left_is_what_the_budget_or_the_blocks_leave() {
     assert_eq!(left(&run, &trials, 3), None);
     assert_eq!(left(&run, &[], 0), None);
 }
+
+#[test]
+fn the_hosts_of_a_fleet_are_told_with_what_each_has_done() {
+    use layermark_model::{FleetHost, HostOfTrial, LostHost};
+    let (mut run, mut trials) = running();
+    trials.truncate(5);
+    for (n, trial) in trials.iter_mut().enumerate() {
+        trial.host = Some(HostOfTrial {
+            host: n % 2,
+            round: n as u64 / 2,
+            began_ns: 0,
+            ended_ns: 1,
+            compared: true,
+        });
+    }
+    trials[1].error = Some("no".into());
+    let said = |run: &Run| fragment(run, &trials, &mut Log::default()).into_string();
+    assert!(!said(&run).contains("<h2>Hosts</h2>"));
+    let host = |name: &str, lost: Option<&str>| FleetHost {
+        name: name.into(),
+        lost: lost.map(|why| LostHost {
+            during: "it had its turn".into(),
+            why: why.into(),
+        }),
+        ..FleetHost::default()
+    };
+    run.fleet = Some(Box::new(FleetOfRun {
+        launcher: "slurm -p 'a b'".into(),
+        asked: Some("n[1-2]".into()),
+        hosts: vec![host("n1", None), host("n2", Some("<b>gone</b>"))],
+        ..FleetOfRun::default()
+    }));
+    let page = said(&run);
+    let row = |cells: &str| assert!(page.contains(cells), "{cells}: {page}");
+    row("<td><code>n1</code></td><td>3</td><td>0</td><td>takes part</td>");
+    row(
+        "<td><code>n2</code></td><td>2</td><td>1</td><td>lost while it had its turn: &lt;b&gt;gone&lt;/b&gt;</td>",
+    );
+    run.status = RunStatus::Stopped;
+    let page = said(&run);
+    let id = &run.id;
+    assert!(
+        page.contains(&format!("layermark fleet run --resume {id} --launcher ")),
+        "{page}"
+    );
+}

@@ -1,0 +1,185 @@
+//! Keeps what a fleet measures: in the store, and in memory while the store takes nothing.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use layermark_lab::Stop;
+use layermark_model::{Run, TrialRecord};
+use layermark_store::{Store, StoreError};
+
+use crate::{failure::Failure, say::say};
+
+/// How long the end of a run waits for a store that takes nothing.
+const LAST_WAIT: Duration = Duration::from_mins(1);
+/// Time between two attempts then.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Most trials of one commit.
+const AT_ONCE: usize = 1000;
+
+/// What was measured and is not stored yet. A database may be gone for a while: the hosts go on.
+pub struct Keeper<'a> {
+    store: &'a mut Store,
+    /// Whether the run is in the store already, because it goes on.
+    goes_on: bool,
+    run: String,
+    trials: Vec<TrialRecord>,
+    /// The newest state of the run.
+    state: Option<Run>,
+    /// Whether the last attempt failed.
+    fails: bool,
+}
+
+impl<'a> Keeper<'a> {
+    /// Of a run that begins, or that goes on.
+    pub fn new(store: &'a mut Store, goes_on: bool) -> Self {
+        Self {
+            store,
+            goes_on,
+            run: String::new(),
+            trials: Vec::new(),
+            state: None,
+            fails: false,
+        }
+    }
+
+    /// Stores the run before anything is measured. A store that takes nothing then is an error.
+    pub fn begin(&mut self, run: &Run) -> Result<(), StoreError> {
+        self.run.clone_from(&run.id);
+        if self.goes_on {
+            self.store.update_with_layers(run)
+        } else {
+            self.store.begin(run)
+        }
+    }
+
+    /// Stores the trials of a round.
+    pub fn trials(&mut self, records: &[TrialRecord]) {
+        self.trials.extend_from_slice(records);
+        self.store_or_warn();
+    }
+
+    /// Stores the state of the run, after the trials before it.
+    pub fn state(&mut self, run: &Run) {
+        self.state = Some(run.clone());
+        self.store_or_warn();
+    }
+
+    /// Stores what is left. Waits a while for a store that takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// If it takes nothing for so long.
+    pub fn end(&mut self, stop: &Stop) -> Result<(), Failure> {
+        let begun = Instant::now();
+        loop {
+            let Err(e) = self.all() else {
+                return Ok(());
+            };
+            if begun.elapsed() >= LAST_WAIT || stop.at_once() {
+                let lost = self.trials.len();
+                let mut failure = Failure::from(e);
+                failure.message = format!("{}: {lost} trials are not stored", failure.message);
+                failure.hint = failure.hint.map(|hint| {
+                    hint.replace("layermark run --resume", "layermark fleet run --resume")
+                });
+                return Err(failure);
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn store_or_warn(&mut self) {
+        match self.all() {
+            Ok(()) if self.fails => {
+                self.fails = false;
+                say("the store takes trials again: nothing was lost");
+            }
+            Ok(()) => {}
+            Err(_) if self.fails => {}
+            Err(e) => {
+                self.fails = true;
+                say(format!(
+                    "warning: {e}: trials are kept in memory until it takes them"
+                ));
+            }
+        }
+    }
+
+    fn all(&mut self) -> Result<(), StoreError> {
+        while !self.trials.is_empty() {
+            let some = self.trials.len().min(AT_ONCE);
+            self.store.trials(&self.run, &self.trials[..some])?;
+            self.trials.drain(..some);
+        }
+        if let Some(state) = &self.state {
+            self.store.update_with_layers(state)?;
+            self.state = None;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use layermark_testkit::{postgres::Server, sample::Sample};
+
+    use super::*;
+
+    #[test]
+    fn what_is_measured_while_the_database_is_gone_is_stored_when_it_is_back() {
+        let Some(server) = Server::start() else {
+            return eprintln!("skipped: no PostgreSQL; hint: apt-get install postgresql");
+        };
+        let url = server.database();
+        let mut store = Store::open(&url).unwrap();
+        store.set_patience(Duration::ZERO);
+        let (mut run, trials) = Sample::default().build();
+        let (before, rest) = trials.split_at(trials.len() / 3);
+        let (gone, after) = rest.split_at(rest.len() / 2);
+        let mut keeper = Keeper::new(&mut store, false);
+        keeper.begin(&run).unwrap();
+        keeper.trials(before);
+        assert!(!keeper.fails && keeper.trials.is_empty());
+        server.stop();
+        keeper.trials(gone);
+        run.plan.about = "changed".into();
+        keeper.state(&run);
+        assert!(keeper.fails && keeper.trials.len() == gone.len());
+        // Nobody waits for it at the end, if the user says so.
+        let stop = Stop::new();
+        stop.ask();
+        stop.ask();
+        let e = keeper.end(&stop).unwrap_err();
+        let lost = format!("{} trials are not stored", gone.len());
+        assert!(e.message.contains(&lost), "{}", e.message);
+        assert!(e.hint.unwrap().contains("layermark fleet run --resume"));
+        server.begin("");
+        keeper.trials(after);
+        keeper.end(&Stop::new()).unwrap();
+        assert!(!keeper.fails);
+        let (stored, kept) = store.load(&run.id).unwrap();
+        assert_eq!(kept, trials);
+        assert_eq!(stored.plan.about, "changed");
+    }
+
+    #[test]
+    fn a_full_disk_of_the_store_loses_nothing_of_what_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let (run, trials) = Sample::default().build();
+        let mut store = Store::open_limited(&path, 40).unwrap();
+        let mut keeper = Keeper::new(&mut store, false);
+        keeper.begin(&run).unwrap();
+        for trial in &trials {
+            keeper.trials(std::slice::from_ref(trial));
+        }
+        assert!(keeper.fails, "40 pages were enough");
+        let unstored = keeper.trials.len();
+        drop(store);
+        let (_, kept) = Store::open(&path).unwrap().load(&run.id).unwrap();
+        assert_eq!(kept.len() + unstored, trials.len());
+        assert_eq!(kept, trials[..kept.len()]);
+    }
+}

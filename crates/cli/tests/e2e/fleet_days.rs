@@ -1,0 +1,357 @@
+//! A fleet's run in the store, and its bad days: the coordinator is killed, a disk is full, the database is gone, another
+//! fleet works beside it.
+
+use std::{fs, path::Path};
+
+use layermark_testkit::postgres::Server;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::{
+    common::{self, Lm, Said, skipped, trials_stored, wait_for},
+    fleet::{HERE, PLAN, nothing_left, storm},
+};
+
+/// Rounds of a block: two points, each in three own directories in turn, then with 1, 2 and 3 hosts.
+const ROUNDS: usize = 12;
+
+fn run_of(said: &Said) -> String {
+    let json = said.json();
+    json["run"]["id"].as_str().expect("an id").to_owned()
+}
+
+/// Rounds of the share at a point: block and hosts.
+fn shared(json: &Value, point: usize) -> Vec<(u64, usize)> {
+    let rounds = json["run"]["rounds"].as_array().expect("rounds");
+    let of = rounds
+        .iter()
+        .filter(|r| r["point"] == point && r["place"] == "share");
+    let mut all: Vec<(u64, usize)> = of
+        .map(|r| {
+            let turns = r["turns"].as_array().expect("turns");
+            (r["block"].as_u64().expect("a block"), turns.len())
+        })
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn a_run_is_in_the_store_as_other_runs_are() {
+    let said = storm(Lm::new(), HERE, "6")
+        .args(["--hosts", "a,b,c"])
+        .run()
+        .code(0);
+    let (id, fleet) = (run_of(&said), said.json());
+    assert!(
+        said.stderr.contains(&format!("layermark report {id}")),
+        "{}",
+        said.stderr
+    );
+    let report = said.then().args(["report", &id, "--json"]).run().code(0);
+    let json = report.json();
+    assert_eq!(json["status"], "done", "{json:#}");
+    assert_eq!(json["machine"]["label"], "a, b, c");
+    // The same points as the run has printed, made from the store.
+    assert_eq!(json["fleet"]["points"], fleet["points"]);
+    assert_eq!(json["fleet"]["answer"], fleet["answer"]);
+    let layers = json["layers"].as_array().expect("layers");
+    let names: Vec<&str> = layers.iter().filter_map(|l| l["name"].as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "1 host on the share",
+            "own disks",
+            "2 hosts on the share",
+            "3 hosts on the share"
+        ]
+    );
+    let results = json["results"].as_array().expect("results");
+    assert_eq!(results.len(), 8, "{json:#}");
+    // A layer is compared by the host that is alone in the block: six blocks of six.
+    assert!(results.iter().all(|r| r["trials"] == 6), "{results:#?}");
+    let ratio = |json: &Value| json["ratio"]["estimate"].as_f64();
+    let three = results.iter().find(|r| r["layer"] == names[3]);
+    let step = &fleet["points"][0]["steps"][3];
+    let both = (ratio(three.expect("a row")), ratio(step));
+    let (row, step) = (both.0.expect("a ratio"), both.1.expect("a ratio"));
+    assert!(
+        (row / step - 1.0).abs() < 0.25,
+        "of the same trials: {row} and {step}"
+    );
+    // Trials of all hosts, each with its host.
+    let trials = json["trials"].as_array().expect("trials");
+    assert_eq!(trials.len(), 6 * 2 * (3 + 1 + 2 + 3));
+    let of = |host: &str| trials.iter().filter(|t| t["host"] == host).count();
+    assert_eq!(
+        [of("a"), of("b"), of("c")].iter().sum::<usize>(),
+        trials.len()
+    );
+    assert!(of("a") > 0 && of("b") > 0 && of("c") > 0);
+    let said = in_files_and_lists(report, (&id, &fleet));
+    let said = not_for_one_machine(said, &id);
+    // The same once more, then both are compared.
+    let dir = said.dir.path().to_owned();
+    let second = storm(Lm::with(&dir), HERE, "6")
+        .args(["--hosts", "a,b,c"])
+        .run()
+        .code(0);
+    let other = run_of(&second);
+    let compared = second.then().args(["compare", &id, &other, "--json"]).run();
+    let json = compared.json();
+    assert_eq!(json["compared"]["run"], *id, "{json:#}");
+    assert!(json["fleet"].is_null());
+    let rows = json["results"].as_array().map(Vec::len);
+    assert_eq!(rows, Some(8));
+}
+
+/// The formats have the curve, and the list of runs has hosts and headline.
+fn in_files_and_lists(report: Said, (id, fleet): (&str, &Value)) -> Said {
+    let json = report.json();
+    let files = [
+        "-o",
+        "r.html",
+        "-o",
+        "r.full.md",
+        "-o",
+        "r.csv",
+        "-o",
+        "r.xlsx",
+        "-o",
+        "r.lm",
+    ];
+    let report = report.then().args(["report", id]).args(files).run().code(0);
+    let knee = fleet["points"][0]["text"].as_str().expect("text");
+    let page = fs::read_to_string(report.dir.path().join("r.full.md")).expect("a page");
+    let plain = |text: &str| text.replace(['\\', '`', '*'], "");
+    assert!(plain(&page).contains(&plain(knee)), "{knee}\n{page}");
+    let history = report.then().args(["history", "--json"]).run().code(0);
+    let run = &history.json()["runs"][0];
+    assert_eq!(run["label"], "a, b, c");
+    assert_eq!(
+        run["headline"],
+        json["headline"].as_str().expect("text").replace('`', "")
+    );
+    let found = history
+        .then()
+        .args(["history", "--layer", "dir", "--json"])
+        .run()
+        .code(0);
+    assert_eq!(found.json()["runs"].as_array().map(Vec::len), Some(1));
+    found
+}
+
+/// One machine cannot go on with it, and it is finished.
+fn not_for_one_machine(found: Said, id: &str) -> Said {
+    let said = found.then().args(["run", "--resume", id]).run();
+    let said = said.fails(
+        2,
+        &[
+            "a run of a fleet",
+            "layermark fleet run --resume",
+            "--hosts a,b,c",
+        ],
+    );
+    let said = said.then().args(["run", "--replay", id]).run();
+    let said = said.fails(2, &["a run of a fleet"]);
+    let again = [
+        "fleet",
+        "run",
+        "--resume",
+        id,
+        "--launcher",
+        HERE,
+        "--hosts",
+        "a,b,c",
+    ];
+    let said = said.then().args(again).run();
+    said.fails(2, &["is finished", "--blocks 12"])
+}
+
+#[test]
+fn a_killed_coordinator_goes_on_where_it_was() {
+    let lm = storm(Lm::new(), HERE, "6").args(["--hosts", "a,b,c"]);
+    let work = lm.work();
+    let (mut child, home) = lm.start();
+    // In the middle of the second block.
+    wait_for("trials of two blocks", || {
+        (trials_stored(home.path()) as usize > ROUNDS * 2).then_some(())
+    });
+    kill_process(Pid::from_child(&child), Signal::KILL).expect("kill");
+    let _ = child.wait();
+    nothing_left(&work);
+    let kept = trials_stored(home.path());
+    let lm = || Lm::with(home.path());
+    let history = lm().args(["history", "--json"]).run().code(0).json();
+    assert_eq!(history["runs"][0]["status"], "interrupted", "{history:#}");
+    let id = history["runs"][0]["run"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    // What there is, is a report.
+    let report = lm().args(["report", &id, "--json"]).run().code(0).json();
+    assert_eq!(
+        report["trials"].as_array().map(Vec::len),
+        Some(kept as usize)
+    );
+    let resume = |hosts: &str| {
+        let args = ["fleet", "run", "--resume", &id, "--launcher", HERE];
+        lm().args(args).args(["--hosts", hosts, "--json"]).run()
+    };
+    // Without one of its hosts, stopped at once by a limit of blocks: that is a loss, and no error.
+    let said = resume("a,b,c").code(0);
+    let json = said.json();
+    assert_eq!(json["run"]["id"], *id);
+    assert_eq!(json["run"]["stopped"], Value::Null);
+    let all: Vec<(u64, usize)> = (0..6).flat_map(|b| [(b, 1), (b, 2), (b, 3)]).collect();
+    assert_eq!(shared(&json, 0), all);
+    assert_eq!(shared(&json, 1), all);
+    assert!(trials_stored(home.path()) > kept);
+    let report = lm().args(["report", &id, "--json"]).run().code(0).json();
+    assert_eq!(report["status"], "done");
+    assert_eq!(report["fleet"]["points"], json["points"]);
+    let sessions = report["trials"].as_array().expect("trials").iter();
+    let sessions: std::collections::BTreeSet<u64> =
+        sessions.filter_map(|t| t["session"].as_u64()).collect();
+    assert_eq!(sessions.into_iter().collect::<Vec<_>>(), [0, 1]);
+    nothing_left(&work);
+    // More of it, on fewer hosts.
+    let more = ["fleet", "run", "--resume", &id, "--launcher", HERE];
+    let more = lm()
+        .args(more)
+        .args(["--hosts", "a,b", "--blocks", "7", "--json"]);
+    let json = more.run().code(0).json();
+    assert_eq!(json["hosts"][2]["lost"], true, "{:#}", json["hosts"]);
+    assert_eq!(shared(&json, 0)[18..], [(6, 1), (6, 2)]);
+}
+
+/// Its own disk has no room at the start, or from some moment on.
+#[test]
+fn a_full_disk_of_one_host_is_a_result() {
+    for (fill, says) in [
+        // Checked before anything is written there.
+        (
+            "head -c 15M /dev/zero >$W/b/filler;",
+            "has too little space",
+        ),
+        (
+            "(exec </dev/null >/dev/null 2>&1; until $L history --json | grep -q '\"trials\": *[1-9]'; do sleep 0.1; done; \
+             cat /dev/zero >>$W/b/filler) & filler=$!;",
+            "No space left",
+        ),
+    ] {
+        let before = format!(
+            "mkdir -p $W/a $W/b $W/c $W/share; mount -t tmpfs -o size=16m none $W/b; {fill}"
+        );
+        let plan = PLAN.replace("64K", "4M");
+        let lm = Lm::new().file("plan.toml", plan);
+        let (work, path) = (lm.work(), |p: &Path| p.to_str().expect("UTF-8").to_owned());
+        let lm = lm
+            .args(["fleet", "run", "plan.toml", "--launcher", HERE])
+            .args(["--hosts", "a,b,c", "--blocks", "4", "--json"])
+            .args(["--dir", &path(&work.join("{host}"))])
+            .args(["--share", &path(&work.join("share"))])
+            .around(&before, "rm -f $W/b/filler");
+        let Some(lm) = lm else { return };
+        let said = lm.run().code(0);
+        let json = said.json();
+        let told = format!("{}{:#}", json["hosts"][1]["text"], json["run"]["rounds"]);
+        assert!(told.contains(says), "{says}: {told}");
+        // The others have all of their rounds.
+        let rounds = json["run"]["rounds"].as_array().expect("rounds");
+        let turns = rounds
+            .iter()
+            .flat_map(|r| r["turns"].as_array().expect("turns"));
+        let bad = turns.filter(|t| !t["error"].is_null() && t["host"] != 1);
+        assert_eq!(bad.count(), 0, "{json:#}");
+        let two = shared(&json, 0)
+            .iter()
+            .filter(|(_, hosts)| *hosts >= 2)
+            .count();
+        assert!(two >= 4, "{json:#}");
+    }
+}
+
+#[test]
+fn a_database_that_is_gone_for_a_while_loses_nothing() {
+    let Some(server) = Server::start() else {
+        return skipped("no PostgreSQL; hint: apt-get install postgresql");
+    };
+    let url = server.database();
+    let lm = storm(Lm::new(), HERE, "4").args(["--hosts", "a,b,c", "--store", &url]);
+    let (child, home) = lm.start();
+    let count = || {
+        server
+            .sql(&url, "SELECT count(*) FROM trials")
+            .trim()
+            .parse::<usize>()
+    };
+    wait_for("some trials", || {
+        let tables = server.sql(
+            &url,
+            "SELECT count(*) FROM pg_tables WHERE tablename = 'trials'",
+        );
+        (tables.trim() == "1" && count().is_ok_and(|n| n > ROUNDS)).then_some(())
+    });
+    server.stop();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    server.begin("");
+    let said = Said::from(common::output(child), home).code(0);
+    let json = said.json();
+    let rounds = json["run"]["rounds"].as_array().expect("rounds");
+    let turns = rounds
+        .iter()
+        .map(|r| r["turns"].as_array().map_or(0, Vec::len));
+    assert_eq!(count(), Ok(turns.sum::<usize>()));
+    assert_eq!(shared(&json, 1).len(), 4 * 3, "{json:#}");
+    let id = run_of(&said);
+    // A store of others names no directories of ours.
+    server.sql(&url, "UPDATE runs SET status = 'stopped'");
+    let again = [
+        "fleet",
+        "run",
+        "--resume",
+        &id,
+        "--launcher",
+        HERE,
+        "--hosts",
+        "a,b,c",
+    ];
+    let said = said
+        .then()
+        .args(again)
+        .args(["--store", &url, "--blocks", "5"])
+        .run();
+    said.fails(2, &["has the directories of its store", "--share"]);
+}
+
+#[test]
+fn two_fleets_at_once_disturb_only_each_others_times() {
+    let dir = common::disk_dir();
+    fs::create_dir(dir.path().join("work")).expect("a directory");
+    let both = ["a,b", "c,d"].map(|hosts| {
+        storm(Lm::with(dir.path()), HERE, "3")
+            .args(["--hosts", hosts])
+            .start()
+    });
+    let ids = both.map(|(child, home)| {
+        let said = Said::from(common::output(child), home).code(0);
+        let json = said.json();
+        assert_eq!(shared(&json, 0).len(), 3 * 2, "{json:#}");
+        let hosts = json["hosts"].as_array().expect("hosts");
+        assert!(hosts.iter().all(|h| h["lost"] == false), "{json:#}");
+        run_of(&said)
+    });
+    assert_ne!(ids[0], ids[1]);
+    let history = Lm::with(dir.path())
+        .args(["history", "--json"])
+        .run()
+        .code(0);
+    let all = history.json();
+    let runs = all["runs"].as_array().expect("runs");
+    assert!(
+        runs.len() == 2 && runs.iter().all(|r| r["status"] == "done"),
+        "{all:#}"
+    );
+    nothing_left(&dir.path().join("work"));
+}

@@ -1,0 +1,221 @@
+//! A stored run of a fleet: its layers are compared by one host, and its section has them all.
+
+use layermark_model::{
+    FleetHost, FleetLayer, FleetOfRun, FleetPlace, FleetRun, HostOfTrial, Run, RunStatus,
+    TrialRecord,
+};
+use layermark_report::{FleetFound, Report, ResultRow, render};
+
+use crate::made::Made;
+
+/// Nanoseconds of the work of a host in a round.
+const TURN: i64 = 200_000_000;
+
+/// Six blocks of three hosts: alone on the share, on their own disks, and two and three at once, who are slowed as a
+/// share is that serves two. Every host but the first of a block takes `others` times as long.
+fn stored(others: f64, spread_ns: i64) -> (Run, Vec<TrialRecord>) {
+    let layers = ["dir:/share", "native", "dir:/share", "dir:/share"];
+    let made = Made::new(&["native", "fuse", "bind", "fuse"], 6)
+        .points("read", &[4096], 1 << 20)
+        .noise(0.01);
+    let (mut run, trials) = made.cost(|_, _, _| 10.0).parts();
+    let names = [
+        "1 host on the share",
+        "own disks",
+        "2 hosts on the share",
+        "3 hosts on the share",
+    ];
+    for (layer, (spec, name)) in run.layers.iter_mut().zip(layers.iter().zip(names)) {
+        layer.spec = spec.parse().expect("a layer");
+        name.clone_into(&mut layer.name);
+    }
+    let step = |place, hosts| FleetLayer { place, hosts };
+    let host = |name: &str| FleetHost {
+        name: name.into(),
+        clock_error_s: Some(1e-4),
+        ..FleetHost::default()
+    };
+    run.fleet = Some(Box::new(FleetOfRun {
+        launcher: "ssh {host}".into(),
+        asked: Some("n[1-3]".into()),
+        share: "/share".into(),
+        hosts: ["n1", "n2", "n3"].map(host).to_vec(),
+        steps: vec![
+            step(FleetPlace::Share, 1),
+            step(FleetPlace::Own, 3),
+            step(FleetPlace::Share, 2),
+            step(FleetPlace::Share, 3),
+        ],
+        work: vec![[Some(256); 2]],
+        groups: 6,
+        sessions: 1,
+    }));
+    let mut all = Vec::new();
+    for (round, trial) in trials.into_iter().enumerate() {
+        let (hosts, slow): (u32, f64) = [(1, 1.0), (3, 1.0), (2, 1.0), (3, 1.5)][trial.cell.layer];
+        for nth in 0..hosts {
+            let host = (trial.cell.block + nth) as usize % 3;
+            let mut record = trial.clone();
+            let slow = if nth == 0 { slow } else { slow * others };
+            for pass in record.trial.iter_mut().flat_map(|t| &mut t.passes) {
+                pass.elapsed_ns = (pass.elapsed_ns as f64 * slow) as u64;
+            }
+            record.seq = all.len() as u64;
+            record.host = Some(HostOfTrial {
+                host,
+                round: round as u64,
+                began_ns: i64::from(nth) * spread_ns / 2,
+                ended_ns: i64::from(nth) * spread_ns / 2 + TURN,
+                compared: nth == 0,
+            });
+            all.push(record);
+        }
+    }
+    (run, all)
+}
+
+fn row<'a>(report: &'a Report, layer: &str) -> &'a ResultRow {
+    let mut rows = report.results.iter();
+    rows.find(|r| r.layer == layer).expect(layer)
+}
+
+#[test]
+fn layers_are_compared_by_the_host_that_is_alone_once() {
+    for others in [1.0, 7.0] {
+        let (run, trials) = stored(others, 0);
+        let report = Report::build(&run, &trials);
+        let three = row(&report, "3 hosts on the share");
+        let ratio = three.ratio.expect("a ratio").estimate;
+        assert!((ratio - 1.5).abs() < 0.05, "{ratio}");
+        assert_eq!((three.trials, three.blocks), (6, 6));
+        assert_eq!(report.trials.len(), 6 * 9);
+        let hosts = report
+            .trials
+            .iter()
+            .filter(|t| t.host.as_deref() == Some("n2"));
+        assert_eq!(hosts.count(), 6 * 3);
+        // Rows of the section have all hosts.
+        let found = report.fleet.as_ref().expect("a fleet's");
+        let last = found.points[0].steps.last().expect("a step");
+        assert_eq!((last.hosts, last.rounds, last.at_once), (3, 6, Some(true)));
+        let fair = (last.fairness - 1.0).abs() < 0.01;
+        assert_eq!(fair, others < 2.0, "{}", last.fairness);
+        assert!(
+            report.headline.contains(&found.answer),
+            "{}",
+            report.headline
+        );
+    }
+}
+
+#[test]
+fn a_knee_needs_hosts_that_worked_at_once() {
+    let found = |spread: i64| {
+        let (run, trials) = stored(1.0, spread);
+        FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"))
+    };
+    let together = found(TURN / 4);
+    let point = &together.points[0];
+    assert!(
+        point.knee.as_ref().is_some_and(|knee| knee.reached),
+        "{point:?}"
+    );
+    assert_eq!(point.steps[0].at_once, None, "own disks");
+    let apart = found(TURN / 2);
+    let point = &apart.points[0];
+    assert_eq!(point.knee, None);
+    assert!(
+        point
+            .text
+            .contains("3 hosts are not proved to have worked at once"),
+        "{}",
+        point.text
+    );
+    assert!(
+        apart.answer.contains("No knee is known at 1 point"),
+        "{}",
+        apart.answer
+    );
+    // Whoever does not know the time that well does not know it either.
+    let (mut run, trials) = stored(1.0, 0);
+    let fleet = run.fleet.as_mut().expect("a fleet's");
+    fleet.hosts[1].clock_error_s = Some(0.05);
+    let blurred = FleetFound::of(&FleetRun::of(&run, &trials).expect("a fleet's"));
+    assert_eq!(blurred.points[0].steps[3].at_once, Some(false));
+}
+
+#[test]
+fn a_clock_that_ran_away_is_named() {
+    let (mut run, trials) = stored(1.0, 0);
+    let fleet = run.fleet.as_mut().expect("a fleet's");
+    fleet.hosts[2].clock_drift_s = Some(0.0042);
+    fleet.hosts[0].clock_drift_s = Some(0.0004);
+    let report = Report::build(&run, &trials);
+    let unlike = report.fleet.expect("a fleet's").unlike.join("\n");
+    assert!(
+        unlike.contains("the clock of `n3` ran away by 4.20 ms"),
+        "{unlike}"
+    );
+    assert!(!unlike.contains("n1` ran"), "{unlike}");
+}
+
+#[test]
+fn a_group_that_was_cut_off_counts_as_it_was_made_last() {
+    let (mut run, mut trials) = stored(1.0, 0);
+    run.status = RunStatus::Stopped;
+    let again = trials.iter().filter(|t| t.cell.block == 5).cloned();
+    let mut again: Vec<TrialRecord> = again.collect();
+    // The first time, two rounds of the block were made.
+    trials.retain(|t| t.cell.block < 5 || t.cell.layer < 2);
+    for record in &mut again {
+        record.cell.session = 1;
+        record.seq += 1000;
+        if let Some(of) = &mut record.host {
+            of.round += 1000;
+        }
+    }
+    trials.extend(again);
+    let of = FleetRun::of(&run, &trials).expect("a fleet's");
+    assert!(of.stopped);
+    assert_eq!(of.rounds.iter().filter(|r| r.block == 5).count(), 4);
+    let report = Report::build(&run, &trials);
+    assert_eq!(row(&report, "2 hosts on the share").blocks, 6);
+}
+
+#[test]
+fn every_format_has_the_answer() {
+    let (run, trials) = stored(1.0, 0);
+    let report = Report::build(&run, &trials);
+    let answer = &report.fleet.as_ref().expect("a fleet's").points[0].text;
+    for id in ["html", "json", "xlsx", "csv"] {
+        let format = render::ALL.iter().find(|f| f.id() == id);
+        let Some(format) = format else {
+            panic!(
+                "no format {id}: {:?}",
+                render::ALL.iter().map(|f| f.id()).collect::<Vec<_>>()
+            );
+        };
+        let mut bytes = Vec::new();
+        format.write(&report, &mut bytes).expect(id);
+        assert!(!bytes.is_empty(), "{id}");
+        if ["html", "json"].contains(&id) {
+            let text = String::from_utf8(bytes).expect("UTF-8");
+            let knee = answer.split(':').next().expect("words");
+            assert!(text.contains(knee), "{id}: {knee}");
+        }
+    }
+    assert!(
+        report
+            .reproduce
+            .command
+            .contains("layermark fleet run plan.toml --seed 3")
+    );
+    assert!(
+        report
+            .reproduce
+            .replay
+            .contains("--launcher 'ssh {host}' --hosts 'n[1-3]'"),
+        "{}",
+        report.reproduce.replay
+    );
+}
