@@ -37,7 +37,7 @@ mod why;
 
 pub use alternative::AlternativeRow;
 pub use buffer::{BufferRow, Pick};
-pub use cause::{Cause, Distrust, InTrials, MountPlace, Setting, Sides, WrittenBytes};
+pub use cause::{Cause, Distrust, InTrials, MountPlace, Setting, Sides, Unproved, WrittenBytes};
 pub use compared::{Compared, GateRow, GateState, Missing};
 pub use comparison::{Average, Comparison, Estimate, Verdict};
 pub use cost::CostRow;
@@ -50,7 +50,7 @@ pub use fleet::{
 };
 pub use forecast::{Forecast, ForecastCall, ForecastRow};
 pub use iops::{DepthCurve, DepthPoint, IopsRow, Knee};
-pub use launch::{ChangePoint, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
+pub use launch::{ChangePoint, FirstApart, LaunchLevel, LaunchRun, LaunchSeries, LaunchTrace};
 pub use lock::{LockReason, LockRow, LockVerdict};
 pub use odd::{ManyRuns, ResultAmong, RunAmong, Standing, Standings, ValueAmong};
 pub use result::{

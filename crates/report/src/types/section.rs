@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::words::captions;
+
 /// A part of the report besides the results, such as a study.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Section {
@@ -301,7 +303,7 @@ impl Claims<'_> {
         };
         let layers = self.layers.iter().map(|l| (*l).to_owned());
         DataTable {
-            title: "What holds here".into(),
+            title: captions::CLAIMS.title.into(),
             note: String::new(),
             head: std::iter::once("claim".to_owned()).chain(layers).collect(),
             rows: self.claims.iter().map(row).collect(),

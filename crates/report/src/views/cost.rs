@@ -9,7 +9,7 @@ use crate::{
     types::{
         Axis, Cell, CostRow, DataTable, Estimate, LineChart, Mark, ResultRow, Section, Series,
     },
-    words::cost::{about_models, at_most, no_model, per_byte},
+    words::{captions, charts::over_record_size, cost as words},
 };
 
 /// Most charts: of a whole matrix only the first groups are drawn.
@@ -36,7 +36,7 @@ fn empty(label: &str) -> LineChart {
         unit: unit.into(),
     };
     LineChart {
-        title: format!("Time an operation over record size: {label}"),
+        title: over_record_size(label).into(),
         x: axis("record size", "B"),
         y: axis("time an operation", "us"),
         series: Vec::new(),
@@ -73,29 +73,23 @@ pub fn section(report: &Report) -> Option<Section> {
     if rows.is_empty() {
         return None;
     }
-    let more = format!("more than {baseline}, an operation");
+    let more = String::from(words::more_than(baseline));
     let cell = |e: Option<Estimate>, text: fn(&Estimate) -> String| {
         e.map_or_else(Cell::default, |e| Cell::number(text(&e), e.estimate))
     };
-    let signed = |e: &Estimate| {
-        let sign = if e.estimate > 0.0 { "+" } else { "" };
-        format!("{sign}{}", number::time_with(e))
-    };
-    let signed_bytes = |e: &Estimate| {
-        let sign = if e.estimate > 0.0 { "+" } else { "" };
-        format!("{sign}{}", per_byte(e))
-    };
+    let signed = |e: &Estimate| number::signed(e.estimate, &number::time_with(e));
+    let signed_bytes = |e: &Estimate| number::signed(e.estimate, &words::per_byte(e));
     let line = |row: &CostRow| {
         let note = if row.fits {
-            row.ceiling.map(at_most).unwrap_or_default()
+            row.ceiling.map(words::at_most).unwrap_or_default()
         } else {
-            no_model(row.worst, row.worst_record)
+            words::no_model(row.worst, row.worst_record)
         };
         vec![
             Cell::text(&row.label),
             Cell::text(&row.layer),
             cell(row.fixed_us, number::time_with),
-            cell(row.ns_per_byte, per_byte),
+            cell(row.ns_per_byte, words::per_byte),
             cell(row.extra_fixed_us, signed),
             cell(row.extra_ns_per_byte, signed_bytes),
             Cell::text(note),
@@ -103,10 +97,10 @@ pub fn section(report: &Report) -> Option<Section> {
     };
     Some(Section {
         name: "cost".into(),
-        title: "What an operation costs, whatever its size, and what each byte adds".into(),
-        about: about_models(report.level, OFF).into(),
+        title: captions::COST.title.into(),
+        about: words::about_models(report.level, OFF).into(),
         tables: vec![DataTable {
-            title: "Fixed cost and cost of a byte".into(),
+            title: captions::COST_MODELS.title.into(),
             note: String::new(),
             head: [
                 "operation",

@@ -5,13 +5,41 @@ use crate::{
     statements::fleet::{
         CheckAnswer, CurveSays, FleetAnswer, HostDiffers, HostPart, HostSays, HostsUnlike,
     },
-    types::{Estimate, FleetStep},
-    words::{Names, Text, Words, machine, text},
+    types::{Estimate, FleetPoint, FleetStep},
+    words::{Names, Text, Words, lists::said_of, machine, text},
 };
 
 fn named(hosts: &[&str]) -> Text {
     let names: Vec<Text> = hosts.iter().map(|host| Text::code(host)).collect();
     list(&names).into()
+}
+
+/// What is said of a host, with its name.
+pub fn line(host: &str, said: &str) -> Text {
+    said_of(&Text::code(host), said)
+}
+
+/// What the curve of a point shows.
+pub fn curve(of: &FleetPoint) -> Text {
+    said_of(&of.label.as_str().into(), &of.text)
+}
+
+/// The slowest host of a point, if there is one.
+pub fn slowest(of: &FleetPoint) -> Option<Text> {
+    let slow = of.slowest.as_ref()?;
+    let because = slow.because.as_ref().map(|why| text!("; {why}"));
+    Some(text!(
+        "{}: the slowest host is {}, {} beside the others{}",
+        of.label,
+        Text::code(&slow.name),
+        number::times(&slow.ratio),
+        because.unwrap_or_default()
+    ))
+}
+
+/// Hosts that work on their own disks.
+pub fn on_own_disk(hosts: usize) -> Text {
+    text!("{hosts}, own disk")
 }
 
 impl Words for HostSays<'_> {

@@ -71,6 +71,11 @@ pub fn first_of<T>(items: &[T], words: impl Fn(&T) -> Text) -> Text {
     list(&names).into()
 }
 
+/// What is said of something that is called so: `` `fuse`: it is slower ``.
+pub fn said_of(name: &Text, said: &str) -> Text {
+    text!("{name}: {said}")
+}
+
 /// A label in curly quotes, because labels contain commas and spaces.
 pub fn quoted(label: &str) -> Text {
     text!("\u{201c}{label}\u{201d}")

@@ -1,6 +1,6 @@
 //! What a run ran on, and how it ended.
 
-use layermark_model::RunStatus;
+use layermark_model::{Machine, RunStatus};
 
 use crate::{
     facts::machine::{FactValue, MachineFact},
@@ -54,6 +54,18 @@ pub fn value(of: FactValue) -> Text {
         FactValue::Name("") => "unknown".into(),
         known => cell(known),
     }
+}
+
+/// A machine in one line.
+pub fn line(of: &Machine) -> Text {
+    text!(
+        "{}, {} CPUs, {}, kernel {}; {}.",
+        of.cpu,
+        of.cpus,
+        of.os,
+        of.kernel,
+        of.base
+    )
 }
 
 /// How a run ended, if it did.

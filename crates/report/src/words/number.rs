@@ -1,5 +1,7 @@
 //! Formats numbers for people: three significant digits and a unit that fits.
 
+use layermark_model::format_size;
+
 use crate::types::{Estimate, ResultRow, Verdict};
 
 /// Three significant digits, no exponent: `1.02`, `13.1`, `420`, `12300`, `0.00123`.
@@ -438,6 +440,57 @@ pub fn percent(share: f64) -> String {
     } else {
         format!("{value:.1} %").replace(".0 ", " ")
     }
+}
+
+/// A value and its range, each shown so: `1.90 GB/s [1.80 GB/s to 2.00 GB/s]`.
+pub fn ranged(value: f64, range: Option<[f64; 2]>, show: impl Fn(f64) -> String) -> String {
+    match range.map(|ends| ends.map(&show)) {
+        Some([low, high]) => format!("{} [{low} to {high}]", show(value)),
+        None => show(value),
+    }
+}
+
+/// A whole number from a hundred on, and three digits below.
+pub fn whole(value: f64) -> String {
+    if value >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        sig3(value)
+    }
+}
+
+/// A text of a difference, with a sign before it if it is more.
+pub fn signed(difference: f64, text: &str) -> String {
+    let sign = if difference > 0.0 { "+" } else { "" };
+    format!("{sign}{text}")
+}
+
+/// A part of a whole: `3 of 5`.
+pub fn some_of(some: u64, all: u64) -> String {
+    format!("{some} of {all}")
+}
+
+/// A ratio as a multiple, for an axis: `1.80x`.
+pub fn multiple(value: f64) -> String {
+    format!("{}x", ratio(value))
+}
+
+/// A value in the unit of an axis.
+pub fn on_axis(v: f64, unit: &str) -> String {
+    match unit {
+        // A plain number, such as a queue depth.
+        "" if (v - v.round()).abs() < 1e-6 => format!("{v:.0}"),
+        "B" => format_size(v.round() as u64),
+        "us" => time(v),
+        "s" => time(v * 1e6),
+        "share" => format!("{} %", tick(v * 100.0)),
+        other => value(v, other),
+    }
+}
+
+/// A share in whole per cent, for an axis: `120 %`.
+pub fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 /// A share of operations, which is above 0 even if it is small: `2 %`, `0.031 %`.

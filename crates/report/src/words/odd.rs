@@ -3,12 +3,30 @@
 use crate::{
     number::{self, amount, count, list},
     statements::odd::{Coverage, NotAmong, OddAnswer, OddAt, RunSays, Unlike},
-    words::{Names, Text, Words, alike, machine, text},
+    types::{Estimate, RunAmong},
+    words::{Names, Text, Words, alike, lists::said_of, machine, text},
 };
 
 fn named(runs: &[&str]) -> Text {
     let names: Vec<Text> = runs.iter().map(|run| Text::code(run)).collect();
     list(&names).into()
+}
+
+/// What is said of a run, with its name and its machine's label.
+pub fn line(run: &RunAmong) -> Text {
+    let label = run.machine.label.as_deref();
+    let label = label.map(|label| text!(" ({label})")).unwrap_or_default();
+    said_of(&text!("{}{label}", Text::code(&run.name)), &run.text)
+}
+
+/// An answer as a heading.
+pub fn title(answer: &str) -> Text {
+    text!("{answer}.")
+}
+
+/// A ratio to the other runs, and what it makes of the run.
+pub fn ratio_and_word(ratio: &Estimate, word: &str) -> Text {
+    text!("{} {word}", number::times(ratio))
 }
 
 impl Words for OddAt<'_> {

@@ -73,6 +73,58 @@ const MAKES: [&str; 6] = [
     "format!", "text!", "write!", "writeln!", "concat!", "push_str",
 ];
 
+/// Code outside `words/` and `render/` that makes a text which is no sentence, or has one, each with what it is.
+const NO_SENTENCES: [(&str, &str, &str); 10] = [
+    (
+        "build.rs",
+        "CARGO_PKG_VERSION",
+        "the program's name and version",
+    ),
+    ("build.rs", "{t:.0}", "a timestamp"),
+    ("build.rs", "as TOML", "a comment in place of a plan"),
+    ("page/charts/mod.rs", "var(--c", "a colour of CSS"),
+    ("page/charts/paper.rs", "", "attributes of SVG"),
+    ("page/charts/svg.rs", "", "elements of SVG, and their ids"),
+    ("page/charts/lines.rs", "<path", "elements of SVG"),
+    ("page/charts/surface.rs", "DrawingId", "an id of SVG"),
+    (
+        "page/sign.rs",
+        "",
+        "the table of signs, each with its meaning",
+    ),
+    ("types/mod.rs", "{kind}{n}", "an id of the JSON"),
+];
+
+/// A literal of more words than the head of a column has.
+fn has_sentence(line: &str) -> bool {
+    const LONGEST_HEAD: usize = 6;
+    let is_long = |text: &&str| text.split_whitespace().count() > LONGEST_HEAD;
+    literals(line).iter().any(is_long)
+}
+
+#[test]
+fn only_words_has_sentences() {
+    assert!(has_sentence(
+        r#"about: "Time of a read that lies this far.","#
+    ));
+    assert!(!has_sentence(r#""lost what POSIX or fsync(2) promises","#));
+    let mut used = Vec::new();
+    for (file, lines) in files("") {
+        if ["words/", "render/"].iter().any(|of| file.starts_with(of)) || file == "numerals.rs" {
+            continue;
+        }
+        let makes = |l: &&String| MAKES.iter().any(|way| l.contains(way)) || has_sentence(l);
+        for line in lines.iter().filter(makes) {
+            let mut known = NO_SENTENCES.iter();
+            let at = known.position(|(of, part, _)| *of == file && line.contains(part));
+            used.push(at.unwrap_or_else(|| panic!("{file}: {line}: say it in words/")));
+        }
+    }
+    for (n, (file, part, what)) in NO_SENTENCES.iter().enumerate() {
+        assert!(used.contains(&n), "nothing in {file} is {what}: {part}");
+    }
+}
+
 /// What compares runs, holds them to gates and answers questions about them: statements, no sentences.
 const ANSWERS: [&str; 7] = [
     "compare/alike.rs",

@@ -8,8 +8,8 @@ use super::{Chart, ChartGroup, lines, svg::DrawingId};
 use crate::{
     Report, ResultRow,
     facts::sweep::{self, Sweep},
-    number,
     types::{Axis, LineChart, Mark, Series},
+    words::{captions, charts as words},
 };
 
 /// Most drawings of a page.
@@ -33,16 +33,8 @@ pub fn group(report: &Report) -> Option<ChartGroup> {
         .map(|(n, sweep)| chart(report, n, sweep))
         .collect();
     (!charts.is_empty()).then(|| ChartGroup {
-        title: "Throughput over record size".into(),
-        hint: format!(
-            "Lines are the centres of the measurements (trimmed means), bands their {} intervals; both axes are logarithmic.{}",
-            number::percent(report.level),
-            if many {
-                " Of each test the largest file is drawn; the tables have all."
-            } else {
-                ""
-            }
-        ),
+        title: captions::RECORD_SIZES.into(),
+        hint: words::about_sizes(report.level, many).into(),
         charts,
     })
 }
@@ -75,7 +67,7 @@ fn chart(report: &Report, n: usize, sweep: &Sizes) -> Chart {
         Series::along(layer, marks)
     };
     let chart = LineChart {
-        title: format!("Throughput over record size: {}", sweep.describe()),
+        title: words::sizes(&sweep.describe()).into(),
         x: axis("record size", "B"),
         y: axis("throughput", "B/s"),
         series: layers.map(series).collect(),

@@ -1,0 +1,109 @@
+//! Figures as parts of the report: a section for each workload, a table for each kind of work.
+
+use layermark_model::{Figure, FigureSource, FigureValue};
+
+use crate::{
+    Report,
+    code_span::code,
+    number,
+    statements::figures::notes,
+    types::{Axis, Cell, DataTable, FigureGroup, FigureRow, LineChart, Mark, Section, Series},
+    words::{Text, Words, figures as words},
+};
+
+impl Report {
+    /// A section for each workload with figures, in the order of the results.
+    pub(crate) fn figure_sections(&self) -> Vec<Section> {
+        let mut sections: Vec<Section> = Vec::new();
+        let has_columns = |g: &&FigureGroup| g.declared.figures.iter().any(|f| !f.head.is_empty());
+        for group in self.figures.iter().filter(has_columns) {
+            let known = sections.iter().position(|s| s.name == group.workload);
+            let at = known.unwrap_or(sections.len());
+            if known.is_none() {
+                sections.push(Section {
+                    name: group.workload.clone(),
+                    title: group.declared.title.clone(),
+                    about: group.declared.about.clone(),
+                    is_answer: group.declared.answer,
+                    ..Section::default()
+                });
+            }
+            sections[at].tables.push(self.table(group));
+            sections[at].charts.extend(self.chart(group));
+        }
+        sections
+    }
+
+    fn table(&self, group: &FigureGroup) -> DataTable {
+        let shown = |f: &&Figure| {
+            let has = |r: &FigureRow| r.values.contains_key(&f.name);
+            !f.head.is_empty() && (!f.optional || group.rows.iter().any(has))
+        };
+        let figures: Vec<&Figure> = group.declared.figures.iter().filter(shown).collect();
+        let line = |row: &FigureRow| {
+            let cells = figures.iter().map(|f| self.cell(f, row));
+            let layer = Cell::text(code(&row.layer));
+            std::iter::once(layer).chain(cells).collect()
+        };
+        let head = figures.iter().map(|f| f.head.clone());
+        let notes = notes(self, group, &figures);
+        let notes = notes.iter().map(|note| note.words(&self.names()));
+        DataTable {
+            title: words::table_title(group),
+            note: Text::joined(notes, " ").into(),
+            head: std::iter::once("layer".to_owned()).chain(head).collect(),
+            rows: group.rows.iter().map(line).collect(),
+        }
+    }
+
+    fn cell(&self, figure: &Figure, row: &FigureRow) -> Cell {
+        let value = row.values.get(&figure.name);
+        let text = words::value(figure.unit, value);
+        let Some(FigureValue::Number(number)) = value else {
+            let unset = matches!(figure.source, FigureSource::Axis(_)) && value.is_none();
+            return Cell::text(if unset { "auto".into() } else { text });
+        };
+        let result = self.result(&row.result);
+        let more = match &figure.source {
+            FigureSource::RateInInterval => result.and_then(|row| words::in_interval(*number, row)),
+            FigureSource::Ratio => result
+                .and_then(number::Written::in_row)
+                .map(|ratio| ratio.with_ends()),
+            _ => None,
+        };
+        match more {
+            Some(more) => Cell::number(more, *number),
+            None if words::is_bare(figure.unit) => Cell::bare(text, *number),
+            None => Cell::number(text, *number),
+        }
+    }
+
+    /// The rate over the quantity in which the rows of a layer differ, if a layer has several.
+    fn chart(&self, group: &FigureGroup) -> Option<LineChart> {
+        let axis = group.axis().filter(|_| group.declared.curve)?;
+        let mut layers: Vec<&str> = group.rows.iter().map(|r| r.layer.as_str()).collect();
+        layers.dedup();
+        let series = |layer: &&str| {
+            let own = group.rows.iter().filter(|r| r.layer == *layer);
+            let marks = own.filter_map(|row| {
+                let result = self.result(&row.result)?;
+                Some(Mark {
+                    x: row.number(&axis.name)?,
+                    y: result.value?,
+                    interval: result.interval,
+                })
+            });
+            Series::along(layer, marks)
+        };
+        let label = |label: &str| Axis {
+            label: label.to_owned(),
+            unit: String::new(),
+        };
+        (group.rows.len() > layers.len()).then(|| LineChart {
+            title: words::chart_title(group, &axis.name),
+            x: label(&axis.name),
+            y: label(&group.declared.title.to_lowercase()),
+            series: layers.iter().map(series).collect(),
+        })
+    }
+}
