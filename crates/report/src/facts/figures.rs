@@ -12,6 +12,7 @@ use super::{
     others::{self, DeviceCounter},
 };
 use crate::{
+    group,
     statements::figures::Peak,
     types::{FigureGroup, FigureRow, ResultRow},
     words::{NO_NAMES, Words, figures as words},
@@ -19,34 +20,31 @@ use crate::{
 
 /// The figures of all results whose trials have some, grouped by the same work.
 pub fn groups(run: &Run, index: &Index, results: &[ResultRow]) -> Vec<FigureGroup> {
-    let mut groups: Vec<FigureGroup> = Vec::new();
-    for result in results {
-        let Some((declared, row)) = row(run, index, result) else {
-            continue;
-        };
+    let all = results.iter().filter_map(|result| {
+        let (declared, row) = row(run, index, result)?;
         let what = result.meaning.describe(declared.across.as_slice());
-        let same = |g: &&mut FigureGroup| (&g.workload, &g.what) == (&result.workload, &what);
-        match groups.iter_mut().find(same) {
-            Some(group) => {
-                let known = &mut group.declared.figures;
-                let new = |f: &Figure| !known.iter().any(|k| k.name == f.name);
-                let new: Vec<Figure> = declared.figures.into_iter().filter(new).collect();
-                known.extend(new);
-                group.rows.push(row);
+        Some(((&result.workload, what), (declared, row)))
+    });
+    let groups = group::grouped(all).into_iter();
+    let groups = groups.map(|((workload, what), alike)| {
+        let (mut declared, rows): (Vec<FigureTable>, Vec<FigureRow>) = alike.into_iter().unzip();
+        let mut first = declared.remove(0);
+        for figure in declared.into_iter().flat_map(|table| table.figures) {
+            if !first.figures.iter().any(|known| known.name == figure.name) {
+                first.figures.push(figure);
             }
-            None => groups.push(FigureGroup {
-                workload: result.workload.clone(),
-                what,
-                declared,
-                rows: vec![row],
-            }),
         }
-    }
-    for group in &mut groups {
-        sort(group);
-        mark_peaks(group, results);
-    }
-    groups
+        let mut group = FigureGroup {
+            workload: workload.clone(),
+            what,
+            declared: first,
+            rows,
+        };
+        sort(&mut group);
+        mark_peaks(&mut group, results);
+        group
+    });
+    groups.collect()
 }
 
 /// The figures of one result.

@@ -7,7 +7,7 @@ use super::{
     names::short_names,
     sign::{Sign, SignSet},
 };
-use crate::{Report, statements::everyday::Everyday, words::matrix as words};
+use crate::{Report, group, statements::everyday::Everyday, words::matrix as words};
 
 /// Results by point and layer.
 #[derive(Debug, Clone)]
@@ -218,15 +218,12 @@ fn keep<T>(all: &mut Vec<T>, marked: &[bool]) {
 fn explained<'c, 'a: 'c>(
     columns: impl IntoIterator<Item = &'c MatrixColumn<'a>>,
 ) -> Vec<(String, &'a str)> {
-    let mut said: Vec<(String, &str)> = Vec::new();
-    for MatrixColumn { head, brief, .. } in columns {
-        match said.iter_mut().find(|(_, known)| known == brief) {
-            Some((heads, _)) => *heads = [heads.as_str(), head].join(", "),
-            None if brief.is_empty() => {}
-            None => said.push((head.clone(), brief)),
-        }
-    }
-    said
+    let columns = columns.into_iter().filter(|c| !c.brief.is_empty());
+    let alike = group::grouped(columns.map(|c| (c.brief, c.head.as_str())));
+    let alike = alike.into_iter();
+    alike
+        .map(|(brief, heads)| (heads.join(", "), brief))
+        .collect()
 }
 
 fn explanations(explained: Vec<(String, &str)>) -> Vec<String> {

@@ -5,7 +5,10 @@
 
 use layermark_model::{LayerRun, LayerStatus, Run};
 
-use crate::types::{AlternativeRow, LockRow, ResultRow, Verdict};
+use crate::{
+    group,
+    types::{AlternativeRow, LockRow, ResultRow, Verdict},
+};
 
 pub mod advice;
 pub mod alike;
@@ -114,13 +117,8 @@ impl<'a> Selection<'a> {
 
     /// Names of the layers compared with the baseline that have results with a requested verdict.
     pub fn compared(&self) -> Vec<&'a str> {
-        let mut names: Vec<&str> = Vec::new();
-        for row in self.others().filter(|r| r.verdict != Verdict::Descriptive) {
-            if !names.contains(&row.layer.as_str()) {
-                names.push(&row.layer);
-            }
-        }
-        names
+        let asked = self.others().filter(|r| r.verdict != Verdict::Descriptive);
+        group::distinct(asked.map(|row| row.layer.as_str()))
     }
 
     /// The layers that could be set up, except the control.

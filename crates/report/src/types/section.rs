@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::words::captions;
+use crate::{group, words::captions};
 
 /// A part of the report besides the results, such as a study.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -273,14 +273,9 @@ impl Section {
 
     /// Its conclusions as a matrix; `None` without conclusions.
     pub fn claims(&self) -> Option<Claims<'_>> {
-        let (mut layers, mut claims): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
-        for c in self.conclusions.iter().filter(|c| !c.claim.is_empty()) {
-            for (all, one) in [(&mut layers, &c.layer), (&mut claims, &c.claim)] {
-                if !all.contains(&one.as_str()) {
-                    all.push(one);
-                }
-            }
-        }
+        let all = || self.conclusions.iter().filter(|c| !c.claim.is_empty());
+        let layers = group::distinct(all().map(|c| c.layer.as_str()));
+        let claims = group::distinct(all().map(|c| c.claim.as_str()));
         let find = |claim: &str, layer: &str| {
             let mut all = self.conclusions.iter();
             all.find(|c| c.claim == claim && c.layer == layer)

@@ -5,7 +5,7 @@ use layermark_model::Quantity;
 use crate::{
     Report,
     facts::cost::OFF,
-    number,
+    group, number,
     types::{
         Axis, Cell, CostRow, DataTable, Estimate, LineChart, Mark, ResultRow, Section, Series,
     },
@@ -17,29 +17,21 @@ const CHARTS: usize = 12;
 
 /// Time per operation over record size, one chart for each group, with the models as lines.
 fn charts(rows: &[CostRow], results: &[ResultRow]) -> Vec<LineChart> {
-    let mut charts: Vec<(&CostRow, LineChart)> = Vec::new();
-    for row in rows {
-        let of_family = |c: &&CostRow| c.point == row.point && c.workload == row.workload;
-        let at = charts.iter().position(|(c, _)| of_family(c));
-        let at = at.unwrap_or_else(|| {
-            charts.push((row, empty(&row.label)));
-            charts.len() - 1
-        });
-        charts[at].1.series.push(series(row, results));
-    }
-    charts.into_iter().take(CHARTS).map(|(_, c)| c).collect()
+    let families = group::by(rows, |row| (&row.point, &row.workload));
+    let charts = families.iter().take(CHARTS);
+    charts.map(|(_, rows)| chart(rows, results)).collect()
 }
 
-fn empty(label: &str) -> LineChart {
+fn chart(rows: &[&CostRow], results: &[ResultRow]) -> LineChart {
     let axis = |label: &str, unit: &str| Axis {
         label: label.into(),
         unit: unit.into(),
     };
     LineChart {
-        title: over_record_size(label).into(),
+        title: over_record_size(&rows[0].label).into(),
         x: axis("record size", "B"),
         y: axis("time an operation", "us"),
-        series: Vec::new(),
+        series: rows.iter().map(|row| series(row, results)).collect(),
     }
 }
 

@@ -5,7 +5,7 @@ use layermark_model::{Figure, FigureSource, FigureValue};
 use crate::{
     Report,
     code_span::code,
-    number,
+    group, number,
     statements::figures::notes,
     types::{Axis, Cell, DataTable, FigureGroup, FigureRow, LineChart, Mark, Section, Series},
     words::{Text, Words, figures as words},
@@ -14,24 +14,22 @@ use crate::{
 impl Report {
     /// A section for each workload with figures, in the order of the results.
     pub(crate) fn figure_sections(&self) -> Vec<Section> {
-        let mut sections: Vec<Section> = Vec::new();
         let has_columns = |g: &&FigureGroup| g.declared.figures.iter().any(|f| !f.head.is_empty());
-        for group in self.figures.iter().filter(has_columns) {
-            let known = sections.iter().position(|s| s.name == group.workload);
-            let at = known.unwrap_or(sections.len());
-            if known.is_none() {
-                sections.push(Section {
-                    name: group.workload.clone(),
-                    title: group.declared.title.clone(),
-                    about: group.declared.about.clone(),
-                    is_answer: group.declared.answer,
-                    ..Section::default()
-                });
+        let shown = self.figures.iter().filter(has_columns);
+        let workloads = group::by(shown, |g| g.workload.as_str()).into_iter();
+        let section = |(workload, groups): (&str, Vec<&FigureGroup>)| {
+            let declared = &groups[0].declared;
+            Section {
+                name: workload.to_owned(),
+                title: declared.title.clone(),
+                about: declared.about.clone(),
+                is_answer: declared.answer,
+                tables: groups.iter().map(|group| self.table(group)).collect(),
+                charts: groups.iter().filter_map(|g| self.chart(g)).collect(),
+                ..Section::default()
             }
-            sections[at].tables.push(self.table(group));
-            sections[at].charts.extend(self.chart(group));
-        }
-        sections
+        };
+        workloads.map(section).collect()
     }
 
     fn table(&self, group: &FigureGroup) -> DataTable {
