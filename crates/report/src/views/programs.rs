@@ -7,10 +7,8 @@ use crate::{
     number,
     statements::programs::{ProgramAnswer, answers},
     types::{Cell, Conclusion, DataTable, Holds, Report, Section},
-    words::{Words, power_cuts::time},
+    words::{Words, captions, power_cuts::time, programs as words},
 };
-
-const CLAIM: &str = "keeps what the program acknowledged";
 
 impl Report {
     /// What each program lost in each layer.
@@ -22,11 +20,17 @@ impl Report {
         let answers = answers(cuts);
         Some(Section {
             name: "programs".into(),
-            title: "Does your program keep what it acknowledged?".into(),
-            about: "Each program worked alone in each layer, on a disk whose unflushed writes a power cut loses. It printed a line for each item that it had acknowledged, which was read outside the layer. After each cut its check looked for the items acknowledged before it.".into(),
+            title: captions::PROGRAMS.title.into(),
+            about: captions::PROGRAMS.about.into(),
             is_answer: true,
-            tables: [Some(losses(cuts)), firsts(cuts)].into_iter().flatten().collect(),
-            conclusions: answers.iter().map(|answer| self.program_conclusion(answer)).collect(),
+            tables: [Some(losses(cuts)), firsts(cuts)]
+                .into_iter()
+                .flatten()
+                .collect(),
+            conclusions: answers
+                .iter()
+                .map(|answer| self.program_conclusion(answer))
+                .collect(),
             ..Section::default()
         })
     }
@@ -43,7 +47,7 @@ impl Report {
         let layer = layer.or(answer.open.first().map(|(cut, _)| *cut));
         Conclusion {
             text: answer.words(&self.names()).into(),
-            claim: CLAIM.into(),
+            claim: captions::PROGRAMS_CLAIM.into(),
             layer: layer.map(|cut| cut.layer.clone()).unwrap_or_default(),
             holds,
             evidence: Vec::new(),
@@ -62,11 +66,7 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
     let row = |cut: &ProgramCut| {
         let mut row = vec![Cell::text(code(&cut.layer)), Cell::text(code(&cut.program))];
         row.extend([cut.items, cut.cuts, cut.losing, cut.most_lost, cut.torn].map(Cell::count));
-        let orders = cut.orders.iter().map(|(order, cuts)| {
-            let cuts = number::count(*cuts as usize, "cut");
-            format!("{} ({cuts})", order.words())
-        });
-        row.push(Cell::text(orders.collect::<Vec<_>>().join("; ")));
+        row.push(Cell::text(words::orders(cut)));
         row.push(match cut.window_ns {
             0 => Cell::text(""),
             ns => Cell::number(number::time(ns as f64 / 1e3), ns as f64 / 1e9),
@@ -98,8 +98,8 @@ fn losses(cuts: &[ProgramCut]) -> DataTable {
         "remark",
     ];
     DataTable {
-        title: "Items that programs acknowledged".into(),
-        note: "The longest time is from the acknowledgement of the first lost item to that of the last one before the cut. Missing when killed: what the check missed when only the program had been killed and no power was cut.".into(),
+        title: captions::PROGRAM_ITEMS.title.into(),
+        note: captions::PROGRAM_ITEMS.about.into(),
         head: head.map(str::to_owned).to_vec(),
         rows: cuts.iter().map(row).collect(),
     }
@@ -130,7 +130,7 @@ fn firsts(cuts: &[ProgramCut]) -> Option<DataTable> {
         "the check said",
     ];
     (!rows.is_empty()).then(|| DataTable {
-        title: "The first item that was lost".into(),
+        title: captions::PROGRAM_FIRSTS.into(),
         note: String::new(),
         head: head.map(str::to_owned).to_vec(),
         rows,

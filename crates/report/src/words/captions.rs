@@ -31,6 +31,57 @@ pub const BUFFER_SIZES: Caption = titled("Smallest record that is nearly as good
 pub const GATES: Caption = titled("Gates");
 /// Two runs that are compared.
 pub const BOTH_RUNS: Caption = titled("Both runs");
+/// Power cuts under records.
+pub const CUTS: Caption = caption(
+    "Does it keep what it acknowledged?",
+    "Each layer stood on a disk whose unflushed writes a power cut loses. Records were written and synced in it, and looked for after each cut, when the layer had been set up again on what survived.",
+);
+/// How files of a container were looked at.
+pub const CUT_CONTAINER: &str =
+    "A container is not started again: its files are read from the host.";
+/// The claim about them.
+pub const CUTS_CLAIM: &str = "keeps what fsync acknowledged";
+/// The level that each layer reached.
+pub const CUT_LEVELS: &str = "The level reached";
+/// Records by writer.
+pub const CUT_RECORDS: Caption = caption(
+    "Records after all power cuts together",
+    "Lost names of create-unsynced are permitted: POSIX promises a name after its directory was synced. A prepared block was made and flushed before the first record.",
+);
+/// Flushes of a layer, from the writer to the disk.
+pub const STOREYS: &str = "While all writers wrote, from the writer down to the disk. Only devices of this host count their flushes. A file system may flush more often than it is called, or once for several calls.";
+/// Power cuts under programs.
+pub const PROGRAMS: Caption = caption(
+    "Does your program keep what it acknowledged?",
+    "Each program worked alone in each layer, on a disk whose unflushed writes a power cut loses. It printed a line for each item that it had acknowledged, which was read outside the layer. After each cut its check looked for the items acknowledged before it.",
+);
+/// The claim about them.
+pub const PROGRAMS_CLAIM: &str = "keeps what the program acknowledged";
+/// What each lost.
+pub const PROGRAM_ITEMS: Caption = caption(
+    "Items that programs acknowledged",
+    "The longest time is from the acknowledgement of the first lost item to that of the last one before the cut. Missing when killed: what the check missed when only the program had been killed and no power was cut.",
+);
+/// The first item that each lost.
+pub const PROGRAM_FIRSTS: &str = "The first item that was lost";
+/// Power cuts after sequences of operations.
+pub const SEQUENCES: Caption = caption(
+    "Does it keep sequences of operations?",
+    "Each sequence was done in a directory of its own, on a disk whose unflushed writes a power cut loses. After each cut all of its files were looked at. `layermark durability reproducer SEQUENCE -l LAYER` prints one as a script; with `--after N` of its first operations, where it was lost when N of them were acknowledged.",
+);
+/// The claim about them.
+pub const SEQUENCES_CLAIM: &str =
+    "keeps what POSIX or fsync(2) promises after sequences of operations";
+/// How many were cut in each layer.
+pub const SEQUENCE_SUMS: Caption = caption(
+    "Sequences of operations",
+    "Left out: the layer refused a call, or did something else than other file systems before any cut. Unfinished: the run ended before it, or before all of its cuts. What is lost after a cut that POSIX and fsync(2) do not promise, and ext4, XFS and btrfs keep, is counted apart.",
+);
+/// What each layer lost.
+pub const SEQUENCE_LOSSES: Caption = caption(
+    "What was lost of sequences",
+    "Survived of the rest: which writes that no flush covers were on the disk after the cut. The smallest sequence of each layer is first.",
+);
 /// Models of cost.
 pub const COST: Caption =
     titled("What an operation costs, whatever its size, and what each byte adds");

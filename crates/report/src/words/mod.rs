@@ -41,7 +41,7 @@ pub mod number;
 mod numbers;
 pub mod odd;
 pub mod power_cuts;
-mod programs;
+pub mod programs;
 pub mod record_size;
 pub mod remarks;
 pub mod result_line;
