@@ -124,6 +124,16 @@ pub struct Axis {
     pub unit: String,
 }
 
+impl Axis {
+    /// An axis of this label and unit, which may be empty.
+    pub fn new(label: impl Into<String>, unit: &str) -> Self {
+        Self {
+            label: label.into(),
+            unit: unit.to_owned(),
+        }
+    }
+}
+
 /// One line of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Series {

@@ -23,14 +23,10 @@ fn charts(rows: &[CostRow], results: &[ResultRow]) -> Vec<LineChart> {
 }
 
 fn chart(rows: &[&CostRow], results: &[ResultRow]) -> LineChart {
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
     LineChart {
         title: over_record_size(&rows[0].label).into(),
-        x: axis("record size", "B"),
-        y: axis("time an operation", "us"),
+        x: Axis::new("record size", "B"),
+        y: Axis::new("time an operation", "us"),
         series: rows.iter().map(|row| series(row, results)).collect(),
     }
 }

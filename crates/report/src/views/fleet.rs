@@ -110,14 +110,10 @@ fn chart(of: &FleetReport) -> LineChart {
         });
         Series::along(&point.label, marks)
     });
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
     LineChart {
         title: captions::SHARE.title.into(),
-        x: axis("hosts at once", "hosts"),
-        y: axis("all together", "ops/s"),
+        x: Axis::new("hosts at once", "hosts"),
+        y: Axis::new("all together", "ops/s"),
         series: series.collect(),
     }
 }

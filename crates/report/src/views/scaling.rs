@@ -104,14 +104,10 @@ fn chart(what: &str, rows: &[&ScalingRow]) -> Option<LineChart> {
             }),
         )
     };
-    let axis = |label: &str| Axis {
-        label: label.into(),
-        unit: String::new(),
-    };
     Some(LineChart {
         title: over_cpus(what).into(),
-        x: axis("CPUs"),
-        y: axis("speed-up"),
+        x: Axis::new("CPUs", ""),
+        y: Axis::new("speed-up", ""),
         series: layers.iter().map(of_layer).chain([ideal]).collect(),
     })
 }

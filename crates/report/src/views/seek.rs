@@ -74,14 +74,8 @@ fn chart(sweep: &Distances) -> LineChart {
     };
     LineChart {
         title: over_distance(&sweep.describe()).into(),
-        x: Axis {
-            label: "distance".into(),
-            unit: "B".into(),
-        },
-        y: Axis {
-            label: "time a read".into(),
-            unit: "us".into(),
-        },
+        x: Axis::new("distance", "B"),
+        y: Axis::new("time a read", "us"),
         series: layers(sweep).into_iter().map(series).collect(),
     }
 }

@@ -6,13 +6,12 @@ use crate::{
         CheckAnswer, CurveSays, FleetAnswer, HostDiffers, HostPart, HostSays, HostsUnlike,
     },
     types::{Estimate, FleetPoint, FleetStep},
-    words::{Names, Text, Words, lists::said_of, machine, text},
+    words::{
+        Names, Text, Words,
+        lists::{coded, said_of},
+        machine, text,
+    },
 };
-
-fn named(hosts: &[&str]) -> Text {
-    let names: Vec<Text> = hosts.iter().map(|host| Text::code(host)).collect();
-    list(&names).into()
-}
 
 /// What is said of a host, with its name.
 pub fn line(host: &str, said: &str) -> Text {
@@ -80,7 +79,7 @@ impl Words for CheckAnswer<'_> {
     fn words(&self, _: &Names) -> Text {
         let lost = (!self.lost.is_empty()).then(|| {
             let were = number::verb(self.lost.len(), "was", "were");
-            text!("; {} {were} lost", named(&self.lost))
+            text!("; {} {were} lost", coded(&self.lost))
         });
         let lost = lost.unwrap_or_default();
         if !self.compared {
@@ -94,7 +93,7 @@ impl Words for CheckAnswer<'_> {
                 self.like
             ),
             [one] => text!("{} of {of} is the odd one{lost}", Text::code(one)),
-            odd => text!("{} of {of} are odd: {}{lost}", odd.len(), named(odd)),
+            odd => text!("{} of {of} are odd: {}{lost}", odd.len(), coded(odd)),
         }
     }
 }
@@ -210,21 +209,16 @@ impl Words for HostDiffers<'_> {
 impl Words for HostsUnlike<'_> {
     fn words(&self, _: &Names) -> Text {
         match self {
-            Self::Values(fact, groups) => {
-                let each = groups.iter();
-                let each = each
-                    .map(|(value, hosts)| text!("{} in {}", machine::value(*value), named(hosts)));
-                text!("{}: {}", machine::name(*fact), Text::joined(each, "; "))
-            }
+            Self::Values(fact, groups) => machine::values(*fact, groups),
             Self::Mounts(groups) => {
                 let each = groups.iter();
                 let each = each
-                    .map(|([fs, options], hosts)| text!("{fs} with {options} in {}", named(hosts)));
+                    .map(|([fs, options], hosts)| text!("{fs} with {options} in {}", coded(hosts)));
                 text!("mount of the share: {}", Text::joined(each, "; "))
             }
             Self::OneMachine(hosts) => text!(
                 "{} are on one machine, so they slow each other when they work at once",
-                named(hosts)
+                coded(hosts)
             ),
             Self::Clock(host, ahead) => {
                 let side = if *ahead > 0.0 { "ahead" } else { "behind" };

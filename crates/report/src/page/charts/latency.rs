@@ -44,14 +44,10 @@ fn chart(report: &Report, n: usize, point: &str) -> Option<Chart> {
         first.then(usual(b).total_cmp(&usual(a)))
     });
     rows.truncate(SERIES);
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
     let drawn = LineChart {
         title: words::latency(point).into(),
-        x: axis("latency", "us"),
-        y: axis("take longer", "share"),
+        x: Axis::new("latency", "us"),
+        y: Axis::new("take longer", "share"),
         series: rows
             .iter()
             .map(|r| Series::along(&r.layer, marks(r)))

@@ -50,10 +50,6 @@ fn largest_files(sweeps: &mut Vec<Sizes>) {
 
 /// The sweep as lines over record size, one for each layer.
 fn chart(report: &Report, n: usize, sweep: &Sizes) -> Chart {
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
     let layers = report.layers.iter().map(|l| l.name.as_str());
     let series = |layer: &str| {
         let own = sweep.steps.iter().filter(|(_, r)| r.layer == layer);
@@ -68,8 +64,8 @@ fn chart(report: &Report, n: usize, sweep: &Sizes) -> Chart {
     };
     let chart = LineChart {
         title: words::sizes(&sweep.describe()).into(),
-        x: axis("record size", "B"),
-        y: axis("throughput", "B/s"),
+        x: Axis::new("record size", "B"),
+        y: Axis::new("throughput", "B/s"),
         series: layers.map(series).collect(),
     };
     lines::draw(DrawingId::nth("sizes", n), &chart)
