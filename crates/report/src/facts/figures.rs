@@ -15,7 +15,7 @@ use crate::{
     group,
     statements::figures::Peak,
     types::{FigureGroup, FigureRow, ResultRow},
-    words::{NO_NAMES, Words, figures as words},
+    words::{NO_NAMES, Words, figure_values as words},
 };
 
 /// The figures of all results whose trials have some, grouped by the same work.

@@ -5,7 +5,7 @@ use layermark_model::{Figure, FigureSource, NoteWhen};
 use crate::{
     facts::numbers::{Numbers, averages, in_other_rounds},
     types::{FigureGroup, FigureRow, Report, ResultRow, Verdict},
-    words::figures::different,
+    words::figure_values::different,
 };
 
 /// A note below a table of figures.

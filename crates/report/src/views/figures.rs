@@ -8,7 +8,7 @@ use crate::{
     group, number,
     statements::figures::notes,
     types::{Axis, Cell, DataTable, FigureGroup, FigureRow, LineChart, Mark, Section, Series},
-    words::{Text, Words, figures as words},
+    words::{Text, Words, figure_values, figures as words},
 };
 
 impl Report {
@@ -56,14 +56,16 @@ impl Report {
 
     fn cell(&self, figure: &Figure, row: &FigureRow) -> Cell {
         let value = row.values.get(&figure.name);
-        let text = words::value(figure.unit, value);
+        let text = figure_values::value(figure.unit, value);
         let Some(FigureValue::Number(number)) = value else {
             let unset = matches!(figure.source, FigureSource::Axis(_)) && value.is_none();
             return Cell::text(if unset { "auto".into() } else { text });
         };
         let result = self.result(&row.result);
         let more = match &figure.source {
-            FigureSource::RateInInterval => result.and_then(|row| words::in_interval(*number, row)),
+            FigureSource::RateInInterval => {
+                result.and_then(|row| figure_values::in_interval(*number, row))
+            }
             FigureSource::Ratio => result
                 .and_then(number::Written::in_row)
                 .map(|ratio| ratio.with_ends()),
@@ -71,7 +73,7 @@ impl Report {
         };
         match more {
             Some(more) => Cell::number(more, *number),
-            None if words::is_bare(figure.unit) => Cell::bare(text, *number),
+            None if figure_values::is_bare(figure.unit) => Cell::bare(text, *number),
             None => Cell::number(text, *number),
         }
     }
@@ -93,14 +95,10 @@ impl Report {
             });
             Series::along(layer, marks)
         };
-        let label = |label: &str| Axis {
-            label: label.to_owned(),
-            unit: String::new(),
-        };
         (group.rows.len() > layers.len()).then(|| LineChart {
             title: words::chart_title(group, &axis.name),
-            x: label(&axis.name),
-            y: label(&group.declared.title.to_lowercase()),
+            x: Axis::new(axis.name.as_str(), ""),
+            y: Axis::new(group.declared.title.to_lowercase(), ""),
             series: layers.iter().map(series).collect(),
         })
     }

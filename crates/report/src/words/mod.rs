@@ -20,6 +20,7 @@ mod durability;
 pub mod estimate_checks;
 pub mod external;
 mod fidelity;
+pub mod figure_values;
 pub mod figures;
 mod findings;
 pub mod fleet;
