@@ -50,14 +50,13 @@ fn table(title: &str, rows: &[&IopsRow]) -> DataTable {
         "%CPU",
         "IOPS/%CPU",
     ];
-    let mut note = String::new();
+    let note = if rated { captions::RATED } else { "" };
     if rated {
         head.extend(["service avg", "service max"]);
-        note = captions::RATED.to_owned();
     }
     DataTable {
         title: title.into(),
-        note,
+        note: note.into(),
         head: head.into_iter().map(str::to_owned).collect(),
         rows: rows.iter().map(|r| line(r, rated)).collect(),
     }
@@ -164,10 +163,6 @@ fn chart(
     curves: &[&DepthCurve],
     of: fn(&DepthPoint) -> f64,
 ) -> LineChart {
-    let axis = |label: &str, unit: &str| Axis {
-        label: label.into(),
-        unit: unit.into(),
-    };
     let series = |curve: &&DepthCurve| {
         let marks = curve.points.iter().map(|p| Mark {
             x: p.iodepth as f64,
@@ -178,8 +173,8 @@ fn chart(
     };
     LineChart {
         title: title.into(),
-        x: axis("queue depth", ""),
-        y: axis(label, unit),
+        x: Axis::new("queue depth", ""),
+        y: Axis::new(label, unit),
         series: curves.iter().map(series).collect(),
     }
 }

@@ -134,8 +134,16 @@ fn plain(text: &Text) -> String {
     words.collect::<String>().replace("fsync(2)", "fsync")
 }
 
-/// How marked words begin that are commands, a field of the JSON or a setting, and no names.
-const COMMANDS: [&str; 4] = ["layermark ", "--", "schema", "cache=unsafe"];
+/// How marked words begin that are commands, a field of the JSON, a setting or a test of iozone's, and no names.
+const COMMANDS: [&str; 7] = [
+    "layermark ",
+    "--",
+    "schema",
+    "cache=unsafe",
+    "min_ms",
+    "fwrite",
+    "re-fwrite",
+];
 
 /// Fails if a sentence says a number that neither its data nor `derived` has, or a name that its data has not.
 fn check(words: &Text, data: &impl Debug, derived: &[f64]) {

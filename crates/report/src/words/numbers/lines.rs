@@ -8,7 +8,7 @@ use layermark_model::{
 
 use super::{Draw, NAMES, check, each, hundred, noise, plain_data};
 use crate::{
-    facts::numbers::averages,
+    facts::numbers::{averages, numbers},
     statements::{
         fidelity::Fidelity,
         figures::{OtherRounds, Peak, TableNote},
@@ -17,7 +17,7 @@ use crate::{
         run_line::{RunLine, TrustLine},
     },
     types::{Cause, FigureGroup, FigureRow, ResultRow, ThreadsRow, TrustWord, Trusted},
-    words::Words,
+    words::{Words, cell::cell, charts, record_size::about_sizes, result_line},
 };
 
 #[test]
@@ -186,5 +186,51 @@ fn notes_on_figures() {
             Peak::Last("connections"),
         ];
         each(plain_data(all), peak, peaks);
+    });
+}
+
+/// Titles and explanations that have data in them are functions and no statements.
+#[test]
+fn captions_with_data() {
+    hundred(|d| {
+        let (level, delta) = (d.share(), d.share());
+        let (some, all, more) = (d.count(), d.count(), d.count());
+        // The line of no difference, and the end of an axis.
+        let words = charts::about_ratios(level, delta, more);
+        check(&words, &(level, delta, more), &[1.0, 10.0]);
+        let drawn = charts::DrawnRatios {
+            all,
+            verdicts: [some, more, all],
+            stalls: some,
+        };
+        check(&drawn.words("native"), &drawn, &[]);
+        let words = charts::about_latency("native", some, more);
+        check(&words, &("native", some, more), &[]);
+        check(&charts::about_lines(level), &level, &[]);
+        check(&charts::about_sizes(level, true), &level, &[]);
+        check(&charts::of_surface(some, all), &(some, all), &[]);
+        check(&charts::of_lines(some, "size"), &some, &[]);
+        let words = charts::of_drift(all, some, more);
+        check(&words, &(all, some, more), &[]);
+        check(&charts::of_spread(some), &some, &[]);
+        check(&charts::of_trend(all, some), &(all, some), &[]);
+        let words = result_line::disturbed([some, all], [more, all]);
+        check(&words, &(some, all, more), &[]);
+        let nearly = 0.5 * d.share();
+        let words = about_sizes(nearly, level);
+        let shares = [1.0 - nearly, 1.0 + nearly];
+        check(&words, &(nearly, level), &shares);
+        let row = ResultRow {
+            op_us: Some(d.x()),
+            average_us: Some(d.x()),
+            native_us: Some(d.x()),
+            native_average_us: Some(d.x()),
+            ..d.row()
+        };
+        let of_row = numbers(&row);
+        let ratios = of_row.iter().filter_map(|n| n.ratio);
+        let ratios: Vec<f64> = ratios.flat_map(|e| noise(&e)).collect();
+        check(&result_line::found(&row), &(&row, &of_row), &ratios);
+        check(&cell(Some(&row), "native"), &row, &ratios);
     });
 }
